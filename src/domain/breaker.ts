@@ -1,0 +1,166 @@
+/**
+ * The circuit breaker of one endpoint: a pure state machine over (state, what happened, now).
+ *
+ *            5 in a row, or half of 20 in 10 min
+ *   closed ───────────────────────────────────────▶ open ◀──────────┐
+ *     ▲                                              │ cooldown over │ probe failed: cooldown doubles
+ *     │                                              ▼               │
+ *     └──────────── probe succeeded ───────────── half_open ─────────┘
+ *
+ * While open nothing is sent and no attempt is consumed. In half_open exactly one delivery, the oldest that is
+ * due, is the probe. A probe whose outcome never comes (its worker died) ends at its deadline.
+ * 5xx, timeouts and transport errors are failures. 4xx and 429 are answers of a living receiver: while closed they
+ * are not counted at all, and as the answer to a probe they close the circuit.
+ */
+export interface BreakerSettings {
+  readonly consecutive: number;
+  readonly failureRate: number;
+  readonly minRequests: number;
+  readonly windowSeconds: number;
+  readonly cooldownSeconds: number;
+  readonly maxCooldownSeconds: number;
+}
+
+export const DEFAULT_BREAKER: BreakerSettings = {
+  consecutive: 5,
+  failureRate: 0.5,
+  minRequests: 20,
+  windowSeconds: 600,
+  cooldownSeconds: 300,
+  maxCooldownSeconds: 3600,
+};
+
+export type Circuit = 'closed' | 'open' | 'half_open';
+
+/** The part that outlives a restart and a change of owner. */
+export interface BreakerRecord {
+  readonly circuit: Circuit;
+  readonly consecutiveFailures: number;
+  readonly openedAt: number | null;
+  readonly cooldownMs: number;
+  /** open: when the probe may start. half_open: when a probe that was never heard of again is given up. */
+  readonly nextProbeAt: number | null;
+}
+
+export const CLOSED_BREAKER: BreakerRecord = {
+  circuit: 'closed',
+  consecutiveFailures: 0,
+  openedAt: null,
+  cooldownMs: 0,
+  nextProbeAt: null,
+};
+
+export type Signal = 'success' | 'failure' | 'neutral';
+
+const BUCKETS = 10;
+
+export class Breaker {
+  #record: BreakerRecord;
+  readonly #settings: BreakerSettings | null;
+  /** The window as ten buckets that are reused in turn: memory does not grow with traffic. */
+  readonly #totals = new Uint32Array(BUCKETS);
+  readonly #failures = new Uint32Array(BUCKETS);
+  #bucketEpoch = Number.NEGATIVE_INFINITY;
+
+  constructor(settings: BreakerSettings | null, record: BreakerRecord = CLOSED_BREAKER) {
+    this.#settings = settings;
+    this.#record = settings === null ? CLOSED_BREAKER : record;
+  }
+
+  get record(): BreakerRecord {
+    return this.#record;
+  }
+
+  /** May an ordinary attempt be started? */
+  get allowsTraffic(): boolean {
+    return this.#record.circuit === 'closed';
+  }
+
+  /** When a probe may be started, or null if no probe is called for. */
+  get probeAt(): number | null {
+    return this.#record.circuit === 'closed' ? null : this.#record.nextProbeAt;
+  }
+
+  /** A probe leaves now, and is given up if nothing is heard of it by `deadline`. */
+  probeStarted(deadline: number): BreakerRecord {
+    this.#record = { ...this.#record, circuit: 'half_open', nextProbeAt: deadline };
+    return this.#record;
+  }
+
+  /** The probe could not be made after all (nothing was due, ownership was lost): another one may try. */
+  probeAbandoned(now: number): BreakerRecord {
+    if (this.#record.circuit === 'half_open')
+      this.#record = { ...this.#record, circuit: 'open', nextProbeAt: now };
+    return this.#record;
+  }
+
+  /** Returns true if the circuit changed, and so has to be written down. */
+  heard(signal: Signal, now: number, wasProbe: boolean): boolean {
+    const settings = this.#settings;
+    if (settings === null) return false;
+    const before = this.#record;
+    if (before.circuit !== 'closed') {
+      // What was on the wire when the circuit opened says nothing new about a recovery.
+      if (!wasProbe) return false;
+      this.#record =
+        signal === 'failure'
+          ? this.#opened(now, Math.min(before.cooldownMs * 2, settings.maxCooldownSeconds * 1000), before)
+          : CLOSED_BREAKER;
+      this.#clearWindow();
+      return true;
+    }
+    if (signal === 'neutral') return false;
+    this.#count(signal === 'failure', now);
+    if (signal === 'success') {
+      if (before.consecutiveFailures > 0) this.#record = { ...before, consecutiveFailures: 0 };
+      return false;
+    }
+    const consecutiveFailures = before.consecutiveFailures + 1;
+    this.#record = { ...before, consecutiveFailures };
+    if (consecutiveFailures < settings.consecutive && !this.#rateExceeded(settings)) return false;
+    this.#record = this.#opened(now, settings.cooldownSeconds * 1000, this.#record);
+    this.#clearWindow();
+    return true;
+  }
+
+  #opened(now: number, cooldownMs: number, before: BreakerRecord): BreakerRecord {
+    return {
+      circuit: 'open',
+      consecutiveFailures: before.consecutiveFailures,
+      openedAt: before.openedAt ?? now,
+      cooldownMs,
+      nextProbeAt: now + cooldownMs,
+    };
+  }
+
+  #rateExceeded(settings: BreakerSettings): boolean {
+    let total = 0;
+    let failed = 0;
+    for (let i = 0; i < BUCKETS; i += 1) {
+      total += this.#totals[i]!;
+      failed += this.#failures[i]!;
+    }
+    return total >= settings.minRequests && failed / total >= settings.failureRate;
+  }
+
+  #count(failed: boolean, now: number): void {
+    const bucketMs = (this.#settings!.windowSeconds * 1000) / BUCKETS;
+    const epoch = Math.floor(now / bucketMs);
+    const steps = Math.min(epoch - this.#bucketEpoch, BUCKETS);
+    for (let i = 0; i < steps; i += 1) {
+      const bucket = (((epoch - i) % BUCKETS) + BUCKETS) % BUCKETS;
+      this.#totals[bucket] = 0;
+      this.#failures[bucket] = 0;
+    }
+    // A clock that went back counts into the newest bucket rather than wiping the window.
+    if (epoch > this.#bucketEpoch) this.#bucketEpoch = epoch;
+    const bucket = ((this.#bucketEpoch % BUCKETS) + BUCKETS) % BUCKETS;
+    this.#totals[bucket]! += 1;
+    if (failed) this.#failures[bucket]! += 1;
+  }
+
+  #clearWindow(): void {
+    this.#totals.fill(0);
+    this.#failures.fill(0);
+  }
+}

@@ -1,0 +1,54 @@
+import type { BreakerSettings } from './breaker.ts';
+import type { Uuid } from './ids.ts';
+import type { RetryPolicy } from './retry.ts';
+
+export const SHARDS = 256;
+
+/** The shard of an endpoint is the last byte of its id, which is random: an even spread with nothing to store. */
+export function shardOf(endpointId: Uuid): number {
+  return Number.parseInt(endpointId.slice(34), 16);
+}
+
+export const signatureProfiles = ['standard', 'standard-ed25519', 'hex', 'stripe', 'github'] as const;
+export type SignatureProfile = (typeof signatureProfiles)[number];
+
+export interface RateLimit {
+  readonly perSecond: number;
+  readonly burst: number;
+}
+
+export const disabledReasons = ['manual', 'gone', 'failing', 'dead_letters'] as const;
+/** Why an endpoint is off: by hand, by its own 410, no success for days, too many dead letters. */
+export type DisabledReason = (typeof disabledReasons)[number];
+
+/** Where a tenant wants events sent, with every default filled in: what the engine works with. */
+export interface Endpoint {
+  readonly id: Uuid;
+  readonly tenant: string;
+  readonly url: string;
+  readonly events: readonly string[];
+  readonly channels: readonly string[];
+  readonly enabled: boolean;
+  readonly disabledReason: DisabledReason | null;
+  readonly paused: boolean;
+  readonly deleted: boolean;
+  readonly apiVersion: string | null;
+  readonly payload: 'full' | 'thin';
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signature: SignatureProfile;
+  readonly retry: RetryPolicy;
+  readonly breaker: BreakerSettings | null;
+  readonly timeoutMs: number;
+  readonly maxInFlight: number;
+  readonly rateLimit: RateLimit | null;
+  readonly ordering: 'none' | 'fifo';
+  readonly fifoOnDead: 'skip' | 'block';
+  readonly followRedirects: number;
+  /** Live signing secrets, newest first, as the customer knows them (`whsec_…`). */
+  readonly secrets: readonly EndpointSecret[];
+}
+
+export interface EndpointSecret {
+  readonly secret: string;
+  readonly expiresAt: number | null;
+}

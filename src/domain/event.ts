@@ -1,0 +1,36 @@
+import type { Uuid } from './ids.ts';
+
+/** What happened. `data` is the producer's own JSON text, never parsed and written again. */
+export interface EventContent {
+  readonly id: Uuid;
+  readonly tenant: string;
+  readonly type: string;
+  readonly data: Buffer;
+  readonly idempotencyKey: string | null;
+  readonly schemaVersion: string | null;
+  /** Extra request headers that the producer wants on every delivery of this event. */
+  readonly headers: Readonly<Record<string, string>> | null;
+}
+
+export const MAX_EVENT_TYPE_LENGTH = 128;
+const EVENT_TYPE = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
+const EVENT_PATTERN = /^(\*|[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(\.\*)?)$/;
+
+/** Types that Posthorn itself publishes (operational events); nobody else may. */
+export const RESERVED_TYPE_PREFIX = 'posthorn.';
+
+export function isEventType(text: string): boolean {
+  return text.length <= MAX_EVENT_TYPE_LENGTH && EVENT_TYPE.test(text);
+}
+
+/** A subscription: `*`, an exact type, or a prefix that ends in `.*`. */
+export function isEventPattern(text: string): boolean {
+  return text.length <= MAX_EVENT_TYPE_LENGTH + 2 && EVENT_PATTERN.test(text);
+}
+
+export const DEFAULT_TENANT = 'default';
+const TENANT = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/;
+
+export function isTenantId(text: string): boolean {
+  return TENANT.test(text);
+}

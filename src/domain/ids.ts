@@ -1,0 +1,142 @@
+/**
+ * Ids are time-sortable UUIDs (version 7): 16 bytes in PostgreSQL, shown to people as TypeIDs (`evt_…`).
+ *
+ *   tttttttt-tttt-7ccc-vrrr-rrrrrrrroooo
+ *   t  48 bits  milliseconds since 1970
+ *   c  12 bits  counter within the millisecond, started at random: ids of one process only ever grow
+ *   r  46 bits  random (v carries the UUID variant)
+ *   o  16 bits  ordinal: 0000 for an event, 0000–ffff for its deliveries
+ *
+ * A delivery's id is its event's id with the ordinal filled in. So the event of a delivery is found without
+ * storing or joining anything, and all deliveries of an event are one key range.
+ */
+import { randomFillSync } from 'node:crypto';
+
+export type Uuid = string;
+
+export const idPrefixes = {
+  event: 'evt',
+  endpoint: 'ep',
+  delivery: 'dlv',
+  attempt: 'att',
+  key: 'key',
+  task: 'task',
+  request: 'req',
+} as const;
+export type IdPrefix = (typeof idPrefixes)[keyof typeof idPrefixes];
+
+export const MAX_DELIVERIES_PER_EVENT = 0x10000;
+const COUNTER_LIMIT = 0x1000;
+
+const pool = Buffer.allocUnsafeSlow(8192);
+let poolOffset = pool.length;
+let lastMs = 0;
+let counter = 0;
+
+function takeRandomHex(bytes: number): string {
+  if (poolOffset + bytes > pool.length) {
+    randomFillSync(pool);
+    poolOffset = 0;
+  }
+  const hex = pool.toString('hex', poolOffset, poolOffset + bytes);
+  poolOffset += bytes;
+  return hex;
+}
+
+const hex = (value: number, width: number): string => value.toString(16).padStart(width, '0');
+
+const VARIANTS = '89ab';
+
+function newUuid(nowMs: number, tail: string): Uuid {
+  if (nowMs > lastMs) {
+    lastMs = nowMs;
+    counter = Number.parseInt(takeRandomHex(2), 16) & 0x3ff;
+  } else if (++counter >= COUNTER_LIMIT) {
+    // More than about 3,000 ids in a millisecond, or a clock that went back: borrow from the next millisecond.
+    lastMs += 1;
+    counter = 0;
+  }
+  const time = hex(lastMs, 12);
+  const random = takeRandomHex(6);
+  const variant = VARIANTS[Number.parseInt(random[0]!, 16) & 3];
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${hex(counter, 3)}-${variant}${random.slice(1, 4)}-${random.slice(4)}${tail}`;
+}
+
+/** A new event id. Its last 16 bits are zero: they are the ordinal of its deliveries. */
+export function newEventId(nowMs: number): Uuid {
+  return newUuid(nowMs, `${takeRandomHex(2)}0000`);
+}
+
+/** A new id of anything else: all of the tail is random. */
+export function newId(nowMs: number): Uuid {
+  return newUuid(nowMs, takeRandomHex(4));
+}
+
+export function deliveryIdOf(eventId: Uuid, ordinal: number): Uuid {
+  return eventId.slice(0, 32) + hex(ordinal, 4);
+}
+
+export function eventIdOfDelivery(deliveryId: Uuid): Uuid {
+  return `${deliveryId.slice(0, 32)}0000`;
+}
+
+/** The first and last id that a delivery of this event can have. */
+export function deliveryRangeOfEvent(eventId: Uuid): [first: Uuid, last: Uuid] {
+  return [deliveryIdOf(eventId, 0), deliveryIdOf(eventId, 0xffff)];
+}
+
+export function timeOfId(id: Uuid): number {
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
+}
+
+/** The smallest id that could have been made at this time: a bound for "since" and "until". */
+export function firstIdAt(timeMs: number): Uuid {
+  const time = hex(Math.max(0, Math.min(timeMs, 0xffffffffffff)), 12);
+  return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`;
+}
+
+// --- TypeID text form -------------------------------------------------------------------------------------
+
+const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
+const DECODE = new Map([...ALPHABET].map((character, value) => [character, value]));
+const SUFFIX = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;
+
+/** `evt_` and 26 base32 characters (the TypeID specification): the 128 bits, most significant first. */
+export function publicId(prefix: IdPrefix, id: Uuid): string {
+  const digits = id.slice(0, 8) + id.slice(9, 13) + id.slice(14, 18) + id.slice(19, 23) + id.slice(24);
+  let text = `${prefix}_`;
+  // 26 characters hold 130 bits: the first one carries only the top three bits. After it, every 5 hex digits
+  // (20 bits) are exactly 4 characters, once the leading 3 + 5 bits of the first byte are taken.
+  let bits = 2;
+  let value = 0;
+  for (let i = 0; i < 32; i += 2) {
+    value = (value << 8) | Number.parseInt(digits.slice(i, i + 2), 16);
+    bits += 8;
+    while (bits >= 5) {
+      bits -= 5;
+      text += ALPHABET[(value >>> bits) & 31];
+      value &= (1 << bits) - 1;
+    }
+  }
+  return text;
+}
+
+/** The UUID behind a public id, or null if it is not one of this kind. */
+export function parsePublicId(prefix: IdPrefix, text: string): Uuid | null {
+  if (!text.startsWith(`${prefix}_`)) return null;
+  const suffix = text.slice(prefix.length + 1);
+  if (!SUFFIX.test(suffix)) return null;
+  let value = 0;
+  let bits = -2;
+  let digits = '';
+  for (const character of suffix) {
+    value = (value << 5) | DECODE.get(character)!;
+    bits += 5;
+    if (bits >= 8) {
+      bits -= 8;
+      digits += hex((value >>> bits) & 0xff, 2);
+      value &= (1 << bits) - 1;
+    }
+  }
+  return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-${digits.slice(12, 16)}-${digits.slice(16, 20)}-${digits.slice(20)}`;
+}

@@ -1,0 +1,72 @@
+/**
+ * What one HTTP request came to, as a closed set: the deliver stage produces these, the settle stage decides on
+ * them, the attempt log shows them. Nothing anywhere looks at the text of an error message.
+ */
+
+/** Every way an attempt can fail, with what the receiver's owner can do about it. */
+export const errorClasses = {
+  dns_failed: 'The host name does not resolve. Check the spelling of the URL and its DNS records.',
+  egress_forbidden:
+    'The URL leads to an address that Posthorn may not call (private, loopback, metadata or otherwise reserved). Use a publicly reachable address, or have the operator allow it.',
+  connect_refused: 'Nothing listens on that port. Check that the receiver runs and that the port is right.',
+  connect_timeout:
+    'No connection within the connect timeout. Check firewalls between Posthorn and the receiver.',
+  connection_failed: 'The connection could not be made. Check the network between Posthorn and the receiver.',
+  connection_reset:
+    'The receiver closed the connection before it answered. Look for crashes or proxies that cut it.',
+  tls_expired: 'The TLS certificate has expired. Renew it.',
+  tls_name_mismatch: 'The TLS certificate is for another host name. Install one that names this host.',
+  tls_untrusted:
+    'The TLS certificate is self-signed or its chain is incomplete. Use a public certificate authority and send the intermediate certificates.',
+  tls_failed: 'The TLS handshake failed. Check protocol versions and ciphers of the receiver.',
+  timeout: 'No complete answer within the deadline. Answer 2xx first and do the work afterwards.',
+  response_invalid: 'The answer was not valid HTTP. Check what serves this port.',
+  response_headers_too_large: 'The response headers are larger than Posthorn reads. Send fewer.',
+  http_1xx: 'The receiver answered with an informational status only. Answer with a 2xx.',
+  http_3xx: 'The receiver redirects. Register the final URL, or turn on follow_redirects (307 and 308 only).',
+  redirect_failed: 'The redirect could not be followed: too many hops, no location, or not a 307 or 308.',
+  http_4xx: 'The receiver rejected the request. Its answer says why; the event is not tried again by itself.',
+  http_408: 'The receiver reported a request timeout.',
+  http_410: 'The receiver says that it is gone for good. The endpoint has been disabled.',
+  http_429: 'The receiver asks for fewer requests. Set a rate_limit on the endpoint.',
+  http_5xx: 'The receiver failed. Look into its logs at the time of the attempt.',
+  proxy_failed: 'The egress proxy refused or failed. This is for the operator of Posthorn to fix.',
+  internal: 'Posthorn itself failed to make the request. This is for the operator of Posthorn to fix.',
+} as const;
+export type ErrorClass = keyof typeof errorClasses;
+
+export interface AttemptTiming {
+  /** Null where the connection was already open. */
+  readonly dnsMs: number | null;
+  readonly connectMs: number | null;
+  readonly tlsMs: number | null;
+  /** From the start of the attempt to the response's status line. */
+  readonly firstByteMs: number | null;
+}
+
+export interface AttemptOutcome {
+  readonly startedAt: number;
+  readonly durationMs: number;
+  readonly timing: AttemptTiming;
+  readonly statusCode: number | null;
+  readonly error: { readonly class: ErrorClass; readonly message: string } | null;
+  /** The URL that answered (or failed), after redirects. */
+  readonly url: string;
+  readonly requestHeaders: Readonly<Record<string, string>>;
+  readonly responseHeaders: Readonly<Record<string, string>> | null;
+  /** Foreign bytes: stored as they came, at most the cap. */
+  readonly responseBody: Buffer | null;
+  readonly responseTruncated: boolean;
+  /** Parsed from `Retry-After` of a 429 or 503. */
+  readonly retryAfterMs: number | null;
+}
+
+export type Trigger = 'auto' | 'replay' | 'test';
+
+export const deadReasons = ['exhausted', 'rejected', 'gone', 'expired', 'worker_crash'] as const;
+export type DeadReason = (typeof deadReasons)[number];
+
+export type Verdict =
+  | { readonly kind: 'delivered' }
+  | { readonly kind: 'retry'; readonly dueAt: number }
+  | { readonly kind: 'dead'; readonly reason: DeadReason; readonly disableEndpoint: boolean };
