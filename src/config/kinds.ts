@@ -1,0 +1,316 @@
+/**
+ * The kinds a setting can be of. A kind knows how to read its value from text, what to say is allowed, and how to
+ * show a value again. Reading never throws: a bad value is an answer (`Refused`), so that all of them can be
+ * reported at once.
+ */
+import { isIP } from 'node:net';
+
+export type Mode = 'dev' | 'serve';
+
+/** `whole`: never shown. `password`: an address that is shown with the password inside it masked. */
+export type Secrecy = 'open' | 'whole' | 'password';
+
+export class Refused {}
+const REFUSED = new Refused();
+
+export interface Setting<T> {
+  /** The environment variable; null: `POSTHORN_` and the key in upper snake case. */
+  readonly env: string | null;
+  /** The flag without its dashes; null: the key in kebab case. */
+  readonly flag: string | null;
+  readonly default: T | ((mode: Mode) => T);
+  readonly about: string;
+  readonly secrecy: Secrecy;
+  /** "a whole number from 0 to 65535": completes the sentence "allowed is …". */
+  readonly allowed: string;
+  /** A flag that may stand without a value. */
+  readonly isSwitch: boolean;
+  read(text: string): T | Refused;
+  show(value: T): string;
+}
+
+export const MASK = '****';
+
+interface Basics<D> {
+  readonly default: D | ((mode: Mode) => D);
+  readonly about: string;
+  readonly env?: string;
+  readonly flag?: string;
+  readonly secret?: boolean;
+}
+
+interface Kind<T> {
+  readonly allowed: string;
+  readonly isSwitch?: boolean;
+  readonly secrecy?: Secrecy;
+  read(text: string): T | Refused;
+  show(value: T): string;
+}
+
+function setting<T, D>(basics: Basics<D>, kind: Kind<T>): Setting<T | D> {
+  return {
+    env: basics.env ?? null,
+    flag: basics.flag ?? null,
+    default: basics.default,
+    about: basics.about,
+    secrecy: kind.secrecy ?? (basics.secret === true ? 'whole' : 'open'),
+    allowed: kind.allowed,
+    isSwitch: kind.isSwitch ?? false,
+    read: kind.read,
+    show: (value) => (value === null ? 'not set' : kind.show(value as T)),
+  };
+}
+
+interface Range {
+  readonly min?: number;
+  readonly max?: number;
+}
+
+/** Only the plain decimal form: `Number()` alone would also take `0x10`, `1e3`, an empty text and spaces. */
+const WHOLE = /^-?\d+$/;
+const DECIMAL = /^-?\d+(\.\d+)?$/;
+
+function within(value: number, { min, max }: Range): number | Refused {
+  const inside = value >= (min ?? Number.NEGATIVE_INFINITY) && value <= (max ?? Number.POSITIVE_INFINITY);
+  return Number.isFinite(value) && inside ? value : REFUSED;
+}
+
+function describeRange({ min, max }: Range, show: (value: number) => string = String): string {
+  if (min !== undefined && max !== undefined) return ` from ${show(min)} to ${show(max)}`;
+  if (min !== undefined) return ` of at least ${show(min)}`;
+  if (max !== undefined) return ` of at most ${show(max)}`;
+  return '';
+}
+
+export function integer<D extends number | null>(spec: Basics<D> & Range): Setting<number | D> {
+  return setting<number, D>(spec, {
+    allowed: `a whole number${describeRange(spec)}`,
+    read: (text) => {
+      const value = Number(text);
+      return WHOLE.test(text) && Number.isSafeInteger(value) ? within(value, spec) : REFUSED;
+    },
+    show: String,
+  });
+}
+
+export function number<D extends number | null>(spec: Basics<D> & Range): Setting<number | D> {
+  return setting<number, D>(spec, {
+    allowed: `a number${describeRange(spec)}`,
+    read: (text) => (DECIMAL.test(text) ? within(Number(text), spec) : REFUSED),
+    show: String,
+  });
+}
+
+const DURATION_UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const BYTE_UNITS = {
+  B: 1,
+  kB: 1000,
+  KB: 1000,
+  MB: 1000 ** 2,
+  GB: 1000 ** 3,
+  KiB: 1024,
+  MiB: 1024 ** 2,
+  GiB: 1024 ** 3,
+} as const;
+const DURATION = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?$/;
+const BYTES = /^(\d+(?:\.\d+)?)\s*(B|kB|KB|MB|GB|KiB|MiB|GiB)?$/;
+
+/** `2s` with its unit; a bare number counts in the smallest one. The result must come out whole. */
+function readQuantity(text: string, form: RegExp, units: Readonly<Record<string, number>>): number | Refused {
+  const parts = form.exec(text);
+  if (parts === null) return REFUSED;
+  // 1.1 s is 1100.0000000000002 in binary: round away what is not meant, refuse what is (0.5 ms).
+  const exact = Number(parts[1]) * (parts[2] === undefined ? 1 : units[parts[2]]!);
+  const whole = Math.round(exact);
+  return Number.isSafeInteger(whole) && Math.abs(exact - whole) < 1e-6 ? whole : REFUSED;
+}
+
+/** The largest unit in which the value is whole: 90000 is `90s`, 300000 is `5m`. */
+function showQuantity(value: number, units: readonly (readonly [string, number])[]): string {
+  for (const [name, size] of units) if (value >= size && value % size === 0) return `${value / size}${name}`;
+  return String(value);
+}
+
+export function showDuration(valueMs: number): string {
+  return showQuantity(valueMs, Object.entries(DURATION_UNITS).toReversed());
+}
+
+export function showBytes(value: number): string {
+  const { GiB, MiB, KiB } = BYTE_UNITS;
+  return showQuantity(value, Object.entries({ GiB, MiB, KiB }));
+}
+
+/** A time in milliseconds; the key ends in `Ms`. */
+export function duration<D extends number | null>(spec: Basics<D> & Range): Setting<number | D> {
+  return setting<number, D>(spec, {
+    allowed: `a duration${describeRange(spec, showDuration)}, written 500, 500ms, 2s, 5m, 1h or 1d`,
+    read: (text) => {
+      const value = readQuantity(text, DURATION, DURATION_UNITS);
+      return value instanceof Refused ? value : within(value, spec);
+    },
+    show: showDuration,
+  });
+}
+
+/** A size in bytes; the key ends in `Bytes`. */
+export function bytes<D extends number | null>(spec: Basics<D> & Range): Setting<number | D> {
+  return setting<number, D>(spec, {
+    allowed: `a size${describeRange(spec, showBytes)}, written 65536, 256KiB, 4MiB or 1GiB`,
+    read: (text) => {
+      const value = readQuantity(text, BYTES, BYTE_UNITS);
+      return value instanceof Refused ? value : within(value, spec);
+    },
+    show: showBytes,
+  });
+}
+
+const YES = new Set(['true', '1', 'yes', 'on']);
+const NO = new Set(['false', '0', 'no', 'off']);
+
+export function boolean<D extends boolean | null>(spec: Basics<D>): Setting<boolean | D> {
+  return setting<boolean, D>(spec, {
+    allowed: 'true or false (also 1, yes, on; 0, no, off)',
+    isSwitch: true,
+    read: (text) => {
+      const lower = text.toLowerCase();
+      if (YES.has(lower)) return true;
+      return NO.has(lower) ? false : REFUSED;
+    },
+    show: String,
+  });
+}
+
+export function choice<const C extends string, D extends NoInfer<C> | null>(
+  spec: Basics<D> & { readonly of: readonly C[] },
+): Setting<C | D> {
+  return setting<C, D>(spec, {
+    allowed: `one of ${spec.of.join(', ')}`,
+    read: (text) => spec.of.find((each) => each === text) ?? REFUSED,
+    show: String,
+  });
+}
+
+export function text<D extends string | null>(
+  spec: Basics<D> & { readonly minLength?: number; readonly maxLength?: number },
+): Setting<string | D> {
+  const { minLength = 1, maxLength = 4096 } = spec;
+  return setting<string, D>(spec, {
+    allowed:
+      minLength > 1
+        ? `a text of at least ${minLength} characters`
+        : `a text of at most ${maxLength} characters`,
+    read: (given) => (given.length >= minLength && given.length <= maxLength ? given : REFUSED),
+    show: String,
+  });
+}
+
+const PASSWORD_PARAMETER = /([?&](?:password|sslpassword)=)[^&#]*/gi;
+
+/**
+ * An address with the password inside it masked. Works on the text, because a URL whose password holds an
+ * unescaped `#` or `@` parses as something else, and then the rest of the password would be shown.
+ */
+export function maskUrl(url: string): string {
+  const scheme = /^[a-z][a-z0-9+.-]*:\/\//i.exec(url)?.[0];
+  if (scheme === undefined) return MASK;
+  const rest = url.slice(scheme.length);
+  const at = rest.lastIndexOf('@');
+  const masked = at < 0 ? url : `${scheme}${maskUserInfo(rest.slice(0, at))}${rest.slice(at)}`;
+  return masked.replace(PASSWORD_PARAMETER, `$1${MASK}`);
+}
+
+function maskUserInfo(userInfo: string): string {
+  const colon = userInfo.indexOf(':');
+  return colon < 0 ? userInfo : `${userInfo.slice(0, colon)}:${MASK}`;
+}
+
+export function url<D extends string | null>(
+  spec: Basics<D> & { readonly schemes: readonly string[] },
+): Setting<string | D> {
+  const forms = spec.schemes.map((scheme) => `${scheme}://`).join(' or ');
+  return setting<string, D>(spec, {
+    allowed: `an address that starts with ${forms}`,
+    secrecy: spec.secret === true ? 'password' : 'open',
+    read: (given) => {
+      const scheme = /^([a-z][a-z0-9+.-]*):\/\/\S+$/.exec(given)?.[1];
+      if (scheme === undefined || !spec.schemes.includes(scheme)) return REFUSED;
+      // PostgreSQL's own form allows what WHATWG does not (an empty host before a socket's directory): its driver
+      // is the judge of it. Everything else has to be a URL.
+      if (scheme.startsWith('postgres')) return given;
+      return URL.canParse(given) ? given.replace(/\/+$/, '') : REFUSED;
+    },
+    show: String,
+  });
+}
+
+/** A list is separated by commas; `none` is the empty one, because an empty variable counts as not set. */
+function readList<T>(given: string, readItem: (item: string) => T | Refused): readonly T[] | Refused {
+  if (given === 'none') return [];
+  const items: T[] = [];
+  for (const part of given.split(',')) {
+    const item = readItem(part.trim());
+    if (item instanceof Refused) return item;
+    items.push(item);
+  }
+  return items;
+}
+
+const showList = (items: readonly unknown[]): string => (items.length === 0 ? 'none' : items.join(','));
+
+/** An address without a prefix length stands for itself alone. */
+function readCidr(given: string): string | Refused {
+  const [address = '', prefix, ...more] = given.split('/');
+  const family = isIP(address);
+  if (family === 0 || more.length > 0 || address.includes('%')) return REFUSED;
+  const widest = family === 4 ? 32 : 128;
+  if (prefix === undefined) return `${address}/${widest}`;
+  return WHOLE.test(prefix) && Number(prefix) >= 0 && Number(prefix) <= widest
+    ? `${address}/${Number(prefix)}`
+    : REFUSED;
+}
+
+/** Ranges of addresses, each as `address/prefix`. */
+export function cidrs(spec: Basics<readonly string[]>): Setting<readonly string[]> {
+  return setting<readonly string[], readonly string[]>(spec, {
+    allowed: 'addresses or CIDR ranges separated by commas, such as 10.0.0.0/8,fd00::/8, or none',
+    read: (given) => readList(given, readCidr),
+    show: showList,
+  });
+}
+
+export function integers(spec: Basics<readonly number[]> & Range): Setting<readonly number[]> {
+  return setting<readonly number[], readonly number[]>(spec, {
+    allowed: `whole numbers${describeRange(spec)} separated by commas, or none`,
+    read: (given) => readList(given, (item) => (WHOLE.test(item) ? within(Number(item), spec) : REFUSED)),
+    show: showList,
+  });
+}
+
+const KEY_BYTES = 32;
+
+/** 32 bytes in base64 or base64url. Buffer.from skips what it cannot read, so the length alone proves nothing. */
+function readKey(given: string): Buffer | Refused {
+  const standard = given.replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '');
+  const key = Buffer.from(standard, 'base64');
+  return key.length === KEY_BYTES && key.toString('base64').replace(/=+$/, '') === standard ? key : REFUSED;
+}
+
+const KEY_ADVICE = '(make one with: openssl rand -base64 32)';
+
+export function key32<D extends Buffer | null>(spec: Basics<D>): Setting<Buffer | D> {
+  return setting<Buffer, D>(
+    { ...spec, secret: true },
+    { allowed: `32 bytes in base64 ${KEY_ADVICE}`, read: readKey, show: () => MASK },
+  );
+}
+
+export function key32List(spec: Basics<readonly Buffer[]>): Setting<readonly Buffer[]> {
+  return setting<readonly Buffer[], readonly Buffer[]>(
+    { ...spec, secret: true },
+    {
+      allowed: `keys of 32 bytes in base64, separated by commas, or none ${KEY_ADVICE}`,
+      read: (given) => readList(given, readKey),
+      show: showList,
+    },
+  );
+}

@@ -1,0 +1,390 @@
+/**
+ * Every setting there is. One entry here is all it takes to add one: the type of `Config`, the environment variable,
+ * the flag, the check at start, the line in the start log and the row in docs/configuration.md all follow from it.
+ *
+ * The variable of `leaseMs` is POSTHORN_LEASE_MS and its flag --lease-ms, unless the entry says otherwise.
+ * Names carry their unit. Conditions between two settings are in checks.ts.
+ */
+import {
+  bytes,
+  choice,
+  cidrs,
+  duration,
+  integer,
+  integers,
+  key32,
+  key32List,
+  number,
+  text,
+  url,
+} from './kinds.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const KIB = 1024;
+const MIB = 1024 * KIB;
+const GIB = 1024 * MIB;
+
+const server = {
+  port: integer({
+    env: 'PORT',
+    default: 8787,
+    min: 0,
+    max: 65_535,
+    about: 'Port of the API and the console. 0 takes any free one.',
+  }),
+  host: text({
+    env: 'HOST',
+    default: '127.0.0.1',
+    about: 'Address to listen on. 0.0.0.0 is every interface.',
+  }),
+  publicUrl: url({
+    default: null,
+    schemes: ['http', 'https'],
+    about: 'Base of the links in thin payloads, the portal and the CLI. Not set: http://HOST:PORT.',
+  }),
+  requestTimeoutMs: duration({
+    default: 30 * SECOND,
+    min: SECOND,
+    max: 10 * MINUTE,
+    about: 'How long a client may take to send a request to the API.',
+  }),
+  drainMs: duration({
+    default: 20 * SECOND,
+    min: 0,
+    max: 10 * MINUTE,
+    about: 'Deadline of a graceful stop: what is in flight is finished or handed over until then.',
+  }),
+};
+
+const processes = {
+  role: choice({
+    of: ['all', 'api', 'worker'],
+    default: 'all',
+    about: 'What this program does: answer the API, deliver, or both.',
+  }),
+  processes: integer({
+    default: 1,
+    min: 1,
+    max: 128,
+    about:
+      'Child processes of `serve` that share the port and the work. 1: no child, everything in one process.',
+  }),
+};
+
+const storage = {
+  databaseUrl: url({
+    env: 'DATABASE_URL',
+    default: null,
+    schemes: ['postgres', 'postgresql'],
+    secret: true,
+    about: 'PostgreSQL to use (15 or later). Not set: an embedded one, kept in the data directory.',
+  }),
+  dataDir: text({
+    default: './.posthorn',
+    about: 'Directory of the embedded database and the generated keys.',
+  }),
+  databasePoolSize: integer({
+    default: 10,
+    min: 2,
+    max: 500,
+    about: 'Most connections to PostgreSQL that one process opens for queries.',
+  }),
+  partitionDays: integer({
+    default: 7,
+    min: 1,
+    max: 365,
+    about: 'Days of history in one partition. Retention drops whole partitions.',
+  }),
+  upkeepMs: duration({
+    default: 60 * SECOND,
+    min: 100,
+    max: DAY,
+    about: 'Pause between two rounds of housekeeping (partitions, expired keys, failing endpoints).',
+  }),
+};
+
+const keys = {
+  adminKey: text({
+    default: null,
+    secret: true,
+    minLength: 16,
+    maxLength: 512,
+    about:
+      'The first admin key. Not set: `dev` makes one and keeps it in the data directory, `serve` refuses to start.',
+  }),
+  encryptionKey: key32({
+    default: null,
+    about:
+      'Encrypts secrets at rest. Not set: `dev` makes one and keeps it in the data directory, `serve` refuses to start.',
+  }),
+  previousEncryptionKeys: key32List({
+    default: [],
+    about: 'Retired encryption keys that can still read older secrets, newest first.',
+  }),
+  signatureOverlapMs: duration({
+    default: 24 * HOUR,
+    min: 0,
+    max: 90 * DAY,
+    about: 'How long the old secret of an endpoint still signs beside the new one after a rotation.',
+  }),
+};
+
+const log = {
+  logLevel: choice({
+    of: ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
+    default: 'info',
+    about: 'Least severe level that is logged.',
+  }),
+  logFormat: choice({
+    of: ['auto', 'json', 'pretty'],
+    default: 'auto',
+    about: 'auto: pretty on a terminal, JSON lines otherwise.',
+  }),
+};
+
+const accepting = {
+  maxEventBytes: bytes({
+    default: 256 * KIB,
+    min: KIB,
+    max: 64 * MIB,
+    about: 'Largest `data` of one event; a larger one is answered 413.',
+  }),
+  maxBatchBytes: bytes({
+    default: 10 * MIB,
+    min: KIB,
+    max: 256 * MIB,
+    about: 'Largest body of a batch request.',
+  }),
+  maxNesting: integer({ default: 64, min: 1, max: 1000, about: 'Deepest nesting of `data`.' }),
+  acceptQueueEvents: integer({
+    default: 10_000,
+    min: 1,
+    max: 10_000_000,
+    about: 'Events that may wait for their commit in one process; beyond it requests are answered 503.',
+  }),
+  acceptQueueBytes: bytes({
+    default: 64 * MIB,
+    min: KIB,
+    max: 16 * GIB,
+    about: 'Bytes that may wait for their commit in one process.',
+  }),
+  ingestBatchRows: integer({
+    default: 500,
+    min: 1,
+    max: 10_000,
+    about: 'Most events written by one commit.',
+  }),
+  ingestBatchBytes: bytes({
+    default: 4 * MIB,
+    min: KIB,
+    max: 256 * MIB,
+    about: 'Most bytes written by one commit; a single larger event is written alone.',
+  }),
+  tenantIngestPerSecond: number({
+    default: 0,
+    min: 0,
+    max: 1_000_000,
+    about: 'Events a second that one tenant may send to one process; beyond it 429. 0: no limit.',
+  }),
+  tenantIngestBurst: integer({
+    default: 1000,
+    min: 1,
+    max: 10_000_000,
+    about:
+      'Events a tenant may send at once after a quiet time, if there is a limit. Smaller than a batch, that batch never fits.',
+  }),
+  idempotencyTtlMs: duration({
+    default: 24 * HOUR,
+    min: SECOND,
+    max: 90 * DAY,
+    about: 'How long an idempotency key is remembered.',
+  }),
+};
+
+const ownership = {
+  heartbeatMs: duration({
+    default: 300,
+    min: 10,
+    max: MINUTE,
+    about: 'How often a worker renews its ownership. Less than half of the proof age.',
+  }),
+  proofMs: duration({
+    default: SECOND,
+    min: 50,
+    max: 5 * MINUTE,
+    about:
+      'How old the last proof of ownership may be when an attempt starts; with an older one none is started.',
+  }),
+  deadAfterMs: duration({
+    default: 8 * SECOND,
+    min: 100,
+    max: HOUR,
+    about:
+      'A worker that still holds its session lock but does not renew (paused, cut off) is taken over after this.',
+  }),
+  carefulAfterCrashes: integer({
+    default: 3,
+    min: 1,
+    max: 100,
+    about:
+      'Unclean takeovers of a shard, within the window below, after which it is worked carefully: write before send, one at a time.',
+  }),
+  carefulWindowMs: duration({
+    default: 10 * MINUTE,
+    min: SECOND,
+    max: DAY,
+    about: 'Window in which those takeovers are counted.',
+  }),
+};
+
+const dispatching = {
+  maxSockets: integer({
+    default: 2000,
+    min: 1,
+    max: 100_000,
+    about: 'Most requests that one process has on the wire at once.',
+  }),
+  retrySocketShare: number({
+    default: 0.4,
+    min: 0.01,
+    max: 0.99,
+    about: 'Share of those that retries may use at most, so that they never delay fresh deliveries.',
+  }),
+  laneItems: integer({
+    default: 200,
+    min: 1,
+    max: 100_000,
+    about: 'Deliveries of one endpoint held in memory; the rest waits in PostgreSQL.',
+  }),
+  laneBudgetItems: integer({
+    default: 50_000,
+    min: 1,
+    max: 10_000_000,
+    about: 'Deliveries of all endpoints together held in memory by one process.',
+  }),
+  laneBudgetBytes: bytes({
+    default: 64 * MIB,
+    min: KIB,
+    max: 16 * GIB,
+    about: 'Bytes of payload held in memory for them.',
+  }),
+  unsettledCap: integer({
+    default: 2000,
+    min: 1,
+    max: 1_000_000,
+    about:
+      'Outcomes not yet written down at which sending pauses: at most so many are sent twice if the process dies.',
+  }),
+  settleBatchRows: integer({
+    default: 500,
+    min: 1,
+    max: 10_000,
+    about: 'Most outcomes written by one commit.',
+  }),
+  sweepMs: duration({
+    default: 5 * SECOND,
+    min: 10,
+    max: HOUR,
+    about: 'Pause between two looks for work whose wake-up call was lost.',
+  }),
+  retryAfterCapMs: duration({
+    default: 24 * HOUR,
+    min: 0,
+    max: 30 * DAY,
+    about: 'The longest `Retry-After` of a receiver that is honoured.',
+  }),
+  discardUndoMs: duration({
+    default: 10 * SECOND,
+    min: 0,
+    max: DAY,
+    about: 'How long the discarding of a dead letter can be undone.',
+  }),
+};
+
+const egress = {
+  egressAllow: cidrs({
+    default: (mode) => (mode === 'dev' ? ['127.0.0.0/8', '::1/128'] : []),
+    about: 'Ranges that may be called in spite of the guard against private and reserved addresses.',
+  }),
+  egressDeny: cidrs({ default: [], about: 'Ranges that may never be called; outranks the allowed ones.' }),
+  egressPorts: integers({
+    default: [],
+    min: 1,
+    max: 65_535,
+    about: 'Ports that may be called. None named: every port.',
+  }),
+  egressHttps: choice({
+    of: ['required', 'except-loopback', 'optional'],
+    default: (mode) => (mode === 'dev' ? 'except-loopback' : 'required'),
+    about: 'Whether endpoints must be https. except-loopback: http is allowed to this machine only.',
+  }),
+  egressProxy: url({
+    default: null,
+    schemes: ['http', 'https'],
+    secret: true,
+    about: 'Forward proxy (HTTP CONNECT) for all deliveries, for static addresses of origin.',
+  }),
+  connectTimeoutMs: duration({
+    default: 5 * SECOND,
+    min: 10,
+    max: 30 * SECOND,
+    about: 'Deadline of a connection to a receiver, within the total deadline of the attempt.',
+  }),
+  responseCapBytes: bytes({
+    default: 16 * KIB,
+    min: 0,
+    max: 16 * MIB,
+    about: 'How much of a response body is read and kept.',
+  }),
+};
+
+const health = {
+  autoDisableDeadRate: number({
+    default: 0.5,
+    min: 0.01,
+    max: 1,
+    about: 'An endpoint is disabled when more than this share of its deliveries died within a day.',
+  }),
+  autoDisableMinDeliveries: integer({
+    default: 50,
+    min: 1,
+    max: 1_000_000,
+    about: 'Fewest deliveries in that day for the share to count.',
+  }),
+  autoDisableFailingMs: duration({
+    default: 5 * DAY,
+    min: SECOND,
+    max: 365 * DAY,
+    about: 'An endpoint is disabled when it only failed for this long.',
+  }),
+};
+
+/** In the order of the documentation. */
+export const sections = {
+  Server: server,
+  Processes: processes,
+  Storage: storage,
+  Keys: keys,
+  Log: log,
+  Accepting: accepting,
+  Ownership: ownership,
+  Dispatch: dispatching,
+  Egress: egress,
+  'Endpoint health': health,
+};
+
+export const settings = {
+  ...server,
+  ...processes,
+  ...storage,
+  ...keys,
+  ...log,
+  ...accepting,
+  ...ownership,
+  ...dispatching,
+  ...egress,
+  ...health,
+};
