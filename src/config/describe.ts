@@ -1,5 +1,5 @@
-import { MASK, maskUrl } from './kinds.ts';
 import type { Config } from './load.ts';
+import { MASK, maskUrl } from './mask.ts';
 import { type NamedSetting, namedSettings } from './names.ts';
 
 /** Every setting with its value, fit for a log: secrets are masked, and so is the password inside an address. */

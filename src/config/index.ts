@@ -1,4 +1,5 @@
 export { describeConfig, maskedConfig } from './describe.ts';
+export { ensureKeys, newAdminKey } from './generated-keys.ts';
 export type { Mode } from './kinds.ts';
 export {
   type Config,

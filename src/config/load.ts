@@ -1,7 +1,8 @@
 import { isIPv6 } from 'node:net';
 import { checks } from './checks.ts';
 import { hint } from './did-you-mean.ts';
-import { MASK, type Mode, maskUrl, Refused, type Setting } from './kinds.ts';
+import { type Mode, Refused, type Setting } from './kinds.ts';
+import { MASK, maskUrl } from './mask.ts';
 import { ENV_PREFIX, type NamedSetting, namedSettings, type SettingKey } from './names.ts';
 import type { settings } from './settings.ts';
 

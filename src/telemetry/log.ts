@@ -7,6 +7,7 @@
  */
 import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from 'pino';
 import pretty from 'pino-pretty';
+import { redact } from './redact.ts';
 
 export type Log = Logger;
 
@@ -15,39 +16,26 @@ export interface LogOptions {
   readonly logFormat: 'auto' | 'json' | 'pretty';
 }
 
-const SECRET_FIELDS = [
-  'authorization',
-  'cookie',
-  'password',
-  'secret',
-  'secrets',
-  'token',
-  'key',
-  'apiKey',
-  'adminKey',
-  'encryptionKey',
-  'previousEncryptionKeys',
-  'databaseUrl',
-  'connectionString',
-];
-/** At the top, and two levels down (`req.headers.authorization`). Deeper would cost every line more. */
-const REDACTED = SECRET_FIELDS.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]);
-
 const STDERR = 2;
 /** If whoever reads the log stands still, lines past this are dropped: the log must not eat the memory. */
 const MOST_BUFFERED_BYTES = 16 * 1024 * 1024;
 
 export function createLog(options: LogOptions, to?: DestinationStream): Log {
-  return pino(
+  const log = pino(
     {
       level: options.logLevel,
       base: { pid: process.pid },
       timestamp: stdTimeFunctions.isoTime,
-      formatters: { level: (label) => ({ level: label }) },
-      redact: { paths: REDACTED, censor: '****' },
+      formatters: { level: (label) => ({ level: label }), log: redact },
     },
     to ?? openDestination(options.logFormat),
   );
+  // pino does not show a child's fields to any formatter. Children inherit this method, and so do theirs.
+  const child = log.child;
+  log.child = function redactedChild(this: Log, fields, childOptions) {
+    return child.call(this, redact(fields), childOptions) as never;
+  };
+  return log;
 }
 
 /** For tests, and for callers that do not care. */

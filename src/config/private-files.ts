@@ -1,0 +1,82 @@
+/** Small files for one owner's eyes: there complete and on the disk, or not at all. */
+import { randomBytes } from 'node:crypto';
+import { chmod, chown, link, lstat, mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+
+const OWNER_ONLY = 0o600;
+const isRoot = (): boolean => process.getuid?.() === 0;
+
+/** True if others could read the file until now. */
+export async function tightenMode(file: string): Promise<boolean> {
+  if (process.platform === 'win32') return false;
+  const { mode } = await stat(file);
+  if ((mode & 0o077) === 0) return false;
+  await chmod(file, OWNER_ONLY);
+  return true;
+}
+
+/** Puts the file there, unless there is one already. True if this call did it. */
+export async function writeOnce(file: string, content: string): Promise<boolean> {
+  const unfinished = `${file}.${process.pid}-${randomBytes(4).toString('hex')}.new`;
+  const handle = await open(unfinished, 'wx', OWNER_ONLY);
+  try {
+    await handle.writeFile(content);
+    await handle.sync();
+    await giveToOwnerOf(path.dirname(file), unfinished);
+    return await putInPlace(unfinished, file);
+  } finally {
+    await handle.close();
+    await rm(unfinished, { force: true });
+    await flushDirectory(path.dirname(file));
+  }
+}
+
+async function putInPlace(unfinished: string, file: string): Promise<boolean> {
+  try {
+    // Unlike rename, link does not replace: of two processes that start together the first one's key stays.
+    await link(unfinished, file);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    // A file system without hard links.
+    if (await exists(file)) return false;
+    await rename(unfinished, file);
+    return true;
+  }
+}
+
+/** As the embedded server makes it: PostgreSQL's user has to pass through when Posthorn runs as root. */
+export async function makePrivateDirectory(directory: string): Promise<void> {
+  const firstCreated = await mkdir(directory, { recursive: true });
+  if (firstCreated === undefined) return;
+  // Explicit, because the umask may be anything; and only for directories that were made just now.
+  const mode = isRoot() ? 0o711 : 0o700;
+  for (let dir = directory; dir.length >= firstCreated.length; dir = path.dirname(dir))
+    await chmod(dir, mode);
+}
+
+/** When root runs Posthorn once on an ordinary user's data directory, that user must still be able to afterwards. */
+async function giveToOwnerOf(directory: string, file: string): Promise<void> {
+  if (!isRoot()) return;
+  const owner = await stat(directory);
+  if (owner.uid !== 0) await chown(file, owner.uid, owner.gid);
+}
+
+async function flushDirectory(directory: string): Promise<void> {
+  if (process.platform === 'win32') return;
+  const handle = await open(directory, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+export async function exists(file: string): Promise<boolean> {
+  try {
+    await lstat(file);
+    return true;
+  } catch {
+    return false;
+  }
+}
