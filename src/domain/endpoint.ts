@@ -12,6 +12,14 @@ export function shardOf(endpointId: Uuid): number {
 export const signatureProfiles = ['standard', 'standard-ed25519', 'hex', 'stripe', 'github'] as const;
 export type SignatureProfile = (typeof signatureProfiles)[number];
 
+/** A profile under other names, for receivers that already verify another sender's headers. Null: the profile's own. */
+export interface CustomSignature {
+  readonly profile: SignatureProfile;
+  readonly header: string | null;
+  readonly prefix: string | null;
+}
+export type SignatureSetting = SignatureProfile | CustomSignature;
+
 export interface RateLimit {
   readonly perSecond: number;
   readonly burst: number;
@@ -35,7 +43,7 @@ export interface Endpoint {
   readonly apiVersion: string | null;
   readonly payload: 'full' | 'thin';
   readonly headers: Readonly<Record<string, string>>;
-  readonly signature: SignatureProfile;
+  readonly signature: SignatureSetting;
   readonly retry: RetryPolicy;
   readonly breaker: BreakerSettings | null;
   readonly timeoutMs: number;

@@ -1,0 +1,213 @@
+/**
+ * The deliver stage: one attempt in, one outcome out. It knows nothing of queues or databases.
+ *
+ *   send(request) ─▶ plan (cached per endpoint) ─▶ body ─▶ headers ─▶ signature ─▶ attempt ─▶ done(outcome)
+ */
+import { type Clock, systemClock } from '../domain/clock.ts';
+import type { Endpoint, SignatureProfile } from '../domain/endpoint.ts';
+import type { EventContent } from '../domain/event.ts';
+import { publicId, type Uuid } from '../domain/ids.ts';
+import type { AttemptOutcome, ErrorClass } from '../domain/outcome.ts';
+import { Attempt, type AttemptContext, type Destination } from './attempt.ts';
+import { errorMessage } from './classify-error.ts';
+import { createConnector } from './connector.ts';
+import { bareHost, checkUrl } from './egress/check-url.ts';
+import { compilePolicy, type EgressPolicy } from './egress/policy.ts';
+import { buildBody } from './envelope.ts';
+import { type AttemptFacts, addProfileHeaders, attemptHeaders, staticHeaders } from './headers.ts';
+import { createDnsLookup, type Lookup } from './resolve.ts';
+import { createSigner, type Signer } from './sign.ts';
+import { SocketPools } from './socket-pool.ts';
+
+export interface AttemptRequest {
+  readonly endpoint: Endpoint;
+  readonly event: EventContent;
+  readonly deliveryId: Uuid;
+  /** 1 is the first. */
+  readonly number: number;
+  /** The error class of the attempt before, or null. */
+  readonly retryReason: string | null;
+}
+
+export interface DelivererOptions {
+  readonly egress: EgressPolicy;
+  readonly userAgent: string;
+  /** Base of the links in thin payloads. */
+  readonly publicUrl: string;
+  readonly connectTimeoutMs?: number;
+  readonly responseCapBytes?: number;
+  readonly keepAliveMs?: number;
+  readonly maxIdleSockets?: number;
+  readonly maxHeaderBytes?: number;
+  readonly clock?: Clock;
+  readonly proxyUrl?: string | null;
+  readonly lookup?: Lookup;
+  /** Certificate authorities instead of the system's. */
+  readonly ca?: string | Buffer | readonly (string | Buffer)[];
+}
+
+export interface Deliverer {
+  /** Calls `done` exactly once, never before it returns; never throws. */
+  send(request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void;
+  /** Cuts off what is still on its way (reported as `internal`) and resolves when every socket is closed. */
+  close(): Promise<void>;
+}
+
+interface Plan {
+  readonly destination: Destination | ErrorClass;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly profile: SignatureProfile;
+  readonly sign: Signer;
+}
+
+export function createDeliverer(options: DelivererOptions): Deliverer {
+  const clock = options.clock ?? systemClock;
+  const policy = compilePolicy(options.egress);
+  const pools = new SocketPools({
+    connector: createConnector({
+      policy,
+      clock,
+      lookup: options.lookup ?? createDnsLookup(),
+      connectTimeoutMs: options.connectTimeoutMs ?? 5000,
+      ca: options.ca ?? null,
+    }),
+    keepAliveMs: options.keepAliveMs ?? 4000,
+    maxIdleSockets: options.maxIdleSockets ?? 1024,
+    maxHeaderBytes: options.maxHeaderBytes ?? 16 * 1024,
+  });
+  const plans = new WeakMap<Endpoint, Plan>();
+  const inFlight = new Set<Attempt>();
+  let settled: Attempt[] = [];
+  let closed = false;
+
+  const flush = (): void => {
+    const ready = settled;
+    settled = [];
+    for (const attempt of ready) call(attempt.done, attempt.outcome!);
+  };
+
+  const context: AttemptContext = {
+    clock,
+    pools,
+    responseCapBytes: options.responseCapBytes ?? 16 * 1024,
+    settle(attempt) {
+      inFlight.delete(attempt);
+      if (settled.push(attempt) === 1) queueMicrotask(flush);
+    },
+    locate,
+  };
+
+  function locate(url: string): Destination | ErrorClass {
+    const check = checkUrl(url, options.egress);
+    if (!check.ok) return 'egress_forbidden';
+    const parsed = new URL(check.url);
+    const tls = parsed.protocol === 'https:';
+    return {
+      url: check.url,
+      origin: parsed.origin,
+      path: parsed.pathname + parsed.search,
+      target: {
+        tls,
+        host: bareHost(parsed.hostname),
+        port: parsed.port === '' ? (tls ? 443 : 80) : Number(parsed.port),
+      },
+    };
+  }
+
+  function planOf(endpoint: Endpoint): Plan {
+    let plan = plans.get(endpoint);
+    if (plan === undefined) {
+      plan = {
+        destination: locate(endpoint.url),
+        headers: staticHeaders(endpoint, options.userAgent),
+        profile: typeof endpoint.signature === 'string' ? endpoint.signature : endpoint.signature.profile,
+        sign: createSigner(endpoint),
+      };
+      plans.set(endpoint, plan);
+    }
+    return plan;
+  }
+
+  function prepare(request: AttemptRequest, done: (outcome: AttemptOutcome) => void): Attempt | ErrorClass {
+    const { endpoint, event } = request;
+    const plan = planOf(endpoint);
+    if (typeof plan.destination === 'string') return plan.destination;
+    const startedAt = clock.now();
+    const start = clock.monotonic();
+    const facts: AttemptFacts = {
+      event,
+      eventId: publicId('evt', event.id),
+      deliveryId: publicId('dlv', request.deliveryId),
+      number: request.number,
+      retryReason: request.retryReason,
+      timestampSeconds: Math.floor(startedAt / 1000),
+    };
+    const body = buildBody(endpoint, event, options.publicUrl);
+    const headers = attemptHeaders(plan.headers, facts);
+    if (plan.profile === 'hex' || plan.profile === 'github') addProfileHeaders(headers, plan.profile, facts);
+    plan.sign(
+      { eventId: facts.eventId, timestampSeconds: facts.timestampSeconds, body, nowMs: startedAt },
+      headers,
+    );
+    return new Attempt(
+      context,
+      plan.destination,
+      headers,
+      body,
+      endpoint.followRedirects,
+      startedAt,
+      start,
+      done,
+    );
+  }
+
+  return {
+    send(request, done) {
+      let prepared: Attempt | ErrorClass;
+      try {
+        prepared = closed ? 'internal' : prepare(request, done);
+      } catch {
+        prepared = 'internal';
+      }
+      if (typeof prepared === 'string') {
+        const outcome = neverSent(request.endpoint.url, prepared, clock.now());
+        queueMicrotask(() => call(done, outcome));
+        return;
+      }
+      inFlight.add(prepared);
+      prepared.begin(request.endpoint.timeoutMs);
+    },
+    async close() {
+      closed = true;
+      for (const attempt of [...inFlight]) attempt.abandon();
+      await pools.close();
+    },
+  };
+}
+
+/** A callback that throws is the caller's fault: it must surface, and must not upset the attempts beside it. */
+function call(done: (outcome: AttemptOutcome) => void, outcome: AttemptOutcome): void {
+  try {
+    done(outcome);
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error;
+    });
+  }
+}
+
+function neverSent(url: string, errorClass: ErrorClass, now: number): AttemptOutcome {
+  return {
+    startedAt: now,
+    durationMs: 0,
+    timing: { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null },
+    statusCode: null,
+    error: { class: errorClass, message: errorMessage(errorClass) },
+    url,
+    requestHeaders: {},
+    responseHeaders: null,
+    responseBody: null,
+    responseTruncated: false,
+    retryAfterMs: null,
+  };
+}

@@ -1,0 +1,86 @@
+/**
+ * What can be said about a URL without asking anyone: used when an endpoint is registered, and again before it is
+ * called and at every redirect. Names are resolved and vetted later, for every new socket, by the connector.
+ */
+import { isIP } from 'node:net';
+import { type CompiledPolicy, compilePolicy, type EgressPolicy, isLoopback } from './policy.ts';
+
+export type UrlCheck =
+  | { readonly ok: true; readonly url: string }
+  | { readonly ok: false; readonly code: 'url_invalid' | 'url_forbidden'; readonly message: string };
+
+/** Longer ones are cut by proxies and servers anyway. */
+export const MAX_URL_LENGTH = 2048;
+
+/** Names that never lead to the public Internet: special-use domains and what networks use inside. */
+const INTERNAL_SUFFIXES = [
+  'local',
+  'internal',
+  'localdomain',
+  'home.arpa',
+  'lan',
+  'intranet',
+  'corp',
+  'home',
+];
+const METADATA_NAMES = ['metadata.google.internal', 'metadata', 'instance-data'];
+
+const invalid = (message: string): UrlCheck => ({ ok: false, code: 'url_invalid', message });
+const forbidden = (message: string): UrlCheck => ({ ok: false, code: 'url_forbidden', message });
+
+/** The host as an address or a name: without brackets, without the dot of the root. */
+export function bareHost(hostname: string): string {
+  if (hostname.startsWith('[')) return hostname.slice(1, -1);
+  return hostname.endsWith('.') ? hostname.slice(0, -1) : hostname;
+}
+
+export const isLocalhostName = (host: string): boolean => host === 'localhost' || host.endsWith('.localhost');
+
+function isInternalName(host: string): boolean {
+  return (
+    !host.includes('.') || INTERNAL_SUFFIXES.some((suffix) => host === suffix || host.endsWith(`.${suffix}`))
+  );
+}
+
+function isLoopbackHost(host: string): boolean {
+  return isLocalhostName(host) || isLoopback(host);
+}
+
+function checkHost(host: string, policy: CompiledPolicy): UrlCheck | null {
+  if (host === '') return invalid('The URL has no host.');
+  if (isIP(host) !== 0 || isLocalhostName(host)) {
+    const reachable =
+      isIP(host) !== 0 ? policy.permits(host) : policy.permits('127.0.0.1') || policy.permits('::1');
+    return reachable
+      ? null
+      : forbidden('The URL leads to a private, loopback or otherwise reserved address.');
+  }
+  if (METADATA_NAMES.includes(host)) return forbidden('The URL names a metadata service.');
+  if (isInternalName(host) && !policy.opensInternal)
+    return forbidden('The URL names a host of an internal network.');
+  return null;
+}
+
+export function checkUrl(text: string, settings: EgressPolicy): UrlCheck {
+  const policy = compilePolicy(settings);
+  if (text.length > MAX_URL_LENGTH) return invalid(`The URL is longer than ${MAX_URL_LENGTH} characters.`);
+  if (!URL.canParse(text)) return invalid('The URL is malformed.');
+  const url = new URL(text);
+  if (url.protocol !== 'https:' && url.protocol !== 'http:')
+    return invalid('The URL must begin with https://.');
+  if (url.username !== '' || url.password !== '')
+    return forbidden('Credentials in the URL are not allowed; use the endpoint’s auth or headers.');
+  const host = bareHost(url.hostname);
+  const problem = checkHost(host, policy);
+  if (problem !== null) return problem;
+  if (url.protocol === 'http:' && settings.requireHttps) {
+    if (!(settings.allowHttpToLoopback && isLoopbackHost(host))) return forbidden('The URL must use https.');
+  }
+  const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
+  if (port === 0) return invalid('Port 0 cannot be called.');
+  if (settings.allowedPorts !== 'any' && !settings.allowedPorts.includes(port))
+    return forbidden(`Port ${port} is not allowed.`);
+  // A fragment never leaves the client, so it is no part of where to send.
+  url.hash = '';
+  return { ok: true, url: url.href };
+}

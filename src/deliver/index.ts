@@ -1,0 +1,12 @@
+/** What the rest of Posthorn may use of the deliver stage. */
+export {
+  type AttemptRequest,
+  createDeliverer,
+  type Deliverer,
+  type DelivererOptions,
+} from './deliverer.ts';
+export { checkUrl, type UrlCheck } from './egress/check-url.ts';
+export { compilePolicy, DEVELOPMENT_EGRESS, type EgressPolicy, STRICT_EGRESS } from './egress/policy.ts';
+export { buildBody } from './envelope.ts';
+export { isReservedHeader, isSendableHeader } from './headers.ts';
+export { createDnsLookup, type Lookup } from './resolve.ts';

@@ -1,0 +1,33 @@
+/** Where a 307 or 308 leads: the next destination with the headers for it, or why it is not followed. */
+import type { ErrorClass } from '../domain/outcome.ts';
+import type { Destination } from './attempt.ts';
+import { isCredentialHeader } from './headers.ts';
+
+export interface Redirect {
+  readonly status: number;
+  readonly location: string | undefined;
+  readonly hops: number;
+}
+
+export function followRedirect(
+  redirect: Redirect,
+  allowed: number,
+  from: Destination,
+  headers: Readonly<Record<string, string>>,
+  locate: (url: string) => Destination | ErrorClass,
+): { destination: Destination; headers: Record<string, string> } | ErrorClass {
+  // The others turn a POST into a GET, and would drop the event.
+  if (redirect.status !== 307 && redirect.status !== 308) return 'redirect_failed';
+  if (redirect.hops >= allowed || redirect.location === undefined) return 'redirect_failed';
+  if (!URL.canParse(redirect.location, from.url)) return 'redirect_failed';
+  const destination = locate(new URL(redirect.location, from.url).href);
+  if (typeof destination === 'string') return destination;
+  // Never from a protected connection to an open one, even where policy lets http be registered.
+  if (from.target.tls && !destination.target.tls) return 'redirect_failed';
+  if (destination.origin === from.origin) return { destination, headers: { ...headers } };
+  const kept: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (!isCredentialHeader(name)) kept[name] = value;
+  }
+  return { destination, headers: kept };
+}

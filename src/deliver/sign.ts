@@ -1,0 +1,137 @@
+/**
+ * Signatures. The bytes that are signed are the bytes that are sent, and the timestamp is the attempt's own.
+ *
+ * | profile          | signed                    | key             | header                              |
+ * |------------------|---------------------------|-----------------|-------------------------------------|
+ * | standard         | `id.timestamp.body`       | base64-decoded  | webhook-signature: v1,… v1,…        |
+ * | standard-ed25519 | `id.timestamp.body`       | base64-decoded  | webhook-signature: v1a,… v1a,…      |
+ * | stripe           | `timestamp.body`          | literal text    | stripe-signature: t=…,v1=…,v1=…     |
+ * | hex              | `body`                    | literal text    | x-webhook-signature: sha256=…       |
+ * | github           | `body`                    | literal text    | x-hub-signature-256: sha256=…       |
+ *
+ * The first three carry a signature per live secret. The last two have room for one only: until the previous
+ * secret expires or is revoked its signature stays where receivers look for it, and the new secret's is sent beside
+ * it in `<header>-next`. So a rotation breaks no receiver that has not heard of it yet.
+ */
+import { createHmac, createPrivateKey, type KeyObject, sign as signAsymmetric } from 'node:crypto';
+import type { Endpoint, SignatureProfile } from '../domain/endpoint.ts';
+
+export interface SignInput {
+  readonly eventId: string;
+  readonly timestampSeconds: number;
+  readonly body: Buffer;
+  readonly nowMs: number;
+}
+
+/** Adds the signature headers of one attempt. Throws if no secret is live: nothing is ever sent unsigned. */
+export type Signer = (input: SignInput, headers: Record<string, string>) => void;
+
+interface Key {
+  readonly expiresAt: number | null;
+  sign(prefix: string, body: Buffer): string;
+}
+
+const DEFAULT_HEADER: Record<SignatureProfile, string> = {
+  standard: 'webhook-signature',
+  'standard-ed25519': 'webhook-signature',
+  hex: 'x-webhook-signature',
+  stripe: 'stripe-signature',
+  github: 'x-hub-signature-256',
+};
+
+const DEFAULT_PREFIX: Record<SignatureProfile, string> = {
+  standard: 'v1,',
+  'standard-ed25519': 'v1a,',
+  hex: 'sha256=',
+  stripe: 'v1=',
+  github: 'sha256=',
+};
+
+export class SecretUnusableError extends Error {
+  override readonly name = 'SecretUnusableError';
+}
+
+function hmacKey(key: Buffer, encoding: 'base64' | 'hex', expiresAt: number | null): Key {
+  return {
+    expiresAt,
+    sign: (prefix, body) => createHmac('sha256', key).update(prefix).update(body).digest(encoding),
+  };
+}
+
+/** An ed25519 private key as PKCS #8 is this fixed header and the 32 bytes of the seed. */
+const PKCS8_ED25519 = Buffer.from('302e020100300506032b657004220420', 'hex');
+
+function ed25519Key(secret: string): KeyObject {
+  const bytes = decodeSecret(secret, 'whsk_');
+  if (bytes.length !== 64 && bytes.length !== 32)
+    throw new SecretUnusableError('An ed25519 secret is 64 bytes: seed and public key.');
+  return createPrivateKey({
+    key: Buffer.concat([PKCS8_ED25519, bytes.subarray(0, 32)]),
+    format: 'der',
+    type: 'pkcs8',
+  });
+}
+
+function decodeSecret(secret: string, prefix: string): Buffer {
+  const bytes = Buffer.from(secret.startsWith(prefix) ? secret.slice(prefix.length) : secret, 'base64');
+  if (bytes.length === 0) throw new SecretUnusableError('The secret is not base64.');
+  return bytes;
+}
+
+function keyOf(profile: SignatureProfile, secret: string, expiresAt: number | null): Key {
+  switch (profile) {
+    case 'standard':
+      return hmacKey(decodeSecret(secret, 'whsec_'), 'base64', expiresAt);
+    case 'standard-ed25519': {
+      const key = ed25519Key(secret);
+      return {
+        expiresAt,
+        sign: (prefix, body) =>
+          signAsymmetric(null, Buffer.concat([Buffer.from(prefix), body]), key).toString('base64'),
+      };
+    }
+    case 'hex':
+    case 'stripe':
+    case 'github':
+      return hmacKey(Buffer.from(secret), 'hex', expiresAt);
+  }
+}
+
+export function createSigner(endpoint: Endpoint): Signer {
+  const setting = typeof endpoint.signature === 'string' ? null : endpoint.signature;
+  const profile = setting === null ? (endpoint.signature as SignatureProfile) : setting.profile;
+  const header = (setting?.header ?? DEFAULT_HEADER[profile]).toLowerCase();
+  const prefix = setting?.prefix ?? DEFAULT_PREFIX[profile];
+  const keys = endpoint.secrets.map((entry) => keyOf(profile, entry.secret, entry.expiresAt));
+
+  const live = (nowMs: number): Key[] => {
+    const usable = keys.filter((key) => key.expiresAt === null || key.expiresAt > nowMs);
+    if (usable.length === 0) throw new SecretUnusableError('No live secret.');
+    return usable;
+  };
+
+  switch (profile) {
+    case 'standard':
+    case 'standard-ed25519':
+      return ({ eventId, timestampSeconds, body, nowMs }, headers) => {
+        const signed = `${eventId}.${timestampSeconds}.`;
+        headers[header] = live(nowMs)
+          .map((key) => prefix + key.sign(signed, body))
+          .join(' ');
+      };
+    case 'stripe':
+      return ({ timestampSeconds, body, nowMs }, headers) => {
+        const signed = `${timestampSeconds}.`;
+        headers[header] = `t=${timestampSeconds},${live(nowMs)
+          .map((key) => prefix + key.sign(signed, body))
+          .join(',')}`;
+      };
+    case 'hex':
+    case 'github':
+      return ({ body, nowMs }, headers) => {
+        const usable = live(nowMs);
+        headers[header] = prefix + usable.at(-1)!.sign('', body);
+        if (usable.length > 1) headers[`${header}-next`] = prefix + usable[0]!.sign('', body);
+      };
+  }
+}

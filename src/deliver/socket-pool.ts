@@ -1,0 +1,166 @@
+/**
+ * Keep-alive sockets by origin. A slot is one undici Client, that is one socket, and carries one attempt at a time:
+ * so it is always known which attempt a connection is being opened for, what its times are, and what to cut off at
+ * the deadline, also while it still connects. (undici's own Pool does not tell.) The warmest slot is used first, so
+ * that the others can grow cold and close.
+ */
+import type { EventEmitter } from 'node:events';
+import type { Socket } from 'node:net';
+import { Client, type Dispatcher } from 'undici';
+import type { Connector, ConnectTimes, Target, TlsSessions } from './connector.ts';
+
+/** What a slot tells the attempt that it carries. */
+export interface Passenger extends Dispatcher.DispatchHandler {
+  connected(times: ConnectTimes): void;
+}
+
+export interface PoolSettings {
+  readonly connector: Connector;
+  readonly keepAliveMs: number;
+  /** Idle sockets over all origins. */
+  readonly maxIdleSockets: number;
+  readonly maxHeaderBytes: number;
+}
+
+interface Origin extends TlsSessions {
+  readonly key: string;
+  readonly target: Target;
+  readonly idle: Slot[];
+  slots: number;
+}
+
+const ignore = (): void => {};
+
+export class Slot {
+  readonly origin: Origin;
+  readonly #pools: SocketPools;
+  readonly #client: Client;
+  #passenger: Passenger | null = null;
+  #cancelConnect: (() => void) | null = null;
+  #socket: Socket | null = null;
+  #dropped = false;
+
+  constructor(pools: SocketPools, origin: Origin, settings: PoolSettings) {
+    this.#pools = pools;
+    this.origin = origin;
+    this.#client = new Client(origin.key, {
+      pipelining: 1,
+      allowH2: false,
+      // The attempt has its own deadline over everything.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: settings.keepAliveMs,
+      keepAliveMaxTimeout: settings.keepAliveMs,
+      maxHeaderSize: settings.maxHeaderBytes,
+      connect: (_options, callback) => {
+        this.#cancelConnect = settings.connector(origin.target, origin, (error, socket, times) => {
+          this.#cancelConnect = null;
+          this.#socket = socket;
+          this.#passenger?.connected(times);
+          if (error !== null) callback(error, null);
+          else callback(null, socket!);
+        });
+      },
+    });
+    // undici reports here what a handler throws; unheard it would end the process.
+    (this.#client as EventEmitter).on('error', ignore);
+    this.#client.on('disconnect', () => {
+      this.#socket = null;
+      if (this.#passenger === null) this.drop();
+    });
+  }
+
+  get dropped(): boolean {
+    return this.#dropped;
+  }
+
+  /** The peer has said that it will send no more. */
+  get peerEnded(): boolean {
+    return this.#socket === null || this.#socket.readableEnded;
+  }
+
+  dispatch(options: Dispatcher.DispatchOptions, passenger: Passenger): void {
+    this.#passenger = passenger;
+    this.#client.dispatch(options, passenger);
+  }
+
+  /** The attempt is over and the connection in order: the next one may have it. */
+  release(): void {
+    this.#passenger = null;
+    if (!this.#dropped) this.#pools.park(this);
+  }
+
+  /** Cuts the connection, whatever it is doing. */
+  drop(): void {
+    if (this.#dropped) return;
+    this.#dropped = true;
+    this.#passenger = null;
+    this.#cancelConnect?.();
+    this.#cancelConnect = null;
+    this.#pools.forget(this);
+    this.#pools.closing(this.#client.destroy());
+  }
+}
+
+export class SocketPools {
+  readonly #settings: PoolSettings;
+  readonly #origins = new Map<string, Origin>();
+  /** Idle slots of all origins, the one that has been idle longest first. */
+  readonly #idle = new Set<Slot>();
+  readonly #closing = new Set<Promise<void>>();
+
+  constructor(settings: PoolSettings) {
+    this.#settings = settings;
+  }
+
+  /** A warm slot if there is one (and `fresh` does not forbid it), else a new one. */
+  take(key: string, target: Target, fresh = false): { slot: Slot; reused: boolean } {
+    let origin = this.#origins.get(key);
+    if (origin === undefined) {
+      origin = { key, target, idle: [], slots: 0, session: null };
+      this.#origins.set(key, origin);
+    }
+    const warm = fresh ? undefined : origin.idle.pop();
+    if (warm !== undefined) {
+      this.#idle.delete(warm);
+      return { slot: warm, reused: true };
+    }
+    origin.slots += 1;
+    return { slot: new Slot(this, origin, this.#settings), reused: false };
+  }
+
+  park(slot: Slot): void {
+    slot.origin.idle.push(slot);
+    this.#idle.add(slot);
+    if (this.#idle.size > this.#settings.maxIdleSockets) this.#idle.values().next().value?.drop();
+  }
+
+  forget(slot: Slot): void {
+    const { origin } = slot;
+    if (this.#idle.delete(slot)) origin.idle.splice(origin.idle.lastIndexOf(slot), 1);
+    origin.slots -= 1;
+    if (origin.slots === 0) this.#origins.delete(origin.key);
+  }
+
+  closing(closed: Promise<void>): void {
+    this.#closing.add(closed);
+    const over = (): void => {
+      this.#closing.delete(closed);
+    };
+    closed.then(over, over);
+  }
+
+  get idleSockets(): number {
+    return this.#idle.size;
+  }
+
+  get origins(): number {
+    return this.#origins.size;
+  }
+
+  /** Closes what is idle, and waits until every socket that was ever cut off is really gone. */
+  async close(): Promise<void> {
+    for (const slot of [...this.#idle]) slot.drop();
+    while (this.#closing.size > 0) await Promise.all(this.#closing);
+  }
+}

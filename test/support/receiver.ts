@@ -1,0 +1,238 @@
+/**
+ * A real HTTP(S) receiver on loopback for tests. It records what it gets, answers as told, and can misbehave.
+ *
+ *   const receiver = await startReceiver();
+ *   receiver.answer({ status: 503 });
+ *   const [request] = await receiver.waitFor(1);
+ */
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+
+export interface RecordedRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Header names as they were written, with their order and repeats. */
+  readonly rawHeaders: readonly string[];
+  readonly body: Buffer;
+  /** The body as JSON. */
+  // biome-ignore lint/suspicious/noExplicitAny: a test asserts on the parts it knows
+  json(): any;
+  readonly at: number;
+  /** Numbers the connection it came on, from 0. */
+  readonly connection: number;
+  /** 0 for the first request. */
+  readonly index: number;
+}
+
+export interface Reply {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+  readonly body?: string | Buffer;
+  readonly delayMs?: number;
+}
+
+export interface Wire {
+  readonly socket: Socket;
+  readonly response: ServerResponse;
+  /** Resolves when the connection is gone: for behaviours that go on until then. */
+  readonly closed: Promise<void>;
+}
+
+/** Returns a reply, or takes the connection into its own hands and returns nothing. */
+export type Behaviour = (
+  request: RecordedRequest,
+  wire: Wire,
+) => Reply | undefined | Promise<Reply | undefined>;
+
+export interface Receiver {
+  readonly url: string;
+  readonly port: number;
+  readonly requests: readonly RecordedRequest[];
+  /** Sets what every request from now on gets. Default: 200 and an empty body. */
+  answer(how: Reply | Behaviour): void;
+  /** Resolves when there are this many requests, or one that fits, with all of them. Rejects after the time. */
+  waitFor(
+    what: number | ((request: RecordedRequest) => boolean),
+    timeoutMs?: number,
+  ): Promise<RecordedRequest[]>;
+  /** Records requests, and answers none of them until `release()`. */
+  hang(): void;
+  /** Answers the requests held by `hang()`, and those to come. */
+  release(): void;
+  openSockets(): number;
+  /** Resolves when no connection is open. Rejects after the time. */
+  waitForNoSockets(timeoutMs?: number): Promise<void>;
+  /** How many connections were made in all. */
+  readonly connections: number;
+  close(): Promise<void>;
+}
+
+export interface ReceiverOptions {
+  readonly tls?: { readonly key: string | Buffer; readonly cert: string | Buffer };
+  readonly port?: number;
+  readonly host?: string;
+  /** How the receiver is named in `url`. Default: its address. */
+  readonly name?: string;
+}
+
+interface Waiter {
+  check(): boolean;
+  resolve(): void;
+}
+
+export async function startReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
+  const requests: RecordedRequest[] = [];
+  const sockets = new Map<Socket, number>();
+  const waiters = new Set<Waiter>();
+  let connections = 0;
+  let behaviour: Behaviour = () => ({ status: 200 });
+  let held: (() => void)[] = [];
+  let holding = false;
+
+  const signal = (): void => {
+    for (const waiter of waiters) {
+      if (waiter.check()) {
+        waiters.delete(waiter);
+        waiter.resolve();
+      }
+    }
+  };
+  const until = (check: () => boolean, timeoutMs: number, what: string): Promise<void> =>
+    new Promise((resolve, reject) => {
+      if (check()) return resolve();
+      const waiter: Waiter = {
+        check,
+        resolve: () => {
+          clearTimeout(timer);
+          resolve();
+        },
+      };
+      const timer = setTimeout(() => {
+        waiters.delete(waiter);
+        reject(
+          new Error(`The receiver waited ${timeoutMs} ms for ${what}; it has ${requests.length} requests.`),
+        );
+      }, timeoutMs);
+      waiters.add(waiter);
+    });
+
+  const listener: RequestListener = (message, response) => {
+    const chunks: Buffer[] = [];
+    message.on('data', (chunk: Buffer) => chunks.push(chunk));
+    message.on('error', () => {});
+    response.on('error', () => {});
+    message.on('end', () => {
+      const request = record(
+        message,
+        Buffer.concat(chunks),
+        requests.length,
+        sockets.get(message.socket) ?? -1,
+      );
+      requests.push(request);
+      void respond(request, message, response).catch(() => message.socket.destroy());
+      signal();
+    });
+  };
+
+  const respond = async (request: RecordedRequest, message: IncomingMessage, response: ServerResponse) => {
+    const { socket } = message;
+    const closed = new Promise<void>((resolve) => {
+      if (socket.destroyed) resolve();
+      else socket.once('close', () => resolve());
+    });
+    if (holding) await new Promise<void>((resolve) => held.push(resolve));
+    const reply = await behaviour(request, { socket, response, closed });
+    if (reply === undefined) return;
+    if (reply.delayMs !== undefined) await Promise.race([delay(reply.delayMs), closed]);
+    if (socket.destroyed) return;
+    response.writeHead(reply.status ?? 200, reply.headers as Record<string, string | string[]>);
+    response.end(reply.body);
+  };
+
+  const server =
+    options.tls === undefined ? createServer(listener) : createTlsServer({ ...options.tls }, listener);
+  server.keepAliveTimeout = 0;
+  server.requestTimeout = 0;
+  server.headersTimeout = 0;
+  server.on('clientError', (_error, socket) => socket.destroy());
+  const count = (socket: Socket): void => {
+    sockets.set(socket, connections);
+    connections += 1;
+    socket.on('error', () => {});
+    socket.once('close', () => {
+      sockets.delete(socket);
+      signal();
+    });
+  };
+  server.on(options.tls === undefined ? 'connection' : 'secureConnection', count);
+  // Sockets that never finish their handshake have to be closed as well.
+  const raw = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    raw.add(socket);
+    socket.on('error', () => {});
+    socket.once('close', () => {
+      raw.delete(socket);
+      signal();
+    });
+  });
+
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port ?? 0, options.host ?? '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  const scheme = options.tls === undefined ? 'http' : 'https';
+
+  return {
+    url: `${scheme}://${options.name ?? options.host ?? '127.0.0.1'}:${port}`,
+    port,
+    requests,
+    answer(how) {
+      behaviour = typeof how === 'function' ? how : () => how;
+    },
+    async waitFor(what, timeoutMs = 5000) {
+      const check = typeof what === 'number' ? () => requests.length >= what : () => requests.some(what);
+      await until(check, timeoutMs, typeof what === 'number' ? `${what} requests` : 'a request that fits');
+      return [...requests];
+    },
+    hang() {
+      holding = true;
+    },
+    release() {
+      holding = false;
+      const waiting = held;
+      held = [];
+      for (const go of waiting) go();
+    },
+    openSockets: () => raw.size,
+    waitForNoSockets: (timeoutMs = 2000) => until(() => raw.size === 0, timeoutMs, 'its sockets to close'),
+    get connections() {
+      return connections;
+    },
+    async close() {
+      for (const socket of raw) socket.destroy();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+function record(message: IncomingMessage, body: Buffer, index: number, connection: number): RecordedRequest {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(message.headers))
+    headers[name] = Array.isArray(value) ? value.join(', ') : (value ?? '');
+  return {
+    method: message.method ?? '',
+    path: message.url ?? '',
+    headers,
+    rawHeaders: message.rawHeaders,
+    body,
+    json: () => JSON.parse(body.toString()),
+    at: Date.now(),
+    connection,
+    index,
+  };
+}
+
+const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
