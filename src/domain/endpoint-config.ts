@@ -1,0 +1,147 @@
+/**
+ * What a user set on an endpoint (only that is stored) and what it means with the defaults filled in. A default
+ * that changes in a later version therefore reaches every endpoint that never said otherwise.
+ */
+import { type BreakerSettings, DEFAULT_BREAKER } from './breaker.ts';
+import type { DisabledReason, Endpoint, EndpointSecret } from './endpoint.ts';
+import type { Uuid } from './ids.ts';
+import {
+  DEFAULT_MAX_AGE_SECONDS,
+  DEFAULT_PERMANENT,
+  DEFAULT_TRANSIENT,
+  type Jitter,
+  type RetryPolicy,
+  type RetryPreset,
+  retryPresets,
+  type StatusMatcher,
+  totalDelaySeconds,
+} from './retry.ts';
+
+export interface RetryConfig {
+  preset?: RetryPreset;
+  schedule?: number[];
+  base?: number;
+  factor?: number;
+  max?: number;
+  attempts?: number;
+  jitter?: Jitter;
+  max_age_seconds?: number;
+  permanent?: StatusMatcher[];
+  transient?: StatusMatcher[];
+}
+
+export interface BreakerConfig {
+  consecutive?: number;
+  failure_rate?: number;
+  min_requests?: number;
+  window_seconds?: number;
+  cooldown_seconds?: number;
+  max_cooldown_seconds?: number;
+}
+
+export interface EndpointConfig {
+  events?: string[];
+  channels?: string[];
+  api_version?: string;
+  payload?: 'full' | 'thin';
+  headers?: Record<string, string>;
+  signature?: Endpoint['signature'];
+  retry?: RetryConfig;
+  /** Null is a choice of its own here: no breaker. Absent: the default one. */
+  breaker?: BreakerConfig | null;
+  timeout_ms?: number;
+  max_in_flight?: number;
+  rate_limit?: { per_second: number; burst?: number };
+  ordering?: 'none' | 'fifo';
+  fifo_on_dead?: 'skip' | 'block';
+  follow_redirects?: number;
+}
+
+export const DEFAULT_TIMEOUT_MS = 15_000;
+export const DEFAULT_MAX_IN_FLIGHT = 10;
+
+export function resolveRetry(config: RetryConfig = {}): RetryPolicy {
+  const exponential = config.base !== undefined;
+  const rules = {
+    jitter: config.jitter ?? (exponential ? ('full' as const) : ('proportional' as const)),
+    maxAgeSeconds: DEFAULT_MAX_AGE_SECONDS,
+    permanent: config.permanent ?? DEFAULT_PERMANENT,
+    transient: config.transient ?? DEFAULT_TRANSIENT,
+  };
+  const policy: RetryPolicy = exponential
+    ? {
+        ...rules,
+        kind: 'exponential',
+        base: config.base!,
+        factor: config.factor ?? 2,
+        max: config.max ?? 86_400,
+        attempts: config.attempts ?? 10,
+      }
+    : { ...rules, kind: 'schedule', schedule: config.schedule ?? retryPresets[config.preset ?? 'default'] };
+  return { ...policy, maxAgeSeconds: config.max_age_seconds ?? defaultMaxAge(policy) };
+}
+
+/** 72 hours, or as long as the schedule itself needs (with jitter): its last attempts would never be made otherwise. */
+function defaultMaxAge(policy: RetryPolicy): number {
+  return Math.max(DEFAULT_MAX_AGE_SECONDS, Math.ceil(totalDelaySeconds(policy) * 1.2));
+}
+
+export function resolveBreaker(config: BreakerConfig | null | undefined): BreakerSettings | null {
+  if (config === null) return null;
+  const cooldownSeconds = config?.cooldown_seconds ?? DEFAULT_BREAKER.cooldownSeconds;
+  return {
+    consecutive: config?.consecutive ?? DEFAULT_BREAKER.consecutive,
+    failureRate: config?.failure_rate ?? DEFAULT_BREAKER.failureRate,
+    minRequests: config?.min_requests ?? DEFAULT_BREAKER.minRequests,
+    windowSeconds: config?.window_seconds ?? DEFAULT_BREAKER.windowSeconds,
+    cooldownSeconds,
+    maxCooldownSeconds: Math.max(
+      config?.max_cooldown_seconds ?? DEFAULT_BREAKER.maxCooldownSeconds,
+      cooldownSeconds,
+    ),
+  };
+}
+
+/** An endpoint as it is stored. */
+export interface EndpointRecord {
+  readonly id: Uuid;
+  readonly tenant: string;
+  readonly url: string;
+  readonly config: EndpointConfig;
+  readonly enabled: boolean;
+  readonly disabledReason: DisabledReason | null;
+  readonly paused: boolean;
+  readonly deleted: boolean;
+}
+
+export function resolveEndpoint(record: EndpointRecord, secrets: readonly EndpointSecret[]): Endpoint {
+  const { config } = record;
+  const rate = config.rate_limit;
+  return {
+    id: record.id,
+    tenant: record.tenant,
+    url: record.url,
+    enabled: record.enabled,
+    disabledReason: record.disabledReason,
+    paused: record.paused,
+    deleted: record.deleted,
+    events: config.events ?? ['*'],
+    channels: config.channels ?? [],
+    apiVersion: config.api_version ?? null,
+    payload: config.payload ?? 'full',
+    headers: config.headers ?? {},
+    signature: config.signature ?? 'standard',
+    retry: resolveRetry(config.retry),
+    breaker: resolveBreaker(config.breaker),
+    timeoutMs: config.timeout_ms ?? DEFAULT_TIMEOUT_MS,
+    maxInFlight: config.ordering === 'fifo' ? 1 : (config.max_in_flight ?? DEFAULT_MAX_IN_FLIGHT),
+    rateLimit:
+      rate === undefined
+        ? null
+        : { perSecond: rate.per_second, burst: rate.burst ?? Math.max(1, rate.per_second) },
+    ordering: config.ordering ?? 'none',
+    fifoOnDead: config.fifo_on_dead ?? 'skip',
+    followRedirects: config.follow_redirects ?? 0,
+    secrets,
+  };
+}

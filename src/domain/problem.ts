@@ -1,0 +1,68 @@
+/**
+ * Every error an API caller can see, as one catalogue: a stable code, its status, its title. `docs/errors.md`
+ * explains each; a test holds the two together.
+ */
+export const problemCodes = {
+  malformed_json: { status: 400, title: 'The body is not valid JSON' },
+  bad_request: { status: 400, title: 'The request cannot be understood' },
+  bad_cursor: { status: 400, title: 'The cursor is not one that this list gave out' },
+  unauthorized: { status: 401, title: 'A valid API key is needed' },
+  forbidden: { status: 403, title: 'This key may not do that' },
+  not_found: { status: 404, title: 'There is no such thing' },
+  method_not_allowed: { status: 405, title: 'This method is not available here' },
+  conflict: { status: 409, title: 'The state of the object does not allow that' },
+  idempotency_conflict: { status: 409, title: 'The idempotency key was used for something else' },
+  too_large: { status: 413, title: 'The body is too large' },
+  unsupported_media_type: { status: 415, title: 'The content type is not supported' },
+  invalid: { status: 422, title: 'The request is understood but not valid' },
+  url_invalid: { status: 422, title: 'The URL is not valid' },
+  url_forbidden: { status: 422, title: 'Posthorn may not call this URL' },
+  rate_limited: { status: 429, title: 'Too many requests' },
+  internal: { status: 500, title: 'Posthorn failed' },
+  overloaded: { status: 503, title: 'Posthorn has more to do than it can take in' },
+  unavailable: { status: 503, title: 'Posthorn cannot do that just now' },
+} as const;
+export type ProblemCode = keyof typeof problemCodes;
+
+export interface FieldError {
+  readonly path: string;
+  readonly message: string;
+}
+
+export class Problem extends Error {
+  override name = 'Problem';
+  readonly code: ProblemCode;
+  readonly errors: readonly FieldError[];
+  readonly retryAfterSeconds: number | null;
+
+  constructor(
+    code: ProblemCode,
+    detail: string,
+    extra: { errors?: readonly FieldError[]; retryAfterSeconds?: number; cause?: unknown } = {},
+  ) {
+    super(detail, { cause: extra.cause });
+    this.code = code;
+    this.errors = extra.errors ?? [];
+    this.retryAfterSeconds = extra.retryAfterSeconds ?? null;
+  }
+
+  get status(): number {
+    return problemCodes[this.code].status;
+  }
+
+  toJSON() {
+    return {
+      type: `urn:posthorn:problem:${this.code}`,
+      title: problemCodes[this.code].title,
+      status: this.status,
+      detail: this.message,
+      code: this.code,
+      errors: this.errors,
+    };
+  }
+}
+
+/** One field is wrong: the commonest problem. */
+export function invalidField(path: string, message: string, code: ProblemCode = 'invalid'): Problem {
+  return new Problem(code, `${path}: ${message}`, { errors: [{ path, message }] });
+}

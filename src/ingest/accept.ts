@@ -1,0 +1,380 @@
+/**
+ * The accept stage. A request becomes a row that waits; rows that wait are matched and written together by one
+ * statement; after its commit every one of them is answered, and handed on.
+ *
+ *   waiting ──▶ matched ──▶ written ──▶ answered 202, handed to dispatch
+ *      ▲           │ endpoints changed meanwhile: match again
+ *      └───────────┤ deadlock, lock timeout: again
+ *                  │ connection lost, nobody knows: the same ids again, guarded against writing twice
+ *                  │ one bad value: in halves, until only the culprit fails
+ *                  └ database away for too long: 503
+ */
+import { createHash } from 'node:crypto';
+import type { Clock } from '../domain/clock.ts';
+import type { Endpoint } from '../domain/endpoint.ts';
+import type { EventContent } from '../domain/event.ts';
+import { deliveryIdOf, MAX_DELIVERIES_PER_EVENT, newEventId, timeOfId, type Uuid } from '../domain/ids.ts';
+import { invalidField, Problem } from '../domain/problem.ts';
+import { delayMsBefore } from '../domain/retry.ts';
+import { Batcher } from '../store/batcher.ts';
+import type { Pool } from '../store/database.ts';
+import type { EndpointCache } from '../store/endpoint-cache.ts';
+import { failureOf } from '../store/failures.ts';
+import {
+  acceptEvents,
+  type DeliveryRow,
+  type EventRow,
+  type KeyHolder,
+  keyHolders,
+  keyName,
+} from '../store/queries/accept-events.ts';
+import type { NewEvent } from './read-event.ts';
+import { Subscriptions } from './subscriptions.ts';
+import { TenantRates } from './tenant-rates.ts';
+
+export interface Accepted {
+  readonly id: Uuid;
+  readonly type: string;
+  readonly tenant: string;
+  readonly createdAt: number;
+  readonly deliveries: number;
+  readonly duplicate: boolean;
+}
+
+/** A delivery that has just been committed, for whoever sends it. */
+export interface CommittedDelivery {
+  readonly delivery: DeliveryRow;
+  readonly endpoint: Endpoint;
+  readonly event: EventContent;
+}
+
+export interface AcceptOptions {
+  readonly pool: Pool;
+  readonly endpoints: EndpointCache;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly batchRows: number;
+  readonly batchBytes: number;
+  readonly queueEvents: number;
+  readonly queueBytes: number;
+  readonly idempotencyTtlMs: number;
+  readonly tenantPerSecond: number;
+  readonly tenantBurst: number;
+  /** How long to go on trying while the database does not answer. */
+  readonly patienceMs: number;
+  /** Called after each commit. `complete: false`: some may have been committed by an earlier try, look for them. */
+  readonly committed: (deliveries: readonly CommittedDelivery[], complete: boolean) => void;
+  readonly missingPartition: () => Promise<void>;
+}
+
+interface Waiting {
+  readonly event: NewEvent;
+  readonly id: Uuid;
+  readonly fingerprint: Buffer | null;
+  readonly since: number;
+  readonly resolve: (accepted: Accepted) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** What an item costs in memory besides its payload. */
+const ROW_OVERHEAD = 256;
+const RETRY_PAUSE_MS = 100;
+
+export class Acceptor {
+  readonly #options: AcceptOptions;
+  readonly #subscriptions = new Subscriptions();
+  readonly #rates: TenantRates;
+  readonly #batcher: Batcher<Waiting>;
+
+  constructor(options: AcceptOptions) {
+    this.#options = options;
+    this.#rates = new TenantRates(options.tenantPerSecond, options.tenantBurst, options.clock);
+    this.#subscriptions.update(options.endpoints.all());
+    options.endpoints.onChange((changed) => this.#subscriptions.update(changed));
+    this.#batcher = new Batcher<Waiting>({
+      maxItems: options.batchRows,
+      maxBytes: options.batchBytes,
+      bytesOf: (item) => item.event.data.length + ROW_OVERHEAD,
+      write: (batch) => this.#write(batch, false),
+    });
+  }
+
+  get waitingEvents(): number {
+    return this.#batcher.waitingItems;
+  }
+
+  /** Resolves when everything that was taken in has been answered. */
+  drained(): Promise<void> {
+    return this.#batcher.drained();
+  }
+
+  async accept(event: NewEvent): Promise<Accepted> {
+    this.#shedLoad(event);
+    if (event.endpointIds !== null) await this.#checkTargets(event.tenant, event.endpointIds);
+    const id = newEventId(this.#options.clock.now());
+    const fingerprint =
+      event.idempotencyKey === null
+        ? null
+        : createHash('sha256').update(event.type).update('\n').update(event.data).digest();
+    return new Promise((resolve, reject) => {
+      this.#batcher.add({ event, id, fingerprint, since: this.#options.clock.monotonic(), resolve, reject });
+    });
+  }
+
+  #shedLoad(event: NewEvent): void {
+    if (
+      this.#batcher.waitingItems >= this.#options.queueEvents ||
+      this.#batcher.waitingBytes + event.data.length > this.#options.queueBytes
+    ) {
+      throw new Problem(
+        'overloaded',
+        'More events are waiting to be stored than can be held. Try again shortly.',
+        {
+          retryAfterSeconds: 1,
+        },
+      );
+    }
+    const waitSeconds = this.#rates.take(event.tenant);
+    if (waitSeconds > 0) {
+      throw new Problem('rate_limited', `The tenant "${event.tenant}" publishes faster than its limit.`, {
+        retryAfterSeconds: Math.ceil(waitSeconds),
+      });
+    }
+  }
+
+  async #checkTargets(tenant: string, ids: readonly Uuid[]): Promise<void> {
+    const unknown = () => ids.findIndex((id) => !this.#subscriptions.has(tenant, id));
+    if (unknown() === -1) return;
+    // It may have been made a moment ago, through another process.
+    await this.#options.endpoints.refresh();
+    const index = unknown();
+    if (index !== -1)
+      throw invalidField(`endpoint_ids[${index}]`, 'there is no such enabled endpoint of this tenant');
+  }
+
+  async #write(batch: readonly Waiting[], guarded: boolean): Promise<void> {
+    const { unique, repeated } = withoutRepeats(batch);
+    try {
+      await this.#writeUnique(unique, guarded);
+    } catch (error) {
+      await this.#recover(unique, guarded, error);
+    }
+    // The same key twice in one batch: the second one finds the first one's row now.
+    if (repeated.length > 0) await this.#write(repeated, guarded);
+  }
+
+  async #writeUnique(batch: readonly Waiting[], guarded: boolean): Promise<void> {
+    const { pool, endpoints, idempotencyTtlMs } = this.#options;
+    for (;;) {
+      const { version } = endpoints;
+      const matched = batch.map((item) => this.#match(item));
+      const rows = batch.map((item, index) => this.#toRow(item, matched[index]!));
+      const answer = await acceptEvents(pool, rows, { version, guarded, idempotencyTtlMs });
+      if (answer.stale) {
+        await endpoints.refresh();
+        continue;
+      }
+      await this.#answer(batch, rows, matched, answer.written);
+      return;
+    }
+  }
+
+  #match(item: Waiting): readonly Endpoint[] {
+    return this.#subscriptions.match(item.event).slice(0, MAX_DELIVERIES_PER_EVENT);
+  }
+
+  #toRow({ event, id, fingerprint }: Waiting, endpoints: readonly Endpoint[]): EventRow {
+    const now = this.#options.clock.now();
+    return {
+      id,
+      tenant: event.tenant,
+      type: event.type,
+      data: event.data,
+      idempotencyKey: event.idempotencyKey,
+      fingerprint,
+      options: storedOptions(event),
+      deliveries: endpoints.map((endpoint, ordinal) => ({
+        id: deliveryIdOf(id, ordinal),
+        endpointId: endpoint.id,
+        dueAt: this.#firstDueAt(event, endpoint, now),
+        fifo: endpoint.ordering === 'fifo',
+      })),
+    };
+  }
+
+  #firstDueAt(event: NewEvent, endpoint: Endpoint, now: number): number | null {
+    const delayMs = delayMsBefore(endpoint.retry, 1, this.#options.random);
+    // Order of acceptance and a time of one's own exclude each other: FIFO endpoints take no deliver_at.
+    if (event.deliverAt !== null && event.deliverAt > now && endpoint.ordering !== 'fifo')
+      return event.deliverAt + delayMs;
+    return delayMs > 0 ? now + delayMs : null;
+  }
+
+  async #answer(
+    batch: readonly Waiting[],
+    rows: readonly EventRow[],
+    matched: readonly (readonly Endpoint[])[],
+    written: ReadonlySet<Uuid> | 'all',
+  ): Promise<void> {
+    const committed: CommittedDelivery[] = [];
+    const others: Waiting[] = [];
+    for (const [index, item] of batch.entries()) {
+      if (written !== 'all' && !written.has(item.id)) {
+        others.push(item);
+        continue;
+      }
+      const content = toContent(item);
+      const row = rows[index]!;
+      const endpoints = matched[index]!;
+      for (const [ordinal, delivery] of row.deliveries.entries()) {
+        committed.push({ delivery, endpoint: endpoints[ordinal]!, event: content });
+      }
+    }
+    if (committed.length > 0) this.#options.committed(committed, true);
+    if (others.length > 0) await this.#answerOthers(others, batch, rows, matched);
+    if (written === 'all') {
+      for (const [index, item] of batch.entries())
+        item.resolve(toAccepted(item, rows[index]!.deliveries.length));
+      return;
+    }
+    for (const [index, item] of batch.entries()) {
+      if (written.has(item.id)) item.resolve(toAccepted(item, rows[index]!.deliveries.length));
+    }
+  }
+
+  /** Those that this statement did not write: an earlier try did, or another event holds the key. */
+  async #answerOthers(
+    others: readonly Waiting[],
+    batch: readonly Waiting[],
+    rows: readonly EventRow[],
+    matched: readonly (readonly Endpoint[])[],
+  ): Promise<void> {
+    const keyed = others.filter((item) => item.event.idempotencyKey !== null);
+    const holders = await keyHolders(
+      this.#options.pool,
+      keyed.map(({ event }) => ({ tenant: event.tenant, key: event.idempotencyKey! })),
+    );
+    const earlier: CommittedDelivery[] = [];
+    for (const item of others) {
+      const key = item.event.idempotencyKey;
+      const holder = key === null ? undefined : holders.get(keyName(item.event.tenant, key));
+      if (holder !== undefined && holder.eventId !== item.id) {
+        answerDuplicate(item, holder);
+        continue;
+      }
+      const index = batch.indexOf(item);
+      for (const [ordinal, delivery] of rows[index]!.deliveries.entries()) {
+        earlier.push({ delivery, endpoint: matched[index]![ordinal]!, event: toContent(item) });
+      }
+      item.resolve(toAccepted(item, rows[index]!.deliveries.length));
+    }
+    if (earlier.length > 0) this.#options.committed(earlier, false);
+  }
+
+  async #recover(batch: readonly Waiting[], guarded: boolean, error: unknown): Promise<void> {
+    const failure = failureOf(error);
+    if (failure === 'bad_row') return this.#bisect(batch, guarded, error);
+    if (failure === 'other') {
+      for (const item of batch) item.reject(error);
+      return;
+    }
+    if (failure === 'no_partition') await this.#options.missingPartition().catch(() => {});
+    const { clock, patienceMs } = this.#options;
+    const alive = batch.filter((item) => {
+      const inTime = clock.monotonic() - item.since < patienceMs;
+      if (!inTime) {
+        item.reject(
+          new Problem(
+            'unavailable',
+            'The database did not answer in time; it is not known whether the event was stored. Try again with the same idempotency key.',
+            {
+              retryAfterSeconds: 2,
+              cause: error,
+            },
+          ),
+        );
+      }
+      return inTime;
+    });
+    if (alive.length === 0) return;
+    await new Promise<void>((resolve) => clock.after(RETRY_PAUSE_MS, resolve));
+    // Once in doubt, always guarded: writing twice would deliver twice.
+    await this.#write(alive, guarded || failure === 'unknown');
+  }
+
+  async #bisect(batch: readonly Waiting[], guarded: boolean, error: unknown): Promise<void> {
+    if (batch.length === 1) {
+      batch[0]!.reject(
+        new Problem('invalid', 'The event cannot be stored: it has a value that the database refuses.', {
+          cause: error,
+        }),
+      );
+      return;
+    }
+    const middle = batch.length >> 1;
+    await this.#write(batch.slice(0, middle), guarded);
+    await this.#write(batch.slice(middle), guarded);
+  }
+}
+
+function withoutRepeats(batch: readonly Waiting[]): { unique: readonly Waiting[]; repeated: Waiting[] } {
+  const seen = new Set<string>();
+  const repeated: Waiting[] = [];
+  const unique = batch.filter((item) => {
+    const key = item.event.idempotencyKey;
+    if (key === null) return true;
+    const name = keyName(item.event.tenant, key);
+    if (!seen.has(name)) {
+      seen.add(name);
+      return true;
+    }
+    repeated.push(item);
+    return false;
+  });
+  return { unique, repeated };
+}
+
+function storedOptions(event: NewEvent): Record<string, unknown> | null {
+  const options: Record<string, unknown> = {};
+  if (event.channels.length > 0) options.channels = event.channels;
+  if (event.headers !== null) options.headers = event.headers;
+  if (event.schemaVersion !== null) options.schema_version = event.schemaVersion;
+  if (event.endpointIds !== null) options.endpoint_ids = event.endpointIds;
+  if (event.deliverAt !== null) options.deliver_at = event.deliverAt;
+  return Object.keys(options).length === 0 ? null : options;
+}
+
+function toContent({ event, id }: Waiting): EventContent {
+  return {
+    id,
+    tenant: event.tenant,
+    type: event.type,
+    data: event.data,
+    idempotencyKey: event.idempotencyKey,
+    schemaVersion: event.schemaVersion,
+    headers: event.headers,
+  };
+}
+
+function toAccepted(item: Waiting, deliveries: number): Accepted {
+  const { type, tenant } = item.event;
+  return { id: item.id, type, tenant, createdAt: timeOfId(item.id), deliveries, duplicate: false };
+}
+
+function answerDuplicate(item: Waiting, holder: KeyHolder): void {
+  if (!holder.fingerprint.equals(item.fingerprint!)) {
+    item.reject(
+      new Problem(
+        'idempotency_conflict',
+        `The idempotency key "${item.event.idempotencyKey}" was used for an event with another type or data.`,
+        {
+          errors: [{ path: 'idempotency_key', message: 'was used for something else' }],
+        },
+      ),
+    );
+    return;
+  }
+  const { type, tenant } = item.event;
+  const { eventId, deliveries } = holder;
+  item.resolve({ id: eventId, type, tenant, createdAt: timeOfId(eventId), deliveries, duplicate: true });
+}

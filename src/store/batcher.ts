@@ -1,0 +1,89 @@
+/**
+ * Group commit without timers: a batch is whatever gathered while the one before it was being written. An idle
+ * system adds no latency, a busy one shares each commit among hundreds.
+ */
+export interface BatcherOptions<T> {
+  readonly maxItems: number;
+  readonly maxBytes: number;
+  /** How many batches may be under way at once. */
+  readonly concurrency?: number;
+  readonly bytesOf: (item: T) => number;
+  /** Writes one batch. It answers for its items itself and never rejects. */
+  readonly write: (items: T[]) => Promise<void>;
+}
+
+export class Batcher<T> {
+  readonly #options: BatcherOptions<T>;
+  #waiting: T[] = [];
+  #waitingBytes = 0;
+  #running = 0;
+  #scheduled = false;
+  #idle: (() => void)[] = [];
+
+  constructor(options: BatcherOptions<T>) {
+    this.#options = options;
+  }
+
+  get waitingItems(): number {
+    return this.#waiting.length;
+  }
+
+  get waitingBytes(): number {
+    return this.#waitingBytes;
+  }
+
+  add(item: T): void {
+    this.#waiting.push(item);
+    this.#waitingBytes += this.#options.bytesOf(item);
+    this.#schedule();
+  }
+
+  /** Resolves when nothing waits and nothing is being written. */
+  async drained(): Promise<void> {
+    if (this.#running === 0 && this.#waiting.length === 0) return;
+    await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#running >= (this.#options.concurrency ?? 1)) return;
+    this.#scheduled = true;
+    // After the current turn of the event loop: requests that arrived in the same read share the batch.
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#next();
+    });
+  }
+
+  #next(): void {
+    const batch = this.#take();
+    if (batch.length === 0) return;
+    this.#running += 1;
+    void this.#options.write(batch).then(() => {
+      this.#running -= 1;
+      if (this.#waiting.length > 0) this.#schedule();
+      else if (this.#running === 0) for (const resolve of this.#idle.splice(0)) resolve();
+    });
+    if (this.#waiting.length > 0) this.#schedule();
+  }
+
+  #take(): T[] {
+    const { maxItems, maxBytes, bytesOf } = this.#options;
+    if (this.#waiting.length <= maxItems && this.#waitingBytes <= maxBytes) {
+      const all = this.#waiting;
+      this.#waiting = [];
+      this.#waitingBytes = 0;
+      return all;
+    }
+    let count = 0;
+    let bytes = 0;
+    while (count < this.#waiting.length && count < maxItems) {
+      const size = bytesOf(this.#waiting[count]!);
+      // The first is taken whatever its size, or it would wait for ever.
+      if (count > 0 && bytes + size > maxBytes) break;
+      bytes += size;
+      count += 1;
+    }
+    this.#waitingBytes -= bytes;
+    return this.#waiting.splice(0, count);
+  }
+}

@@ -1,0 +1,114 @@
+import pg from 'pg';
+
+/**
+ * Connections by what they are for. The engine's statements are few, prepared, and run with one fixed plan:
+ * planning them anew each time would cost more than running them, and a plan made while the queue was empty must
+ * not become a sequential scan over a million rows. So on those sessions the planner is told to use the indexes.
+ */
+export type Purpose = 'ingest' | 'settle' | 'dispatch' | 'control' | 'notify' | 'api';
+
+export type Pool = pg.Pool;
+export type Client = pg.PoolClient;
+export type Row = Record<string, unknown>;
+
+const FIXED_PLAN = ['set plan_cache_mode = force_generic_plan'];
+const BY_INDEX = [
+  'set enable_seqscan = off',
+  'set enable_hashjoin = off',
+  'set enable_mergejoin = off',
+  'set enable_bitmapscan = off',
+];
+const ALWAYS = [
+  // A role's or a database's default could switch it off, and a 202 would become a guess.
+  'set synchronous_commit = on',
+  'set jit = off',
+  "set timezone = 'UTC'",
+];
+
+const SESSION: Record<Purpose, readonly string[]> = {
+  // lock_timeout: a key that another transaction holds must not stall every producer behind it.
+  ingest: [...ALWAYS, ...FIXED_PLAN, "set lock_timeout = '2s'", "set statement_timeout = '20s'"],
+  settle: [...ALWAYS, ...FIXED_PLAN, ...BY_INDEX, "set lock_timeout = '5s'", "set statement_timeout = '30s'"],
+  dispatch: [...ALWAYS, ...FIXED_PLAN, ...BY_INDEX, "set statement_timeout = '30s'"],
+  control: [...ALWAYS, "set statement_timeout = '5s'", "set lock_timeout = '2s'"],
+  // A wake-up is a hint with sweeps behind it: no reason to wait for the disk.
+  notify: ['set synchronous_commit = off', 'set jit = off', "set statement_timeout = '5s'"],
+  api: [...ALWAYS, "set statement_timeout = '20s'", "set lock_timeout = '5s'"],
+};
+
+export interface Database {
+  pool(purpose: Purpose): Pool;
+  readonly connectionString: string;
+  close(): Promise<void>;
+}
+
+export interface DatabaseOptions {
+  readonly connectionString: string;
+  readonly apiConnections: number;
+  readonly dispatchConnections: number;
+  readonly onIdleError: (purpose: Purpose, error: Error) => void;
+}
+
+export function openDatabase(options: DatabaseOptions): Database {
+  const pools = new Map<Purpose, Pool>();
+  const sizes: Record<Purpose, number> = {
+    ingest: 2,
+    settle: 1,
+    dispatch: options.dispatchConnections,
+    control: 1,
+    notify: 1,
+    api: options.apiConnections,
+  };
+  return {
+    connectionString: options.connectionString,
+    pool(purpose) {
+      let pool = pools.get(purpose);
+      if (pool === undefined) {
+        pool = openPool(options, purpose, sizes[purpose]);
+        pools.set(purpose, pool);
+      }
+      return pool;
+    },
+    async close() {
+      await Promise.all([...pools.values()].map((pool) => pool.end()));
+      pools.clear();
+    },
+  };
+}
+
+function openPool(options: DatabaseOptions, purpose: Purpose, max: number): Pool {
+  const pool = new pg.Pool({
+    connectionString: options.connectionString,
+    max,
+    application_name: `posthorn ${purpose}`,
+    idleTimeoutMillis: purpose === 'api' ? 30_000 : 0,
+    connectionTimeoutMillis: 10_000,
+    keepAlive: true,
+    allowExitOnIdle: true,
+  });
+  const setup = SESSION[purpose].join(';');
+  // Queued on the connection ahead of whatever the pool hands it out for.
+  pool.on('connect', (client) => void client.query(setup).catch(() => {}));
+  // Without a listener a connection that dies while idle would end the process.
+  pool.on('error', (error) => options.onIdleError(purpose, error));
+  return pool;
+}
+
+/** Runs `work` in a transaction of its own. */
+export async function inTransaction<T>(pool: Pool, work: (client: Client) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  try {
+    await client.query('begin');
+    const result = await work(client);
+    await client.query('commit');
+    return result;
+  } catch (error) {
+    await client.query('rollback').catch((failure: Error) => {
+      broken = failure;
+    });
+    throw error;
+  } finally {
+    client.release(broken);
+  }
+}

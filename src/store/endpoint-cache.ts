@@ -1,0 +1,121 @@
+import type { DisabledReason, Endpoint } from '../domain/endpoint.ts';
+import { type EndpointConfig, resolveEndpoint } from '../domain/endpoint-config.ts';
+import type { Uuid } from '../domain/ids.ts';
+import type { Pool } from './database.ts';
+import type { SecretBox } from './secret-box.ts';
+
+/**
+ * All endpoints in memory, as of one version. Whoever finds that the database is at another version calls
+ * `refresh`, which reads only what changed since.
+ */
+export interface EndpointCache {
+  readonly version: number;
+  get(id: Uuid): Endpoint | undefined;
+  all(): Iterable<Endpoint>;
+  refresh(): Promise<void>;
+  /** Called after a refresh with every endpoint that is new or different. */
+  onChange(listener: (changed: readonly Endpoint[]) => void): void;
+  /** A deleted endpoint is kept until its last delivery is gone; then the owner of its lane forgets it. */
+  forget(id: Uuid): void;
+}
+
+interface EndpointRow {
+  version: string;
+  id: Uuid | null;
+  tenant: string;
+  url: string;
+  config: EndpointConfig;
+  enabled: boolean;
+  disabled_reason: DisabledReason | null;
+  paused: boolean;
+  deleted: boolean;
+  secrets: { key_id: string; ciphertext: string; expires_at: number | null }[] | null;
+}
+
+// One statement, so that the version and the endpoints are of the same moment. The outer join brings the version
+// also when nothing changed. A deleted endpoint matters only while something of it still waits.
+const CHANGED_SINCE = {
+  name: 'endpoints_changed_since',
+  text: `
+    select v.version, e.id, e.tenant, e.url, e.config, e.enabled, e.disabled_reason, e.paused,
+           e.deleted_at is not null as deleted,
+           (select json_agg(json_build_object('key_id', s.key_id, 'ciphertext', encode(s.ciphertext, 'base64'),
+                                              'expires_at', extract(epoch from s.expires_at) * 1000)
+                            order by s.expires_at desc nulls first, s.created_at desc)
+              from posthorn.endpoint_secrets s
+             where s.endpoint_id = e.id and (s.expires_at is null or s.expires_at > now())) as secrets
+      from posthorn.subscription_version v
+      left join posthorn.endpoints e
+        on e.version > $1
+       and ($1 > 0 or e.deleted_at is null or exists (select from posthorn.queue q where q.endpoint_id = e.id))`,
+};
+
+export function createEndpointCache(pool: Pool, box: SecretBox): EndpointCache {
+  const endpoints = new Map<Uuid, Endpoint>();
+  const listeners: ((changed: readonly Endpoint[]) => void)[] = [];
+  let version = 0;
+  let running: Promise<void> | null = null;
+  let again: Promise<void> | null = null;
+
+  async function read(): Promise<void> {
+    const { rows } = await pool.query<EndpointRow>({ ...CHANGED_SINCE, values: [version] });
+    const changed: Endpoint[] = [];
+    for (const row of rows) {
+      if (row.id === null) continue;
+      const endpoint = toEndpoint(row, box);
+      endpoints.set(endpoint.id, endpoint);
+      changed.push(endpoint);
+    }
+    version = Number(rows[0]!.version);
+    if (changed.length > 0) for (const listener of listeners) listener(changed);
+  }
+
+  /** A refresh that is under way may have read before the change the caller knows of: wait for one that starts now. */
+  function refresh(): Promise<void> {
+    if (running === null) {
+      running = read().finally(() => {
+        running = null;
+      });
+      return running;
+    }
+    again ??= running
+      .catch(() => {})
+      .then(() => {
+        again = null;
+        return refresh();
+      });
+    return again;
+  }
+
+  return {
+    get version() {
+      return version;
+    },
+    get: (id) => endpoints.get(id),
+    all: () => endpoints.values(),
+    refresh,
+    onChange: (listener) => listeners.push(listener),
+    forget: (id) => void endpoints.delete(id),
+  };
+}
+
+function toEndpoint(row: EndpointRow, box: SecretBox): Endpoint {
+  const id = row.id!;
+  const secrets = (row.secrets ?? []).map((sealed) => ({
+    secret: box.open({ keyId: sealed.key_id, ciphertext: Buffer.from(sealed.ciphertext, 'base64') }, id),
+    expiresAt: sealed.expires_at,
+  }));
+  return resolveEndpoint(
+    {
+      id,
+      tenant: row.tenant,
+      url: row.url,
+      config: row.config,
+      enabled: row.enabled,
+      disabledReason: row.disabled_reason,
+      paused: row.paused,
+      deleted: row.deleted,
+    },
+    secrets,
+  );
+}

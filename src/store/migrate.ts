@@ -1,0 +1,103 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { type Client, inTransaction, type Pool } from './database.ts';
+
+/** An arbitrary number that only migrations lock: two processes that start together take turns. */
+const MIGRATION_LOCK = 7_283_640_001;
+const OLDEST_SERVER = 150_000;
+
+export class SchemaError extends Error {
+  override name = 'SchemaError';
+}
+
+export interface Migration {
+  readonly version: number;
+  readonly name: string;
+  readonly sql: string;
+  readonly checksum: string;
+}
+
+export async function readMigrations(
+  folder = fileURLToPath(new URL('./migrations/', import.meta.url)),
+): Promise<Migration[]> {
+  const names = (await readdir(folder)).filter((name) => name.endsWith('.sql')).sort();
+  return Promise.all(
+    names.map(async (name, index) => {
+      const version = Number.parseInt(name, 10);
+      if (version !== index + 1)
+        throw new SchemaError(`Migration ${name} is out of sequence: expected number ${index + 1}.`);
+      const sql = await readFile(`${folder}/${name}`, 'utf8');
+      return { version, name, sql, checksum: createHash('sha256').update(sql).digest('hex') };
+    }),
+  );
+}
+
+/** Brings the schema up to date. Returns the names of the migrations that were applied. */
+export async function migrate(pool: Pool, migrations?: readonly Migration[]): Promise<string[]> {
+  const wanted = migrations ?? (await readMigrations());
+  return inTransaction(pool, async (client) => {
+    // The lock ends with the transaction, also when the process is killed.
+    await client.query("set local lock_timeout = '60s'");
+    await client.query("set local statement_timeout = '0'");
+    await client.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
+    await checkServer(client);
+    const applied = await appliedMigrations(client);
+    refuseSurprises(applied, wanted);
+    const missing = wanted.slice(applied.length);
+    for (const migration of missing) {
+      await client.query(migration.sql);
+      await client.query(
+        'insert into posthorn.schema_migrations (version, name, checksum) values ($1, $2, $3)',
+        [migration.version, migration.name, migration.checksum],
+      );
+    }
+    return missing.map((migration) => migration.name);
+  });
+}
+
+interface AppliedMigration {
+  version: number;
+  name: string;
+  checksum: string;
+}
+
+async function checkServer(client: Client): Promise<void> {
+  const { rows } = await client.query<{ number: number; version: string }>(
+    "select current_setting('server_version_num')::int as number, current_setting('server_version') as version",
+  );
+  const server = rows[0]!;
+  if (server.number < OLDEST_SERVER) {
+    throw new SchemaError(`PostgreSQL ${server.version} is too old: Posthorn needs 15 or later.`);
+  }
+}
+
+async function appliedMigrations(client: Client): Promise<AppliedMigration[]> {
+  const { rows: existing } = await client.query("select to_regclass('posthorn.schema_migrations') as found");
+  if (existing[0]!.found === null) {
+    await client.query(`
+      create schema if not exists posthorn;
+      create table posthorn.schema_migrations (
+        version int primary key, name text not null, checksum text not null, applied_at timestamptz not null default now()
+      )`);
+  }
+  const { rows } = await client.query<AppliedMigration>(
+    'select version, name, checksum from posthorn.schema_migrations order by version',
+  );
+  return rows;
+}
+
+function refuseSurprises(applied: readonly AppliedMigration[], wanted: readonly Migration[]): void {
+  const newest = applied.at(-1);
+  if (newest !== undefined && newest.version > wanted.length) {
+    throw new SchemaError(
+      `The database has schema version ${newest.version} (${newest.name}), this Posthorn knows only ${wanted.length}. ` +
+        'Run the newer Posthorn that made it; going back is not supported.',
+    );
+  }
+  for (const [index, row] of applied.entries()) {
+    if (wanted[index]!.checksum !== row.checksum) {
+      throw new SchemaError(`Migration ${row.name} was changed after it had been applied to this database.`);
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import { firstIdAt } from '../domain/ids.ts';
+import { inTransaction, type Pool } from './database.ts';
+
+/**
+ * events, deliveries and attempts are cut by time. Their partitions are made ahead, so that an insert never finds
+ * none; CREATE and then ATTACH, because CREATE … PARTITION OF would lock the parent against everything.
+ */
+const PARTITIONED = ['events', 'deliveries', 'attempts'] as const;
+const PARTITION_LOCK = 7_283_640_002;
+const DAY_MS = 86_400_000;
+
+export interface PartitionPlan {
+  readonly days: number;
+  readonly nowMs: number;
+}
+
+interface Range {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** Ranges that are missing so that [one day ago, two whole partitions ahead] is covered, given where the last one ends. */
+export function missingRanges(plan: PartitionPlan, coveredUntilMs: number | null): Range[] {
+  const sizeMs = plan.days * DAY_MS;
+  const ranges: Range[] = [];
+  // Ids are made by clocks that may be a little behind: the first partition begins a day before today.
+  let fromMs = coveredUntilMs ?? Math.floor(plan.nowMs / DAY_MS) * DAY_MS - DAY_MS;
+  while (fromMs < plan.nowMs + 2 * sizeMs) {
+    ranges.push({ fromMs, toMs: fromMs + sizeMs });
+    fromMs += sizeMs;
+  }
+  return ranges;
+}
+
+/** Makes the partitions that will be needed soon. Returns the names of the new ones; none if all are there. */
+export async function ensurePartitions(pool: Pool, plan: PartitionPlan): Promise<string[]> {
+  return inTransaction(pool, async (client) => {
+    // Behind an idle transaction ATTACH may have to wait: better try again later than queue everybody behind us.
+    await client.query("set local lock_timeout = '3s'");
+    await client.query('select pg_advisory_xact_lock($1)', [PARTITION_LOCK]);
+    const created: string[] = [];
+    for (const parent of PARTITIONED) {
+      const { rows } = await client.query<{ until: Date | null }>(
+        'select max(to_at) as until from posthorn.partitions where parent = $1',
+        [parent],
+      );
+      for (const range of missingRanges(plan, rows[0]!.until?.getTime() ?? null)) {
+        const name = `${parent}_${new Date(range.fromMs).toISOString().slice(0, 10).replaceAll('-', '')}`;
+        // Names and bounds are made here, of digits and letters only: there is nothing to bind.
+        await client.query(`create table posthorn.${name} (like posthorn.${parent} including all)`);
+        await client.query(
+          `alter table posthorn.${parent} attach partition posthorn.${name}
+             for values from ('${firstIdAt(range.fromMs)}') to ('${firstIdAt(range.toMs)}')`,
+        );
+        await client.query(
+          'insert into posthorn.partitions (name, parent, from_at, to_at) values ($1, $2, to_timestamp($3), to_timestamp($4))',
+          [name, parent, range.fromMs / 1000, range.toMs / 1000],
+        );
+        created.push(name);
+      }
+    }
+    return created;
+  });
+}

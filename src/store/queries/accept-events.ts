@@ -1,0 +1,209 @@
+import type { Uuid } from '../../domain/ids.ts';
+import type { Pool } from '../database.ts';
+
+/** One event and its fan-out, ready to be written. */
+export interface EventRow {
+  readonly id: Uuid;
+  readonly tenant: string;
+  readonly type: string;
+  readonly data: Buffer;
+  readonly idempotencyKey: string | null;
+  readonly fingerprint: Buffer | null;
+  readonly options: Readonly<Record<string, unknown>> | null;
+  readonly deliveries: readonly DeliveryRow[];
+}
+
+export interface DeliveryRow {
+  readonly id: Uuid;
+  readonly endpointId: Uuid;
+  readonly dueAt: number | null;
+  readonly fifo: boolean;
+}
+
+export type AcceptAnswer =
+  /** The endpoints changed meanwhile: nothing was written, match again. */
+  | { readonly stale: true }
+  /** What is not in `written` had been written before, or lost its idempotency key to another event. */
+  | { readonly stale: false; readonly written: ReadonlySet<Uuid> | 'all' };
+
+// The payloads of a batch travel as one blob that is cut up again here: as an array of bytea they would be written
+// out in hexadecimal (31 against 10 µs an event). The arrays are of uuids, numbers and names that need no quoting.
+const INCOMING = `
+  unnest($2::uuid[], $3::text[], $4::text[], $5::int[], $6::int[], $7::int[])
+         with ordinality as t(id, tenant, type, start, length, fanout, n)`;
+
+// $8: delivery ids, $9: index of the event (1-based), $10: endpoints, $11: due, $12: fifo.
+const FANOUT = `
+  unnest($8::uuid[], $9::int[], $10::uuid[], $11::float8[], $12::boolean[])
+         with ordinality as d(id, n, endpoint_id, due_at, fifo, position)`;
+
+// The usual case: no keys, first try. The version is read in the same statement that writes; a batch that was
+// matched against an older one writes nothing.
+const PLAIN = {
+  name: 'accept_plain',
+  text: `
+    with current as materialized (select version from posthorn.subscription_version),
+    accepted as (
+      insert into posthorn.events (id, tenant, type, data, deliveries, options)
+      select id, tenant, type, substring($13::bytea from start for length), fanout, ($14::json -> n::text)
+        from ${INCOMING} where (select version from current) = $1
+    ),
+    queued as (
+      insert into posthorn.queue (id, endpoint_id, due_at, fifo, tenant, event_type)
+      select id, endpoint_id, to_timestamp(due_at), fifo, ($3::text[])[n], ($4::text[])[n]
+        from ${FANOUT} where (select version from current) = $1
+    )
+    select version from current`,
+};
+
+// With idempotency keys, or when it is not known whether an earlier try was committed. Keys are sorted, or two
+// batches that share two of them could lock them in opposite order. An expired key is taken over; one that is
+// already ours (an earlier try) counts as won. Deliveries are written for exactly the events written here: those of
+// an earlier try may have been delivered and left the queue since.
+const GUARDED = {
+  name: 'accept_guarded',
+  text: `
+    with current as materialized (select version from posthorn.subscription_version),
+    incoming as materialized (
+      select t.*, ($15::text[])[n] as key, ($16::bytea[])[n] as fingerprint
+        from ${INCOMING} where (select version from current) = $1
+    ),
+    won as (
+      insert into posthorn.idempotency_keys as k (tenant, key, event_id, fingerprint, expires_at)
+      select tenant, key, id, fingerprint, now() + make_interval(secs => $17::float8)
+        from incoming where key is not null order by tenant, key
+          on conflict (tenant, key) do update
+         set event_id = excluded.event_id, fingerprint = excluded.fingerprint, expires_at = excluded.expires_at
+       where k.expires_at <= now() or k.event_id = excluded.event_id
+      returning event_id
+    ),
+    accepted as (
+      insert into posthorn.events (id, tenant, type, data, deliveries, idempotency_key, options)
+      select id, tenant, type, substring($13::bytea from start for length), fanout, key, ($14::json -> n::text)
+        from incoming where key is null or id = any (array(select event_id from won))
+          on conflict (id) do nothing
+      returning id
+    ),
+    queued as (
+      insert into posthorn.queue (id, endpoint_id, due_at, fifo, tenant, event_type)
+      select d.id, d.endpoint_id, to_timestamp(d.due_at), d.fifo, i.tenant, i.type
+        from ${FANOUT} join incoming i using (n) join accepted a on a.id = i.id
+       order by d.position
+    )
+    select version, array(select id::text from accepted) as written from current`,
+};
+
+export async function acceptEvents(
+  pool: Pool,
+  events: readonly EventRow[],
+  options: { version: number; guarded: boolean; idempotencyTtlMs: number },
+): Promise<AcceptAnswer> {
+  const guarded = options.guarded || events.some((event) => event.idempotencyKey !== null);
+  const values = [
+    options.version,
+    ...eventValues(events),
+    ...deliveryValues(events),
+    ...payloadValues(events),
+  ];
+  if (!guarded) {
+    const { rows } = await pool.query<{ version: string }>({ ...PLAIN, values });
+    return Number(rows[0]!.version) === options.version ? { stale: false, written: 'all' } : { stale: true };
+  }
+  const { rows } = await pool.query<{ version: string; written: Uuid[] }>({
+    ...GUARDED,
+    values: [
+      ...values,
+      events.map((event) => event.idempotencyKey),
+      events.map((event) => event.fingerprint),
+      options.idempotencyTtlMs / 1000,
+    ],
+  });
+  const answer = rows[0]!;
+  return Number(answer.version) === options.version
+    ? { stale: false, written: new Set(answer.written) }
+    : { stale: true };
+}
+
+/** A PostgreSQL array literal of values that are known to need no quoting: ids, numbers, checked names. */
+const literal = (values: readonly (string | number | boolean)[]): string => `{${values.join(',')}}`;
+
+function eventValues(events: readonly EventRow[]): unknown[] {
+  const starts: number[] = [];
+  let start = 1;
+  for (const event of events) {
+    starts.push(start);
+    start += event.data.length;
+  }
+  return [
+    literal(events.map((event) => event.id)),
+    literal(events.map((event) => `"${event.tenant}"`)),
+    literal(events.map((event) => event.type)),
+    literal(starts),
+    literal(events.map((event) => event.data.length)),
+    literal(events.map((event) => event.deliveries.length)),
+  ];
+}
+
+function deliveryValues(events: readonly EventRow[]): unknown[] {
+  const ids: string[] = [];
+  const indexes: number[] = [];
+  const endpoints: string[] = [];
+  const due: (number | string)[] = [];
+  const fifo: boolean[] = [];
+  for (const [index, event] of events.entries()) {
+    for (const delivery of event.deliveries) {
+      ids.push(delivery.id);
+      indexes.push(index + 1);
+      endpoints.push(delivery.endpointId);
+      due.push(delivery.dueAt === null ? 'null' : delivery.dueAt / 1000);
+      fifo.push(delivery.fifo);
+    }
+  }
+  return [literal(ids), literal(indexes), literal(endpoints), literal(due), literal(fifo)];
+}
+
+function payloadValues(events: readonly EventRow[]): unknown[] {
+  const options: Record<string, unknown> = {};
+  for (const [index, event] of events.entries())
+    if (event.options !== null) options[index + 1] = event.options;
+  return [Buffer.concat(events.map((event) => event.data)), JSON.stringify(options)];
+}
+
+export interface KeyHolder {
+  readonly eventId: Uuid;
+  readonly fingerprint: Buffer;
+  readonly deliveries: number;
+  readonly type: string;
+}
+
+// A statement of its own: the one that lost the key does not see the row it lost to.
+const KEY_HOLDERS = {
+  name: 'idempotency_key_holders',
+  text: `
+    select k.tenant, k.key, k.event_id, k.fingerprint, coalesce(e.deliveries, 0) as deliveries, e.type
+      from unnest($1::text[], $2::text[]) as wanted(tenant, key)
+      join posthorn.idempotency_keys k using (tenant, key)
+      left join posthorn.events e on e.id = k.event_id`,
+};
+
+export async function keyHolders(
+  pool: Pool,
+  wanted: readonly { tenant: string; key: string }[],
+): Promise<Map<string, KeyHolder>> {
+  const { rows } = await pool.query<{
+    tenant: string;
+    key: string;
+    event_id: Uuid;
+    fingerprint: Buffer;
+    deliveries: number;
+    type: string;
+  }>({ ...KEY_HOLDERS, values: [wanted.map(({ tenant }) => tenant), wanted.map(({ key }) => key)] });
+  return new Map(
+    rows.map((row) => [
+      keyName(row.tenant, row.key),
+      { eventId: row.event_id, fingerprint: row.fingerprint, deliveries: row.deliveries, type: row.type },
+    ]),
+  );
+}
+
+export const keyName = (tenant: string, key: string): string => `${tenant}\n${key}`;
