@@ -13,10 +13,10 @@ import { errorMessage } from './classify-error.ts';
 import { createConnector } from './connector.ts';
 import { bareHost, checkUrl } from './egress/check-url.ts';
 import { compilePolicy, type EgressPolicy } from './egress/policy.ts';
-import { buildBody } from './envelope.ts';
+import { buildMessage } from './envelope.ts';
 import { type AttemptFacts, addProfileHeaders, attemptHeaders, staticHeaders } from './headers.ts';
 import { createDnsLookup, type Lookup } from './resolve.ts';
-import { createSigner, type Signer } from './sign.ts';
+import { createSigner, SIGNING_HEADROOM, type Signer } from './sign.ts';
 import { SocketPools } from './socket-pool.ts';
 
 export interface AttemptRequest {
@@ -83,7 +83,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
   const flush = (): void => {
     const ready = settled;
     settled = [];
-    for (const attempt of ready) call(attempt.done, attempt.outcome!);
+    for (const attempt of ready) call(attempt.input.done, attempt.outcome!);
   };
 
   const context: AttemptContext = {
@@ -142,23 +142,23 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
       retryReason: request.retryReason,
       timestampSeconds: Math.floor(startedAt / 1000),
     };
-    const body = buildBody(endpoint, event, options.publicUrl);
+    const message = buildMessage(endpoint, event, options.publicUrl, SIGNING_HEADROOM);
     const headers = attemptHeaders(plan.headers, facts);
     if (plan.profile === 'hex' || plan.profile === 'github') addProfileHeaders(headers, plan.profile, facts);
     plan.sign(
-      { eventId: facts.eventId, timestampSeconds: facts.timestampSeconds, body, nowMs: startedAt },
+      { eventId: facts.eventId, timestampSeconds: facts.timestampSeconds, message, nowMs: startedAt },
       headers,
     );
-    return new Attempt(
-      context,
-      plan.destination,
+    return new Attempt(context, {
+      destination: plan.destination,
       headers,
-      body,
-      endpoint.followRedirects,
+      body: message.memory.subarray(message.bodyAt),
+      redirectsAllowed: endpoint.followRedirects,
+      timeoutMs: endpoint.timeoutMs,
       startedAt,
       start,
       done,
-    );
+    });
   }
 
   return {
@@ -175,7 +175,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
         return;
       }
       inFlight.add(prepared);
-      prepared.begin(request.endpoint.timeoutMs);
+      prepared.begin();
     },
     async close() {
       closed = true;

@@ -23,24 +23,31 @@ function linkTo(event: EventContent, publicUrl: string): string {
   return `${base}/v1/events/${publicId('evt', event.id)}`;
 }
 
-/**
- * The exact request body. `headroom` bytes are left free in the same memory before it, for a signer that has to
- * put something in front of the body without copying it.
- */
-export function buildBody(endpoint: Endpoint, event: EventContent, publicUrl: string, headroom = 0): Buffer {
+/** A body inside memory that has room in front of it, for a signer that needs to put something before it. */
+export interface Message {
+  readonly memory: Buffer;
+  readonly bodyAt: number;
+}
+
+export function buildMessage(
+  endpoint: Endpoint,
+  event: EventContent,
+  publicUrl: string,
+  headroom: number,
+): Message {
   let head = envelopeHead(endpoint, event);
-  if (endpoint.payload === 'thin') {
-    head += `,"url":${JSON.stringify(linkTo(event, publicUrl))}}`;
-    const length = Buffer.byteLength(head);
-    const memory = Buffer.allocUnsafe(headroom + length);
-    memory.write(head, headroom);
-    return memory.subarray(headroom);
-  }
-  head += ',"data":';
+  const thin = endpoint.payload === 'thin';
+  head += thin ? `,"url":${JSON.stringify(linkTo(event, publicUrl))}` : ',"data":';
   const headLength = Buffer.byteLength(head);
-  const memory = Buffer.allocUnsafe(headroom + headLength + event.data.length + 1);
+  const dataLength = thin ? 0 : event.data.length;
+  const memory = Buffer.allocUnsafe(headroom + headLength + dataLength + 1);
   memory.write(head, headroom);
-  memory.set(event.data, headroom + headLength);
+  if (!thin) memory.set(event.data, headroom + headLength);
   memory[memory.length - 1] = CLOSING_BRACE;
-  return memory.subarray(headroom);
+  return { memory, bodyAt: headroom };
+}
+
+/** The exact request body of any attempt of this event to this endpoint. */
+export function buildBody(endpoint: Endpoint, event: EventContent, publicUrl: string): Buffer {
+  return buildMessage(endpoint, event, publicUrl, 0).memory;
 }

@@ -13,13 +13,19 @@
  * secret expires or is revoked its signature stays where receivers look for it, and the new secret's is sent beside
  * it in `<header>-next`. So a rotation breaks no receiver that has not heard of it yet.
  */
-import { createHmac, createPrivateKey, type KeyObject, sign as signAsymmetric } from 'node:crypto';
+import { createPrivateKey, type KeyObject, sign as signAsymmetric } from 'node:crypto';
 import type { Endpoint, SignatureProfile } from '../domain/endpoint.ts';
+import type { Message } from './envelope.ts';
+import { HMAC_HEADROOM, hmac, hmacKey } from './hmac.ts';
+
+/** Free bytes before the body that a signer may write to: `id.timestamp.`, and what HMAC puts before that. */
+export const SIGNING_HEADROOM = HMAC_HEADROOM + 64;
 
 export interface SignInput {
   readonly eventId: string;
   readonly timestampSeconds: number;
-  readonly body: Buffer;
+  /** With at least SIGNING_HEADROOM before the body. */
+  readonly message: Message;
   readonly nowMs: number;
 }
 
@@ -28,7 +34,8 @@ export type Signer = (input: SignInput, headers: Record<string, string>) => void
 
 interface Key {
   readonly expiresAt: number | null;
-  sign(prefix: string, body: Buffer): string;
+  /** Signs `memory` from `start` on. */
+  sign(memory: Buffer, start: number): string;
 }
 
 const DEFAULT_HEADER: Record<SignatureProfile, string> = {
@@ -51,11 +58,9 @@ export class SecretUnusableError extends Error {
   override readonly name = 'SecretUnusableError';
 }
 
-function hmacKey(key: Buffer, encoding: 'base64' | 'hex', expiresAt: number | null): Key {
-  return {
-    expiresAt,
-    sign: (prefix, body) => createHmac('sha256', key).update(prefix).update(body).digest(encoding),
-  };
+function symmetric(secret: Buffer, encoding: 'base64' | 'hex', expiresAt: number | null): Key {
+  const key = hmacKey(secret);
+  return { expiresAt, sign: (memory, start) => hmac(key, memory, start, encoding) };
 }
 
 /** An ed25519 private key as PKCS #8 is this fixed header and the 32 bytes of the seed. */
@@ -81,19 +86,18 @@ function decodeSecret(secret: string, prefix: string): Buffer {
 function keyOf(profile: SignatureProfile, secret: string, expiresAt: number | null): Key {
   switch (profile) {
     case 'standard':
-      return hmacKey(decodeSecret(secret, 'whsec_'), 'base64', expiresAt);
+      return symmetric(decodeSecret(secret, 'whsec_'), 'base64', expiresAt);
     case 'standard-ed25519': {
       const key = ed25519Key(secret);
       return {
         expiresAt,
-        sign: (prefix, body) =>
-          signAsymmetric(null, Buffer.concat([Buffer.from(prefix), body]), key).toString('base64'),
+        sign: (memory, start) => signAsymmetric(null, memory.subarray(start), key).toString('base64'),
       };
     }
     case 'hex':
     case 'stripe':
     case 'github':
-      return hmacKey(Buffer.from(secret), 'hex', expiresAt);
+      return symmetric(Buffer.from(secret), 'hex', expiresAt);
   }
 }
 
@@ -104,34 +108,35 @@ export function createSigner(endpoint: Endpoint): Signer {
   const prefix = setting?.prefix ?? DEFAULT_PREFIX[profile];
   const keys = endpoint.secrets.map((entry) => keyOf(profile, entry.secret, entry.expiresAt));
 
-  const live = (nowMs: number): Key[] => {
-    const usable = keys.filter((key) => key.expiresAt === null || key.expiresAt > nowMs);
-    if (usable.length === 0) throw new SecretUnusableError('No live secret.');
-    return usable;
+  const sign = (message: Message, before: string, nowMs: number): string[] => {
+    const start = message.bodyAt - before.length;
+    message.memory.write(before, start, 'latin1');
+    const signatures: string[] = [];
+    for (const key of keys) {
+      if (key.expiresAt === null || key.expiresAt > nowMs)
+        signatures.push(prefix + key.sign(message.memory, start));
+    }
+    if (signatures.length === 0) throw new SecretUnusableError('No live secret.');
+    return signatures;
   };
 
   switch (profile) {
     case 'standard':
     case 'standard-ed25519':
-      return ({ eventId, timestampSeconds, body, nowMs }, headers) => {
-        const signed = `${eventId}.${timestampSeconds}.`;
-        headers[header] = live(nowMs)
-          .map((key) => prefix + key.sign(signed, body))
-          .join(' ');
+      return ({ eventId, timestampSeconds, message, nowMs }, headers) => {
+        headers[header] = sign(message, `${eventId}.${timestampSeconds}.`, nowMs).join(' ');
       };
     case 'stripe':
-      return ({ timestampSeconds, body, nowMs }, headers) => {
-        const signed = `${timestampSeconds}.`;
-        headers[header] = `t=${timestampSeconds},${live(nowMs)
-          .map((key) => prefix + key.sign(signed, body))
-          .join(',')}`;
+      return ({ timestampSeconds, message, nowMs }, headers) => {
+        const signatures = sign(message, `${timestampSeconds}.`, nowMs);
+        headers[header] = `t=${timestampSeconds},${signatures.join(',')}`;
       };
     case 'hex':
     case 'github':
-      return ({ body, nowMs }, headers) => {
-        const usable = live(nowMs);
-        headers[header] = prefix + usable.at(-1)!.sign('', body);
-        if (usable.length > 1) headers[`${header}-next`] = prefix + usable[0]!.sign('', body);
+      return ({ message, nowMs }, headers) => {
+        const signatures = sign(message, '', nowMs);
+        headers[header] = signatures.at(-1)!;
+        if (signatures.length > 1) headers[`${header}-next`] = signatures[0]!;
       };
   }
 }

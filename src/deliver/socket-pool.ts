@@ -39,6 +39,8 @@ export class Slot {
   #cancelConnect: (() => void) | null = null;
   #socket: Socket | null = null;
   #dropped = false;
+  /** It has carried an attempt before. */
+  warm = false;
 
   constructor(pools: SocketPools, origin: Origin, settings: PoolSettings) {
     this.#pools = pools;
@@ -53,13 +55,17 @@ export class Slot {
       keepAliveMaxTimeout: settings.keepAliveMs,
       maxHeaderSize: settings.maxHeaderBytes,
       connect: (_options, callback) => {
-        this.#cancelConnect = settings.connector(origin.target, origin, (error, socket, times) => {
+        let answered = false;
+        const cancel = settings.connector(origin.target, origin, (error, socket, times) => {
+          answered = true;
           this.#cancelConnect = null;
           this.#socket = socket;
           this.#passenger?.connected(times);
           if (error !== null) callback(error, null);
           else callback(null, socket!);
         });
+        // A literal that is forbidden is refused before the connector returns.
+        if (!answered) this.#cancelConnect = cancel;
       },
     });
     // undici reports here what a handler throws; unheard it would end the process.
@@ -70,8 +76,8 @@ export class Slot {
     });
   }
 
-  get dropped(): boolean {
-    return this.#dropped;
+  get connecting(): boolean {
+    return this.#cancelConnect !== null;
   }
 
   /** The peer has said that it will send no more. */
@@ -87,6 +93,7 @@ export class Slot {
   /** The attempt is over and the connection in order: the next one may have it. */
   release(): void {
     this.#passenger = null;
+    this.warm = true;
     if (!this.#dropped) this.#pools.park(this);
   }
 
@@ -114,7 +121,7 @@ export class SocketPools {
   }
 
   /** A warm slot if there is one (and `fresh` does not forbid it), else a new one. */
-  take(key: string, target: Target, fresh = false): { slot: Slot; reused: boolean } {
+  take(key: string, target: Target, fresh: boolean): Slot {
     let origin = this.#origins.get(key);
     if (origin === undefined) {
       origin = { key, target, idle: [], slots: 0, session: null };
@@ -123,10 +130,10 @@ export class SocketPools {
     const warm = fresh ? undefined : origin.idle.pop();
     if (warm !== undefined) {
       this.#idle.delete(warm);
-      return { slot: warm, reused: true };
+      return warm;
     }
     origin.slots += 1;
-    return { slot: new Slot(this, origin, this.#settings), reused: false };
+    return new Slot(this, origin, this.#settings);
   }
 
   park(slot: Slot): void {
