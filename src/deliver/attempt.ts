@@ -17,6 +17,7 @@ import {
 } from './classify-error.ts';
 import type { Target } from './connector.ts';
 import { Exchange, type ExchangeOwner } from './exchange.ts';
+import { withoutCredentials } from './headers.ts';
 import { followRedirect } from './redirect.ts';
 import { parseRetryAfter } from './retry-after.ts';
 import type { SocketPools } from './socket-pool.ts';
@@ -181,7 +182,7 @@ export class Attempt implements ExchangeOwner {
       statusCode: status,
       error: errorClass === null ? null : { class: errorClass, message: errorMessage(errorClass, detail) },
       url: this.#destination.url,
-      requestHeaders: this.#headers,
+      requestHeaders: withoutCredentials(this.#headers),
       responseHeaders: headers,
       responseBody: exchange.body,
       responseTruncated: exchange.truncated,

@@ -2,6 +2,7 @@
  * From an error's code to one of the closed list of error classes. Texts of foreign errors are never read and never
  * shown: they name addresses that a tenant must not learn.
  */
+import { errors } from 'undici';
 import type { ErrorClass } from '../domain/outcome.ts';
 
 /** A failure whose class is known where it happens. */
@@ -76,18 +77,18 @@ const EXCHANGE: Record<string, ErrorClass> = {
   EPIPE: 'connection_reset',
   ETIMEDOUT: 'connection_reset',
   UND_ERR_HEADERS_OVERFLOW: 'response_headers_too_large',
-  HPE_HEADER_OVERFLOW: 'response_headers_too_large',
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'response_invalid',
 };
 
 /** An error once the connection stood. */
 export function exchangeErrorClass(error: unknown): ErrorClass {
   if (error instanceof DeliveryError) return error.errorClass;
+  // It means to carry the parser's code (HPE_…), but most often carries none.
+  if (error instanceof errors.HTTPParserError) return 'response_invalid';
   const code = codeOf(error);
   if (code === null) return 'internal';
   const known = EXCHANGE[code];
   if (known !== undefined) return known;
-  if (code.startsWith('HPE_')) return 'response_invalid';
   // TLS alerts and broken records after the handshake.
   if (code === 'EPROTO' || code.startsWith('ERR_SSL_')) return 'tls_failed';
   if (code.startsWith('UND_') || code.startsWith('ERR_')) return 'internal';

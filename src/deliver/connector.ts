@@ -1,13 +1,19 @@
 /**
  * Opens one connection through the guard: resolve once, vet every address, connect to a vetted one and to nothing
- * else. TLS still verifies the host name of the URL. Used for every new socket, also after a redirect.
+ * else, or have the proxy do so. TLS still verifies the host name of the URL. Every new socket comes from here, also
+ * after a redirect.
+ *
+ *   resolve ─▶ vet ─▶ tcp (or tunnel) ─▶ tls ─▶ done
+ *
+ * One timeout covers all of it.
  */
 import { isIP, connect as netConnect, type Socket } from 'node:net';
-import { createSecureContext, type SecureContext, type TLSSocket, connect as tlsConnect } from 'node:tls';
+import { createSecureContext, type SecureContext, connect as tlsConnect } from 'node:tls';
 import type { Clock } from '../domain/clock.ts';
 import { type ConnectStage, connectError, DeliveryError } from './classify-error.ts';
 import { isLocalhostName } from './egress/check-url.ts';
 import type { CompiledPolicy } from './egress/policy.ts';
+import { type ForwardProxy, openTunnel } from './proxy.ts';
 import type { Lookup } from './resolve.ts';
 
 export interface Target {
@@ -17,152 +23,201 @@ export interface Target {
   readonly port: number;
 }
 
+/** How long the stages took; null for those that were not gone through. */
 export interface ConnectTimes {
   dnsMs: number | null;
   connectMs: number | null;
   tlsMs: number | null;
 }
 
+export type CertificateAuthorities = string | Buffer | (string | Buffer)[];
+
 export interface ConnectorOptions {
   readonly policy: CompiledPolicy;
   readonly lookup: Lookup;
   readonly clock: Clock;
   readonly connectTimeoutMs: number;
-  readonly ca: string | Buffer | readonly (string | Buffer)[] | null;
+  readonly proxy: ForwardProxy | null;
+  readonly ca: CertificateAuthorities | null;
 }
 
-export type Connected = (error: DeliveryError | null, socket: Socket | null, times: ConnectTimes) => void;
-
+/** The last TLS session with an origin, by which the next handshake is shorter. */
 export interface TlsSessions {
   session: Buffer | null;
 }
+
+export type Connected = (error: DeliveryError | null, socket: Socket | null, times: ConnectTimes) => void;
 
 /** Starts connecting; `done` is called once, unless the returned function cancels first. */
 export type Connector = (target: Target, sessions: TlsSessions, done: Connected) => () => void;
 
 const LOOPBACK = ['127.0.0.1', '::1'];
+const ignore = (): void => {};
 
 export function createConnector(options: ConnectorOptions): Connector {
-  const { policy, lookup, clock } = options;
   let secureContext: SecureContext | null = null;
-  // One context for all: making one per connection parses the trust store again.
-  const context = (): SecureContext =>
-    (secureContext ??= createSecureContext(
-      options.ca === null ? {} : { ca: options.ca as string | Buffer | (string | Buffer)[] },
-    ));
-
-  return (target, sessions, done) => {
-    const times: ConnectTimes = { dnsMs: null, connectMs: null, tlsMs: null };
-    let stage: ConnectStage = 'dns';
-    let stageStart = clock.monotonic();
-    let socket: Socket | null = null;
-    let finished = false;
-
-    const stageOver = (): number => {
-      const now = clock.monotonic();
-      const elapsed = now - stageStart;
-      stageStart = now;
-      return elapsed;
-    };
-    const finish = (error: DeliveryError | null): void => {
-      if (finished) return;
-      finished = true;
-      cancelTimeout();
-      if (error !== null) socket?.destroy();
-      done(error, error === null ? socket : null, times);
-    };
-    const fail = (error: unknown): void => finish(connectError(stage, error));
-
-    const cancelTimeout = clock.after(options.connectTimeoutMs, () =>
-      finish(new DeliveryError(stage === 'dns' ? 'dns_failed' : 'connect_timeout')),
-    );
-
-    const resolved = (error: Error | null, addresses: readonly string[]): void => {
-      if (finished) return;
-      if (error !== null || addresses.length === 0) {
-        fail(error);
-        return;
-      }
-      if (isIP(target.host) === 0) times.dnsMs = stageOver();
-      // One forbidden address is enough: a name that also points inside is an attack or a mistake.
-      if (addresses.every((address) => policy.permits(address))) openTcp(addresses);
-      else finish(new DeliveryError('egress_forbidden'));
-    };
-
-    const openTcp = (addresses: readonly string[]): void => {
-      stage = 'tcp';
-      const vetted = addresses.map((address) => ({ address, family: isIP(address) }));
-      socket = netConnect(
-        vetted.length === 1
-          ? { host: addresses[0]!, port: target.port, noDelay: true, keepAlive: true }
-          : {
-              host: target.host,
-              port: target.port,
-              noDelay: true,
-              keepAlive: true,
-              // Several vetted addresses: Node tries them in turn, and asks nobody but us for them.
-              autoSelectFamily: true,
-              lookup: (_hostname, _options, answer) => answer(null, vetted as never),
-            },
-      );
-      socket.once('error', fail);
-      socket.once('connect', () => {
-        times.connectMs = stageOver();
-        if (target.tls) openTls(socket!);
-        else handOver();
-      });
-    };
-
-    const openTls = (plain: Socket): void => {
-      stage = 'tls';
-      const secure: TLSSocket = tlsConnect({
-        socket: plain,
-        host: target.host,
-        servername: isIP(target.host) === 0 ? target.host : '',
-        secureContext: context(),
-        ALPNProtocols: ['http/1.1'],
-        ...(sessions.session === null ? {} : { session: sessions.session }),
-      });
-      socket = secure;
-      secure.once('error', fail);
-      secure.once('secureConnect', () => {
-        times.tlsMs = stageOver();
-        secure.on('session', (session) => {
-          sessions.session = session;
-        });
-        handOver();
-      });
-    };
-
-    const handOver = (): void => {
-      if (finished) return;
-      socket!.removeListener('error', fail);
-      finish(null);
-    };
-
-    const start = (): void => {
-      if (isIP(target.host) !== 0) {
-        resolved(null, [target.host]);
-      } else if (isLocalhostName(target.host)) {
-        // RFC 6761: such a name is loopback, and nobody is asked. An operator may have opened one family only.
-        const open = LOOPBACK.filter((address) => policy.permits(address));
-        resolved(null, open.length > 0 ? open : LOOPBACK);
-      } else {
-        lookup(target.host, resolved);
-      }
-    };
-    try {
-      start();
-    } catch (error) {
-      fail(error);
-    }
-
-    return () => {
-      if (finished) return;
-      finished = true;
-      cancelTimeout();
-      socket?.on('error', () => {});
-      socket?.destroy();
-    };
+  // One for all: a context per connection would load the trust store every time.
+  const context = (): SecureContext => {
+    secureContext ??= createSecureContext(options.ca === null ? {} : { ca: options.ca });
+    return secureContext;
   };
+  return (target, sessions, done) => {
+    const connecting = new Connecting(options, context, target, sessions, done);
+    connecting.start();
+    return () => connecting.cancel();
+  };
+}
+
+class Connecting {
+  readonly #options: ConnectorOptions;
+  readonly #context: () => SecureContext;
+  readonly #target: Target;
+  readonly #sessions: TlsSessions;
+  readonly #done: Connected;
+  readonly #times: ConnectTimes = { dnsMs: null, connectMs: null, tlsMs: null };
+  #stage: ConnectStage = 'dns';
+  #stageStart: number;
+  #socket: Socket | null = null;
+  #finished = false;
+  #cancelTimeout: () => void = ignore;
+
+  constructor(
+    options: ConnectorOptions,
+    context: () => SecureContext,
+    target: Target,
+    sessions: TlsSessions,
+    done: Connected,
+  ) {
+    this.#options = options;
+    this.#context = context;
+    this.#target = target;
+    this.#sessions = sessions;
+    this.#done = done;
+    this.#stageStart = options.clock.monotonic();
+  }
+
+  start(): void {
+    const { clock, connectTimeoutMs } = this.#options;
+    this.#cancelTimeout = clock.after(connectTimeoutMs, () =>
+      this.#finish(new DeliveryError(this.#stage === 'dns' ? 'dns_failed' : 'connect_timeout')),
+    );
+    try {
+      this.#resolve();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  cancel(): void {
+    if (this.#finished) return;
+    this.#finished = true;
+    this.#cancelTimeout();
+    this.#socket?.on('error', ignore).destroy();
+  }
+
+  #resolve(): void {
+    const { host } = this.#target;
+    const { policy, lookup } = this.#options;
+    if (isIP(host) !== 0) {
+      this.#vet([host]);
+    } else if (isLocalhostName(host)) {
+      // RFC 6761: such a name is loopback, and nobody is asked. An operator may have opened one family only.
+      const open = LOOPBACK.filter((address) => policy.permits(address));
+      this.#vet(open.length > 0 ? open : LOOPBACK);
+    } else {
+      lookup(host, (error, addresses) => {
+        if (this.#finished) return;
+        this.#times.dnsMs = this.#stageOver();
+        if (error !== null || addresses.length === 0) this.#fail(error);
+        else this.#vet(addresses);
+      });
+    }
+  }
+
+  #vet(addresses: readonly string[]): void {
+    // One forbidden address is enough: a name that also points inside is an attack or a mistake.
+    if (addresses.every((address) => this.#options.policy.permits(address))) this.#openTcp(addresses);
+    else this.#finish(new DeliveryError('egress_forbidden'));
+  }
+
+  #openTcp(vetted: readonly string[]): void {
+    const { proxy } = this.#options;
+    const { port } = this.#target;
+    this.#stage = proxy === null ? 'tcp' : 'proxy';
+    if (proxy !== null) {
+      this.#socket = openTunnel(proxy, vetted[0]!, port, (error) =>
+        error === null ? this.#opened() : this.#finish(error),
+      );
+      return;
+    }
+    const several = vetted.map((address) => ({ address, family: isIP(address) }));
+    const socket = netConnect(
+      vetted.length === 1
+        ? { host: vetted[0]!, port, noDelay: true, keepAlive: true }
+        : {
+            host: this.#target.host,
+            port,
+            noDelay: true,
+            keepAlive: true,
+            // Node tries them in turn, and asks nobody but us for them.
+            autoSelectFamily: true,
+            lookup: (_hostname, _options, answer) => answer(null, several),
+          },
+    );
+    this.#socket = socket;
+    socket.once('error', this.#fail);
+    socket.once('connect', () => this.#opened());
+  }
+
+  #opened(): void {
+    if (this.#finished) return;
+    this.#times.connectMs = this.#stageOver();
+    if (this.#target.tls) this.#openTls(this.#socket!);
+    else this.#finish(null);
+  }
+
+  #openTls(plain: Socket): void {
+    const { host } = this.#target;
+    this.#stage = 'tls';
+    // The TLS socket reports what happens to the one underneath; twice would be once too often.
+    plain.removeListener('error', this.#fail);
+    plain.on('error', ignore);
+    const secure = tlsConnect({
+      socket: plain,
+      host,
+      servername: isIP(host) === 0 ? host : '',
+      secureContext: this.#context(),
+      ALPNProtocols: ['http/1.1'],
+      ...(this.#sessions.session === null ? {} : { session: this.#sessions.session }),
+    });
+    this.#socket = secure;
+    secure.once('error', this.#fail);
+    secure.once('secureConnect', () => {
+      this.#times.tlsMs = this.#stageOver();
+      // Only a peer whose certificate was accepted gets its session remembered.
+      secure.on('session', (session) => {
+        this.#sessions.session = session;
+      });
+      this.#finish(null);
+    });
+  }
+
+  #fail = (error: unknown): void => this.#finish(connectError(this.#stage, error));
+
+  #finish(error: DeliveryError | null): void {
+    if (this.#finished) return;
+    this.#finished = true;
+    this.#cancelTimeout();
+    const socket = this.#socket;
+    socket?.removeListener('error', this.#fail);
+    if (error !== null) socket?.on('error', ignore).destroy();
+    this.#done(error, error === null ? socket : null, this.#times);
+  }
+
+  #stageOver(): number {
+    const now = this.#options.clock.monotonic();
+    const elapsed = now - this.#stageStart;
+    this.#stageStart = now;
+    return elapsed;
+  }
 }

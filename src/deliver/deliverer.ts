@@ -10,11 +10,12 @@ import { publicId, type Uuid } from '../domain/ids.ts';
 import type { AttemptOutcome, ErrorClass } from '../domain/outcome.ts';
 import { Attempt, type AttemptContext, type Destination } from './attempt.ts';
 import { errorMessage } from './classify-error.ts';
-import { createConnector } from './connector.ts';
+import { type CertificateAuthorities, createConnector } from './connector.ts';
 import { bareHost, checkUrl } from './egress/check-url.ts';
 import { compilePolicy, type EgressPolicy } from './egress/policy.ts';
 import { buildMessage } from './envelope.ts';
 import { type AttemptFacts, addProfileHeaders, attemptHeaders, staticHeaders } from './headers.ts';
+import { parseProxyUrl } from './proxy.ts';
 import { createDnsLookup, type Lookup } from './resolve.ts';
 import { createSigner, SIGNING_HEADROOM, type Signer } from './sign.ts';
 import { SocketPools } from './socket-pool.ts';
@@ -42,8 +43,8 @@ export interface DelivererOptions {
   readonly clock?: Clock;
   readonly proxyUrl?: string | null;
   readonly lookup?: Lookup;
-  /** Certificate authorities instead of the system's. */
-  readonly ca?: string | Buffer | readonly (string | Buffer)[];
+  /** Certificate authorities instead of the built-in ones. */
+  readonly ca?: CertificateAuthorities;
 }
 
 export interface Deliverer {
@@ -69,6 +70,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
       clock,
       lookup: options.lookup ?? createDnsLookup(),
       connectTimeoutMs: options.connectTimeoutMs ?? 5000,
+      proxy: options.proxyUrl == null ? null : parseProxyUrl(options.proxyUrl),
       ca: options.ca ?? null,
     }),
     keepAliveMs: options.keepAliveMs ?? 4000,
@@ -142,7 +144,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
       retryReason: request.retryReason,
       timestampSeconds: Math.floor(startedAt / 1000),
     };
-    const message = buildMessage(endpoint, event, options.publicUrl, SIGNING_HEADROOM);
+    const message = buildMessage(endpoint, event, facts.eventId, options.publicUrl, SIGNING_HEADROOM);
     const headers = attemptHeaders(plan.headers, facts);
     if (plan.profile === 'hex' || plan.profile === 'github') addProfileHeaders(headers, plan.profile, facts);
     plan.sign(

@@ -8,8 +8,7 @@ import { publicId, timeOfId } from '../domain/ids.ts';
 
 const CLOSING_BRACE = 0x7d;
 
-function envelopeHead(endpoint: Endpoint, event: EventContent): string {
-  const id = publicId('evt', event.id);
+function envelopeHead(endpoint: Endpoint, event: EventContent, id: string): string {
   const timestamp = new Date(timeOfId(event.id)).toISOString();
   let text = `{"id":"${id}","type":${JSON.stringify(event.type)},"timestamp":"${timestamp}"`;
   if (event.schemaVersion !== null) text += `,"schema_version":${JSON.stringify(event.schemaVersion)}`;
@@ -18,9 +17,9 @@ function envelopeHead(endpoint: Endpoint, event: EventContent): string {
   return text;
 }
 
-function linkTo(event: EventContent, publicUrl: string): string {
+function linkTo(id: string, publicUrl: string): string {
   const base = publicUrl.endsWith('/') ? publicUrl.slice(0, -1) : publicUrl;
-  return `${base}/v1/events/${publicId('evt', event.id)}`;
+  return `${base}/v1/events/${id}`;
 }
 
 /** A body inside memory that has room in front of it, for a signer that needs to put something before it. */
@@ -32,12 +31,13 @@ export interface Message {
 export function buildMessage(
   endpoint: Endpoint,
   event: EventContent,
+  eventId: string,
   publicUrl: string,
   headroom: number,
 ): Message {
-  let head = envelopeHead(endpoint, event);
+  let head = envelopeHead(endpoint, event, eventId);
   const thin = endpoint.payload === 'thin';
-  head += thin ? `,"url":${JSON.stringify(linkTo(event, publicUrl))}` : ',"data":';
+  head += thin ? `,"url":${JSON.stringify(linkTo(eventId, publicUrl))}` : ',"data":';
   const headLength = Buffer.byteLength(head);
   const dataLength = thin ? 0 : event.data.length;
   const memory = Buffer.allocUnsafe(headroom + headLength + dataLength + 1);
@@ -49,5 +49,5 @@ export function buildMessage(
 
 /** The exact request body of any attempt of this event to this endpoint. */
 export function buildBody(endpoint: Endpoint, event: EventContent, publicUrl: string): Buffer {
-  return buildMessage(endpoint, event, publicUrl, 0).memory;
+  return buildMessage(endpoint, event, publicId('evt', event.id), publicUrl, 0).memory;
 }

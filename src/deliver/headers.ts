@@ -43,6 +43,17 @@ const CREDENTIALS = new Set(['authorization', 'cookie', 'x-api-key', 'x-auth-tok
 
 export const isCredentialHeader = (name: string): boolean => CREDENTIALS.has(name);
 
+/** The headers as they may be written down. The same object where nothing is secret, which is the rule. */
+export function withoutCredentials(headers: Record<string, string>): Record<string, string> {
+  let shown: Record<string, string> | null = null;
+  for (const name in headers) {
+    if (!CREDENTIALS.has(name)) continue;
+    shown ??= { ...headers };
+    shown[name] = '[redacted]';
+  }
+  return shown ?? headers;
+}
+
 function copySendable(
   from: Readonly<Record<string, string>>,
   to: Record<string, string>,

@@ -9,4 +9,4 @@ export { checkUrl, type UrlCheck } from './egress/check-url.ts';
 export { compilePolicy, DEVELOPMENT_EGRESS, type EgressPolicy, STRICT_EGRESS } from './egress/policy.ts';
 export { buildBody } from './envelope.ts';
 export { isReservedHeader, isSendableHeader } from './headers.ts';
-export { createDnsLookup, type Lookup } from './resolve.ts';
+export { createDnsLookup, createSystemLookup, type Lookup } from './resolve.ts';

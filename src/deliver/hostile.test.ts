@@ -1,0 +1,509 @@
+/** DLV-2, DLV-5, DLV-6, EGR-1: whatever a receiver does, an attempt ends in time, with a class, and with no socket. */
+import { createServer, type Socket } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { anEndpoint, anEvent, attempt } from '../../test/support/attempts.ts';
+import {
+  drip,
+  flood,
+  raw,
+  rawThenClose,
+  rawThenReset,
+  redirect,
+  reset,
+} from '../../test/support/behaviours.ts';
+import { certificates } from '../../test/support/certificates.ts';
+import { type Behaviour, type Reply, startReceiver } from '../../test/support/receiver.ts';
+import type { Endpoint } from '../domain/endpoint.ts';
+import type { ErrorClass } from '../domain/outcome.ts';
+import { createDeliverer, DEVELOPMENT_EGRESS } from './index.ts';
+
+const CAP = 16 * 1024;
+const DEADLINE = 250;
+const OK = 'HTTP/1.1 200 OK\r\n';
+const OK_LENGTH = (length: number): string => `${OK}content-length: ${length}\r\n\r\n`;
+const CHUNKED = `${OK}transfer-encoding: chunked\r\n\r\n`;
+const KB64 = Buffer.alloc(64 * 1024, 'x');
+const DELIVERED = null;
+
+const options = {
+  egress: DEVELOPMENT_EGRESS,
+  userAgent: 'Posthorn/test',
+  publicUrl: 'https://posthorn.test',
+  ca: certificates.authority,
+};
+
+interface Row {
+  readonly does: string;
+  readonly how: Behaviour | Reply;
+  readonly comesTo: ErrorClass | null;
+  readonly status?: number | null;
+  readonly truncated?: boolean;
+  readonly endpoint?: Partial<Endpoint>;
+  /** Ends by its own doing, well before the deadline. */
+  readonly early?: boolean;
+  /** Goes on sending until the deadline what is thrown away as it comes: costs bandwidth, but no memory. */
+  readonly discarded?: boolean;
+}
+
+const rows: Row[] = [
+  {
+    does: 'sends headers for ever',
+    how: flood(OK, (n) => `x-${n}: ${'a'.repeat(100)}\r\n`),
+    comesTo: 'response_headers_too_large',
+    early: true,
+  },
+  { does: 'drips headers', how: drip(OK, 'x-slow: 1\r\n'), comesTo: 'timeout' },
+  { does: 'drips one endless header', how: drip(`${OK}x-slow: `, 'a', 1), comesTo: 'timeout' },
+  {
+    does: 'sends a status line without end',
+    how: flood('HTTP/1.1 200 ', KB64),
+    comesTo: 'timeout',
+    discarded: true,
+  },
+  { does: 'drips the body of a 200', how: drip(OK_LENGTH(1e9), 'a'), comesTo: DELIVERED, truncated: true },
+  {
+    does: 'drips the body of a 500',
+    how: drip('HTTP/1.1 500 No\r\ncontent-length: 1000\r\n\r\n', 'a'),
+    comesTo: 'http_5xx',
+    status: 500,
+    truncated: true,
+  },
+  {
+    does: 'sends a body of gigabytes',
+    how: flood(OK_LENGTH(4e9), KB64),
+    comesTo: DELIVERED,
+    truncated: true,
+    early: true,
+  },
+  {
+    does: 'sends chunks without end',
+    how: flood(CHUNKED, Buffer.concat([Buffer.from('10000\r\n'), KB64, Buffer.from('\r\n')])),
+    comesTo: DELIVERED,
+    truncated: true,
+    early: true,
+  },
+  {
+    does: 'sends a body without length and without end',
+    how: flood(`${OK}\r\n`, KB64),
+    comesTo: DELIVERED,
+    truncated: true,
+    early: true,
+  },
+  {
+    does: 'sends a thousand headers',
+    how: raw(OK + Array.from({ length: 5000 }, (_, n) => `x-${n}: 1\r\n`).join('')),
+    comesTo: 'response_headers_too_large',
+    early: true,
+  },
+  {
+    does: 'sends one giant header',
+    how: raw(`${OK}x-giant: ${'a'.repeat(1024 * 1024)}\r\n\r\n`),
+    comesTo: 'response_headers_too_large',
+    early: true,
+  },
+  {
+    does: 'answers with garbage',
+    how: raw(Buffer.from([0, 1, 2, 255])),
+    comesTo: 'response_invalid',
+    early: true,
+  },
+  { does: 'is an SSH server', how: raw('SSH-2.0-OpenSSH_9.6\r\n'), comesTo: 'response_invalid', early: true },
+  {
+    does: 'sends HTML without a head',
+    how: raw('<html>hello</html>'),
+    comesTo: 'response_invalid',
+    early: true,
+  },
+  {
+    does: 'sends a NUL inside a header',
+    how: raw(`${OK}x-a: b\0c\r\n\r\n`),
+    comesTo: 'response_invalid',
+    early: true,
+  },
+  {
+    does: 'sends two lengths that differ',
+    how: raw(`${OK}content-length: 1\r\ncontent-length: 2\r\n\r\nab`),
+    comesTo: 'response_invalid',
+    early: true,
+  },
+  {
+    does: 'sends a length and chunks',
+    how: raw(`${OK}content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`),
+    comesTo: 'response_invalid',
+    early: true,
+  },
+  {
+    does: 'sends a length that is no number',
+    how: raw(`${OK}content-length: -1\r\n\r\n`),
+    comesTo: 'response_invalid',
+    early: true,
+  },
+  { does: 'closes without a word', how: rawThenClose(''), comesTo: 'connection_reset', early: true },
+  {
+    does: 'closes amid the headers',
+    how: rawThenClose(`${OK}x-a: `),
+    comesTo: 'connection_reset',
+    early: true,
+  },
+  { does: 'resets without a word', how: reset, comesTo: 'connection_reset', early: true },
+  {
+    does: 'resets amid the headers',
+    how: rawThenReset(`${OK}x-a: `),
+    comesTo: 'connection_reset',
+    early: true,
+  },
+  {
+    does: 'resets amid the body of a 200',
+    how: rawThenReset(`${OK_LENGTH(100)}abc`),
+    comesTo: DELIVERED,
+    truncated: true,
+    early: true,
+  },
+  {
+    does: 'resets amid the body of a 503',
+    how: rawThenReset('HTTP/1.1 503 No\r\ncontent-length: 100\r\n\r\nabc'),
+    comesTo: 'http_5xx',
+    status: 503,
+    truncated: true,
+    early: true,
+  },
+  {
+    does: 'closes before the promised length',
+    how: rawThenClose(`${OK_LENGTH(100)}abc`),
+    comesTo: DELIVERED,
+    truncated: true,
+    early: true,
+  },
+  {
+    does: 'sends a chunk size that is none',
+    how: raw(`${CHUNKED}zz\r\nabc`),
+    comesTo: DELIVERED,
+    truncated: true,
+    early: true,
+  },
+  {
+    does: 'sends a chunk extension without end',
+    how: flood(`${CHUNKED}1;`, KB64),
+    comesTo: DELIVERED,
+    discarded: true,
+    truncated: true,
+  },
+  {
+    does: 'sends trailers without end',
+    how: flood(`${CHUNKED}0\r\n`, (n) => `x-${n}: ${'a'.repeat(100)}\r\n`),
+    comesTo: DELIVERED,
+    truncated: true,
+    early: true,
+  },
+  { does: 'hangs', how: raw(''), comesTo: 'timeout' },
+  {
+    does: 'sends informational responses for ever',
+    how: flood('', 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'),
+    comesTo: 'http_1xx',
+    early: true,
+  },
+  {
+    does: 'sends one informational response, and hangs',
+    how: raw('HTTP/1.1 102 Processing\r\n\r\n'),
+    comesTo: 'timeout',
+  },
+  {
+    does: 'tells us to continue',
+    how: raw('HTTP/1.1 100 Continue\r\n\r\n'),
+    comesTo: 'http_1xx',
+    early: true,
+  },
+  {
+    does: 'switches protocols unasked',
+    how: raw('HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n'),
+    comesTo: 'http_1xx',
+    early: true,
+  },
+  {
+    does: 'answers with status 999',
+    how: rawThenClose('HTTP/1.1 999 X\r\n\r\n'),
+    comesTo: 'http_5xx',
+    status: 999,
+    early: true,
+  },
+  { does: 'redirects', how: redirect('/elsewhere'), comesTo: 'http_3xx', status: 307, early: true },
+  {
+    does: 'redirects in a loop',
+    how: redirect('/'),
+    comesTo: 'redirect_failed',
+    status: 307,
+    endpoint: { followRedirects: 3 },
+    early: true,
+  },
+  {
+    does: 'redirects to a metadata service',
+    how: redirect('http://169.254.169.254/latest/meta-data/'),
+    comesTo: 'egress_forbidden',
+    status: 307,
+    endpoint: { followRedirects: 3 },
+    early: true,
+  },
+  {
+    does: 'redirects to a private host over https',
+    how: redirect('https://10.0.0.1/'),
+    comesTo: 'egress_forbidden',
+    status: 307,
+    endpoint: { followRedirects: 3 },
+    early: true,
+  },
+  {
+    does: 'redirects to a file',
+    how: redirect('file:///etc/passwd'),
+    comesTo: 'egress_forbidden',
+    status: 307,
+    endpoint: { followRedirects: 3 },
+    early: true,
+  },
+  {
+    does: 'redirects by a status that would lose the body',
+    how: redirect('/elsewhere', 302),
+    comesTo: 'redirect_failed',
+    status: 302,
+    endpoint: { followRedirects: 3 },
+    early: true,
+  },
+  {
+    does: 'redirects without saying where',
+    how: { status: 308 },
+    comesTo: 'redirect_failed',
+    status: 308,
+    endpoint: { followRedirects: 3 },
+    early: true,
+  },
+  {
+    does: 'redirects with a body of gigabytes',
+    how: flood(
+      'HTTP/1.1 307 Go\r\nlocation: http://169.254.169.254/\r\ncontent-length: 4000000000\r\n\r\n',
+      KB64,
+    ),
+    comesTo: 'egress_forbidden',
+    status: 307,
+    endpoint: { followRedirects: 1 },
+    early: true,
+  },
+];
+
+describe.concurrent('a receiver that', () => {
+  it.for(rows)('$does: $comesTo', async (row, { expect }) => {
+    const receiver = await startReceiver();
+    const deliverer = createDeliverer(options);
+    let written = 0;
+    receiver.answer(async (request, wire) => {
+      void wire.closed.then(() => {
+        written += wire.socket.bytesWritten;
+      });
+      return typeof row.how === 'function' ? row.how(request, wire) : row.how;
+    });
+    const outcome = await attempt(
+      deliverer,
+      anEndpoint(receiver.url, { timeoutMs: DEADLINE, ...row.endpoint }),
+    );
+
+    expect(outcome.error?.class ?? null).toBe(row.comesTo);
+    const status = row.status === undefined ? (row.comesTo === DELIVERED ? 200 : null) : row.status;
+    expect(outcome.statusCode).toBe(status);
+    expect(outcome.responseTruncated).toBe(row.truncated ?? false);
+    expect(outcome.responseBody?.length ?? 0).toBeLessThanOrEqual(CAP);
+    if (row.early) expect(outcome.durationMs).toBeLessThan(DEADLINE);
+    else expect(outcome.durationMs).toBeGreaterThanOrEqual(DEADLINE - 2);
+    expect(outcome.durationMs).toBeLessThan(DEADLINE + 500);
+    // A sound connection may be kept; whatever else it was is gone at once, not when the deliverer is closed.
+    if (row.truncated || status === null) await receiver.waitForNoSockets(500);
+    await deliverer.close();
+    await receiver.waitForNoSockets(500);
+    // What was read is what fits into the buffers on the way, not what the receiver would have liked to send.
+    if (!row.discarded) expect(written).toBeLessThan(16 * 1024 * 1024);
+    await receiver.close();
+  });
+});
+
+describe.concurrent('a body that', () => {
+  it('is a gzip bomb is stored as it came', async ({ expect }) => {
+    const receiver = await startReceiver();
+    const deliverer = createDeliverer(options);
+    const bomb = gzipSync(Buffer.alloc(8 * 1024 * 1024));
+    receiver.answer({ headers: { 'content-encoding': 'gzip' }, body: bomb });
+    const outcome = await attempt(deliverer, anEndpoint(receiver.url));
+    expect(receiver.requests[0]?.headers['accept-encoding']).toBeUndefined();
+    expect(outcome.error).toBeNull();
+    expect(outcome.responseBody).toEqual(bomb.subarray(0, CAP));
+    await deliverer.close();
+    await receiver.close();
+  });
+
+  it.for([
+    [CAP - 1, CAP - 1, false],
+    [CAP, CAP, false],
+    [CAP + 1, CAP, true],
+  ] as const)('has %i bytes is stored with %i', async ([length, stored, truncated], { expect }) => {
+    const receiver = await startReceiver();
+    const deliverer = createDeliverer(options);
+    receiver.answer({ body: Buffer.alloc(length, 'x') });
+    const outcome = await attempt(deliverer, anEndpoint(receiver.url));
+    expect(outcome.responseBody?.length).toBe(stored);
+    expect(outcome.responseTruncated).toBe(truncated);
+    await deliverer.close();
+    await receiver.close();
+  });
+
+  it('is followed by a second, forged response does not answer the next attempt', async ({ expect }) => {
+    const receiver = await startReceiver();
+    const deliverer = createDeliverer(options);
+    const forged = 'HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged';
+    receiver.answer(raw(`${OK_LENGTH(2)}ok${forged}`));
+    const endpoint = anEndpoint(receiver.url);
+    const first = await attempt(deliverer, endpoint);
+    receiver.answer({ status: 500 });
+    const second = await attempt(deliverer, endpoint);
+    expect(first.responseBody?.toString()).toBe('ok');
+    expect(second.statusCode).toBe(500);
+    await deliverer.close();
+    await receiver.close();
+  });
+
+  it('comes before the request was read decides all the same', async ({ expect }) => {
+    const deliverer = createDeliverer(options);
+    const hasty = await listen((socket) => {
+      socket.on('error', () => {});
+      socket.once('data', () => socket.write('HTTP/1.1 413 Too big\r\ncontent-length: 0\r\n\r\n'));
+    });
+    const event = anEvent({ data: Buffer.from(JSON.stringify('x'.repeat(256 * 1024))) });
+    const outcome = await attempt(deliverer, anEndpoint(hasty.url), { event });
+    expect(outcome.statusCode).toBe(413);
+    await deliverer.close();
+    await hasty.close();
+  });
+});
+
+describe.concurrent('TLS', () => {
+  const bad = [
+    ['expired', certificates.expired, 'tls_expired'],
+    ['for another name', certificates.otherName, 'tls_name_mismatch'],
+    ['self-signed', certificates.selfSigned, 'tls_untrusted'],
+  ] as const;
+
+  it.for(bad)('a certificate that is %s', async ([, tls, errorClass], { expect }) => {
+    const receiver = await startReceiver({ tls });
+    const deliverer = createDeliverer(options);
+    const outcome = await attempt(deliverer, anEndpoint(receiver.url));
+    expect(outcome.error?.class).toBe(errorClass);
+    expect(receiver.requests).toHaveLength(0);
+    await receiver.waitForNoSockets(500);
+    await deliverer.close();
+    await receiver.close();
+  });
+
+  it('a certificate of an authority that nobody knows', async ({ expect }) => {
+    const receiver = await startReceiver({ tls: certificates.valid });
+    const { ca: _ca, ...builtIn } = options;
+    const deliverer = createDeliverer(builtIn);
+    const outcome = await attempt(deliverer, anEndpoint(receiver.url));
+    expect(outcome.error?.class).toBe('tls_untrusted');
+    await deliverer.close();
+    await receiver.close();
+  });
+
+  it('a receiver that speaks plain HTTP on that port', async ({ expect }) => {
+    const receiver = await startReceiver();
+    const deliverer = createDeliverer(options);
+    const outcome = await attempt(deliverer, anEndpoint(receiver.url.replace('http:', 'https:')));
+    expect(outcome.error?.class).toBe('tls_failed');
+    await deliverer.close();
+    await receiver.close();
+  });
+
+  it('a TLS receiver that is called by plain HTTP', async ({ expect }) => {
+    const receiver = await startReceiver({ tls: certificates.valid });
+    const deliverer = createDeliverer(options);
+    const outcome = await attempt(deliverer, anEndpoint(receiver.url.replace('https:', 'http:')));
+    expect(['response_invalid', 'connection_reset']).toContain(outcome.error?.class);
+    await deliverer.close();
+    await receiver.close();
+  });
+
+  it('a handshake that never goes on ends at the connect timeout', async ({ expect }) => {
+    const silent = await listen((socket) => socket.on('error', () => {}));
+    const deliverer = createDeliverer({ ...options, connectTimeoutMs: 100 });
+    const outcome = await attempt(deliverer, anEndpoint(silent.url.replace('http:', 'https:')));
+    expect(outcome.error?.class).toBe('connect_timeout');
+    expect(outcome.durationMs).toBeLessThan(600);
+    await silent.noSockets();
+    await deliverer.close();
+    await silent.close();
+  });
+
+  it('a handshake that never goes on ends at the deadline if that is sooner', async ({ expect }) => {
+    const silent = await listen((socket) => socket.on('error', () => {}));
+    const deliverer = createDeliverer(options);
+    const endpoint = anEndpoint(silent.url.replace('http:', 'https:'), { timeoutMs: 100 });
+    const outcome = await attempt(deliverer, endpoint);
+    expect(outcome.error?.class).toBe('connect_timeout');
+    expect(outcome.durationMs).toBeLessThan(600);
+    await silent.noSockets();
+    await deliverer.close();
+    await silent.close();
+  });
+
+  it('a handshake that is cut off', async ({ expect }) => {
+    const rude = await listen((socket) => {
+      socket.on('error', () => {});
+      socket.once('data', () => socket.destroy());
+    });
+    const deliverer = createDeliverer(options);
+    const outcome = await attempt(deliverer, anEndpoint(rude.url.replace('http:', 'https:')));
+    expect(outcome.error?.class).toBe('tls_failed');
+    await deliverer.close();
+    await rude.close();
+  });
+});
+
+it('nobody listening is a refused connection', async () => {
+  const receiver = await startReceiver();
+  await receiver.close();
+  const deliverer = createDeliverer(options);
+  const outcome = await attempt(deliverer, anEndpoint(receiver.url));
+  expect(outcome.error).toEqual({
+    class: 'connect_refused',
+    message: 'The connection was refused (ECONNREFUSED).',
+  });
+  await deliverer.close();
+});
+
+async function listen(onConnection: (socket: Socket) => void): Promise<{
+  url: string;
+  noSockets(): Promise<void>;
+  close(): Promise<void>;
+}> {
+  const server = createServer(onConnection);
+  const sockets = new Set<{ destroy(): void }>();
+  let emptied = (): void => {};
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => {
+      sockets.delete(socket);
+      if (sockets.size === 0) emptied();
+    });
+    // Without a reader the end of the connection would go unnoticed.
+    socket.resume();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address() as { port: number };
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    noSockets: () =>
+      new Promise((resolve) => {
+        if (sockets.size === 0) resolve();
+        else emptied = resolve;
+      }),
+    close: () => {
+      for (const socket of sockets) socket.destroy();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
+}

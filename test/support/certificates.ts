@@ -1,0 +1,19 @@
+/** Certificates for receivers in tests, good and bad. Made by `certificates/generate.sh`. */
+import { readFileSync } from 'node:fs';
+
+const read = (file: string): string =>
+  readFileSync(new URL(`./certificates/${file}`, import.meta.url), 'utf8');
+const pair = (name: string): { key: string; cert: string } => ({
+  key: read(`${name}.key`),
+  cert: read(`${name}.crt`),
+});
+
+export const certificates = {
+  /** Give this to the client as its only certificate authority. */
+  authority: read('authority.crt'),
+  /** For receiver.test, localhost, 127.0.0.1 and ::1. */
+  valid: pair('valid'),
+  expired: pair('expired'),
+  otherName: pair('other-name'),
+  selfSigned: pair('self-signed'),
+};
