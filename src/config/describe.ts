@@ -1,4 +1,4 @@
-import type { Config } from './load.ts';
+import { type Config, loadConfig } from './load.ts';
 import { MASK, maskUrl } from './mask.ts';
 import { type NamedSetting, namedSettings } from './names.ts';
 
@@ -8,9 +8,16 @@ export function describeConfig(config: Config): string[] {
   return namedSettings.map((entry) => `${entry.env.padEnd(width)}  ${showValue(entry, config[entry.key])}`);
 }
 
-/** The same as one object, for a structured log. */
+/** The same as one object, for a structured log: by the names under which an operator sets them. */
 export function maskedConfig(config: Config): Record<string, string> {
-  return Object.fromEntries(namedSettings.map((entry) => [entry.key, showValue(entry, config[entry.key])]));
+  return Object.fromEntries(namedSettings.map((entry) => [entry.env, showValue(entry, config[entry.key])]));
+}
+
+/** Only what differs from the defaults of its mode. */
+export function maskedChanges(config: Config): Record<string, string> {
+  const all = Object.entries(maskedConfig(config));
+  const defaults = maskedConfig(loadConfig({ mode: config.mode, env: {} }));
+  return Object.fromEntries(all.filter(([name, value]) => value !== defaults[name]));
 }
 
 function showValue({ setting }: NamedSetting, value: unknown): string {

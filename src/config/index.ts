@@ -1,12 +1,17 @@
-export { describeConfig, maskedConfig } from './describe.ts';
+export { describeConfig, maskedChanges, maskedConfig } from './describe.ts';
+export { hint } from './did-you-mean.ts';
 export { ensureKeys, newAdminKey } from './generated-keys.ts';
-export type { Mode } from './kinds.ts';
+export type { Mode, Setting } from './kinds.ts';
 export {
   type Config,
   ConfigError,
   type ConfigProblem,
   type ConfigSources,
   type ConfigWithKeys,
+  defaultOf,
   loadConfig,
   withListeningPort,
 } from './load.ts';
+export { maskUrl } from './mask.ts';
+export { type NamedSetting, named, namedSettings } from './names.ts';
+export { sections } from './settings.ts';

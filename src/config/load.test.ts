@@ -4,6 +4,7 @@ import {
   ConfigError,
   describeConfig,
   loadConfig,
+  maskedChanges,
   maskedConfig,
   withListeningPort,
 } from './index.ts';
@@ -242,11 +243,26 @@ describe('describeConfig', () => {
   it('says which secrets are not set', () => {
     const bare = maskedConfig(loadConfig({ mode: 'serve', env: {} }));
     expect(bare).toMatchObject({
-      adminKey: 'not set',
-      encryptionKey: 'not set',
-      previousEncryptionKeys: 'none',
+      POSTHORN_ADMIN_KEY: 'not set',
+      POSTHORN_ENCRYPTION_KEY: 'not set',
+      POSTHORN_PREVIOUS_ENCRYPTION_KEYS: 'none',
     });
-    expect(maskedConfig(config)).toMatchObject({ adminKey: '****', previousEncryptionKeys: '****' });
+    expect(maskedConfig(config)).toMatchObject({
+      POSTHORN_ADMIN_KEY: '****',
+      POSTHORN_PREVIOUS_ENCRYPTION_KEYS: '****',
+    });
+  });
+});
+
+describe('maskedChanges', () => {
+  it('has only what differs from the defaults, masked', () => {
+    expect(maskedChanges(loadConfig({ mode: 'dev', env: {} }))).toEqual({});
+    const env = { PORT: '8788', POSTHORN_SWEEP_MS: '5s', POSTHORN_ADMIN_KEY: 'phk_do-not-show-this' };
+    expect(maskedChanges(loadConfig({ mode: 'dev', env }))).toEqual({
+      PORT: '8788',
+      POSTHORN_PUBLIC_URL: 'http://127.0.0.1:8788',
+      POSTHORN_ADMIN_KEY: '****',
+    });
   });
 });
 

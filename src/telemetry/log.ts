@@ -41,9 +41,13 @@ export function createLog(options: LogOptions, to?: DestinationStream): Log {
 /** For tests, and for callers that do not care. */
 export const silentLog: Log = pino({ level: 'silent' });
 
+/** Whether people read this log as it is written. */
+export function isPretty(format: LogOptions['logFormat']): boolean {
+  return format === 'pretty' || (format === 'auto' && process.stderr.isTTY === true);
+}
+
 function openDestination(format: LogOptions['logFormat']): DestinationStream {
-  const isPretty = format === 'pretty' || (format === 'auto' && process.stderr.isTTY === true);
-  if (isPretty) {
+  if (isPretty(format)) {
     // In this thread and synchronous: a worker thread would lose the last lines of a crash.
     return pretty({
       destination: STDERR,
