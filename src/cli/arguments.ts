@@ -1,0 +1,56 @@
+import { parseArgs } from 'node:util';
+import { hint, namedSettings } from '../config/index.ts';
+import { UsageError } from './usage-error.ts';
+
+export interface Arguments {
+  readonly positionals: readonly string[];
+  /** By flag name; for `loadConfig`. */
+  readonly flags: Readonly<Record<string, string>>;
+  readonly wantsHelp: boolean;
+  readonly wantsVersion: boolean;
+}
+
+const settingOptions = Object.fromEntries(
+  namedSettings.map(({ flag, setting }) => [
+    flag,
+    { type: setting.isSwitch ? ('boolean' as const) : ('string' as const) },
+  ]),
+);
+const options = {
+  ...settingOptions,
+  help: { type: 'boolean' as const, short: 'h' },
+  version: { type: 'boolean' as const, short: 'v' },
+};
+
+/** Every setting is a flag. Of a flag given twice the last one counts. */
+export function parseArguments(argv: readonly string[]): Arguments {
+  // Not `strict`: its messages cannot propose the flag that was meant. The tokens are checked here instead.
+  const { tokens } = parseArgs({
+    args: [...argv],
+    options,
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  });
+  const positionals: string[] = [];
+  const flags: Record<string, string> = {};
+  const plain = new Set<string>();
+  for (const token of tokens) {
+    if (token.kind === 'positional') positionals.push(token.value);
+    if (token.kind !== 'option') continue;
+    const known = Object.hasOwn(options, token.name)
+      ? options[token.name as keyof typeof options]
+      : undefined;
+    if (known === undefined) throw unknownFlag(token.rawName, token.name);
+    if (token.name === 'help' || token.name === 'version') plain.add(token.name);
+    else if (token.value !== undefined) flags[token.name] = token.value;
+    else if (known.type === 'boolean') flags[token.name] = 'true';
+    else throw new UsageError(`${token.rawName} needs a value: ${token.rawName} <value>`);
+  }
+  return { positionals, flags, wantsHelp: plain.has('help'), wantsVersion: plain.has('version') };
+}
+
+function unknownFlag(rawName: string, name: string): UsageError {
+  const proposal = hint(name, Object.keys(options), (known) => `--${known}`);
+  return new UsageError(`There is no flag ${rawName}.${proposal} \`posthorn help settings\` lists them all.`);
+}

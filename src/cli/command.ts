@@ -1,0 +1,14 @@
+import type { Arguments } from './arguments.ts';
+
+/** One file in commands/ per command. */
+export interface Command {
+  readonly name: string;
+  /** For the overview, a few words. */
+  readonly summary: string;
+  readonly usage: string;
+  readonly about: string;
+  /** The names that may follow the command, or none. */
+  readonly takes?: readonly string[];
+  /** Resolves with the exit code when there is nothing left to do. */
+  run(args: Arguments): Promise<number>;
+}

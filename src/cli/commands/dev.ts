@@ -1,0 +1,28 @@
+import { startApp } from '../app.ts';
+import { devBanner } from '../banner.ts';
+import type { Command } from '../command.ts';
+import { findDatabase, migrateDatabase } from '../database.ts';
+import { print } from '../print.ts';
+import { runServer, type ServerContext } from '../server-command.ts';
+import { signalsOfUser } from '../stop-requests.ts';
+import { readVersion } from '../version.ts';
+
+export const dev: Command = {
+  name: 'dev',
+  summary: 'everything in one process, on an embedded PostgreSQL',
+  usage: 'posthorn dev [--port 8787] [--data-dir ./.posthorn]',
+  about: `Starts API, console and delivery in one process. Without DATABASE_URL an embedded PostgreSQL keeps the data in
+the data directory. Admin key and encryption key are made at the first start and kept there too. Receivers on
+this machine may be called, also by http.`,
+  run: (args) => runServer({ mode: 'dev', args, stopRequests: signalsOfUser, start }),
+};
+
+async function start({ config, log, running, stopping }: ServerContext): Promise<void> {
+  const databaseUrl = await findDatabase(config, log, running);
+  if (stopping.aborted) return;
+  await migrateDatabase(databaseUrl, log);
+  if (stopping.aborted) return;
+  const app = await startApp({ config: { ...config, databaseUrl }, log });
+  running.push({ name: 'app', stop: () => app.stop() });
+  print(devBanner({ version: readVersion(), url: app.url, adminKey: app.adminKey ?? config.adminKey }));
+}

@@ -1,0 +1,7 @@
+import type { Command } from '../command.ts';
+import { dev } from './dev.ts';
+import { migrate } from './migrate.ts';
+import { serve } from './serve.ts';
+
+/** In the order of the overview. */
+export const commands: readonly Command[] = [dev, serve, migrate];

@@ -1,0 +1,95 @@
+/** Errors that a user can do something about, as one message: what is the case, and what to do. No stack. */
+import { ConfigError, maskUrl } from '../config/index.ts';
+import { UsageError } from './usage-error.ts';
+
+export interface Explanation {
+  readonly message: string;
+  readonly exitCode: number;
+}
+
+interface Surroundings {
+  readonly databaseUrl?: string | null;
+  readonly port?: number;
+  readonly host?: string;
+}
+
+/** Null: nothing that could be foreseen; the stack is the best there is. */
+export function explainError(error: unknown, around: Surroundings = {}): Explanation | null {
+  if (error instanceof UsageError) return { message: error.message, exitCode: 2 };
+  if (error instanceof ConfigError) return { message: error.message, exitCode: 1 };
+  const message = explainByHint(error) ?? explainListen(error, around) ?? explainDatabase(error, around);
+  return message === null ? null : { message, exitCode: 1 };
+}
+
+/** Errors that already know what to do: a `hint` beside the message (EmbeddedPostgresError and its like). */
+function explainByHint(error: unknown): string | null {
+  if (!(error instanceof Error)) return null;
+  // PostgreSQL's own errors (named `error`) carry hints too, but those are for people who write SQL.
+  if ('hint' in error && typeof error.hint === 'string' && error.name !== 'error') {
+    return `${error.message}\n${error.hint}`;
+  }
+  // The schema does not fit the program; the message says what to do about it.
+  return error.name === 'SchemaError' ? error.message : null;
+}
+
+function explainListen(error: unknown, { port, host }: Surroundings): string | null {
+  const { code, syscall } = fieldsOf(error);
+  if (syscall !== 'listen' && syscall !== 'bind') return null;
+  const where = `${host ?? ''}:${port ?? ''}`;
+  switch (code) {
+    case 'EADDRINUSE':
+      return `Port ${port} is in use: another program, perhaps another Posthorn, listens on ${where}.\nStop it, or choose another port with --port or PORT.`;
+    case 'EACCES':
+      return `This user may not listen on ${where}.\nChoose a port above 1023 with --port or PORT.`;
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return `This machine has no address ${host}.\nSet --host or HOST to 127.0.0.1, 0.0.0.0 or one of its own addresses.`;
+    default:
+      return null;
+  }
+}
+
+const UNREACHABLE = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ECONNRESET',
+  'ENOENT',
+]);
+/** SQLSTATEs of a server that answers, but will not have us. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  '28P01': 'Check user and password in DATABASE_URL.',
+  '28000':
+    'Check the user in DATABASE_URL, and whether pg_hba.conf lets it in from here (and whether it asks for TLS).',
+  '3D000': 'Create the database, or correct its name in DATABASE_URL.',
+  '42501':
+    'Give the user the right to create a schema in this database, or run `posthorn migrate` as one that has it.',
+  '53300':
+    'The server has no connection left. Raise its max_connections, or lower POSTHORN_DATABASE_POOL_SIZE.',
+  '57P03': 'The server is starting or stopping. Try again in a moment.',
+};
+
+function explainDatabase(error: unknown, { databaseUrl }: Surroundings): string | null {
+  const { code, syscall } = fieldsOf(error);
+  const where = databaseUrl === null || databaseUrl === undefined ? 'the database' : maskUrl(databaseUrl);
+  if (code !== undefined && REFUSALS[code] !== undefined) {
+    return `PostgreSQL at ${where} refused: ${(error as Error).message}.\n${REFUSALS[code]}`;
+  }
+  const connecting = syscall === 'connect' || syscall === 'getaddrinfo';
+  const timedOut =
+    error instanceof Error &&
+    /timeout exceeded when trying to connect|Connection terminated/.test(error.message);
+  if (timedOut || (connecting && code !== undefined && UNREACHABLE.has(code))) {
+    return `PostgreSQL at ${where} cannot be reached (${code ?? (error as Error).message}).\nCheck that it runs and that DATABASE_URL is right; without DATABASE_URL an embedded PostgreSQL is used.`;
+  }
+  return null;
+}
+
+/** A host with several addresses fails with one error for each of them: the first speaks for all. */
+function fieldsOf(error: unknown): { code?: string; syscall?: string } {
+  const first = error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error;
+  return (first ?? {}) as { code?: string; syscall?: string };
+}

@@ -1,0 +1,65 @@
+#!/usr/bin/env node
+import { hint } from '../config/index.ts';
+import { type Arguments, parseArguments } from './arguments.ts';
+import { commands } from './commands/index.ts';
+import { explainError } from './explain-error.ts';
+import { commandHelp, overview, settingsHelp } from './help.ts';
+import { print, printError } from './print.ts';
+import { UsageError } from './usage-error.ts';
+import { readVersion } from './version.ts';
+
+async function main(argv: readonly string[]): Promise<number> {
+  const args = parseArguments(argv);
+  const [name, ...rest] = args.positionals;
+  if (args.wantsVersion) return say(readVersion());
+  if (name === 'help') return help(rest);
+  if (name === undefined) return args.wantsHelp || argv.length === 0 ? help([]) : noCommand();
+  const command = findCommand(name);
+  if (args.wantsHelp) return say(commandHelp(command));
+  refuseExtra(rest);
+  return command.run(args satisfies Arguments);
+}
+
+function help([topic, ...rest]: readonly string[]): number {
+  refuseExtra(rest);
+  if (topic === undefined) return say(overview(commands, readVersion()));
+  if (topic === 'settings') return say(settingsHelp());
+  return say(commandHelp(findCommand(topic)));
+}
+
+function findCommand(name: string) {
+  const command = commands.find((each) => each.name === name);
+  if (command !== undefined) return command;
+  const names = [...commands.map((each) => each.name), 'help'];
+  throw new UsageError(
+    `There is no command ${name}.${hint(name, names, String)} Commands: ${names.join(', ')}.`,
+  );
+}
+
+function noCommand(): never {
+  throw new UsageError('Which command? `posthorn help` lists them.');
+}
+
+function refuseExtra(rest: readonly string[]): void {
+  if (rest.length > 0) throw new UsageError(`Not understood: ${rest.join(' ')}`);
+}
+
+function say(text: string): number {
+  print(text);
+  return 0;
+}
+
+async function run(): Promise<number> {
+  try {
+    return await main(process.argv.slice(2));
+  } catch (error) {
+    const explanation = explainError(error);
+    printError(
+      explanation?.message ?? (error instanceof Error ? (error.stack ?? error.message) : String(error)),
+    );
+    return explanation?.exitCode ?? 1;
+  }
+}
+
+// Explicit, so that a handle that was left open cannot keep a stopped server alive.
+process.exit(await run());

@@ -1,0 +1,162 @@
+/**
+ * `serve --processes N`: a parent that does nothing but start N children and keep them running.
+ *
+ * The children share the port through node:cluster, whose parent accepts connections and hands them out in turn.
+ * Measured with four processes and 8 keep-alive connections, as a few producers make them: 2, 2, 2, 2 in turn;
+ * with SO_REUSEPORT the kernel's hash gave 0, 3, 2, 3, one process idle. The parent's work is per connection, not per
+ * request. And a second Posthorn on the same port gets its EADDRINUSE, where SO_REUSEPORT would let it share.
+ */
+import cluster, { type Worker } from 'node:cluster';
+import type { Log } from '../telemetry/log.ts';
+import { backoffAfter, restartDelayMs } from './restart-pace.ts';
+import type { Running } from './run-until-stopped.ts';
+import { STOP_MESSAGE } from './stop-requests.ts';
+
+export interface SupervisorOptions {
+  readonly processes: number;
+  readonly log: Log;
+  /** What the children run: this program again, with the same arguments. */
+  readonly exec: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** A place for one child; who fills it changes. */
+interface Slot {
+  readonly number: number;
+  worker: Worker | null;
+  startedAt: number;
+  backoffMs: number;
+  restart: NodeJS.Timeout | null;
+}
+
+export class ChildFailedToStart extends Error {
+  override readonly name = 'ChildFailedToStart';
+  readonly hint = 'It has said why above.';
+
+  constructor() {
+    super('A child process could not start.');
+  }
+}
+
+export class Supervisor implements Running {
+  readonly name = 'child processes';
+  readonly #options: SupervisorOptions;
+  readonly #slots: Slot[];
+  #isStopping = false;
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
+    this.#slots = Array.from({ length: options.processes }, (_, index) => ({
+      number: index + 1,
+      worker: null,
+      startedAt: Number.NEGATIVE_INFINITY,
+      backoffMs: 0,
+      restart: null,
+    }));
+  }
+
+  /** Resolves with the URL when all children are ready. */
+  async start(): Promise<string> {
+    cluster.schedulingPolicy = cluster.SCHED_RR;
+    cluster.setupPrimary({ exec: this.#options.exec, args: [...this.#options.args] });
+    // One first: what would keep all of them from starting is then said once.
+    const [first, ...others] = this.#slots;
+    const url = await this.#startFirst(first!);
+    await Promise.all(others.map((slot) => this.#startFirst(slot)));
+    return url;
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    await Promise.all(this.#slots.map((slot) => this.#stopSlot(slot)));
+  }
+
+  kill(): void {
+    this.#isStopping = true;
+    for (const { worker } of this.#slots) worker?.process.kill('SIGKILL');
+  }
+
+  /** At the start of everything a child that fails is the end of it: it is not a crash but a mistake. */
+  #startFirst(slot: Slot): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const worker = this.#fork(slot);
+      let isReady = false;
+      worker.on('message', (message: unknown) => {
+        if (!isReadyMessage(message)) return;
+        isReady = true;
+        resolve(message.url);
+      });
+      worker.once('exit', () => {
+        if (!isReady) reject(new ChildFailedToStart());
+        else this.#ended(slot, worker);
+      });
+    });
+  }
+
+  #startAgain(slot: Slot): void {
+    slot.restart = null;
+    const worker = this.#fork(slot);
+    worker.once('exit', () => this.#ended(slot, worker));
+  }
+
+  #fork(slot: Slot): Worker {
+    const worker = cluster.fork(this.#options.env);
+    slot.worker = worker;
+    slot.startedAt = performance.now();
+    // A child that dies while it is written to; its exit says the rest.
+    worker.on('error', (error) =>
+      this.#options.log.debug({ err: error, child: slot.number }, 'channel to a child'),
+    );
+    worker.once('exit', () => {
+      slot.worker = null;
+    });
+    return worker;
+  }
+
+  #ended(slot: Slot, worker: Worker): void {
+    if (this.#isStopping) return;
+    const now = performance.now();
+    const ranMs = now - slot.startedAt;
+    slot.backoffMs = backoffAfter(ranMs, slot.backoffMs);
+    const delayMs = restartDelayMs(ranMs, slot.backoffMs);
+    this.#options.log.error(
+      {
+        child: slot.number,
+        childPid: worker.process.pid,
+        exitCode: worker.process.exitCode,
+        signal: worker.process.signalCode,
+        ranMs: Math.round(ranMs),
+        restartInMs: Math.round(delayMs),
+      },
+      'a child process ended, starting another',
+    );
+    slot.restart = setTimeout(() => this.#startAgain(slot), delayMs);
+  }
+
+  #stopSlot(slot: Slot): Promise<void> {
+    if (slot.restart !== null) clearTimeout(slot.restart);
+    const { worker } = slot;
+    if (worker === null) return Promise.resolve();
+    return new Promise((resolve) => {
+      worker.once('exit', () => resolve());
+      if (worker.isConnected()) worker.send(STOP_MESSAGE);
+    });
+  }
+}
+
+const READY = 'posthorn:ready';
+
+interface ReadyMessage {
+  readonly kind: typeof READY;
+  readonly url: string;
+}
+
+function isReadyMessage(message: unknown): message is ReadyMessage {
+  return typeof message === 'object' && message !== null && 'kind' in message && message.kind === READY;
+}
+
+/** Said by a child when it is ready. */
+export function tellSupervisor(url: string): void {
+  process.send?.({ kind: READY, url } satisfies ReadyMessage);
+}

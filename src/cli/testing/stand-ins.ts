@@ -1,0 +1,72 @@
+/** A small app that can misbehave on request, and a database that only says when it was started and stopped. */
+import { appendFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { RunnableConfig, RunningApp } from '../app.ts';
+
+/** What happened in which order, over all processes: one line each in a file. */
+function note(what: string): void {
+  if (process.env.TEST_NOTES) appendFileSync(process.env.TEST_NOTES, `${what}\n`);
+}
+
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const stopMs = Number(process.env.TEST_STOP_MS ?? 0);
+
+export async function startApp({ config }: { config: RunnableConfig }): Promise<RunningApp> {
+  await sleep(Number(process.env.TEST_START_MS ?? 0));
+  if (process.env.TEST_START_ERROR) throw new Error(process.env.TEST_START_ERROR);
+  const server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (chunk) => {
+      body += chunk;
+    });
+    request.on('end', () => {
+      if (request.url === '/throw') setTimeout(() => misbehave('thrown on request'));
+      if (request.url === '/reject') void Promise.reject(new Error('rejected on request'));
+      const { authorization, 'content-type': type } = request.headers;
+      response.setHeader('connection', 'close');
+      response.end(
+        JSON.stringify({
+          pid: process.pid,
+          method: request.method,
+          url: request.url,
+          authorization,
+          type,
+          body,
+        }),
+      );
+    });
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(config.port, config.host, resolve);
+  });
+  note(`app started on ${config.databaseUrl}`);
+  const { port } = server.address() as { port: number };
+  return {
+    url: `http://${config.host}:${port}`,
+    async stop() {
+      note('app stopping');
+      await new Promise((resolve) => server.close(resolve));
+      await sleep(stopMs);
+      note('app stopped');
+    },
+  };
+}
+
+function misbehave(message: string): never {
+  throw new Error(message);
+}
+
+export async function startEmbeddedPostgres({ dataDir }: { dataDir: string }) {
+  note('database started');
+  return {
+    connectionString: 'postgres://stand-in/database',
+    dataDir,
+    stop: async () => note('database stopped'),
+  };
+}
+
+export async function migrate(): Promise<string[]> {
+  note('migrated');
+  return [];
+}

@@ -1,0 +1,23 @@
+/**
+ * Loaded into the real program by `node --import`: puts stand-ins in the place of the app and the embedded database, so
+ * that the command line can be tested alone, in milliseconds. The program itself has no switch for tests.
+ */
+import { registerHooks } from 'node:module';
+
+const standIns = new URL('./stand-ins.ts', import.meta.url).href;
+const replaced = ['/src/app.ts', '/src/store/embedded/index.ts', '/src/store/migrate.ts'];
+const keepsRealDatabase = process.env.TEST_REAL_DATABASE === '1';
+
+registerHooks({
+  resolve(specifier, context, next) {
+    const fromCli = context.parentURL?.includes('/src/cli/') === true;
+    if (fromCli && specifier.startsWith('../')) {
+      const { pathname } = new URL(specifier, context.parentURL);
+      const isApp = pathname.endsWith(replaced[0]!);
+      if (replaced.some((each) => pathname.endsWith(each)) && (isApp || !keepsRealDatabase)) {
+        return { url: standIns, format: 'module-typescript', shortCircuit: true };
+      }
+    }
+    return next(specifier, context);
+  },
+});
