@@ -1,0 +1,14 @@
+/** What the compiler leaves behind: the program reads its SQL from files beside the modules. */
+import { cp, glob, mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+let copied = 0;
+for await (const file of glob('**/*.sql', { cwd: path.join(root, 'src') })) {
+  const target = path.join(root, 'dist', file);
+  await mkdir(path.dirname(target), { recursive: true });
+  await cp(path.join(root, 'src', file), target);
+  copied += 1;
+}
+console.log(`${copied} SQL files copied to dist`);
