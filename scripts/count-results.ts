@@ -1,0 +1,35 @@
+/**
+ * Prints "N passed, N failed" from the report of a test run: node scripts/count-results.ts <report> <exit status>
+ * What fails without being a test (types, lint, a file that cannot be loaded, an unhandled error) counts as failed too:
+ * a red run never says "0 failed".
+ */
+import { readFile } from 'node:fs/promises';
+
+export interface Report {
+  readonly numPassedTests: number;
+  readonly numFailedTests: number;
+  readonly testResults: readonly {
+    readonly status: string;
+    readonly assertionResults: readonly { readonly status: string }[];
+  }[];
+}
+
+export function countResults(report: Report | null, exitStatus: number): { passed: number; failed: number } {
+  const unloadable = report?.testResults.filter(
+    (file) => file.status === 'failed' && file.assertionResults.every((test) => test.status !== 'failed'),
+  );
+  const failed = (report?.numFailedTests ?? 0) + (unloadable?.length ?? 0);
+  return { passed: report?.numPassedTests ?? 0, failed: exitStatus === 0 ? failed : Math.max(failed, 1) };
+}
+
+async function readReport(file: string): Promise<Report | null> {
+  // Types and lint come first: if they fail no test has run, and the report is empty.
+  const text = await readFile(file, 'utf8');
+  return text.trim() === '' ? null : (JSON.parse(text) as Report);
+}
+
+if (import.meta.main) {
+  const [file = '', exitStatus = '1'] = process.argv.slice(2);
+  const { passed, failed } = countResults(await readReport(file), Number(exitStatus));
+  console.log(`${passed} passed, ${failed} failed`);
+}

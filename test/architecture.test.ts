@@ -1,0 +1,168 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { checkModule, importsOf, type Module, partOf } from '../scripts/import-rules.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+function readModules(folder: string): Module[] {
+  const base = path.join(root, folder);
+  if (!existsSync(base)) return [];
+  return readdirSync(base, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.(ts|tsx|mts|js|mjs)$/.test(entry.name))
+    .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)).replaceAll(path.sep, '/'))
+    .filter((file) => !/(^|\/)(node_modules|dist)\//.test(file))
+    .map((file) => ({ file, text: readFileSync(path.join(root, file), 'utf8') }));
+}
+
+const source = readModules('src');
+const clients = [...readModules('console'), ...readModules('packages')];
+const isTest = ({ file }: Module): boolean => file.endsWith('.test.ts');
+
+describe('import rules', () => {
+  it('hold in every module', () => {
+    expect([...source, ...clients].flatMap(checkModule)).toEqual([]);
+  });
+
+  it('were checked on real modules, in every folder that has some', () => {
+    const seen = new Set(source.filter((module) => !isTest(module)).map(({ file }) => partOf(file)));
+    const folders = readdirSync(path.join(root, 'src'), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && readdirSync(path.join(root, 'src', entry.name)).length > 0)
+      .map((entry) => entry.name);
+    expect(folders).toEqual(expect.arrayContaining(['domain', 'config', 'cli', 'deliver', 'store']));
+    for (const folder of folders) expect(seen).toContain(folder);
+    expect(source.length).toBeGreaterThan(50);
+  });
+
+  it('missed no import statement', () => {
+    // Counted another way: every statement ends in a quoted name, on the line of its `from` or of its `import`.
+    const endings = /^(?:import|export|\}).*?(?:\bfrom |^import )['"][^'"]+['"]/gm;
+    for (const { file, text } of source) {
+      const found = importsOf(text.replace(/\bimport\(/g, 'load(')).length;
+      expect({ file, found }).toEqual({ file, found: text.match(endings)?.length ?? 0 });
+    }
+  });
+});
+
+describe('the checker', () => {
+  const check = (file: string, text: string): string[] => checkModule({ file, text });
+
+  it.each([
+    ['src/domain/event.ts', "import { query } from '../store/database.ts';", 'domain may not import store'],
+    ['src/domain/event.ts', "import pino from 'pino';", 'the domain is pure'],
+    ['src/store/database.ts', "import { accept } from '../ingest/index.ts';", 'store may not import ingest'],
+    [
+      'src/store/queries/x.ts',
+      "import type { Route } from '../../api/index.ts';",
+      'store may not import api',
+    ],
+    ['src/telemetry/log.ts', "import '../store/database.ts';", 'telemetry may not import store'],
+    [
+      'src/dispatch/lane.ts',
+      "import { attempt } from '../deliver/index.ts';",
+      'stages never import each other',
+    ],
+    [
+      'src/dispatch/lane.ts',
+      "import type { Settler } from '../settle/settler.ts';",
+      'stages never import each other',
+    ],
+    ['src/settle/settler.ts', "export * from '../dispatch/index.ts';", 'stages never import each other'],
+    ['src/deliver/attempt.ts', "import type { Pool } from '../store/database.ts';", 'deliver knows nothing'],
+    [
+      'src/deliver/egress/guard.ts',
+      "const x = await import('../../store/database.ts');",
+      'deliver knows nothing',
+    ],
+    ['src/deliver/attempt.ts', "import pg from 'pg';", 'pg is for the store'],
+    ['src/ingest/accept.ts', "import { start } from '../app.ts';", 'ingest may not import app'],
+    [
+      'src/ingest/accept.ts',
+      "import { x } from '../config/settings.ts';",
+      'config is imported through its index.ts',
+    ],
+    ['src/ingest/accept.ts', "import { migrate } from '../store/migrate.ts';", 'only app.ts and the CLI'],
+    ['src/api/server.ts', "import { x } from '../store/embedded/index.ts';", 'only app.ts and the CLI'],
+    [
+      'src/api/events.ts',
+      "import { accept } from '../ingest/accept.ts';",
+      'ingest is imported through its index.ts',
+    ],
+    ['src/api/events.ts', "import { print } from '../cli/print.ts';", 'api may not import cli'],
+    ['src/app.ts', "import { Lane } from './dispatch/lane.ts';", 'dispatch is imported through its index.ts'],
+    ['src/app.ts', "import { print } from './cli/print.ts';", 'app may not import cli'],
+    ['src/app.ts', "import { receiver } from '../test/support/receiver.ts';", 'nothing from outside of src'],
+    ['src/cli/main.ts', "import { bench } from './testing/run-cli.ts';", 'only tests import tests'],
+    ['src/cli/main.ts', 'await import(name);', 'an import must name its module'],
+    ['src/cli/main.ts', "import { accept } from '../ingest/index.ts';", 'cli may not import ingest'],
+    ['src/surprise/x.ts', "import { x } from './y.ts';", 'has no place among the layers'],
+    ['console/src/api.ts', "import type { Event } from '../../src/domain/event.ts';", 'console and packages'],
+    [
+      'packages/verify/src/index.ts',
+      "export { sign } from '../../../src/deliver/sign.ts';",
+      'console and packages',
+    ],
+  ])('catches %s: %s', (file, text, complaint) => {
+    expect(check(file, text)).toEqual([expect.stringContaining(complaint)]);
+  });
+
+  it.each([
+    ['src/domain/event.ts', "import { randomBytes } from 'node:crypto';\nimport { x } from './ids.ts';"],
+    [
+      'src/ingest/accept.ts',
+      "import { Pool } from '../store/database.ts';\nimport type { Log } from '../telemetry/log.ts';",
+    ],
+    ['src/deliver/attempt.ts', "import { Agent } from 'undici';\nimport { guard } from './egress/guard.ts';"],
+    ['src/api/events.ts', "import { accept } from '../ingest/index.ts';"],
+    ['src/app.ts', "import { a } from './dispatch/index.ts';\nimport { migrate } from './store/migrate.ts';"],
+    ['src/cli/dev.ts', "const { startApp } = await import('../app.ts');"],
+    ['src/dispatch/lane.test.ts', "import { attempt } from '../deliver/attempt.ts';"],
+    ['packages/verify/src/index.ts', "export { sign } from './sign.ts';"],
+    ['test/e2e/x.test.ts', "import { startApp } from '../../src/app.ts';"],
+  ])('lets pass %s: %s', (file, text) => {
+    expect(check(file, text)).toEqual([]);
+  });
+
+  it('reads every form of import, and no comment', () => {
+    const text = `
+import './a.ts';
+import b from './b.ts';
+import type { C } from "./c.ts";
+import d, { type E } from './d.ts';
+import * as f from './f.ts';
+import {
+  g,
+  type H,
+} from './g.ts';
+import data from './data.json' with { type: 'json' };
+export { i } from './i.ts';
+export type { J } from './j.ts';
+export * from './k.ts';
+export * as l from './l.ts';
+export const m = 'not an import';
+export function n() { return import('./n.ts'); }
+type O = typeof import('./o.ts');
+// import { p } from './p.ts';
+/** import('./q.ts') */
+ * import('./r.ts')
+`;
+    expect(importsOf(text)).toEqual(
+      [
+        'a.ts',
+        'b.ts',
+        'c.ts',
+        'd.ts',
+        'f.ts',
+        'g.ts',
+        'data.json',
+        'i.ts',
+        'j.ts',
+        'k.ts',
+        'l.ts',
+        'n.ts',
+        'o.ts',
+      ].map((name) => `./${name}`),
+    );
+  });
+});
