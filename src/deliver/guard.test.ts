@@ -1,0 +1,219 @@
+/** EGR-1, EGR-4: names, by a real name server on loopback: what counts is the address that is connected to. */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { anEndpoint, attempt } from '../../test/support/attempts.ts';
+import { redirect } from '../../test/support/behaviours.ts';
+import { certificates } from '../../test/support/certificates.ts';
+import { type DnsServer, startDnsServer } from '../../test/support/dns-server.ts';
+import { type Receiver, startReceiver } from '../../test/support/receiver.ts';
+import {
+  createDeliverer,
+  createDnsLookup,
+  type Deliverer,
+  type DelivererOptions,
+  type EgressPolicy,
+  STRICT_EGRESS,
+} from './index.ts';
+
+const forbidden = [
+  '127.0.0.1',
+  '127.8.8.8',
+  '0.0.0.0',
+  '10.0.0.1',
+  '100.64.0.1',
+  '100.100.100.200',
+  '169.254.169.254',
+  '172.16.0.1',
+  '192.0.0.192',
+  '192.168.1.1',
+  '198.18.0.1',
+  '203.0.113.9',
+  '224.0.0.1',
+  '255.255.255.255',
+  '::1',
+  '::',
+  'fe80::1',
+  'fc00::1',
+  'fd00:ec2::254',
+  'ff02::1',
+  '::ffff:127.0.0.1',
+  '::ffff:8.8.8.8',
+  '::127.0.0.1',
+  '2002:7f00:1::1',
+  '2001::1',
+  '64:ff9b::7f00:1',
+  '64:ff9b:1::a9fe:a9fe',
+  '2001:db8::1',
+];
+
+/** Loopback of this one address is open, standing in for the public Internet; the rest of loopback is not. */
+const PUBLIC = '127.0.0.1';
+const INSIDE = '127.0.0.2';
+const egress: EgressPolicy = { ...STRICT_EGRESS, allow: [`${PUBLIC}/32`], requireHttps: false };
+
+let dns: DnsServer;
+let receiver: Receiver;
+let inside: Receiver;
+const open: Deliverer[] = [];
+
+function deliverer(overrides: Partial<DelivererOptions> = {}): Deliverer {
+  const made = createDeliverer({
+    egress,
+    userAgent: 'Posthorn/test',
+    publicUrl: 'https://posthorn.test',
+    lookup: createDnsLookup({ servers: [dns.address], timeoutMs: 100, tries: 1 }),
+    connectTimeoutMs: 300,
+    ...overrides,
+  });
+  open.push(made);
+  return made;
+}
+
+beforeAll(async () => {
+  dns = await startDnsServer();
+  receiver = await startReceiver({ host: PUBLIC });
+  inside = await startReceiver({ host: INSIDE, port: receiver.port });
+});
+afterEach(async () => {
+  for (const one of open.splice(0)) await one.close();
+});
+afterAll(async () => {
+  await receiver.close();
+  await inside.close();
+  await dns.close();
+});
+
+describe('a name that resolves to', () => {
+  it.each(forbidden)('%s is refused', async (address) => {
+    dns.set('forbidden.test', [address]);
+    const outcome = await attempt(
+      deliverer({ egress: { ...egress, allow: [] } }),
+      anEndpoint('http://forbidden.test/'),
+    );
+    expect(outcome.error).toEqual({ class: 'egress_forbidden', message: 'The destination is not allowed.' });
+    expect(JSON.stringify(outcome)).not.toContain(address);
+  });
+
+  it.each([
+    ['a public and a private address', [PUBLIC, '10.0.0.1']],
+    ['a public and a metadata address', ['169.254.169.254', PUBLIC]],
+    ['a public IPv4 and a private IPv6 address', [PUBLIC, 'fd00::1']],
+    ['many public addresses and one of loopback', [PUBLIC, PUBLIC, PUBLIC, INSIDE]],
+  ])('%s is refused as a whole', async (_what, addresses) => {
+    dns.set('mixed.test', addresses);
+    const before = receiver.connections;
+    const outcome = await attempt(deliverer(), anEndpoint(`http://mixed.test:${receiver.port}/`));
+    expect(outcome.error?.class).toBe('egress_forbidden');
+    expect(receiver.connections).toBe(before);
+  });
+});
+
+it('a public name is connected to, and keeps its name', async () => {
+  dns.set('good.test', [PUBLIC]);
+  const outcome = await attempt(deliverer(), anEndpoint(`http://good.test:${receiver.port}/hook`));
+  expect(outcome.error).toBeNull();
+  expect(receiver.requests.at(-1)?.headers.host).toBe(`good.test:${receiver.port}`);
+  expect(outcome.timing.dnsMs).toBeGreaterThan(0);
+  expect(outcome.timing.connectMs).toBeGreaterThan(0);
+  expect(outcome.timing.tlsMs).toBeNull();
+});
+
+it('a second address is tried where the first does not answer', async () => {
+  const lonely = await startReceiver({ host: INSIDE });
+  const lookup: DelivererOptions['lookup'] = (_name, done) => done(null, [PUBLIC, INSIDE]);
+  const both = deliverer({ lookup, egress: { ...egress, allow: ['127.0.0.0/8'] } });
+  const outcome = await attempt(both, anEndpoint(`http://two.test:${lonely.port}/`));
+  expect(outcome.error).toBeNull();
+  await lonely.close();
+});
+
+describe('a name that rebinds', () => {
+  it('is resolved once per connection: what was vetted is what is connected to', async () => {
+    dns.set('rebind.test', (n) => [n === 0 ? PUBLIC : INSIDE]);
+    const before = dns.queries.length;
+    const outcome = await attempt(deliverer(), anEndpoint(`http://rebind.test:${receiver.port}/`));
+    expect(outcome.error).toBeNull();
+    expect(dns.queries.length - before).toBe(2); // A and AAAA
+    expect(inside.requests).toHaveLength(0);
+  });
+
+  it('is vetted again for the next connection', async () => {
+    dns.set('rebind2.test', (n) => [n === 0 ? PUBLIC : INSIDE]);
+    receiver.answer({ headers: { connection: 'close' } });
+    const one = deliverer();
+    const endpoint = anEndpoint(`http://rebind2.test:${receiver.port}/`);
+    expect((await attempt(one, endpoint)).error).toBeNull();
+    expect((await attempt(one, endpoint)).error?.class).toBe('egress_forbidden');
+    expect(inside.requests).toHaveLength(0);
+    receiver.answer({});
+  });
+
+  it('is vetted at a redirect, too', async () => {
+    dns.set('redirecting.test', [PUBLIC]);
+    dns.set('inside.test', [INSIDE]);
+    receiver.answer(redirect(`http://inside.test:${receiver.port}/`));
+    const endpoint = anEndpoint(`http://redirecting.test:${receiver.port}/`, { followRedirects: 2 });
+    const outcome = await attempt(deliverer(), endpoint);
+    expect(outcome.error?.class).toBe('egress_forbidden');
+    expect(outcome.url).toBe(`http://inside.test:${receiver.port}/`);
+    expect(inside.requests).toHaveLength(0);
+    receiver.answer({});
+  });
+});
+
+describe('a name that does not resolve', () => {
+  it.each([
+    ['no such name', 'nxdomain'],
+    ['a broken zone', 'servfail'],
+    ['no addresses', []],
+    ['a silent name server', 'silence'],
+  ] as const)('%s', async (_what, answer) => {
+    dns.set('gone.test', answer);
+    const outcome = await attempt(deliverer(), anEndpoint('http://gone.test/'));
+    expect(outcome.error?.class).toBe('dns_failed');
+    expect(outcome.durationMs).toBeLessThan(600);
+  });
+
+  it('a name server that only answers for IPv4 holds nobody up', async () => {
+    dns.set('v4.test', (_n, type) => (type === 'A' ? [PUBLIC] : 'silence'));
+    const lookup = createDnsLookup({ servers: [dns.address], timeoutMs: 5000 });
+    const outcome = await attempt(deliverer({ lookup }), anEndpoint(`http://v4.test:${receiver.port}/`));
+    expect(outcome.error).toBeNull();
+    expect(outcome.durationMs).toBeLessThan(300);
+  });
+
+  it('a lookup that never ends is ended by the connect timeout', async () => {
+    const outcome = await attempt(deliverer({ lookup: () => {} }), anEndpoint('http://never.test/'));
+    expect(outcome.error?.class).toBe('dns_failed');
+    expect(outcome.durationMs).toBeLessThan(800);
+  });
+
+  it('a lookup that throws is an error like any other', async () => {
+    const lookup = (): void => {
+      throw new Error('secret 10.1.2.3');
+    };
+    const outcome = await attempt(deliverer({ lookup }), anEndpoint('http://throws.test/'));
+    expect(outcome.error).toEqual({ class: 'dns_failed', message: 'The host name could not be resolved.' });
+  });
+});
+
+describe('TLS with a pinned address', () => {
+  it('verifies the name of the URL', async () => {
+    const secure = await startReceiver({ tls: certificates.valid, host: PUBLIC });
+    dns.set('receiver.test', [PUBLIC]);
+    dns.set('impostor.test', [PUBLIC]);
+    const one = deliverer({ ca: certificates.authority });
+    const good = await attempt(one, anEndpoint(`https://receiver.test:${secure.port}/`));
+    expect(good.error).toBeNull();
+    expect(good.timing.tlsMs).toBeGreaterThan(0);
+    const bad = await attempt(one, anEndpoint(`https://impostor.test:${secure.port}/`));
+    expect(bad.error?.class).toBe('tls_name_mismatch');
+    await secure.close();
+  });
+});
+
+it('localhost is loopback without asking anyone, in the families that are open', async () => {
+  const before = dns.queries.length;
+  const outcome = await attempt(deliverer(), anEndpoint(`http://localhost:${receiver.port}/`));
+  expect(outcome.error).toBeNull();
+  expect(dns.queries.length).toBe(before);
+});

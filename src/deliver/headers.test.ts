@@ -1,0 +1,110 @@
+import { describe, expect, it } from 'vitest';
+import { anEndpoint, anEvent } from '../../test/support/attempts.ts';
+import {
+  type AttemptFacts,
+  attemptHeaders,
+  isReservedHeader,
+  isSendableHeader,
+  staticHeaders,
+  withoutCredentials,
+} from './headers.ts';
+
+const facts = (overrides: Partial<AttemptFacts> = {}): AttemptFacts => ({
+  event: anEvent(),
+  eventId: 'evt_1',
+  deliveryId: 'dlv_1',
+  number: 1,
+  retryReason: null,
+  timestampSeconds: 1_789_000_000,
+  ...overrides,
+});
+
+describe('reserved headers', () => {
+  it.each([
+    'Host',
+    'content-length',
+    'Content-Type',
+    'Transfer-Encoding',
+    'connection',
+    'Upgrade',
+    'Expect',
+    'TE',
+    'Webhook-Id',
+    'webhook-anything',
+    'Posthorn-Attempt',
+    'proxy-authorization',
+    'user-agent',
+    'accept-encoding',
+    '__proto__',
+  ])('%s', (name) => {
+    expect(isReservedHeader(name)).toBe(true);
+    expect(isSendableHeader(name, 'x')).toBe(false);
+  });
+
+  it.each(['authorization', 'X-Webhook-Token', 'x-api-key', 'traceparent', 'cookie'])(
+    '%s is free',
+    (name) => {
+      expect(isSendableHeader(name, 'x')).toBe(true);
+    },
+  );
+
+  it('what would break the message cannot be sent', () => {
+    for (const value of ['a\r\nb: c', 'a\nb', 'a\0', 'é', '😀'])
+      expect(isSendableHeader('x-a', value)).toBe(false);
+    for (const name of ['', 'a b', 'a:', 'é', 'a\r\n']) expect(isSendableHeader(name, 'x')).toBe(false);
+  });
+});
+
+describe('the headers of an attempt', () => {
+  it('DLV-8 tell its number, and why it is made again', () => {
+    const first = attemptHeaders(staticHeaders(anEndpoint('https://a.test/'), 'Posthorn/1'), facts());
+    expect(first).toEqual({
+      'content-type': 'application/json',
+      'user-agent': 'Posthorn/1',
+      'webhook-id': 'evt_1',
+      'webhook-timestamp': '1789000000',
+      'posthorn-event-type': 'order.created',
+      'posthorn-delivery': 'dlv_1',
+      'posthorn-attempt': '1',
+    });
+    const second = attemptHeaders({}, facts({ number: 2, retryReason: 'http_5xx' }));
+    expect(second).toMatchObject({ 'posthorn-attempt': '2', 'posthorn-retry-reason': 'http_5xx' });
+  });
+
+  it('DLV-7 carry what endpoint and event add, and never let it replace ours', () => {
+    const endpoint = anEndpoint('https://a.test/', {
+      apiVersion: '2026-01',
+      headers: {
+        'X-Both': 'endpoint',
+        'Content-Type': 'text/plain',
+        'User-Agent': 'curl',
+        'webhook-id': 'forged',
+        'x-broken': 'a\r\nb: c',
+        HOST: 'evil.test',
+      },
+    });
+    const event = anEvent({
+      headers: { 'x-both': 'event', 'x-event': '1', 'posthorn-attempt': '99', 'Content-Length': '3' },
+    });
+    const headers = attemptHeaders(staticHeaders(endpoint, 'Posthorn/1'), facts({ event }));
+    expect(headers).toMatchObject({
+      'x-both': 'endpoint',
+      'x-event': '1',
+      'content-type': 'application/json',
+      'user-agent': 'Posthorn/1',
+      'webhook-id': 'evt_1',
+      'posthorn-attempt': '1',
+      'posthorn-api-version': '2026-01',
+    });
+    for (const name of ['host', 'HOST', 'content-length', 'Content-Length', 'x-broken'])
+      expect(headers).not.toHaveProperty(name);
+  });
+
+  it('do not reach the log with credentials in them', () => {
+    const headers = { authorization: 'Bearer x', 'x-a': '1' };
+    expect(withoutCredentials(headers)).toEqual({ authorization: '[redacted]', 'x-a': '1' });
+    expect(headers.authorization).toBe('Bearer x');
+    const plain = { 'x-a': '1' };
+    expect(withoutCredentials(plain)).toBe(plain);
+  });
+});
