@@ -20,3 +20,34 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
 };
+
+/**
+ * The database's clock, as far as it is known: the machine's own plus a correction. Ids and due times of all
+ * processes are then of one clock, whatever their machines think of the time.
+ */
+export class DatabaseClock implements Clock {
+  readonly #base: Clock;
+  #offsetMs = 0;
+
+  constructor(base: Clock) {
+    this.#base = base;
+  }
+
+  now(): number {
+    return this.#base.now() + this.#offsetMs;
+  }
+
+  monotonic(): number {
+    return this.#base.monotonic();
+  }
+
+  after(delayMs: number, task: () => void): () => void {
+    return this.#base.after(delayMs, task);
+  }
+
+  /** The database has just said what time it is there. Small differences are the way the answer took, not the clock. */
+  heard(databaseNow: number): void {
+    const offsetMs = Math.round(databaseNow - this.#base.now());
+    if (Math.abs(offsetMs - this.#offsetMs) > 100) this.#offsetMs = Math.abs(offsetMs) > 100 ? offsetMs : 0;
+  }
+}

@@ -83,6 +83,8 @@ function openPool(options: DatabaseOptions, purpose: Purpose, max: number): Pool
     application_name: `posthorn ${purpose}`,
     idleTimeoutMillis: purpose === 'api' ? 30_000 : 0,
     connectionTimeoutMillis: 10_000,
+    // A connection that was cut without a word would otherwise be waited for until TCP gives up, minutes later.
+    query_timeout: purpose === 'control' ? 5_000 : 40_000,
     keepAlive: true,
     allowExitOnIdle: true,
   });

@@ -1,0 +1,63 @@
+import type { Clock } from '../domain/clock.ts';
+import { Heap } from '../domain/heap.ts';
+import type { Lane } from './lane.ts';
+
+/** One timer for all lanes: calls `ring` for each lane when its time has come. Setting an earlier time replaces a later. */
+export class Alarms {
+  readonly #clock: Clock;
+  readonly #ring: (lane: Lane) => void;
+  readonly #heap = new Heap<{ at: number; lane: Lane }>((a, b) => a.at < b.at);
+  readonly #set = new Map<Lane, number>();
+  #cancel: (() => void) | null = null;
+  #timerAt = Number.POSITIVE_INFINITY;
+
+  constructor(clock: Clock, ring: (lane: Lane) => void) {
+    this.#clock = clock;
+    this.#ring = ring;
+  }
+
+  set(lane: Lane, at: number): void {
+    const before = this.#set.get(lane);
+    if (before !== undefined && before <= at) return;
+    this.#set.set(lane, at);
+    this.#heap.push({ at, lane });
+    this.#arm();
+  }
+
+  forget(lane: Lane): void {
+    this.#set.delete(lane);
+  }
+
+  stop(): void {
+    this.#cancel?.();
+    this.#cancel = null;
+    this.#timerAt = Number.POSITIVE_INFINITY;
+    this.#set.clear();
+  }
+
+  #arm(): void {
+    const next = this.#heap.peek();
+    if (next === undefined || next.at >= this.#timerAt) return;
+    this.#cancel?.();
+    this.#timerAt = next.at;
+    // At least a millisecond: an alarm that rings too early would be set again for the same time.
+    const delayMs = Math.max(1, Math.min(next.at - this.#clock.now(), 60_000));
+    this.#cancel = this.#clock.after(delayMs, () => {
+      this.#timerAt = Number.POSITIVE_INFINITY;
+      this.#fire();
+    });
+  }
+
+  #fire(): void {
+    const now = this.#clock.now();
+    for (;;) {
+      const next = this.#heap.peek();
+      if (next === undefined || next.at > now) break;
+      this.#heap.pop();
+      if (this.#set.get(next.lane) !== next.at) continue;
+      this.#set.delete(next.lane);
+      this.#ring(next.lane);
+    }
+    this.#arm();
+  }
+}

@@ -1,0 +1,216 @@
+/**
+ * One delivery from "its turn" to "the database knows": the only place where requests are started.
+ *
+ *   taken ─▶ payload at hand ─▶ (written down) ─▶ ownership proven ─▶ sent ─▶ answered ─▶ settled
+ *     │             │                 │                  │
+ *     │ too old,    │ cannot be       │ not ours         │ not proven:
+ *     │ killed its  │ read now:       │ any more:        │ back into the lane
+ *     │ worker      │ back            │ forgotten        │
+ *     ▼ dead
+ */
+import type { Signal } from '../domain/breaker.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { WaitingDelivery } from '../domain/delivery.ts';
+import type { Endpoint } from '../domain/endpoint.ts';
+import type { EventContent } from '../domain/event.ts';
+import { eventIdOfDelivery, newId, type Uuid } from '../domain/ids.ts';
+import type { AttemptOutcome, DeadReason, Verdict } from '../domain/outcome.ts';
+import type { RetryPolicy } from '../domain/retry.ts';
+import type { Start } from '../store/queries/mark-started.ts';
+import type { HealthChange, Settlement } from '../store/queries/settle-deliveries.ts';
+import type { Lane, LaneItem } from './lane.ts';
+
+export interface AttemptRequest {
+  readonly endpoint: Endpoint;
+  readonly event: EventContent;
+  readonly deliveryId: Uuid;
+  readonly number: number;
+  readonly retryReason: string | null;
+}
+
+/** What the other stages do for this one; `app.ts` connects them. */
+export interface Stages {
+  send(request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void;
+  decide(outcome: AttemptOutcome, delivery: WaitingDelivery, policy: RetryPolicy): Verdict;
+  signalOf(outcome: AttemptOutcome): Signal;
+  expiresAt(delivery: WaitingDelivery, policy: RetryPolicy): number;
+  settle(settlement: Settlement, health: HealthChange | null, done: (moved: boolean) => void): void;
+}
+
+export interface AttemptsOptions {
+  readonly clock: Clock;
+  readonly stages: Stages;
+  readonly mayStart: (shard: number) => boolean;
+  readonly readPayload: (eventId: Uuid, done: (event: EventContent | null | undefined) => void) => void;
+  readonly writeBeforeSend: (start: Start, done: (mayLeave: boolean) => void) => void;
+  readonly retryAfterCapMs: number;
+  /** Whether a lane may keep one more delivery in memory. */
+  readonly hasRoom: (lane: Lane) => boolean;
+  readonly events: AttemptEvents;
+}
+
+export interface AttemptEvents {
+  /** The socket is free again. */
+  freed(lane: Lane, item: LaneItem): void;
+  /** Nothing of it is left in this worker, or it waits in its lane again. */
+  ended(lane: Lane, item: LaneItem): void;
+  /** The lane does not know the truth about this delivery any more: read it again. */
+  doubtful(lane: Lane): void;
+  answered(lane: Lane, item: LaneItem, outcome: AttemptOutcome, verdict: Verdict): void;
+  circuitChanged(lane: Lane): void;
+  gone(endpoint: Endpoint): void;
+}
+
+/** In careful mode: how often a delivery may be started without ever being heard of again. */
+const MAX_CAREFUL_STARTS = 2;
+/** A payload that cannot be read, or a proof that is missing: not again at once. */
+const BACK_OFF_MS = 100;
+/** A probe is given this much more than the request's own deadline before another may be made. */
+const PROBE_MARGIN_MS = 1_000;
+
+export class Attempts {
+  readonly #options: AttemptsOptions;
+
+  constructor(options: AttemptsOptions) {
+    this.#options = options;
+  }
+
+  start(lane: Lane, item: LaneItem): void {
+    const { clock, stages } = this.#options;
+    if (clock.now() > stages.expiresAt(item.delivery, lane.endpoint.retry))
+      return this.#bury(lane, item, 'expired');
+    if (item.carefulStarts >= MAX_CAREFUL_STARTS) return this.#bury(lane, item, 'worker_crash');
+    if (item.event !== null) return this.#prepare(lane, item, item.event);
+    this.#options.readPayload(eventIdOfDelivery(item.delivery.id), (event) => {
+      if (event === undefined) this.#putBack(lane, item);
+      else if (event === null) this.#bury(lane, item, 'expired');
+      else this.#prepare(lane, item, event);
+    });
+  }
+
+  #prepare(lane: Lane, item: LaneItem, event: EventContent): void {
+    // notBefore: an earlier owner may have had it on the wire, and settled it since; the write finds out.
+    if (!lane.fifo && !item.probe && !lane.careful && item.notBefore === 0)
+      return this.#send(lane, item, event);
+    if (!this.#options.mayStart(lane.shard)) return this.#putBack(lane, item);
+    const deadline = this.#options.clock.now() + lane.endpoint.timeoutMs + PROBE_MARGIN_MS;
+    const start: Start = {
+      deliveryId: item.delivery.id,
+      attempts: item.delivery.attempts,
+      careful: lane.careful,
+      shard: lane.shard,
+      probe: item.probe ? { endpointId: lane.id, breaker: lane.breaker.probeStarted(deadline) } : null,
+    };
+    this.#options.writeBeforeSend(start, (mayLeave) => {
+      if (mayLeave) return this.#send(lane, item, event);
+      this.#abandonProbe(lane, item);
+      lane.dropped(item);
+      this.#options.events.freed(lane, item);
+      this.#options.events.ended(lane, item);
+      this.#options.events.doubtful(lane);
+    });
+  }
+
+  #send(lane: Lane, item: LaneItem, event: EventContent): void {
+    if (lane.closed || !this.#options.mayStart(lane.shard)) return this.#putBack(lane, item);
+    const { delivery } = item;
+    const request: AttemptRequest = {
+      endpoint: lane.endpoint,
+      event,
+      deliveryId: delivery.id,
+      number: delivery.attempts + 1,
+      retryReason: delivery.trigger === 'auto' ? delivery.lastErrorClass : delivery.trigger,
+    };
+    this.#options.stages.send(request, (outcome) => this.#answered(lane, item, outcome));
+  }
+
+  #abandonProbe(lane: Lane, item: LaneItem): void {
+    if (item.probe) lane.breaker.probeAbandoned(this.#options.clock.now() + BACK_OFF_MS);
+  }
+
+  #putBack(lane: Lane, item: LaneItem): void {
+    this.#abandonProbe(lane, item);
+    lane.holdUntil = Math.max(lane.holdUntil, this.#options.clock.now() + BACK_OFF_MS);
+    lane.returned(item);
+    this.#options.events.freed(lane, item);
+    this.#options.events.ended(lane, item);
+  }
+
+  #bury(lane: Lane, item: LaneItem, reason: DeadReason): void {
+    this.#abandonProbe(lane, item);
+    lane.answered(item);
+    this.#options.events.freed(lane, item);
+    this.#settle(lane, item, { kind: 'dead', reason, disableEndpoint: false }, null, null);
+  }
+
+  #answered(lane: Lane, item: LaneItem, outcome: AttemptOutcome): void {
+    const { clock, stages, events } = this.#options;
+    const verdict = stages.decide(outcome, item.delivery, lane.endpoint.retry);
+    const health = this.#learn(lane, item, outcome);
+    lane.answered(item);
+    events.freed(lane, item);
+    events.answered(lane, item, outcome, verdict);
+    const { trigger } = item.delivery;
+    this.#settle(lane, item, verdict, { id: newId(clock.now()), outcome, trigger }, health);
+  }
+
+  /** What the answer says about the endpoint; returns what has to be remembered beyond this process. */
+  #learn(lane: Lane, item: LaneItem, outcome: AttemptOutcome): HealthChange | null {
+    const { clock, stages, events, retryAfterCapMs } = this.#options;
+    const now = clock.now();
+    const signal = stages.signalOf(outcome);
+    const wasFailing = lane.failingSince !== null;
+    const changed = lane.breaker.heard(signal, now, item.probe);
+    if (signal === 'success') {
+      lane.failingSince = null;
+      lane.succeeded(now);
+    } else if (signal === 'failure') {
+      lane.failingSince ??= now;
+    }
+    if (changed) {
+      if (lane.breaker.allowsTraffic) lane.slowStart();
+      events.circuitChanged(lane);
+    }
+    if (outcome.statusCode === 429 && outcome.retryAfterMs !== null) {
+      lane.holdUntil = Math.max(lane.holdUntil, now + Math.min(outcome.retryAfterMs, retryAfterCapMs));
+    }
+    if (!changed && signal !== 'failure' && !(signal === 'success' && wasFailing)) return null;
+    return { endpointId: lane.id, breaker: lane.breaker.record, failingSince: lane.failingSince };
+  }
+
+  #settle(
+    lane: Lane,
+    item: LaneItem,
+    verdict: Verdict,
+    attempt: Settlement['attempt'],
+    health: HealthChange | null,
+  ): void {
+    const { stages, events } = this.#options;
+    const blocksLane = verdict.kind === 'dead' && lane.fifo && lane.endpoint.fifoOnDead === 'block';
+    if (blocksLane) lane.blocked = true;
+    const settlement: Settlement = {
+      deliveryId: item.delivery.id,
+      attemptsBefore: item.delivery.attempts,
+      verdict,
+      blocksLane,
+      attempt,
+    };
+    stages.settle(settlement, health, (moved) => {
+      if (moved && verdict.kind === 'retry') {
+        const next: WaitingDelivery = {
+          ...item.delivery,
+          attempts: item.delivery.attempts + 1,
+          dueAt: verdict.dueAt,
+          trigger: 'auto',
+          lastErrorClass: attempt?.outcome.error?.class ?? null,
+        };
+        lane.rescheduled(item, next, this.#options.hasRoom(lane));
+      } else {
+        lane.ended(item);
+      }
+      if (verdict.kind === 'dead' && verdict.disableEndpoint) events.gone(lane.endpoint);
+      events.ended(lane, item);
+      if (!moved) events.doubtful(lane);
+    });
+  }
+}

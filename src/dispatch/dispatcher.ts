@@ -1,0 +1,506 @@
+/**
+ * Who is sent what, when. Holds a lane for every endpoint of the shards that this worker owns, lets them take turns,
+ * and keeps them filled from the database.
+ */
+import type { Clock } from '../domain/clock.ts';
+import type { Endpoint } from '../domain/endpoint.ts';
+import { shardOf } from '../domain/endpoint.ts';
+import type { EventContent } from '../domain/event.ts';
+import { timeOfId, type Uuid } from '../domain/ids.ts';
+import { TokenBucket } from '../domain/token-bucket.ts';
+import type { Pool } from '../store/database.ts';
+import type { EndpointCache } from '../store/endpoint-cache.ts';
+import type { DeliveryRow } from '../store/queries/accept-events.ts';
+import { markOnTheWire } from '../store/queries/end-waiting.ts';
+import { HEALTHY, loadLaneStates } from '../store/queries/load-lanes.ts';
+import type { TakenShard } from '../store/queries/ownership.ts';
+import { Alarms } from './alarms.ts';
+import { type AttemptEvents, Attempts, type Stages } from './attempts.ts';
+import { SocketBudget } from './budget.ts';
+import { Janitor } from './janitor.ts';
+import { type Kind, Lane, type LaneItem, type LaneMemory } from './lane.ts';
+import type { Ownership } from './ownership.ts';
+import { Payloads } from './payloads.ts';
+import { LOOK_BACK_MS, Refill, type Want } from './refill.ts';
+import { Turns } from './turns.ts';
+import { WriteBeforeSend } from './write-before-send.ts';
+
+export interface DispatcherOptions {
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly endpoints: EndpointCache;
+  readonly ownership: () => Ownership;
+  readonly stages: Stages;
+  readonly events: Pick<AttemptEvents, 'answered' | 'circuitChanged' | 'gone'>;
+  readonly problem: (what: string, error: unknown) => void;
+  readonly maxSockets: number;
+  readonly retrySocketShare: number;
+  readonly laneItems: number;
+  readonly budgetItems: number;
+  readonly budgetBytes: number;
+  readonly unsettledCap: number;
+  readonly sweepMs: number;
+  readonly retryAfterCapMs: number;
+  readonly carefulAfterCrashes: number;
+  /** How long a shard that is given up waits for its requests before it changes hands with them on the wire. */
+  readonly handOverMs: number;
+}
+
+const STARTS_PER_TURN = 200;
+const PAYLOAD_CACHE_BYTES = 8 * 1024 * 1024;
+const SWEEPS_PER_BOTTOM = 60;
+const LANES_PER_STATE_READ = 500;
+/** A lane whose oldest request has been out that long, with no success since, is under suspicion. */
+const SUSPICION_MS = 1_000;
+/** Deliveries whose time comes within this are read ahead of it. */
+const READ_AHEAD_MS = 5_000;
+
+export class Dispatcher {
+  readonly #options: DispatcherOptions;
+  readonly #lanes = new Map<Uuid, Lane>();
+  readonly #byShard = new Map<number, Set<Lane>>();
+  readonly #careful = new Set<number>();
+  readonly #turns: Record<Kind, Turns> = { fresh: new Turns(), retry: new Turns() };
+  readonly #kinds = new Map<LaneItem, { kind: Kind; startedAt: number; lane: Lane }>();
+  /** Lanes under suspicion that wait until the sockets are less crowded. */
+  readonly #parked = new Set<Lane>();
+  readonly #budget: SocketBudget;
+  readonly #alarms: Alarms;
+  readonly #refill: Refill;
+  readonly #payloads: Payloads;
+  readonly #attempts: Attempts;
+  readonly #janitor: Janitor;
+  readonly #handingOver = new Set<number>();
+  readonly #memory: LaneMemory = { items: 0, bytes: 0 };
+  readonly #whenSomethingEnds: (() => void)[] = [];
+  #unsettled = 0;
+  #pumping = false;
+  #preferRetry = false;
+  #cancelSweep: (() => void) | null = null;
+  #sweeps = 0;
+  #stopped = false;
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options;
+    const { pool, clock, problem } = options;
+    this.#budget = new SocketBudget(options.maxSockets, options.retrySocketShare);
+    this.#alarms = new Alarms(clock, (lane) => this.#consider(lane));
+    this.#refill = new Refill({
+      pool,
+      clock,
+      laneItems: options.laneItems,
+      room: () => options.budgetItems - this.#memory.items,
+      filled: (lanes) => {
+        for (const lane of lanes) this.#consider(lane);
+      },
+      failed: (error) => problem('read waiting deliveries', error),
+    });
+    this.#payloads = new Payloads({
+      pool,
+      cacheBytes: PAYLOAD_CACHE_BYTES,
+      failed: (error) => problem('read payloads', error),
+    });
+    const writeBeforeSend = new WriteBeforeSend({
+      pool,
+      workerId: () => options.ownership().workerId,
+      failed: (error) => problem('write down what is about to be sent', error),
+    });
+    this.#janitor = new Janitor({ pool, clock, endpoints: options.endpoints, problem });
+    this.#attempts = new Attempts({
+      clock,
+      stages: {
+        ...options.stages,
+        settle: (settlement, health, done) => {
+          this.#unsettled += 1;
+          options.stages.settle(settlement, health, (moved) => {
+            this.#unsettled -= 1;
+            done(moved);
+          });
+        },
+      },
+      mayStart: (shard) => options.ownership().mayStart(shard),
+      readPayload: (eventId, done) => this.#payloads.read(eventId, done),
+      writeBeforeSend: (start, done) => writeBeforeSend.mark(start, done),
+      retryAfterCapMs: options.retryAfterCapMs,
+      hasRoom: (lane) => lane.queuedRetries < options.laneItems && this.#memory.items < options.budgetItems,
+      events: {
+        ...options.events,
+        freed: (_lane, item) => this.#freed(item),
+        ended: (lane) => this.#ended(lane),
+        doubtful: (lane) => this.#refill.want(lane, 'bottom'),
+      },
+    });
+  }
+
+  start(): void {
+    if (this.#cancelSweep === null && !this.#stopped) this.#scheduleSweep();
+  }
+
+  /** Stops reading and starting. What is in flight is the caller's to wait for. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#cancelSweep?.();
+    this.#cancelSweep = null;
+    this.#alarms.stop();
+    await Promise.all([this.#refill.stop(), this.#janitor.stop()]);
+  }
+
+  get stats() {
+    let open = 0;
+    for (const lane of this.#lanes.values()) if (!lane.breaker.allowsTraffic) open += 1;
+    return {
+      lanes: this.#lanes.size,
+      inMemory: this.#memory.items,
+      inFlight: this.#budget.total,
+      unsettled: this.#unsettled,
+      circuitsOpen: open,
+      heldBytes: this.#memory.bytes,
+    };
+  }
+
+  lane(id: Uuid): Lane | undefined {
+    return this.#lanes.get(id);
+  }
+
+  // --- shards ---------------------------------------------------------------------------------------------
+
+  shardsTaken(taken: readonly TakenShard[]): void {
+    for (const { shard, crashes } of taken) {
+      this.#byShard.set(shard, new Set());
+      this.#handingOver.delete(shard);
+      if (crashes >= this.#options.carefulAfterCrashes) this.#careful.add(shard);
+      else this.#careful.delete(shard);
+    }
+    const shards = new Set(taken.map(({ shard }) => shard));
+    const endpoints = [...this.#options.endpoints.all()].filter((endpoint) =>
+      shards.has(shardOf(endpoint.id)),
+    );
+    void this.#openLanes(endpoints);
+  }
+
+  shardsLost(shards: readonly number[]): void {
+    for (const shard of shards) {
+      for (const lane of this.#byShard.get(shard) ?? []) this.#closeLane(lane);
+      this.#byShard.delete(shard);
+      this.#handingOver.delete(shard);
+    }
+  }
+
+  /** Resolves when nothing of these shards is under way, or `withinMs` is over and what is left has been written down. */
+  async handOver(shards: readonly number[], withinMs = this.#options.handOverMs): Promise<void> {
+    for (const shard of shards) this.#handingOver.add(shard);
+    const { clock } = this.#options;
+    const until = clock.monotonic() + withinMs;
+    while (shards.some((shard) => this.#isBusy(shard)) && clock.monotonic() < until) {
+      await new Promise<void>((resolve) =>
+        this.#whenSomethingEnds.push(resolve, clock.after(until - clock.monotonic(), resolve)),
+      );
+    }
+    const onTheWire = [...this.#kinds]
+      .filter(([, { lane }]) => shards.includes(lane.shard))
+      .map(([item, { startedAt }]) => ({ id: item.delivery.id, startedAt }));
+    if (onTheWire.length > 0) {
+      await markOnTheWire(this.#options.pool, onTheWire).catch((error) =>
+        this.#options.problem('hand over requests on the wire', error),
+      );
+    }
+    this.shardsLost(shards);
+  }
+
+  #isBusy(shard: number): boolean {
+    for (const lane of this.#byShard.get(shard) ?? []) if (lane.inFlight + lane.unsettled > 0) return true;
+    return false;
+  }
+
+  async #openLanes(endpoints: readonly Endpoint[]): Promise<void> {
+    for (let i = 0; i < endpoints.length; i += LANES_PER_STATE_READ) {
+      const chunk = endpoints.slice(i, i + LANES_PER_STATE_READ);
+      const epochs = chunk.map((endpoint) => this.#options.ownership().epochOf(shardOf(endpoint.id)));
+      const states = await this.#loadStates(chunk.map(({ id }) => id));
+      for (const [index, { id }] of chunk.entries()) {
+        const shard = shardOf(id);
+        const lanes = this.#byShard.get(shard);
+        // The shard may have gone, or gone and come back, while the states were being read.
+        if (
+          lanes === undefined ||
+          this.#options.ownership().epochOf(shard) !== epochs[index] ||
+          this.#lanes.has(id)
+        )
+          continue;
+        const endpoint = this.#options.endpoints.get(id);
+        if (endpoint === undefined) continue;
+        const lane = new Lane(endpoint, states.get(id) ?? HEALTHY, this.#newBucket(endpoint), this.#memory);
+        lane.careful = this.#careful.has(shard);
+        this.#lanes.set(id, lane);
+        lanes.add(lane);
+        this.#takeStock(lane);
+      }
+    }
+  }
+
+  async #loadStates(ids: readonly Uuid[]) {
+    for (;;) {
+      try {
+        return await loadLaneStates(this.#options.pool, ids);
+      } catch (error) {
+        this.#options.problem('read the state of endpoints', error);
+        if (this.#stopped) return new Map<Uuid, typeof HEALTHY>();
+        await new Promise<void>((resolve) => this.#options.clock.after(500, resolve));
+      }
+    }
+  }
+
+  /** Empty: whoever had the endpoint before may just have spent the burst. */
+  #newBucket(endpoint: Endpoint): TokenBucket | null {
+    return endpoint.rateLimit === null
+      ? null
+      : new TokenBucket(endpoint.rateLimit, this.#options.clock.monotonic(), 0);
+  }
+
+  /** A lane that is new, or whose endpoint changed: read what waits for it, or end what may not wait any more. */
+  #takeStock(lane: Lane): void {
+    const { endpoint } = lane;
+    if (endpoint.enabled && !endpoint.deleted) {
+      this.#refill.want(lane, 'bottom');
+      this.#consider(lane);
+      return;
+    }
+    lane.clearQueue();
+    this.#janitor.skip(lane, () => this.#closeLane(lane));
+  }
+
+  #closeLane(lane: Lane): void {
+    lane.close();
+    this.#lanes.delete(lane.id);
+    this.#byShard.get(lane.shard)?.delete(lane);
+    this.#turns.fresh.remove(lane);
+    this.#turns.retry.remove(lane);
+    this.#parked.delete(lane);
+    this.#alarms.forget(lane);
+  }
+
+  // --- coming in ------------------------------------------------------------------------------------------
+
+  /** Just committed by this process. Returns false if the endpoint's shard is not ours: its owner must be woken. */
+  offer(delivery: DeliveryRow, event: EventContent): boolean {
+    const lane = this.#lanes.get(delivery.endpointId);
+    if (lane === undefined) return this.#options.ownership().owns(shardOf(delivery.endpointId));
+    if (lane.fifo) {
+      // Another process may have accepted something before it: only the database knows the order.
+      this.#refill.want(lane, 'recent');
+      return true;
+    }
+    const room = this.#memory.items < this.#options.budgetItems;
+    if (delivery.dueAt !== null) {
+      if (delivery.dueAt < lane.retryHorizon && room && lane.queuedRetries < this.#options.laneItems) {
+        lane.addRetry(this.#newItem(delivery, null));
+      } else {
+        lane.missedRetry(delivery.dueAt);
+      }
+    } else if (lane.moreFresh || lane.queuedFresh >= this.#options.laneItems || !room) {
+      lane.missedFresh(this.#refill.seqBefore(LOOK_BACK_MS));
+    } else {
+      const keep =
+        lane.active &&
+        lane.breaker.allowsTraffic &&
+        this.#memory.bytes + event.data.length <= this.#options.budgetBytes;
+      lane.addFresh(this.#newItem(delivery, keep ? event : null));
+    }
+    this.#consider(lane);
+    return true;
+  }
+
+  #newItem(delivery: DeliveryRow, event: EventContent | null): LaneItem {
+    return {
+      delivery: {
+        id: delivery.id,
+        endpointId: delivery.endpointId,
+        seq: 0,
+        attempts: 0,
+        attemptsBeforeReplay: 0,
+        dueAt: delivery.dueAt,
+        agesFrom: timeOfId(delivery.id),
+        trigger: 'auto',
+        lastErrorClass: null,
+      },
+      event,
+      state: 'queued',
+      probe: false,
+      notBefore: 0,
+      carefulStarts: 0,
+    };
+  }
+
+  /** Something was accepted, replayed or changed for this endpoint, by whomever. */
+  wake(endpointId: Uuid, want: Want = 'recent'): void {
+    const lane = this.#lanes.get(endpointId);
+    if (lane !== undefined) this.#refill.want(lane, want);
+  }
+
+  endpointsChanged(changed: readonly Endpoint[]): void {
+    const unknown: Endpoint[] = [];
+    for (const endpoint of changed) {
+      const lane = this.#lanes.get(endpoint.id);
+      if (lane === undefined) {
+        if (this.#byShard.has(shardOf(endpoint.id))) unknown.push(endpoint);
+        continue;
+      }
+      const wasOff = !lane.endpoint.enabled;
+      const orderingChanged = lane.endpoint.ordering !== endpoint.ordering;
+      lane.reconfigure(endpoint, this.#newBucket(endpoint));
+      if (orderingChanged) lane.clearQueue();
+      if (wasOff && endpoint.enabled) {
+        // Read its state again: switching it on has cleared what was remembered against it.
+        this.#closeLane(lane);
+        unknown.push(endpoint);
+        continue;
+      }
+      void this.#refreshBlocked(lane);
+      this.#takeStock(lane);
+    }
+    if (unknown.length > 0) void this.#openLanes(unknown);
+  }
+
+  /** A dead letter that blocked the lane may have been replayed or discarded. */
+  async #refreshBlocked(lane: Lane): Promise<void> {
+    if (!lane.blocked) return;
+    const states = await this.#loadStates([lane.id]);
+    lane.blocked = states.get(lane.id)?.blocked ?? false;
+    this.#consider(lane);
+  }
+
+  /** The proof of ownership is fresh, and the order stood there. */
+  renewed(lastSeq: number): void {
+    this.#refill.mark(lastSeq);
+    this.#pumpSoon();
+  }
+
+  // --- turns ----------------------------------------------------------------------------------------------
+
+  /** Looks at a lane after anything happened to it: is it ready, when will it be, does it need more? */
+  #consider(lane: Lane): void {
+    if (lane.closed || this.#stopped) return;
+    const { clock } = this.#options;
+    const now = clock.now();
+    const readyAt = lane.readyAt(now, clock.monotonic());
+    if (readyAt <= now) {
+      const ready = lane.kindsReady(now);
+      if (ready.fresh) this.#turns.fresh.add(lane);
+      if (ready.retry) this.#turns.retry.add(lane);
+      this.#pumpSoon();
+    } else if (readyAt < Number.POSITIVE_INFINITY) {
+      this.#alarms.set(lane, readyAt);
+    }
+    this.#feed(lane, now);
+  }
+
+  /** Asks for more before the lane runs dry. One that may not send gets just enough for a probe. */
+  #feed(lane: Lane, now: number): void {
+    if (lane.loading || !lane.endpoint.enabled || lane.endpoint.deleted) return;
+    const flows = lane.active && lane.breaker.allowsTraffic && this.#memory.items < this.#options.budgetItems;
+    const low = flows ? this.#options.laneItems / 2 : 1;
+    const needsFresh = lane.moreFresh && lane.queuedFresh < low;
+    const needsRetries = lane.retryHorizon <= now + READ_AHEAD_MS && lane.queuedRetries < low;
+    if (needsFresh || needsRetries) this.#refill.want(lane, 'more');
+    else if (lane.retryHorizon < Number.POSITIVE_INFINITY && lane.queuedRetries < low) {
+      this.#alarms.set(lane, lane.retryHorizon - READ_AHEAD_MS);
+    }
+  }
+
+  #pumpSoon(): void {
+    if (this.#pumping || this.#stopped) return;
+    this.#pumping = true;
+    setImmediate(() => {
+      this.#pumping = false;
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    if (!this.#options.ownership().proven) return;
+    for (let starts = 0; starts < STARTS_PER_TURN; starts += 1) {
+      if (this.#unsettled >= this.#options.unsettledCap) return;
+      const kind = this.#nextKind();
+      if (kind === null) return;
+      this.#startNext(kind);
+    }
+    this.#pumpSoon();
+  }
+
+  /** Fresh and retry take turns as long as both have work and room. */
+  #nextKind(): Kind | null {
+    const fresh = !this.#turns.fresh.empty && this.#budget.has('fresh');
+    const retry = !this.#turns.retry.empty && this.#budget.has('retry');
+    if (!fresh && !retry) return null;
+    this.#preferRetry = !this.#preferRetry;
+    return fresh && (!retry || !this.#preferRetry) ? 'fresh' : 'retry';
+  }
+
+  #startNext(kind: Kind): void {
+    const { clock } = this.#options;
+    const lane = this.#turns[kind].next();
+    if (lane === undefined || lane.closed || this.#handingOver.has(lane.shard)) return;
+    const now = clock.now();
+    const monotonic = clock.monotonic();
+    if (lane.readyAt(now, monotonic) > now || !lane.kindsReady(now)[kind]) return this.#consider(lane);
+    if (this.#budget.crowded && this.#isSuspect(lane, now)) {
+      this.#parked.add(lane);
+      return;
+    }
+    const item = lane.take(kind, now, monotonic);
+    if (item !== null) {
+      this.#budget.inFlight[kind] += 1;
+      this.#kinds.set(item, { kind, startedAt: now, lane });
+      this.#attempts.start(lane, item);
+    }
+    this.#consider(lane);
+  }
+
+  #isSuspect(lane: Lane, now: number): boolean {
+    const hanging = now - lane.oldestStartAt > SUSPICION_MS && lane.lastSuccessAt < lane.oldestStartAt;
+    return hanging || lane.failingSince !== null;
+  }
+
+  #freed(item: LaneItem): void {
+    const started = this.#kinds.get(item);
+    if (started === undefined) return;
+    this.#kinds.delete(item);
+    this.#budget.inFlight[started.kind] -= 1;
+    if (this.#parked.size > 0 && !this.#budget.crowded) {
+      const parked = [...this.#parked];
+      this.#parked.clear();
+      for (const lane of parked) this.#consider(lane);
+    }
+    this.#consider(started.lane);
+    this.#pumpSoon();
+  }
+
+  #ended(lane: Lane): void {
+    for (const resolve of this.#whenSomethingEnds.splice(0)) resolve();
+    const { endpoint } = lane;
+    if ((!endpoint.enabled || endpoint.deleted) && !lane.closed && lane.inFlight + lane.unsettled === 0)
+      this.#takeStock(lane);
+    else this.#consider(lane);
+    this.#pumpSoon();
+  }
+  // --- sweeps ---------------------------------------------------------------------------------------------
+
+  #scheduleSweep(): void {
+    this.#cancelSweep = this.#options.clock.after(this.#options.sweepMs, () => {
+      this.#sweep();
+      if (!this.#stopped) this.#scheduleSweep();
+    });
+  }
+
+  /** Behind every wake-up that may be lost: looks at all lanes, and now and then at all that waits. */
+  #sweep(): void {
+    this.#sweeps += 1;
+    const want: Want = this.#sweeps % SWEEPS_PER_BOTTOM === 0 ? 'bottom' : 'sweep';
+    for (const lane of this.#lanes.values()) {
+      if (!lane.endpoint.enabled || lane.endpoint.deleted) continue;
+      this.#refill.want(lane, want);
+      this.#janitor.expire(lane);
+      this.#consider(lane);
+    }
+  }
+}

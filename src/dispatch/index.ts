@@ -1,0 +1,5 @@
+export type { Stages } from './attempts.ts';
+export { Dispatcher } from './dispatcher.ts';
+export type { Lane, LaneItem } from './lane.ts';
+export { Ownership } from './ownership.ts';
+export { decodeWake, WAKE_CHANNEL, WakeSender } from './wake.ts';

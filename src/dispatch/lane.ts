@@ -1,0 +1,485 @@
+/**
+ * The queue of one endpoint, in the one worker that owns it: who goes next, and whether anybody may go at all.
+ * No I/O and no clock of its own, so that it can be tested with every order of events.
+ *
+ * A delivery in a lane is
+ *   queued      in `fresh` (never tried) or in `retries` (has a time at which it is due)
+ *   in flight   its request is being made (it holds one of the endpoint's `max_in_flight` places)
+ *   unsettled   answered, but the database does not know yet
+ * and in `known` all that while, so that reading it again from the database does not send it twice.
+ *
+ * Lanes are bounded. What does not fit stays in PostgreSQL only, and the lane remembers that there is more:
+ *   fresh   `moreFresh`: rows beyond `freshCursor` may exist that are not in memory
+ *   retry   `retryHorizon`: every row that is due earlier is in memory; later ones may not be
+ */
+import { Breaker, type BreakerRecord } from '../domain/breaker.ts';
+import type { WaitingDelivery } from '../domain/delivery.ts';
+import { type Endpoint, shardOf } from '../domain/endpoint.ts';
+import type { EventContent } from '../domain/event.ts';
+import { Heap } from '../domain/heap.ts';
+import type { Uuid } from '../domain/ids.ts';
+import type { TokenBucket } from '../domain/token-bucket.ts';
+
+export interface LaneItem {
+  delivery: WaitingDelivery;
+  /** The payload, if it is in memory anyway; otherwise it is read just before it is sent. */
+  event: EventContent | null;
+  state: 'queued' | 'in_flight' | 'unsettled';
+  /** It is the one request that finds out whether the receiver has recovered. */
+  probe: boolean;
+  /** When two at once may never be: not before this time, because an earlier owner may have it on the wire. */
+  notBefore: number;
+  carefulStarts: number;
+}
+
+interface RetryEntry {
+  readonly item: LaneItem;
+  readonly dueAt: number;
+}
+
+export interface LaneState {
+  readonly breaker: BreakerRecord;
+  readonly failingSince: number | null;
+  /** A dead letter that a FIFO endpoint with `fifo_on_dead: "block"` waits for. */
+  readonly blocked: boolean;
+}
+
+/** What all lanes of a worker hold together, kept up to date by each of them. */
+export interface LaneMemory {
+  items: number;
+  bytes: number;
+}
+
+export type Kind = 'fresh' | 'retry';
+
+/** Of four turns in which both kinds are ready, three are for fresh ones: a stream of new events starves no retry. */
+const FRESH_TURNS = 3;
+
+export class Lane {
+  readonly id: Uuid;
+  readonly shard: number;
+  endpoint: Endpoint;
+  breaker: Breaker;
+  failingSince: number | null;
+  blocked: boolean;
+  /** Retry-After of a 429: nothing is sent before. */
+  holdUntil = 0;
+  inFlight = 0;
+  unsettled = 0;
+  /** Slow start: how many at once, at most; grows with success. */
+  window = Number.POSITIVE_INFINITY;
+  moreFresh = true;
+  freshCursor = 0;
+  retryHorizon = 0;
+  /** A read of this lane is under way. */
+  loading = false;
+  /** Once taken from the worker, nothing of this lane may be started any more. */
+  closed = false;
+  /** Write before sending, one at a time: the shard has killed its workers again and again. */
+  careful = false;
+  lastSuccessAt = 0;
+  oldestStartAt = Number.POSITIVE_INFINITY;
+
+  readonly #known = new Map<Uuid, LaneItem>();
+  #fresh: LaneItem[] = [];
+  #freshHead = 0;
+  readonly #retries = new Heap<RetryEntry>((a, b) => a.dueAt < b.dueAt);
+  readonly #memory: LaneMemory;
+  #bucket: TokenBucket | null;
+  #probing: LaneItem | null = null;
+  #freshInARow = 0;
+  #successesInRound = 0;
+  /** What left `known` while a read was under way: the read may still show it, as it was before. */
+  #leftWhileLoading = new Set<Uuid>();
+  /** The earliest due time that was let go of while a read was under way: the read does not bring it back. */
+  #lowestLetGoWhileLoading = Number.POSITIVE_INFINITY;
+  #freshMissedWhileLoading = false;
+
+  constructor(
+    endpoint: Endpoint,
+    state: LaneState,
+    bucket: TokenBucket | null,
+    memory: LaneMemory = { items: 0, bytes: 0 },
+  ) {
+    this.id = endpoint.id;
+    this.shard = shardOf(endpoint.id);
+    this.endpoint = endpoint;
+    this.breaker = new Breaker(endpoint.breaker, state.breaker);
+    this.failingSince = state.failingSince;
+    this.blocked = state.blocked;
+    this.#bucket = bucket;
+    this.#memory = memory;
+  }
+
+  get fifo(): boolean {
+    return this.endpoint.ordering === 'fifo';
+  }
+
+  /** Deliveries in memory, in whatever state. */
+  get size(): number {
+    return this.#known.size;
+  }
+
+  get queuedFresh(): number {
+    return this.#fresh.length - this.#freshHead;
+  }
+
+  get queuedRetries(): number {
+    return this.#retries.size;
+  }
+
+  knows(id: Uuid): boolean {
+    return this.#known.has(id);
+  }
+
+  /** Sends at all: neither paused, nor off, nor blocked by a dead letter, nor somebody else's by now. */
+  get active(): boolean {
+    const { endpoint } = this;
+    return !this.closed && endpoint.enabled && !endpoint.deleted && !endpoint.paused && !this.blocked;
+  }
+
+  /** The endpoint was changed through the API. */
+  reconfigure(endpoint: Endpoint, bucket: TokenBucket | null): void {
+    const before = this.endpoint;
+    this.endpoint = endpoint;
+    if (JSON.stringify(before.breaker) !== JSON.stringify(endpoint.breaker)) {
+      this.breaker = new Breaker(endpoint.breaker, this.breaker.record);
+    }
+    if (JSON.stringify(before.rateLimit) !== JSON.stringify(endpoint.rateLimit)) this.#bucket = bucket;
+  }
+
+  // --- coming in ------------------------------------------------------------------------------------------
+
+  /** A fresh delivery. The caller has seen to it that there is room. */
+  addFresh(item: LaneItem): boolean {
+    if (this.#isOld(item.delivery.id)) return false;
+    this.#remember(item);
+    this.#fresh.push(item);
+    // A batch that took its numbers first may be committed last: what is still queued is put in order.
+    if (this.fifo) {
+      for (let i = this.#fresh.length - 1; i > this.#freshHead; i -= 1) {
+        const before = this.#fresh[i - 1]!;
+        if (before.delivery.seq <= item.delivery.seq) break;
+        this.#fresh[i] = before;
+        this.#fresh[i - 1] = item;
+      }
+    }
+    return true;
+  }
+
+  /** A delivery that is due at a time. Also moves one that is known and still queued, if its time was changed. */
+  addRetry(item: LaneItem): boolean {
+    const { id } = item.delivery;
+    const known = this.#known.get(id);
+    if (known !== undefined) {
+      if (known.state !== 'queued' || this.fifo || known.delivery.dueAt === item.delivery.dueAt) return false;
+      known.delivery = item.delivery;
+      this.#pushRetry(known);
+      return true;
+    }
+    if (this.#leftWhileLoading.has(id)) return false;
+    this.#remember(item);
+    this.#pushRetry(item);
+    return true;
+  }
+
+  #remember(item: LaneItem): void {
+    this.#known.set(item.delivery.id, item);
+    this.#memory.items += 1;
+    this.#memory.bytes += item.event?.data.length ?? 0;
+  }
+
+  #isOld(id: Uuid): boolean {
+    return this.#known.has(id) || this.#leftWhileLoading.has(id);
+  }
+
+  #pushRetry(item: LaneItem): void {
+    this.#retries.push({ item, dueAt: item.delivery.dueAt ?? 0 });
+  }
+
+  /** A fresh one that was not taken into memory: it stays in the database, somewhere after `cursor`. */
+  missedFresh(cursor: number): void {
+    if (!this.moreFresh) this.freshCursor = cursor;
+    this.moreFresh = true;
+    if (this.loading) this.#freshMissedWhileLoading = true;
+  }
+
+  /** One with a due time that was not taken, or not kept, in memory. */
+  missedRetry(dueAt: number): void {
+    this.retryHorizon = Math.min(this.retryHorizon, dueAt);
+    if (this.loading) this.#lowestLetGoWhileLoading = Math.min(this.#lowestLetGoWhileLoading, dueAt);
+  }
+
+  loadStarted(): void {
+    this.loading = true;
+    this.#lowestLetGoWhileLoading = Number.POSITIVE_INFINITY;
+    this.#freshMissedWhileLoading = false;
+  }
+
+  /** Fresh rows were read from their place in the order up to `cursor`; `complete`: there were no more. */
+  freshRead(cursor: number, complete: boolean): void {
+    this.moreFresh = !complete || this.#freshMissedWhileLoading;
+    this.freshCursor = cursor;
+  }
+
+  /** Rows due from `from` on were read, up to the last one's time, or all of them. */
+  retriesRead(from: number, lastDueAt: number, complete: boolean): void {
+    // The horizon sank below the start of the read meanwhile: the gap is still unread.
+    if (this.retryHorizon < from) return;
+    const reached = complete ? Number.POSITIVE_INFINITY : Math.max(this.retryHorizon, lastDueAt);
+    this.retryHorizon = Math.min(reached, this.#lowestLetGoWhileLoading);
+  }
+
+  loadEnded(): void {
+    this.loading = false;
+    this.#leftWhileLoading = new Set();
+  }
+
+  // --- who goes next --------------------------------------------------------------------------------------
+
+  /** How many may be on the wire at once, just now. */
+  get limit(): number {
+    if (this.careful || this.fifo) return 1;
+    return Math.min(this.endpoint.maxInFlight, this.window);
+  }
+
+  /**
+   * When may something be started, seen from now? `now` itself: at once. A later time: not before. Infinity: not by
+   * the passing of time, something has to happen first.
+   */
+  readyAt(now: number, monotonic: number): number {
+    const work = this.#workAt(now);
+    if (work === Number.POSITIVE_INFINITY) return work;
+    const gate = this.#gateAt(now, monotonic);
+    return Math.max(work, gate);
+  }
+
+  /** When the next queued delivery is due. */
+  #workAt(now: number): number {
+    if (this.queuedFresh > 0) {
+      const head = this.#fresh[this.#freshHead]!;
+      const dueAt = Math.max(head.notBefore, this.fifo ? (head.delivery.dueAt ?? 0) : 0);
+      if (dueAt <= now || this.fifo) return Math.max(now, dueAt);
+    }
+    const retry = this.#peekRetry();
+    return retry === undefined ? Number.POSITIVE_INFINITY : Math.max(now, retry.dueAt, retry.item.notBefore);
+  }
+
+  #gateAt(now: number, monotonic: number): number {
+    if (!this.active || this.inFlight >= this.limit) return Number.POSITIVE_INFINITY;
+    // The order would be lost if the next one were on its way before this one is written down.
+    if ((this.fifo || this.careful) && this.unsettled > 0) return Number.POSITIVE_INFINITY;
+    let gate = Math.max(now, this.holdUntil);
+    if (!this.breaker.allowsTraffic) {
+      if (this.#probing !== null) return Number.POSITIVE_INFINITY;
+      gate = Math.max(gate, this.breaker.probeAt ?? now);
+    }
+    if (this.#bucket !== null) gate = Math.max(gate, now + this.#bucket.msUntilNext(monotonic));
+    return gate;
+  }
+
+  /** Which kinds could be started now, given that `readyAt` says now. */
+  kindsReady(now: number): { fresh: boolean; retry: boolean } {
+    if (this.fifo) {
+      const head = this.#fresh[this.#freshHead];
+      const fresh = head !== undefined && head.delivery.attempts === 0;
+      return { fresh, retry: head !== undefined && !fresh };
+    }
+    const retry = this.#peekRetry();
+    const retryReady = retry !== undefined && retry.dueAt <= now && retry.item.notBefore <= now;
+    // A probe is the oldest that is due, and counts as a retry whatever it is.
+    if (!this.breaker.allowsTraffic) return { fresh: false, retry: retryReady || this.queuedFresh > 0 };
+    if (this.queuedFresh > 0 && retryReady && this.#freshInARow >= FRESH_TURNS)
+      return { fresh: false, retry: true };
+    return { fresh: this.queuedFresh > 0, retry: retryReady };
+  }
+
+  /** Takes the next delivery of a kind for sending. Only after `readyAt` said now. */
+  take(kind: Kind, now: number, monotonic: number): LaneItem | null {
+    const probe = !this.breaker.allowsTraffic;
+    const item = this.#pick(kind, now, probe);
+    if (item === null) return null;
+    if (this.#bucket !== null && !this.#bucket.tryTake(monotonic)) {
+      this.#putBack(item);
+      return null;
+    }
+    this.#freshInARow = kind === 'fresh' ? this.#freshInARow + 1 : 0;
+    item.state = 'in_flight';
+    item.probe = probe;
+    if (probe) this.#probing = item;
+    if (this.inFlight === 0) this.oldestStartAt = now;
+    this.inFlight += 1;
+    return item;
+  }
+
+  #pick(kind: Kind, now: number, probe: boolean): LaneItem | null {
+    if (kind === 'fresh' || this.fifo) return this.#shiftFresh();
+    const retry = this.#peekRetry();
+    const due = retry !== undefined && retry.dueAt <= now ? retry : undefined;
+    const fresh = this.#fresh[this.#freshHead];
+    if (
+      probe &&
+      fresh !== undefined &&
+      (due === undefined || fresh.delivery.agesFrom < due.item.delivery.agesFrom)
+    ) {
+      return this.#shiftFresh();
+    }
+    if (due === undefined) return null;
+    this.#retries.pop();
+    return due.item;
+  }
+
+  #shiftFresh(): LaneItem | null {
+    const item = this.#fresh[this.#freshHead];
+    if (item === undefined) return null;
+    this.#freshHead += 1;
+    if (this.#freshHead === this.#fresh.length) {
+      this.#fresh = [];
+      this.#freshHead = 0;
+    } else if (this.#freshHead > 1024) {
+      this.#fresh = this.#fresh.slice(this.#freshHead);
+      this.#freshHead = 0;
+    }
+    return item;
+  }
+
+  /** Entries whose delivery was given another time, or has been taken, are dropped on the way. */
+  #peekRetry(): RetryEntry | undefined {
+    for (;;) {
+      const entry = this.#retries.peek();
+      if (entry === undefined) return undefined;
+      const { item } = entry;
+      if (
+        item.state === 'queued' &&
+        (item.delivery.dueAt ?? 0) === entry.dueAt &&
+        this.#known.get(item.delivery.id) === item
+      ) {
+        return entry;
+      }
+      this.#retries.pop();
+    }
+  }
+
+  #putBack(item: LaneItem): void {
+    item.state = 'queued';
+    item.probe = false;
+    if (this.fifo || (item.delivery.dueAt === null && item.delivery.attempts === 0)) {
+      this.#fresh = [item, ...this.#fresh.slice(this.#freshHead)];
+      this.#freshHead = 0;
+    } else {
+      this.#pushRetry(item);
+    }
+  }
+
+  // --- what becomes of it ---------------------------------------------------------------------------------
+
+  /** It was taken but not sent (ownership not proven, payload not readable): as if it had not been taken. */
+  returned(item: LaneItem): void {
+    this.inFlight -= 1;
+    this.#bucket?.giveBack();
+    this.#endProbe(item);
+    this.#putBack(item);
+  }
+
+  /** It was taken and turns out not to be ours any more, or to be over: out of memory. */
+  dropped(item: LaneItem): void {
+    this.inFlight -= 1;
+    this.#endProbe(item);
+    this.#forget(item);
+  }
+
+  /** Its request has ended; the database does not know yet. */
+  answered(item: LaneItem): void {
+    this.inFlight -= 1;
+    this.unsettled += 1;
+    if (this.inFlight === 0) this.oldestStartAt = Number.POSITIVE_INFINITY;
+    item.state = 'unsettled';
+    this.#letGoOfPayload(item);
+    this.#endProbe(item);
+  }
+
+  #endProbe(item: LaneItem): void {
+    if (this.#probing === item) this.#probing = null;
+  }
+
+  /** The database knows that it has ended. */
+  ended(item: LaneItem): void {
+    this.unsettled -= 1;
+    this.#forget(item);
+  }
+
+  /** The database knows that it is to be tried again. `hasRoom`: whether it may stay in memory. */
+  rescheduled(item: LaneItem, delivery: WaitingDelivery, hasRoom: boolean): void {
+    this.unsettled -= 1;
+    item.delivery = delivery;
+    item.notBefore = 0;
+    if (this.fifo) {
+      // Whatever it waits for, it keeps its place.
+      this.#putBack(item);
+      return;
+    }
+    const dueAt = delivery.dueAt ?? 0;
+    if (dueAt >= this.retryHorizon || !hasRoom) {
+      this.missedRetry(dueAt);
+      this.#forget(item);
+      return;
+    }
+    this.#putBack(item);
+  }
+
+  #letGoOfPayload(item: LaneItem): void {
+    if (item.event === null) return;
+    if (this.#known.get(item.delivery.id) === item) this.#memory.bytes -= item.event.data.length;
+    item.event = null;
+  }
+
+  #forget(item: LaneItem): void {
+    this.#letGoOfPayload(item);
+    if (this.#known.delete(item.delivery.id)) this.#memory.items -= 1;
+    if (this.loading) this.#leftWhileLoading.add(item.delivery.id);
+  }
+
+  /** Success opens the window again: doubled after each round in which as many succeeded as it has places. */
+  succeeded(now: number): void {
+    this.lastSuccessAt = now;
+    if (this.window === Number.POSITIVE_INFINITY) return;
+    this.#successesInRound += 1;
+    if (this.#successesInRound < this.window) return;
+    this.#successesInRound = 0;
+    this.window *= 2;
+    if (this.window >= this.endpoint.maxInFlight) this.window = Number.POSITIVE_INFINITY;
+  }
+
+  slowStart(): void {
+    this.window = 1;
+    this.#successesInRound = 0;
+  }
+
+  /** Forgets everything queued (the endpoint was switched off); what is in flight or unsettled goes on. */
+  clearQueue(): void {
+    for (const item of this.#known.values()) if (item.state === 'queued') this.#forget(item);
+    this.#fresh = [];
+    this.#freshHead = 0;
+    while (this.#retries.size > 0) this.#retries.pop();
+    this.moreFresh = true;
+    this.freshCursor = 0;
+    this.retryHorizon = 0;
+  }
+
+  /** The shard is not ours any more. What is in flight still ends, outside of any lane. */
+  close(): void {
+    this.closed = true;
+    for (const item of this.#known.values()) {
+      this.#memory.items -= 1;
+      this.#memory.bytes -= item.event?.data.length ?? 0;
+    }
+    this.#known.clear();
+  }
+
+  /** On the wire, or answered and not yet written down. */
+  get underWay(): Uuid[] {
+    return [...this.#known.values()]
+      .filter((item) => item.state !== 'queued')
+      .map((item) => item.delivery.id);
+  }
+}

@@ -1,0 +1,39 @@
+import type { Lane } from './lane.ts';
+
+/**
+ * Ready lanes take turns, and so do tenants: one with ten thousand endpoints gets as many turns as one with a single
+ * endpoint. A Map keeps its insertion order, which makes it a queue with membership.
+ */
+export class Turns {
+  readonly #tenants = new Map<string, Set<Lane>>();
+
+  get empty(): boolean {
+    return this.#tenants.size === 0;
+  }
+
+  add(lane: Lane): void {
+    const { tenant } = lane.endpoint;
+    const lanes = this.#tenants.get(tenant);
+    if (lanes === undefined) this.#tenants.set(tenant, new Set([lane]));
+    else lanes.add(lane);
+  }
+
+  remove(lane: Lane): void {
+    const { tenant } = lane.endpoint;
+    const lanes = this.#tenants.get(tenant);
+    if (lanes?.delete(lane) && lanes.size === 0) this.#tenants.delete(tenant);
+  }
+
+  /** Whose turn it is. It leaves the queue, and is added again at its end if it still has work. */
+  next(): Lane | undefined {
+    for (const [tenant, lanes] of this.#tenants) {
+      this.#tenants.delete(tenant);
+      for (const lane of lanes) {
+        lanes.delete(lane);
+        if (lanes.size > 0) this.#tenants.set(tenant, lanes);
+        return lane;
+      }
+    }
+    return undefined;
+  }
+}

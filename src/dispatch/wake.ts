@@ -1,0 +1,67 @@
+/**
+ * Tells the other workers that something was accepted for endpoints of theirs: one NOTIFY for many commits, after
+ * them and on a connection of its own (inside every commit it would serialize them all). Only a hint: a sweep finds
+ * what a lost one meant.
+ */
+import type { Uuid } from '../domain/ids.ts';
+import type { Pool } from '../store/database.ts';
+
+export const WAKE_CHANNEL = 'posthorn_wake';
+const IDS_PER_MESSAGE = 300; // 300 · 23 characters stay below PostgreSQL's 8,000 bytes
+
+export function encodeWake(ids: readonly Uuid[]): string {
+  return ids.map((id) => Buffer.from(id.replaceAll('-', ''), 'hex').toString('base64url')).join(',');
+}
+
+export function decodeWake(message: string): Uuid[] {
+  return message.split(',').flatMap((text) => {
+    const hex = Buffer.from(text, 'base64url').toString('hex');
+    if (hex.length !== 32) return [];
+    return [
+      `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`,
+    ];
+  });
+}
+
+export class WakeSender {
+  readonly #pool: Pool;
+  readonly #failed: (error: unknown) => void;
+  #waiting = new Set<Uuid>();
+  #running: Promise<void> | null = null;
+
+  constructor(pool: Pool, failed: (error: unknown) => void) {
+    this.#pool = pool;
+    this.#failed = failed;
+  }
+
+  wake(endpointId: Uuid): void {
+    this.#waiting.add(endpointId);
+    this.#running ??= this.#run();
+  }
+
+  async idle(): Promise<void> {
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    // Lets the rest of the batch be added first.
+    await Promise.resolve();
+    while (this.#waiting.size > 0) {
+      const ids = [...this.#waiting];
+      this.#waiting = new Set();
+      const messages: string[] = [];
+      for (let i = 0; i < ids.length; i += IDS_PER_MESSAGE)
+        messages.push(encodeWake(ids.slice(i, i + IDS_PER_MESSAGE)));
+      try {
+        await this.#pool.query({
+          name: 'wake',
+          text: `select pg_notify('${WAKE_CHANNEL}', message) from unnest($1::text[]) as message`,
+          values: [messages],
+        });
+      } catch (error) {
+        this.#failed(error);
+      }
+    }
+    this.#running = null;
+  }
+}

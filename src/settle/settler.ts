@@ -1,0 +1,112 @@
+/**
+ * Outcomes are gathered like accepts are and written by one statement. An outcome is never given up: until it is
+ * written the delivery could be sent again. What the database refuses because of one value is written in halves,
+ * and the culprit with a minimal record of what happened.
+ */
+import type { Clock } from '../domain/clock.ts';
+import type { Uuid } from '../domain/ids.ts';
+import { Batcher } from '../store/batcher.ts';
+import type { Pool } from '../store/database.ts';
+import { failureOf } from '../store/failures.ts';
+import { type HealthChange, type Settlement, settleDeliveries } from '../store/queries/settle-deliveries.ts';
+
+export interface SettlerOptions {
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly batchRows: number;
+  readonly worker: () => { id: Uuid; name: string };
+  readonly failed: (error: unknown, items: number) => void;
+}
+
+interface Waiting {
+  readonly settlement: Settlement;
+  readonly health: HealthChange | null;
+  /** Called once it is durable. `moved` is false if somebody else had moved the delivery on. */
+  readonly done: (moved: boolean) => void;
+  /** Stripped of everything foreign already. */
+  readonly minimal?: true;
+}
+
+const MAX_BATCH_BYTES = 4 * 1024 * 1024;
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 2000;
+
+export class Settler {
+  readonly #options: SettlerOptions;
+  readonly #batcher: Batcher<Waiting>;
+
+  constructor(options: SettlerOptions) {
+    this.#options = options;
+    this.#batcher = new Batcher<Waiting>({
+      maxItems: options.batchRows,
+      maxBytes: MAX_BATCH_BYTES,
+      bytesOf: ({ settlement }) => 1024 + (settlement.attempt?.outcome.responseBody?.length ?? 0),
+      write: (batch) => this.#write(batch, FIRST_PAUSE_MS),
+    });
+  }
+
+  settle(settlement: Settlement, health: HealthChange | null, done: (moved: boolean) => void): void {
+    this.#batcher.add({ settlement, health, done });
+  }
+
+  drained(): Promise<void> {
+    return this.#batcher.drained();
+  }
+
+  async #write(batch: readonly Waiting[], pauseMs: number): Promise<void> {
+    const health = new Map<Uuid, HealthChange>();
+    // The last word about an endpoint counts: the same row cannot be written twice by one statement.
+    for (const item of batch) if (item.health !== null) health.set(item.health.endpointId, item.health);
+    try {
+      const moved = await settleDeliveries(
+        this.#options.pool,
+        batch.map((item) => item.settlement),
+        [...health.values()],
+        this.#options.worker(),
+      );
+      for (const item of batch) item.done(moved.has(item.settlement.deliveryId));
+    } catch (error) {
+      await this.#again(batch, pauseMs, error);
+    }
+  }
+
+  async #again(batch: readonly Waiting[], pauseMs: number, error: unknown): Promise<void> {
+    this.#options.failed(error, batch.length);
+    if (failureOf(error) === 'bad_row') {
+      if (batch.length > 1) {
+        const middle = batch.length >> 1;
+        await this.#write(batch.slice(0, middle), pauseMs);
+        return this.#write(batch.slice(middle), pauseMs);
+      }
+      if (!batch[0]!.minimal) return this.#write([minimal(batch[0]!)], pauseMs);
+    }
+    await new Promise<void>((resolve) => this.#options.clock.after(pauseMs, resolve));
+    return this.#write(batch, Math.min(pauseMs * 2, LONGEST_PAUSE_MS));
+  }
+}
+
+/** What is certainly storable of an outcome: our own words and numbers, nothing of the receiver's. */
+function minimal(item: Waiting): Waiting {
+  const { attempt } = item.settlement;
+  if (attempt === null) return { ...item, health: null, minimal: true };
+  const { outcome } = attempt;
+  return {
+    ...item,
+    minimal: true,
+    health: null,
+    settlement: {
+      ...item.settlement,
+      attempt: {
+        ...attempt,
+        outcome: {
+          ...outcome,
+          error: outcome.error && { class: outcome.error.class, message: 'The details could not be stored.' },
+          responseHeaders: null,
+          responseBody: null,
+          responseTruncated: true,
+          requestHeaders: {},
+        },
+      },
+    },
+  };
+}

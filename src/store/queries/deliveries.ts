@@ -1,0 +1,154 @@
+import type { DeliveryStatus } from '../../domain/delivery.ts';
+import type { Uuid } from '../../domain/ids.ts';
+import type { Pool } from '../database.ts';
+
+/** A delivery wherever it is: waiting, dead, or history. One row each, however often it moved. */
+export interface DeliveryView {
+  readonly id: Uuid;
+  readonly endpoint_id: Uuid;
+  readonly tenant: string;
+  readonly event_type: string;
+  readonly status: DeliveryStatus;
+  readonly reason: string | null;
+  readonly attempts: number;
+  readonly replays: number;
+  readonly replaying: boolean;
+  readonly due_at: Date | null;
+  readonly last_status_code: number | null;
+  readonly last_error_class: string | null;
+  readonly finished_at: Date | null;
+}
+
+export interface DeliveryFilter {
+  readonly tenant: string | null;
+  readonly endpointId: Uuid | null;
+  readonly status: DeliveryStatus | null;
+  readonly type: string | null;
+  /** Ids from (inclusive) and to (exclusive): an event's deliveries, a time range, a cursor are all this. */
+  readonly from: Uuid | null;
+  readonly before: Uuid | null;
+  readonly limit: number;
+}
+
+const SOURCES = {
+  queue: `
+    select q.id, q.endpoint_id, q.tenant, q.event_type,
+           case when q.attempts > q.attempts_before_replay then 'retrying' else 'pending' end as status,
+           null::text as reason, q.attempts, q.replays,
+           (q.replays > 0 and exists (select from posthorn.dead_letters d where d.id = q.id)) as replaying,
+           q.due_at, q.last_status_code, q.last_error_class, null::timestamptz as finished_at
+      from posthorn.queue q`,
+  dead: `
+    select q.id, q.endpoint_id, q.tenant, q.event_type, 'dead' as status, q.reason, q.attempts, q.replays, false as replaying,
+           null::timestamptz as due_at, q.last_status_code, q.last_error_class, q.dead_at as finished_at
+      from posthorn.dead_letters q`,
+  history: `
+    select q.id, q.endpoint_id, q.tenant, q.event_type, q.status, q.reason, q.attempts, q.replays, false as replaying,
+           null::timestamptz as due_at, q.last_status_code, q.last_error_class, q.finished_at
+      from posthorn.deliveries q`,
+};
+type Source = keyof typeof SOURCES;
+
+const SOURCES_OF_STATUS: Record<DeliveryStatus, Source> = {
+  pending: 'queue',
+  retrying: 'queue',
+  dead: 'dead',
+  delivered: 'history',
+  discarded: 'history',
+  skipped: 'history',
+};
+
+/**
+ * Newest first. Each place gives its newest rows by index, at most a page, and the page is cut from those. With a
+ * tenant, the rows are found endpoint by endpoint, by the index that exists for endpoints anyway.
+ */
+export async function listDeliveries(pool: Pool, filter: DeliveryFilter): Promise<DeliveryView[]> {
+  const values: unknown[] = [filter.limit];
+  const bind = (value: unknown): string => `$${values.push(value)}`;
+  const conditions: string[] = [];
+  if (filter.from !== null) conditions.push(`q.id >= ${bind(filter.from)}`);
+  if (filter.before !== null) conditions.push(`q.id < ${bind(filter.before)}`);
+  if (filter.type !== null) conditions.push(`q.event_type = ${bind(filter.type)}`);
+  const byEndpoint = filter.endpointId === null ? null : bind(filter.endpointId);
+  const byTenant = filter.tenant === null ? null : bind(filter.tenant);
+  const sources =
+    filter.status === null ? (Object.keys(SOURCES) as Source[]) : [SOURCES_OF_STATUS[filter.status]];
+  const parts = sources.map((source) => {
+    const own = [...conditions];
+    if (byEndpoint !== null) own.push(`q.endpoint_id = ${byEndpoint}`);
+    if (byTenant !== null && byEndpoint !== null) own.push(`q.tenant = ${byTenant}`);
+    if (source === 'dead') own.push('not q.replaying');
+    if (source === 'queue' && filter.status !== null) {
+      own.push(`(q.attempts > q.attempts_before_replay) = ${filter.status === 'retrying'}`);
+    }
+    if (source === 'history' && filter.status !== null) own.push(`q.status = ${bind(filter.status)}`);
+    if (byTenant === null || byEndpoint !== null) return page(SOURCES[source], own);
+    return `(select t.* from posthorn.endpoints e
+              cross join lateral ${page(SOURCES[source], [...own, 'q.endpoint_id = e.id'])} t
+              where e.tenant = ${byTenant})`;
+  });
+  const { rows } = await pool.query<DeliveryView>(
+    `select * from (${parts.join(' union all ')}) as found order by id desc limit $1`,
+    values,
+  );
+  return rows;
+}
+
+function page(source: string, conditions: readonly string[]): string {
+  const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`;
+  return `(${source} ${where} order by q.id desc limit $1)`;
+}
+
+export async function findDelivery(
+  pool: Pool,
+  id: Uuid,
+  tenant: string | null,
+): Promise<DeliveryView | null> {
+  const parts = Object.values(SOURCES).map(
+    (source) => `(${source} where q.id = $1 and ($2::text is null or q.tenant = $2))`,
+  );
+  // A dead letter that is being replayed is in the queue too: that is where it is now.
+  const { rows } = await pool.query<DeliveryView>(
+    `select * from (${parts.join(' union all ')}) as found order by (status = 'dead') limit 1`,
+    [id, tenant],
+  );
+  return rows[0] ?? null;
+}
+
+export interface AttemptView {
+  readonly id: Uuid;
+  readonly delivery_id: Uuid;
+  readonly number: number;
+  readonly started_at: Date;
+  readonly duration_ms: number;
+  readonly dns_ms: number | null;
+  readonly connect_ms: number | null;
+  readonly tls_ms: number | null;
+  readonly first_byte_ms: number | null;
+  readonly status_code: number | null;
+  readonly outcome: string;
+  readonly error_class: string | null;
+  readonly error_message: string | null;
+  readonly url: string;
+  readonly request_headers: string;
+  readonly response_headers: string | null;
+  readonly response_body: Buffer | null;
+  readonly response_truncated: boolean;
+  readonly trigger: string;
+  readonly worker: string;
+}
+
+/** Oldest first. One range of one partition, whether of a delivery or of an event with all of its deliveries. */
+export async function listAttempts(
+  pool: Pool,
+  range: { first: Uuid; last: Uuid; after: { deliveryId: Uuid; attemptId: Uuid } | null; limit: number },
+): Promise<AttemptView[]> {
+  const { rows } = await pool.query<AttemptView>(
+    `select * from posthorn.attempts
+      where delivery_id >= $1 and delivery_id <= $2
+        and ($3::uuid is null or (delivery_id, id) > ($3, $4::uuid))
+      order by delivery_id, id limit $5`,
+    [range.first, range.last, range.after?.deliveryId ?? null, range.after?.attemptId ?? null, range.limit],
+  );
+  return rows;
+}

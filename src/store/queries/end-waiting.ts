@@ -1,0 +1,93 @@
+import { firstIdAt, type Uuid } from '../../domain/ids.ts';
+import type { Pool } from '../database.ts';
+
+/** Waiting deliveries that end without an attempt, a chunk at a time: there may be a million of them. */
+const CHUNK = 2000;
+
+// The endpoint was switched off or deleted. What is on the wire just now is left out: its answer decides.
+const SKIP = {
+  name: 'skip_waiting',
+  text: `
+    with doomed as materialized (
+      select id from posthorn.queue where endpoint_id = $1 and id <> all ($3::uuid[]) limit $4 for update skip locked
+    ),
+    removed as (
+      delete from posthorn.queue q using doomed d where q.id = d.id
+      returning q.id, q.endpoint_id, q.attempts, q.replays, q.last_status_code, q.last_error_class, q.tenant, q.event_type
+    ),
+    skipped as (
+      insert into posthorn.deliveries
+             (id, endpoint_id, status, reason, attempts, replays, last_status_code, last_error_class, finished_at, tenant, event_type)
+      select id, endpoint_id, 'skipped', $2, attempts, replays, last_status_code, last_error_class, now(), tenant, event_type
+        from removed r where not exists (select from posthorn.dead_letters d where d.id = r.id)
+    ),
+    -- A replay that is called off leaves the dead letter that it came from.
+    still_dead as (
+      update posthorn.dead_letters d set replaying = false, attempts = r.attempts from removed r where d.id = r.id
+    )
+    select count(*)::int as ended from removed`,
+};
+
+export async function skipWaiting(
+  pool: Pool,
+  endpointId: Uuid,
+  reason: 'endpoint_disabled' | 'endpoint_deleted',
+  except: readonly Uuid[],
+): Promise<number> {
+  const { rows } = await pool.query<{ ended: number }>({
+    ...SKIP,
+    values: [endpointId, reason, `{${except.join(',')}}`, CHUNK],
+  });
+  return rows[0]!.ended;
+}
+
+// Age counts from acceptance, which is in the id: the index on (endpoint_id, id) finds the old ones.
+const EXPIRE = {
+  name: 'expire_waiting',
+  text: `
+    with doomed as materialized (
+      select id from posthorn.queue
+       where endpoint_id = $1 and id < $2 and (ages_from is null or ages_from < to_timestamp($3)) and id <> all ($4::uuid[])
+       limit $5 for update skip locked
+    ),
+    removed as (
+      delete from posthorn.queue q using doomed d where q.id = d.id
+      returning q.id, q.endpoint_id, q.attempts, q.replays, q.last_status_code, q.last_error_class, q.tenant, q.event_type
+    ),
+    buried as (
+      insert into posthorn.dead_letters
+             (id, endpoint_id, reason, attempts, replays, last_status_code, last_error_class, dead_at, tenant, event_type)
+      select id, endpoint_id, 'expired', attempts, replays, last_status_code, last_error_class, now(), tenant, event_type from removed
+          on conflict (id) do update set reason = 'expired', replaying = false, attempts = excluded.attempts,
+             replays = excluded.replays, dead_at = excluded.dead_at
+    )
+    select count(*)::int as ended from removed`,
+};
+
+export async function expireWaiting(
+  pool: Pool,
+  endpointId: Uuid,
+  acceptedBefore: number,
+  except: readonly Uuid[],
+): Promise<number> {
+  const { rows } = await pool.query<{ ended: number }>({
+    ...EXPIRE,
+    values: [endpointId, firstIdAt(acceptedBefore), acceptedBefore / 1000, `{${except.join(',')}}`, CHUNK],
+  });
+  return rows[0]!.ended;
+}
+
+/** Before a shard changes hands with requests still on the wire: the next owner waits for their deadline. */
+export async function markOnTheWire(
+  pool: Pool,
+  deliveries: readonly { id: Uuid; startedAt: number }[],
+): Promise<void> {
+  await pool.query(
+    `update posthorn.queue q set started_at = to_timestamp(t.started_at)
+       from unnest($1::uuid[], $2::float8[]) as t(id, started_at) where q.id = t.id`,
+    [
+      `{${deliveries.map(({ id }) => id).join(',')}}`,
+      `{${deliveries.map(({ startedAt }) => startedAt / 1000).join(',')}}`,
+    ],
+  );
+}

@@ -1,0 +1,188 @@
+import type { DisabledReason } from '../../domain/endpoint.ts';
+import type { EndpointConfig } from '../../domain/endpoint-config.ts';
+import type { Uuid } from '../../domain/ids.ts';
+import type { Client, Pool } from '../database.ts';
+import type { Sealed } from '../secret-box.ts';
+
+/** An endpoint as the API shows it: what is stored, and how it is doing. */
+export interface EndpointView {
+  readonly id: Uuid;
+  readonly tenant: string;
+  readonly url: string;
+  readonly description: string;
+  readonly config: EndpointConfig;
+  readonly metadata: Record<string, unknown>;
+  readonly enabled: boolean;
+  readonly disabled_reason: DisabledReason | null;
+  readonly paused: boolean;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+  readonly circuit: string | null;
+  readonly consecutive_failures: number | null;
+  readonly opened_at: Date | null;
+  readonly next_probe_at: Date | null;
+  readonly waiting: number;
+  readonly dead: number;
+}
+
+/** Counting stops here: nothing is ever counted over a table that grows without bound. */
+export const COUNT_LIMIT = 10_000;
+
+const VIEW = `
+  select e.id, e.tenant, e.url, e.description, e.config, e.metadata, e.enabled, e.disabled_reason, e.paused,
+         e.created_at, e.updated_at, h.circuit, h.consecutive_failures, h.opened_at, h.next_probe_at,
+         (select count(*)::int from (select from posthorn.queue q where q.endpoint_id = e.id limit ${COUNT_LIMIT}) w) as waiting,
+         (select count(*)::int from (select from posthorn.dead_letters d where d.endpoint_id = e.id limit ${COUNT_LIMIT}) d) as dead
+    from posthorn.endpoints e left join posthorn.endpoint_health h on h.endpoint_id = e.id`;
+
+/** Every change of an endpoint goes through here: it takes the next version, which tells all caches that they are old. */
+async function nextVersion(client: Client): Promise<string> {
+  const { rows } = await client.query<{ version: string }>(
+    'update posthorn.subscription_version set version = version + 1 returning version',
+  );
+  await client.query("select pg_notify('posthorn_endpoints', '')");
+  return rows[0]!.version;
+}
+
+export async function createEndpoint(
+  client: Client,
+  endpoint: {
+    id: Uuid;
+    tenant: string;
+    url: string;
+    description: string;
+    config: EndpointConfig;
+    metadata: Record<string, unknown>;
+    enabled: boolean;
+    paused: boolean;
+  },
+): Promise<void> {
+  await client.query('insert into posthorn.tenants (id) values ($1) on conflict do nothing', [
+    endpoint.tenant,
+  ]);
+  const version = await nextVersion(client);
+  await client.query(
+    `insert into posthorn.endpoints (id, tenant, url, description, config, metadata, enabled, disabled_reason, paused, version)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+    [
+      endpoint.id,
+      endpoint.tenant,
+      endpoint.url,
+      endpoint.description,
+      endpoint.config,
+      endpoint.metadata,
+      endpoint.enabled,
+      endpoint.enabled ? null : 'manual',
+      endpoint.paused,
+      version,
+    ],
+  );
+}
+
+export async function addSecret(
+  client: Client,
+  secret: { id: Uuid; endpointId: Uuid; sealed: Sealed },
+): Promise<void> {
+  await client.query(
+    'insert into posthorn.endpoint_secrets (id, endpoint_id, key_id, ciphertext) values ($1, $2, $3, $4)',
+    [secret.id, secret.endpointId, secret.sealed.keyId, secret.sealed.ciphertext],
+  );
+}
+
+/** The endpoint, locked against other changes until the transaction ends. Null: not there, or of another tenant. */
+export async function lockEndpoint(
+  client: Client,
+  id: Uuid,
+  tenant: string | null,
+): Promise<EndpointView | null> {
+  const { rows } = await client.query<EndpointView>(
+    `${VIEW} where e.id = $1 and ($2::text is null or e.tenant = $2) and e.deleted_at is null for update of e`,
+    [id, tenant],
+  );
+  return rows[0] ?? null;
+}
+
+export async function updateEndpoint(
+  client: Client,
+  endpoint: Pick<
+    EndpointView,
+    'id' | 'url' | 'description' | 'config' | 'metadata' | 'enabled' | 'disabled_reason' | 'paused'
+  >,
+): Promise<void> {
+  const version = await nextVersion(client);
+  await client.query(
+    `with changed as (
+       update posthorn.endpoints
+          set url = $2, description = $3, config = $4, metadata = $5, enabled = $6, disabled_reason = $7, paused = $8,
+              version = $9, updated_at = now()
+        where id = $1 returning id
+     )
+     -- Switched on: what was remembered against it is forgotten.
+     delete from posthorn.endpoint_health h using changed c where h.endpoint_id = c.id and $10`,
+    [
+      endpoint.id,
+      endpoint.url,
+      endpoint.description,
+      endpoint.config,
+      endpoint.metadata,
+      endpoint.enabled,
+      endpoint.disabled_reason,
+      endpoint.paused,
+      version,
+      endpoint.enabled,
+    ],
+  );
+}
+
+/** Which waiting deliveries keep their order: follows the endpoint's setting. */
+export async function setFifo(client: Client, id: Uuid, fifo: boolean): Promise<void> {
+  await client.query('update posthorn.queue set fifo = $2 where endpoint_id = $1 and fifo <> $2', [id, fifo]);
+}
+
+/** Its waiting deliveries are ended by the owner of its shard; its history stays. */
+export async function deleteEndpoint(client: Client, id: Uuid): Promise<void> {
+  const version = await nextVersion(client);
+  await client.query(
+    'update posthorn.endpoints set deleted_at = now(), updated_at = now(), version = $2 where id = $1',
+    [id, version],
+  );
+}
+
+/** By the engine itself: it answered 410, or it has been failing for too long. False: somebody was quicker. */
+export async function disableEndpoint(client: Client, id: Uuid, reason: DisabledReason): Promise<boolean> {
+  const { rows } = await client.query(
+    'select from posthorn.endpoints where id = $1 and enabled and deleted_at is null for update',
+    [id],
+  );
+  if (rows.length === 0) return false;
+  const version = await nextVersion(client);
+  await client.query(
+    'update posthorn.endpoints set enabled = false, disabled_reason = $2, updated_at = now(), version = $3 where id = $1',
+    [id, reason, version],
+  );
+  return true;
+}
+
+export async function findEndpoint(
+  pool: Pool,
+  id: Uuid,
+  tenant: string | null,
+): Promise<EndpointView | null> {
+  const { rows } = await pool.query<EndpointView>(
+    `${VIEW} where e.id = $1 and ($2::text is null or e.tenant = $2) and e.deleted_at is null`,
+    [id, tenant],
+  );
+  return rows[0] ?? null;
+}
+
+export async function listEndpoints(
+  pool: Pool,
+  page: { tenant: string | null; before: Uuid | null; limit: number },
+): Promise<EndpointView[]> {
+  const { rows } = await pool.query<EndpointView>(
+    `${VIEW} where e.deleted_at is null and ($1::text is null or e.tenant = $1) and ($2::uuid is null or e.id < $2)
+      order by e.id desc limit $3`,
+    [page.tenant, page.before, page.limit],
+  );
+  return rows;
+}

@@ -1,0 +1,70 @@
+import type { Uuid } from '../../domain/ids.ts';
+import type { Pool } from '../database.ts';
+
+export type KeyScope = 'admin' | 'tenant' | 'read';
+
+export interface KeyRecord {
+  readonly id: Uuid;
+  readonly scope: KeyScope;
+  readonly tenant: string | null;
+  readonly description: string;
+  readonly prefix: string;
+  readonly created_at: Date;
+  readonly last_used_at: Date | null;
+}
+
+const COLUMNS = 'id, scope, tenant, description, prefix, created_at, last_used_at';
+
+export async function findKey(pool: Pool, hash: Buffer): Promise<KeyRecord | null> {
+  const { rows } = await pool.query<KeyRecord>({
+    name: 'find_key',
+    text: `select ${COLUMNS} from posthorn.api_keys where hash = $1 and revoked_at is null`,
+    values: [hash],
+  });
+  return rows[0] ?? null;
+}
+
+export async function createKey(
+  pool: Pool,
+  key: {
+    id: Uuid;
+    scope: KeyScope;
+    tenant: string | null;
+    description: string;
+    prefix: string;
+    hash: Buffer;
+  },
+): Promise<KeyRecord> {
+  const { rows } = await pool.query<KeyRecord>(
+    `insert into posthorn.api_keys (id, scope, tenant, description, prefix, hash) values ($1, $2, $3, $4, $5, $6) returning ${COLUMNS}`,
+    [key.id, key.scope, key.tenant, key.description, key.prefix, key.hash],
+  );
+  return rows[0]!;
+}
+
+export async function listKeys(
+  pool: Pool,
+  page: { tenant: string | null; before: Uuid | null; limit: number },
+): Promise<KeyRecord[]> {
+  const { rows } = await pool.query<KeyRecord>(
+    `select ${COLUMNS} from posthorn.api_keys
+      where revoked_at is null and ($1::text is null or tenant = $1) and ($2::uuid is null or id < $2)
+      order by id desc limit $3`,
+    [page.tenant, page.before, page.limit],
+  );
+  return rows;
+}
+
+/** False if there is no such key. All processes are told, so that it stops working everywhere at once. */
+export async function revokeKey(pool: Pool, id: Uuid): Promise<boolean> {
+  const { rowCount } = await pool.query(
+    `with revoked as (update posthorn.api_keys set revoked_at = now() where id = $1 and revoked_at is null returning id)
+     select pg_notify('posthorn_keys', '') from revoked`,
+    [id],
+  );
+  return rowCount === 1;
+}
+
+export async function touchKeys(pool: Pool, ids: readonly Uuid[]): Promise<void> {
+  await pool.query('update posthorn.api_keys set last_used_at = now() where id = any($1::uuid[])', [ids]);
+}

@@ -1,0 +1,173 @@
+import { type BreakerRecord, type Circuit, CLOSED_BREAKER } from '../../domain/breaker.ts';
+import type { WaitingDelivery } from '../../domain/delivery.ts';
+import { timeOfId, type Uuid } from '../../domain/ids.ts';
+import type { Trigger } from '../../domain/outcome.ts';
+import type { Pool } from '../database.ts';
+
+/** What a lane wants to read: fresh ones after a place in the order, due ones from a time on; null: none of that kind. */
+export interface LaneRequest {
+  readonly endpointId: Uuid;
+  readonly freshAfter: number | null;
+  readonly dueFrom: number | null;
+  readonly limit: number;
+}
+
+export interface LoadedDelivery extends WaitingDelivery {
+  readonly startedAt: number | null;
+  readonly carefulStarts: number;
+}
+
+export interface LaneAnswer {
+  readonly fresh: LoadedDelivery[];
+  readonly due: LoadedDelivery[];
+}
+
+const COLUMNS = `
+  id, endpoint_id, seq, attempts, attempts_before_replay, careful_starts, trigger, last_error_class,
+  extract(epoch from due_at)::float8 * 1000 as due_at, extract(epoch from ages_from)::float8 * 1000 as ages_from,
+  extract(epoch from started_at)::float8 * 1000 as started_at`;
+
+// Many lanes in one round trip, each by its own short range of an index: one endpoint's million rows are never
+// walked to find another's.
+const LOAD_FRESH = {
+  name: 'load_fresh',
+  text: `
+    select q.* from unnest($1::uuid[], $2::bigint[], $3::int[]) as wanted(endpoint_id, after, max)
+     cross join lateral (
+           select ${COLUMNS} from posthorn.queue
+            where endpoint_id = wanted.endpoint_id and (due_at is null or fifo) and seq > wanted.after
+            order by seq limit wanted.max) q`,
+};
+
+const LOAD_DUE = {
+  name: 'load_due',
+  text: `
+    select q.* from unnest($1::uuid[], $2::float8[], $3::int[]) as wanted(endpoint_id, due_from, max)
+     cross join lateral (
+           select ${COLUMNS} from posthorn.queue
+            where endpoint_id = wanted.endpoint_id and due_at is not null and not fifo
+              and due_at >= to_timestamp(wanted.due_from)
+            order by queue.due_at limit wanted.max) q`,
+};
+
+interface QueueRow {
+  id: Uuid;
+  endpoint_id: Uuid;
+  seq: string;
+  attempts: number;
+  attempts_before_replay: number;
+  careful_starts: number;
+  trigger: Trigger;
+  last_error_class: string | null;
+  due_at: number | null;
+  ages_from: number | null;
+  started_at: number | null;
+}
+
+export async function loadLanes(
+  pool: Pool,
+  requests: readonly LaneRequest[],
+): Promise<Map<Uuid, LaneAnswer>> {
+  const answers = new Map<Uuid, LaneAnswer>(
+    requests.map(({ endpointId }) => [endpointId, { fresh: [], due: [] }]),
+  );
+  const fresh = requests.filter((request) => request.freshAfter !== null);
+  const due = requests.filter((request) => request.dueFrom !== null);
+  const [freshRows, dueRows] = await Promise.all([
+    fresh.length === 0
+      ? []
+      : read(pool, LOAD_FRESH, [
+          ids(fresh),
+          literal(fresh.map((request) => request.freshAfter!)),
+          limits(fresh),
+        ]),
+    due.length === 0
+      ? []
+      : read(pool, LOAD_DUE, [ids(due), literal(due.map((request) => request.dueFrom! / 1000)), limits(due)]),
+  ]);
+  for (const row of freshRows) answers.get(row.endpointId)!.fresh.push(row);
+  for (const row of dueRows) answers.get(row.endpointId)!.due.push(row);
+  return answers;
+}
+
+const literal = (values: readonly (string | number)[]): string => `{${values.join(',')}}`;
+const ids = (requests: readonly LaneRequest[]): string =>
+  literal(requests.map((request) => request.endpointId));
+const limits = (requests: readonly LaneRequest[]): string =>
+  literal(requests.map((request) => request.limit));
+
+async function read(
+  pool: Pool,
+  statement: { name: string; text: string },
+  values: string[],
+): Promise<LoadedDelivery[]> {
+  const { rows } = await pool.query<QueueRow>({ ...statement, values });
+  return rows.map((row) => ({
+    id: row.id,
+    endpointId: row.endpoint_id,
+    seq: Number(row.seq),
+    attempts: row.attempts,
+    attemptsBeforeReplay: row.attempts_before_replay,
+    dueAt: row.due_at,
+    agesFrom: row.ages_from ?? timeOfId(row.id),
+    trigger: row.trigger,
+    lastErrorClass: row.last_error_class,
+    startedAt: row.started_at,
+    carefulStarts: row.careful_starts,
+  }));
+}
+
+export interface StoredLaneState {
+  readonly breaker: BreakerRecord;
+  readonly failingSince: number | null;
+  readonly blocked: boolean;
+}
+
+export const HEALTHY: StoredLaneState = { breaker: CLOSED_BREAKER, failingSince: null, blocked: false };
+
+/** What is remembered about these endpoints; those that are missing have never failed. */
+export async function loadLaneStates(
+  pool: Pool,
+  endpointIds: readonly Uuid[],
+): Promise<Map<Uuid, StoredLaneState>> {
+  const { rows } = await pool.query<{
+    id: Uuid;
+    circuit: Circuit | null;
+    consecutive_failures: number;
+    opened_at: number | null;
+    cooldown_ms: string;
+    next_probe_at: number | null;
+    failing_since: number | null;
+    blocked: boolean;
+  }>({
+    name: 'load_lane_states',
+    text: `
+      select e.id, h.circuit, h.consecutive_failures, h.cooldown_ms,
+             extract(epoch from h.opened_at)::float8 * 1000 as opened_at,
+             extract(epoch from h.next_probe_at)::float8 * 1000 as next_probe_at,
+             extract(epoch from h.failing_since)::float8 * 1000 as failing_since,
+             exists (select from posthorn.dead_letters d
+                      where d.endpoint_id = e.id and d.blocks_lane and not d.replaying) as blocked
+        from unnest($1::uuid[]) as e(id) left join posthorn.endpoint_health h on h.endpoint_id = e.id`,
+    values: [literal(endpointIds)],
+  });
+  return new Map(
+    rows.map((row) => [
+      row.id,
+      {
+        blocked: row.blocked,
+        failingSince: row.failing_since,
+        breaker:
+          row.circuit === null
+            ? CLOSED_BREAKER
+            : {
+                circuit: row.circuit,
+                consecutiveFailures: row.consecutive_failures,
+                openedAt: row.opened_at,
+                cooldownMs: Number(row.cooldown_ms),
+                nextProbeAt: row.next_probe_at,
+              },
+      },
+    ]),
+  );
+}

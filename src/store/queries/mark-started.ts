@@ -1,0 +1,52 @@
+import type { BreakerRecord } from '../../domain/breaker.ts';
+import type { Uuid } from '../../domain/ids.ts';
+import type { Pool } from '../database.ts';
+
+/** A request that is written down before it leaves: heads of FIFO lanes, probes, everything in careful mode. */
+export interface Start {
+  readonly deliveryId: Uuid;
+  readonly attempts: number;
+  readonly careful: boolean;
+  readonly shard: number;
+  /** The probe of an open circuit: nobody else may start one before `nextProbeAt`. */
+  readonly probe: { readonly endpointId: Uuid; readonly breaker: BreakerRecord } | null;
+}
+
+// Only the owner of the shard may, and only if the delivery is as it remembers it.
+const MARK = {
+  name: 'mark_started',
+  text: `
+    with incoming as materialized (
+      select * from json_to_recordset($1::json) as t(
+        delivery_id uuid, attempts int, careful boolean, shard smallint, endpoint_id uuid, next_probe_at float8)
+    ),
+    marked as (
+      update posthorn.queue q
+         set started_at = clock_timestamp(), careful_starts = q.careful_starts + i.careful::int
+        from incoming i join posthorn.shards s on s.shard = i.shard and s.owner = $2
+       where q.id = i.delivery_id and q.attempts = i.attempts
+      returning q.id, i.endpoint_id, i.next_probe_at
+    ),
+    probing as (
+      update posthorn.endpoint_health h set circuit = 'half_open', next_probe_at = to_timestamp(m.next_probe_at), updated_at = now()
+        from marked m where h.endpoint_id = m.endpoint_id and h.circuit <> 'closed'
+    )
+    select id from marked`,
+};
+
+/** Returns those that may leave. */
+export async function markStarted(pool: Pool, starts: readonly Start[], workerId: Uuid): Promise<Set<Uuid>> {
+  const rows = starts.map((start) => ({
+    delivery_id: start.deliveryId,
+    attempts: start.attempts,
+    careful: start.careful,
+    shard: start.shard,
+    endpoint_id: start.probe?.endpointId,
+    next_probe_at: start.probe && (start.probe.breaker.nextProbeAt ?? 0) / 1000,
+  }));
+  const { rows: marked } = await pool.query<{ id: Uuid }>({
+    ...MARK,
+    values: [JSON.stringify(rows), workerId],
+  });
+  return new Set(marked.map((row) => row.id));
+}

@@ -1,0 +1,171 @@
+import type { Uuid } from '../../domain/ids.ts';
+import type { Client, Pool } from '../database.ts';
+
+/**
+ * Who may send. Correctness rests on time alone: a worker sends only while its last renewal is younger than
+ * `proofMs`, and nobody takes its shards before that has passed on the database's clock. The session lock only tells
+ * a dead worker (lock gone: taken over at once) from a slow one (lock held: given more time).
+ */
+export interface OwnershipTimes {
+  readonly proofMs: number;
+  readonly deadAfterMs: number;
+}
+
+export interface Renewal {
+  readonly shards: { readonly shard: number; readonly epoch: number }[];
+  readonly databaseNow: number;
+  readonly endpointVersion: number;
+  /** The sequence's position: everything accepted so far has a smaller number. */
+  readonly lastSeq: number;
+}
+
+export async function registerWorker(
+  client: Client,
+  worker: { id: Uuid; name: string; lockKey: string; wireVersion: number; takesShards: boolean },
+): Promise<void> {
+  await client.query('select pg_advisory_lock($1)', [worker.lockKey]);
+  // Known already: only the connection is new, and with it the lock. Its age stays: this is no proof of life yet.
+  await client.query(
+    `insert into posthorn.workers (id, name, lock_key, wire_version, stopping) values ($1, $2, $3, $4, $5)
+         on conflict (id) do update set lock_key = excluded.lock_key`,
+    [worker.id, worker.name, worker.lockKey, worker.wireVersion, !worker.takesShards],
+  );
+}
+
+// The whole proof in one statement: the row is ours and renewed, and these are our shards. No row: we were declared
+// dead, and own nothing.
+const RENEW = {
+  name: 'renew',
+  text: `
+    with renewed as (
+      update posthorn.workers set renewed_at = clock_timestamp(), stopping = $2 where id = $1 returning id
+    )
+    select extract(epoch from clock_timestamp()) * 1000 as now,
+           (select version from posthorn.subscription_version) as version,
+           (select last_value from posthorn.acceptance_order) as last_seq,
+           coalesce((select json_agg(json_build_object('shard', s.shard, 'epoch', s.epoch)) from posthorn.shards s
+                      where s.owner = r.id), '[]') as shards
+      from renewed r`,
+};
+
+export async function renew(client: Client, workerId: Uuid, stopping: boolean): Promise<Renewal | null> {
+  const { rows } = await client.query<{
+    now: string;
+    version: string;
+    last_seq: string;
+    shards: Renewal['shards'];
+  }>({
+    ...RENEW,
+    values: [workerId, stopping],
+  });
+  const row = rows[0];
+  if (row === undefined) return null;
+  return {
+    shards: row.shards,
+    databaseNow: Number(row.now),
+    endpointVersion: Number(row.version),
+    lastSeq: Number(row.last_seq),
+  };
+}
+
+// A bigint lock key shows in pg_locks as two halves. The row is locked before it is judged: a renewal that is under
+// way either comes first (and the row is young again) or finds no row.
+const BURY_DEAD = {
+  name: 'bury_dead_workers',
+  text: `
+    with silent as (
+      select w.id from posthorn.workers w
+       where w.id <> $1
+         and (w.renewed_at < clock_timestamp() - make_interval(secs => $3::float8 / 1000)
+              or (w.renewed_at < clock_timestamp() - make_interval(secs => $2::float8 / 1000)
+                  and not exists (select from pg_locks l
+                                   where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+                                     and l.database = (select oid from pg_database where datname = current_database())
+                                     and ((l.classid::bigint << 32) | l.objid::bigint) = w.lock_key)))
+         for update skip locked
+    ),
+    buried as (delete from posthorn.workers w using silent s where w.id = s.id returning w.id, w.name)
+    update posthorn.shards s
+       set owner = null, epoch = nextval('posthorn.shard_epoch'),
+           unclean_at = (array_prepend(clock_timestamp(), s.unclean_at))[1:8]
+      from buried b where s.owner = b.id
+    returning b.name, s.shard`,
+};
+
+export async function buryDeadWorkers(
+  client: Client,
+  workerId: Uuid,
+  times: OwnershipTimes,
+): Promise<{ name: string; shard: number }[]> {
+  // A fifth more than the worker itself allows: clocks of two machines do not tick at quite the same rate.
+  const { rows } = await client.query<{ name: string; shard: number }>({
+    ...BURY_DEAD,
+    values: [workerId, times.proofMs * 1.2, times.deadAfterMs],
+  });
+  return rows;
+}
+
+// Fair share: as many as the living workers would have each. The CTE with `skip locked … limit` is a fence: the
+// update must not re-evaluate it.
+const TAKE_SHARDS = {
+  name: 'take_shards',
+  text: `
+    with living as (select count(*) as n from posthorn.workers where not stopping),
+    mine as (select count(*) as n from posthorn.shards where owner = $1),
+    free as materialized (
+      select shard from posthorn.shards where owner is null order by shard
+         for update skip locked
+       limit greatest(0, (select ceil(256.0 / greatest(n, 1)) from living) - (select n from mine))
+    )
+    update posthorn.shards s set owner = $1, epoch = nextval('posthorn.shard_epoch')
+      from free f where s.shard = f.shard and exists (select from posthorn.workers w where w.id = $1 and not w.stopping)
+    returning s.shard, s.epoch, s.unclean_at[1] as last_unclean,
+              (select count(*) from unnest(s.unclean_at) u where u > clock_timestamp() - make_interval(secs => $2::float8 / 1000)) as crashes`,
+};
+
+export interface TakenShard {
+  readonly shard: number;
+  readonly epoch: number;
+  readonly crashes: number;
+}
+
+export async function takeShards(
+  client: Client,
+  workerId: Uuid,
+  crashWindowMs: number,
+): Promise<TakenShard[]> {
+  const { rows } = await client.query<{ shard: number; epoch: string; crashes: string }>({
+    ...TAKE_SHARDS,
+    values: [workerId, crashWindowMs],
+  });
+  return rows.map((row) => ({ shard: row.shard, epoch: Number(row.epoch), crashes: Number(row.crashes) }));
+}
+
+/** How many shards this worker holds beyond its share. */
+export async function surplusShards(client: Client, workerId: Uuid): Promise<number> {
+  const { rows } = await client.query<{ surplus: string }>(
+    `select (select count(*) from posthorn.shards where owner = $1)
+            - ceil(256.0 / greatest(1, (select count(*) from posthorn.workers where not stopping))) as surplus`,
+    [workerId],
+  );
+  return Math.max(0, Number(rows[0]!.surplus));
+}
+
+export async function releaseShards(
+  pool: Pool | Client,
+  workerId: Uuid,
+  shards: readonly number[],
+): Promise<void> {
+  await pool.query(
+    'update posthorn.shards set owner = null where owner = $1 and shard = any($2::smallint[])',
+    [workerId, shards],
+  );
+}
+
+export async function unregisterWorker(pool: Pool | Client, workerId: Uuid): Promise<void> {
+  await pool.query(
+    `with gone as (delete from posthorn.workers where id = $1)
+     update posthorn.shards set owner = null where owner = $1`,
+    [workerId],
+  );
+}

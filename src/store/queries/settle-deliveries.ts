@@ -1,0 +1,208 @@
+import type { BreakerRecord } from '../../domain/breaker.ts';
+import type { Uuid } from '../../domain/ids.ts';
+import type { AttemptOutcome, Trigger, Verdict } from '../../domain/outcome.ts';
+import type { Pool } from '../database.ts';
+
+/** One delivery that moves on: after an attempt, or (attempt null) because its time is over. */
+export interface Settlement {
+  readonly deliveryId: Uuid;
+  /** The fence: attempts made before this one. If the row says otherwise, somebody else has moved it on. */
+  readonly attemptsBefore: number;
+  readonly verdict: Verdict;
+  readonly blocksLane: boolean;
+  readonly attempt: { readonly id: Uuid; readonly outcome: AttemptOutcome; readonly trigger: Trigger } | null;
+}
+
+export interface HealthChange {
+  readonly endpointId: Uuid;
+  readonly breaker: BreakerRecord;
+  readonly failingSince: number | null;
+}
+
+// One statement, one commit. `removed` and `retried` are compare-and-set on the number of attempts: a worker that
+// lost its shard cannot overwrite a newer state. Both return the incoming columns too, so that nothing has to be
+// joined again. Data of receivers is either bytea (cut from one blob) or has been made storable before.
+// Plans: the sessions that run this use indexes only, whatever the statistics of the moment say.
+const SETTLE = {
+  name: 'settle',
+  text: `
+    with incoming as materialized (
+      select * from json_to_recordset($1::json) as t(
+        delivery_id uuid, before int, verdict text, due_at float8, reason text, blocks boolean, attempt_id uuid,
+        started_at float8, duration_ms int, dns_ms int, connect_ms int, tls_ms int, first_byte_ms int,
+        status_code smallint, error_class text, error_message text, url text, request_headers text,
+        response_headers text, body_start int, body_length int, truncated boolean, trigger text)
+    ),
+    removed as (
+      delete from posthorn.queue q using incoming i
+       where i.verdict <> 'retry' and q.id = i.delivery_id and q.attempts = i.before
+      returning q.endpoint_id, q.tenant, q.event_type, q.replays, i.*
+    ),
+    retried as (
+      update posthorn.queue q
+         set attempts = q.attempts + 1, due_at = to_timestamp(i.due_at), started_at = null, careful_starts = 0,
+             last_status_code = i.status_code, last_error_class = i.error_class, trigger = 'auto'
+        from incoming i
+       where i.verdict = 'retry' and q.id = i.delivery_id and q.attempts = i.before
+      returning i.*
+    ),
+    delivered as (
+      insert into posthorn.deliveries (id, endpoint_id, status, attempts, replays, last_status_code, finished_at, tenant, event_type)
+      select delivery_id, endpoint_id, 'delivered', before + 1, replays, status_code,
+             to_timestamp(started_at + duration_ms / 1000.0), tenant, event_type
+        from removed where verdict = 'delivered'
+    ),
+    revived as (
+      delete from posthorn.dead_letters d using removed r where r.replays > 0 and r.verdict = 'delivered' and d.id = r.delivery_id
+    ),
+    buried as (
+      insert into posthorn.dead_letters as d
+             (id, endpoint_id, reason, attempts, replays, blocks_lane, last_status_code, last_error_class, dead_at, tenant, event_type)
+      select delivery_id, endpoint_id, reason, before + (attempt_id is not null)::int, replays, blocks,
+             status_code, error_class, now(), tenant, event_type
+        from removed where verdict = 'dead'
+          on conflict (id) do update
+         set reason = excluded.reason, attempts = excluded.attempts, replays = excluded.replays, replaying = false,
+             blocks_lane = excluded.blocks_lane, dead_at = excluded.dead_at,
+             last_status_code = coalesce(excluded.last_status_code, d.last_status_code),
+             last_error_class = coalesce(excluded.last_error_class, d.last_error_class)
+    ),
+    logged as (
+      insert into posthorn.attempts
+             (delivery_id, id, number, started_at, duration_ms, dns_ms, connect_ms, tls_ms, first_byte_ms, status_code, outcome,
+              error_class, error_message, url, request_headers, response_headers, response_body, response_truncated, trigger, worker)
+      select delivery_id, attempt_id, before + 1, to_timestamp(started_at), duration_ms, dns_ms, connect_ms, tls_ms,
+             first_byte_ms, status_code, verdict, error_class, error_message, url, request_headers, response_headers,
+             substring($2::bytea from body_start for body_length), truncated, trigger, $3
+        from (select delivery_id, attempt_id, before, started_at, duration_ms, dns_ms, connect_ms, tls_ms, first_byte_ms,
+                     status_code, verdict, error_class, error_message, url, request_headers, response_headers,
+                     body_start, body_length, truncated, trigger
+                from removed where attempt_id is not null
+              union all
+              select delivery_id, attempt_id, before, started_at, duration_ms, dns_ms, connect_ms, tls_ms, first_byte_ms,
+                     status_code, verdict, error_class, error_message, url, request_headers, response_headers,
+                     body_start, body_length, truncated, trigger
+                from retried) as moved
+          on conflict (delivery_id, id) do nothing
+    ),
+    health as (
+      insert into posthorn.endpoint_health as h
+             (endpoint_id, circuit, consecutive_failures, opened_at, cooldown_ms, next_probe_at, failing_since)
+      select endpoint_id, circuit, consecutive_failures, to_timestamp(opened_at), cooldown_ms, to_timestamp(next_probe_at),
+             to_timestamp(failing_since)
+        from json_to_recordset($4::json) as t(
+               endpoint_id uuid, shard smallint, circuit text, consecutive_failures int, opened_at float8,
+               cooldown_ms bigint, next_probe_at float8, failing_since float8)
+        join posthorn.shards s using (shard)
+       where s.owner = $5
+          on conflict (endpoint_id) do update
+         set circuit = excluded.circuit, consecutive_failures = excluded.consecutive_failures,
+             opened_at = excluded.opened_at, cooldown_ms = excluded.cooldown_ms, next_probe_at = excluded.next_probe_at,
+             failing_since = excluded.failing_since, updated_at = now()
+    )
+    select delivery_id as id from removed union all select delivery_id from retried`,
+};
+
+// A second copy of an attempt whose delivery somebody else has moved on meanwhile: kept in the log, nothing else.
+const SUPERSEDED = {
+  name: 'settle_superseded',
+  text: `
+    insert into posthorn.attempts
+           (delivery_id, id, number, started_at, duration_ms, status_code, outcome, error_class, url, request_headers,
+            response_truncated, trigger, worker)
+    select delivery_id, attempt_id, before + 1, to_timestamp(started_at), duration_ms, status_code, 'superseded',
+           error_class, url, request_headers, false, trigger, $2
+      from json_to_recordset($1::json) as t(
+             delivery_id uuid, attempt_id uuid, before int, started_at float8, duration_ms int, status_code smallint,
+             error_class text, url text, request_headers text, trigger text)
+     where attempt_id is not null
+        on conflict (delivery_id, id) do nothing`,
+};
+
+/** Moves a batch on. Returns the deliveries that were moved: the others had been moved on by somebody else. */
+export async function settleDeliveries(
+  pool: Pool,
+  settlements: readonly Settlement[],
+  health: readonly HealthChange[],
+  worker: { id: Uuid; name: string },
+): Promise<Set<Uuid>> {
+  const bodies: Buffer[] = [];
+  let start = 1;
+  const rows = settlements.map((settlement) => {
+    const body = settlement.attempt?.outcome.responseBody ?? null;
+    const row = toRow(settlement, body === null ? null : start);
+    if (body !== null) {
+      bodies.push(body);
+      start += body.length;
+    }
+    return row;
+  });
+  const { rows: moved } = await pool.query<{ id: Uuid }>({
+    ...SETTLE,
+    values: [
+      JSON.stringify(rows),
+      Buffer.concat(bodies),
+      worker.name,
+      JSON.stringify(health.map(toHealthRow)),
+      worker.id,
+    ],
+  });
+  const won = new Set(moved.map((row) => row.id));
+  const lost = rows.filter((row) => !won.has(row.delivery_id));
+  if (lost.length > 0) await pool.query({ ...SUPERSEDED, values: [JSON.stringify(lost), worker.name] });
+  return won;
+}
+
+function toRow(settlement: Settlement, bodyStart: number | null) {
+  const { verdict, attempt } = settlement;
+  const outcome = attempt?.outcome;
+  return {
+    delivery_id: settlement.deliveryId,
+    before: settlement.attemptsBefore,
+    verdict: verdict.kind,
+    due_at: verdict.kind === 'retry' ? verdict.dueAt / 1000 : undefined,
+    reason: verdict.kind === 'dead' ? verdict.reason : undefined,
+    blocks: settlement.blocksLane,
+    attempt_id: attempt?.id,
+    started_at: outcome && outcome.startedAt / 1000,
+    duration_ms: outcome && Math.round(outcome.durationMs),
+    dns_ms: rounded(outcome?.timing.dnsMs),
+    connect_ms: rounded(outcome?.timing.connectMs),
+    tls_ms: rounded(outcome?.timing.tlsMs),
+    first_byte_ms: rounded(outcome?.timing.firstByteMs),
+    status_code: outcome?.statusCode ?? undefined,
+    error_class: outcome?.error?.class,
+    error_message: outcome?.error && storable(outcome.error.message),
+    url: outcome?.url,
+    request_headers: outcome && JSON.stringify(outcome.requestHeaders),
+    response_headers: outcome?.responseHeaders
+      ? storable(JSON.stringify(outcome.responseHeaders))
+      : undefined,
+    body_start: bodyStart ?? undefined,
+    body_length: bodyStart === null ? undefined : outcome?.responseBody?.length,
+    truncated: outcome?.responseTruncated,
+    trigger: attempt?.trigger,
+  };
+}
+
+function toHealthRow({ endpointId, breaker, failingSince }: HealthChange) {
+  const seconds = (ms: number | null) => (ms === null ? null : ms / 1000);
+  return {
+    endpoint_id: endpointId,
+    shard: Number.parseInt(endpointId.slice(34), 16),
+    circuit: breaker.circuit,
+    consecutive_failures: breaker.consecutiveFailures,
+    opened_at: seconds(breaker.openedAt),
+    cooldown_ms: breaker.cooldownMs,
+    next_probe_at: seconds(breaker.nextProbeAt),
+    failing_since: seconds(failingSince),
+  };
+}
+
+const rounded = (ms: number | null | undefined): number | undefined =>
+  ms === null || ms === undefined ? undefined : Math.round(ms);
+
+/** PostgreSQL's text takes neither NUL nor half a surrogate pair, and one such row would fail its whole batch. */
+export function storable(text: string): string {
+  return text.toWellFormed().replaceAll('\u0000', '\ufffd');
+}
