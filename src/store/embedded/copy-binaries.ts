@@ -1,0 +1,61 @@
+import { randomBytes } from 'node:crypto';
+import { chmod, cp, lstat, readdir, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { InstalledBinaries } from './binaries.ts';
+import { flushToDisk, makeDirectory } from './own-files.ts';
+
+/**
+ * Copies the programs, once per version, below `systemDir`, where PostgreSQL's user can read and run them. The copy
+ * belongs to root, so that nobody else can change what root starts. Old versions are left: another Posthorn may be
+ * running from them.
+ */
+export async function copyWhereReachable(
+  installed: InstalledBinaries,
+  systemDir: string,
+  works: (native: string) => Promise<boolean>,
+): Promise<{ native: string; isNew: boolean }> {
+  const shelf = path.join(systemDir, 'binaries');
+  const native = path.join(shelf, installed.label);
+  if (await works(native)) return { native, isNew: false };
+
+  await makeDirectory(shelf, 0o711);
+  // Filled under another name and renamed when complete, so that a copy cut short is never run.
+  const unfinished = `${native}.new-${randomBytes(6).toString('hex')}`;
+  try {
+    await cp(installed.native, unfinished, {
+      recursive: true,
+      verbatimSymlinks: true,
+      filter: isNeededToRun,
+    });
+    await makeReadable(unfinished);
+    await rm(native, { recursive: true, force: true });
+    await rename(unfinished, native);
+    await flushToDisk(shelf);
+  } catch (error) {
+    await rm(unfinished, { recursive: true, force: true });
+    // Another starter may have put the same copy in place between our look and our rename.
+    if (!(await works(native))) throw error;
+  }
+  return { native, isNew: true };
+}
+
+/** Leaves out what only compilers need. */
+function isNeededToRun(file: string): boolean {
+  return !file.endsWith('.a') && path.basename(file) !== 'pkgconfig';
+}
+
+/** Under root's umask 077 even the installed files are for root only. */
+async function makeReadable(directory: string): Promise<void> {
+  await chmod(directory, 0o755);
+  const entries = await readdir(directory, { withFileTypes: true });
+  await Promise.all(
+    entries.map(async (entry) => {
+      const file = path.join(directory, entry.name);
+      if (entry.isDirectory()) return makeReadable(file);
+      if (!entry.isFile()) return;
+      const { mode } = await lstat(file);
+      await chmod(file, mode & 0o100 ? 0o755 : 0o644);
+      await flushToDisk(file);
+    }),
+  );
+}

@@ -1,0 +1,47 @@
+import { execFile } from 'node:child_process';
+import { mkdir, readdir, rm, statfs, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { expect, onTestFinished, type TestContext, test } from 'vitest';
+import { query, start, temporaryDirectory } from './testing/support.ts';
+
+const run = promisify(execFile);
+
+test('a disk too small for a database says so, and leaves nothing behind', async (context) => {
+  const disk = await smallDisk(context, '20m');
+  const dataDir = path.join(disk, 'data');
+  await expect(start({ dataDir })).rejects.toMatchObject({
+    code: 'disk_full',
+    message: expect.stringContaining('no space left'),
+  });
+  expect((await readdir(dataDir)).sort()).toEqual(['posthorn.lock']);
+  await run('mount', ['-o', 'remount,size=200m', disk]);
+  expect(await query(await start({ dataDir }), 'select 1 as one')).toEqual([{ one: 1 }]);
+});
+
+test('a full disk under an existing database says so, and with room again all is there', async (context) => {
+  const disk = await smallDisk(context, '200m');
+  const dataDir = path.join(disk, 'data');
+  const first = await start({ dataDir });
+  await query(first, 'create table kept as select 1 as one');
+  await first.stop();
+  const { bavail, bsize } = await statfs(disk);
+  const filler = path.join(disk, 'filler');
+  await writeFile(filler, Buffer.alloc(bavail * bsize));
+  await expect(start({ dataDir })).rejects.toMatchObject({ code: 'disk_full' });
+  await rm(filler);
+  expect(await query(await start({ dataDir }), 'select * from kept')).toEqual([{ one: 1 }]);
+});
+
+async function smallDisk(context: TestContext, size: string): Promise<string> {
+  if (process.getuid?.() !== 0) context.skip('needs root, to mount a small disk');
+  const disk = path.join(await temporaryDirectory(), 'disk');
+  await mkdir(disk);
+  await run('mount', ['-t', 'tmpfs', '-o', `size=${size},mode=755`, 'tmpfs', disk]).catch(() => {
+    context.skip('cannot mount a small disk here');
+  });
+  onTestFinished(async () => {
+    await run('umount', [disk]);
+  });
+  return disk;
+}

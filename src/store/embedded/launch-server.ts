@@ -1,0 +1,129 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Binaries } from './binaries.ts';
+import type { EmbeddedPostgresError } from './errors.ts';
+import { explainServerFailure } from './explain-failure.ts';
+import type { Home } from './home.ts';
+import { type RunAs, serverEnvironment } from './run-command.ts';
+import { openServerLog, readServerLog } from './server-log.ts';
+import { fixedSettings } from './server-settings.ts';
+import { clearSocket } from './socket-directory.ts';
+
+export interface Launch {
+  readonly home: Home;
+  readonly binaries: Binaries;
+  readonly runAs: RunAs;
+  readonly socketDirectory: string;
+  readonly extraSettings: Readonly<Record<string, string>>;
+  readonly log: (line: string) => void;
+}
+
+export interface RunningServer {
+  /** Settles when it has ended, with how: "signal SIGKILL", "exit code 1". */
+  readonly ended: Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** How long backends of a killed server may take to notice that it is gone. */
+const SURVIVORS_MS = 15_000;
+const STILL_STARTING_EVERY_MS = 5_000;
+
+/** Starts postgres and returns when it takes connections. */
+export async function launchServer(launch: Launch): Promise<RunningServer> {
+  const survivorsDeadline = Date.now() + SURVIVORS_MS;
+  for (;;) {
+    const attempt = await tryToLaunch(launch);
+    if ('server' in attempt) return attempt.server;
+    const survivors = /pre-existing shared memory block/.test(attempt.said);
+    if (!survivors || Date.now() > survivorsDeadline) throw await attempt.explain();
+    await delay(100);
+  }
+}
+
+type Attempt = { server: RunningServer } | { said: string; explain(): Promise<EmbeddedPostgresError> };
+
+async function tryToLaunch(launch: Launch): Promise<Attempt> {
+  const { home, binaries, runAs, socketDirectory, extraSettings } = launch;
+  await clearSocket(socketDirectory);
+  const logFile = await openServerLog(home);
+  const settings = Object.entries({ ...fixedSettings(socketDirectory), ...extraSettings });
+  const child = spawn(
+    binaries.postgres,
+    ['-D', home.cluster, ...settings.flatMap(([name, value]) => ['-c', `${name}=${value}`])],
+    {
+      cwd: '/',
+      env: serverEnvironment(),
+      // A session of its own: Ctrl-C in the terminal goes to Posthorn, which first finishes its work and then stops us.
+      detached: true,
+      stdio: ['ignore', logFile.fd, logFile.fd],
+      ...runAs,
+    },
+  );
+  const ended = waitForEnd(child);
+  await logFile.close();
+  child.unref(); // the server alone does not keep Posthorn running
+  stopOnExit(child, ended);
+  const how = await Promise.race([ended, waitUntilReady(child, launch)]);
+  if (how === 'ready') return { server: { ended, stop: () => stopServer(child, ended) } };
+  const said = await readServerLog(home, logFile.size);
+  const explain = () => explainServerFailure(`PostgreSQL did not start (${how})`, said, home);
+  return { said, explain };
+}
+
+/** A Posthorn that ends without stop(), by process.exit or an uncaught error, does not leave its server behind. */
+function stopOnExit(child: ChildProcess, ended: Promise<string>): void {
+  const onExit = () => child.kill('SIGINT');
+  process.once('exit', onExit);
+  void ended.then(() => process.removeListener('exit', onExit));
+}
+
+async function waitForEnd(child: ChildProcess): Promise<string> {
+  try {
+    const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
+    return signal ? `signal ${signal}` : `exit code ${code}`;
+  } catch (error) {
+    return String(error); // could not even be started
+  }
+}
+
+/**
+ * The postmaster writes its state into the eighth line of its pid file, as pg_ctl knows. As long as the process lives we
+ * wait: after a crash it may have gigabytes of log to replay, and breaking that off would only begin it again.
+ */
+async function waitUntilReady(child: ChildProcess, { home, log }: Launch): Promise<'ready' | 'ended'> {
+  const file = path.join(home.cluster, 'postmaster.pid');
+  const began = Date.now();
+  let nextWord = began + STILL_STARTING_EVERY_MS;
+  while (child.exitCode === null && child.signalCode === null && child.pid !== undefined) {
+    const lines = (await readFile(file, 'utf8').catch(() => '')).split('\n');
+    if (Number(lines[0]) === child.pid && lines[7]?.trim() === 'ready') return 'ready';
+    if (Date.now() > nextWord) {
+      nextWord = Date.now() + STILL_STARTING_EVERY_MS;
+      log(
+        `PostgreSQL is still starting after ${Math.round((Date.now() - began) / 1000)} s (recovery); ${home.log}`,
+      );
+    }
+    await delay(10);
+  }
+  return 'ended';
+}
+
+/** Fast shutdown; then immediate, which leaves recovery to the next start; then, as we know it is our child, the last. */
+async function stopServer(child: ChildProcess, ended: Promise<string>): Promise<void> {
+  child.ref();
+  for (const [signal, patienceMs] of [
+    ['SIGINT', 30_000],
+    ['SIGQUIT', 10_000],
+    ['SIGKILL', 5_000],
+  ] as const) {
+    if (!child.kill(signal)) return; // it has ended
+    const patience = new AbortController();
+    const timeout = delay(patienceMs, 'timeout', { signal: patience.signal }).catch(() => 'timeout');
+    const how = await Promise.race([ended, timeout]);
+    patience.abort();
+    if (how !== 'timeout') return;
+  }
+}

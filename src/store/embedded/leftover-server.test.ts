@@ -1,0 +1,131 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { findBinaries } from './binaries.ts';
+import {
+  forkPosthorn,
+  isAlive,
+  newDataDir,
+  postmasterPid,
+  query,
+  start,
+  startProcess,
+  until,
+  usedDataDir,
+} from './testing/support.ts';
+
+test('the server of a killed Posthorn is stopped by the next start, and its data is there', async () => {
+  const dataDir = await usedDataDir();
+  const killed = await startProcess({ dataDir });
+  await query(killed, `create table more as select 'committed' as text`);
+  const orphan = await postmasterPid(dataDir);
+  await killed.end('SIGKILL');
+  expect(isAlive(orphan), 'really an orphan').toBe(true);
+
+  const next = await start({ dataDir });
+  expect(isAlive(orphan)).toBe(false);
+  expect(await query(next, 'select * from more')).toEqual([{ text: 'committed' }]);
+  expect(next.lines).toEqual([
+    expect.stringMatching(
+      `^Stopped the PostgreSQL \\(process ${orphan}\\) that a killed Posthorn had left running`,
+    ),
+  ]);
+});
+
+test('when Posthorn and its server are both killed, the next start recovers', async () => {
+  const dataDir = await usedDataDir();
+  const killed = await startProcess({ dataDir });
+  await query(killed, `create table more as select 'committed' as text`);
+  const orphan = await postmasterPid(dataDir);
+  await killed.end('SIGKILL');
+  process.kill(orphan, 'SIGKILL');
+  const next = await start({ dataDir });
+  expect(await query(next, 'select * from more')).toEqual([{ text: 'committed' }]);
+});
+
+test('a stale pid file is no hindrance, and the process that has its id by now is left alone', async () => {
+  const dataDir = await usedDataDir();
+  const first = await start({ dataDir });
+  const file = path.join(dataDir, 'postgres/postmaster.pid');
+  const whenAlive = await readFile(file, 'utf8');
+  await first.stop();
+  // Of the server's own user: the case in which PostgreSQL by itself believes the file.
+  const { uid, gid } = await stat(path.join(dataDir, 'postgres'));
+  const bystander = spawn('sleep', ['60'], { uid, gid, stdio: 'ignore' });
+  await once(bystander, 'spawn');
+  onTestFinished(() => void bystander.kill('SIGKILL'));
+  await writeFile(file, whenAlive.replace(/^\d+/, String(bystander.pid)));
+
+  const second = await start({ dataDir });
+  expect(second.lines).toEqual([expect.stringContaining(`process ${bystander.pid} is another program`)]);
+  expect(isAlive(bystander.pid!)).toBe(true);
+  expect(await query(second, 'select * from kept')).toEqual([{ text: 'kept' }]);
+  await second.stop();
+
+  for (const content of [whenAlive, '', 'garbage\n']) {
+    await writeFile(file, content);
+    const again = await start({ dataDir });
+    expect(await query(again, 'select * from kept')).toEqual([{ text: 'kept' }]);
+    await again.stop();
+  }
+});
+
+test('a server that somebody else has started on the directory is not touched', async () => {
+  const dataDir = await usedDataDir();
+  const cluster = path.join(dataDir, 'postgres');
+  const { uid, gid } = await stat(cluster);
+  const runAs = process.getuid?.() === 0 ? { uid, gid } : undefined;
+  const { postgres } = await findBinaries(runAs, '/nonexistent', () => {});
+  const byHand = spawn(
+    postgres,
+    ['-D', cluster, '-c', 'listen_addresses=', '-c', `unix_socket_directories=${cluster}`],
+    {
+      cwd: '/',
+      stdio: 'ignore',
+      ...runAs,
+    },
+  );
+  const ended = once(byHand, 'exit');
+  onTestFinished(async () => {
+    byHand.kill('SIGINT');
+    await ended;
+  });
+  const pidFile = path.join(cluster, 'postmaster.pid');
+  await until(async () => /^ready/m.test(await readFile(pidFile, 'utf8').catch(() => '')));
+
+  await expect(start({ dataDir })).rejects.toMatchObject({
+    code: 'held',
+    message: expect.stringContaining(`that Posthorn did not start (process ${byHand.pid})`),
+  });
+  expect(isAlive(byHand.pid!)).toBe(true);
+});
+
+test('a first start killed in the middle of initdb is begun again', async () => {
+  const dataDir = await newDataDir();
+  const killed = forkPosthorn({ dataDir });
+  const ended = once(killed, 'exit');
+  await until(async () => {
+    const names = await readdir(dataDir).catch(() => []);
+    const unfinished = names.find((name) => name.startsWith('postgres.new-'));
+    return (
+      !!unfinished && (await readdir(path.join(dataDir, unfinished, 'cluster')).catch(() => [])).length > 0
+    );
+  });
+  killed.kill('SIGKILL');
+  await ended;
+  expect(await readdir(dataDir)).not.toContain('postgres');
+  const server = await start({ dataDir });
+  expect(await query(server, "select 'kept' as text")).toEqual([{ text: 'kept' }]);
+});
+
+test('a first start killed just before its last step is begun again', async () => {
+  const dataDir = await newDataDir();
+  await mkdir(path.join(dataDir, 'postgres.new-0123/cluster'), { recursive: true });
+  await writeFile(path.join(dataDir, 'postgres.new-0123/cluster/PG_VERSION'), '18\n');
+  await writeFile(path.join(dataDir, 'postgres.password'), 'of-no-cluster\n');
+  const server = await start({ dataDir });
+  expect(await query(server, "select 'kept' as text")).toEqual([{ text: 'kept' }]);
+  expect((await readdir(dataDir)).filter((name) => name.includes('new'))).toEqual([]);
+});

@@ -1,0 +1,53 @@
+import { once } from 'node:events';
+import { mkdir } from 'node:fs/promises';
+import { expect, test } from 'vitest';
+import {
+  forkPosthorn,
+  isAlive,
+  newDataDir,
+  postmasterPid,
+  query,
+  start,
+  startProcess,
+  usedDataDir,
+} from './testing/support.ts';
+
+test('a second Posthorn is refused, and told by whom the directory is held', async () => {
+  const dataDir = await usedDataDir();
+  const first = await startProcess({ dataDir });
+  const server = await postmasterPid(dataDir);
+  await expect(start({ dataDir })).rejects.toMatchObject({
+    name: 'EmbeddedPostgresError',
+    code: 'held',
+    message: expect.stringMatching(
+      `${dataDir} is in use by another Posthorn: process ${first.child.pid} on .*, since 2`,
+    ),
+    hint: expect.stringContaining(`kill ${first.child.pid}`),
+  });
+  expect(isAlive(server), 'the first one goes on').toBe(true);
+  expect(await query(first, 'select 1 as one')).toEqual([{ one: 1 }]);
+
+  await first.end('stop');
+  await start({ dataDir });
+  await expect(start({ dataDir })).rejects.toMatchObject({
+    code: 'held',
+    message: expect.stringContaining('this same process'),
+  });
+});
+
+test('of several that start at once on a new directory, exactly one wins', async () => {
+  const dataDir = await newDataDir();
+  await mkdir(dataDir);
+  const starters = Array.from({ length: 4 }, () => forkPosthorn({ dataDir }));
+  const outcomes = await Promise.all(starters.map(async (child) => (await once(child, 'message'))[0]));
+  expect(outcomes.filter((outcome) => outcome.started)).toHaveLength(1);
+  expect(outcomes.filter((outcome) => outcome.failed).map((outcome) => outcome.failed.code)).toEqual([
+    'held',
+    'held',
+    'held',
+  ]);
+  const winner = starters[outcomes.findIndex((outcome) => outcome.started)]!;
+  const ended = once(winner, 'exit');
+  winner.send('stop');
+  await ended;
+});
