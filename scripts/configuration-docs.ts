@@ -33,22 +33,27 @@ export function configurationDocs(): string {
     const rows = Object.entries(section).map(([key, setting]) =>
       row(key, setting as unknown as Setting<unknown>),
     );
-    return `\n## ${title}\n\n| variable | flag | default | meaning |\n|---|---|---|---|\n${rows.join('\n')}\n`;
+    return `\n## ${title}\n\n${table([['variable', 'flag', 'default', 'meaning'], ...rows])}\n`;
   });
   return INTRODUCTION + parts.join('') + CONDITIONS;
 }
 
-function row(key: string, setting: Setting<unknown>): string {
+function row(key: string, setting: Setting<unknown>): string[] {
   const { env, flag } = named(key, setting);
   const allowed = `Allowed: ${setting.allowed}.`;
   const secret = setting.secrecy === 'open' ? '' : ' Secret: masked wherever it is shown.';
-  const cells = [
-    `\`${env}\``,
-    `\`--${flag}\``,
-    describeDefault(setting),
-    `${setting.about} ${allowed}${secret}`,
-  ];
-  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  return [`\`${env}\``, `\`--${flag}\``, describeDefault(setting), `${setting.about} ${allowed}${secret}`];
+}
+
+/** Padded, because that is how the formatter wants it. */
+function table([head, ...rows]: string[][]): string {
+  const lines = [head!, ...rows].map((cells) => cells.map((cell) => cell.replaceAll('|', '\\|')));
+  const widths = head!.map((_, column) => Math.max(...lines.map((cells) => cells[column]!.length)));
+  const rule = widths.map((width) => '-'.repeat(width));
+  const [first, ...others] = lines;
+  return [first!, rule, ...others]
+    .map((cells) => `| ${cells.map((cell, column) => cell.padEnd(widths[column]!)).join(' | ')} |`)
+    .join('\n');
 }
 
 function describeDefault(setting: Setting<unknown>): string {
