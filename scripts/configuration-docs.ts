@@ -15,7 +15,7 @@ empty variable counts as not set. The flag of \`POSTHORN_SWEEP_MS\` is \`--sweep
 - The settings in effect are logged at the start, with secrets masked.
 - Durations are written \`500\` (milliseconds), \`500ms\`, \`2s\`, \`5m\`, \`1h\` or \`1d\`; sizes \`65536\` (bytes), \`256KiB\`,
   \`4MiB\` or \`1GiB\`; lists with commas, and \`none\` for the empty list.
-- \`posthorn dev\` has other defaults in a few places, marked *dev*.
+- \`posthorn dev\` has other defaults in a few places, marked _dev_.
 `;
 
 const CONDITIONS = `
@@ -59,5 +59,5 @@ function table([head, ...rows]: string[][]): string {
 function describeDefault(setting: Setting<unknown>): string {
   const [dev, serve] = (['dev', 'serve'] as const).map((mode) => setting.show(defaultOf(setting, mode)));
   const code = (value: string): string => (value === 'not set' ? '–' : `\`${value}\``);
-  return dev === serve ? code(serve!) : `${code(serve!)}; *dev* ${code(dev!)}`;
+  return dev === serve ? code(serve!) : `${code(serve!)}; _dev_ ${code(dev!)}`;
 }
