@@ -19,7 +19,9 @@ import type { ErrorClass } from '../domain/outcome.ts';
 import { createDeliverer, DEVELOPMENT_EGRESS } from './index.ts';
 
 const CAP = 16 * 1024;
-const DEADLINE = 250;
+/** Long enough for a busy machine where the receiver itself brings the end about, short where the deadline does. */
+const AMPLE = 5000;
+const DEADLINE = 300;
 const OK = 'HTTP/1.1 200 OK\r\n';
 const OK_LENGTH = (length: number): string => `${OK}content-length: ${length}\r\n\r\n`;
 const CHUNKED = `${OK}transfer-encoding: chunked\r\n\r\n`;
@@ -302,7 +304,7 @@ describe.concurrent('a receiver that', () => {
     });
     const outcome = await attempt(
       deliverer,
-      anEndpoint(receiver.url, { timeoutMs: DEADLINE, ...row.endpoint }),
+      anEndpoint(receiver.url, { timeoutMs: row.early ? AMPLE : DEADLINE, ...row.endpoint }),
     );
 
     expect(outcome.error?.class ?? null).toBe(row.comesTo);
@@ -310,9 +312,9 @@ describe.concurrent('a receiver that', () => {
     expect(outcome.statusCode).toBe(status);
     expect(outcome.responseTruncated).toBe(row.truncated ?? false);
     expect(outcome.responseBody?.length ?? 0).toBeLessThanOrEqual(CAP);
-    if (row.early) expect(outcome.durationMs).toBeLessThan(DEADLINE);
+    if (row.early) expect(outcome.durationMs).toBeLessThan(AMPLE / 2);
     else expect(outcome.durationMs).toBeGreaterThanOrEqual(DEADLINE - 2);
-    expect(outcome.durationMs).toBeLessThan(DEADLINE + 500);
+    if (!row.early) expect(outcome.durationMs).toBeLessThan(DEADLINE + 1000);
     // A sound connection may be kept; whatever else it was is gone at once, not when the deliverer is closed.
     if (row.truncated || status === null) await receiver.waitForNoSockets(500);
     await deliverer.close();

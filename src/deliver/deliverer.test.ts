@@ -1,0 +1,358 @@
+import { Webhook } from 'standardwebhooks';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { anEndpoint, anEvent, attempt, TEST_SECRET } from '../../test/support/attempts.ts';
+import { rawThenClose, redirect, reset } from '../../test/support/behaviours.ts';
+import { certificates } from '../../test/support/certificates.ts';
+import { type Receiver, startReceiver } from '../../test/support/receiver.ts';
+import type { AttemptOutcome } from '../domain/outcome.ts';
+import {
+  buildBody,
+  createDeliverer,
+  DEVELOPMENT_EGRESS,
+  type Deliverer,
+  type DelivererOptions,
+  STRICT_EGRESS,
+} from './index.ts';
+
+let receiver: Receiver;
+let deliverer: Deliverer;
+const others: { close(): Promise<void> }[] = [];
+
+const options: DelivererOptions = {
+  egress: DEVELOPMENT_EGRESS,
+  userAgent: 'Posthorn/test',
+  publicUrl: 'https://posthorn.test',
+  ca: certificates.authority,
+};
+const make = (overrides: Partial<DelivererOptions>): Deliverer => {
+  const made = createDeliverer({ ...options, ...overrides });
+  others.push(made);
+  return made;
+};
+const another = async (...args: Parameters<typeof startReceiver>): Promise<Receiver> => {
+  const made = await startReceiver(...args);
+  others.push(made);
+  return made;
+};
+
+beforeEach(async () => {
+  receiver = await startReceiver();
+  deliverer = createDeliverer(options);
+});
+afterEach(async () => {
+  await deliverer.close();
+  for (const one of others.splice(0).reverse()) await one.close();
+  await receiver.waitForNoSockets(200);
+  await receiver.close();
+});
+
+describe('a successful attempt', () => {
+  it('is the request of the contract, and verifies with the official library', async () => {
+    receiver.answer({ status: 202, headers: { 'x-a': '1', 'set-cookie': ['a', 'b'] }, body: 'thanks' });
+    const endpoint = anEndpoint(`${receiver.url}/hook?a=b`, { headers: { 'X-Team': 'blue' } });
+    const outcome = await attempt(deliverer, endpoint);
+
+    const [request] = receiver.requests;
+    expect(request).toMatchObject({ method: 'POST', path: '/hook?a=b' });
+    expect(request?.headers).toMatchObject({
+      'content-type': 'application/json',
+      'user-agent': 'Posthorn/test',
+      'posthorn-event-type': 'order.created',
+      'posthorn-attempt': '1',
+      'posthorn-delivery': expect.stringMatching(/^dlv_/),
+      'x-team': 'blue',
+    });
+    expect(request?.headers).not.toHaveProperty('posthorn-retry-reason');
+    expect(request?.body).toEqual(buildBody(endpoint, anEvent(), options.publicUrl));
+    expect(request?.json().id).toBe(request?.headers['webhook-id']);
+    new Webhook(TEST_SECRET).verify(request!.body, request!.headers);
+
+    expect(outcome).toMatchObject({
+      statusCode: 202,
+      error: null,
+      url: `${receiver.url}/hook?a=b`,
+      responseTruncated: false,
+      retryAfterMs: null,
+    });
+    expect(outcome.responseBody?.toString()).toBe('thanks');
+    expect(outcome.responseHeaders).toMatchObject({ 'x-a': '1', 'set-cookie': 'a, b' });
+    expect(outcome.requestHeaders['webhook-signature']).toBe(request?.headers['webhook-signature']);
+    expect(Math.abs(outcome.startedAt - Date.now())).toBeLessThan(5000);
+  });
+
+  it('SIG-2 has the headers of the hex profile', async () => {
+    const event = anEvent({ idempotencyKey: 'key-1' });
+    await attempt(deliverer, anEndpoint(receiver.url, { signature: 'hex' }), { event });
+    expect(receiver.requests[0]?.headers).toMatchObject({
+      'x-webhook-signature': expect.stringMatching(/^sha256=[0-9a-f]{64}$/),
+      'x-webhook-id': expect.stringMatching(/^evt_/),
+      'x-webhook-delivery': expect.stringMatching(/^dlv_/),
+      'x-webhook-timestamp': expect.stringMatching(/^\d{10}$/),
+      'x-webhook-event': 'order.created',
+      'x-idempotency-key': 'key-1',
+    });
+  });
+
+  it('SIG-2 has the headers of the github profile', async () => {
+    await attempt(deliverer, anEndpoint(receiver.url, { signature: 'github' }));
+    expect(receiver.requests[0]?.headers).toMatchObject({
+      'x-hub-signature-256': expect.stringMatching(/^sha256=/),
+      'x-github-event': 'order.created',
+    });
+  });
+
+  it('works over TLS', async () => {
+    const secure = await another({ tls: certificates.valid, name: 'localhost' });
+    const outcome = await attempt(deliverer, anEndpoint(secure.url));
+    expect(outcome.error).toBeNull();
+    expect(outcome.timing.tlsMs).toBeGreaterThan(0);
+  });
+
+  it('keeps credentials out of the record', async () => {
+    const endpoint = anEndpoint(receiver.url, { headers: { Authorization: 'Bearer secret' } });
+    const outcome = await attempt(deliverer, endpoint);
+    expect(receiver.requests[0]?.headers.authorization).toBe('Bearer secret');
+    expect(JSON.stringify(outcome)).not.toContain('secret');
+  });
+});
+
+describe('statuses', () => {
+  it.each([
+    [200, null],
+    [204, null],
+    [299, null],
+    [304, 'http_3xx'],
+    [400, 'http_4xx'],
+    [404, 'http_4xx'],
+    [408, 'http_408'],
+    [410, 'http_410'],
+    [425, 'http_4xx'],
+    [429, 'http_429'],
+    [500, 'http_5xx'],
+    [503, 'http_5xx'],
+  ] as const)('%i: %s', async (status, errorClass) => {
+    receiver.answer({ status });
+    const outcome = await attempt(deliverer, anEndpoint(receiver.url));
+    expect(outcome.statusCode).toBe(status);
+    expect(outcome.error?.class ?? null).toBe(errorClass);
+  });
+
+  it.each([
+    [429, 7000],
+    [503, 7000],
+    [500, null],
+    [200, null],
+  ])('RTY-4 Retry-After of a %i', async (status, retryAfterMs) => {
+    receiver.answer({ status, headers: { 'retry-after': '7' } });
+    expect((await attempt(deliverer, anEndpoint(receiver.url))).retryAfterMs).toBe(retryAfterMs);
+  });
+});
+
+describe('DLV-4 connections', () => {
+  it('are reused, and then take no time to make', async () => {
+    const endpoint = anEndpoint(receiver.url);
+    const first = await attempt(deliverer, endpoint);
+    const second = await attempt(deliverer, endpoint);
+    expect(receiver.connections).toBe(1);
+    expect(first.timing.connectMs).toBeGreaterThan(0);
+    expect(second.timing).toMatchObject({ dnsMs: null, connectMs: null, tlsMs: null });
+    expect(second.timing.firstByteMs).toBeGreaterThan(0);
+  });
+
+  it('are as many as attempts are on their way, and stay as many', async () => {
+    const endpoint = anEndpoint(receiver.url);
+    for (let round = 0; round < 3; round += 1)
+      await Promise.all(Array.from({ length: 5 }, () => attempt(deliverer, endpoint)));
+    expect(receiver.requests).toHaveLength(15);
+    expect(receiver.connections).toBe(5);
+  });
+
+  it('are closed when they have been idle', async () => {
+    const brief = make({ keepAliveMs: 50 });
+    await Promise.all(Array.from({ length: 3 }, () => attempt(brief, anEndpoint(receiver.url))));
+    await receiver.waitForNoSockets(1000);
+    expect((await attempt(brief, anEndpoint(receiver.url))).error).toBeNull();
+  });
+
+  it('that idle are bounded over all origins, the coldest going first', async () => {
+    const few = make({ maxIdleSockets: 2 });
+    const receivers = [receiver, await another(), await another(), await another()];
+    for (const one of receivers) await attempt(few, anEndpoint(one.url));
+    await receivers[0]?.waitForNoSockets(1000);
+    await receivers[1]?.waitForNoSockets(1000);
+    expect(receivers.map((one) => one.openSockets())).toEqual([0, 0, 1, 1]);
+  });
+
+  it('that the receiver closes after each answer are made anew', async () => {
+    receiver.answer({ headers: { connection: 'close' } });
+    const endpoint = anEndpoint(receiver.url);
+    for (let i = 0; i < 5; i += 1) expect((await attempt(deliverer, endpoint)).error).toBeNull();
+    expect(receiver.connections).toBe(5);
+  });
+
+  it('that turn out to be closed already cost no attempt', async () => {
+    const endpoint = anEndpoint(receiver.url);
+    await attempt(deliverer, endpoint);
+    // The connection breaks when the second request is on it: just like one that crossed with the receiver's close.
+    receiver.answer((request, wire) => (request.connection === 0 ? reset(request, wire) : { status: 200 }));
+    const outcome = await attempt(deliverer, endpoint);
+    expect(outcome.error).toBeNull();
+    expect(receiver.connections).toBe(2);
+    expect(receiver.requests).toHaveLength(3);
+  });
+
+  it('that break again and again do fail the attempt', async () => {
+    const endpoint = anEndpoint(receiver.url);
+    await attempt(deliverer, endpoint);
+    receiver.answer(rawThenClose(''));
+    expect((await attempt(deliverer, endpoint)).error?.class).toBe('connection_reset');
+    expect(receiver.requests).toHaveLength(3);
+  });
+
+  it('do not serve a later attempt with an earlier one’s late answer', async () => {
+    const endpoint = anEndpoint(receiver.url, { timeoutMs: 100 });
+    receiver.answer({ delayMs: 200, body: 'late' });
+    expect((await attempt(deliverer, endpoint)).error?.class).toBe('timeout');
+    receiver.answer({ status: 201, body: 'mine' });
+    const outcome = await attempt(deliverer, endpoint);
+    expect(outcome.statusCode).toBe(201);
+    expect(outcome.responseBody?.toString()).toBe('mine');
+  });
+});
+
+describe('DLV-6 redirects', () => {
+  it('are followed by the same signed request, and the last URL is recorded', async () => {
+    receiver.answer((request) =>
+      request.path === '/a' ? redirect('/b', 308) : { status: 200, body: 'here' },
+    );
+    const outcome = await attempt(deliverer, anEndpoint(`${receiver.url}/a`, { followRedirects: 1 }));
+    expect(outcome).toMatchObject({ statusCode: 200, error: null, url: `${receiver.url}/b` });
+    const [first, second] = receiver.requests;
+    expect(second?.body).toEqual(first?.body);
+    expect(second?.headers).toEqual(first?.headers);
+    new Webhook(TEST_SECRET).verify(second!.body, second!.headers);
+  });
+
+  it('carry credentials to the same origin only', async () => {
+    const elsewhere = await another();
+    const headers = { Authorization: 'Bearer x', Cookie: 'a=b', 'X-Api-Key': 'k', 'X-Team': 'blue' };
+    receiver.answer((request) => redirect(request.path === '/a' ? '/b' : `${elsewhere.url}/c`));
+    await attempt(deliverer, anEndpoint(`${receiver.url}/a`, { followRedirects: 2, headers }));
+    expect(receiver.requests[1]?.headers).toMatchObject({ authorization: 'Bearer x', cookie: 'a=b' });
+    const last = elsewhere.requests[0]!.headers;
+    expect(last['x-team']).toBe('blue');
+    for (const name of ['authorization', 'cookie', 'x-api-key']) expect(last).not.toHaveProperty(name);
+  });
+
+  it('are as many as allowed', async () => {
+    receiver.answer((request) => redirect(`/${request.index}`));
+    for (const followRedirects of [1, 2, 3]) {
+      const before = receiver.requests.length;
+      const outcome = await attempt(deliverer, anEndpoint(receiver.url, { followRedirects }));
+      expect(outcome.error?.class).toBe('redirect_failed');
+      expect(receiver.requests.length - before).toBe(1 + followRedirects);
+    }
+  });
+
+  it('are all within one deadline', async () => {
+    receiver.answer((request) => ({ ...redirect(`/${request.index}`), delayMs: 80 }));
+    const outcome = await attempt(
+      deliverer,
+      anEndpoint(receiver.url, { followRedirects: 3, timeoutMs: 200 }),
+    );
+    expect(outcome.error?.class).toBe('timeout');
+    expect(outcome.durationMs).toBeLessThan(400);
+  });
+
+  it('never lead from https to http', async () => {
+    const secure = await another({ tls: certificates.valid });
+    secure.answer(redirect(`${receiver.url}/`));
+    const outcome = await attempt(deliverer, anEndpoint(secure.url, { followRedirects: 3 }));
+    expect(outcome.error?.class).toBe('redirect_failed');
+    expect(receiver.requests).toHaveLength(0);
+  });
+});
+
+describe('the outcome comes exactly once', () => {
+  const collect = (
+    count: number,
+  ): { outcomes: AttemptOutcome[]; done: (outcome: AttemptOutcome) => void } => {
+    const outcomes: AttemptOutcome[] = [];
+    return { outcomes, done: (outcome) => outcomes.push(outcome) <= count };
+  };
+  const request = { event: anEvent(), deliveryId: anEvent().id, number: 1, retryReason: null };
+
+  it('and never before send() returns', async () => {
+    let returned = false;
+    for (const url of ['https://10.0.0.1/', 'not a url', receiver.url]) {
+      returned = false;
+      const outcome = new Promise<boolean>((resolve) => {
+        deliverer.send({ endpoint: anEndpoint(url), ...request }, () => resolve(returned));
+      });
+      returned = true;
+      expect(await outcome).toBe(true);
+    }
+  });
+
+  it('also if the deliverer is closed meanwhile', async () => {
+    receiver.hang();
+    const { outcomes, done } = collect(3);
+    const endpoint = anEndpoint(receiver.url, { timeoutMs: 150 });
+    for (let i = 0; i < 3; i += 1) deliverer.send({ endpoint, ...request }, done);
+    await receiver.waitFor(3);
+    await deliverer.close();
+    await receiver.waitForNoSockets(200);
+    expect(outcomes.map((outcome) => outcome.error?.class)).toEqual(['internal', 'internal', 'internal']);
+    // Past the deadline that they would have had.
+    await new Promise((resolve) => setTimeout(resolve, 250));
+    expect(outcomes).toHaveLength(3);
+  });
+
+  it('also if it is closed while they still connect', async () => {
+    const { outcomes, done } = collect(1);
+    const stuck = make({ lookup: () => {} });
+    stuck.send({ endpoint: anEndpoint('https://never.example/'), ...request }, done);
+    await stuck.close();
+    expect(outcomes).toHaveLength(1);
+  });
+
+  it('also after it was closed, and closing twice is fine', async () => {
+    await deliverer.close();
+    await deliverer.close();
+    expect((await attempt(deliverer, anEndpoint(receiver.url))).error?.class).toBe('internal');
+    expect(receiver.connections).toBe(0);
+  });
+
+  it('also for an endpoint that nothing can be sent to', async () => {
+    const cases = [
+      ['egress_forbidden', anEndpoint('nonsense')],
+      ['egress_forbidden', anEndpoint('https://169.254.169.254/')],
+      ['internal', anEndpoint(receiver.url, { secrets: [] })],
+      ['internal', anEndpoint(receiver.url, { signature: 'standard-ed25519' })],
+    ] as const;
+    for (const [errorClass, endpoint] of cases)
+      expect((await attempt(deliverer, endpoint)).error?.class).toBe(errorClass);
+    expect(receiver.connections).toBe(0);
+  });
+
+  it('and one callback that throws does not keep the others from theirs', async () => {
+    const thrown: unknown[] = [];
+    const listeners = process.listeners('uncaughtException');
+    process.removeAllListeners('uncaughtException');
+    process.once('uncaughtException', (error) => thrown.push(error));
+    const endpoint = anEndpoint('https://10.0.0.1/');
+    deliverer.send({ endpoint, ...request }, () => {
+      throw new Error('caller’s fault');
+    });
+    expect((await attempt(deliverer, anEndpoint(receiver.url))).error).toBeNull();
+    for (const listener of listeners) process.on('uncaughtException', listener);
+    expect(thrown).toHaveLength(1);
+  });
+});
+
+it('EGR-2 the policy is asked again when an endpoint is called, not only when it was registered', async () => {
+  const strict = make({ egress: STRICT_EGRESS });
+  const outcome = await attempt(strict, anEndpoint(receiver.url));
+  expect(outcome.error).toEqual({ class: 'egress_forbidden', message: 'The destination is not allowed.' });
+  expect(receiver.connections).toBe(0);
+});
