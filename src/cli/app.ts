@@ -11,8 +11,6 @@ export type RunnableConfig = ConfigWithKeys & { readonly databaseUrl: string };
 
 /** Loaded only when a server is started: `posthorn help` should not wait for Fastify and undici. */
 export async function startApp(options: { config: RunnableConfig; log: Log }): Promise<RunningApp> {
-  // biome-ignore lint/suspicious/noTsIgnore: src/app.ts is not there yet; remove both lines with its arrival
-  // @ts-ignore
   const app = (await import('../app.ts')) as { startApp(given: typeof options): Promise<RunningApp> };
   return app.startApp(options);
 }

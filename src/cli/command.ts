@@ -7,8 +7,6 @@ export interface Command {
   readonly summary: string;
   readonly usage: string;
   readonly about: string;
-  /** The names that may follow the command, or none. */
-  readonly takes?: readonly string[];
   /** Resolves with the exit code when there is nothing left to do. */
   run(args: Arguments): Promise<number>;
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env node
 import { hint } from '../config/index.ts';
-import { type Arguments, parseArguments } from './arguments.ts';
+import { parseArguments } from './arguments.ts';
 import { commands } from './commands/index.ts';
 import { explainError } from './explain-error.ts';
 import { commandHelp, overview, settingsHelp } from './help.ts';
 import { print, printError } from './print.ts';
 import { UsageError } from './usage-error.ts';
-import { readVersion } from './version.ts';
+import { complainAboutNode, readVersion } from './version.ts';
 
 async function main(argv: readonly string[]): Promise<number> {
   const args = parseArguments(argv);
@@ -17,7 +17,9 @@ async function main(argv: readonly string[]): Promise<number> {
   const command = findCommand(name);
   if (args.wantsHelp) return say(commandHelp(command));
   refuseExtra(rest);
-  return command.run(args satisfies Arguments);
+  const complaint = complainAboutNode();
+  if (complaint !== null) throw new UsageError(complaint);
+  return command.run(args);
 }
 
 function help([topic, ...rest]: readonly string[]): number {

@@ -124,6 +124,28 @@ describe('posthorn dev', () => {
   });
 });
 
+describe('posthorn dev on its real embedded database', () => {
+  it('creates it, migrates it, stops it, and finds it again with the same keys', {
+    timeout: 60_000,
+  }, async () => {
+    const first = await startDev({ TEST_REAL_DATABASE: '1' });
+    expect(first.logged()).toContainEqual(expect.objectContaining({ msg: 'schema brought up to date' }));
+    first.kill('SIGINT');
+    expect(await first.ended).toEqual({ code: 0, signal: null });
+
+    const second = await startDev({ TEST_REAL_DATABASE: '1' });
+    expect(second.logged().map((line) => line.msg)).not.toContain('schema brought up to date');
+    expect(/Admin key .*/.exec(second.stdout)![0]).toBe(/Admin key .*/.exec(first.stdout)![0]);
+
+    const third = await bench.run(['dev', '--port', String(await freePort())], { TEST_REAL_DATABASE: '1' });
+    expect(third.code).toBe(1);
+    noStack(third);
+
+    second.kill('SIGTERM');
+    expect(await second.ended).toEqual({ code: 0, signal: null });
+  });
+});
+
 describe('stopping', () => {
   it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('%s is graceful and ends with 0', async (signal) => {
     const cli = await startDev({ TEST_STOP_MS: '100' });
@@ -239,6 +261,11 @@ describe('posthorn serve', () => {
     expect(cli.stdout).toMatch(new RegExp(`^Posthorn .*console http://127.0.0.1:${bench.port}/console\n$`));
     cli.kill('SIGTERM');
     expect(await cli.ended).toEqual({ code: 0, signal: null });
+  });
+
+  it('says when it is a worker, which has no console', async () => {
+    const cli = bench.start(['serve', '--role', 'worker'], { ...KEYS, DATABASE_URL: 'postgres://given/x' });
+    await cli.said(/^Posthorn \S+ is running as a worker\.\n$/);
   });
 
   it('warns when it has to use an embedded database', async () => {

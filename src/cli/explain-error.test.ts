@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import { ConfigError } from '../config/index.ts';
+import { explainError } from './explain-error.ts';
+import { UsageError } from './usage-error.ts';
+
+const around = { databaseUrl: 'postgres://app:s3cret@db:5432/x', port: 8787, host: '127.0.0.1' };
+const failure = (fields: object, message = 'failed'): Error => Object.assign(new Error(message), fields);
+
+describe('explainError', () => {
+  it('gives usage errors their own exit code', () => {
+    expect(explainError(new UsageError('which?'))).toEqual({ message: 'which?', exitCode: 2 });
+    expect(explainError(new ConfigError([{ name: 'PORT', message: 'PORT: no' }]))).toMatchObject({
+      exitCode: 1,
+    });
+  });
+
+  it.each([
+    [failure({ code: 'EADDRINUSE', syscall: 'listen' }), /Port 8787 is in use.*\n.*--port or PORT/],
+    [failure({ code: 'EADDRINUSE', syscall: 'bind' }), /Port 8787 is in use/],
+    [failure({ code: 'EACCES', syscall: 'listen' }), /above 1023/],
+    [failure({ code: 'EADDRNOTAVAIL', syscall: 'listen' }), /no address 127\.0\.0\.1/],
+    [failure({ code: 'ECONNREFUSED', syscall: 'connect' }), /cannot be reached \(ECONNREFUSED\)/],
+    [failure({ code: 'ENOTFOUND', syscall: 'getaddrinfo' }), /cannot be reached \(ENOTFOUND\)/],
+    [failure({ code: 'ENOENT', syscall: 'connect' }), /cannot be reached \(ENOENT\)/],
+    [
+      new AggregateError([failure({ code: 'ECONNREFUSED', syscall: 'connect' }), failure({})]),
+      /cannot be reached \(ECONNREFUSED\)/,
+    ],
+    [failure({}, 'timeout exceeded when trying to connect'), /cannot be reached \(timeout/],
+    [
+      failure({ code: '28P01', name: 'error' }, 'password authentication failed'),
+      /refused: password.*\n.*password in/,
+    ],
+    [failure({ code: '3D000', name: 'error' }, 'database "x" does not exist'), /Create the database/],
+    [failure({ code: '57P03', name: 'error', hint: 'for SQL' }), /starting or stopping/],
+    [failure({ name: 'SchemaError' }, 'The database is newer.'), /^The database is newer\.$/],
+    [
+      failure({ name: 'EmbeddedPostgresError', hint: 'Do this.' }, 'It is held.'),
+      /^It is held\.\nDo this\.$/,
+    ],
+  ])('%s', (error, expected) => {
+    const explanation = explainError(error, around)!;
+    expect(explanation.exitCode).toBe(1);
+    expect(explanation.message).toMatch(expected);
+    expect(explanation.message).not.toContain('s3cret');
+  });
+
+  it.each([
+    [new TypeError('x is not a function')],
+    // Not the start of our own server: some other file that is missing.
+    [failure({ code: 'ENOENT', syscall: 'open' })],
+    ['a text'],
+    [null],
+    [undefined],
+  ])('has nothing to say about %s', (error) => {
+    expect(explainError(error, around)).toBeNull();
+  });
+});
