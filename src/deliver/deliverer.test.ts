@@ -1,3 +1,5 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { anEndpoint, anEvent, attempt, TEST_SECRET } from '../../test/support/attempts.ts';
@@ -116,6 +118,37 @@ describe('a successful attempt', () => {
   });
 });
 
+describe('DLV-2 the deadline', () => {
+  it('is the endpoint’s, or a shorter one', async () => {
+    receiver.hang();
+    const endpoint = anEndpoint(receiver.url, { timeoutMs: 200 });
+    const [own, shorter, longer] = await Promise.all([
+      attempt(deliverer, endpoint),
+      attempt(deliverer, endpoint, { timeoutMs: 60 }),
+      attempt(deliverer, endpoint, { timeoutMs: 5000 }),
+    ]);
+    for (const outcome of [own, shorter, longer]) expect(outcome.error?.class).toBe('timeout');
+    expect(shorter.durationMs).toBeLessThan(180);
+    for (const outcome of [own, longer]) {
+      expect(outcome.durationMs).toBeGreaterThanOrEqual(198);
+      expect(outcome.durationMs).toBeLessThan(1000);
+    }
+  });
+
+  it('is kept although the event loop stalls, for an answer that has come in time', async () => {
+    const endpoint = anEndpoint(receiver.url, { timeoutMs: 150 });
+    // From another process, so that the answer can arrive while this one does nothing.
+    const answering = fork(new URL('../../test/support/answering-process.ts', import.meta.url));
+    const [port] = (await once(answering, 'message')) as [number];
+    const outcome = attempt(deliverer, { ...endpoint, url: `http://127.0.0.1:${port}/` });
+    await once(answering, 'message');
+    const until = performance.now() + 300;
+    while (performance.now() < until);
+    expect((await outcome).error).toBeNull();
+    answering.kill();
+  });
+});
+
 describe('statuses', () => {
   it.each([
     [200, null],
@@ -170,7 +203,10 @@ describe('DLV-4 connections', () => {
   it('are closed when they have been idle', async () => {
     const brief = make({ keepAliveMs: 50 });
     await Promise.all(Array.from({ length: 3 }, () => attempt(brief, anEndpoint(receiver.url))));
+    expect(brief.stats()).toEqual({ inFlight: 0, idleSockets: 3, origins: 1 });
     await receiver.waitForNoSockets(1000);
+    // Nothing is remembered of an origin that is not called any more.
+    await expect.poll(() => brief.stats()).toEqual({ inFlight: 0, idleSockets: 0, origins: 0 });
     expect((await attempt(brief, anEndpoint(receiver.url))).error).toBeNull();
   });
 

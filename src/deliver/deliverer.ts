@@ -28,6 +28,8 @@ export interface AttemptRequest {
   readonly number: number;
   /** The error class of the attempt before, or null. */
   readonly retryReason: string | null;
+  /** A shorter deadline than the endpoint's own, for one that is consistently slow (DLV-3). */
+  readonly timeoutMs?: number;
 }
 
 export interface DelivererOptions {
@@ -47,9 +49,17 @@ export interface DelivererOptions {
   readonly ca?: CertificateAuthorities;
 }
 
+export interface DelivererStats {
+  readonly inFlight: number;
+  readonly idleSockets: number;
+  /** Origins (scheme, host, port) with at least one connection, in use or idle. */
+  readonly origins: number;
+}
+
 export interface Deliverer {
   /** Calls `done` exactly once, never before it returns; never throws. */
   send(request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void;
+  stats(): DelivererStats;
   /** Cuts off what is still on its way (reported as `internal`) and resolves when every socket is closed. */
   close(): Promise<void>;
 }
@@ -156,7 +166,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
       headers,
       body: message.memory.subarray(message.bodyAt),
       redirectsAllowed: endpoint.followRedirects,
-      timeoutMs: endpoint.timeoutMs,
+      timeoutMs: Math.min(request.timeoutMs ?? endpoint.timeoutMs, endpoint.timeoutMs),
       startedAt,
       start,
       done,
@@ -179,6 +189,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
       inFlight.add(prepared);
       prepared.begin();
     },
+    stats: () => ({ inFlight: inFlight.size, idleSockets: pools.idleSockets, origins: pools.origins }),
     async close() {
       closed = true;
       for (const attempt of [...inFlight]) attempt.abandon();

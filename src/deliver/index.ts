@@ -4,6 +4,7 @@ export {
   createDeliverer,
   type Deliverer,
   type DelivererOptions,
+  type DelivererStats,
 } from './deliverer.ts';
 export { checkUrl, type UrlCheck } from './egress/check-url.ts';
 export { compilePolicy, DEVELOPMENT_EGRESS, type EgressPolicy, STRICT_EGRESS } from './egress/policy.ts';

@@ -492,6 +492,11 @@ export class Dispatcher {
     });
   }
 
+  /** Wake-ups may have been missed: do not wait for the next round. */
+  sweepSoon(): void {
+    if (this.#cancelSweep !== null && !this.#stopped) this.#sweep();
+  }
+
   /** Behind every wake-up that may be lost: looks at all lanes, and now and then at all that waits. */
   #sweep(): void {
     this.#sweeps += 1;

@@ -64,12 +64,12 @@ function newUuid(nowMs: number, tail: string): Uuid {
 
 /** A new event id. Its last 16 bits are zero: they are the ordinal of its deliveries. */
 export function newEventId(nowMs: number): Uuid {
-  return newUuid(nowMs, `${takeRandomHex(2)}0000`);
+  return newUuid(nowMs, '0000');
 }
 
 /** A new id of anything else: all of the tail is random. */
 export function newId(nowMs: number): Uuid {
-  return newUuid(nowMs, takeRandomHex(4));
+  return newUuid(nowMs, takeRandomHex(2));
 }
 
 export function deliveryIdOf(eventId: Uuid, ordinal: number): Uuid {

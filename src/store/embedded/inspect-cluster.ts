@@ -1,7 +1,8 @@
-import { chmod, lstat, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { chmod, lstat, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { EmbeddedPostgresError } from './errors.ts';
-import { exists, type Home, UNFINISHED_PREFIX } from './home.ts';
+import { exists, type Home } from './home.ts';
+import { clearUnfinished, findUnfinished } from './unfinished-cluster.ts';
 
 const BEGIN_ANEW = 'to begin with an empty database, move the directory away';
 
@@ -17,7 +18,7 @@ const BEGIN_ANEW = 'to begin with an empty database, move the directory away';
  *   yes       yes        –               use it, after a look at what every cluster has
  */
 export async function inspectCluster(home: Home, major: string): Promise<'absent' | 'present'> {
-  const unfinished = (await readdir(home.dir)).filter((name) => name.startsWith(UNFINISHED_PREFIX));
+  const unfinished = await findUnfinished(home);
   const present = await exists(home.cluster);
   const hasPassword = await exists(home.password);
   if (!present && hasPassword && unfinished.length === 0) {
@@ -26,10 +27,7 @@ export async function inspectCluster(home: Home, major: string): Promise<'absent
       `Bring it back (is a disk not mounted?); or delete ${home.password} to begin with an empty database.`,
     );
   }
-  for (const name of unfinished) {
-    // The initdb of the killed process may still be writing for a moment; what it leaves is cleared the next time.
-    await rm(path.join(home.dir, name), { recursive: true, force: true, maxRetries: 3 }).catch(() => {});
-  }
+  for (const directory of unfinished) await clearUnfinished(directory);
   if (!present) return 'absent';
   await checkCluster(home.cluster, major);
   if (!hasPassword) {

@@ -118,6 +118,7 @@ test('a first start killed in the middle of initdb is begun again', async () => 
   expect(await readdir(dataDir)).not.toContain('postgres');
   const server = await start({ dataDir });
   expect(await query(server, "select 'kept' as text")).toEqual([{ text: 'kept' }]);
+  expect((await readdir(dataDir)).filter((name) => name.includes('new'))).toEqual([]);
 });
 
 test('a first start killed just before its last step is begun again', async () => {

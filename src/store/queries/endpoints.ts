@@ -108,6 +108,7 @@ export async function updateEndpoint(
     EndpointView,
     'id' | 'url' | 'description' | 'config' | 'metadata' | 'enabled' | 'disabled_reason' | 'paused'
   >,
+  switchedOn: boolean,
 ): Promise<void> {
   const version = await nextVersion(client);
   await client.query(
@@ -129,7 +130,7 @@ export async function updateEndpoint(
       endpoint.disabled_reason,
       endpoint.paused,
       version,
-      endpoint.enabled,
+      switchedOn,
     ],
   );
 }

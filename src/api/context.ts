@@ -1,0 +1,28 @@
+import type { EgressPolicy } from '../deliver/index.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { Uuid } from '../domain/ids.ts';
+import type { Acceptor, ReadLimits } from '../ingest/index.ts';
+import type { Pool } from '../store/database.ts';
+import type { EndpointCache } from '../store/endpoint-cache.ts';
+import type { SecretBox } from '../store/secret-box.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Authenticator } from './auth.ts';
+
+/** What the routes work with; `app.ts` fills it in. */
+export interface ApiContext {
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly authenticator: Authenticator;
+  readonly acceptor: Acceptor;
+  readonly endpoints: EndpointCache;
+  readonly secretBox: SecretBox;
+  readonly egress: EgressPolicy;
+  readonly publicUrl: string;
+  readonly limits: ReadLimits & { readonly maxBatchBytes: number };
+  readonly signatureOverlapMs: number;
+  /** Something of this endpoint became due: tell whoever owns it. */
+  readonly wake: (endpointId: Uuid) => void;
+  /** Null: ready. Otherwise what is missing. */
+  readonly notReady: () => Promise<string | null>;
+}

@@ -1,0 +1,135 @@
+/** From what a caller sent to what is stored: merge patch, and the checks that a schema cannot express. */
+import { checkUrl, type EgressPolicy, isReservedHeader, isSendableHeader } from '../deliver/index.ts';
+import { type EndpointConfig, type RetryConfig, resolveRetry } from '../domain/endpoint-config.ts';
+import { isEventPattern } from '../domain/event.ts';
+import { type FieldError, Problem } from '../domain/problem.ts';
+import { totalDelaySeconds } from '../domain/retry.ts';
+import type { EndpointView } from '../store/queries/endpoints.ts';
+import type { EndpointPatch } from './endpoint-schema.ts';
+
+/** The settings that live in `config`; the others have columns of their own. */
+const CONFIG_FIELDS = [
+  'events',
+  'channels',
+  'api_version',
+  'payload',
+  'signature',
+  'retry',
+  'timeout_ms',
+  'max_in_flight',
+  'rate_limit',
+  'ordering',
+  'fifo_on_dead',
+  'follow_redirects',
+] as const satisfies readonly (keyof EndpointConfig)[];
+
+export type Editable = Pick<
+  EndpointView,
+  'url' | 'description' | 'config' | 'metadata' | 'enabled' | 'disabled_reason' | 'paused'
+>;
+
+export function applyPatch(before: Editable, patch: EndpointPatch, egress: EgressPolicy): Editable {
+  const enabled = patch.enabled === undefined ? before.enabled : (patch.enabled ?? true);
+  const after: Editable = {
+    url: patch.url === undefined ? before.url : checkedUrl(patch.url, egress),
+    description: patch.description === undefined ? before.description : (patch.description ?? ''),
+    config: patchConfig(before.config, patch),
+    metadata: patch.metadata === undefined ? before.metadata : mergeObjects(before.metadata, patch.metadata),
+    enabled,
+    disabled_reason: enabled ? null : (before.disabled_reason ?? 'manual'),
+    paused: patch.paused === undefined ? before.paused : (patch.paused ?? false),
+  };
+  const errors = checkConfig(after.config);
+  if (errors.length > 0) {
+    throw new Problem('invalid', errors.map(({ path, message }) => `${path}: ${message}`).join('; '), {
+      errors,
+    });
+  }
+  return after;
+}
+
+export function checkedUrl(url: string, egress: EgressPolicy): string {
+  const checked = checkUrl(url, egress);
+  if (checked.ok) return checked.url;
+  throw new Problem(checked.code, `url: ${checked.message}`, {
+    errors: [{ path: 'url', message: checked.message }],
+  });
+}
+
+function patchConfig(before: EndpointConfig, patch: EndpointPatch): EndpointConfig {
+  const config: Record<string, unknown> = { ...before };
+  for (const field of CONFIG_FIELDS) {
+    const value = patch[field];
+    if (value === null) delete config[field];
+    else if (value !== undefined) config[field] = value;
+  }
+  // Null is a value here: no breaker at all.
+  if (patch.breaker !== undefined) config.breaker = patch.breaker;
+  if (patch.headers !== undefined) {
+    const headers = mergeObjects(before.headers ?? {}, patch.headers);
+    if (Object.keys(headers).length === 0) delete config.headers;
+    else config.headers = headers;
+  }
+  return config as EndpointConfig;
+}
+
+/** JSON merge patch of one level: null takes an entry away, null in all takes everything away. */
+function mergeObjects<T>(
+  before: Record<string, T>,
+  patch: Record<string, T | null> | null,
+): Record<string, T> {
+  if (patch === null) return {};
+  const merged = { ...before };
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) delete merged[name];
+    else merged[name] = value;
+  }
+  return merged;
+}
+
+function checkConfig(config: EndpointConfig): FieldError[] {
+  return [
+    ...checkEvents(config.events ?? []),
+    ...checkHeaders(config.headers ?? {}),
+    ...checkRetry(config.retry ?? {}),
+  ];
+}
+
+function checkEvents(events: readonly string[]): FieldError[] {
+  return events.flatMap((pattern, index) =>
+    isEventPattern(pattern)
+      ? []
+      : [{ path: `events[${index}]`, message: 'must be "*", an event type, or a prefix such as "order.*"' }],
+  );
+}
+
+function checkHeaders(headers: Record<string, string>): FieldError[] {
+  return Object.entries(headers).flatMap(([name, value]) => {
+    if (isReservedHeader(name))
+      return [{ path: `headers.${name}`, message: 'is reserved and cannot be set' }];
+    return isSendableHeader(name, value)
+      ? []
+      : [{ path: `headers.${name}`, message: 'is not a valid header' }];
+  });
+}
+
+function checkRetry(retry: RetryConfig): FieldError[] {
+  const kinds = (['preset', 'schedule', 'base'] as const).filter((field) => retry[field] !== undefined);
+  if (kinds.length > 1) return [{ path: 'retry', message: `has ${kinds.join(' and ')}: choose one` }];
+  if (retry.base === undefined) {
+    const stray = (['factor', 'max', 'attempts'] as const).filter((field) => retry[field] !== undefined);
+    if (stray.length > 0)
+      return [{ path: `retry.${stray[0]}`, message: 'goes with base (an exponential policy) only' }];
+  }
+  const policy = resolveRetry(retry);
+  const total = totalDelaySeconds(policy);
+  if (retry.max_age_seconds !== undefined && total > retry.max_age_seconds) {
+    return [
+      {
+        path: 'retry.max_age_seconds',
+        message: `is shorter than the schedule, which takes ${Math.round(total)} seconds`,
+      },
+    ];
+  }
+  return [];
+}

@@ -1,0 +1,110 @@
+/** What may be set on an endpoint. Bounds are part of the contract: the same schema is in the OpenAPI document. */
+import { type Static, Type } from 'typebox';
+import { signatureProfiles } from '../domain/endpoint.ts';
+import { jitters, retryPresets } from '../domain/retry.ts';
+import { Nullable } from './validation.ts';
+
+const StatusMatcher = Type.Union([
+  Type.Integer({ minimum: 100, maximum: 599 }),
+  Type.Enum(['1xx', '2xx', '3xx', '4xx', '5xx']),
+]);
+const Seconds = Type.Number({ minimum: 0, maximum: 30 * 86_400 });
+
+export const RetrySchema = Type.Object(
+  {
+    preset: Type.Optional(Type.Enum(Object.keys(retryPresets) as (keyof typeof retryPresets)[])),
+    schedule: Type.Optional(
+      Type.Array(Seconds, {
+        minItems: 1,
+        maxItems: 50,
+        description: 'Seconds before each attempt, the first included.',
+      }),
+    ),
+    base: Type.Optional(
+      Type.Number({ exclusiveMinimum: 0, maximum: 86_400, description: 'Seconds before the first retry.' }),
+    ),
+    factor: Type.Optional(Type.Number({ minimum: 1, maximum: 100 })),
+    max: Type.Optional(Seconds),
+    attempts: Type.Optional(Type.Integer({ minimum: 1, maximum: 50 })),
+    jitter: Type.Optional(Type.Enum([...jitters])),
+    max_age_seconds: Type.Optional(Type.Number({ minimum: 1, maximum: 90 * 86_400 })),
+    permanent: Type.Optional(Type.Array(StatusMatcher, { maxItems: 100 })),
+    transient: Type.Optional(Type.Array(StatusMatcher, { maxItems: 100 })),
+  },
+  { additionalProperties: false },
+);
+
+export const BreakerSchema = Type.Object(
+  {
+    consecutive: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
+    failure_rate: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 1 })),
+    min_requests: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000 })),
+    window_seconds: Type.Optional(Type.Number({ minimum: 1, maximum: 86_400 })),
+    cooldown_seconds: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 86_400 })),
+    max_cooldown_seconds: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 7 * 86_400 })),
+  },
+  { additionalProperties: false },
+);
+
+const RateLimitSchema = Type.Object(
+  {
+    per_second: Type.Number({ exclusiveMinimum: 0, maximum: 100_000 }),
+    burst: Type.Optional(Type.Number({ minimum: 1, maximum: 100_000 })),
+  },
+  { additionalProperties: false },
+);
+
+const SignatureSchema = Type.Union([
+  Type.Enum([...signatureProfiles]),
+  Type.Object(
+    {
+      profile: Type.Enum([...signatureProfiles]),
+      header: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
+      prefix: Type.Optional(Type.String({ maxLength: 64 })),
+    },
+    { additionalProperties: false },
+  ),
+]);
+
+/** Null takes a setting back to its default. */
+const settings = {
+  url: Type.Optional(Type.String({ minLength: 1, maxLength: 2048 })),
+  description: Type.Optional(Nullable(Type.String({ maxLength: 500 }))),
+  metadata: Type.Optional(Nullable(Type.Record(Type.String({ maxLength: 128 }), Type.Unknown()))),
+  enabled: Type.Optional(Nullable(Type.Boolean())),
+  paused: Type.Optional(Nullable(Type.Boolean())),
+  events: Type.Optional(
+    Nullable(Type.Array(Type.String({ minLength: 1, maxLength: 130 }), { minItems: 1, maxItems: 500 })),
+  ),
+  channels: Type.Optional(
+    Nullable(Type.Array(Type.String({ minLength: 1, maxLength: 128 }), { maxItems: 50 })),
+  ),
+  api_version: Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 64 }))),
+  payload: Type.Optional(Nullable(Type.Enum(['full', 'thin']))),
+  headers: Type.Optional(Nullable(Type.Record(Type.String(), Nullable(Type.String({ maxLength: 4096 }))))),
+  signature: Type.Optional(Nullable(SignatureSchema)),
+  retry: Type.Optional(Nullable(RetrySchema)),
+  breaker: Type.Optional(Nullable(BreakerSchema)),
+  timeout_ms: Type.Optional(Nullable(Type.Integer({ minimum: 1000, maximum: 30_000 }))),
+  max_in_flight: Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: 1000 }))),
+  rate_limit: Type.Optional(Nullable(RateLimitSchema)),
+  ordering: Type.Optional(Nullable(Type.Enum(['none', 'fifo']))),
+  fifo_on_dead: Type.Optional(Nullable(Type.Enum(['skip', 'block']))),
+  follow_redirects: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: 3 }))),
+};
+
+export const NewEndpoint = Type.Object(
+  {
+    ...settings,
+    url: Type.String({ minLength: 1, maxLength: 2048 }),
+    tenant: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
+    secret: Type.Optional(
+      Type.String({ maxLength: 200, description: 'whsec_ and base64 of 24 to 64 bytes.' }),
+    ),
+  },
+  { additionalProperties: false },
+);
+export type NewEndpoint = Static<typeof NewEndpoint>;
+
+export const EndpointPatch = Type.Object(settings, { additionalProperties: false });
+export type EndpointPatch = Static<typeof EndpointPatch>;

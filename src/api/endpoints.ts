@@ -1,0 +1,238 @@
+import { randomBytes } from 'node:crypto';
+import type { FastifyPluginAsync } from 'fastify';
+import { type Static, Type } from 'typebox';
+import { resolveEndpoint } from '../domain/endpoint-config.ts';
+import { idPrefixes, newId, parsePublicId, publicId, type Uuid } from '../domain/ids.ts';
+import { invalidField, Problem } from '../domain/problem.ts';
+import type { RetryPolicy } from '../domain/retry.ts';
+import { readTenant } from '../ingest/index.ts';
+import { inTransaction } from '../store/database.ts';
+import {
+  addSecret,
+  createEndpoint,
+  deleteEndpoint,
+  type EndpointView,
+  findEndpoint,
+  listEndpoints,
+  lockEndpoint,
+  setFifo,
+  updateEndpoint,
+} from '../store/queries/endpoints.ts';
+import { type Caller, tenantOf } from './auth.ts';
+import type { ApiContext } from './context.ts';
+import { applyPatch, type Editable } from './endpoint-changes.ts';
+import { EndpointPatch, NewEndpoint } from './endpoint-schema.ts';
+import { DEFAULT_LIMIT, PageQuery, readCursor, toPage } from './pagination.ts';
+
+const EndpointList = Type.Object(
+  { ...PageQuery, tenant: Type.Optional(Type.String()) },
+  { additionalProperties: false },
+);
+type ById = { Params: { id: string } };
+
+const EMPTY: Editable = {
+  url: '',
+  description: '',
+  config: {},
+  metadata: {},
+  enabled: true,
+  disabled_reason: null,
+  paused: false,
+};
+
+export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
+  const { pool, clock, endpoints, secretBox, egress } = context;
+
+  async function change(
+    caller: Caller,
+    publicEndpointId: string,
+    patch: EndpointPatch,
+  ): Promise<EndpointView> {
+    const id = endpointId(publicEndpointId);
+    await inTransaction(pool, async (client) => {
+      const before = await lockEndpoint(client, id, caller.tenant);
+      if (before === null) throw notFound(publicEndpointId);
+      const after = applyPatch(before, patch, egress);
+      if (JSON.stringify(pick(before)) === JSON.stringify(after)) return;
+      await updateEndpoint(client, { id, ...after }, !before.enabled && after.enabled);
+      if ((before.config.ordering ?? 'none') !== (after.config.ordering ?? 'none')) {
+        await setFifo(client, id, after.config.ordering === 'fifo');
+      }
+    });
+    await endpoints.refresh();
+    return (await findEndpoint(pool, id, caller.tenant))!;
+  }
+
+  return async (server) => {
+    server.post<{ Body: NewEndpoint }>(
+      '/endpoints',
+      { schema: { body: NewEndpoint } },
+      async (request, reply) => {
+        const { tenant: named, secret: given, ...settings } = request.body;
+        const tenant = readTenant(named, request.caller.tenant);
+        const endpoint = applyPatch(EMPTY, settings, egress);
+        const secret = given === undefined ? newSecret() : checkedSecret(given);
+        const id = newId(clock.now());
+        await inTransaction(pool, async (client) => {
+          await createEndpoint(client, { id, tenant, ...endpoint });
+          await addSecret(client, {
+            id: newId(clock.now()),
+            endpointId: id,
+            sealed: secretBox.seal(secret, id),
+          });
+        });
+        await endpoints.refresh();
+        const view = (await findEndpoint(pool, id, null))!;
+        return reply
+          .code(201)
+          .header('location', `/v1/endpoints/${publicId(idPrefixes.endpoint, id)}`)
+          .send({ ...showEndpoint(view), secret });
+      },
+    );
+
+    server.get<{ Querystring: Static<typeof EndpointList> }>(
+      '/endpoints',
+      { schema: { querystring: EndpointList } },
+      async (request) => {
+        const { limit = DEFAULT_LIMIT, cursor, tenant } = request.query;
+        const rows = await listEndpoints(pool, {
+          tenant: tenantOf(request.caller, tenant),
+          before: readCursor(idPrefixes.endpoint, cursor),
+          limit: limit + 1,
+        });
+        return toPage(rows, limit, idPrefixes.endpoint, showEndpoint);
+      },
+    );
+
+    server.get<ById>('/endpoints/:id', async (request) => {
+      const view = await findEndpoint(pool, endpointId(request.params.id), request.caller.tenant);
+      if (view === null) throw notFound(request.params.id);
+      return showEndpoint(view);
+    });
+
+    server.patch<ById & { Body: EndpointPatch }>(
+      '/endpoints/:id',
+      { schema: { body: EndpointPatch } },
+      async (request) => showEndpoint(await change(request.caller, request.params.id, request.body)),
+    );
+
+    server.post<ById>('/endpoints/:id/pause', async (request) =>
+      showEndpoint(await change(request.caller, request.params.id, { paused: true })),
+    );
+    server.post<ById>('/endpoints/:id/resume', async (request) =>
+      showEndpoint(await change(request.caller, request.params.id, { paused: false })),
+    );
+
+    server.delete<ById>('/endpoints/:id', async (request, reply) => {
+      const id = endpointId(request.params.id);
+      await inTransaction(pool, async (client) => {
+        if ((await lockEndpoint(client, id, request.caller.tenant)) === null)
+          throw notFound(request.params.id);
+        await deleteEndpoint(client, id);
+      });
+      await endpoints.refresh();
+      return reply.code(204).send();
+    });
+  };
+}
+
+const pick = ({
+  url,
+  description,
+  config,
+  metadata,
+  enabled,
+  disabled_reason,
+  paused,
+}: Editable): Editable => ({
+  url,
+  description,
+  config,
+  metadata,
+  enabled,
+  disabled_reason,
+  paused,
+});
+
+export function endpointId(text: string): Uuid {
+  const id = parsePublicId(idPrefixes.endpoint, text);
+  if (id === null) throw notFound(text);
+  return id;
+}
+
+const notFound = (text: string) => new Problem('not_found', `There is no endpoint ${text}.`);
+
+export function newSecret(): string {
+  return `whsec_${randomBytes(32).toString('base64')}`;
+}
+
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+
+function checkedSecret(secret: string): string {
+  const encoded = secret.startsWith('whsec_') ? secret.slice(6) : '';
+  const bytes = BASE64.test(encoded) ? Buffer.from(encoded, 'base64').length : 0;
+  if (bytes < 24 || bytes > 64) throw invalidField('secret', 'must be "whsec_" and base64 of 24 to 64 bytes');
+  return secret;
+}
+
+export function showEndpoint(view: EndpointView) {
+  const endpoint = resolveEndpoint({ ...view, disabledReason: view.disabled_reason, deleted: false }, []);
+  const { breaker, rateLimit } = endpoint;
+  return {
+    id: publicId(idPrefixes.endpoint, view.id),
+    tenant: view.tenant,
+    url: view.url,
+    description: view.description,
+    events: endpoint.events,
+    channels: endpoint.channels,
+    filter: null,
+    enabled: view.enabled,
+    disabled_reason: view.disabled_reason,
+    paused: view.paused,
+    api_version: endpoint.apiVersion,
+    payload: endpoint.payload,
+    headers: endpoint.headers,
+    auth: null,
+    signature: endpoint.signature,
+    retry: showRetry(endpoint.retry),
+    breaker: breaker && {
+      consecutive: breaker.consecutive,
+      failure_rate: breaker.failureRate,
+      min_requests: breaker.minRequests,
+      window_seconds: breaker.windowSeconds,
+      cooldown_seconds: breaker.cooldownSeconds,
+      max_cooldown_seconds: breaker.maxCooldownSeconds,
+    },
+    timeout_ms: endpoint.timeoutMs,
+    max_in_flight: endpoint.maxInFlight,
+    rate_limit: rateLimit && { per_second: rateLimit.perSecond, burst: rateLimit.burst },
+    ordering: endpoint.ordering,
+    fifo_on_dead: endpoint.fifoOnDead,
+    follow_redirects: endpoint.followRedirects,
+    batch: null,
+    debounce: null,
+    metadata: view.metadata,
+    health: {
+      circuit: view.circuit ?? 'closed',
+      opened_at: view.opened_at,
+      next_probe_at: view.next_probe_at,
+      consecutive_failures: view.consecutive_failures ?? 0,
+      waiting: view.waiting,
+      dead: view.dead,
+    },
+    created_at: view.created_at,
+    updated_at: view.updated_at,
+  };
+}
+
+function showRetry(retry: RetryPolicy) {
+  const rules = {
+    jitter: retry.jitter,
+    max_age_seconds: retry.maxAgeSeconds,
+    permanent: retry.permanent,
+    transient: retry.transient,
+  };
+  if (retry.kind === 'schedule') return { schedule: retry.schedule, ...rules };
+  const { base, factor, max, attempts } = retry;
+  return { base, factor, max, attempts, ...rules };
+}

@@ -1,0 +1,54 @@
+import { Type } from 'typebox';
+import { type IdPrefix, parsePublicId, publicId, type Uuid } from '../domain/ids.ts';
+import { Problem } from '../domain/problem.ts';
+
+export const DEFAULT_LIMIT = 50;
+export const MAX_LIMIT = 250;
+
+export const PageQuery = {
+  limit: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: MAX_LIMIT,
+      default: DEFAULT_LIMIT,
+      description: 'How many, at most.',
+    }),
+  ),
+  cursor: Type.Optional(
+    Type.String({ maxLength: 200, description: 'Where the page before ended: its next_cursor.' }),
+  ),
+};
+
+export interface Page<T> {
+  readonly data: T[];
+  readonly next_cursor: string | null;
+}
+
+/**
+ * A cursor is the id of the last row shown. Ids are ordered by time and never change, so nothing is shown twice and
+ * nothing is left out while rows are being added.
+ */
+export function readCursor(prefix: IdPrefix, cursor: string | undefined): Uuid | null {
+  if (cursor === undefined) return null;
+  const id = parsePublicId(prefix, cursor);
+  if (id === null)
+    throw new Problem('bad_cursor', 'cursor: must be the next_cursor of an earlier page of this list.', {
+      errors: [{ path: 'cursor', message: 'must be the next_cursor of an earlier page of this list' }],
+    });
+  return id;
+}
+
+/** Of one row more than was asked for: the page, and whether there is another. */
+export function toPage<Row extends { id: Uuid }, T>(
+  rows: readonly Row[],
+  limit: number,
+  prefix: IdPrefix,
+  show: (row: Row) => T,
+): Page<T> {
+  const shown = rows.slice(0, limit);
+  const last = shown.at(-1);
+  return {
+    data: shown.map(show),
+    next_cursor: rows.length > limit && last !== undefined ? publicId(prefix, last.id) : null,
+  };
+}

@@ -1,0 +1,91 @@
+import { type TSchema, Type } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { Value } from 'typebox/value';
+import { type FieldError, Problem } from '../domain/problem.ts';
+
+interface SchemaError {
+  readonly keyword: string;
+  readonly instancePath: string;
+  readonly message: string;
+  readonly params: object;
+}
+
+/** The same schemas validate requests and describe them in the OpenAPI document. */
+export function compileSchema(
+  schema: TSchema,
+  part: string,
+): (data: unknown) => { value: unknown } | { error: Error } {
+  const validator = Compile(schema);
+  return (data) => {
+    // A query string is text: "50" is a number there, and nowhere else.
+    const value = part === 'querystring' || part === 'params' ? Value.Convert(schema, data) : data;
+    if (validator.Check(value)) return { value };
+    return { error: toProblem([...validator.Errors(value)] as SchemaError[]) };
+  };
+}
+
+export function toProblem(found: readonly SchemaError[]): Problem {
+  const errors = new Map<string, FieldError>();
+  // The deepest error says most: "retry.schedule[0] must be a number" rather than "retry does not match".
+  for (const error of found.toSorted((a, b) => b.instancePath.length - a.instancePath.length)) {
+    for (const field of toFieldErrors(error)) {
+      if (
+        [...errors.keys()].some(
+          (path) =>
+            path === field.path || path.startsWith(`${field.path}.`) || path.startsWith(`${field.path}[`),
+        )
+      )
+        continue;
+      errors.set(field.path, field);
+    }
+  }
+  const list = [...errors.values()].toReversed();
+  return new Problem('invalid', list.map(({ path, message }) => `${path}: ${message}`).join('; '), {
+    errors: list,
+  });
+}
+
+function toFieldErrors(error: SchemaError): FieldError[] {
+  const base = toPath(error.instancePath);
+  const join = (name: string) => (base === '' ? name : `${base}.${name}`);
+  const params = error.params as Record<string, unknown>;
+  switch (error.keyword) {
+    case 'required':
+      return (params.requiredProperties as string[]).map((name) => ({
+        path: join(name),
+        message: 'is required',
+      }));
+    case 'additionalProperties':
+      return (params.additionalProperties as string[]).map((name) => ({
+        path: join(name),
+        message: 'is not a field of this request',
+      }));
+    case 'boolean':
+      return [];
+    case 'enum':
+      return [
+        {
+          path: base || 'body',
+          message: `must be one of ${(params.allowedValues as unknown[]).map((v) => JSON.stringify(v)).join(', ')}`,
+        },
+      ];
+    case 'const':
+      return [{ path: base || 'body', message: `must be ${JSON.stringify(params.allowedValue)}` }];
+    default:
+      return [{ path: base || 'body', message: error.message }];
+  }
+}
+
+/** `/retry/schedule/0` → `retry.schedule[0]` */
+function toPath(pointer: string): string {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .reduce(
+      (path, part) => (/^\d+$/.test(part) ? `${path}[${part}]` : path === '' ? part : `${path}.${part}`),
+      '',
+    );
+}
+
+export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);

@@ -1,0 +1,291 @@
+/** The only file that wires implementations: what each part needs of the others is written here and nowhere else. */
+import { hostname } from 'node:os';
+import { Authenticator } from './api/auth.ts';
+import { createServer } from './api/server.ts';
+import { readVersion } from './cli/version.ts';
+import type { ConfigWithKeys } from './config/index.ts';
+import { createDeliverer, type EgressPolicy } from './deliver/index.ts';
+import { Dispatcher, decodeWake, Ownership, WAKE_CHANNEL, WakeSender } from './dispatch/index.ts';
+import { DatabaseClock, systemClock } from './domain/clock.ts';
+import type { Endpoint } from './domain/endpoint.ts';
+import { publicId } from './domain/ids.ts';
+import { Acceptor, type CommittedDelivery } from './ingest/index.ts';
+import { decide, expiresAt, Settler, signalOf } from './settle/index.ts';
+import { inTransaction, openDatabase } from './store/database.ts';
+import { createEndpointCache } from './store/endpoint-cache.ts';
+import { migrate } from './store/migrate.ts';
+import { ensurePartitions } from './store/partitions.ts';
+import { disableEndpoint } from './store/queries/endpoints.ts';
+import { createSecretBox } from './store/secret-box.ts';
+import { logAttempt } from './telemetry/attempt-line.ts';
+import type { Log } from './telemetry/log.ts';
+import { Upkeep } from './upkeep/index.ts';
+
+export interface App {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+export type AppConfig = ConfigWithKeys & { readonly databaseUrl: string };
+
+/** How long a request may wait for a database that does not answer. */
+const ACCEPT_PATIENCE_MS = 10_000;
+const HAND_OVER_MS = 1_000;
+
+export async function startApp({ config, log }: { config: AppConfig; log: Log }): Promise<App> {
+  const problem = (what: string, error: unknown): void =>
+    log.warn({ err: error }, `could not ${what}; will try again`);
+  const runsWorker = config.role !== 'api';
+  const runsApi = config.role !== 'worker';
+
+  const database = openDatabase({
+    connectionString: config.databaseUrl,
+    apiConnections: config.databasePoolSize,
+    dispatchConnections: 3,
+    onIdleError: (purpose, error) => log.debug({ err: error, purpose }, 'lost an idle database connection'),
+  });
+  const clock = new DatabaseClock(systemClock);
+  const apiPool = database.pool('api');
+
+  try {
+    const applied = await migrate(apiPool);
+    if (applied.length > 0) log.info({ applied }, 'migrated the database');
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+  const makePartitions = async (): Promise<void> => {
+    const created = await ensurePartitions(apiPool, { days: config.partitionDays, nowMs: clock.now() });
+    if (created.length > 0) log.info({ partitions: created.length }, 'made partitions');
+  };
+  await makePartitions();
+
+  const secretBox = createSecretBox(config.encryptionKey, config.previousEncryptionKeys);
+  const endpoints = createEndpointCache(apiPool, secretBox);
+  const egress: EgressPolicy = {
+    allow: config.egressAllow,
+    deny: config.egressDeny,
+    requireHttps: config.egressHttps !== 'optional',
+    allowHttpToLoopback: config.egressHttps === 'except-loopback',
+    allowedPorts: config.egressPorts.length === 0 ? 'any' : config.egressPorts,
+  };
+  await endpoints.refresh();
+
+  const deliverer = createDeliverer({
+    egress,
+    userAgent: `Posthorn/${readVersion()}`,
+    publicUrl: config.publicUrl,
+    connectTimeoutMs: config.connectTimeoutMs,
+    responseCapBytes: config.responseCapBytes,
+    proxyUrl: config.egressProxy,
+    clock,
+  });
+
+  const workerName = `${hostname()}:${process.pid}`;
+  const settler = new Settler({
+    pool: database.pool('settle'),
+    clock,
+    batchRows: config.settleBatchRows,
+    worker: () => ({ id: ownership.workerId, name: workerName }),
+    failed: (error, items) => log.warn({ err: error, items }, 'could not record outcomes; will try again'),
+  });
+
+  const dispatcher = new Dispatcher({
+    pool: database.pool('dispatch'),
+    clock,
+    endpoints,
+    ownership: () => ownership,
+    problem,
+    stages: {
+      send: (request, done) => deliverer.send(request, done),
+      decide: (outcome, delivery, policy) =>
+        decide(outcome, delivery, policy, {
+          now: clock.now(),
+          random: Math.random,
+          retryAfterCapMs: config.retryAfterCapMs,
+        }),
+      signalOf,
+      expiresAt,
+      settle: (settlement, health, done) => settler.settle(settlement, health, done),
+    },
+    events: {
+      answered: (lane, item, outcome, verdict) =>
+        logAttempt(log, lane.endpoint, item.delivery, outcome, verdict),
+      circuitChanged: (lane) =>
+        log.info(
+          { endpoint_id: publicId('ep', lane.id), circuit: lane.breaker.record.circuit },
+          'circuit changed',
+        ),
+      gone: (endpoint) => void disable(endpoint),
+    },
+    maxSockets: config.maxSockets,
+    retrySocketShare: config.retrySocketShare,
+    laneItems: config.laneItems,
+    budgetItems: config.laneBudgetItems,
+    budgetBytes: config.laneBudgetBytes,
+    unsettledCap: config.unsettledCap,
+    sweepMs: config.sweepMs,
+    retryAfterCapMs: config.retryAfterCapMs,
+    carefulAfterCrashes: config.carefulAfterCrashes,
+    handOverMs: HAND_OVER_MS,
+  });
+
+  async function disable(endpoint: Endpoint): Promise<void> {
+    try {
+      const disabled = await inTransaction(apiPool, (client) => disableEndpoint(client, endpoint.id, 'gone'));
+      if (disabled)
+        log.warn({ endpoint_id: publicId('ep', endpoint.id) }, 'endpoint answered 410 and was disabled');
+      await endpoints.refresh();
+    } catch (error) {
+      problem('disable an endpoint that is gone', error);
+    }
+  }
+
+  const refreshEndpoints = (): void =>
+    void endpoints.refresh().catch((error) => problem('read endpoints', error));
+  const ownership = new Ownership({
+    pool: database.pool('control'),
+    name: workerName,
+    clock,
+    heartbeatMs: config.heartbeatMs,
+    proofMs: config.proofMs,
+    deadAfterMs: config.deadAfterMs,
+    crashWindowMs: config.carefulWindowMs,
+    takesShards: runsWorker,
+    channels: [WAKE_CHANNEL, 'posthorn_shards', 'posthorn_endpoints', 'posthorn_keys'],
+    events: {
+      taken: (shards) => {
+        log.debug({ shards: shards.length }, 'took shards');
+        dispatcher.shardsTaken(shards);
+      },
+      lost: (shards) => {
+        log.warn({ shards: shards.length }, 'lost shards');
+        dispatcher.shardsLost(shards);
+      },
+      giveUp: (shards) => void dispatcher.handOver(shards).then(() => ownership.release(shards)),
+      renewed: ({ databaseNow, endpointVersion, lastSeq }) => {
+        clock.heard(databaseNow);
+        dispatcher.renewed(lastSeq);
+        if (endpointVersion !== endpoints.version) refreshEndpoints();
+      },
+      notified: (channel, payload) => {
+        if (channel === WAKE_CHANNEL) for (const id of decodeWake(payload)) dispatcher.wake(id);
+        else if (channel === 'posthorn_shards') ownership.hurry();
+        else if (channel === 'posthorn_endpoints') refreshEndpoints();
+        else authenticator.forget();
+      },
+      connected: () => {
+        authenticator.forget();
+        dispatcher.sweepSoon();
+      },
+      problem,
+      buried: (workers, shards) => log.warn({ workers, shards }, 'took over from workers that died'),
+    },
+  });
+  endpoints.onChange((changed) => dispatcher.endpointsChanged(changed));
+
+  const wakeSender = new WakeSender(database.pool('notify'), (error) => problem('wake other workers', error));
+  const handOn = (deliveries: readonly CommittedDelivery[], complete: boolean): void => {
+    for (const { delivery, event } of deliveries) {
+      // Not complete: an earlier try wrote them, and they may be gone again by now. Let the lane look for itself.
+      if (!complete) dispatcher.wake(delivery.endpointId, 'sweep');
+      else if (dispatcher.offer(delivery, event)) continue;
+      wakeSender.wake(delivery.endpointId);
+    }
+  };
+
+  const acceptor = new Acceptor({
+    pool: database.pool('ingest'),
+    endpoints,
+    clock,
+    random: Math.random,
+    batchRows: config.ingestBatchRows,
+    batchBytes: config.ingestBatchBytes,
+    queueEvents: config.acceptQueueEvents,
+    queueBytes: config.acceptQueueBytes,
+    idempotencyTtlMs: config.idempotencyTtlMs,
+    tenantPerSecond: config.tenantIngestPerSecond,
+    tenantBurst: config.tenantIngestBurst,
+    patienceMs: ACCEPT_PATIENCE_MS,
+    committed: handOn,
+    missingPartition: makePartitions,
+  });
+
+  const authenticator = new Authenticator(apiPool, clock, config.adminKey);
+  const upkeep = new Upkeep({ clock, everyMs: config.upkeepMs, makePartitions, problem });
+
+  async function notReady(): Promise<string | null> {
+    try {
+      await apiPool.query('select 1');
+    } catch {
+      return 'The database does not answer.';
+    }
+    if (runsWorker && !ownership.proven) return 'This worker has no proof of ownership yet.';
+    return null;
+  }
+
+  const server = await createServer(
+    {
+      pool: apiPool,
+      clock,
+      log,
+      authenticator,
+      acceptor,
+      endpoints,
+      secretBox,
+      egress,
+      publicUrl: config.publicUrl,
+      limits: {
+        maxEventBytes: config.maxEventBytes,
+        maxNesting: config.maxNesting,
+        maxBatchBytes: config.maxBatchBytes,
+      },
+      signatureOverlapMs: config.signatureOverlapMs,
+      wake: (endpointId) => {
+        dispatcher.wake(endpointId);
+        wakeSender.wake(endpointId);
+      },
+      notReady,
+    },
+    { requestTimeoutMs: config.requestTimeoutMs, healthOnly: !runsApi },
+  );
+
+  const closeAll = async (): Promise<void> => {
+    // In the order in which work flows: nothing new, finish what was accepted, hand over the rest, write it all down.
+    await server.close();
+    await acceptor.drained();
+    await upkeep.stop();
+    if (ownership.connected) await ownership.beginStop();
+    await dispatcher.handOver(
+      Array.from({ length: 256 }, (_, shard) => shard).filter((shard) => ownership.owns(shard)),
+      config.drainMs / 2,
+    );
+    await dispatcher.stop();
+    await Promise.race([
+      settler.drained(),
+      new Promise<void>((resolve) => clock.after(config.drainMs / 4, resolve)),
+    ]);
+    await wakeSender.idle();
+    await ownership.stop();
+    await deliverer.close();
+    await database.close();
+  };
+
+  try {
+    await ownership.start();
+    if (runsWorker) dispatcher.start();
+    upkeep.start();
+    const url = await server.listen({ port: config.port, host: config.host });
+    let stopping: Promise<void> | null = null;
+    return {
+      url,
+      stop: () => {
+        stopping ??= closeAll();
+        return stopping;
+      },
+    };
+  } catch (error) {
+    await closeAll().catch(() => {});
+    throw error;
+  }
+}

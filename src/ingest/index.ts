@@ -1,0 +1,11 @@
+export { type Accepted, type AcceptOptions, Acceptor, type CommittedDelivery } from './accept.ts';
+export {
+  type NewEvent,
+  type ReadContext,
+  type ReadLimits,
+  readBatch,
+  readEvent,
+  readTenant,
+  readTime,
+} from './read-event.ts';
+export { matchesType } from './subscriptions.ts';

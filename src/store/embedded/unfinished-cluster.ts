@@ -1,0 +1,41 @@
+import { readdir, readFile, readlink, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Home, UNFINISHED_PREFIX } from './home.ts';
+import { runCommand } from './run-command.ts';
+
+/** initdb ends at its next word to the pipe that nobody reads any more; its postgres then at the end of its input. */
+const PATIENCE_MS = 5_000;
+
+/** What first starts that were cut short have left. */
+export async function findUnfinished(home: Home): Promise<string[]> {
+  const names = (await readdir(home.dir)).filter((name) => name.startsWith(UNFINISHED_PREFIX));
+  return names.map((name) => path.join(home.dir, name));
+}
+
+/**
+ * The initdb of a killed Posthorn goes on for a moment. It is left to end by itself: a postgres that loses its files while
+ * it runs dies without giving back its shared memory (seen: 1 MB in /dev/shm, for ever). Whatever cannot be cleared now
+ * is in nobody's way, and is cleared the next time.
+ */
+export async function clearUnfinished(directory: string): Promise<void> {
+  const deadline = Date.now() + PATIENCE_MS;
+  while ((await isInUse(directory)) && Date.now() < deadline) await delay(20);
+  await rm(directory, { recursive: true, force: true, maxRetries: 3 }).catch(() => {});
+}
+
+/** initdb has the directory on its command line, postgres works in it. */
+async function isInUse(directory: string): Promise<boolean> {
+  if (process.platform !== 'linux') {
+    return (await runCommand('ps', ['-axww', '-o', 'command='])).output.includes(directory);
+  }
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
+  const uses = await Promise.all(
+    pids.map(async (pid) => {
+      const workingDirectory = await readlink(`/proc/${pid}/cwd`).catch(() => '');
+      if (workingDirectory.startsWith(directory)) return true;
+      return (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).includes(directory);
+    }),
+  );
+  return uses.includes(true);
+}
