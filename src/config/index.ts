@@ -15,3 +15,4 @@ export {
 export { maskUrl } from './mask.ts';
 export { type NamedSetting, named, namedSettings } from './names.ts';
 export { sections } from './settings.ts';
+export { oldestNode, readVersion } from './version.ts';

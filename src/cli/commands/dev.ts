@@ -1,7 +1,7 @@
 import { startApp } from '../app.ts';
 import { devBanner } from '../banner.ts';
 import type { Command } from '../command.ts';
-import { findDatabase, migrateDatabase } from '../database.ts';
+import { findDatabase } from '../database.ts';
 import { print } from '../print.ts';
 import { runServer, type ServerContext } from '../server-command.ts';
 import { signalsOfUser } from '../stop-requests.ts';
@@ -19,8 +19,6 @@ this machine may be called, also by http.`,
 
 async function start({ config, log, running, stopping }: ServerContext): Promise<void> {
   const databaseUrl = await findDatabase(config, log, running);
-  if (stopping.aborted) return;
-  await migrateDatabase(databaseUrl, log);
   if (stopping.aborted) return;
   const app = await startApp({ config: { ...config, databaseUrl }, log });
   running.push({ name: 'app', stop: () => app.stop() });

@@ -34,9 +34,6 @@ async function start(context: ServerContext): Promise<void> {
   const { config, log, running, stopping } = context;
   const databaseUrl = await findDatabase(config, log, running);
   if (stopping.aborted) return;
-  // Once, here: the children find the schema as it should be.
-  await migrateDatabase(databaseUrl, log);
-  if (stopping.aborted) return;
   const url =
     config.processes > 1 ? await startChildren(context, databaseUrl) : await startHere(context, databaseUrl);
   if (!stopping.aborted) print(serveLine(readVersion(), config.role, url));
@@ -52,6 +49,8 @@ async function startChildren(
   { config, log, running, stopping }: ServerContext,
   databaseUrl: string,
 ): Promise<string> {
+  // Once, here: the children find the schema as it should be.
+  await migrateDatabase(databaseUrl, log);
   const supervisor = new Supervisor({
     processes: config.processes,
     log,
