@@ -86,7 +86,7 @@ export class Attempt implements ExchangeOwner {
     // Timers come before sockets in the event loop. After a stall (a long collection, a busy machine) the answer may
     // lie in the socket already: it gets the one turn it needs to be seen.
     this.#cancelDeadline = clock.after(this.input.timeoutMs, () => {
-      this.#deadline();
+      this.#cancelDeadline = clock.after(0, () => this.#deadline());
     });
     this.#exchangeWith(false);
   }

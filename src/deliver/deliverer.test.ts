@@ -139,13 +139,13 @@ describe('DLV-2 the deadline', () => {
     const endpoint = anEndpoint(receiver.url, { timeoutMs: 150 });
     // From another process, so that the answer can arrive while this one does nothing.
     const answering = fork(new URL('../../test/support/answering-process.ts', import.meta.url));
+    others.push({ close: async () => void answering.kill() });
     const [port] = (await once(answering, 'message')) as [number];
     const outcome = attempt(deliverer, { ...endpoint, url: `http://127.0.0.1:${port}/` });
     await once(answering, 'message');
     const until = performance.now() + 300;
     while (performance.now() < until);
     expect((await outcome).error).toBeNull();
-    answering.kill();
   });
 });
 

@@ -1,0 +1,12 @@
+/** A process of its own that says its port, then when a request has come, and answers that soon after. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+const server = createServer((request, response) => {
+  request.resume();
+  request.on('end', () => {
+    process.send?.('got it');
+    setTimeout(() => response.end('ok'), 30);
+  });
+});
+server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port));
