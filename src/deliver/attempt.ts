@@ -70,7 +70,6 @@ export class Attempt implements ExchangeOwner {
   #sentAt = 0;
   #firstByteMs: number | null = null;
   #redirects = 0;
-  #sentAgain = false;
   #cancelDeadline: (() => void) | null = null;
 
   constructor(context: AttemptContext, input: AttemptInput) {
@@ -115,8 +114,8 @@ export class Attempt implements ExchangeOwner {
       if (this.#isRedirect(exchange.status)) this.#redirect(exchange);
       else this.#finish(statusErrorClass(exchange.status), exchange.status);
     } else if (this.#connectionWasStale(exchange, error)) {
-      // Not the receiver's fault and nothing it would know of, so it is no attempt of its own.
-      this.#sentAgain = true;
+      // Not the receiver's fault and nothing it would know of, so it is no attempt of its own. A fresh connection is
+      // never stale, so this happens once.
       this.#exchangeWith(true);
     } else {
       this.#finish(exchangeErrorClass(error), error instanceof DeliveryError ? error.detail : codeOf(error));
@@ -159,7 +158,6 @@ export class Attempt implements ExchangeOwner {
     return (
       exchange.reused &&
       !exchange.began &&
-      !this.#sentAgain &&
       isConnectionLoss(error) &&
       this.#context.clock.monotonic() - this.#sentAt < STALE_CONNECTION_MS
     );

@@ -15,6 +15,7 @@ import { isLocalhostName } from './egress/check-url.ts';
 import type { CompiledPolicy } from './egress/policy.ts';
 import { type ForwardProxy, openTunnel } from './proxy.ts';
 import type { Lookup } from './resolve.ts';
+import { TlsSessions } from './tls-sessions.ts';
 
 export interface Target {
   readonly tls: boolean;
@@ -41,38 +42,41 @@ export interface ConnectorOptions {
   readonly ca: CertificateAuthorities | null;
 }
 
-/** The last TLS session with an origin, by which the next handshake is shorter. */
-export interface TlsSessions {
-  session: Buffer | null;
-}
-
 export type Connected = (error: DeliveryError | null, socket: Socket | null, times: ConnectTimes) => void;
 
 /** Starts connecting; `done` is called once, unless the returned function cancels first. */
-export type Connector = (target: Target, sessions: TlsSessions, done: Connected) => () => void;
+export type Connector = (target: Target, done: Connected) => () => void;
 
 const LOOPBACK = ['127.0.0.1', '::1'];
 const ignore = (): void => {};
 
+/** What all connections share. */
+interface Shared extends ConnectorOptions {
+  readonly sessions: TlsSessions;
+  /** One for all: a context per connection would load the trust store every time. */
+  secureContext(): SecureContext;
+}
+
 export function createConnector(options: ConnectorOptions): Connector {
-  let secureContext: SecureContext | null = null;
-  // One for all: a context per connection would load the trust store every time.
-  const context = (): SecureContext => {
-    secureContext ??= createSecureContext(options.ca === null ? {} : { ca: options.ca });
-    return secureContext;
+  let context: SecureContext | null = null;
+  const shared: Shared = {
+    ...options,
+    sessions: new TlsSessions(),
+    secureContext() {
+      context ??= createSecureContext(options.ca === null ? {} : { ca: options.ca });
+      return context;
+    },
   };
-  return (target, sessions, done) => {
-    const connecting = new Connecting(options, context, target, sessions, done);
+  return (target, done) => {
+    const connecting = new Connecting(shared, target, done);
     connecting.start();
     return () => connecting.cancel();
   };
 }
 
 class Connecting {
-  readonly #options: ConnectorOptions;
-  readonly #context: () => SecureContext;
+  readonly #shared: Shared;
   readonly #target: Target;
-  readonly #sessions: TlsSessions;
   readonly #done: Connected;
   readonly #times: ConnectTimes = { dnsMs: null, connectMs: null, tlsMs: null };
   #stage: ConnectStage = 'dns';
@@ -81,23 +85,15 @@ class Connecting {
   #finished = false;
   #cancelTimeout: () => void = ignore;
 
-  constructor(
-    options: ConnectorOptions,
-    context: () => SecureContext,
-    target: Target,
-    sessions: TlsSessions,
-    done: Connected,
-  ) {
-    this.#options = options;
-    this.#context = context;
+  constructor(shared: Shared, target: Target, done: Connected) {
+    this.#shared = shared;
     this.#target = target;
-    this.#sessions = sessions;
     this.#done = done;
-    this.#stageStart = options.clock.monotonic();
+    this.#stageStart = shared.clock.monotonic();
   }
 
   start(): void {
-    const { clock, connectTimeoutMs } = this.#options;
+    const { clock, connectTimeoutMs } = this.#shared;
     this.#cancelTimeout = clock.after(connectTimeoutMs, () =>
       this.#finish(new DeliveryError(this.#stage === 'dns' ? 'dns_failed' : 'connect_timeout')),
     );
@@ -117,7 +113,7 @@ class Connecting {
 
   #resolve(): void {
     const { host } = this.#target;
-    const { policy, lookup } = this.#options;
+    const { policy, lookup } = this.#shared;
     if (isIP(host) !== 0) {
       this.#vet([host]);
     } else if (isLocalhostName(host)) {
@@ -136,12 +132,12 @@ class Connecting {
 
   #vet(addresses: readonly string[]): void {
     // One forbidden address is enough: a name that also points inside is an attack or a mistake.
-    if (addresses.every((address) => this.#options.policy.permits(address))) this.#openTcp(addresses);
+    if (addresses.every((address) => this.#shared.policy.permits(address))) this.#openTcp(addresses);
     else this.#finish(new DeliveryError('egress_forbidden'));
   }
 
   #openTcp(vetted: readonly string[]): void {
-    const { proxy } = this.#options;
+    const { proxy } = this.#shared;
     const { port } = this.#target;
     this.#stage = proxy === null ? 'tcp' : 'proxy';
     if (proxy !== null) {
@@ -177,7 +173,10 @@ class Connecting {
   }
 
   #openTls(plain: Socket): void {
-    const { host } = this.#target;
+    const { host, port } = this.#target;
+    const { sessions, secureContext } = this.#shared;
+    const sessionKey = `${host}:${port}`;
+    const session = sessions.get(sessionKey);
     this.#stage = 'tls';
     // The TLS socket reports what happens to the one underneath; twice would be once too often.
     plain.removeListener('error', this.#fail);
@@ -186,18 +185,16 @@ class Connecting {
       socket: plain,
       host,
       servername: isIP(host) === 0 ? host : '',
-      secureContext: this.#context(),
+      secureContext: secureContext(),
       ALPNProtocols: ['http/1.1'],
-      ...(this.#sessions.session === null ? {} : { session: this.#sessions.session }),
+      ...(session === undefined ? {} : { session }),
     });
     this.#socket = secure;
     secure.once('error', this.#fail);
     secure.once('secureConnect', () => {
       this.#times.tlsMs = this.#stageOver();
       // Only a peer whose certificate was accepted gets its session remembered.
-      secure.on('session', (session) => {
-        this.#sessions.session = session;
-      });
+      secure.on('session', (fresh) => sessions.set(sessionKey, fresh));
       this.#finish(null);
     });
   }
@@ -215,7 +212,7 @@ class Connecting {
   }
 
   #stageOver(): number {
-    const now = this.#options.clock.monotonic();
+    const now = this.#shared.clock.monotonic();
     const elapsed = now - this.#stageStart;
     this.#stageStart = now;
     return elapsed;

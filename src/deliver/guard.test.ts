@@ -1,4 +1,5 @@
 /** EGR-1, EGR-4: names, by a real name server on loopback: what counts is the address that is connected to. */
+import type { TLSSocket } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { anEndpoint, attempt } from '../../test/support/attempts.ts';
 import { redirect } from '../../test/support/behaviours.ts';
@@ -197,14 +198,22 @@ describe('a name that does not resolve', () => {
 });
 
 describe('TLS with a pinned address', () => {
-  it('verifies the name of the URL', async () => {
+  it('asks for and verifies the name of the URL, and resumes the session of the last connection', async () => {
     const secure = await startReceiver({ tls: certificates.valid, host: PUBLIC });
     dns.set('receiver.test', [PUBLIC]);
     dns.set('impostor.test', [PUBLIC]);
     const one = deliverer({ ca: certificates.authority });
+    const seen: (string | boolean)[] = [];
+    secure.answer((_request, { socket }) => {
+      seen.push((socket as TLSSocket).servername as string, (socket as TLSSocket).isSessionReused());
+      return { headers: { connection: 'close' } };
+    });
     const good = await attempt(one, anEndpoint(`https://receiver.test:${secure.port}/`));
     expect(good.error).toBeNull();
     expect(good.timing.tlsMs).toBeGreaterThan(0);
+    await secure.waitForNoSockets();
+    expect((await attempt(one, anEndpoint(`https://receiver.test:${secure.port}/`))).error).toBeNull();
+    expect(seen).toEqual(['receiver.test', false, 'receiver.test', true]);
     const bad = await attempt(one, anEndpoint(`https://impostor.test:${secure.port}/`));
     expect(bad.error?.class).toBe('tls_name_mismatch');
     await secure.close();

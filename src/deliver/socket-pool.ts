@@ -7,7 +7,7 @@
 import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { Client, type Dispatcher } from 'undici';
-import type { Connector, ConnectTimes, Target, TlsSessions } from './connector.ts';
+import type { Connector, ConnectTimes, Target } from './connector.ts';
 
 /** What a slot tells the attempt that it carries. */
 export interface Passenger extends Dispatcher.DispatchHandler {
@@ -22,7 +22,7 @@ export interface PoolSettings {
   readonly maxHeaderBytes: number;
 }
 
-interface Origin extends TlsSessions {
+interface Origin {
   readonly key: string;
   readonly target: Target;
   readonly idle: Slot[];
@@ -56,7 +56,7 @@ export class Slot {
       maxHeaderSize: settings.maxHeaderBytes,
       connect: (_options, callback) => {
         let answered = false;
-        const cancel = settings.connector(origin.target, origin, (error, socket, times) => {
+        const cancel = settings.connector(origin.target, (error, socket, times) => {
           answered = true;
           this.#cancelConnect = null;
           this.#socket = socket;
@@ -124,7 +124,7 @@ export class SocketPools {
   take(key: string, target: Target, fresh: boolean): Slot {
     let origin = this.#origins.get(key);
     if (origin === undefined) {
-      origin = { key, target, idle: [], slots: 0, session: null };
+      origin = { key, target, idle: [], slots: 0 };
       this.#origins.set(key, origin);
     }
     const warm = fresh ? undefined : origin.idle.pop();
