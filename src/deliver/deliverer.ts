@@ -2,6 +2,10 @@
  * The deliver stage: one attempt in, one outcome out. It knows nothing of queues or databases.
  *
  *   send(request) ─▶ plan (cached per endpoint) ─▶ body ─▶ headers ─▶ signature ─▶ attempt ─▶ done(outcome)
+ *
+ * Callbacks and undici's `dispatch`, not promises and `request`: measured with 1 kB bodies to a receiver on loopback,
+ * 29 µs of processor time an attempt, of which the kernel's share of the send is 12. The same by `request` takes
+ * 44 µs without a deadline, 60 to 70 µs with `AbortSignal.timeout`.
  */
 import { type Clock, systemClock } from '../domain/clock.ts';
 import type { Endpoint, SignatureProfile } from '../domain/endpoint.ts';

@@ -138,10 +138,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
 
   const respond = async (request: RecordedRequest, message: IncomingMessage, response: ServerResponse) => {
     const { socket } = message;
-    const closed = new Promise<void>((resolve) => {
-      if (socket.destroyed) resolve();
-      else socket.once('close', () => resolve());
-    });
+    const closed = closedOf(socket);
     if (holding) await new Promise<void>((resolve) => held.push(resolve));
     const reply = await behaviour(request, { socket, response, closed });
     if (reply === undefined) return;
@@ -233,6 +230,20 @@ function record(message: IncomingMessage, body: Buffer, index: number, connectio
     connection,
     index,
   };
+}
+
+/** One promise per connection, however many requests come on it. */
+const closings = new WeakMap<Socket, Promise<void>>();
+function closedOf(socket: Socket): Promise<void> {
+  let closing = closings.get(socket);
+  if (closing === undefined) {
+    closing = new Promise((resolve) => {
+      if (socket.destroyed) resolve();
+      else socket.once('close', () => resolve());
+    });
+    closings.set(socket, closing);
+  }
+  return closing;
 }
 
 const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
