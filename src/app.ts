@@ -2,8 +2,8 @@
 import { hostname } from 'node:os';
 import { Authenticator } from './api/auth.ts';
 import { createServer } from './api/server.ts';
-import { readVersion } from './cli/version.ts';
-import type { ConfigWithKeys } from './config/index.ts';
+
+import { type ConfigWithKeys, readVersion } from './config/index.ts';
 import { createDeliverer, type EgressPolicy } from './deliver/index.ts';
 import { Dispatcher, decodeWake, Ownership, WAKE_CHANNEL, WakeSender } from './dispatch/index.ts';
 import { DatabaseClock, systemClock } from './domain/clock.ts';

@@ -77,6 +77,7 @@ export function openDatabase(options: DatabaseOptions): Database {
 }
 
 function openPool(options: DatabaseOptions, purpose: Purpose, max: number): Pool {
+  const setup = SESSION[purpose].join(';');
   const pool = new pg.Pool({
     connectionString: options.connectionString,
     max,
@@ -87,10 +88,11 @@ function openPool(options: DatabaseOptions, purpose: Purpose, max: number): Pool
     query_timeout: purpose === 'control' ? 5_000 : 40_000,
     keepAlive: true,
     allowExitOnIdle: true,
+    // Awaited by the pool before it hands the connection out: no statement ever runs without these.
+    onConnect: async (client) => {
+      await client.query(setup);
+    },
   });
-  const setup = SESSION[purpose].join(';');
-  // Queued on the connection ahead of whatever the pool hands it out for.
-  pool.on('connect', (client) => void client.query(setup).catch(() => {}));
   // Without a listener a connection that dies while idle would end the process.
   pool.on('error', (error) => options.onIdleError(purpose, error));
   return pool;
