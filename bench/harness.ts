@@ -69,7 +69,19 @@ export interface LoadOrder {
 }
 
 export async function runLoad(posthorn: Posthorn, order: LoadOrder): Promise<Load> {
-  const full = { connections: 64, events: 0, seconds: 60, rate: 0, bytes: 1000, batch: 1, tenant: 'bench', types: ['order.created'], ...order, port: posthorn.port, key: posthorn.key };
+  const full = {
+    connections: 64,
+    events: 0,
+    seconds: 60,
+    rate: 0,
+    bytes: 1000,
+    batch: 1,
+    tenant: 'bench',
+    types: ['order.created'],
+    ...order,
+    port: posthorn.port,
+    key: posthorn.key,
+  };
   const child = fork(script('./load.ts'), [JSON.stringify(full)], { serialization: 'advanced' });
   return answer<Load>(child, (message) => 'accepted' in message);
 }
@@ -116,7 +128,12 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-export async function startPosthorn(postgres: Postgres, env: Record<string, string> = {}, args: string[] = [], nodeArgs: string[] = []): Promise<Posthorn> {
+export async function startPosthorn(
+  postgres: Postgres,
+  env: Record<string, string> = {},
+  args: string[] = [],
+  nodeArgs: string[] = [],
+): Promise<Posthorn> {
   const port = await freePort();
   const key = `phk_${randomBytes(24).toString('base64url')}`;
   const child = spawn(process.execPath, [...nodeArgs, script('../src/cli/main.ts'), 'serve', ...args], {
@@ -133,11 +150,16 @@ export async function startPosthorn(postgres: Postgres, env: Record<string, stri
       ...env,
     },
   });
+  const kill = () => child.kill('SIGKILL');
+  process.once('exit', kill);
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  void exited.then(() => process.off('exit', kill));
   const base = `http://127.0.0.1:${port}`;
   const deadline = Date.now() + 30_000;
   for (;;) {
-    const ready = await fetch(`${base}/readyz`).then((response) => response.ok).catch(() => false);
+    const ready = await fetch(`${base}/readyz`)
+      .then((response) => response.ok)
+      .catch(() => false);
     if (ready) break;
     if (child.exitCode !== null || Date.now() > deadline) throw new Error('Posthorn did not get ready');
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -166,14 +188,25 @@ export async function startPosthorn(postgres: Postgres, env: Record<string, stri
 export async function registerEndpoints(
   posthorn: Posthorn,
   receiver: Receiver,
-  options: { count: number; fan?: number; path?: (index: number) => string; settings?: object; tenant?: string },
+  options: {
+    count: number;
+    fan?: number;
+    path?: (index: number) => string;
+    settings?: object;
+    tenant?: string;
+  },
 ): Promise<string[]> {
   const { count, fan = 1, path = (index) => `/ok/${index}`, settings = {}, tenant = 'bench' } = options;
   const types = new Set<string>();
   for (let index = 0; index < count; index += 1) {
     const type = `bench.t${Math.floor(index / fan)}`;
     types.add(type);
-    await posthorn.api('POST', '/v1/endpoints', { tenant, url: `http://127.0.0.1:${receiver.port}${path(index)}`, events: [type], ...settings });
+    await posthorn.api('POST', '/v1/endpoints', {
+      tenant,
+      url: `http://127.0.0.1:${receiver.port}${path(index)}`,
+      events: [type],
+      ...settings,
+    });
   }
   return [...types];
 }
@@ -182,7 +215,9 @@ export async function registerEndpoints(
 export async function untilSettled(postgres: Postgres, seconds: number): Promise<void> {
   const deadline = Date.now() + seconds * 1000;
   for (;;) {
-    const [row] = await postgres.query<{ waiting: boolean }>('select exists (select from posthorn.queue) as waiting');
+    const [row] = await postgres.query<{ waiting: boolean }>(
+      'select exists (select from posthorn.queue) as waiting',
+    );
     if (!row!.waiting) return;
     if (Date.now() > deadline) throw new Error('deliveries are still waiting');
     await new Promise((resolve) => setTimeout(resolve, 20));

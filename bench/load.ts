@@ -34,7 +34,8 @@ function request(): Buffer {
     started += 1;
     return `{"tenant":"${order.tenant}","type":"${type}","data":{"sent":${now().toFixed(3)},"filler":"${filler}"}}`;
   };
-  const body = order.batch > 1 ? `{"events":[${Array.from({ length: order.batch }, event).join(',')}]}` : event();
+  const body =
+    order.batch > 1 ? `{"events":[${Array.from({ length: order.batch }, event).join(',')}]}` : event();
   return Buffer.from(
     `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${order.key}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
@@ -102,11 +103,11 @@ if (order.rate === 0) {
     }
     if (!mayGoOn()) {
       clearInterval(tick);
-      for (const connection of connections) connection.busy ? (connection.onFree = () => connection.close()) : connection.close();
+      for (const connection of connections)
+        connection.busy ? (connection.onFree = () => connection.close()) : connection.close();
     }
   }, 2);
 }
 await Promise.all(connections.map((connection) => connection.ended));
 const seconds = (performance.now() - begin) / 1000;
-process.send?.({ started, accepted, refused, seconds, latencies });
-process.disconnect?.();
+process.send?.({ started, accepted, refused, seconds, latencies }, () => process.disconnect());

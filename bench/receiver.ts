@@ -26,7 +26,8 @@ const server = createServer({ noDelay: true }, (socket) => {
       const path = head.slice(5, head.indexOf(' ', 5));
       if (recordLatency) {
         const sent = SENT_AT.exec(buffered.toString('latin1', headerEnd + 4, Math.min(end, headerEnd + 400)));
-        if (sent !== null && path.startsWith('/ok')) latencies.push(performance.timeOrigin + performance.now() - Number(sent[1]));
+        if (sent !== null && path.startsWith('/ok'))
+          latencies.push(performance.timeOrigin + performance.now() - Number(sent[1]));
       }
       buffered = buffered.subarray(end);
       received += 1;

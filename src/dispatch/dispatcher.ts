@@ -46,7 +46,7 @@ export interface DispatcherOptions {
   readonly handOverMs: number;
 }
 
-const STARTS_PER_TURN = 200;
+const STARTS_PER_TURN = 32;
 const PAYLOAD_CACHE_BYTES = 8 * 1024 * 1024;
 const SWEEPS_PER_BOTTOM = 60;
 const LANES_PER_STATE_READ = 500;
