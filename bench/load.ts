@@ -103,8 +103,10 @@ if (order.rate === 0) {
     }
     if (!mayGoOn()) {
       clearInterval(tick);
-      for (const connection of connections)
-        connection.busy ? (connection.onFree = () => connection.close()) : connection.close();
+      for (const connection of connections) {
+        connection.onFree = () => connection.close();
+        if (!connection.busy) connection.close();
+      }
     }
   }, 2);
 }

@@ -1,4 +1,4 @@
-import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyPluginAsync, type FastifyRequest } from 'fastify';
 import type { TSchema } from 'typebox';
 import { newId, publicId } from '../domain/ids.ts';
 import { Problem, type ProblemCode } from '../domain/problem.ts';
@@ -56,11 +56,10 @@ export async function createServer(context: ApiContext, options: ServerOptions):
   answerProblems(server, context);
 
   server.addHook('onRequest', (request, reply, done) => {
-    void reply.headers({
-      'x-request-id': request.id,
-      'x-content-type-options': 'nosniff',
-      'cache-control': 'no-store',
-    });
+    void reply
+      .header('x-request-id', request.id)
+      .header('x-content-type-options', 'nosniff')
+      .header('cache-control', 'no-store');
     done();
   });
   server.addHook('onResponse', (request, reply, done) => {
@@ -81,20 +80,31 @@ export async function createServer(context: ApiContext, options: ServerOptions):
 
   await server.register(healthRoutes(context));
   if (options.healthOnly) return server;
-  await server.register(
-    async (v1) => {
-      v1.addHook('onRequest', async (request) => {
-        request.caller = await context.authenticator.authenticate(request.headers.authorization);
-        authorize(request);
-      });
-      await v1.register(endpointRoutes(context));
-      await v1.register(eventRoutes(context));
-      await v1.register(deliveryRoutes(context));
-      await v1.register(keyRoutes(context));
-    },
-    { prefix: '/v1' },
-  );
+  await server.register(v1Routes(context), { prefix: '/v1' });
   return server;
+}
+
+function v1Routes(context: ApiContext): FastifyPluginAsync {
+  return async (v1) => {
+    v1.addHook('onRequest', (request, _reply, done) => {
+      const admit = (caller: Caller): void => {
+        request.caller = caller;
+        authorize(request);
+      };
+      try {
+        const caller = context.authenticator.authenticate(request.headers.authorization);
+        if (caller instanceof Promise) return void caller.then(admit).then(() => done(), done);
+        admit(caller);
+        done();
+      } catch (error) {
+        done(error as Error);
+      }
+    });
+    await v1.register(endpointRoutes(context));
+    await v1.register(eventRoutes(context));
+    await v1.register(deliveryRoutes(context));
+    await v1.register(keyRoutes(context));
+  };
 }
 
 function authorize(request: FastifyRequest): void {
