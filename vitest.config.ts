@@ -8,6 +8,8 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts', 'test/chaos/**/*.test.ts'],
+          globalSetup: ['test/support/postgres.ts'],
+          setupFiles: ['test/support/no-leaks.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },

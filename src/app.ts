@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { Authenticator } from './api/auth.ts';
 import { createServer } from './api/server.ts';
 
-import { type ConfigWithKeys, readVersion } from './config/index.ts';
+import { type ConfigWithKeys, readVersion, withListeningPort } from './config/index.ts';
 import { createDeliverer, type EgressPolicy } from './deliver/index.ts';
 import { Dispatcher, decodeWake, Ownership, WAKE_CHANNEL, WakeSender } from './dispatch/index.ts';
 import { DatabaseClock, systemClock } from './domain/clock.ts';
@@ -71,10 +71,14 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
   };
   await endpoints.refresh();
 
+  // With port 0 only known once the server listens.
+  let { publicUrl } = config;
   const deliverer = createDeliverer({
     egress,
     userAgent: `Posthorn/${readVersion()}`,
-    publicUrl: config.publicUrl,
+    get publicUrl() {
+      return publicUrl;
+    },
     connectTimeoutMs: config.connectTimeoutMs,
     responseCapBytes: config.responseCapBytes,
     proxyUrl: config.egressProxy,
@@ -234,7 +238,9 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
       endpoints,
       secretBox,
       egress,
-      publicUrl: config.publicUrl,
+      get publicUrl() {
+        return publicUrl;
+      },
       limits: {
         maxEventBytes: config.maxEventBytes,
         maxNesting: config.maxNesting,
@@ -276,6 +282,7 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
     if (runsWorker) dispatcher.start();
     upkeep.start();
     const url = await server.listen({ port: config.port, host: config.host });
+    publicUrl = withListeningPort(config, Number(new URL(url).port)).publicUrl;
     let stopping: Promise<void> | null = null;
     return {
       url,

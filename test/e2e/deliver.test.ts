@@ -1,0 +1,192 @@
+import { Webhook } from 'standardwebhooks';
+import { describe, expect, test } from 'vitest';
+import { drip } from '../support/behaviours.ts';
+import {
+  attemptsOf,
+  createEndpoint,
+  newReceiver,
+  newTenant,
+  publish,
+  untilDeliveries,
+  usePosthorn,
+} from '../support/posthorn.ts';
+
+const posthorn = usePosthorn();
+
+describe('what a receiver gets', () => {
+  test('DLV-1: a POST with the envelope around the data, and headers that say what it is', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    const endpoint = await createEndpoint(posthorn, {
+      url: `${receiver.url}/hooks?a=1`,
+      tenant,
+      api_version: '2027-01-01',
+      headers: { 'X-Custom': 'mine' },
+    });
+    const event = await publish(posthorn, {
+      tenant,
+      type: 'order.created',
+      data: { order: 42 },
+      schema_version: '3',
+      idempotency_key: 'order-42',
+      headers: { 'x-trace': 'abc' },
+    });
+
+    const [request] = await receiver.waitFor(1);
+    expect(request).toMatchObject({ method: 'POST', path: '/hooks?a=1' });
+    expect(request?.body.toString()).toBe(
+      `{"id":"${event.id}","type":"order.created","timestamp":"${event.created_at}","schema_version":"3",` +
+        `"api_version":"2027-01-01","idempotency_key":"order-42","data":{"order":42}}`,
+    );
+    const [delivery] = await untilDeliveries(posthorn, event.id, 'delivered');
+    expect(request?.headers).toMatchObject({
+      'content-type': 'application/json',
+      'user-agent': expect.stringMatching(/^Posthorn\/\d+\.\d+\.\d+$/),
+      'webhook-id': event.id,
+      'webhook-timestamp': expect.stringMatching(/^\d{10}$/),
+      'webhook-signature': expect.stringMatching(/^v1,/),
+      'posthorn-event-type': 'order.created',
+      'posthorn-delivery': delivery!.id,
+      'posthorn-attempt': '1',
+      'posthorn-api-version': '2027-01-01',
+      'x-custom': 'mine',
+      'x-trace': 'abc',
+    });
+    expect(request?.headers).not.toHaveProperty('posthorn-retry-reason');
+    expect(delivery).toMatchObject({ endpoint_id: endpoint.id, attempts: 1, last_status_code: 200 });
+    expect(await attemptsOf(posthorn, delivery!.id)).toMatchObject([
+      { number: 1, status_code: 200, outcome: 'delivered', error: null, url: `${receiver.url}/hooks?a=1` },
+    ]);
+  });
+
+  test('DLV-1: a thin endpoint gets the envelope without data, and a link to it', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    await createEndpoint(posthorn, { url: receiver.url, tenant, payload: 'thin' });
+    const event = await publish(posthorn, { tenant, type: 'order.created', data: { secret: true } });
+    const [request] = await receiver.waitFor(1);
+    expect(request?.json()).toEqual({
+      id: event.id,
+      type: 'order.created',
+      timestamp: event.created_at,
+      url: `${posthorn.url}/v1/events/${event.id}`,
+    });
+  });
+});
+
+describe('SIG: signatures that the official library verifies on the raw bytes', () => {
+  test('SIG-1: signed by the secret that was shown when the endpoint was made', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    const { secret } = await createEndpoint(posthorn, { url: receiver.url, tenant });
+    await publish(
+      posthorn,
+      `{"tenant":"${tenant}","type":"order.created","data":{ "name" : "Zoë", "n": 1.10 }}`,
+    );
+    const [request] = await receiver.waitFor(1);
+    const verified = new Webhook(secret).verify(request!.body, { ...request!.headers });
+    expect(verified).toMatchObject({ type: 'order.created', data: { name: 'Zoë' } });
+
+    const otherBytes = Buffer.from(JSON.stringify(request!.json()));
+    expect(() => new Webhook(secret).verify(otherBytes, { ...request!.headers })).toThrow(
+      'No matching signature',
+    );
+  });
+
+  test('SIG-1: a secret of the user’s own is used as given', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    const secret = `whsec_${Buffer.from('a secret of thirty-two characters').toString('base64')}`;
+    const endpoint = await createEndpoint(posthorn, { url: receiver.url, tenant, secret });
+    expect(endpoint.secret).toBe(secret);
+    await publish(posthorn, { tenant, type: 'order.created', data: null });
+    const [request] = await receiver.waitFor(1);
+    expect(new Webhook(secret).verify(request!.body, { ...request!.headers })).toMatchObject({ data: null });
+  });
+
+  test('SIG-3: a retry has the same id and body, and a time and signature of its own', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    const { secret } = await createEndpoint(posthorn, {
+      url: receiver.url,
+      tenant,
+      retry: { schedule: [0, 1.1], jitter: 'none' },
+    });
+    receiver.answer(({ index }) => ({ status: index === 0 ? 503 : 200 }));
+    const event = await publish(posthorn, { tenant, type: 'order.created', data: { n: 1 } });
+    const [first, second] = await receiver.waitFor(2);
+    for (const request of [first!, second!]) {
+      expect(new Webhook(secret).verify(request.body, { ...request.headers })).toMatchObject({
+        id: event.id,
+      });
+    }
+    expect(second!.headers['webhook-id']).toBe(first!.headers['webhook-id']);
+    expect(second!.body).toEqual(first!.body);
+    expect(Number(second!.headers['webhook-timestamp'])).toBeGreaterThan(
+      Number(first!.headers['webhook-timestamp']),
+    );
+    expect(second!.headers['webhook-signature']).not.toBe(first!.headers['webhook-signature']);
+    // DLV-8
+    expect(second!.headers).toMatchObject({ 'posthorn-attempt': '2', 'posthorn-retry-reason': 'http_5xx' });
+  });
+});
+
+describe('DLV-2: the deadline covers everything, and the status line decides', () => {
+  test('no answer within timeout_ms is a failure, and the connection is closed', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    await createEndpoint(posthorn, {
+      url: receiver.url,
+      tenant,
+      timeout_ms: 1000,
+      retry: { schedule: [0] },
+    });
+    receiver.hang();
+    const event = await publish(posthorn, { tenant, type: 'order.created', data: 1 });
+    const [delivery] = await untilDeliveries(posthorn, event.id, 'dead');
+    expect(delivery).toMatchObject({ reason: 'exhausted', last_error: 'timeout', last_status_code: null });
+    const [attempt] = await attemptsOf(posthorn, delivery!.id);
+    expect(attempt).toMatchObject({ outcome: 'dead', error: { class: 'timeout' } });
+    expect(attempt!.duration_ms).toBeGreaterThanOrEqual(990);
+    expect(attempt!.duration_ms).toBeLessThan(1500);
+    await receiver.waitForNoSockets();
+  });
+
+  test('headers that never end are a timeout too', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    await createEndpoint(posthorn, { url: receiver.url, tenant, timeout_ms: 1000, retry: { schedule: [0] } });
+    receiver.answer(drip('HTTP/1.1 200 OK\r\n', 'x-drip: 1\r\n'));
+    const event = await publish(posthorn, { tenant, type: 'order.created', data: 1 });
+    const [delivery] = await untilDeliveries(posthorn, event.id, 'dead');
+    expect(delivery).toMatchObject({ last_error: 'timeout' });
+  });
+
+  test('a 200 whose body overruns the deadline is delivered, the body cut', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    await createEndpoint(posthorn, { url: receiver.url, tenant, timeout_ms: 1000 });
+    receiver.answer(
+      drip('HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 100000\r\n\r\nstart', '.'),
+    );
+    const event = await publish(posthorn, { tenant, type: 'order.created', data: 1 });
+    const [delivery] = await untilDeliveries(posthorn, event.id, 'delivered');
+    const [attempt] = await attemptsOf(posthorn, delivery!.id);
+    expect(attempt).toMatchObject({ status_code: 200, outcome: 'delivered', response_truncated: true });
+    expect(attempt!.response_body).toMatch(/^start\.*$/);
+    expect(receiver.requests).toHaveLength(1);
+    await receiver.waitForNoSockets();
+  });
+
+  test('DLV-5: a body beyond the cap is cut there', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    await createEndpoint(posthorn, { url: receiver.url, tenant });
+    receiver.answer({ status: 200, body: 'x'.repeat(100_000) });
+    const event = await publish(posthorn, { tenant, type: 'order.created', data: 1 });
+    const [delivery] = await untilDeliveries(posthorn, event.id, 'delivered');
+    const [attempt] = await attemptsOf(posthorn, delivery!.id);
+    expect(attempt).toMatchObject({ response_truncated: true });
+    expect(attempt!.response_body).toBe('x'.repeat(16 * 1024));
+  });
+});

@@ -1,0 +1,50 @@
+/** A database of its own for each test file: a clone of the migrated template, gone when the file is done. */
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { inject } from 'vitest';
+
+export const TEMPLATE = 'posthorn_template';
+
+export interface TestDatabase {
+  readonly url: string;
+  query<T extends pg.QueryResultRow = pg.QueryResultRow>(text: string, values?: unknown[]): Promise<T[]>;
+  drop(): Promise<void>;
+}
+
+/** `empty`: without any schema, for tests of the migrations. */
+export async function createTestDatabase({ empty = false } = {}): Promise<TestDatabase> {
+  const serverUrl = inject('postgresUrl');
+  const name = `test_${randomBytes(6).toString('hex')}`;
+  await onServer(serverUrl, `create database ${name} template ${empty ? 'template0' : TEMPLATE}`);
+  const url = databaseUrl(serverUrl, name);
+  const pool = new pg.Pool({ connectionString: url, max: 2, application_name: 'test' });
+  pool.on('error', () => {});
+  let dropped: Promise<void> | undefined;
+  const drop = async () => {
+    await pool.end();
+    await onServer(serverUrl, `drop database ${name} with (force)`);
+  };
+  return {
+    url,
+    query: async (text, values) => (await pool.query(text, values)).rows,
+    drop() {
+      dropped ??= drop();
+      return dropped;
+    },
+  };
+}
+
+async function onServer(url: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
+
+/** The same server, another database on it. */
+export function databaseUrl(serverUrl: string, name: string): string {
+  return serverUrl.replace(/\/[^/?]+(\?|$)/, `/${name}$1`);
+}

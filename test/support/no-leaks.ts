@@ -1,0 +1,52 @@
+/**
+ * Runs around every end-to-end test file: when its last hook is done, no process, server, socket or timer that it
+ * started may be left. A leaked worker would go on in the background of other tests; a leaked socket hides a server
+ * that cannot stop.
+ */
+import { afterAll } from 'vitest';
+import { eventually } from './eventually.ts';
+import { endLeftoverProcesses } from './processes.ts';
+
+/** What Node calls them. Not counted: the channels to the test runner, which come and go (pipes, message ports). */
+const COUNTED = new Set([
+  'ProcessWrap',
+  'TCPServerWrap',
+  'TCPSocketWrap',
+  'PipeServerWrap',
+  'PipeConnectWrap',
+  'TLSWrap',
+  'UDPWrap',
+  'Timeout',
+  'Immediate',
+  'FSEventWrap',
+  'ChildProcess',
+]);
+
+const before = count();
+
+// Registered before those of the test file, so it runs after them.
+afterAll(async () => {
+  const processes = await endLeftoverProcesses();
+  if (processes.length > 0) throw new Error(`Processes were left running:\n${processes.join('\n')}`);
+  // What has been closed takes a turn or two of the event loop to go.
+  await eventually('everything that the tests opened is closed', () => surplus().length === 0, {
+    timeoutMs: 2000,
+    saw: surplus,
+  });
+});
+
+function count(): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const kind of process.getActiveResourcesInfo()) {
+    if (COUNTED.has(kind)) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  }
+  return counts;
+}
+
+function surplus(): string[] {
+  return [...count()].flatMap(([kind, number]) => {
+    // The poll itself is a timer.
+    const allowed = (before.get(kind) ?? 0) + (kind === 'Timeout' ? 1 : 0);
+    return number > allowed ? [`${number - allowed} × ${kind}`] : [];
+  });
+}

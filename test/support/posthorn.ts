@@ -1,0 +1,330 @@
+/**
+ * The real program for tests, and the API as its users call it.
+ *
+ *   const posthorn = usePosthorn();                        // for all tests of a file
+ *   const posthorn = await startTestPosthorn({ database }) // for one test; the caller stops or kills it
+ */
+import { randomBytes } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { Agent, request } from 'undici';
+import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
+import { createTestDatabase, type TestDatabase } from './database.ts';
+import { eventually } from './eventually.ts';
+import { startProcess } from './processes.ts';
+import { type Receiver, type ReceiverOptions, startReceiver } from './receiver.ts';
+
+export const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+  /** The body as JSON; undefined if there is none. */
+  // biome-ignore lint/suspicious/noExplicitAny: a test asserts on the parts it knows
+  readonly body: any;
+}
+
+export interface CallOptions {
+  /** Instead of the admin key; null sends none. */
+  readonly key?: string | null;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Text and bytes are sent as they are, everything else as JSON. */
+export type Call = (method: string, path: string, body?: unknown, options?: CallOptions) => Promise<Answer>;
+
+export interface TestPosthorn {
+  readonly url: string;
+  readonly key: string;
+  readonly api: Call;
+  /** 0 if it runs in this process. */
+  readonly pid: number;
+  /** Sends the signal, and resolves with exit code or signal when the process has ended. */
+  kill(signal: NodeJS.Signals): Promise<number | NodeJS.Signals>;
+  /** SIGTERM; fails if the program does not end well. */
+  stop(): Promise<void>;
+  /** What it wrote so far. */
+  output(): string;
+}
+
+export interface TestPosthornOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly args?: readonly string[];
+  readonly database: { readonly url: string };
+  /** Without a process of its own: quicker, but it cannot be killed. */
+  readonly inProcess?: boolean;
+}
+
+export const ADMIN_KEY = `phk_${randomBytes(24).toString('base64url')}`;
+const ENCRYPTION_KEY = randomBytes(32).toString('base64');
+
+/** Loopback allowed, and every time short: what takes seconds in production should not in a test. */
+export const TEST_SETTINGS: Readonly<Record<string, string>> = {
+  PORT: '0',
+  POSTHORN_ADMIN_KEY: ADMIN_KEY,
+  POSTHORN_ENCRYPTION_KEY: ENCRYPTION_KEY,
+  POSTHORN_EGRESS_ALLOW: '127.0.0.0/8',
+  POSTHORN_EGRESS_HTTPS: 'except-loopback',
+  POSTHORN_LOG_LEVEL: 'info',
+  POSTHORN_DATABASE_POOL_SIZE: '4',
+  POSTHORN_HEARTBEAT_MS: '100',
+  POSTHORN_PROOF_MS: '500',
+  POSTHORN_DEAD_AFTER_MS: '3000',
+  POSTHORN_SWEEP_MS: '500',
+};
+
+export async function startTestPosthorn(options: TestPosthornOptions): Promise<TestPosthorn> {
+  const env: Record<string, string> = {
+    ...TEST_SETTINGS,
+    DATABASE_URL: options.database.url,
+    ...options.env,
+  };
+  const key = env.POSTHORN_ADMIN_KEY!;
+  return options.inProcess ? startHere(env, key) : runPosthorn(['serve', ...(options.args ?? [])], env, key);
+}
+
+/** Runs a server command of the real program, until it is ready. Without a key: the one that it prints. */
+export async function runPosthorn(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  key?: string,
+  cwd?: string,
+): Promise<TestPosthorn> {
+  const child = startProcess([MAIN, ...args], { env, ...(cwd !== undefined && { cwd }) });
+  const printed = (pattern: RegExp, what: string) =>
+    eventually(
+      `Posthorn prints ${what}`,
+      () => {
+        if (!child.running) throw new Error(`Posthorn ended before it was ready:\n${child.output()}`);
+        return pattern.exec(child.stdout())?.[1];
+      },
+      { timeoutMs: 30_000, saw: child.output },
+    );
+  const client = new Agent({ connections: 50 });
+  try {
+    const url = await printed(/API\s+(http:\/\/\S+)\/v1/, 'its address');
+    const adminKey = key ?? (await printed(/Admin key\s+(\S+)/, 'its admin key'));
+    const api = caller(client, url, adminKey);
+    await eventually('GET /readyz is 200', async () => (await api('GET', '/readyz')).status === 200);
+    return {
+      url,
+      key: adminKey,
+      api,
+      pid: child.pid,
+      output: child.output,
+      async kill(signal) {
+        const ended = await child.kill(signal);
+        await client.destroy();
+        return ended;
+      },
+      async stop() {
+        if (!child.running) return;
+        const ended = await child.kill('SIGTERM');
+        await client.destroy();
+        if (ended !== 0) throw new Error(`Posthorn ended with ${ended}:\n${child.output()}`);
+      },
+    };
+  } catch (error) {
+    await client.destroy();
+    await child.kill('SIGKILL');
+    throw error;
+  }
+}
+
+async function startHere(env: Readonly<Record<string, string>>, key: string): Promise<TestPosthorn> {
+  const [{ startApp }, { ensureKeys, loadConfig }, { createLog }] = await Promise.all([
+    import('../../src/app.ts'),
+    import('../../src/config/index.ts'),
+    import('../../src/telemetry/log.ts'),
+  ]);
+  const config = await ensureKeys(loadConfig({ mode: 'serve', env }), { notice: () => {} });
+  const log = createLog({ ...config, logLevel: 'silent' });
+  const app = await startApp({ config: { ...config, databaseUrl: env.DATABASE_URL! }, log });
+  const client = new Agent({ connections: 50 });
+  const api = caller(client, app.url, key);
+  await eventually('GET /readyz is 200', async () => (await api('GET', '/readyz')).status === 200);
+  return {
+    url: app.url,
+    key,
+    api,
+    pid: 0,
+    output: () => '',
+    kill: () => Promise.reject(new Error('This Posthorn runs in the process of the test.')),
+    async stop() {
+      await client.destroy();
+      await app.stop();
+    },
+  };
+}
+
+function caller(client: Agent, url: string, adminKey: string): Call {
+  return async (method, path, body, { key = adminKey, headers = {} } = {}) => {
+    const raw = typeof body === 'string' || Buffer.isBuffer(body);
+    const response = await request(`${url}${path}`, {
+      dispatcher: client,
+      method: method as 'GET',
+      headers: {
+        ...(key !== null && { authorization: `Bearer ${key}` }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      body: body === undefined ? null : raw ? body : JSON.stringify(body),
+    });
+    const text = await response.body.text();
+    const isJson = /json/.test(String(response.headers['content-type']));
+    return {
+      status: response.statusCode,
+      headers: response.headers,
+      text,
+      body: isJson ? JSON.parse(text) : undefined,
+    };
+  };
+}
+
+/** One for all tests of a file, in a database of its own. Usable inside tests and hooks only. */
+export function usePosthorn(options: Omit<TestPosthornOptions, 'database'> = {}): TestPosthorn & {
+  readonly database: TestDatabase;
+} {
+  let started: TestPosthorn | undefined;
+  let database: TestDatabase | undefined;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    started = await startTestPosthorn({ ...options, database });
+  });
+  afterAll(async () => {
+    await started?.stop();
+    await database?.drop();
+  });
+  return {
+    get url() {
+      return started!.url;
+    },
+    get key() {
+      return started!.key;
+    },
+    get pid() {
+      return started!.pid;
+    },
+    get database() {
+      return database!;
+    },
+    api: (...call) => started!.api(...call),
+    kill: (signal) => started!.kill(signal),
+    stop: () => started!.stop(),
+    output: () => started!.output(),
+  };
+}
+
+/** A receiver that is closed when the test is over. */
+export async function newReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
+  const receiver = await startReceiver(options);
+  onTestFinished(() => receiver.close());
+  return receiver;
+}
+
+let tenants = 0;
+/** A tenant that no other test of the file uses, so that they can share one Posthorn. */
+export const newTenant = (): string => {
+  tenants += 1;
+  return `tenant-${tenants}`;
+};
+
+type Api = Pick<TestPosthorn, 'api'>;
+
+/** An answer with this status, or a failure that shows what came instead. */
+export async function expectStatus(answer: Promise<Answer> | Answer, status: number): Promise<Answer> {
+  const { status: got, text, ...rest } = await answer;
+  expect(got, text).toBe(status);
+  return { status: got, text, ...rest };
+}
+
+export interface TestEndpoint {
+  readonly id: string;
+  readonly secret: string;
+  readonly tenant: string;
+}
+
+export async function createEndpoint(
+  posthorn: Api,
+  endpoint: { url: string; tenant: string } & Record<string, unknown>,
+  options?: CallOptions,
+): Promise<TestEndpoint> {
+  return (await expectStatus(posthorn.api('POST', '/v1/endpoints', endpoint, options), 201)).body;
+}
+
+export interface AcceptedEvent {
+  readonly id: string;
+  readonly type: string;
+  readonly tenant: string;
+  readonly created_at: string;
+  readonly deliveries: number;
+  readonly duplicate: boolean;
+}
+
+/** `event` as an object, or as the exact text of the body. */
+export async function publish(
+  posthorn: Api,
+  event: string | Record<string, unknown>,
+  options?: CallOptions,
+): Promise<AcceptedEvent> {
+  return (await expectStatus(posthorn.api('POST', '/v1/events', event, options), 202)).body;
+}
+
+export interface ShownDelivery {
+  readonly id: string;
+  readonly event_id: string;
+  readonly endpoint_id: string;
+  readonly status: string;
+  readonly reason: string | null;
+  readonly attempts: number;
+  readonly max_attempts: number;
+  readonly next_attempt_at: string | null;
+  readonly last_status_code: number | null;
+  readonly last_error: string | null;
+  readonly waiting_reason: string | null;
+  readonly created_at: string;
+  readonly delivered_at: string | null;
+  readonly dead_at: string | null;
+}
+
+export async function deliveriesOf(posthorn: Api, eventId: string): Promise<ShownDelivery[]> {
+  const answer = await expectStatus(posthorn.api('GET', `/v1/deliveries?event_id=${eventId}&limit=250`), 200);
+  return answer.body.data;
+}
+
+/** Waits until every delivery of the event has this status. */
+export async function untilDeliveries(
+  posthorn: Api,
+  eventId: string,
+  status: string,
+  { count = 1, timeoutMs = 10_000 } = {},
+): Promise<ShownDelivery[]> {
+  let last: ShownDelivery[] = [];
+  return eventually(
+    `${count} deliveries of ${eventId} are ${status}`,
+    async () => {
+      last = await deliveriesOf(posthorn, eventId);
+      return last.length === count && last.every((delivery) => delivery.status === status) && last;
+    },
+    { timeoutMs, saw: () => last },
+  );
+}
+
+export interface ShownAttempt {
+  readonly number: number;
+  readonly started_at: string;
+  readonly duration_ms: number;
+  readonly status_code: number | null;
+  readonly outcome: string;
+  readonly error: { readonly class: string; readonly message: string; readonly hint: string } | null;
+  readonly url: string;
+  readonly request_headers: Record<string, string>;
+  readonly response_headers: Record<string, string> | null;
+  readonly response_body: string | null;
+  readonly response_truncated: boolean;
+  readonly trigger: string;
+}
+
+export async function attemptsOf(posthorn: Api, deliveryId: string): Promise<ShownAttempt[]> {
+  return (await expectStatus(posthorn.api('GET', `/v1/deliveries/${deliveryId}/attempts`), 200)).body.data;
+}
