@@ -93,6 +93,8 @@ export async function runBareLoop(receiver: Receiver, seconds: number, bytes = 1
 
 export interface Postgres {
   readonly url: string;
+  /** Of everything that is started on it: what one Posthorn sealed, the next one opens. */
+  readonly encryptionKey: string;
   query<T extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<T[]>;
   stop(): Promise<void>;
 }
@@ -103,6 +105,7 @@ export async function startPostgres(): Promise<Postgres> {
   const pool = new pg.Pool({ connectionString: server.connectionString, max: 2 });
   return {
     url: server.connectionString,
+    encryptionKey: randomBytes(32).toString('base64'),
     query: async (text, values) => (await pool.query(text, values)).rows,
     async stop() {
       await pool.end();
@@ -143,7 +146,7 @@ export async function startPosthorn(
       PORT: String(port),
       DATABASE_URL: postgres.url,
       POSTHORN_ADMIN_KEY: key,
-      POSTHORN_ENCRYPTION_KEY: randomBytes(32).toString('base64'),
+      POSTHORN_ENCRYPTION_KEY: postgres.encryptionKey,
       POSTHORN_EGRESS_ALLOW: '127.0.0.0/8',
       POSTHORN_EGRESS_HTTPS: 'except-loopback',
       POSTHORN_LOG_LEVEL: 'warn',
@@ -212,11 +215,21 @@ export async function registerEndpoints(
 }
 
 /** Resolves when nothing waits any more: every delivery has been settled. */
-export async function untilSettled(postgres: Postgres, seconds: number): Promise<void> {
+export const untilSettled = (postgres: Postgres, seconds: number): Promise<void> =>
+  untilSettledBut(postgres, null, seconds);
+
+/** The same, but for one endpoint's deliveries. */
+export async function untilSettledBut(
+  postgres: Postgres,
+  except: string | null,
+  seconds: number,
+): Promise<void> {
   const deadline = Date.now() + seconds * 1000;
   for (;;) {
     const [row] = await postgres.query<{ waiting: boolean }>(
-      'select exists (select from posthorn.queue) as waiting',
+      `select exists (select from posthorn.endpoints e where e.id is distinct from $1
+                         and exists (select from posthorn.queue q where q.endpoint_id = e.id)) as waiting`,
+      [except],
     );
     if (!row!.waiting) return;
     if (Date.now() > deadline) throw new Error('deliveries are still waiting');

@@ -21,6 +21,9 @@ export function explainError(error: unknown, around: Surroundings = {}): Explana
   return message === null ? null : { message, exitCode: 1 };
 }
 
+/** The schema or the encryption key does not fit: their messages say what to do. */
+const SPEAKS_FOR_ITSELF = new Set(['SchemaError', 'SecretBoxError']);
+
 /** Errors that already know what to do: a `hint` beside the message (EmbeddedPostgresError and its like). */
 function explainByHint(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
@@ -28,8 +31,8 @@ function explainByHint(error: unknown): string | null {
   if ('hint' in error && typeof error.hint === 'string' && error.name !== 'error') {
     return `${error.message}\n${error.hint}`;
   }
-  // The schema does not fit the program; the message says what to do about it.
-  return error.name === 'SchemaError' ? error.message : null;
+
+  return SPEAKS_FOR_ITSELF.has(error.name) ? error.message : null;
 }
 
 function explainListen(error: unknown, { port, host }: Surroundings): string | null {

@@ -1,0 +1,91 @@
+/** `npm run bench`: a table for people, `--json` for machines, `--check` fails below the floors. */
+import { parseArgs } from 'node:util';
+import { startPostgres, startReceiver } from './harness.ts';
+import { type Bench, type Bound, type Figure, holds } from './scenario.ts';
+import { backlog } from './scenarios/backlog.ts';
+import { bloat } from './scenarios/bloat.ts';
+import { growth } from './scenarios/growth.ts';
+import { isolation } from './scenarios/isolation.ts';
+import { latency } from './scenarios/latency.ts';
+import { simpleDesign } from './scenarios/simple-design.ts';
+import { throughput } from './scenarios/throughput.ts';
+
+const ALL: Bench[] = [throughput, simpleDesign, latency, isolation, backlog, growth, bloat];
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string', default: '' },
+    runs: { type: 'string', default: '5' },
+    json: { type: 'boolean', default: false },
+    check: { type: 'boolean', default: false },
+    quick: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+});
+if (values.help) {
+  console.log(
+    `npm run bench -- [--only ${ALL.map((bench) => bench.name).join(',')}] [--runs 5] [--quick] [--json] [--check]`,
+  );
+  process.exit(0);
+}
+const wanted = values.only === '' ? ALL : ALL.filter((bench) => values.only.split(',').includes(bench.name));
+if (wanted.length === 0) {
+  console.error(`--only: there are ${ALL.map((bench) => `"${bench.name}"`).join(', ')}`);
+  process.exit(2);
+}
+
+const say = (text: string): void => {
+  if (!values.json) process.stderr.write(`\r\u001b[K${text}`);
+};
+const results: { bench: string; figures: Figure[] }[] = [];
+for (const bench of wanted) {
+  // A database of its own for each: what one leaves behind is not the next one's history.
+  say(`${bench.name} …`);
+  const postgres = await startPostgres();
+  const receiver = await startReceiver();
+  try {
+    const figures = await bench.run({
+      postgres,
+      receiver,
+      runs: Number(values.runs),
+      quick: values.quick,
+      progress: (text) => say(`${bench.name}: ${text}`),
+    });
+    results.push({ bench: bench.name, figures });
+    say('');
+    if (!values.json) print(bench.name, figures);
+  } finally {
+    receiver.stop();
+    await postgres.stop();
+  }
+}
+if (values.json) console.log(JSON.stringify(results, null, 2));
+
+const failed = results.flatMap(({ figures }) =>
+  figures.filter((figure) => !holds(figure.value, figure.floor)),
+);
+if (values.check && failed.length > 0) {
+  for (const figure of failed)
+    console.error(`below the floor: ${figure.name} is ${show(figure)}, must be ${bound(figure.floor!)}`);
+  process.exitCode = 1;
+}
+
+function print(name: string, figures: readonly Figure[]): void {
+  console.log(`\n${name}`);
+  for (const figure of figures) {
+    const verdict =
+      figure.goal === undefined
+        ? ''
+        : `${holds(figure.value, figure.goal) ? '✓' : '✗'} goal ${bound(figure.goal)}`;
+    console.log(`  ${figure.name.padEnd(58)} ${show(figure).padStart(12)}   ${verdict}`.trimEnd());
+  }
+}
+
+function show({ value, unit }: Figure): string {
+  const digits = unit === '×' ? 2 : value < 100 ? 1 : 0;
+  return `${value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${unit}`;
+}
+
+function bound(limit: Bound): string {
+  return 'atLeast' in limit ? `≥ ${limit.atLeast}` : `≤ ${limit.atMost}`;
+}

@@ -1,0 +1,105 @@
+/**
+ * Events posted one per request by a separate process, delivered to a separate minimal receiver, and settled; as a
+ * ratio to a bare sign-and-POST loop to the same receiver, measured right before each run.
+ */
+import {
+  median,
+  type Postgres,
+  type Posthorn,
+  type Receiver,
+  registerEndpoints,
+  runBareLoop,
+  runLoad,
+  startPosthorn,
+  untilSettled,
+} from '../harness.ts';
+import type { Bench, Figure } from '../scenario.ts';
+
+interface Variant {
+  readonly name: string;
+  readonly batch?: number;
+  readonly fan?: number;
+  readonly args?: string[];
+  readonly events: number;
+  readonly headline?: boolean;
+}
+
+const VARIANTS: Variant[] = [
+  { name: 'one event per request', events: 40_000, headline: true },
+  { name: 'batches of 100', events: 60_000, batch: 100 },
+  { name: 'fan-out 1 → 10 (deliveries)', events: 6_000, fan: 10 },
+  { name: 'two processes, half of the shards elsewhere', events: 30_000, args: ['--processes', '2'] },
+];
+
+export const throughput: Bench = {
+  name: 'throughput',
+  async run({ postgres, receiver, runs, progress }) {
+    const figures: Figure[] = [];
+    for (const variant of VARIANTS) {
+      progress(variant.name);
+      const posthorn = await startPosthorn(postgres, {}, variant.args ?? []);
+      try {
+        figures.push(
+          ...(await measure(
+            variant,
+            posthorn,
+            postgres,
+            receiver,
+            variant.headline ? runs : Math.min(runs, 3),
+          )),
+        );
+      } finally {
+        await posthorn.stop();
+      }
+    }
+    return figures;
+  },
+};
+
+async function measure(
+  variant: Variant,
+  posthorn: Posthorn,
+  postgres: Postgres,
+  receiver: Receiver,
+  runs: number,
+): Promise<Figure[]> {
+  const { batch = 1, fan = 1, events } = variant;
+  const tenant = `t${batch}x${fan}${variant.args?.length ?? 0}`;
+  const types = await registerEndpoints(posthorn, receiver, { count: 50, fan, tenant });
+  const once = async (count: number): Promise<number> => {
+    const before = await receiver.count();
+    const started = performance.now();
+    const load = await runLoad(posthorn, {
+      events: count,
+      types,
+      tenant,
+      batch,
+      connections: batch > 1 ? 8 : 128,
+    });
+    if (load.refused > 0) throw new Error(`${load.refused} events were refused`);
+    await untilSettled(postgres, 60);
+    const seconds = (performance.now() - started) / 1000;
+    return ((await receiver.count()) - before) / seconds;
+  };
+  // The compiler needs some ten thousand rounds to be done with the hot path.
+  await once(Math.min(events, 20_000));
+  const rates: number[] = [];
+  const ratios: number[] = [];
+  for (let run = 0; run < runs; run += 1) {
+    const bare = await runBareLoop(receiver, 2);
+    const rate = await once(events);
+    rates.push(rate);
+    ratios.push(rate / bare);
+  }
+  return [
+    { name: `${variant.name}: per second`, value: median(rates), unit: '/s' },
+    {
+      name: `${variant.name}: ratio to the bare loop`,
+      value: median(ratios),
+      unit: '×',
+      ...(variant.headline
+        ? { id: 'throughput_ratio', goal: { atLeast: 0.45 }, floor: { atLeast: 0.3 } }
+        : {}),
+    },
+  ];
+}
