@@ -97,13 +97,14 @@ export class Refill {
       const answers = await loadLanes(this.#options.pool, requests);
       for (const [index, [lane]] of batch.entries())
         this.#fill(lane, requests[index]!, answers.get(lane.id)!);
-      this.#options.filled(batch.map(([lane]) => lane));
     } catch (error) {
       for (const [lane, want] of batch) if (!this.#wanted.has(lane)) this.#wanted.set(lane, want);
       throw error;
     } finally {
       for (const [lane] of batch) lane.loadEnded();
     }
+    // Only now: a lane that missed something meanwhile asks again, and one that is still loading does not ask.
+    this.#options.filled(batch.map(([lane]) => lane));
   }
 
   #request(lane: Lane, want: Want, limit: number): LaneRequest {
