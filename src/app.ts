@@ -19,6 +19,7 @@ import { disableEndpoint } from './store/queries/endpoints.ts';
 import { createSecretBox } from './store/secret-box.ts';
 import { logAttempt } from './telemetry/attempt-line.ts';
 import type { Log } from './telemetry/log.ts';
+import { recurringProblems } from './telemetry/recurring-problems.ts';
 import { Upkeep } from './upkeep/index.ts';
 
 export interface App {
@@ -33,8 +34,7 @@ const ACCEPT_PATIENCE_MS = 10_000;
 const HAND_OVER_MS = 1_000;
 
 export async function startApp({ config, log }: { config: AppConfig; log: Log }): Promise<App> {
-  const problem = (what: string, error: unknown): void =>
-    log.warn({ err: error }, `could not ${what}; will try again`);
+  const problem = recurringProblems(log, systemClock);
   const runsWorker = config.role !== 'api';
   const runsApi = config.role !== 'worker';
 
@@ -91,7 +91,7 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
     clock,
     batchRows: config.settleBatchRows,
     worker: () => ({ id: ownership.workerId, name: workerName }),
-    failed: (error, items) => log.warn({ err: error, items }, 'could not record outcomes; will try again'),
+    failed: (error) => problem('record outcomes', error),
   });
 
   const dispatcher = new Dispatcher({
