@@ -1,0 +1,231 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Breaker, type BreakerSettings, CLOSED_BREAKER, DEFAULT_BREAKER, type Signal } from './breaker.ts';
+
+const failTimes = (breaker: Breaker, times: number, now = 0): boolean[] =>
+  Array.from({ length: times }, () => breaker.heard('failure', now, false));
+
+describe('HLT-1: the circuit breaker', () => {
+  it('opens on the fifth failure in a row', () => {
+    const breaker = new Breaker(DEFAULT_BREAKER);
+    expect(failTimes(breaker, 5, 1000)).toEqual([false, false, false, false, true]);
+    expect(breaker.record).toEqual({
+      circuit: 'open',
+      consecutiveFailures: 5,
+      openedAt: 1000,
+      cooldownMs: 300_000,
+      nextProbeAt: 301_000,
+    });
+    expect(breaker.allowsTraffic).toBe(false);
+  });
+
+  it('starts the count again after a success, but not after a 4xx', () => {
+    const breaker = new Breaker(DEFAULT_BREAKER);
+    failTimes(breaker, 4);
+    breaker.heard('success', 0, false);
+    failTimes(breaker, 4);
+    breaker.heard('neutral', 0, false);
+    expect(breaker.allowsTraffic).toBe(true);
+    expect(failTimes(breaker, 1)).toEqual([true]);
+  });
+
+  it('opens when half of twenty fail within ten minutes, and not when it is half of nineteen', () => {
+    const breaker = new Breaker(DEFAULT_BREAKER);
+    for (let i = 0; i < 19; i += 1) {
+      expect(breaker.heard(i % 2 === 0 ? 'failure' : 'success', i * 1000, false)).toBe(false);
+    }
+    breaker.heard('success', 19_000, false);
+    expect(breaker.heard('failure', 20_000, false)).toBe(true);
+  });
+
+  it('forgets what is older than its window', () => {
+    const breaker = new Breaker(DEFAULT_BREAKER);
+    for (let i = 0; i < 19; i += 1) breaker.heard(i % 2 === 0 ? 'failure' : 'success', 0, false);
+    expect(breaker.heard('success', 700_000, false)).toBe(false);
+    expect(breaker.heard('failure', 700_000, false)).toBe(false);
+    expect(breaker.allowsTraffic).toBe(true);
+  });
+
+  it('doubles its cooldown up to the maximum, and begins anew once closed', () => {
+    const breaker = new Breaker(DEFAULT_BREAKER);
+    failTimes(breaker, 5);
+    const minutes: number[] = [];
+    let now = 0;
+    for (let i = 0; i < 6; i += 1) {
+      minutes.push(breaker.record.cooldownMs / 60_000);
+      now = breaker.probeAt!;
+      breaker.probeStarted(now + 16_000);
+      expect(breaker.heard('failure', now, true)).toBe(true);
+    }
+    expect(minutes).toEqual([5, 10, 20, 40, 60, 60]);
+    expect(breaker.record.openedAt).toBe(0);
+    breaker.probeStarted(now);
+    expect(breaker.heard('success', now, true)).toBe(true);
+    expect(breaker.record).toEqual(CLOSED_BREAKER);
+    failTimes(breaker, 5, now);
+    expect(breaker.record.cooldownMs).toBe(300_000);
+  });
+
+  it('hears nothing from what was on the wire when it opened', () => {
+    const breaker = new Breaker(DEFAULT_BREAKER);
+    failTimes(breaker, 5);
+    const { record } = breaker;
+    for (const signal of ['success', 'failure', 'neutral'] as const)
+      expect(breaker.heard(signal, 1, false)).toBe(false);
+    expect(breaker.record).toBe(record);
+  });
+
+  it('takes any answer to a probe as a sign of life', () => {
+    const breaker = new Breaker(DEFAULT_BREAKER);
+    failTimes(breaker, 5);
+    breaker.probeStarted(400_000);
+    expect(breaker.heard('neutral', 300_000, true)).toBe(true);
+    expect(breaker.allowsTraffic).toBe(true);
+  });
+
+  it('lets another probe try when one was given up, or when its deadline has passed', () => {
+    const breaker = new Breaker(DEFAULT_BREAKER);
+    failTimes(breaker, 5);
+    breaker.probeStarted(316_000);
+    expect(breaker.probeAt).toBe(316_000);
+    breaker.probeAbandoned(300_100);
+    expect(breaker.record.circuit).toBe('open');
+    expect(breaker.probeAt).toBe(300_100);
+  });
+
+  it('can be off', () => {
+    const breaker = new Breaker(null, { ...CLOSED_BREAKER, circuit: 'open', openedAt: 1, nextProbeAt: 2 });
+    expect(failTimes(breaker, 100).some(Boolean)).toBe(false);
+    expect(breaker.allowsTraffic).toBe(true);
+    expect(breaker.probeAt).toBeNull();
+  });
+
+  it('survives a restart', () => {
+    const breaker = new Breaker(DEFAULT_BREAKER);
+    failTimes(breaker, 4);
+    const restarted = new Breaker(DEFAULT_BREAKER, breaker.record);
+    expect(failTimes(restarted, 1)).toEqual([true]);
+    const again = new Breaker(DEFAULT_BREAKER, restarted.record);
+    expect(again.allowsTraffic).toBe(false);
+    expect(again.probeAt).toBe(restarted.probeAt);
+  });
+});
+
+/** The rules written down a second time, with the whole history kept. */
+class Model {
+  readonly settings: BreakerSettings;
+  circuit: 'closed' | 'open' | 'half_open' = 'closed';
+  consecutive = 0;
+  heard: { bucket: number; failed: boolean }[] = [];
+  cooldownMs = 0;
+  nextProbeAt: number | null = null;
+  newestBucket = Number.NEGATIVE_INFINITY;
+
+  constructor(settings: BreakerSettings) {
+    this.settings = settings;
+  }
+
+  answer(signal: Signal, now: number, wasProbe: boolean): void {
+    const { settings } = this;
+    if (this.circuit !== 'closed') {
+      if (!wasProbe) return;
+      this.heard = [];
+      if (signal === 'failure') {
+        this.cooldownMs = Math.min(this.cooldownMs * 2, settings.maxCooldownSeconds * 1000);
+        this.circuit = 'open';
+        this.nextProbeAt = now + this.cooldownMs;
+      } else {
+        this.circuit = 'closed';
+        this.consecutive = 0;
+        this.nextProbeAt = null;
+      }
+      return;
+    }
+    if (signal === 'neutral') return;
+    const bucket = Math.floor(now / (settings.windowSeconds * 100));
+    this.newestBucket = Math.max(this.newestBucket, bucket);
+    this.heard.push({ bucket: this.newestBucket, failed: signal === 'failure' });
+    this.consecutive = signal === 'failure' ? this.consecutive + 1 : 0;
+    if (signal !== 'failure') return;
+    const recent = this.heard.filter((entry) => entry.bucket > this.newestBucket - 10);
+    const failed = recent.filter((entry) => entry.failed).length;
+    const byRate = recent.length >= settings.minRequests && failed / recent.length >= settings.failureRate;
+    if (this.consecutive < settings.consecutive && !byRate) return;
+    this.circuit = 'open';
+    this.cooldownMs = settings.cooldownSeconds * 1000;
+    this.nextProbeAt = now + this.cooldownMs;
+    this.heard = [];
+  }
+}
+
+const signal = fc.constantFrom<Signal>('success', 'failure', 'failure', 'neutral');
+const step = fc.record({
+  waitMs: fc.oneof(fc.integer({ min: 0, max: 2_000 }), fc.integer({ min: -3_000, max: 400_000 })),
+  signal,
+  what: fc.constantFrom('traffic', 'traffic', 'traffic', 'probe', 'late', 'abandon', 'restart'),
+});
+
+describe('HLT-1: the breaker against a model', () => {
+  it('opens exactly by the rules, allows one probe at a time, closes on its success', () => {
+    fc.assert(
+      fc.property(
+        fc.record({
+          consecutive: fc.integer({ min: 1, max: 8 }),
+          failureRate: fc.constantFrom(0.25, 0.5, 0.9),
+          minRequests: fc.integer({ min: 1, max: 15 }),
+          windowSeconds: fc.constantFrom(10, 60, 600),
+          cooldownSeconds: fc.constantFrom(1, 60),
+          maxCooldownSeconds: fc.constantFrom(60, 200),
+        }),
+        fc.array(step, { maxLength: 150 }),
+        (settings, steps) => {
+          let breaker = new Breaker(settings);
+          const model = new Model(settings);
+          let now = 1_000_000;
+          let probing = false;
+          for (const { waitMs, signal, what } of steps) {
+            now += waitMs;
+            const mayProbe = !breaker.allowsTraffic && breaker.probeAt !== null && breaker.probeAt <= now;
+            if (what === 'probe' && mayProbe && !probing) {
+              breaker.probeStarted(now + 16_000);
+              model.circuit = 'half_open';
+              model.nextProbeAt = now + 16_000;
+              probing = true;
+              // Nobody else may start one before this one's deadline.
+              expect(breaker.allowsTraffic).toBe(false);
+              expect(breaker.probeAt).toBe(now + 16_000);
+            } else if (what === 'probe' && probing) {
+              breaker.heard(signal, now, true);
+              model.answer(signal, now, true);
+              probing = false;
+            } else if (what === 'abandon' && probing) {
+              breaker.probeAbandoned(now);
+              model.circuit = 'open';
+              model.nextProbeAt = now;
+              probing = false;
+            } else if (what === 'late' && !breaker.allowsTraffic) {
+              breaker.heard(signal, now, false);
+            } else if (what === 'traffic' && breaker.allowsTraffic) {
+              breaker.heard(signal, now, false);
+              model.answer(signal, now, false);
+            } else if (what === 'restart') {
+              breaker = new Breaker(settings, breaker.record);
+              model.heard = [];
+              model.newestBucket = Number.NEGATIVE_INFINITY;
+            }
+            expect(breaker.record.circuit).toBe(model.circuit);
+            expect(breaker.probeAt).toBe(model.nextProbeAt);
+            expect(breaker.allowsTraffic).toBe(model.circuit === 'closed');
+            if (model.circuit !== 'closed') {
+              expect(breaker.record.cooldownMs).toBe(model.cooldownMs);
+              expect(model.cooldownMs).toBeLessThanOrEqual(
+                Math.max(settings.maxCooldownSeconds, settings.cooldownSeconds) * 1000,
+              );
+            }
+          }
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+});

@@ -1,0 +1,112 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  deliveryIdOf,
+  deliveryRangeOfEvent,
+  eventIdOfDelivery,
+  firstIdAt,
+  newEventId,
+  newId,
+  parsePublicId,
+  publicId,
+  timeOfId,
+} from './ids.ts';
+
+const NIL = '00000000-0000-0000-0000-000000000000';
+const MAX = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
+describe('public ids', () => {
+  it.each([
+    [NIL, '00000000000000000000000000'],
+    ['00000000-0000-0000-0000-000000000001', '00000000000000000000000001'],
+    ['00000000-0000-0000-0000-00000000000a', '0000000000000000000000000a'],
+    ['00000000-0000-0000-0000-000000000010', '0000000000000000000000000g'],
+    ['00000000-0000-0000-0000-000000000020', '00000000000000000000000010'],
+    ['0110c853-1d09-52d8-d73e-1194e95b5f19', '0123456789abcdefghjkmnpqrs'],
+    ['01890a5d-ac96-774b-bcce-b302099a8057', '01h455vb4pex5vsknk084sn02q'],
+    [MAX, '7zzzzzzzzzzzzzzzzzzzzzzzzz'],
+  ])('are TypeIDs: %s is %s', (uuid, suffix) => {
+    expect(publicId('evt', uuid)).toBe(`evt_${suffix}`);
+    expect(parsePublicId('evt', `evt_${suffix}`)).toBe(uuid);
+  });
+
+  it('come back as they went', () => {
+    fc.assert(
+      fc.property(fc.uuid({ version: [1, 4, 7] }), (uuid) => {
+        const text = publicId('dlv', uuid);
+        expect(text).toHaveLength('dlv_'.length + 26);
+        expect(parsePublicId('dlv', text)).toBe(uuid);
+      }),
+    );
+  });
+
+  it('sort like the ids behind them', () => {
+    fc.assert(
+      fc.property(fc.uuid(), fc.uuid(), (a, b) => {
+        expect(publicId('evt', a) < publicId('evt', b)).toBe(a < b);
+      }),
+    );
+  });
+
+  it.each([
+    ['another kind', 'ep_01h455vb4pex5vsknk084sn02q'],
+    ['no prefix', '01h455vb4pex5vsknk084sn02q'],
+    ['more than 128 bits', 'evt_8zzzzzzzzzzzzzzzzzzzzzzzzz'],
+    ['upper case', 'evt_01H455VB4PEX5VSKNK084SN02Q'],
+    ['a letter that is not in the alphabet', 'evt_01h455vb4pex5vsknk084sn02u'],
+    ['too short', 'evt_01h455vb4pex5vsknk084sn02'],
+    ['too long', 'evt_01h455vb4pex5vsknk084sn02qq'],
+    ['a line break at its end', 'evt_01h455vb4pex5vsknk084sn02q\n'],
+    ['nothing', ''],
+  ])('are refused if they are %s', (_, text) => {
+    expect(parsePublicId('evt', text)).toBeNull();
+  });
+});
+
+describe('new ids', () => {
+  const at = 4_000_000_000_000;
+
+  it('only ever grow, also within a millisecond and when the clock goes back', () => {
+    let last = newId(at);
+    for (let i = 0; i < 10_000; i += 1) {
+      const id = newId(at - (i % 7));
+      expect(id > last, `${id} after ${last}`).toBe(true);
+      last = id;
+    }
+  });
+
+  it('are version 7, variant 10, and carry their time', () => {
+    const now = at + 60_000;
+    for (const id of [newId(now), newEventId(now + 1)]) {
+      expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+      expect([now, now + 1]).toContain(timeOfId(id));
+    }
+  });
+
+  it('of events leave room for the ordinals of their deliveries', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 0xffff }), (ordinal) => {
+        const event = newEventId(at);
+        const delivery = deliveryIdOf(event, ordinal);
+        expect(event.endsWith('0000')).toBe(true);
+        expect(eventIdOfDelivery(delivery)).toBe(event);
+        expect(timeOfId(delivery)).toBe(timeOfId(event));
+        const [first, last] = deliveryRangeOfEvent(event);
+        expect(first <= delivery && delivery <= last).toBe(true);
+      }),
+    );
+  });
+
+  it('are not below the bound of their time, and not above the next', () => {
+    const now = at + 120_000;
+    const id = newId(now);
+    expect(firstIdAt(now) <= id).toBe(true);
+    expect(id < firstIdAt(now + 1)).toBe(true);
+  });
+
+  it('have bounds for any time', () => {
+    expect(firstIdAt(-1)).toBe(NIL);
+    expect(firstIdAt(2 ** 60)).toBe('ffffffff-ffff-0000-0000-000000000000');
+    expect(firstIdAt(1.5)).toBe('00000000-0001-0000-0000-000000000000');
+  });
+});
