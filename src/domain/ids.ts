@@ -91,7 +91,7 @@ export function timeOfId(id: Uuid): number {
 
 /** The smallest id that could have been made at this time: a bound for "since" and "until". */
 export function firstIdAt(timeMs: number): Uuid {
-  const time = hex(Math.max(0, Math.min(timeMs, 0xffffffffffff)), 12);
+  const time = hex(Math.floor(Math.max(0, Math.min(timeMs, 0xffffffffffff))), 12);
   return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`;
 }
 
