@@ -16,6 +16,7 @@ import {
   scanArray,
   scanObject,
   skipSpace,
+  skipValue,
   startsArray,
   startsObject,
 } from './json-scan.ts';
@@ -62,8 +63,10 @@ const FIELDS = new Set([
 export function readEvent(body: Buffer, limits: ReadLimits, context: ReadContext): NewEvent {
   return guarded(body, () => {
     const start = skipSpace(body, 0);
-    if (!startsObject(body, start))
+    if (!startsObject(body, start)) {
+      expectJson(body, start, limits);
       throw new Problem('invalid', 'The body must be a JSON object with "type" and "data".');
+    }
     const { fields, end } = scanObject(body, start, limits.maxNesting);
     expectEnd(body, end);
     return toEvent(body, fields, limits, context);
@@ -81,7 +84,8 @@ export function readBatch(
     const start = skipSpace(body, 0);
     // +2: the batch's own object and array are not the events' nesting.
     const outer = startsObject(body, start) ? scanObject(body, start, limits.maxNesting + 2) : null;
-    if (outer !== null) expectEnd(body, outer.end);
+    if (outer === null) expectJson(body, start, limits);
+    else expectEnd(body, outer.end);
     const events = outer?.fields.get('events');
     if (events === undefined || !startsArray(body, events.start)) {
       throw invalidField('events', 'must be an array of events');
@@ -104,6 +108,11 @@ export function readBatch(
       throw error;
     }
   });
+}
+
+/** What is not even JSON is malformed, and not merely something else than was expected. */
+function expectJson(body: Buffer, start: number, limits: ReadLimits): void {
+  expectEnd(body, skipValue(body, start, limits.maxNesting));
 }
 
 function guarded<T>(body: Buffer, read: () => T): T {
