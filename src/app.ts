@@ -166,7 +166,7 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
         log.warn({ shards: shards.length }, 'lost shards');
         dispatcher.shardsLost(shards);
       },
-      giveUp: (shards) => void dispatcher.handOver(shards).then(() => ownership.release(shards)),
+      giveUp: (shards) => void dispatcher.handOver(shards, (given) => ownership.release(given)),
       renewed: ({ databaseNow, endpointVersion, lastSeq }) => {
         clock.heard(databaseNow);
         dispatcher.renewed(lastSeq);
@@ -261,11 +261,8 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
     await server.close();
     await acceptor.drained();
     await upkeep.stop();
-    if (ownership.connected) await ownership.beginStop();
-    await dispatcher.handOver(
-      Array.from({ length: 256 }, (_, shard) => shard).filter((shard) => ownership.owns(shard)),
-      config.drainMs / 2,
-    );
+    const held = await ownership.beginStop();
+    await dispatcher.handOver(held, (given) => ownership.release(given), config.drainMs / 2);
     await dispatcher.stop();
     await Promise.race([
       settler.drained(),

@@ -186,25 +186,57 @@ export class Dispatcher {
     }
   }
 
-  /** Resolves when nothing of these shards is under way, or `withinMs` is over and what is left has been written down. */
-  async handOver(shards: readonly number[], withinMs = this.#options.handOverMs): Promise<void> {
+  /**
+   * Gives shards away: those with nothing under way at once, the others when their requests have ended or `withinMs` is
+   * over. What is on the wire then is written down, and the next owner waits for it.
+   */
+  async handOver(
+    shards: readonly number[],
+    release: (shards: readonly number[]) => Promise<void>,
+    withinMs = this.#options.handOverMs,
+  ): Promise<void> {
     for (const shard of shards) this.#handingOver.add(shard);
-    const { clock } = this.#options;
-    const until = clock.monotonic() + withinMs;
-    while (shards.some((shard) => this.#isBusy(shard)) && clock.monotonic() < until) {
-      await new Promise<void>((resolve) =>
-        this.#whenSomethingEnds.push(resolve, clock.after(until - clock.monotonic(), resolve)),
-      );
+    const until = this.#options.clock.monotonic() + withinMs;
+    let busy = [...shards];
+    for (;;) {
+      const idle = busy.filter((shard) => !this.#isBusy(shard));
+      busy = busy.filter((shard) => this.#isBusy(shard));
+      this.shardsLost(idle);
+      if (idle.length > 0) await release(idle);
+      const leftMs = until - this.#options.clock.monotonic();
+      if (busy.length === 0 || leftMs <= 0) break;
+      await this.#somethingEnded(leftMs);
     }
+    if (busy.length === 0) return;
+    await this.#writeDownWhatIsOnTheWire(busy);
+    this.shardsLost(busy);
+    await release(busy);
+  }
+
+  #somethingEnded(withinMs: number): Promise<void> {
+    return new Promise<void>((resolve) => {
+      const cancel = this.#options.clock.after(withinMs, resolve);
+      this.#whenSomethingEnds.push(resolve, cancel);
+    });
+  }
+
+  async #writeDownWhatIsOnTheWire(shards: readonly number[]): Promise<void> {
     const onTheWire = [...this.#kinds]
       .filter(([, { lane }]) => shards.includes(lane.shard))
       .map(([item, { startedAt }]) => ({ id: item.delivery.id, startedAt }));
-    if (onTheWire.length > 0) {
-      await markOnTheWire(this.#options.pool, onTheWire).catch((error) =>
-        this.#options.problem('hand over requests on the wire', error),
-      );
+    try {
+      if (onTheWire.length > 0) await markOnTheWire(this.#options.pool, onTheWire);
+    } catch (error) {
+      this.#options.problem('hand over requests on the wire', error);
     }
-    this.shardsLost(shards);
+  }
+
+  /** Resolves when no request is on the wire, or `withinMs` is over. */
+  async quiet(withinMs: number): Promise<void> {
+    const until = this.#options.clock.monotonic() + withinMs;
+    while (this.#kinds.size > 0 && this.#options.clock.monotonic() < until) {
+      await this.#somethingEnded(until - this.#options.clock.monotonic());
+    }
   }
 
   #isBusy(shard: number): boolean {

@@ -154,6 +154,11 @@ export class Lane {
   addFresh(item: LaneItem): boolean {
     if (this.#isOld(item.delivery.id)) return false;
     this.#remember(item);
+    // One that must wait does not stand in the way of those behind it, except where order is all.
+    if (item.notBefore > 0 && !this.fifo) {
+      this.#pushRetry(item);
+      return true;
+    }
     this.#fresh.push(item);
     // A batch that took its numbers first may be committed last: what is still queued is put in order.
     if (this.fifo) {
@@ -194,7 +199,7 @@ export class Lane {
   }
 
   #pushRetry(item: LaneItem): void {
-    this.#retries.push({ item, dueAt: item.delivery.dueAt ?? 0 });
+    this.#retries.push({ item, dueAt: dueTime(item) });
   }
 
   /** A fresh one that was not taken into memory: it stays in the database, somewhere after `cursor`. */
@@ -258,11 +263,10 @@ export class Lane {
   #workAt(now: number): number {
     if (this.queuedFresh > 0) {
       const head = this.#fresh[this.#freshHead]!;
-      const dueAt = Math.max(head.notBefore, this.fifo ? (head.delivery.dueAt ?? 0) : 0);
-      if (dueAt <= now || this.fifo) return Math.max(now, dueAt);
+      return this.fifo ? Math.max(now, dueTime(head)) : now;
     }
     const retry = this.#peekRetry();
-    return retry === undefined ? Number.POSITIVE_INFINITY : Math.max(now, retry.dueAt, retry.item.notBefore);
+    return retry === undefined ? Number.POSITIVE_INFINITY : Math.max(now, retry.dueAt);
   }
 
   #gateAt(now: number, monotonic: number): number {
@@ -286,7 +290,7 @@ export class Lane {
       return { fresh, retry: head !== undefined && !fresh };
     }
     const retry = this.#peekRetry();
-    const retryReady = retry !== undefined && retry.dueAt <= now && retry.item.notBefore <= now;
+    const retryReady = retry !== undefined && retry.dueAt <= now;
     // A probe is the oldest that is due, and counts as a retry whatever it is.
     if (!this.breaker.allowsTraffic) return { fresh: false, retry: retryReady || this.queuedFresh > 0 };
     if (this.queuedFresh > 0 && retryReady && this.#freshInARow >= FRESH_TURNS)
@@ -351,7 +355,7 @@ export class Lane {
       const { item } = entry;
       if (
         item.state === 'queued' &&
-        (item.delivery.dueAt ?? 0) === entry.dueAt &&
+        dueTime(item) === entry.dueAt &&
         this.#known.get(item.delivery.id) === item
       ) {
         return entry;
@@ -363,7 +367,7 @@ export class Lane {
   #putBack(item: LaneItem): void {
     item.state = 'queued';
     item.probe = false;
-    if (this.fifo || (item.delivery.dueAt === null && item.delivery.attempts === 0)) {
+    if (this.fifo || (item.delivery.dueAt === null && item.notBefore === 0)) {
       this.#fresh = [item, ...this.#fresh.slice(this.#freshHead)];
       this.#freshHead = 0;
     } else {
@@ -482,4 +486,9 @@ export class Lane {
       .filter((item) => item.state !== 'queued')
       .map((item) => item.delivery.id);
   }
+}
+
+/** Not before it is due, and not before an earlier owner's request of it has met its deadline. */
+function dueTime(item: LaneItem): number {
+  return Math.max(item.delivery.dueAt ?? 0, item.notBefore);
 }

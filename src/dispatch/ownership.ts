@@ -133,12 +133,15 @@ export class Ownership implements Service {
     client.release(true);
   }
 
-  /** From now on no new shards; the ones held are given up one after the other by `release`. */
-  async beginStop(): Promise<void> {
+  /** From now on nothing may be started and no shard is taken. Returns the ones that are held, to be released. */
+  async beginStop(): Promise<number[]> {
     this.#stopping = true;
-    this.#giveUp([...this.#epochs.keys()]);
     await this.#beating;
+    // Says so in the database, so that the others count on a larger share.
     if (this.#client !== null && !this.#stopped) await this.#beat();
+    const held = [...this.#epochs.keys()];
+    for (const shard of held) this.#givingUp.add(shard);
+    return held;
   }
 
   /** Nothing of these is on the wire any more: anybody may have them. */
