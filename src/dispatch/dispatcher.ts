@@ -231,14 +231,6 @@ export class Dispatcher {
     }
   }
 
-  /** Resolves when no request is on the wire, or `withinMs` is over. */
-  async quiet(withinMs: number): Promise<void> {
-    const until = this.#options.clock.monotonic() + withinMs;
-    while (this.#kinds.size > 0 && this.#options.clock.monotonic() < until) {
-      await this.#somethingEnded(until - this.#options.clock.monotonic());
-    }
-  }
-
   #isBusy(shard: number): boolean {
     for (const lane of this.#byShard.get(shard) ?? []) if (lane.inFlight + lane.unsettled > 0) return true;
     return false;
