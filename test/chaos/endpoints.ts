@@ -1,0 +1,92 @@
+/** Who is delivered to: every kind of endpoint that the engine treats differently. */
+import { parsePublicId, type Uuid } from '../../src/domain/ids.ts';
+import type { Receivers } from './receivers.ts';
+import type { System } from './system.ts';
+
+export interface EndpointPlan {
+  readonly name: string;
+  /** What it subscribes to. */
+  readonly types: readonly string[];
+  readonly maxInFlight: number;
+  readonly timeoutMs: number;
+  readonly fifo: boolean;
+  readonly rate: { readonly perSecond: number; readonly burst: number } | null;
+  readonly breaker: boolean;
+  readonly settings: Readonly<Record<string, unknown>>;
+}
+
+export interface RegisteredEndpoint extends EndpointPlan {
+  readonly id: string;
+  readonly uuid: Uuid;
+  readonly shard: number;
+}
+
+/** Enough attempts to outlive every outage of a run: only `mortal` may lose its patience. */
+const PATIENT = { schedule: [0, 0.2, 0.4, 0.6, 0.8, ...Array<number>(45).fill(1)] };
+const FUSE = {
+  consecutive: 3,
+  failure_rate: 1,
+  min_requests: 1000,
+  window_seconds: 60,
+  cooldown_seconds: 0.4,
+  max_cooldown_seconds: 1.2,
+};
+
+function plan(name: string, part: Partial<EndpointPlan>): EndpointPlan {
+  return {
+    name,
+    types: [`to.${name}`],
+    maxInFlight: 4,
+    timeoutMs: 1500,
+    fifo: false,
+    rate: null,
+    breaker: false,
+    settings: {},
+    ...part,
+  };
+}
+
+const FAN_OUT = 'fan.out';
+export const LATE = 'to.late';
+
+export const plans: readonly EndpointPlan[] = [
+  ...[1, 2, 3, 4].map((number) =>
+    plan(`plain-${number}`, { types: [`to.plain-${number}`, FAN_OUT], timeoutMs: 1000 + 250 * number }),
+  ),
+  plan('mortal', {
+    types: ['to.mortal', FAN_OUT],
+    settings: { retry: { schedule: [0, 0.3, 0.3] } },
+  }),
+  plan('fifo-1', { fifo: true }),
+  plan('fifo-2', { fifo: true, breaker: true, settings: { breaker: FUSE } }),
+  plan('rated', { rate: { perSecond: 15, burst: 3 }, maxInFlight: 8 }),
+  plan('fused', {
+    types: ['to.fused', FAN_OUT],
+    breaker: true,
+    settings: { breaker: FUSE },
+    maxInFlight: 3,
+  }),
+];
+
+export const latePlan = (number: number): EndpointPlan => plan(`late-${number}`, { types: [LATE] });
+
+export async function register(
+  system: System,
+  receivers: Receivers,
+  what: EndpointPlan,
+): Promise<RegisteredEndpoint> {
+  const { id } = await system.api<{ id: string }>('POST', '/v1/endpoints', {
+    tenant: 'chaos',
+    url: receivers.urlOf(what.name),
+    events: what.types,
+    timeout_ms: what.timeoutMs,
+    max_in_flight: what.maxInFlight,
+    ordering: what.fifo ? 'fifo' : 'none',
+    rate_limit: what.rate && { per_second: what.rate.perSecond, burst: what.rate.burst },
+    breaker: null,
+    retry: PATIENT,
+    ...what.settings,
+  });
+  const uuid = parsePublicId('ep', id)!;
+  return { ...what, id, uuid, shard: Number.parseInt(uuid.slice(34), 16) };
+}

@@ -1,0 +1,237 @@
+/** What is done to the system. One after another, chosen by the seed; each is written down with its times. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Random } from './random.ts';
+import { badMoods, type Mood, type Receivers } from './receivers.ts';
+import { type Member, type System, TIMES } from './system.ts';
+
+export interface Fault {
+  readonly kind: FaultKind;
+  readonly what: string;
+  /** Whose requests may be sent twice because of it: these processes', everybody's, or nobody's. */
+  readonly hits: readonly string[] | 'all' | 'none';
+  readonly from: number;
+  /** When the cause was over; recovery takes longer. */
+  to: number;
+  recoveredAt: number;
+}
+
+export interface FaultContext {
+  readonly system: System;
+  readonly random: Random;
+  readonly complaints: string[];
+}
+
+type Inflict = (context: FaultContext, log: (fault: Pick<Fault, 'what' | 'hits'>) => Fault) => Promise<void>;
+
+const cabled = (members: readonly Member[]): Member[] => members.filter(({ cable }) => cable !== null);
+
+/** As a supervisor would: whatever cannot start because the database is away is started again. */
+async function bringBack(member: Member): Promise<void> {
+  const deadline = Date.now() + 40_000;
+  for (;;) {
+    await member.start();
+    try {
+      return await member.ready();
+    } catch (error) {
+      if (member.running || Date.now() > deadline) throw error;
+      await delay(200);
+    }
+  }
+}
+
+async function kill(member: Member, fault: Fault, random: Random): Promise<void> {
+  await member.kill();
+  fault.to = Date.now();
+  await delay(random.between(50, 700));
+  await bringBack(member);
+}
+
+export const faults = {
+  async kill_worker({ system, random }, log) {
+    const member = random.pick(system.workers);
+    const fault = log({ what: `kill -9 ${member.name}`, hits: [member.name] });
+    await kill(member, fault, random);
+  },
+
+  async kill_api({ system, random }, log) {
+    const member = random.pick(system.apis);
+    const fault = log({ what: `kill -9 ${member.name}`, hits: 'none' });
+    await kill(member, fault, random);
+  },
+
+  /** Long enough to be thought dead. */
+  async pause_worker({ system, random }, log) {
+    const member = random.pick(system.workers);
+    const forMs = TIMES.deadAfterMs + random.between(400, 1500);
+    const fault = log({ what: `SIGSTOP ${member.name} for ${Math.round(forMs)} ms`, hits: [member.name] });
+    member.pause();
+    await delay(forMs);
+    member.resume();
+    fault.to = Date.now();
+    await member.ready();
+  },
+
+  /** Longer than its proof, too short to be thought dead: nobody takes anything over. */
+  async blink_worker({ system, random }, log) {
+    const member = random.pick(system.workers);
+    const forMs = random.between(TIMES.proofMs + 50, TIMES.deadAfterMs / 2);
+    const fault = log({ what: `SIGSTOP ${member.name} for ${Math.round(forMs)} ms`, hits: 'none' });
+    member.pause();
+    await delay(forMs);
+    member.resume();
+    fault.to = Date.now();
+    await member.ready();
+  },
+
+  async stop_gracefully({ system, random, complaints }, log) {
+    const member = random.chance(0.7) ? random.pick(system.workers) : random.pick(system.apis);
+    const fault = log({ what: `SIGTERM ${member.name}`, hits: 'none' });
+    const how = await member.stop();
+    fault.to = Date.now();
+    if (how !== 'exit code 0')
+      complaints.push(`${member.name} ended with ${how} after SIGTERM (${fault.to - fault.from} ms)`);
+    await delay(random.between(50, 500));
+    await bringBack(member);
+  },
+
+  async restart_postgres_fast({ system }, log) {
+    const fault = log({ what: 'PostgreSQL: fast shutdown, and started again', hits: 'all' });
+    await system.postgres.restart('fast');
+    fault.to = Date.now();
+  },
+
+  async restart_postgres_immediate({ system }, log) {
+    const fault = log({ what: 'PostgreSQL: immediate shutdown, and started again', hits: 'all' });
+    await system.postgres.restart('immediate');
+    fault.to = Date.now();
+  },
+
+  async kill_worker_without_postgres({ system, random }, log) {
+    const member = random.pick(system.workers);
+    const fault = log({ what: `PostgreSQL: immediate shutdown, and kill -9 ${member.name}`, hits: 'all' });
+    const back = system.postgres.restart('immediate');
+    await delay(random.between(0, 400));
+    await member.kill();
+    await back;
+    fault.to = Date.now();
+    await bringBack(member);
+  },
+
+  async terminate_backends({ system, random }, log) {
+    const backends = await system.postgres.query<{ pid: number; application_name: string }>(
+      `select pid, application_name from pg_stat_activity where application_name like 'posthorn %' order by pid`,
+    );
+    const purposes = [...new Set(backends.map(({ application_name }) => application_name))].sort();
+    const purpose = random.chance(0.5) ? random.pick(purposes) : null;
+    const victims = backends.filter(({ application_name }) =>
+      purpose === null ? random.chance(0.4) : application_name === purpose,
+    );
+    const of = purpose ?? 'all kinds';
+    const fault = log({ what: `pg_terminate_backend on ${victims.length} connections (${of})`, hits: 'all' });
+    await system.postgres.query('select pg_terminate_backend(pid) from unnest($1::int[]) as pid', [
+      victims.map(({ pid }) => pid),
+    ]);
+    fault.to = Date.now();
+  },
+
+  async cut_connections({ system, random }, log) {
+    const member = random.pick(cabled(system.members));
+    log({ what: `cut every connection of ${member.name} to PostgreSQL`, hits: [member.name] });
+    member.cable!.cut();
+  },
+
+  async pull_the_cable({ system, random }, log) {
+    const member = random.pick(cabled(system.members));
+    const forMs = random.between(300, TIMES.deadAfterMs + 1500);
+    const what = `no connection from ${member.name} to PostgreSQL for ${Math.round(forMs)} ms`;
+    const fault = log({ what, hits: [member.name] });
+    member.cable!.pull();
+    await delay(forMs);
+    member.cable!.mend();
+    fault.to = Date.now();
+  },
+
+  /** The worst kind: nobody is told. Afterwards what was held back arrives, or the connections are gone. */
+  async silence_the_cable({ system, random }, log) {
+    const member = random.pick(cabled(system.members));
+    const forMs = random.between(500, TIMES.deadAfterMs + 1500);
+    const late = random.chance(0.5);
+    const then = late ? 'then everything arrives' : 'then cut';
+    const what = `silence between ${member.name} and PostgreSQL for ${Math.round(forMs)} ms, ${then}`;
+    const fault = log({ what, hits: [member.name] });
+    member.cable!.silence();
+    await delay(forMs);
+    if (!late) member.cable!.cut();
+    member.cable!.mend();
+    fault.to = Date.now();
+  },
+} satisfies Record<string, Inflict>;
+
+export type FaultKind = keyof typeof faults | 'receivers_flap';
+export const faultKinds = Object.keys(faults) as (keyof typeof faults)[];
+
+/** Every kind in turn, in an order of its own each round. */
+export function* planOf(random: Random): Generator<keyof typeof faults> {
+  for (;;) yield* random.shuffled(faultKinds);
+}
+
+export async function inflict(
+  kind: keyof typeof faults,
+  context: FaultContext,
+  faultLog: Fault[],
+): Promise<void> {
+  let fault: Fault | undefined;
+  const run: Inflict = faults[kind];
+  await run(context, ({ what, hits }) => {
+    const now = Date.now();
+    fault = { kind, what, hits, from: now, to: now, recoveredAt: now };
+    faultLog.push(fault);
+    return fault;
+  });
+  // Recovered: everybody is there, and every worker can prove what it owns.
+  for (const member of context.system.members) await member.ready(30_000);
+  fault!.recoveredAt = Date.now();
+}
+
+/** In the background, all the time: now this, now that endpoint behaves badly for a while. */
+export class Flapping {
+  readonly #receivers: Receivers;
+  readonly #random: Random;
+  readonly #endpoints: readonly string[];
+  readonly #log: Fault[];
+  #stopped = false;
+  #running: Promise<void> | null = null;
+
+  constructor(receivers: Receivers, random: Random, endpoints: readonly string[], log: Fault[]) {
+    this.#receivers = receivers;
+    this.#random = random;
+    this.#endpoints = endpoints;
+    this.#log = log;
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  /** Everybody is well again. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#running;
+    this.#receivers.setMoods(Object.fromEntries(this.#endpoints.map((name) => [name, 'ok' as const])));
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopped) {
+      const moods: Record<string, Mood> = {};
+      for (const name of this.#endpoints) {
+        moods[name] = this.#random.chance(0.25) ? this.#random.pick(badMoods) : 'ok';
+      }
+      this.#receivers.setMoods(moods);
+      const bad = Object.entries(moods).filter(([, mood]) => mood !== 'ok');
+      const what = bad.map(([name, mood]) => `${name} ${mood}`).join(', ') || 'all well';
+      const now = Date.now();
+      this.#log.push({ kind: 'receivers_flap', what, hits: 'none', from: now, to: now, recoveredAt: now });
+      await delay(this.#random.between(700, 2500));
+    }
+  }
+}

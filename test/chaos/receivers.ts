@@ -1,0 +1,74 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+export type Mood = 'ok' | 'fail' | 'slow' | 'reset' | 'hang';
+export const badMoods: readonly Mood[] = ['fail', 'slow', 'reset', 'hang'];
+
+/** One request as the receiver saw it. Times are of this machine's wall clock, like everybody else's here. */
+export interface Arrival {
+  readonly endpoint: string;
+  /** `webhook-id`: the event. */
+  readonly event: string;
+  readonly attempt: number;
+  readonly at: number;
+  /** When it was answered, or the connection went away. Null: still open. */
+  endedAt: number | null;
+  /** What it was answered. Null: nothing. */
+  status: number | null;
+  /** How many requests this endpoint had open then, this one included. */
+  readonly open: number;
+}
+
+export type ReceiverOrder = { kind: 'moods'; moods: Record<string, Mood> } | { kind: 'arrivals' };
+export type ReceiverReply =
+  | { kind: 'listening'; port: number }
+  | { kind: 'arrivals'; arrivals: readonly Arrival[] };
+
+export interface Receivers {
+  urlOf(endpoint: string): string;
+  setMoods(moods: Record<string, Mood>): void;
+  arrivals(): Promise<readonly Arrival[]>;
+  stop(): Promise<void>;
+}
+
+export async function startReceivers(): Promise<Receivers> {
+  const child = fork(fileURLToPath(new URL('./receiver.ts', import.meta.url)), {
+    serialization: 'advanced',
+    execArgv: [],
+  });
+  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const kill = (): void => void child.kill('SIGKILL');
+  process.once('exit', kill);
+  void exited.then(() => process.off('exit', kill));
+  const { port } = await hear(child, 'listening');
+  const tell = (order: ReceiverOrder): void => void child.send(order);
+  return {
+    urlOf: (endpoint) => `http://127.0.0.1:${port}/${endpoint}`,
+    setMoods: (moods) => tell({ kind: 'moods', moods }),
+    async arrivals() {
+      tell({ kind: 'arrivals' });
+      return (await hear(child, 'arrivals')).arrivals;
+    },
+    async stop() {
+      if (child.connected) child.disconnect();
+      await exited;
+    },
+  };
+}
+
+function hear<K extends ReceiverReply['kind']>(
+  child: ChildProcess,
+  kind: K,
+): Promise<Extract<ReceiverReply, { kind: K }>> {
+  return new Promise((resolve, reject) => {
+    const onExit = (code: number | null): void => reject(new Error(`The receivers ended (${code}).`));
+    const onMessage = (reply: ReceiverReply): void => {
+      if (reply.kind !== kind) return;
+      child.off('message', onMessage);
+      child.off('exit', onExit);
+      resolve(reply as Extract<ReceiverReply, { kind: K }>);
+    };
+    child.on('message', onMessage);
+    child.once('exit', onExit);
+  });
+}

@@ -1,0 +1,337 @@
+/** The system under test, for real: PostgreSQL, workers and APIs as processes of their own, and the cables between them. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/embedded/index.ts';
+import { Cable } from './cable.ts';
+
+const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+
+/** Short, so that what takes minutes in production takes seconds here. */
+export const TIMES = { heartbeatMs: 100, proofMs: 400, deadAfterMs: 2000, sweepMs: 500 };
+
+export async function until(
+  what: string,
+  check: () => boolean | Promise<boolean>,
+  timeoutMs: number,
+): Promise<void> {
+  const deadline = Date.now() + timeoutMs;
+  while (!(await check())) {
+    if (Date.now() > deadline) throw new Error(`Waited ${timeoutMs} ms in vain: ${what}.`);
+    await delay(25);
+  }
+}
+
+/** PostgreSQL, which may be shut down and killed; whoever asks it something here waits until it is back. */
+export class Postgres {
+  readonly #server: EmbeddedPostgres;
+  readonly #pool: pg.Pool;
+  readonly dir: string;
+
+  private constructor(server: EmbeddedPostgres, dir: string) {
+    this.#server = server;
+    this.dir = dir;
+    this.#pool = new pg.Pool({
+      connectionString: server.connectionString,
+      max: 3,
+      application_name: 'chaos',
+    });
+    this.#pool.on('error', () => {});
+  }
+
+  static async start(): Promise<Postgres> {
+    const dir = await mkdtemp(join(tmpdir(), 'posthorn-chaos-'));
+    return new Postgres(await startEmbeddedPostgres({ dataDir: dir }), dir);
+  }
+
+  get url(): string {
+    return this.#server.connectionString;
+  }
+
+  get socketPath(): string {
+    return join(decodeURIComponent(new URL(this.url).hostname), '.s.PGSQL.5432');
+  }
+
+  /** The same database by way of a TCP port of this machine. */
+  urlBy(port: number): string {
+    const url = new URL(this.url);
+    return `postgresql://${url.username}:${url.password}@127.0.0.1:${port}${url.pathname}${url.search}`;
+  }
+
+  async query<T extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<T[]> {
+    const deadline = Date.now() + 20_000;
+    for (;;) {
+      try {
+        return (await this.#pool.query<T>(text, values)).rows;
+      } catch (error) {
+        const { code } = error as { code?: string };
+        if (code !== undefined && /^(22|23|42)/.test(code)) throw error;
+        if (Date.now() > deadline) throw error;
+        await delay(50);
+      }
+    }
+  }
+
+  /** `fast` ends its sessions and writes everything down; `immediate` drops everything, recovery follows. */
+  async restart(how: 'fast' | 'immediate'): Promise<void> {
+    const before = await this.#pid();
+    process.kill(before, how === 'fast' ? 'SIGINT' : 'SIGQUIT');
+    await until(
+      'PostgreSQL is back',
+      async () => {
+        const pid = await this.#pid().catch(() => before);
+        return pid !== before && (await this.#answers());
+      },
+      30_000,
+    );
+  }
+
+  async #pid(): Promise<number> {
+    const text = await readFile(join(this.#server.dataDir, 'postgres', 'postmaster.pid'), 'utf8');
+    return Number(text.split('\n')[0]);
+  }
+
+  async #answers(): Promise<boolean> {
+    return this.#pool.query('select 1').then(
+      () => true,
+      () => false,
+    );
+  }
+
+  async stop(): Promise<void> {
+    await this.#pool.end();
+    await this.#server.stop();
+    await rm(this.dir, { recursive: true, force: true });
+  }
+}
+
+export interface Exit {
+  readonly process: string;
+  readonly at: number;
+  readonly how: string;
+  readonly lastWords: string;
+}
+
+/** One Posthorn process. Who fills the place changes: after a kill another one is started. */
+export class Member {
+  readonly name: string;
+  readonly role: 'worker' | 'api';
+  readonly cable: Cable | null;
+  readonly logFile: string;
+  readonly #env: Record<string, string>;
+  readonly #onExit: (exit: Exit) => void;
+  /** Every process that has filled this place. */
+  readonly pids: number[] = [];
+  #child: ChildProcess | null = null;
+  #exited: Promise<void> = Promise.resolve();
+  #expected = false;
+  port = 0;
+
+  constructor(options: {
+    name: string;
+    role: 'worker' | 'api';
+    cable: Cable | null;
+    logFile: string;
+    env: Record<string, string>;
+    onExit: (exit: Exit) => void;
+  }) {
+    this.name = options.name;
+    this.role = options.role;
+    this.cable = options.cable;
+    this.logFile = options.logFile;
+    this.#env = options.env;
+    this.#onExit = options.onExit;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  get running(): boolean {
+    return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  async start(): Promise<void> {
+    // The port is kept: to its clients it is the same server that comes back.
+    if (this.port === 0) this.port = await freePort();
+    const child = spawn(process.execPath, [MAIN, 'serve', '--role', this.role], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...this.#env, PORT: String(this.port) },
+    });
+    const log = createWriteStream(this.logFile, { flags: 'a' });
+    for (const stream of [child.stdout, child.stderr]) stream.pipe(log, { end: false });
+    this.pids.push(child.pid!);
+    this.#child = child;
+    this.#expected = false;
+    const kill = (): void => void child.kill('SIGKILL');
+    process.once('exit', kill);
+    this.#exited = new Promise((resolve) => {
+      child.once('exit', (code, signal) => {
+        process.off('exit', kill);
+        const how = signal ?? `exit code ${code}`;
+        const expected = this.#expected;
+        log.end(() => {
+          resolve();
+          if (!expected) void this.#report(how);
+        });
+      });
+    });
+  }
+
+  async #report(how: string): Promise<void> {
+    const text = await readFile(this.logFile, 'utf8').catch(() => '');
+    const lastWords = text.trimEnd().split('\n').slice(-6).join('\n');
+    this.#onExit({ process: this.name, at: Date.now(), how, lastWords });
+  }
+
+  async ready(timeoutMs = 20_000): Promise<void> {
+    await until(
+      `${this.name} is ready`,
+      async () => {
+        if (!this.running) throw new Error(`${this.name} has ended instead of getting ready.`);
+        return fetch(`${this.url}/readyz`, { signal: AbortSignal.timeout(2000) }).then(
+          (response) => response.ok,
+          () => false,
+        );
+      },
+      timeoutMs,
+    );
+  }
+
+  async kill(): Promise<void> {
+    this.#expected = true;
+    this.#child?.kill('SIGKILL');
+    await this.#exited;
+  }
+
+  pause(): void {
+    this.#child?.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#child?.kill('SIGCONT');
+  }
+
+  /** SIGTERM. Returns how it ended. */
+  async stop(): Promise<string> {
+    this.#expected = true;
+    this.#child?.kill('SIGTERM');
+    await this.#exited;
+    return this.#child?.signalCode ?? `exit code ${this.#child?.exitCode}`;
+  }
+}
+
+export interface SystemOptions {
+  readonly carefulAfterCrashes: number;
+}
+
+export class System {
+  readonly postgres: Postgres;
+  readonly key = `phk_${randomBytes(24).toString('base64url')}`;
+  readonly workers: Member[] = [];
+  readonly apis: Member[] = [];
+  /** Processes that ended although nobody had asked them to. */
+  readonly exits: Exit[] = [];
+  readonly #cables: Cable[] = [];
+
+  constructor(postgres: Postgres) {
+    this.postgres = postgres;
+  }
+
+  get members(): readonly Member[] {
+    return [...this.workers, ...this.apis];
+  }
+
+  /** Three workers and two APIs; all but one of each by cable. */
+  async start({ carefulAfterCrashes }: SystemOptions): Promise<void> {
+    const env = {
+      NODE_NO_WARNINGS: '1',
+      POSTHORN_ADMIN_KEY: this.key,
+      POSTHORN_ENCRYPTION_KEY: randomBytes(32).toString('base64'),
+      POSTHORN_EGRESS_ALLOW: '127.0.0.0/8',
+      POSTHORN_EGRESS_HTTPS: 'except-loopback',
+      POSTHORN_LOG_LEVEL: process.env.CHAOS_LOG_LEVEL ?? 'warn',
+      POSTHORN_LOG_FORMAT: 'json',
+      POSTHORN_HEARTBEAT_MS: `${TIMES.heartbeatMs}`,
+      POSTHORN_PROOF_MS: `${TIMES.proofMs}`,
+      POSTHORN_DEAD_AFTER_MS: `${TIMES.deadAfterMs}`,
+      POSTHORN_SWEEP_MS: `${TIMES.sweepMs}`,
+      POSTHORN_DRAIN_MS: '6000',
+      POSTHORN_CAREFUL_AFTER_CRASHES: String(carefulAfterCrashes),
+      POSTHORN_DATABASE_POOL_SIZE: '4',
+    };
+    const add = async (role: Member['role'], number: number, cabled: boolean): Promise<void> => {
+      const cable = cabled ? new Cable(this.postgres.socketPath) : null;
+      if (cable !== null) {
+        await cable.listen();
+        this.#cables.push(cable);
+      }
+      const name = `${role}-${number}`;
+      const member = new Member({
+        name,
+        role,
+        cable,
+        logFile: join(this.postgres.dir, `${name}.log`),
+        env: {
+          ...env,
+          DATABASE_URL: cable === null ? this.postgres.url : this.postgres.urlBy(cable.port),
+        },
+        onExit: (exit) => this.exits.push(exit),
+      });
+      (role === 'worker' ? this.workers : this.apis).push(member);
+      await member.start();
+    };
+    await add('worker', 1, true);
+    await add('worker', 2, true);
+    await add('worker', 3, false);
+    await add('api', 1, true);
+    await add('api', 2, false);
+    await Promise.all(this.members.map((member) => member.ready()));
+  }
+
+  /** By whichever API answers, again and again: for what the run itself needs to get done. */
+  async api<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const deadline = Date.now() + 30_000;
+    for (let turn = 0; ; turn += 1) {
+      const member = this.apis[turn % this.apis.length]!;
+      try {
+        const response = await fetch(`${member.url}${path}`, {
+          method,
+          headers: { authorization: `Bearer ${this.key}`, 'content-type': 'application/json' },
+          body: body === undefined ? null : JSON.stringify(body),
+          signal: AbortSignal.timeout(5000),
+        });
+        if (response.ok) return (response.status === 204 ? undefined : await response.json()) as T;
+        const text = await response.text();
+        if (response.status < 500 || Date.now() > deadline) {
+          throw Object.assign(new Error(`${method} ${path}: ${response.status} ${text}`), { final: true });
+        }
+      } catch (error) {
+        if ((error as { final?: true }).final || Date.now() > deadline) throw error;
+      }
+      await delay(100);
+    }
+  }
+
+  async stop(): Promise<void> {
+    for (const member of this.members) member.resume();
+    await Promise.all(this.members.map((member) => member.kill()));
+    await Promise.all(this.#cables.map((cable) => cable.close()));
+    await this.postgres.stop();
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

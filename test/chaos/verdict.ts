@@ -1,0 +1,276 @@
+/** What must be true of a run, whatever was done to it. Pure: facts in, complaints out. */
+import type { RegisteredEndpoint } from './endpoints.ts';
+import type { Fault, FaultKind } from './faults.ts';
+import type { CircuitChange, Ownership, StoredAttempt } from './history.ts';
+import type { AcceptedEvent } from './producer.ts';
+import type { Arrival } from './receivers.ts';
+
+export interface Facts {
+  readonly accepted: readonly AcceptedEvent[];
+  readonly endpoints: readonly RegisteredEndpoint[];
+  readonly arrivals: readonly Arrival[];
+  readonly faults: readonly Fault[];
+  readonly ownership: readonly Ownership[];
+  readonly circuits: readonly CircuitChange[];
+  readonly attempts: readonly StoredAttempt[];
+  /** "event endpoint" of every dead letter that the API shows, with its reason. */
+  readonly dead: ReadonlyMap<string, string>;
+}
+
+export interface Complaint {
+  readonly about: string;
+  /** The event it is about, if it is about one: its rows are part of the story. */
+  readonly event?: string;
+  readonly at?: number;
+}
+
+export interface Verdict {
+  readonly complaints: Complaint[];
+  /** Requests for what had been answered 2xx before, by the kind of fault that excuses them. */
+  readonly duplicates: Partial<Record<FaultKind, number>>;
+}
+
+/** Between an answer and the commit that writes it down, on a busy machine. */
+const SETTLE_LAG_MS = 700;
+/** Bytes on the way, and a receiver that is slow to look at its clock. */
+const WIRE_MS = 250;
+
+export const pairOf = (event: string, endpoint: string): string => `${event} ${endpoint}`;
+const isSuccess = ({ status }: Arrival): boolean => status !== null && status >= 200 && status < 300;
+
+export function judge(facts: Facts): Verdict {
+  const byPair = Map.groupBy(facts.arrivals, ({ event, endpoint }) => pairOf(event, endpoint));
+  const byEndpoint = Map.groupBy(facts.arrivals, ({ endpoint }) => endpoint);
+  const ownership = new OwnershipHistory(facts.ownership);
+  const complaints: Complaint[] = [];
+  const duplicates: Verdict['duplicates'] = {};
+
+  complaints.push(...lost(facts, byPair));
+  complaints.push(...staleStarts(facts, ownership));
+  for (const endpoint of facts.endpoints) {
+    const arrivals = byEndpoint.get(endpoint.name) ?? [];
+    complaints.push(...unexcusedDuplicates(facts, endpoint, arrivals, ownership, duplicates));
+    complaints.push(...tooManyAtOnce(endpoint, arrivals, ownership));
+    if (endpoint.fifo) complaints.push(...outOfOrder(facts, endpoint, byPair));
+    if (endpoint.rate !== null) complaints.push(...tooFast(endpoint, endpoint.rate, arrivals));
+    if (endpoint.breaker) complaints.push(...twoProbes(facts, endpoint, arrivals));
+  }
+  return { complaints, duplicates };
+}
+
+/** ACC-1: whatever got a 202 has been received, or is dead with a reason. */
+function lost({ accepted, dead }: Facts, byPair: Map<string, Arrival[]>): Complaint[] {
+  const complaints: Complaint[] = [];
+  for (const { id, endpoints } of accepted) {
+    for (const endpoint of endpoints) {
+      const pair = pairOf(id, endpoint);
+      if (dead.has(pair) || (byPair.get(pair) ?? []).some(isSuccess)) continue;
+      const tried = byPair.get(pair)?.length ?? 0;
+      complaints.push({
+        about: `LOST: ${id} was accepted, and ${endpoint} never got it (${tried} tries arrived)`,
+        event: id,
+      });
+    }
+  }
+  return complaints;
+}
+
+class OwnershipHistory {
+  readonly #byShard: Map<number, Ownership[]>;
+
+  constructor(rows: readonly Ownership[]) {
+    this.#byShard = Map.groupBy(rows, ({ shard }) => shard);
+  }
+
+  of(shard: number): readonly Ownership[] {
+    return this.#byShard.get(shard) ?? [];
+  }
+
+  ownerAt(shard: number, at: number): string | null {
+    return this.of(shard).findLast(({ from }) => from <= at)?.owner ?? null;
+  }
+
+  /** Was the shard taken from somebody thought dead, not long before? */
+  uncleanBefore(shard: number, at: number, withinMs: number): boolean {
+    return this.of(shard).some(({ unclean, from }) => unclean && from <= at && from > at - withinMs);
+  }
+}
+
+/** DSP-2: nobody starts what it does not own; above all not one that was stopped and woke up. */
+function staleStarts({ attempts, endpoints }: Facts, ownership: OwnershipHistory): Complaint[] {
+  const TOLERANCE_MS = 20;
+  const byId = new Map(endpoints.map((endpoint) => [endpoint.uuid, endpoint]));
+  return attempts.flatMap((attempt): Complaint[] => {
+    const endpoint = byId.get(attempt.endpoint);
+    if (endpoint === undefined) return [];
+    const mine = ownership
+      .of(endpoint.shard)
+      .some(
+        ({ owner, from, to }) =>
+          owner === attempt.worker && attempt.at >= from - TOLERANCE_MS && attempt.at <= to + TOLERANCE_MS,
+      );
+    if (mine) return [];
+    const owner = ownership.ownerAt(endpoint.shard, attempt.at);
+    const about = `${attempt.worker} started attempt ${attempt.number} of ${attempt.delivery} to ${endpoint.name} (${attempt.outcome}), whose shard ${endpoint.shard} was ${owner ?? "nobody's"}`;
+    return [{ about, at: attempt.at }];
+  });
+}
+
+/** A second copy may only come from what was in flight or unsettled when its worker was hit. */
+function unexcusedDuplicates(
+  { faults }: Facts,
+  endpoint: RegisteredEndpoint,
+  arrivals: readonly Arrival[],
+  ownership: OwnershipHistory,
+  counted: Verdict['duplicates'],
+): Complaint[] {
+  const complaints: Complaint[] = [];
+  for (const copies of Map.groupBy(arrivals, ({ event }) => event).values()) {
+    const first = copies.find(isSuccess);
+    if (first === undefined) continue;
+    const owner = ownership.ownerAt(endpoint.shard, first.at);
+    for (const copy of copies.slice(copies.indexOf(first) + 1)) {
+      const excuse = faults.find(
+        ({ hits, from, to }) =>
+          (hits === 'all' || (hits !== 'none' && owner !== null && hits.includes(owner))) &&
+          first.at <= to + WIRE_MS &&
+          first.endedAt! >= from - SETTLE_LAG_MS,
+      );
+      if (excuse !== undefined) {
+        counted[excuse.kind] = (counted[excuse.kind] ?? 0) + 1;
+        continue;
+      }
+      const late = copy.at - first.endedAt!;
+      complaints.push({
+        about: `${first.event} was sent to ${endpoint.name} again (attempt ${copy.attempt}, ${late} ms after a 2xx to attempt ${first.attempt}) though no fault had hit ${owner}`,
+        event: first.event,
+        at: copy.at,
+      });
+    }
+  }
+  return complaints;
+}
+
+/** From arrival to end, as the sender sees it: it gives up at its deadline, whatever the receiver thinks. */
+function interval({ at, endedAt, status }: Arrival, timeoutMs: number): [number, number] {
+  const answered = status !== null;
+  const end = Math.min(endedAt ?? Number.POSITIVE_INFINITY, at + timeoutMs);
+  return [at, answered ? end : Math.max(at, end - WIRE_MS)];
+}
+
+/** DSP-3: never more than `max_in_flight`; twice that within one deadline of an unclean takeover; FIFO never two. */
+function tooManyAtOnce(
+  endpoint: RegisteredEndpoint,
+  arrivals: readonly Arrival[],
+  ownership: OwnershipHistory,
+): Complaint[] {
+  const { timeoutMs, fifo, shard, name } = endpoint;
+  const limit = fifo ? 1 : endpoint.maxInFlight;
+  const complaints: Complaint[] = [];
+  let open: [number, Arrival][] = [];
+  for (const arrival of arrivals) {
+    const [at, end] = interval(arrival, timeoutMs);
+    open = open.filter(([until]) => until > at);
+    open.push([end, arrival]);
+    if (open.length <= limit) continue;
+    const excused = !fifo && ownership.uncleanBefore(shard, at, timeoutMs + 2 * WIRE_MS);
+    if (open.length <= (excused ? 2 * limit : limit)) continue;
+    const which = open.map(([, { event, attempt }]) => `${event} attempt ${attempt}`).join(', ');
+    complaints.push({
+      about: `${name} had ${open.length} requests open at once, allowed are ${limit}: ${which}`,
+      event: arrival.event,
+      at,
+    });
+  }
+  return complaints;
+}
+
+/** DSP-3: one after another, in the order in which the one producer had them accepted. */
+function outOfOrder(
+  { accepted, dead }: Facts,
+  { name }: RegisteredEndpoint,
+  byPair: Map<string, Arrival[]>,
+): Complaint[] {
+  const complaints: Complaint[] = [];
+  let before: { event: AcceptedEvent; doneAt: number } | null = null;
+  const inOrder = accepted
+    .filter(({ endpoints, order }) => order !== null && endpoints.includes(name))
+    .toSorted((a, b) => a.order! - b.order!);
+  for (const event of inOrder) {
+    const arrivals = byPair.get(pairOf(event.id, name)) ?? [];
+    const firstAt = arrivals[0]?.at;
+    if (before !== null && firstAt !== undefined && firstAt < before.doneAt) {
+      complaints.push({
+        about: `${name} got number ${event.order} (${event.id}) ${before.doneAt - firstAt} ms before number ${before.event.order} (${before.event.id}) was done`,
+        event: event.id,
+        at: firstAt,
+      });
+    }
+    const done = arrivals.find(isSuccess);
+    if (done !== undefined && !dead.has(pairOf(event.id, name))) before = { event, doneAt: done.at };
+  }
+  return complaints;
+}
+
+/** DSP-3: in no window more than the burst and what the rate gives for its length. */
+function tooFast(
+  { name }: RegisteredEndpoint,
+  { perSecond, burst }: { perSecond: number; burst: number },
+  arrivals: readonly Arrival[],
+): Complaint[] {
+  const complaints: Complaint[] = [];
+  // A bucket that is filled from below as fast as the wire may bunch things up.
+  const capacity = burst + 1 + (perSecond * WIRE_MS) / 1000;
+  let level = 0;
+  let last = Number.NEGATIVE_INFINITY;
+  for (const { at, event } of arrivals) {
+    level = Math.max(0, level - ((at - last) / 1000) * perSecond) + 1;
+    last = at;
+    if (level <= capacity) continue;
+    complaints.push({
+      about: `${name} was sent ${level.toFixed(1)} requests beyond its rate, the burst is ${burst}`,
+      event,
+      at,
+    });
+    level = 0;
+  }
+  return complaints;
+}
+
+/** HLT-1: while the circuit is open there is one probe at a time. */
+function twoProbes(
+  { circuits }: Facts,
+  endpoint: RegisteredEndpoint,
+  arrivals: readonly Arrival[],
+): Complaint[] {
+  const complaints: Complaint[] = [];
+  const changes = circuits.filter((change) => change.endpoint === endpoint.uuid);
+  let openedAt: number | null = null;
+  for (const change of [
+    ...changes,
+    { at: Number.POSITIVE_INFINITY, circuit: 'closed', endpoint: '' } as const,
+  ]) {
+    if (change.circuit !== 'closed') {
+      openedAt ??= change.at;
+      continue;
+    }
+    if (openedAt === null) continue;
+    const from: number = openedAt;
+    openedAt = null;
+    let busyUntil = Number.NEGATIVE_INFINITY;
+    for (const arrival of arrivals.filter(({ at }) => at > from && at < change.at)) {
+      const [at, end] = interval(arrival, endpoint.timeoutMs);
+      if (at < busyUntil) {
+        complaints.push({
+          about: `${endpoint.name} had two probes of an open circuit at once`,
+          event: arrival.event,
+          at,
+        });
+      }
+      busyUntil = Math.max(busyUntil, end);
+      // It has recovered: from here on it is ordinary traffic, which the database will know of in a moment.
+      if (isSuccess(arrival)) break;
+    }
+  }
+  return complaints;
+}
