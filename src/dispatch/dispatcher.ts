@@ -127,7 +127,10 @@ export class Dispatcher {
         ...options.events,
         freed: (_lane, item) => this.#freed(item),
         ended: (lane) => this.#ended(lane),
-        doubtful: (lane) => this.#refill.want(lane, 'bottom'),
+        doubtful: (lane) => {
+          this.#refill.want(lane, 'bottom');
+          void this.#refreshBlocked([lane]);
+        },
       },
     });
   }
@@ -358,7 +361,9 @@ export class Dispatcher {
   /** Something was accepted, replayed or changed for this endpoint, by whomever. */
   wake(endpointId: Uuid, want: Want = 'recent'): void {
     const lane = this.#lanes.get(endpointId);
-    if (lane !== undefined) this.#refill.want(lane, want);
+    if (lane === undefined) return;
+    this.#refill.want(lane, want);
+    void this.#refreshBlocked([lane]);
   }
 
   endpointsChanged(changed: readonly Endpoint[]): void {
@@ -379,18 +384,26 @@ export class Dispatcher {
         unknown.push(endpoint);
         continue;
       }
-      void this.#refreshBlocked(lane);
+      void this.#refreshBlocked([lane]);
       this.#takeStock(lane);
     }
     if (unknown.length > 0) void this.#openLanes(unknown);
   }
 
-  /** A dead letter that blocked the lane may have been replayed or discarded. */
-  async #refreshBlocked(lane: Lane): Promise<void> {
-    if (!lane.blocked) return;
-    const states = await this.#loadStates([lane.id]);
-    lane.blocked = states.get(lane.id)?.blocked ?? false;
-    this.#consider(lane);
+  /** A dead letter that blocks a lane may have been replayed, discarded or brought back. */
+  async #refreshBlocked(lanes: readonly Lane[]): Promise<void> {
+    const blockable = lanes.filter(
+      (lane) => lane.blocked || (lane.fifo && lane.endpoint.fifoOnDead === 'block'),
+    );
+    if (blockable.length === 0) return;
+    // While it is blocked and nothing is under way no other can die: only then "not blocked" is not out of date.
+    const waiting = new Set(blockable.filter((lane) => lane.blocked && lane.inFlight + lane.unsettled === 0));
+    const states = await this.#loadStates(blockable.map(({ id }) => id));
+    for (const lane of blockable) {
+      if (states.get(lane.id)?.blocked ?? false) lane.blocked = true;
+      else if (waiting.has(lane)) lane.blocked = false;
+      this.#consider(lane);
+    }
   }
 
   /** The proof of ownership is fresh, and the order stood there. */
@@ -531,5 +544,6 @@ export class Dispatcher {
       this.#janitor.expire(lane);
       this.#consider(lane);
     }
+    void this.#refreshBlocked([...this.#lanes.values()].filter((lane) => lane.blocked));
   }
 }

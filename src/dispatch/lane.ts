@@ -152,7 +152,10 @@ export class Lane {
 
   /** A fresh delivery. The caller has seen to it that there is room. */
   addFresh(item: LaneItem): boolean {
-    if (this.#isOld(item.delivery.id)) return false;
+    const known = this.#known.get(item.delivery.id);
+    // A replay makes the head of a FIFO lane due now.
+    if (known !== undefined && this.fifo && this.#isNewer(item, known)) known.delivery = item.delivery;
+    if (known !== undefined || this.#leftWhileLoading.has(item.delivery.id)) return false;
     this.#remember(item);
     // One that must wait does not stand in the way of those behind it, except where order is all.
     if (item.notBefore > 0 && !this.fifo) {
@@ -177,7 +180,7 @@ export class Lane {
     const { id } = item.delivery;
     const known = this.#known.get(id);
     if (known !== undefined) {
-      if (known.state !== 'queued' || this.fifo || known.delivery.dueAt === item.delivery.dueAt) return false;
+      if (this.fifo || !this.#isNewer(item, known)) return false;
       known.delivery = item.delivery;
       this.#pushRetry(known);
       return true;
@@ -194,8 +197,13 @@ export class Lane {
     this.#memory.bytes += item.event?.data.length ?? 0;
   }
 
-  #isOld(id: Uuid): boolean {
-    return this.#known.has(id) || this.#leftWhileLoading.has(id);
+  /** Whether a row that was read gives a queued delivery another time. A read may be older than its last attempt. */
+  #isNewer(read: LaneItem, known: LaneItem): boolean {
+    return (
+      known.state === 'queued' &&
+      read.delivery.attempts >= known.delivery.attempts &&
+      read.delivery.dueAt !== known.delivery.dueAt
+    );
   }
 
   #pushRetry(item: LaneItem): void {

@@ -22,6 +22,8 @@ export interface EndpointView {
   readonly opened_at: Date | null;
   readonly next_probe_at: Date | null;
   readonly waiting: number;
+  /** Its time is when the oldest one that waits was accepted. */
+  readonly oldest_waiting: Uuid | null;
   readonly dead: number;
 }
 
@@ -32,11 +34,12 @@ const VIEW = `
   select e.id, e.tenant, e.url, e.description, e.config, e.metadata, e.enabled, e.disabled_reason, e.paused,
          e.created_at, e.updated_at, h.circuit, h.consecutive_failures, h.opened_at, h.next_probe_at,
          (select count(*)::int from (select from posthorn.queue q where q.endpoint_id = e.id limit ${COUNT_LIMIT}) w) as waiting,
+         (select q.id from posthorn.queue q where q.endpoint_id = e.id order by q.id limit 1) as oldest_waiting,
          (select count(*)::int from (select from posthorn.dead_letters d where d.endpoint_id = e.id limit ${COUNT_LIMIT}) d) as dead
     from posthorn.endpoints e left join posthorn.endpoint_health h on h.endpoint_id = e.id`;
 
 /** Every change of an endpoint goes through here: it takes the next version, which tells all caches that they are old. */
-async function nextVersion(client: Client): Promise<string> {
+export async function nextVersion(client: Client): Promise<string> {
   const { rows } = await client.query<{ version: string }>(
     'update posthorn.subscription_version set version = version + 1 returning version',
   );
@@ -115,7 +118,7 @@ export async function updateEndpoint(
     `with changed as (
        update posthorn.endpoints
           set url = $2, description = $3, config = $4, metadata = $5, enabled = $6, disabled_reason = $7, paused = $8,
-              version = $9, updated_at = now()
+              version = $9, updated_at = now(), enabled_since = case when $10 then now() else enabled_since end
         where id = $1 returning id
      )
      -- Switched on: what was remembered against it is forgotten.
@@ -174,6 +177,15 @@ export async function findEndpoint(
     [id, tenant],
   );
   return rows[0] ?? null;
+}
+
+/** Also a deleted one: its history stays. */
+export async function endpointExisted(pool: Pool, id: Uuid, tenant: string | null): Promise<boolean> {
+  const { rows } = await pool.query(
+    'select from posthorn.endpoints where id = $1 and ($2::text is null or tenant = $2)',
+    [id, tenant],
+  );
+  return rows.length > 0;
 }
 
 export async function listEndpoints(

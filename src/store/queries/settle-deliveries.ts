@@ -20,8 +20,9 @@ export interface HealthChange {
 }
 
 // One statement, one commit. `removed` and `retried` are compare-and-set on the number of attempts: a worker that
-// lost its shard cannot overwrite a newer state. Both return the incoming columns too, so that nothing has to be
-// joined again. Data of receivers is either bytea (cut from one blob) or has been made storable before.
+// lost its shard cannot overwrite a newer state. A failure is void too if a replay was asked for while it was on the
+// wire: the schedule has started again, and this attempt was not part of it. Both return the incoming columns, so
+// that nothing has to be joined again. Data of receivers is either bytea (cut from one blob) or made storable before.
 // Plans: the sessions that run this use indexes only, whatever the statistics of the moment say.
 const SETTLE = {
   name: 'settle',
@@ -36,6 +37,7 @@ const SETTLE = {
     removed as (
       delete from posthorn.queue q using incoming i
        where i.verdict <> 'retry' and q.id = i.delivery_id and q.attempts = i.before
+         and (i.attempt_id is null or i.trigger = 'replay' or q.trigger <> 'replay' or i.verdict = 'delivered')
       returning q.endpoint_id, q.tenant, q.event_type, q.replays, i.*
     ),
     retried as (
@@ -44,6 +46,7 @@ const SETTLE = {
              last_status_code = i.status_code, last_error_class = i.error_class, trigger = 'auto'
         from incoming i
        where i.verdict = 'retry' and q.id = i.delivery_id and q.attempts = i.before
+         and (i.trigger = 'replay' or q.trigger <> 'replay')
       returning i.*
     ),
     delivered as (

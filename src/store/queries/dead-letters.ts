@@ -1,0 +1,105 @@
+import type { Uuid } from '../../domain/ids.ts';
+import type { DeadReason } from '../../domain/outcome.ts';
+import type { Pool } from '../database.ts';
+import type { DeliveryView } from './deliveries.ts';
+
+export interface DeadLetterFilter {
+  readonly tenant: string | null;
+  readonly endpointId: Uuid | null;
+  readonly type: string | null;
+  readonly reason: DeadReason | null;
+  readonly from: Uuid | null;
+  readonly before: Uuid | null;
+  readonly limit: number;
+}
+
+/** A dead letter, also while it is being replayed: then with the state of the replay. */
+export interface DeadLetterView extends DeliveryView {
+  readonly dead_at: Date;
+}
+
+/** Newest first, by the index of the endpoint, of the tenant, or the primary key: all end in the id. */
+export async function listDeadLetters(pool: Pool, filter: DeadLetterFilter): Promise<DeadLetterView[]> {
+  const values: unknown[] = [filter.limit];
+  const bind = (value: unknown): string => `$${values.push(value)}`;
+  const conditions = ['true'];
+  if (filter.endpointId !== null) conditions.push(`d.endpoint_id = ${bind(filter.endpointId)}`);
+  if (filter.tenant !== null) conditions.push(`d.tenant = ${bind(filter.tenant)}`);
+  if (filter.type !== null) conditions.push(`d.event_type = ${bind(filter.type)}`);
+  if (filter.reason !== null) conditions.push(`d.reason = ${bind(filter.reason)}`);
+  if (filter.from !== null) conditions.push(`d.id >= ${bind(filter.from)}`);
+  if (filter.before !== null) conditions.push(`d.id < ${bind(filter.before)}`);
+  const { rows } = await pool.query<DeadLetterView>(
+    `select d.id, d.endpoint_id, d.tenant, d.event_type, d.reason, d.replaying, d.dead_at, d.dead_at as finished_at,
+            case when q.id is null then 'dead'
+                 when q.attempts > q.attempts_before_replay then 'retrying' else 'pending' end as status,
+            coalesce(q.attempts, d.attempts) as attempts, d.replays, q.due_at,
+            coalesce(q.last_status_code, d.last_status_code) as last_status_code,
+            coalesce(q.last_error_class, d.last_error_class) as last_error_class,
+            null as waits_for
+       from (select * from posthorn.dead_letters d where ${conditions.join(' and ')} order by d.id desc limit $1) d
+       left join posthorn.queue q on q.id = d.id and d.replaying
+      order by d.id desc`,
+    values,
+  );
+  return rows;
+}
+
+/**
+ * Takes the dead letters of `chunk (id, endpoint_id)` out of the list, into history; `moved (id, endpoint_id)` tells
+ * which. What they were is kept beside who discarded them and why: discarding can be undone for a while. $who and
+ * $why are SQL. One that is being replayed is not touched.
+ */
+export const discardMoves = (who: string, why: string): string => `
+    removed as (
+      delete from posthorn.dead_letters d using chunk c where d.id = c.id and not d.replaying
+      returning d.*
+    ),
+    discarded as (
+      insert into posthorn.deliveries
+             (id, endpoint_id, status, reason, attempts, replays, last_status_code, last_error_class, finished_at, tenant,
+              event_type, discard)
+      select id, endpoint_id, 'discarded', ${who}::text, attempts, replays, last_status_code, last_error_class, now(), tenant,
+             event_type, jsonb_build_object('why', ${why}::text, 'reason', reason, 'dead_at', dead_at, 'blocks_lane', blocks_lane)
+        from removed
+    ),
+    moved as (select id, endpoint_id from removed)`;
+
+const DISCARD = {
+  name: 'discard_dead_letters',
+  text: `
+    with chunk as materialized (select id from unnest($1::uuid[]) as t(id)),
+    ${discardMoves('$2', '$3')}
+    select id from moved`,
+};
+
+/** False: it is not dead (any more), or it is being replayed. */
+export async function discardDeadLetter(
+  pool: Pool,
+  id: Uuid,
+  who: string,
+  why: string | null,
+): Promise<boolean> {
+  const { rowCount } = await pool.query({ ...DISCARD, values: [`{${id}}`, who, why] });
+  return rowCount === 1;
+}
+
+/** A discarded one becomes the dead letter that it was. False: it was not discarded, or too long ago. */
+export async function restoreDeadLetter(pool: Pool, id: Uuid, withinMs: number): Promise<boolean> {
+  const { rowCount } = await pool.query(
+    `with taken_back as (
+       delete from posthorn.deliveries
+        where id = $1 and status = 'discarded' and discard is not null
+          and finished_at >= now() - make_interval(secs => $2::float8 / 1000)
+       returning *
+     )
+     insert into posthorn.dead_letters
+            (id, endpoint_id, reason, attempts, replays, blocks_lane, last_status_code, last_error_class, dead_at, tenant, event_type)
+     select id, endpoint_id, discard ->> 'reason', attempts, replays, (discard ->> 'blocks_lane')::boolean, last_status_code,
+            last_error_class, (discard ->> 'dead_at')::timestamptz, tenant, event_type
+       from taken_back
+         on conflict (id) do nothing`,
+    [id, withinMs],
+  );
+  return rowCount === 1;
+}

@@ -1,0 +1,151 @@
+import type { Uuid } from '../../domain/ids.ts';
+import type { Pool } from '../database.ts';
+
+/** An event as lists show it: without its payload. */
+export interface EventView {
+  readonly id: Uuid;
+  readonly tenant: string;
+  readonly type: string;
+  readonly deliveries: number;
+  readonly idempotency_key: string | null;
+  readonly options: EventOptions | null;
+}
+
+export interface EventOptions {
+  readonly channels?: readonly string[];
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly schema_version?: string;
+  readonly endpoint_ids?: readonly Uuid[];
+  readonly deliver_at?: number;
+}
+
+const COLUMNS = 'e.id, e.tenant, e.type, e.deliveries, e.idempotency_key, e.options';
+
+export interface EventFilter {
+  readonly tenant: string | null;
+  readonly type: string | null;
+  readonly from: Uuid | null;
+  readonly before: Uuid | null;
+  readonly limit: number;
+}
+
+/** How many events one request looks at, at most, for those of a type. */
+const LOOK_AT = 5_000;
+
+/**
+ * Newest first, by primary key or (tenant, id). There is no index by type, which every accept would pay for: a rare
+ * type is looked for in the newest LOOK_AT events of the range. `resumeAt`: where to go on if they did not fill the
+ * page.
+ */
+export async function listEvents(
+  pool: Pool,
+  filter: EventFilter,
+): Promise<{ events: EventView[]; resumeAt: Uuid | null }> {
+  const values: unknown[] = [filter.limit];
+  const bind = (value: unknown): string => `$${values.push(value)}`;
+  const conditions = ['true'];
+  if (filter.tenant !== null) conditions.push(`e.tenant = ${bind(filter.tenant)}`);
+  if (filter.from !== null) conditions.push(`e.id >= ${bind(filter.from)}`);
+  if (filter.before !== null) conditions.push(`e.id < ${bind(filter.before)}`);
+  const range = `select ${COLUMNS} from posthorn.events e where ${conditions.join(' and ')} order by e.id desc`;
+  if (filter.type === null) {
+    const { rows } = await pool.query<EventView>(`${range} limit $1`, values);
+    return { events: rows, resumeAt: null };
+  }
+  const { rows } = await pool.query<EventView & { last: Uuid | null }>(
+    `with looked_at as materialized (${range} limit ${LOOK_AT}),
+     found as (select * from looked_at where type = ${bind(filter.type)} order by id desc limit $1)
+     select found.*, reached.last
+       from (select case when count(*) = ${LOOK_AT} then min(id::text) end as last from looked_at) reached
+       left join found on true
+      order by found.id desc`,
+    values,
+  );
+  const events = rows.filter((row) => row.id !== null);
+  return { events, resumeAt: events.length < filter.limit ? (rows[0]?.last ?? null) : null };
+}
+
+/** These, newest first. */
+export async function loadEventViews(pool: Pool, ids: readonly Uuid[]): Promise<EventView[]> {
+  const { rows } = await pool.query<EventView>(
+    `select ${COLUMNS} from posthorn.events e where e.id = any ($1::uuid[]) order by e.id desc`,
+    [ids],
+  );
+  return rows;
+}
+
+/**
+ * The events that hold this key now: one per tenant. Without a tenant, the known ones are tried one by one by the
+ * primary key of the keys.
+ */
+export async function findEventsByKey(
+  pool: Pool,
+  tenant: string | null,
+  key: string,
+  defaultTenant: string,
+): Promise<EventView[]> {
+  const { rows } = await pool.query<EventView>(
+    `select ${COLUMNS}
+       from (select $1::text as tenant where $1 is not null
+             union select id from posthorn.tenants where $1::text is null
+             union select $3::text where $1 is null) t
+       join posthorn.idempotency_keys k on k.tenant = t.tenant and k.key = $2
+       join posthorn.events e on e.id = k.event_id
+      order by e.id desc`,
+    [tenant, key, defaultTenant],
+  );
+  return rows;
+}
+
+export interface EventWithData extends EventView {
+  /** Null once it has been expunged. */
+  readonly data: Buffer | null;
+}
+
+export async function findEvent(pool: Pool, id: Uuid, tenant: string | null): Promise<EventWithData | null> {
+  const { rows } = await pool.query<EventWithData>(
+    `select ${COLUMNS}, e.data from posthorn.events e where e.id = $1 and ($2::text is null or e.tenant = $2)`,
+    [id, tenant],
+  );
+  return rows[0] ?? null;
+}
+
+/**
+ * An event for one endpoint only, made by hand. Not through the accept stage: that has no place for what a test is,
+ * and it is one row. False: the endpoint is off.
+ */
+export async function insertTestEvent(
+  pool: Pool,
+  event: {
+    id: Uuid;
+    deliveryId: Uuid;
+    endpointId: Uuid;
+    tenant: string;
+    type: string;
+    data: Buffer;
+    options: object;
+  },
+): Promise<boolean> {
+  const { rowCount } = await pool.query(
+    `with live as materialized (
+       select e.id, coalesce(e.config ->> 'ordering', 'none') = 'fifo' as fifo from posthorn.endpoints e
+        where e.id = $3 and e.enabled and e.deleted_at is null for share of e
+     ),
+     accepted as (
+       insert into posthorn.events (id, tenant, type, data, deliveries, options)
+       select $1, $4, $5, $6, 1, $7 from live
+     )
+     insert into posthorn.queue (id, endpoint_id, fifo, trigger, tenant, event_type)
+     select $2, live.id, live.fifo, 'test', $4, $5 from live`,
+    [
+      event.id,
+      event.deliveryId,
+      event.endpointId,
+      event.tenant,
+      event.type,
+      event.data,
+      JSON.stringify(event.options),
+    ],
+  );
+  return rowCount === 1;
+}

@@ -1,0 +1,77 @@
+import type { Uuid } from '../../domain/ids.ts';
+import type { Client, Pool } from '../database.ts';
+import type { Sealed } from '../secret-box.ts';
+import { addSecret, nextVersion } from './endpoints.ts';
+
+/** How many secrets may sign at once: every one makes each request's signature header longer. */
+export const MAX_LIVE_SECRETS = 5;
+
+async function touch(client: Client, endpointId: Uuid): Promise<void> {
+  const version = await nextVersion(client);
+  await client.query('update posthorn.endpoints set version = $2, updated_at = now() where id = $1', [
+    endpointId,
+    version,
+  ]);
+}
+
+/**
+ * The new secret signs from now on, the one before it for `overlapMs` more. A rotation is never refused (the secret
+ * may have leaked): beyond the limit the oldest ones end at once. Call with the endpoint locked. Returns when the
+ * one before ends.
+ */
+export async function rotateSecret(
+  client: Client,
+  secret: { id: Uuid; endpointId: Uuid; sealed: Sealed },
+  overlapMs: number,
+): Promise<Date | null> {
+  const { rows } = await client.query<{ expires_at: Date }>(
+    `update posthorn.endpoint_secrets set expires_at = now() + make_interval(secs => $2::float8 / 1000)
+      where endpoint_id = $1 and expires_at is null returning expires_at`,
+    [secret.endpointId, overlapMs],
+  );
+  await addSecret(client, secret);
+  await client.query(
+    `delete from posthorn.endpoint_secrets
+      where endpoint_id = $1 and expires_at is not null
+        and id <> all (array(select id from posthorn.endpoint_secrets
+                              where endpoint_id = $1 and expires_at > now() order by created_at desc limit $2))`,
+    [secret.endpointId, MAX_LIVE_SECRETS - 1],
+  );
+  await touch(client, secret.endpointId);
+  return rows[0]?.expires_at ?? null;
+}
+
+/** Ends every secret but the current one. Call with the endpoint locked. */
+export async function revokePreviousSecrets(client: Client, endpointId: Uuid): Promise<void> {
+  const { rowCount } = await client.query(
+    'delete from posthorn.endpoint_secrets where endpoint_id = $1 and expires_at is not null',
+    [endpointId],
+  );
+  if (rowCount !== 0) await touch(client, endpointId);
+}
+
+export interface StoredSecret {
+  readonly sealed: Sealed;
+  readonly createdAt: Date;
+  readonly expiresAt: Date | null;
+}
+
+/** The live ones, the current one first. */
+export async function loadSecrets(pool: Pool, endpointId: Uuid): Promise<StoredSecret[]> {
+  const { rows } = await pool.query<{
+    key_id: string;
+    ciphertext: Buffer;
+    created_at: Date;
+    expires_at: Date | null;
+  }>(
+    `select key_id, ciphertext, created_at, expires_at from posthorn.endpoint_secrets
+      where endpoint_id = $1 and (expires_at is null or expires_at > now())
+      order by expires_at desc nulls first, created_at desc`,
+    [endpointId],
+  );
+  return rows.map((row) => ({
+    sealed: { keyId: row.key_id, ciphertext: row.ciphertext },
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+  }));
+}

@@ -1,0 +1,172 @@
+import type { Uuid } from '../../domain/ids.ts';
+import type { Pool } from '../database.ts';
+import { discardMoves } from './dead-letters.ts';
+import { REPLAY_MOVES } from './replay.ts';
+import { type Selection, selectDeliveries } from './select-deliveries.ts';
+
+export type TaskKind = 'replay' | 'discard';
+export const taskStates = ['queued', 'running', 'done', 'cancelled', 'failed'] as const;
+export type TaskState = (typeof taskStates)[number];
+
+export interface TaskView {
+  readonly id: Uuid;
+  readonly kind: TaskKind;
+  readonly state: TaskState;
+  readonly selection: Selection;
+  readonly why: string | null;
+  readonly total: number;
+  readonly done: number;
+  readonly failed: number;
+  readonly tenant: string | null;
+  readonly created_by: string;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+  readonly finished_at: Date | null;
+  readonly error: string | null;
+}
+
+const COLUMNS = `id, kind, state, selection, why, total, done, failed, tenant, created_by, created_at, updated_at,
+                 finished_at, error`;
+
+/** Told to every worker: one of them takes it. */
+export const TASKS_CHANNEL = 'posthorn_tasks';
+
+export async function createTask(
+  pool: Pool,
+  task: Pick<TaskView, 'id' | 'kind' | 'selection' | 'why' | 'total' | 'tenant' | 'created_by'>,
+): Promise<TaskView> {
+  const { rows } = await pool.query<TaskView>(
+    `with made as (
+       insert into posthorn.tasks (id, kind, selection, why, total, tenant, created_by)
+       values ($1, $2, $3, $4, $5, $6, $7) returning ${COLUMNS}
+     )
+     select made.*, pg_notify('${TASKS_CHANNEL}', '') from made`,
+    [task.id, task.kind, JSON.stringify(task.selection), task.why, task.total, task.tenant, task.created_by],
+  );
+  return rows[0]!;
+}
+
+export async function findTask(pool: Pool, id: Uuid, tenant: string | null): Promise<TaskView | null> {
+  const { rows } = await pool.query<TaskView>(
+    `select ${COLUMNS} from posthorn.tasks where id = $1 and ($2::text is null or tenant = $2)`,
+    [id, tenant],
+  );
+  return rows[0] ?? null;
+}
+
+export async function listTasks(
+  pool: Pool,
+  page: { tenant: string | null; before: Uuid | null; limit: number },
+): Promise<TaskView[]> {
+  const values: unknown[] = [page.limit];
+  const conditions = ['true'];
+  if (page.tenant !== null) conditions.push(`tenant = $${values.push(page.tenant)}`);
+  if (page.before !== null) conditions.push(`id < $${values.push(page.before)}`);
+  const { rows } = await pool.query<TaskView>(
+    `select ${COLUMNS} from posthorn.tasks where ${conditions.join(' and ')} order by id desc limit $1`,
+    values,
+  );
+  return rows;
+}
+
+/** Waits for the chunk that is under way, if there is one; no other follows. False: it had ended already. */
+export async function cancelTask(pool: Pool, id: Uuid): Promise<boolean> {
+  const { rowCount } = await pool.query(
+    `update posthorn.tasks set state = 'cancelled', runner = null, updated_at = now(), finished_at = now()
+      where id = $1 and state in ('queued', 'running')`,
+    [id],
+  );
+  return rowCount === 1;
+}
+
+export interface ClaimedTask extends TaskView {
+  readonly runner: Uuid;
+}
+
+/**
+ * The task that was longest without attention and that nobody works on: new, given up by its runner, or its runner
+ * has fallen silent. The CTE is a fence: `skip locked … limit` must not be evaluated twice.
+ */
+export async function claimTask(pool: Pool, runner: Uuid, silentMs: number): Promise<ClaimedTask | null> {
+  const { rows } = await pool.query<ClaimedTask>(
+    `with free as materialized (
+       select id from posthorn.tasks
+        where state in ('queued', 'running')
+          and (runner is null or heartbeat_at < clock_timestamp() - make_interval(secs => $2::float8 / 1000))
+        order by updated_at limit 1 for update skip locked
+     )
+     update posthorn.tasks t set state = 'running', runner = $1, heartbeat_at = clock_timestamp(), updated_at = now()
+       from free f where t.id = f.id
+     returning t.*`,
+    [runner, silentMs],
+  );
+  return rows[0] ?? null;
+}
+
+/** Lets another task have its turn. */
+export async function releaseTask(pool: Pool, id: Uuid, runner: Uuid): Promise<void> {
+  await pool.query(
+    'update posthorn.tasks set runner = null, updated_at = now() where id = $1 and runner = $2',
+    [id, runner],
+  );
+}
+
+export async function failTask(pool: Pool, id: Uuid, runner: Uuid, error: string): Promise<void> {
+  await pool.query(
+    `update posthorn.tasks set state = 'failed', error = $3, runner = null, updated_at = now(), finished_at = now()
+      where id = $1 and runner = $2 and state = 'running'`,
+    [id, runner, error],
+  );
+}
+
+export interface ChunkAnswer {
+  /** Null: the task is not ours any more, or was cancelled; nothing was moved. */
+  readonly state: TaskState | null;
+  /** Those that got something to do, or lost something that held them back. */
+  readonly endpoints: readonly Uuid[];
+}
+
+const NOTHING = "'00000000-0000-0000-0000-000000000000'::uuid";
+
+/**
+ * The next chunk of a task: the deliveries are moved, and the cursor with them, by one statement. Killed before its
+ * commit nothing has happened, killed after it the next one goes on behind. The task's row is locked first, so that
+ * a cancel comes before a chunk or after it. A scalar subquery for the cursor, not a join: only then does each place
+ * give its rows in the order of its index, and stop at the limit.
+ */
+export async function workOnTask(pool: Pool, task: ClaimedTask, chunk: number): Promise<ChunkAnswer> {
+  const values: unknown[] = [task.id, task.runner, chunk];
+  const bind = (value: unknown): string => `$${values.push(value)}`;
+  const query = selectDeliveries(
+    task.selection,
+    { after: '(select cursor from task)', madeAt: '(select created_at from task)', limit: '$3::int' },
+    bind,
+  );
+  const moves = task.kind === 'replay' ? REPLAY_MOVES : discardMoves(bind(task.created_by), bind(task.why));
+  const { rows } = await pool.query<ChunkAnswer>(
+    `with task as materialized (
+       select t.id, coalesce(t.cursor, ${NOTHING}) as cursor, t.created_at from posthorn.tasks t
+        where t.id = $1 and t.state = 'running' and t.runner = $2 for update
+     ),
+     chunk as materialized (${query}),
+     ${moves},
+     counted as (
+       select (select count(*)::int from chunk) as found, (select count(*)::int from moved) as moved,
+              (select id from chunk order by id desc limit 1) as last
+     ),
+     progress as (
+       update posthorn.tasks t
+          set cursor = coalesce(c.last, t.cursor), done = t.done + c.moved, failed = t.failed + c.found - c.moved,
+              state = case when c.found < $3 then 'done' else t.state end,
+              finished_at = case when c.found < $3 then clock_timestamp() end,
+              total = case when c.found < $3 then t.done + t.failed + c.found
+                           else greatest(t.total, t.done + t.failed + c.found) end,
+              heartbeat_at = clock_timestamp(), updated_at = now()
+         from task k, counted c where t.id = k.id
+       returning t.state
+     )
+     select (select state from progress) as state, array(select distinct endpoint_id::text from moved) as endpoints`,
+    values,
+  );
+  return rows[0]!;
+}
