@@ -23,6 +23,7 @@ import {
   listAttempts,
   listDeliveries,
 } from '../store/queries/deliveries.ts';
+import { endpointExisted } from '../store/queries/endpoints.ts';
 import { tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import { endpointId } from './endpoints.ts';
@@ -89,9 +90,12 @@ export function deliveryRoutes({ pool, endpoints }: ApiContext): FastifyPluginAs
       async (request) => {
         const { query } = request;
         const id = endpointId(request.params.id);
+        const tenant = tenantOf(request.caller, query.tenant);
+        if (!(await endpointExisted(pool, id, request.caller.tenant)))
+          throw new Problem('not_found', `There is no endpoint ${request.params.id}.`);
         const limit = query.limit ?? DEFAULT_LIMIT;
         const rows = await listDeliveries(pool, {
-          tenant: tenantOf(request.caller, query.tenant),
+          tenant,
           endpointId: id,
           status: (query.status ?? null) as DeliveryStatus | null,
           type: query.type ?? null,

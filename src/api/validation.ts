@@ -17,11 +17,20 @@ export function compileSchema(
 ): (data: unknown) => { value: unknown } | { error: Error } {
   const validator = Compile(schema);
   return (data) => {
-    // A query string is text: "50" is a number there, and nowhere else.
-    const value = part === 'querystring' || part === 'params' ? Value.Convert(schema, data) : data;
+    const value = part === 'querystring' || part === 'params' ? fromText(schema, data) : data;
     if (validator.Check(value)) return { value };
     return { error: toProblem([...validator.Errors(value)] as SchemaError[]) };
   };
+}
+
+/** A query string is text: "50" is a number there, and nowhere else. But "1.5" is not the integer 1. */
+function fromText(schema: TSchema, data: unknown): unknown {
+  const given = data as Record<string, unknown>;
+  const converted = Value.Convert(schema, { ...given }) as Record<string, unknown>;
+  for (const [name, value] of Object.entries(converted)) {
+    if (typeof value === 'number' && Number(given[name]) !== value) converted[name] = given[name];
+  }
+  return converted;
 }
 
 export function toProblem(found: readonly SchemaError[]): Problem {

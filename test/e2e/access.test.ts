@@ -1,0 +1,246 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+import {
+  createEndpoint,
+  expectStatus,
+  newReceiver,
+  newTenant,
+  publish,
+  startTestPosthorn,
+  type TestPosthorn,
+  untilDeliveries,
+} from '../support/posthorn.ts';
+
+let database: TestDatabase;
+let posthorn: TestPosthorn;
+let other: TestPosthorn;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  [posthorn, other] = await Promise.all([
+    startTestPosthorn({ database }),
+    startTestPosthorn({ database, args: ['--role', 'api'] }),
+  ]);
+});
+afterAll(async () => {
+  await Promise.all([posthorn?.stop(), other?.stop()]);
+  await database?.drop();
+});
+
+interface NewKey {
+  readonly id: string;
+  readonly key: string;
+  readonly scope: string;
+  readonly tenant: string | null;
+  readonly prefix: string;
+}
+
+async function createKey(settings: {
+  scope: string;
+  tenant?: string;
+  description?: string;
+}): Promise<NewKey> {
+  return (await expectStatus(posthorn.api('POST', '/v1/keys', settings), 201)).body;
+}
+
+const listKeys = async () => (await posthorn.api('GET', '/v1/keys?limit=250')).body.data;
+
+describe('SEC-1: API keys', () => {
+  test('no key, a wrong key, or another scheme is 401', async () => {
+    const tries = [
+      {},
+      { headers: { authorization: 'Bearer phk_wrong' } },
+      { headers: { authorization: `Basic ${Buffer.from('admin:admin').toString('base64')}` } },
+      { headers: { authorization: posthorn.key } },
+    ];
+    for (const attempt of tries) {
+      const answer = await posthorn.api('GET', '/v1/endpoints', undefined, { key: null, ...attempt });
+      expect(answer.body).toMatchObject({ status: 401, code: 'unauthorized' });
+      expect(answer.headers['www-authenticate']).toBe('Bearer');
+    }
+    // Nothing is told about what there is.
+    const unknown = await posthorn.api('GET', '/v1/endpoints/ep_none', undefined, { key: null });
+    expect(unknown.status).toBe(401);
+  });
+
+  test('a key is shown once, prefixed, with at least 128 random bits, and stored as a hash only', async () => {
+    const { key, ...shown } = await createKey({ scope: 'tenant', tenant: 'acme', description: 'for CI' });
+    expect(key).toMatch(/^phk_[A-Za-z0-9_-]{22,}$/);
+    expect(shown).toMatchObject({
+      scope: 'tenant',
+      tenant: 'acme',
+      description: 'for CI',
+      prefix: key.slice(0, 10),
+    });
+
+    const listed = (await listKeys()).find(({ id }: NewKey) => id === shown.id);
+    expect(listed).toEqual({ ...shown, last_used_at: null });
+    expect(JSON.stringify(listed)).not.toContain(key);
+
+    const [row] = await database.query(
+      'select to_jsonb(k) as all, hash from posthorn.api_keys k where prefix = $1',
+      [shown.prefix],
+    );
+    expect(JSON.stringify(row!.all)).not.toContain(key);
+    expect(JSON.stringify(row!.all)).not.toContain(key.slice(10));
+    expect(row!.hash).toEqual(createHash('sha256').update(key).digest());
+  });
+
+  test('it shows when it was last used', async () => {
+    const { id, key, tenant } = await createKey({ scope: 'tenant', tenant: newTenant() });
+    await expectStatus(posthorn.api('GET', `/v1/endpoints?tenant=${tenant}`, undefined, { key }), 200);
+    const used = await eventually(
+      'last_used_at is shown',
+      async () =>
+        (await listKeys()).find((listed: NewKey & { last_used_at: string | null }) => listed.id === id)
+          ?.last_used_at,
+    );
+    expect(Math.abs(Date.now() - Date.parse(used))).toBeLessThan(60_000);
+  });
+
+  test('a revoked key stops working at once, in every process', async () => {
+    const { id, key } = await createKey({ scope: 'tenant', tenant: newTenant() });
+    for (const process of [posthorn, other]) {
+      await expectStatus(process.api('GET', '/v1/endpoints', undefined, { key }), 200);
+    }
+    await expectStatus(posthorn.api('DELETE', `/v1/keys/${id}`), 204);
+    await expectStatus(posthorn.api('GET', '/v1/endpoints', undefined, { key }), 401);
+    // The other process is told by a notification: at once is a matter of milliseconds there.
+    await eventually(
+      'the other process refuses it',
+      async () => (await other.api('GET', '/v1/endpoints', undefined, { key })).status === 401,
+      { timeoutMs: 1000 },
+    );
+    await expectStatus(posthorn.api('DELETE', `/v1/keys/${id}`), 404);
+    expect((await listKeys()).map((listed: NewKey) => listed.id)).not.toContain(id);
+  });
+
+  test('only an admin makes, sees and revokes keys', async () => {
+    const tenant = newTenant();
+    const mine = await createKey({ scope: 'tenant', tenant });
+    for (const key of [mine.key, (await createKey({ scope: 'read' })).key]) {
+      for (const [method, path, body] of [
+        ['POST', '/v1/keys', { scope: 'tenant', tenant }],
+        ['GET', '/v1/keys'],
+        ['DELETE', `/v1/keys/${mine.id}`],
+      ] as const) {
+        const answer = await posthorn.api(method, path, body, { key });
+        expect(answer.body, `${method} ${path}`).toMatchObject({ status: 403, code: 'forbidden' });
+      }
+    }
+    const admin = await createKey({ scope: 'admin' });
+    await expectStatus(posthorn.api('GET', '/v1/keys', undefined, { key: admin.key }), 200);
+  });
+
+  test.each([
+    [{ scope: 'tenant' }, 'tenant'],
+    [{ scope: 'admin', tenant: 'acme' }, 'tenant'],
+    [{ scope: 'root' }, 'scope'],
+    [{}, 'scope'],
+    [{ scope: 'read', tenant: '' }, 'tenant'],
+    [{ scope: 'admin', hash: 'x' }, 'hash'],
+  ])('what is no key is refused: %j', async (settings, path) => {
+    const { body } = await expectStatus(posthorn.api('POST', '/v1/keys', settings), 422);
+    expect(body.errors).toMatchObject([{ path }]);
+  });
+
+  test('a read-only key reads, and changes nothing', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    const endpoint = await createEndpoint(posthorn, { url: receiver.url, tenant });
+    for (const { key } of [await createKey({ scope: 'read' }), await createKey({ scope: 'read', tenant })]) {
+      const { body } = await expectStatus(
+        posthorn.api('GET', `/v1/endpoints?tenant=${tenant}`, undefined, { key }),
+        200,
+      );
+      expect(body.data).toMatchObject([{ id: endpoint.id }]);
+      for (const [method, path, change] of [
+        ['POST', '/v1/events', { tenant, type: 'a.b', data: 1 }],
+        ['POST', '/v1/events/batch', { events: [{ tenant, type: 'a.b', data: 1 }] }],
+        ['POST', '/v1/endpoints', { url: receiver.url, tenant }],
+        ['PATCH', `/v1/endpoints/${endpoint.id}`, { description: 'x' }],
+        ['POST', `/v1/endpoints/${endpoint.id}/pause`, undefined],
+        ['DELETE', `/v1/endpoints/${endpoint.id}`, undefined],
+      ] as const) {
+        const answer = await posthorn.api(method, path, change, { key });
+        expect(answer.body, `${method} ${path}`).toMatchObject({ status: 403, code: 'forbidden' });
+      }
+    }
+  });
+});
+
+describe('SEC-2: tenants do not see each other', () => {
+  test('a tenant key implies its tenant; naming another is 403', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    const { key } = await createKey({ scope: 'tenant', tenant });
+    const endpoint = (
+      await expectStatus(posthorn.api('POST', '/v1/endpoints', { url: receiver.url }, { key }), 201)
+    ).body;
+    expect(endpoint.tenant).toBe(tenant);
+    const event = await publish(posthorn, { type: 'a.b', data: 1 }, { key });
+    expect(event).toMatchObject({ tenant, deliveries: 1 });
+
+    const foreign = newTenant();
+    for (const [method, path, body] of [
+      ['POST', '/v1/events', { tenant: foreign, type: 'a.b', data: 1 }],
+      ['POST', '/v1/endpoints', { tenant: foreign, url: receiver.url }],
+      ['GET', `/v1/endpoints?tenant=${foreign}`],
+      ['GET', `/v1/deliveries?tenant=${foreign}`],
+    ] as const) {
+      const answer = await posthorn.api(method, path, body, { key });
+      expect(answer.body, `${method} ${path}`).toMatchObject({ status: 403, code: 'forbidden' });
+    }
+  });
+
+  test('another tenant’s objects are 404, and not in any list', async () => {
+    const receiver = await newReceiver();
+    const theirs = newTenant();
+    const endpoint = await createEndpoint(posthorn, { url: receiver.url, tenant: theirs });
+    const event = await publish(posthorn, { tenant: theirs, type: 'a.b', data: 'private' });
+    const [delivery] = await untilDeliveries(posthorn, event.id, 'delivered');
+
+    const { key } = await createKey({ scope: 'tenant', tenant: newTenant() });
+    for (const [method, path, body] of [
+      ['GET', `/v1/endpoints/${endpoint.id}`],
+      ['PATCH', `/v1/endpoints/${endpoint.id}`, { description: 'mine now' }],
+      ['DELETE', `/v1/endpoints/${endpoint.id}`],
+      ['POST', `/v1/endpoints/${endpoint.id}/pause`],
+      ['POST', `/v1/endpoints/${endpoint.id}/resume`],
+      ['GET', `/v1/endpoints/${endpoint.id}/deliveries`],
+      ['GET', `/v1/deliveries/${delivery!.id}`],
+      ['GET', `/v1/deliveries/${delivery!.id}/attempts`],
+    ] as const) {
+      const answer = await posthorn.api(method, path, body, { key });
+      expect(answer.body, `${method} ${path}`).toMatchObject({ status: 404, code: 'not_found' });
+      expect(answer.text).not.toContain(theirs);
+    }
+    for (const path of ['/v1/endpoints', '/v1/deliveries', `/v1/deliveries?event_id=${event.id}`]) {
+      const { body } = await expectStatus(posthorn.api('GET', path, undefined, { key }), 200);
+      expect(body.data, path).toEqual([]);
+    }
+    const { body } = await posthorn.api('GET', `/v1/endpoints/${endpoint.id}`);
+    expect(body).toMatchObject({ description: '', paused: false });
+  });
+
+  test('SIG-5: an endpoint’s secret is in no answer but the first, and not in the database as text', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    const { id, secret } = await createEndpoint(posthorn, { url: receiver.url, tenant });
+    const answers = await Promise.all([
+      posthorn.api('GET', `/v1/endpoints/${id}`),
+      posthorn.api('GET', `/v1/endpoints?tenant=${tenant}`),
+      posthorn.api('PATCH', `/v1/endpoints/${id}`, { description: 'x' }),
+    ]);
+    for (const answer of answers) {
+      expect(answer.status).toBe(200);
+      expect(answer.text).not.toContain(secret.slice(6));
+    }
+    const rows = await database.query('select ciphertext from posthorn.endpoint_secrets');
+    for (const { ciphertext } of rows) expect(ciphertext.includes(secret)).toBe(false);
+    expect(posthorn.output()).not.toContain(secret.slice(6));
+    expect(posthorn.output()).not.toContain(posthorn.key);
+  });
+});
