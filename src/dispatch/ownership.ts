@@ -198,6 +198,9 @@ export class Ownership implements Service {
       );
       this.#provenUntil = sentAt + proofMs;
       events.renewed(renewal);
+      // Taken by a statement whose answer was lost, or given up by one that never arrived: ours on paper, worked by nobody.
+      const forgotten = [...held.keys()].filter((shard) => !this.#epochs.has(shard));
+      if (forgotten.length > 0) await releaseShards(client, this.#workerId, forgotten);
       if (this.#options.takesShards) await this.#balance(client);
     } catch (error) {
       events.problem('renew the proof of ownership', error);
