@@ -203,9 +203,13 @@ export class Dispatcher {
     let busy = [...shards];
     for (;;) {
       const idle = busy.filter((shard) => !this.#isBusy(shard));
-      busy = busy.filter((shard) => this.#isBusy(shard));
-      this.shardsLost(idle);
-      if (idle.length > 0) await release(idle);
+      if (idle.length > 0) {
+        busy = busy.filter((shard) => !idle.includes(shard));
+        this.shardsLost(idle);
+        await release(idle);
+        // Look again before waiting: the last request may have ended meanwhile.
+        continue;
+      }
       const leftMs = until - this.#options.clock.monotonic();
       if (busy.length === 0 || leftMs <= 0) break;
       await this.#somethingEnded(leftMs);

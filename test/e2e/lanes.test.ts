@@ -1,0 +1,384 @@
+import { describe, expect, test } from 'vitest';
+import { createTestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+import {
+  attemptsOf,
+  createEndpoint,
+  deliveriesOf,
+  expectStatus,
+  newReceiver,
+  newTenant,
+  publish,
+  startTestPosthorn,
+  untilDeliveries,
+  usePosthorn,
+} from '../support/posthorn.ts';
+
+const posthorn = usePosthorn();
+const at = (delayMs: number) => new Promise((resolve) => setTimeout(resolve, delayMs));
+
+/** Publishes one after the other, each after the 202 of the one before: their order is defined. */
+async function publishMany(tenant: string, count: number, type = 'a.b'): Promise<string[]> {
+  const ids: string[] = [];
+  for (let n = 0; n < count; n += 1) ids.push((await publish(posthorn, { tenant, type, data: n })).id);
+  return ids;
+}
+
+describe('DSP-3: what an endpoint can take', () => {
+  test('max_in_flight: never more at once, and all of them in the end', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    await createEndpoint(posthorn, { url: receiver.url, tenant, max_in_flight: 3 });
+    let open = 0;
+    let most = 0;
+    receiver.answer(async () => {
+      open += 1;
+      most = Math.max(most, open);
+      await at(15);
+      open -= 1;
+      return { status: 200 };
+    });
+    await Promise.all(
+      Array.from({ length: 40 }, (_, n) => publish(posthorn, { tenant, type: 'a.b', data: n })),
+    );
+    await receiver.waitFor(40);
+    expect(most).toBe(3);
+  });
+
+  test('rate_limit: burst and then so many a second, retries included', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    await createEndpoint(posthorn, {
+      url: receiver.url,
+      tenant,
+      rate_limit: { per_second: 20, burst: 2 },
+      retry: { schedule: [0, 0, 0], jitter: 'none' },
+      breaker: null,
+    });
+    receiver.answer(({ index }) => ({ status: index % 2 === 0 ? 500 : 200 }));
+    await publishMany(tenant, 12);
+    const requests = await receiver.waitFor(20);
+    for (const [n, { at: from }] of requests.entries()) {
+      const within = requests.slice(n).filter((request) => request.at - from <= 500).length;
+      // Half a second: the burst, ten more, and one for the edges of the measurement.
+      expect(within).toBeLessThanOrEqual(2 + 10 + 1);
+    }
+  });
+
+  test('fifo: order of acceptance, a retry holds the rest back, never two at once', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    await createEndpoint(posthorn, {
+      url: receiver.url,
+      tenant,
+      ordering: 'fifo',
+      retry: { schedule: [0, 0.1, 0.1], jitter: 'none' },
+    });
+    let open = 0;
+    receiver.answer(async (request) => {
+      open += 1;
+      expect(open).toBe(1);
+      await at(2);
+      open -= 1;
+      // The third fails twice before it succeeds.
+      const failures = receiver.requests.filter((other) => other.json().data === 2).length;
+      return { status: request.json().data === 2 && failures < 3 ? 500 : 200 };
+    });
+    const ids = await publishMany(tenant, 10);
+    await untilDeliveries(posthorn, ids.at(-1)!, 'delivered');
+    expect(receiver.requests.map((request) => request.json().data)).toEqual([
+      0, 1, 2, 2, 2, 3, 4, 5, 6, 7, 8, 9,
+    ]);
+  });
+
+  test('fifo: order holds across two processes that accept and a change of worker', async () => {
+    const database = await createTestDatabase();
+    const receiver = await newReceiver();
+    const one = await startTestPosthorn({ database });
+    const two = await startTestPosthorn({ database });
+    try {
+      const { id } = await createEndpoint(one, {
+        url: receiver.url,
+        tenant: 'fifo',
+        ordering: 'fifo',
+        timeout_ms: 1000,
+      });
+      expect(id).toBeTruthy();
+      const ids: string[] = [];
+      for (let n = 0; n < 30; n += 1) {
+        ids.push((await publish(n % 2 === 0 ? one : two, { tenant: 'fifo', type: 'a.b', data: n })).id);
+      }
+      await one.stop();
+      for (let n = 30; n < 40; n += 1)
+        ids.push((await publish(two, { tenant: 'fifo', type: 'a.b', data: n })).id);
+      await untilDeliveries(two, ids.at(-1)!, 'delivered');
+      expect(receiver.requests.map((request) => request.json().data)).toEqual(
+        Array.from({ length: 40 }, (_, n) => n),
+      );
+    } finally {
+      await one.stop();
+      await two.stop();
+      await database.drop();
+    }
+  });
+});
+
+test('DSP-4: endpoints that hang do not slow the others', async () => {
+  const hanging = await newReceiver();
+  const healthy = await newReceiver();
+  hanging.hang();
+  const tenant = newTenant();
+  for (let n = 0; n < 10; n += 1)
+    await createEndpoint(posthorn, { url: `${hanging.url}/${n}`, tenant, events: ['slow.*'], breaker: null });
+  await createEndpoint(posthorn, { url: healthy.url, tenant, events: ['quick.*'] });
+  await Promise.all(
+    Array.from({ length: 40 }, () => publish(posthorn, { tenant, type: 'slow.one', data: 1 })),
+  );
+  await hanging.waitFor(100);
+  const before = performance.now();
+  await publishMany(tenant, 20, 'quick.one');
+  await healthy.waitFor(20);
+  expect(performance.now() - before).toBeLessThan(2000);
+  hanging.release();
+});
+
+describe('HLT-1: the circuit breaker', () => {
+  const breaker = { consecutive: 3, min_requests: 1000, cooldown_seconds: 0.4, max_cooldown_seconds: 0.8 };
+  const retry = { schedule: [0, ...Array.from({ length: 20 }, () => 0.05)], jitter: 'none' };
+
+  test('opens, sends nothing and consumes no attempt, probes with one, closes with slow start', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    const { id } = await createEndpoint(posthorn, {
+      url: receiver.url,
+      tenant,
+      breaker,
+      retry,
+      max_in_flight: 4,
+    });
+    let healthy = false;
+    let open = 0;
+    let mostWhileBroken = 0;
+    receiver.answer(async () => {
+      open += 1;
+      if (!healthy && receiver.requests.length > 8) mostWhileBroken = Math.max(mostWhileBroken, open);
+      await at(5);
+      open -= 1;
+      return { status: healthy ? 200 : 500 };
+    });
+    const ids = await publishMany(tenant, 12);
+    await eventually('the circuit is open', async () => {
+      const { body } = await posthorn.api('GET', `/v1/endpoints/${id}`);
+      return body.health.circuit !== 'closed' && body;
+    });
+    const requestsWhenOpen = receiver.requests.length;
+    // Two probes and what was on the wire, instead of twelve deliveries times twenty.
+    await receiver.waitFor(requestsWhenOpen + 2);
+    expect(receiver.requests.length).toBeLessThanOrEqual(requestsWhenOpen + 5);
+    expect(mostWhileBroken).toBeLessThanOrEqual(1);
+    healthy = true;
+    for (const event of ids) await untilDeliveries(posthorn, event, 'delivered');
+    const { body } = await posthorn.api('GET', `/v1/endpoints/${id}`);
+    expect(body.health).toMatchObject({
+      circuit: 'closed',
+      opened_at: null,
+      next_probe_at: null,
+      consecutive_failures: 0,
+    });
+  });
+
+  test('survives a restart', async () => {
+    const database = await createTestDatabase();
+    const receiver = await newReceiver();
+    receiver.answer({ status: 500 });
+    let server = await startTestPosthorn({ database });
+    try {
+      const { id } = await createEndpoint(server, {
+        url: receiver.url,
+        tenant: 'b',
+        retry,
+        breaker: { ...breaker, cooldown_seconds: 60, max_cooldown_seconds: 60 },
+      });
+      const event = await publish(server, { tenant: 'b', type: 'a.b', data: 1 });
+      const open = await eventually('the circuit is open', async () => {
+        const { body } = await server.api('GET', `/v1/endpoints/${id}`);
+        return body.health.circuit === 'open' && body.health;
+      });
+      const sent = receiver.requests.length;
+      await server.kill('SIGKILL');
+      server = await startTestPosthorn({ database });
+      await publish(server, { tenant: 'b', type: 'a.b', data: 2 });
+      const { body } = await server.api('GET', `/v1/endpoints/${id}`);
+      expect(body.health).toMatchObject({
+        circuit: 'open',
+        opened_at: open.opened_at,
+        next_probe_at: open.next_probe_at,
+      });
+      expect(receiver.requests.length).toBe(sent);
+      expect((await deliveriesOf(server, event.id))[0]).toMatchObject({ status: 'retrying', attempts: 3 });
+    } finally {
+      await server.stop();
+      await database.drop();
+    }
+  });
+
+  test('4xx and 429 do not open it, and null switches it off', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    const counted = await createEndpoint(posthorn, {
+      url: `${receiver.url}/4xx`,
+      tenant,
+      breaker,
+      events: ['x.*'],
+    });
+    receiver.answer({ status: 404 });
+    const ids = await publishMany(tenant, 6, 'x.y');
+    for (const event of ids) await untilDeliveries(posthorn, event, 'dead');
+    const { body } = await posthorn.api('GET', `/v1/endpoints/${counted.id}`);
+    expect(body.health).toMatchObject({ circuit: 'closed', consecutive_failures: 0, dead: 6 });
+  });
+});
+
+test('RTY-4: a 429 with Retry-After holds the whole lane back', async () => {
+  const receiver = await newReceiver();
+  const tenant = newTenant();
+  await createEndpoint(posthorn, {
+    url: receiver.url,
+    tenant,
+    max_in_flight: 1,
+    retry: { schedule: [0, 0, 0], jitter: 'none' },
+  });
+  receiver.answer(({ index }) =>
+    index === 0 ? { status: 429, headers: { 'retry-after': '1' } } : { status: 200 },
+  );
+  await publishMany(tenant, 3);
+  const requests = await receiver.waitFor(4);
+  expect(requests[1]!.at - requests[0]!.at).toBeGreaterThanOrEqual(950);
+});
+
+describe('RTY-8: maximum age', () => {
+  test('a retry that would come too late is not waited for: dead, expired', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    await createEndpoint(posthorn, {
+      url: receiver.url,
+      tenant,
+      breaker: null,
+      retry: { base: 1.5, factor: 1, attempts: 3, jitter: 'none', max_age_seconds: 3 },
+    });
+    receiver.answer({ status: 500 });
+    const event = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+    const [delivery] = await untilDeliveries(posthorn, event.id, 'dead');
+    expect(delivery).toMatchObject({ reason: 'expired', attempts: 2 });
+  });
+});
+
+test('DLV-8: a retry says which attempt it is and why', async () => {
+  const receiver = await newReceiver();
+  const tenant = newTenant();
+  await createEndpoint(posthorn, {
+    url: receiver.url,
+    tenant,
+    breaker: null,
+    retry: { schedule: [0, 0.02], jitter: 'none' },
+  });
+  receiver.answer(({ index }) => ({ status: index === 0 ? 503 : 200 }));
+  await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+  const [first, second] = await receiver.waitFor(2);
+  expect(first!.headers).toMatchObject({ 'posthorn-attempt': '1' });
+  expect(first!.headers).not.toHaveProperty('posthorn-retry-reason');
+  expect(second!.headers).toMatchObject({ 'posthorn-attempt': '2', 'posthorn-retry-reason': 'http_5xx' });
+});
+
+test('DLV-4: connections are kept and used again', async () => {
+  const receiver = await newReceiver();
+  const tenant = newTenant();
+  await createEndpoint(posthorn, { url: receiver.url, tenant, max_in_flight: 1 });
+  await publishMany(tenant, 20);
+  await receiver.waitFor(20);
+  expect(receiver.connections).toBe(1);
+});
+
+test('RTY-6: an outcome that comes too late changes nothing, and is kept as superseded', async () => {
+  const receiver = await newReceiver();
+  const tenant = newTenant();
+  await createEndpoint(posthorn, { url: receiver.url, tenant });
+  receiver.hang();
+  const event = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+  await receiver.waitFor(1);
+  const [delivery] = await deliveriesOf(posthorn, event.id);
+  // Somebody else has tried it meanwhile, as an owner after an unclean takeover would.
+  await posthorn.database.query(
+    "update posthorn.queue set attempts = attempts + 1, due_at = now() + interval '1 hour' where tenant = $1",
+    [tenant],
+  );
+  receiver.release();
+  const attempts = await eventually('the attempt is logged', async () => {
+    const found = await attemptsOf(posthorn, delivery!.id);
+    return found.length > 0 && found;
+  });
+  expect(attempts).toMatchObject([{ number: 1, outcome: 'superseded', status_code: 200 }]);
+  expect((await deliveriesOf(posthorn, event.id))[0]).toMatchObject({ status: 'retrying', attempts: 1 });
+});
+
+test('ACC-8: more than can be held is refused early, with Retry-After; what was accepted is delivered', async () => {
+  const database = await createTestDatabase();
+  const receiver = await newReceiver();
+  const server = await startTestPosthorn({
+    database,
+    env: { POSTHORN_TENANT_INGEST_PER_SECOND: '20', POSTHORN_TENANT_INGEST_BURST: '10' },
+  });
+  try {
+    await createEndpoint(server, { url: receiver.url, tenant: 'loud' });
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, (_, n) =>
+        server.api('POST', '/v1/events', { tenant: 'loud', type: 'a.b', data: n }),
+      ),
+    );
+    const accepted = answers.filter((answer) => answer.status === 202).length;
+    const refused = answers.filter((answer) => answer.status === 429);
+    expect(accepted + refused.length).toBe(60);
+    expect(accepted).toBeGreaterThanOrEqual(10);
+    expect(refused.length).toBeGreaterThan(20);
+    expect(refused[0]!.headers['retry-after']).toMatch(/^\d+$/);
+    expect(refused[0]!.body).toMatchObject({ code: 'rate_limited' });
+    await expectStatus(server.api('POST', '/v1/events', { tenant: 'quiet', type: 'a.b', data: 1 }), 202);
+    await receiver.waitFor(accepted);
+  } finally {
+    await server.stop();
+    await database.drop();
+  }
+});
+
+test('a delivery that kills its worker again and again is dead, worker_crash, and the others go out', async () => {
+  const database = await createTestDatabase();
+  const receiver = await newReceiver();
+  const env = { POSTHORN_CAREFUL_AFTER_CRASHES: '1' };
+  receiver.hang();
+  let server = await startTestPosthorn({ database, env });
+  try {
+    await createEndpoint(server, {
+      url: receiver.url,
+      tenant: 'p',
+      timeout_ms: 1000,
+      retry: { schedule: [0, 60], jitter: 'none' },
+      breaker: null,
+    });
+    const poison = await publish(server, { tenant: 'p', type: 'a.b', data: 'poison' });
+    // Once in the ordinary way, and twice when nothing else was on the wire.
+    for (let death = 1; death <= 3; death += 1) {
+      await receiver.waitFor(death);
+      await server.kill('SIGKILL');
+      server = await startTestPosthorn({ database, env });
+    }
+    const [delivery] = await untilDeliveries(server, poison.id, 'dead');
+    expect(delivery).toMatchObject({ reason: 'worker_crash' });
+    receiver.release();
+    const innocent = await publish(server, { tenant: 'p', type: 'a.b', data: 'innocent' });
+    await untilDeliveries(server, innocent.id, 'delivered');
+    expect(receiver.requests.filter((request) => request.json().data === 'poison')).toHaveLength(3);
+  } finally {
+    await server.stop();
+    await database.drop();
+  }
+});
