@@ -24,7 +24,7 @@ export interface ChaosOptions {
   readonly eventsPerSecond: number;
   /** Pause between two faults, at most. */
   readonly restMs: number;
-  /** Two crashes make a shard careful, or it never is. */
+  /** `default`: shards become careful after three unclean takeovers, as usual. */
   readonly careful: 'default' | 'never';
   readonly drainMs: number;
   readonly progress?: (line: string) => void;
@@ -39,6 +39,7 @@ export interface ChaosReport {
   readonly dead: Record<string, number>;
   readonly faults: Partial<Record<FaultKind, number>>;
   readonly duplicates: Partial<Record<FaultKind, number>>;
+  readonly lateSends: number;
   readonly seconds: number;
   /** Empty: the run was good. Otherwise what went wrong, with what is known about it. */
   readonly story: string;
@@ -151,6 +152,7 @@ async function run(
     dead: count([...dead.values()]),
     faults: count(faults.map(({ kind }) => kind)),
     duplicates: verdict.duplicates,
+    lateSends: verdict.lateSends,
     seconds: Math.round((Date.now() - startedAt) / 1000),
     story: all.length === 0 ? '' : await tell(system, all, faults, began, options),
   };

@@ -1,4 +1,5 @@
 /** What must be true of a run, whatever was done to it. Pure: facts in, complaints out. */
+import { eventIdOfDelivery, publicId } from '../../src/domain/ids.ts';
 import type { RegisteredEndpoint } from './endpoints.ts';
 import type { Fault, FaultKind } from './faults.ts';
 import type { CircuitChange, Ownership, StoredAttempt } from './history.ts';
@@ -28,12 +29,16 @@ export interface Verdict {
   readonly complaints: Complaint[];
   /** Requests for what had been answered 2xx before, by the kind of fault that excuses them. */
   readonly duplicates: Partial<Record<FaultKind, number>>;
+  /** Of those: started before their worker was stopped, and on the wire only after it was resumed. */
+  readonly lateSends: number;
 }
 
 /** Between an answer and the commit that writes it down, on a busy machine. */
 const SETTLE_LAG_MS = 700;
 /** Bytes on the way, and a receiver that is slow to look at its clock. */
 const WIRE_MS = 250;
+/** See `deliver/attempt.ts`. */
+const STALE_CONNECTION_MS = 500;
 
 export const pairOf = (event: string, endpoint: string): string => `${event} ${endpoint}`;
 const isSuccess = ({ status }: Arrival): boolean => status !== null && status >= 200 && status < 300;
@@ -43,19 +48,19 @@ export function judge(facts: Facts): Verdict {
   const byEndpoint = Map.groupBy(facts.arrivals, ({ endpoint }) => endpoint);
   const ownership = new OwnershipHistory(facts.ownership);
   const complaints: Complaint[] = [];
-  const duplicates: Verdict['duplicates'] = {};
+  const copies = new Copies(facts, ownership);
 
   complaints.push(...lost(facts, byPair));
   complaints.push(...staleStarts(facts, ownership));
   for (const endpoint of facts.endpoints) {
     const arrivals = byEndpoint.get(endpoint.name) ?? [];
-    complaints.push(...unexcusedDuplicates(facts, endpoint, arrivals, ownership, duplicates));
+    complaints.push(...copies.unexcused(endpoint, arrivals));
     complaints.push(...tooManyAtOnce(endpoint, arrivals, ownership));
     if (endpoint.fifo) complaints.push(...outOfOrder(facts, endpoint, byPair));
     if (endpoint.rate !== null) complaints.push(...tooFast(endpoint, endpoint.rate, arrivals));
     if (endpoint.breaker) complaints.push(...twoProbes(facts, endpoint, arrivals));
   }
-  return { complaints, duplicates };
+  return { complaints, duplicates: copies.duplicates, lateSends: copies.lateSends };
 }
 
 /** ACC-1: whatever got a 202 has been received, or is dead with a reason. */
@@ -116,40 +121,72 @@ function staleStarts({ attempts, endpoints }: Facts, ownership: OwnershipHistory
   });
 }
 
-/** A second copy may only come from what was in flight or unsettled when its worker was hit. */
-function unexcusedDuplicates(
-  { faults }: Facts,
-  endpoint: RegisteredEndpoint,
-  arrivals: readonly Arrival[],
-  ownership: OwnershipHistory,
-  counted: Verdict['duplicates'],
-): Complaint[] {
-  const complaints: Complaint[] = [];
-  for (const copies of Map.groupBy(arrivals, ({ event }) => event).values()) {
-    const first = copies.find(isSuccess);
-    if (first === undefined) continue;
-    const owner = ownership.ownerAt(endpoint.shard, first.at);
-    for (const copy of copies.slice(copies.indexOf(first) + 1)) {
-      const excuse = faults.find(
-        ({ hits, from, to }) =>
-          (hits === 'all' || (hits !== 'none' && owner !== null && hits.includes(owner))) &&
-          first.at <= to + WIRE_MS &&
-          first.endedAt! >= from - SETTLE_LAG_MS,
-      );
-      if (excuse !== undefined) {
-        counted[excuse.kind] = (counted[excuse.kind] ?? 0) + 1;
-        continue;
-      }
-      const late = copy.at - first.endedAt!;
-      complaints.push({
-        about: `${first.event} was sent to ${endpoint.name} again (attempt ${copy.attempt}, ${late} ms after a 2xx to attempt ${first.attempt}) though no fault had hit ${owner}`,
-        event: first.event,
-        at: copy.at,
-      });
-    }
+/** DSP-2: a second copy may only come from what was in flight or unsettled when its worker was hit. */
+class Copies {
+  readonly duplicates: Partial<Record<FaultKind, number>> = {};
+  lateSends = 0;
+  readonly #faults: readonly Fault[];
+  readonly #attempts: Map<string, StoredAttempt[]>;
+  readonly #ownership: OwnershipHistory;
+
+  constructor({ faults, attempts }: Facts, ownership: OwnershipHistory) {
+    this.#faults = faults;
+    this.#ownership = ownership;
+    this.#attempts = Map.groupBy(attempts, ({ delivery, endpoint }) =>
+      pairOf(publicId('evt', eventIdOfDelivery(delivery)), endpoint),
+    );
   }
-  return complaints;
+
+  unexcused(endpoint: RegisteredEndpoint, arrivals: readonly Arrival[]): Complaint[] {
+    const complaints: Complaint[] = [];
+    for (const copies of Map.groupBy(arrivals, ({ event }) => event).values()) {
+      const first = copies.find(isSuccess);
+      if (first === undefined) continue;
+      for (const copy of copies.slice(copies.indexOf(first) + 1)) {
+        const excuse = this.#unsettled(endpoint, first) ?? this.#late(endpoint, copy);
+        if (excuse !== undefined) {
+          this.duplicates[excuse.kind] = (this.duplicates[excuse.kind] ?? 0) + 1;
+          continue;
+        }
+        const owner = this.#ownership.ownerAt(endpoint.shard, first.at);
+        const late = copy.at - first.endedAt!;
+        complaints.push({
+          about: `${first.event} was sent to ${endpoint.name} again (attempt ${copy.attempt}, ${late} ms after a 2xx to attempt ${first.attempt}) though no fault had hit ${owner}`,
+          event: first.event,
+          at: copy.at,
+        });
+      }
+    }
+    return complaints;
+  }
+
+  /** The fault that kept the first one's outcome from being written down. */
+  #unsettled(endpoint: RegisteredEndpoint, first: Arrival): Fault | undefined {
+    const owner = this.#ownership.ownerAt(endpoint.shard, first.at);
+    return this.#faults.find(
+      (fault) =>
+        hit(fault, owner) && first.at <= fault.to + WIRE_MS && first.endedAt! >= fault.from - SETTLE_LAG_MS,
+    );
+  }
+
+  /** The copy itself was in flight when its worker was stopped: it had been started, and still had to connect. */
+  #late(endpoint: RegisteredEndpoint, copy: Arrival): Fault | undefined {
+    const attempts = this.#attempts.get(pairOf(copy.event, endpoint.uuid)) ?? [];
+    const fault = this.#faults.find(
+      (fault) =>
+        copy.at >= fault.to &&
+        copy.at <= fault.to + WIRE_MS &&
+        attempts.some(
+          ({ at, worker }) => hit(fault, worker) && at <= fault.from + WIRE_MS && at > fault.from - WIRE_MS,
+        ),
+    );
+    if (fault !== undefined) this.lateSends += 1;
+    return fault;
+  }
 }
+
+const hit = ({ hits }: Fault, worker: string | null): boolean =>
+  hits === 'all' || (hits !== 'none' && worker !== null && hits.includes(worker));
 
 /** From arrival to end, as the sender sees it: it gives up at its deadline, whatever the receiver thinks. */
 function interval({ at, endedAt, status }: Arrival, timeoutMs: number): [number, number] {
@@ -223,7 +260,12 @@ function tooFast(
   const capacity = burst + 1 + (perSecond * WIRE_MS) / 1000;
   let level = 0;
   let last = Number.NEGATIVE_INFINITY;
-  for (const { at, event } of arrivals) {
+  const resets = new Map<string, number>();
+  for (const { at, event, attempt, endedAt, status } of arrivals) {
+    // On a connection that was open already a reset means that it was stale, and the same attempt is made on a new one.
+    const again = at - (resets.get(`${event} ${attempt}`) ?? Number.NEGATIVE_INFINITY) < STALE_CONNECTION_MS;
+    if (status === null) resets.set(`${event} ${attempt}`, endedAt ?? at);
+    if (again) continue;
     level = Math.max(0, level - ((at - last) / 1000) * perSecond) + 1;
     last = at;
     if (level <= capacity) continue;
