@@ -253,7 +253,11 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
       },
       notReady,
     },
-    { requestTimeoutMs: config.requestTimeoutMs, healthOnly: !runsApi },
+    {
+      requestTimeoutMs: config.requestTimeoutMs,
+      closeWithinMs: config.drainMs / 4,
+      healthOnly: !runsApi,
+    },
   );
 
   const closeAll = async (): Promise<void> => {

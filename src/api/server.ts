@@ -27,6 +27,8 @@ declare module 'fastify' {
 
 export interface ServerOptions {
   readonly requestTimeoutMs: number;
+  /** A stop waits that long for requests under way; then their connections are cut. */
+  readonly closeWithinMs: number;
   /** A worker without the API still says whether it lives and is ready. */
   readonly healthOnly: boolean;
 }
@@ -48,6 +50,7 @@ export async function createServer(context: ApiContext, options: ServerOptions):
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 200 },
   });
   server.server.headersTimeout = HEADERS_TIMEOUT_MS;
+  closeConnections(server, options.closeWithinMs);
   server.decorateRequest('caller');
   readBodies(server);
   server.setValidatorCompiler(({ schema, httpPart }) => compileSchema(schema as TSchema, httpPart ?? 'body'));
@@ -105,6 +108,25 @@ function v1Routes(context: ApiContext): FastifyPluginAsync {
     await v1.register(deliveryRoutes(context));
     await v1.register(keyRoutes(context));
   };
+}
+
+const IDLE_CHECK_MS = 20;
+
+/**
+ * Closing a server closes the connections that are idle just then. One that becomes idle a moment later, after its
+ * last answer, would hold the stop up for as long as its client keeps it.
+ */
+function closeConnections(fastify: FastifyInstance, withinMs: number): void {
+  const { server } = fastify;
+  fastify.addHook('preClose', (done) => {
+    const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS).unref();
+    const deadline = setTimeout(() => server.closeAllConnections(), withinMs).unref();
+    server.once('close', () => {
+      clearInterval(idle);
+      clearTimeout(deadline);
+    });
+    done();
+  });
 }
 
 function authorize(request: FastifyRequest): void {

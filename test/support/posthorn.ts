@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 import { eventually } from './eventually.ts';
 import { startProcess } from './processes.ts';
-import { type Receiver, type ReceiverOptions, startReceiver } from './receiver.ts';
+import { type Receiver, type ReceiverOptions, type RecordedRequest, startReceiver } from './receiver.ts';
 
 export const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 
@@ -331,3 +331,22 @@ export interface ShownAttempt {
 export async function attemptsOf(posthorn: Api, deliveryId: string): Promise<ShownAttempt[]> {
   return (await expectStatus(posthorn.api('GET', `/v1/deliveries/${deliveryId}/attempts`), 200)).body.data;
 }
+
+/** How often each event arrived. */
+export function arrivals(requests: readonly RecordedRequest[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { headers } of requests) {
+    const id = headers['webhook-id']!;
+    counts.set(id, (counts.get(id) ?? 0) + 1);
+  }
+  return counts;
+}
+
+/** How many deliveries wait, of all endpoints. */
+export const waitingIn = async (posthorn: Api): Promise<number> => {
+  const { body } = await posthorn.api('GET', '/v1/endpoints?limit=250');
+  return body.data.reduce(
+    (sum: number, { health }: { health: { waiting: number } }) => sum + health.waiting,
+    0,
+  );
+};

@@ -61,6 +61,8 @@ export interface Receiver {
   hang(): void;
   /** Answers the requests held by `hang()`, and those to come. */
   release(): void;
+  /** Whether the request with this index waits for `release()`. */
+  isHeld(index: number): boolean;
   openSockets(): number;
   /** Resolves when no connection is open. Rejects after the time. */
   waitForNoSockets(timeoutMs?: number): Promise<void>;
@@ -88,7 +90,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
   const waiters = new Set<Waiter>();
   let connections = 0;
   let behaviour: Behaviour = () => ({ status: 200 });
-  let held: (() => void)[] = [];
+  let held = new Map<number, () => void>();
   let holding = false;
 
   const signal = (): void => {
@@ -139,7 +141,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
   const respond = async (request: RecordedRequest, message: IncomingMessage, response: ServerResponse) => {
     const { socket } = message;
     const closed = closedOf(socket);
-    if (holding) await new Promise<void>((resolve) => held.push(resolve));
+    if (holding) await new Promise<void>((resolve) => held.set(request.index, resolve));
     const reply = await behaviour(request, { socket, response, closed });
     if (reply === undefined) return;
     if (reply.delayMs !== undefined) await Promise.race([delay(reply.delayMs), closed]);
@@ -200,9 +202,10 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     release() {
       holding = false;
       const waiting = held;
-      held = [];
-      for (const go of waiting) go();
+      held = new Map();
+      for (const go of waiting.values()) go();
     },
+    isHeld: (index) => held.has(index),
     openSockets: () => raw.size,
     waitForNoSockets: (timeoutMs = 2000) => until(() => raw.size === 0, timeoutMs, 'its sockets to close'),
     get connections() {

@@ -1,0 +1,168 @@
+import { describe, expect, test } from 'vitest';
+import {
+  attemptsOf,
+  createEndpoint,
+  deliveriesOf,
+  expectStatus,
+  newReceiver,
+  newTenant,
+  publish,
+  type ShownDelivery,
+  untilDeliveries,
+  usePosthorn,
+} from '../support/posthorn.ts';
+
+const posthorn = usePosthorn();
+
+/** Waits for something to be delivered elsewhere: whatever was to be sent before it has been sent by then. */
+async function somethingElseIsDelivered(): Promise<void> {
+  const receiver = await newReceiver();
+  const tenant = newTenant();
+  await createEndpoint(posthorn, { url: receiver.url, tenant });
+  const event = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+  await untilDeliveries(posthorn, event.id, 'delivered');
+}
+
+describe('HLT-4: paused', () => {
+  test('new deliveries are made and wait; resumed, they go out', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant });
+    const { body: paused } = await expectStatus(posthorn.api('POST', `/v1/endpoints/${id}/pause`), 200);
+    expect(paused).toMatchObject({ paused: true, enabled: true });
+
+    const events = [];
+    for (let n = 0; n < 5; n += 1) events.push(await publish(posthorn, { tenant, type: 'a.b', data: n }));
+    expect(events.map(({ deliveries }) => deliveries)).toEqual([1, 1, 1, 1, 1]);
+    await somethingElseIsDelivered();
+    expect(receiver.requests).toHaveLength(0);
+    for (const event of events) {
+      expect(await deliveriesOf(posthorn, event.id)).toMatchObject([
+        { status: 'pending', waiting_reason: 'paused', attempts: 0 },
+      ]);
+    }
+    expect((await posthorn.api('GET', `/v1/endpoints/${id}`)).body.health).toMatchObject({ waiting: 5 });
+
+    await expectStatus(posthorn.api('POST', `/v1/endpoints/${id}/resume`), 200);
+    const requests = await receiver.waitFor(5);
+    expect(requests.map((request) => request.json().data).toSorted()).toEqual([0, 1, 2, 3, 4]);
+    for (const event of events) await untilDeliveries(posthorn, event.id, 'delivered');
+    expect(receiver.requests).toHaveLength(5);
+  });
+
+  test('a retry that is due waits too', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    const { id } = await createEndpoint(posthorn, {
+      url: receiver.url,
+      tenant,
+      retry: { schedule: [0, 0.3], jitter: 'none' },
+    });
+    receiver.answer(({ index }) => ({ status: index === 0 ? 503 : 200 }));
+    const event = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+    const [waiting] = await untilDeliveries(posthorn, event.id, 'retrying');
+    await expectStatus(posthorn.api('POST', `/v1/endpoints/${id}/pause`), 200);
+    // Another endpoint's delivery that is due later than it: when that is out, it would have been.
+    const later = await newReceiver();
+    const other = newTenant();
+    await createEndpoint(posthorn, { url: later.url, tenant: other });
+    const deliver_at = new Date(Date.parse(waiting!.next_attempt_at!) + 100).toISOString();
+    await publish(posthorn, { tenant: other, type: 'a.b', data: 1, deliver_at });
+    await later.waitFor(1);
+    expect(receiver.requests).toHaveLength(1);
+    await expectStatus(posthorn.api('POST', `/v1/endpoints/${id}/resume`), 200);
+    expect(await untilDeliveries(posthorn, event.id, 'delivered')).toMatchObject([{ attempts: 2 }]);
+  });
+});
+
+describe.each([
+  {
+    how: 'disabled',
+    end: (id: string) => posthorn.api('PATCH', `/v1/endpoints/${id}`, { enabled: false }),
+    reason: 'endpoint_disabled',
+  },
+  {
+    how: 'deleted',
+    end: (id: string) => posthorn.api('DELETE', `/v1/endpoints/${id}`),
+    reason: 'endpoint_deleted',
+  },
+])('HLT-4: $how', ({ end, reason }) => {
+  test('waiting ones are skipped, no new ones are made, and history stays', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant });
+    const delivered = await publish(posthorn, { tenant, type: 'a.b', data: 'delivered' });
+    await untilDeliveries(posthorn, delivered.id, 'delivered');
+    receiver.answer({ status: 503 });
+    const failed = await publish(posthorn, { tenant, type: 'a.b', data: 'failed' });
+    await untilDeliveries(posthorn, failed.id, 'retrying');
+    await expectStatus(posthorn.api('POST', `/v1/endpoints/${id}/pause`), 200);
+    const waiting = await publish(posthorn, { tenant, type: 'a.b', data: 'waiting' });
+
+    expect((await end(id)).status).toBeLessThan(300);
+    for (const [event, attempts] of [
+      [failed, 1],
+      [waiting, 0],
+    ] as const) {
+      const [delivery] = await untilDeliveries(posthorn, event.id, 'skipped');
+      expect(delivery).toMatchObject({ reason, attempts, next_attempt_at: null, waiting_reason: null });
+    }
+    expect((await publish(posthorn, { tenant, type: 'a.b', data: 'after' })).deliveries).toBe(0);
+
+    const list: { body: { data: ShownDelivery[] } } = await posthorn.api(
+      'GET',
+      `/v1/deliveries?endpoint_id=${id}`,
+    );
+    expect(list.body.data.map(({ event_id, status }) => [event_id, status])).toEqual([
+      [waiting.id, 'skipped'],
+      [failed.id, 'skipped'],
+      [delivered.id, 'delivered'],
+    ]);
+    expect(await attemptsOf(posthorn, list.body.data[1]!.id)).toMatchObject([{ status_code: 503 }]);
+    expect(receiver.requests).toHaveLength(2);
+  });
+
+  test('what is on the wire just then: its answer decides', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant, max_in_flight: 1 });
+    receiver.hang();
+    const onTheWire = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+    await receiver.waitFor(1);
+    const behind = await publish(posthorn, { tenant, type: 'a.b', data: 2 });
+    await end(id);
+    expect(await untilDeliveries(posthorn, behind.id, 'skipped')).toMatchObject([{ reason, attempts: 0 }]);
+    receiver.release();
+    expect(await untilDeliveries(posthorn, onTheWire.id, 'delivered')).toMatchObject([{ attempts: 1 }]);
+    expect(receiver.requests).toHaveLength(1);
+  });
+});
+
+test('HLT-4: enabled again, an endpoint gets what comes from then on', async () => {
+  const receiver = await newReceiver();
+  const tenant = newTenant();
+  const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant });
+  const { body: disabled } = await posthorn.api('PATCH', `/v1/endpoints/${id}`, { enabled: false });
+  expect(disabled).toMatchObject({ enabled: false, disabled_reason: 'manual' });
+  await publish(posthorn, { tenant, type: 'a.b', data: 'missed' });
+  const { body: enabled } = await posthorn.api('PATCH', `/v1/endpoints/${id}`, { enabled: true });
+  expect(enabled).toMatchObject({ enabled: true, disabled_reason: null });
+  const event = await publish(posthorn, { tenant, type: 'a.b', data: 'got' });
+  await untilDeliveries(posthorn, event.id, 'delivered');
+  expect(receiver.requests.map((request) => request.json().data)).toEqual(['got']);
+});
+
+test('a deleted endpoint is gone', async () => {
+  const tenant = newTenant();
+  const { id } = await createEndpoint(posthorn, { url: 'http://127.0.0.1:9/', tenant });
+  await expectStatus(posthorn.api('DELETE', `/v1/endpoints/${id}`), 204);
+  for (const [method, path, body] of [
+    ['GET', `/v1/endpoints/${id}`],
+    ['PATCH', `/v1/endpoints/${id}`, { paused: true }],
+    ['DELETE', `/v1/endpoints/${id}`],
+    ['POST', `/v1/endpoints/${id}/resume`],
+  ] as const) {
+    await expectStatus(posthorn.api(method, path, body), 404);
+  }
+  expect((await posthorn.api('GET', `/v1/endpoints?tenant=${tenant}`)).body.data).toEqual([]);
+});
