@@ -1,0 +1,189 @@
+/**
+ * Virtual time for many processes in one. Every timer, `setImmediate`, answer of the database and answer of a receiver
+ * is a task of some process at some moment; tasks run one by one in the order of their moments, and all promises
+ * that a task settles have run before the next task. So a run depends on nothing but its seed.
+ */
+import type { Clock } from '../../src/domain/clock.ts';
+
+const START = 1_800_000_000_000;
+const realSetImmediate = globalThis.setImmediate;
+
+/** A process as the operating system sees it: it runs, it is stopped (SIGSTOP), or it is gone. */
+export class Process {
+  readonly name: string;
+  state: 'running' | 'paused' | 'dead' = 'running';
+  /** What became due while it was stopped, in order. */
+  readonly held: (() => void)[] = [];
+
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+interface Task {
+  readonly at: number;
+  readonly order: number;
+  readonly owner: Process | null;
+  run: (() => void) | null;
+}
+
+export class VirtualTime {
+  #now = START;
+  #order = 0;
+  #tasks: Task[] = [];
+  #current: Process | null = null;
+  steps = 0;
+
+  now(): number {
+    return this.#now;
+  }
+
+  /** Runs `task` after `delayMs`, in `owner`, if that is alive and awake by then. */
+  after(delayMs: number, owner: Process | null, task: () => void): () => void {
+    const entry: Task = { at: this.#now + Math.max(0, delayMs), order: this.#order++, owner, run: task };
+    this.#push(entry);
+    return () => {
+      entry.run = null;
+    };
+  }
+
+  clockOf(owner: Process): Clock {
+    return {
+      now: () => Math.floor(this.#now),
+      monotonic: () => this.#now - START,
+      after: (delayMs, task) => this.after(delayMs, owner, task),
+    };
+  }
+
+  pause(process: Process): void {
+    if (process.state === 'running') process.state = 'paused';
+  }
+
+  resume(process: Process): void {
+    if (process.state !== 'paused') return;
+    process.state = 'running';
+    for (const task of process.held.splice(0)) this.after(0, process, task);
+  }
+
+  kill(process: Process): void {
+    process.state = 'dead';
+    process.held.length = 0;
+  }
+
+  /** Runs everything up to this moment. `setImmediate` means the next task of the same process meanwhile. */
+  async runUntil(until: number): Promise<void> {
+    globalThis.setImmediate = ((task: (...args: unknown[]) => void, ...args: unknown[]) => {
+      if (this.#current === null) return realSetImmediate(task, ...args);
+      this.after(0, this.#current, () => task(...args));
+      return undefined;
+    }) as unknown as typeof setImmediate;
+    try {
+      for (;;) {
+        const next = this.#tasks[0];
+        if (next === undefined || next.at > until) break;
+        this.#pop();
+        this.#now = Math.max(this.#now, next.at);
+        await this.#run(next);
+      }
+      this.#now = Math.max(this.#now, until);
+    } finally {
+      globalThis.setImmediate = realSetImmediate;
+    }
+  }
+
+  /** Runs something in the name of a process, now, and all that follows from it at once. */
+  async inside<T>(owner: Process, work: () => T): Promise<T> {
+    this.#current = owner;
+    try {
+      const result = work();
+      await settled();
+      return result;
+    } finally {
+      this.#current = null;
+    }
+  }
+
+  async #run({ owner, run }: Task): Promise<void> {
+    if (run === null || owner?.state === 'dead') return;
+    if (owner?.state === 'paused') {
+      owner.held.push(run);
+      return;
+    }
+    this.steps += 1;
+    this.#current = owner;
+    try {
+      run();
+      await settled();
+    } finally {
+      this.#current = null;
+    }
+  }
+
+  #push(task: Task): void {
+    const tasks = this.#tasks;
+    let index = tasks.length;
+    tasks.push(task);
+    while (index > 0) {
+      const parent = (index - 1) >> 1;
+      if (!before(task, tasks[parent]!)) break;
+      tasks[index] = tasks[parent]!;
+      index = parent;
+    }
+    tasks[index] = task;
+  }
+
+  #pop(): void {
+    const tasks = this.#tasks;
+    const last = tasks.pop()!;
+    if (tasks.length === 0) return;
+    let index = 0;
+    for (;;) {
+      let child = 2 * index + 1;
+      if (child >= tasks.length) break;
+      if (child + 1 < tasks.length && before(tasks[child + 1]!, tasks[child]!)) child += 1;
+      if (!before(tasks[child]!, last)) break;
+      tasks[index] = tasks[child]!;
+      index = child;
+    }
+    tasks[index] = last;
+  }
+}
+
+const before = (a: Task, b: Task): boolean => a.at < b.at || (a.at === b.at && a.order < b.order);
+
+/** All promise reactions there are run before the real event loop turns. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => realSetImmediate(resolve));
+}
+
+/** The same numbers for the same seed (mulberry32). */
+export class Random {
+  #state: number;
+
+  constructor(seed: number) {
+    this.#state = seed | 0;
+  }
+
+  next = (): number => {
+    this.#state = (this.#state + 0x6d2b79f5) | 0;
+    let t = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+
+  between(low: number, high: number): number {
+    return low + (high - low) * this.next();
+  }
+
+  integer(low: number, high: number): number {
+    return Math.floor(this.between(low, high + 1));
+  }
+
+  chance(probability: number): boolean {
+    return this.next() < probability;
+  }
+
+  pick<T>(items: readonly T[]): T {
+    return items[this.integer(0, items.length - 1)]!;
+  }
+}

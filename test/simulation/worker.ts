@@ -1,0 +1,180 @@
+/** One worker process: the real dispatch and settle stages, wired as `app.ts` does it, on a model of the database. */
+import type { AttemptRequest } from '../../src/dispatch/attempts.ts';
+import { Dispatcher, decodeWake, Ownership, WAKE_CHANNEL, WakeSender } from '../../src/dispatch/index.ts';
+import { type Clock, DatabaseClock } from '../../src/domain/clock.ts';
+import type { Endpoint } from '../../src/domain/endpoint.ts';
+import type { EventContent } from '../../src/domain/event.ts';
+import type { Uuid } from '../../src/domain/ids.ts';
+import type { AttemptOutcome } from '../../src/domain/outcome.ts';
+import { decide, expiresAt, Settler, signalOf } from '../../src/settle/index.ts';
+import type { EndpointCache } from '../../src/store/endpoint-cache.ts';
+import type { DeliveryRow } from '../../src/store/queries/accept-events.ts';
+import type { MemoryDatabase } from './memory-database.ts';
+import { Process } from './virtual-time.ts';
+
+export interface Limits {
+  readonly maxSockets: number;
+  readonly retrySocketShare: number;
+  readonly laneItems: number;
+  readonly budgetItems: number;
+  readonly unsettledCap: number;
+  readonly carefulAfterCrashes: number;
+}
+
+export const LIMITS: Limits = {
+  maxSockets: 60,
+  retrySocketShare: 0.4,
+  laneItems: 20,
+  budgetItems: 400,
+  unsettledCap: 60,
+  carefulAfterCrashes: 3,
+};
+
+/** All endpoints there are, with the version of their last change. */
+export class EndpointTable {
+  readonly rows = new Map<Uuid, { endpoint: Endpoint; version: number }>();
+  readonly #database: MemoryDatabase;
+
+  constructor(database: MemoryDatabase) {
+    this.#database = database;
+  }
+
+  put(endpoint: Endpoint): void {
+    this.#database.endpointVersion += 1;
+    this.rows.set(endpoint.id, { endpoint, version: this.#database.endpointVersion });
+  }
+}
+
+export class Worker {
+  readonly process: Process;
+  readonly dispatcher: Dispatcher;
+  readonly ownership: Ownership;
+  readonly settler: Settler;
+  readonly wakeSender: WakeSender;
+  readonly clock: Clock;
+  readonly problems = new Map<string, number>();
+  readonly cache: EndpointCache;
+
+  constructor(
+    name: string,
+    database: MemoryDatabase,
+    table: EndpointTable,
+    send: (worker: Worker, request: AttemptRequest, done: (outcome: AttemptOutcome) => void) => void,
+    limits: Limits,
+  ) {
+    this.process = new Process(name);
+    const clock = new DatabaseClock(database.time.clockOf(this.process));
+    this.clock = clock;
+    const pool = database.poolOf(this.process);
+    const cache = this.#createCache(database, table);
+    this.cache = cache;
+    const problem = (what: string): void => void this.problems.set(what, database.time.now());
+    this.settler = new Settler({
+      pool,
+      clock,
+      batchRows: 20,
+      worker: () => ({ id: this.ownership.workerId, name }),
+      failed: () => problem('settle'),
+    });
+    this.dispatcher = new Dispatcher({
+      pool,
+      clock,
+      endpoints: cache,
+      ownership: () => this.ownership,
+      problem,
+      stages: {
+        send: (request, done) => send(this, request, done),
+        decide: (outcome, delivery, policy) =>
+          decide(outcome, delivery, policy, {
+            now: clock.now(),
+            random: database.random.next,
+            retryAfterCapMs: 60_000,
+          }),
+        signalOf,
+        expiresAt,
+        settle: (settlement, health, done) => this.settler.settle(settlement, health, done),
+      },
+      events: { answered: () => {}, circuitChanged: () => {}, gone: () => {} },
+      ...limits,
+      budgetBytes: 1024 * 1024,
+      sweepMs: 5_000,
+      retryAfterCapMs: 60_000,
+      handOverMs: 1_000,
+    });
+    this.wakeSender = new WakeSender(pool, () => problem('wake'));
+    this.ownership = new Ownership({
+      pool,
+      name,
+      clock,
+      heartbeatMs: 300,
+      proofMs: 1_000,
+      deadAfterMs: 8_000,
+      crashWindowMs: 600_000,
+      takesShards: true,
+      channels: [WAKE_CHANNEL, 'posthorn_shards'],
+      events: {
+        taken: (shards) => this.dispatcher.shardsTaken(shards),
+        lost: (shards) => this.dispatcher.shardsLost(shards),
+        giveUp: (shards) => void this.dispatcher.handOver(shards, (given) => this.ownership.release(given)),
+        renewed: ({ databaseNow, endpointVersion, lastSeq }) => {
+          clock.heard(databaseNow);
+          this.dispatcher.renewed(lastSeq);
+          if (endpointVersion !== cache.version) void cache.refresh();
+        },
+        notified: (channel, payload) => {
+          if (channel === WAKE_CHANNEL) for (const id of decodeWake(payload)) this.dispatcher.wake(id);
+          else this.ownership.hurry();
+        },
+        connected: () => this.dispatcher.sweepSoon(),
+        problem,
+        buried: () => {},
+      },
+    });
+    cache.onChange((changed) => this.dispatcher.endpointsChanged(changed));
+  }
+
+  async start(): Promise<void> {
+    await this.cache.refresh();
+    await this.ownership.start();
+    this.dispatcher.start();
+  }
+
+  async stop(): Promise<void> {
+    const held = await this.ownership.beginStop();
+    await this.dispatcher.handOver(held, (given) => this.ownership.release(given), 5_000);
+    await this.dispatcher.stop();
+    await this.settler.drained();
+    await this.wakeSender.idle();
+    await this.ownership.stop();
+  }
+
+  /** Just committed by this process. */
+  handOn(delivery: DeliveryRow, event: EventContent): void {
+    if (!this.dispatcher.offer(delivery, event)) this.wakeSender.wake(delivery.endpointId);
+  }
+
+  #createCache(database: MemoryDatabase, table: EndpointTable): EndpointCache {
+    const endpoints = new Map<Uuid, Endpoint>();
+    const listeners: ((changed: readonly Endpoint[]) => void)[] = [];
+    let version = 0;
+    return {
+      get version() {
+        return version;
+      },
+      get: (id) => endpoints.get(id),
+      all: () => endpoints.values(),
+      refresh: () =>
+        new Promise((resolve) => {
+          database.time.after(database.weather.latency(), this.process, () => {
+            const changed = [...table.rows.values()].filter((row) => row.version > version);
+            version = database.endpointVersion;
+            for (const { endpoint } of changed) endpoints.set(endpoint.id, endpoint);
+            for (const listener of listeners) listener(changed.map(({ endpoint }) => endpoint));
+            resolve();
+          });
+        }),
+      onChange: (listener) => void listeners.push(listener),
+      forget: (id) => void endpoints.delete(id),
+    };
+  }
+}
