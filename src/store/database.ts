@@ -102,6 +102,11 @@ function openPool(options: DatabaseOptions, purpose: Purpose, max: number): Pool
 export async function inTransaction<T>(pool: Pool, work: (client: Client) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
+  // A connection that dies says so to its queries and, besides, to everybody: unheard, that would end the process.
+  const onError = (error: Error): void => {
+    broken = error;
+  };
+  client.on('error', onError);
   try {
     await client.query('begin');
     const result = await work(client);
@@ -113,6 +118,7 @@ export async function inTransaction<T>(pool: Pool, work: (client: Client) => Pro
     });
     throw error;
   } finally {
+    client.off('error', onError);
     client.release(broken);
   }
 }
