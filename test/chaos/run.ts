@@ -12,7 +12,7 @@ import { Producer } from './producer.ts';
 import { Random } from './random.ts';
 import { type Receivers, startReceivers } from './receivers.ts';
 import { Postgres, System, until } from './system.ts';
-import { type Complaint, judge, pairOf } from './verdict.ts';
+import { type Complaint, type Facts, judge, pairOf } from './verdict.ts';
 
 export interface ChaosOptions {
   readonly seed: number;
@@ -154,7 +154,7 @@ async function run(
     duplicates: verdict.duplicates,
     lateSends: verdict.lateSends,
     seconds: Math.round((Date.now() - startedAt) / 1000),
-    story: all.length === 0 ? '' : await tell(system, all, faults, began, options),
+    story: all.length === 0 ? '' : await tell(system, all, facts, began, options),
   };
 }
 
@@ -271,7 +271,7 @@ async function describeStuck(
 async function tell(
   system: System,
   complaints: readonly Complaint[],
-  faults: readonly Fault[],
+  { faults, arrivals, endpoints, accepted, ownership }: Facts,
   began: number,
   { seed }: ChaosOptions,
 ): Promise<string> {
@@ -279,7 +279,31 @@ async function tell(
   const lines = [`seed ${seed}: ${complaints.length} complaints`];
   for (const complaint of complaints.slice(0, MAX_STORIES)) {
     lines.push('', `* ${complaint.at === undefined ? '' : `at ${clock(complaint.at)}: `}${complaint.about}`);
-    if (complaint.event !== undefined) lines.push(...(await rowsOf(system.postgres, complaint.event, clock)));
+    const endpoint = endpoints.find(({ name }) => name === complaint.endpoint);
+    for (const event of [complaint.other, complaint.event]) {
+      if (event === undefined) continue;
+      const posted = accepted.find(({ id }) => id === event);
+      if (posted !== undefined)
+        lines.push(
+          `    ${event}: posted at ${clock(posted.postedAt)}, accepted at ${clock(posted.acceptedAt)}`,
+        );
+      lines.push(...(await rowsOf(system.postgres, event, endpoint?.uuid ?? null, clock)));
+      for (const arrival of arrivals) {
+        if (arrival.event !== event || (endpoint !== undefined && arrival.endpoint !== endpoint.name))
+          continue;
+        const { at, attempt, status, endedAt } = arrival;
+        const end = endedAt === null ? 'still open' : `${status ?? 'no answer'} at ${clock(endedAt)}`;
+        lines.push(`    arrived at ${arrival.endpoint} at ${clock(at)}: attempt ${attempt}, ${end}`);
+      }
+    }
+    if (endpoint !== undefined) {
+      const owners = ownership.filter(({ shard }) => shard === endpoint.shard);
+      const list = owners.map(({ from, owner, unclean }) => {
+        const since = from === 0 ? 'at first' : `from ${clock(from)}`;
+        return `${since} ${owner ?? 'nobody'}${unclean ? ' (unclean)' : ''}`;
+      });
+      lines.push(`    shard ${endpoint.shard}: ${list.join(', ')}`);
+    }
   }
   if (complaints.length > MAX_STORIES)
     lines.push('', `… and ${complaints.length - MAX_STORIES} more`, ...kinds(complaints.slice(MAX_STORIES)));
@@ -295,15 +319,21 @@ const kinds = (complaints: readonly Complaint[]): string[] =>
   complaints.slice(0, 20).map(({ about }) => `  ${about.split('\n')[0]}`);
 
 /** Everything the database says about one event. */
-async function rowsOf(postgres: Postgres, event: string, clock: (at: number) => string): Promise<string[]> {
+async function rowsOf(
+  postgres: Postgres,
+  event: string,
+  endpoint: string | null,
+  clock: (at: number) => string,
+): Promise<string[]> {
   const uuid = parsePublicId('evt', event);
   if (uuid === null) return [];
   const range = deliveryRangeOfEvent(uuid);
   const lines: string[] = [];
   for (const table of ['queue', 'deliveries', 'dead_letters']) {
-    for (const row of await postgres.query(`select * from posthorn.${table} where id between $1 and $2`, [
-      ...range,
-    ]))
+    for (const row of await postgres.query(
+      `select * from posthorn.${table} where id between $1 and $2 and ($3::uuid is null or endpoint_id = $3)`,
+      [...range, endpoint],
+    ))
       lines.push(`    ${table}: ${JSON.stringify(row)}`);
   }
   const attempts = await postgres.query<{ at: number; line: string }>(

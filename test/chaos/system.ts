@@ -240,6 +240,7 @@ export class System {
   /** Processes that ended although nobody had asked them to. */
   readonly exits: Exit[] = [];
   readonly #cables: Cable[] = [];
+  #turn = 0;
 
   constructor(postgres: Postgres) {
     this.postgres = postgres;
@@ -296,28 +297,31 @@ export class System {
     await Promise.all(this.members.map((member) => member.ready()));
   }
 
-  /** By whichever API answers, again and again: for what the run itself needs to get done. */
+  /** By whichever API answers, again and again: for what the run itself needs to get done, and may be done twice. */
   async api<T>(method: string, path: string, body?: unknown): Promise<T> {
     const deadline = Date.now() + 30_000;
-    for (let turn = 0; ; turn += 1) {
-      const member = this.apis[turn % this.apis.length]!;
+    for (;;) {
       try {
-        const response = await fetch(`${member.url}${path}`, {
-          method,
-          headers: { authorization: `Bearer ${this.key}`, 'content-type': 'application/json' },
-          body: body === undefined ? null : JSON.stringify(body),
-          signal: AbortSignal.timeout(5000),
-        });
-        if (response.ok) return (response.status === 204 ? undefined : await response.json()) as T;
-        const text = await response.text();
-        if (response.status < 500 || Date.now() > deadline) {
-          throw Object.assign(new Error(`${method} ${path}: ${response.status} ${text}`), { final: true });
-        }
+        return await this.apiOnce<T>(method, path, body);
       } catch (error) {
         if ((error as { final?: true }).final || Date.now() > deadline) throw error;
       }
       await delay(100);
     }
+  }
+
+  async apiOnce<T>(method: string, path: string, body?: unknown): Promise<T> {
+    this.#turn += 1;
+    const { url } = this.apis[this.#turn % this.apis.length]!;
+    const response = await fetch(`${url}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${this.key}`, 'content-type': 'application/json' },
+      body: body === undefined ? null : JSON.stringify(body),
+      signal: AbortSignal.timeout(5000),
+    });
+    if (response.ok) return (response.status === 204 ? undefined : await response.json()) as T;
+    const problem = new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+    throw response.status < 500 ? Object.assign(problem, { final: true }) : problem;
   }
 
   async stop(): Promise<void> {

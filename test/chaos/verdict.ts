@@ -20,8 +20,11 @@ export interface Facts {
 
 export interface Complaint {
   readonly about: string;
-  /** The event it is about, if it is about one: its rows are part of the story. */
+  /** The event it is about, if it is about one, and another that plays a part: their rows belong to the story. */
   readonly event?: string;
+  readonly other?: string;
+  /** The endpoint it is about. */
+  readonly endpoint?: string;
   readonly at?: number;
 }
 
@@ -74,6 +77,7 @@ function lost({ accepted, dead }: Facts, byPair: Map<string, Arrival[]>): Compla
       complaints.push({
         about: `LOST: ${id} was accepted, and ${endpoint} never got it (${tried} tries arrived)`,
         event: id,
+        endpoint,
       });
     }
   }
@@ -153,6 +157,7 @@ class Copies {
         complaints.push({
           about: `${first.event} was sent to ${endpoint.name} again (attempt ${copy.attempt}, ${late} ms after a 2xx to attempt ${first.attempt}) though no fault had hit ${owner}`,
           event: first.event,
+          endpoint: endpoint.name,
           at: copy.at,
         });
       }
@@ -216,6 +221,8 @@ function tooManyAtOnce(
     complaints.push({
       about: `${name} had ${open.length} requests open at once, allowed are ${limit}: ${which}`,
       event: arrival.event,
+      other: open[0]![1].event,
+      endpoint: name,
       at,
     });
   }
@@ -240,6 +247,8 @@ function outOfOrder(
       complaints.push({
         about: `${name} got number ${event.order} (${event.id}) ${before.doneAt - firstAt} ms before number ${before.event.order} (${before.event.id}) was done`,
         event: event.id,
+        other: before.event.id,
+        endpoint: name,
         at: firstAt,
       });
     }
