@@ -45,6 +45,7 @@ async function makeTemplate(serverUrl: string): Promise<void> {
   await server.query(`create database ${TEMPLATE}`);
   await server.end();
   const pool = new pg.Pool({ connectionString: databaseUrl(serverUrl, TEMPLATE), max: 1 });
+  pool.on('error', () => {});
   await migrate(pool);
   await ensurePartitions(pool, { days: 7, nowMs: Date.now() });
   await pool.end();

@@ -1,0 +1,161 @@
+import { readFile } from 'node:fs/promises';
+import pg from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { type Migration, migrate, readMigrations, SchemaError } from '../../src/store/migrate.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { ADMIN_KEY, MAIN, startTestPosthorn, TEST_SETTINGS } from '../support/posthorn.ts';
+import { startProcess } from '../support/processes.ts';
+import { describeSchema } from '../support/schema.ts';
+
+async function emptyDatabase(): Promise<TestDatabase & { pool(): pg.Pool }> {
+  const database = await createTestDatabase({ empty: true });
+  const pools: pg.Pool[] = [];
+  onTestFinished(async () => {
+    await Promise.all(pools.map((pool) => pool.end()));
+    await database.drop();
+  });
+  return {
+    ...database,
+    pool() {
+      const pool = new pg.Pool({ connectionString: database.url, max: 1 });
+      pool.on('error', () => {});
+      pools.push(pool);
+      return pool;
+    },
+  };
+}
+
+const appliedIn = async (database: TestDatabase): Promise<string[]> =>
+  (
+    await database.query<{ name: string }>('select name from posthorn.schema_migrations order by version')
+  ).map(({ name }) => name);
+
+const migrationNames = async (): Promise<string[]> => (await readMigrations()).map(({ name }) => name);
+
+/** Runs a command that ends by itself. */
+async function run(database: TestDatabase, ...args: string[]) {
+  const child = startProcess([MAIN, ...args], { env: { ...TEST_SETTINGS, DATABASE_URL: database.url } });
+  return { code: await child.ended, output: child.output() };
+}
+
+test('the schema is what the snapshot in the repository says', async () => {
+  const database = await emptyDatabase();
+  await migrate(database.pool());
+  const snapshot = await readFile(new URL('../../src/store/schema.snapshot.txt', import.meta.url), 'utf8');
+  expect(await describeSchema(database.url), 'If this change is meant: npm run schema:snapshot').toBe(
+    snapshot,
+  );
+});
+
+describe('migrations', () => {
+  test('are applied once; a second time there is nothing to do', async () => {
+    const database = await emptyDatabase();
+    expect(await migrate(database.pool())).toEqual(await migrationNames());
+    expect(await migrate(database.pool())).toEqual([]);
+    expect(await appliedIn(database)).toEqual(await migrationNames());
+  });
+
+  test('two at once, on one database: one applies them, the other waits and finds them done', async () => {
+    const database = await emptyDatabase();
+    const results = await Promise.all(Array.from({ length: 4 }, () => migrate(database.pool())));
+    const names = await migrationNames();
+    expect(results.toSorted((a, b) => b.length - a.length)).toEqual([names, [], [], []]);
+    expect(await appliedIn(database)).toEqual(names);
+  });
+
+  test('two whole Posthorns that start at once on an empty database both get ready', async () => {
+    const database = await emptyDatabase();
+    const [one, two] = await Promise.all([startTestPosthorn({ database }), startTestPosthorn({ database })]);
+    expect(await appliedIn(database)).toEqual(await migrationNames());
+    const { body } = await two.api('POST', '/v1/events', { type: 'a.b', data: 1 });
+    expect(body).toMatchObject({ deliveries: 0 });
+    await Promise.all([one.stop(), two.stop()]);
+  });
+
+  test('one that fails leaves nothing behind, also of those before it', async () => {
+    const database = await emptyDatabase();
+    const good = await readMigrations();
+    const bad: Migration = {
+      version: good.length + 1,
+      name: 'bad.sql',
+      sql: 'create table posthorn.half (id int); select no_such_function()',
+      checksum: 'x',
+    };
+    await expect(migrate(database.pool(), [...good, bad])).rejects.toThrow('no_such_function');
+    const left = await database.query("select to_regnamespace('posthorn') as schema");
+    expect(left).toEqual([{ schema: null }]);
+    expect(await migrate(database.pool())).toEqual(await migrationNames());
+  });
+
+  test('a schema newer than the program is refused, by name and number', async () => {
+    const database = await emptyDatabase();
+    const pool = database.pool();
+    await migrate(pool);
+    const known = (await migrationNames()).length;
+    await pool.query("insert into posthorn.schema_migrations values ($1, '9999_future.sql', 'x')", [
+      known + 1,
+    ]);
+    await expect(migrate(pool)).rejects.toThrow(
+      new SchemaError(
+        `The database has schema version ${known + 1} (9999_future.sql), this Posthorn knows only ${known}. ` +
+          'Run the newer Posthorn that made it; going back is not supported.',
+      ),
+    );
+    const started = await run(database, 'serve');
+    expect(started.code).not.toBe(0);
+    expect(started.output).toContain('Run the newer Posthorn that made it');
+    expect(started.output, 'a message, not a stack').not.toMatch(/\n {4}at /);
+    expect(started.output).not.toContain(ADMIN_KEY);
+  });
+
+  test('a migration that was edited after it had been applied is refused', async () => {
+    const database = await emptyDatabase();
+    const pool = database.pool();
+    const [first] = await readMigrations();
+    await migrate(pool);
+    await pool.query("update posthorn.schema_migrations set checksum = 'another' where version = 1");
+    await expect(migrate(pool)).rejects.toThrow(
+      new SchemaError(`Migration ${first!.name} was changed after it had been applied to this database.`),
+    );
+  });
+
+  test('a server older than PostgreSQL 15 is refused, and nothing is made in it', async () => {
+    const database = await emptyDatabase();
+    const pool = database.pool();
+    // There is no such server here: a real one that says it is.
+    pool.on('connect', (client) => {
+      const query = client.query.bind(client) as (...args: unknown[]) => Promise<unknown>;
+      client.query = ((...args: unknown[]) =>
+        String(args[0]).includes('server_version_num')
+          ? Promise.resolve({ rows: [{ number: 140_018, version: '14.18' }] })
+          : query(...args)) as typeof client.query;
+    });
+    await expect(migrate(pool)).rejects.toThrow(
+      new SchemaError('PostgreSQL 14.18 is too old: Posthorn needs 15 or later.'),
+    );
+    expect(await database.query("select to_regnamespace('posthorn') as schema")).toEqual([{ schema: null }]);
+  });
+
+  test('they need no more than a schema of their own: the rest of the database is left alone', async () => {
+    const database = await emptyDatabase();
+    await database.query('create table public.events (id int); create table public.queue (id int)');
+    await migrate(database.pool());
+    const tables = await database.query(
+      `select schemaname || '.' || tablename as name from pg_tables
+        where schemaname not in ('pg_catalog', 'information_schema', 'posthorn') order by 1`,
+    );
+    expect(tables).toEqual([{ name: 'public.events' }, { name: 'public.queue' }]);
+  });
+
+  test('`posthorn migrate` applies them, and says so', async () => {
+    const database = await emptyDatabase();
+    expect(await run(database, 'migrate')).toMatchObject({
+      code: 0,
+      output: expect.stringContaining(`Applied: ${(await migrationNames()).join(', ')}`),
+    });
+    expect(await run(database, 'migrate')).toMatchObject({
+      code: 0,
+      output: expect.stringContaining('The schema is up to date.'),
+    });
+  });
+});
