@@ -1,6 +1,6 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../domain/clock.ts';
-import type { Uuid } from '../domain/ids.ts';
+import { idPrefixes, publicId, type Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
 import type { Pool } from '../store/database.ts';
 import { findKey, type KeyScope, touchKeys } from '../store/queries/keys.ts';
@@ -41,6 +41,7 @@ export class Authenticator {
   readonly #remembered = new Map<string, { caller: Caller | null; until: number }>();
   readonly #used = new Set<Uuid>();
   #touchedAt = Number.NEGATIVE_INFINITY;
+  #generation = 0;
 
   constructor(pool: Pool, clock: Clock, adminKey: string) {
     this.#pool = pool;
@@ -51,6 +52,7 @@ export class Authenticator {
   /** Some key was revoked. */
   forget(): void {
     this.#remembered.clear();
+    this.#generation += 1;
   }
 
   /** Answers at once if the key is remembered: a promise per request would be the dearest part of it. */
@@ -74,8 +76,11 @@ export class Authenticator {
   }
 
   async #lookUp(hashed: Buffer): Promise<Caller | null> {
+    const generation = this.#generation;
     const key = await findKey(this.#pool, hashed);
     const caller = key === null ? null : { keyId: key.id, scope: key.scope, tenant: key.tenant };
+    // A key was revoked while this one was being read, perhaps this one: do not remember what may be old.
+    if (generation !== this.#generation) return caller;
     if (this.#remembered.size >= REMEMBER_AT_MOST) this.#remembered.clear();
     this.#remembered.set(hashed.toString('base64'), { caller, until: this.#clock.monotonic() + REMEMBER_MS });
     return caller;
@@ -91,6 +96,11 @@ export class Authenticator {
     this.#used.clear();
     touchKeys(this.#pool, used).catch(() => {});
   }
+}
+
+/** Who did it, for the record. */
+export function nameOf(caller: Caller): string {
+  return caller.keyId === null ? 'admin' : publicId(idPrefixes.key, caller.keyId);
 }
 
 /** For lists: the tenant to show. A tenant's key shows its own only, and may name no other. */

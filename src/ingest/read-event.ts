@@ -50,6 +50,7 @@ export interface ReadContext {
 const MAX_KEY_LENGTH = 255;
 const MAX_CHANNELS = 50;
 const MAX_HEADERS = 50;
+const MAX_TARGETS = 1000;
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/;
 const HEADER_VALUE = /^[\t\x20-\x7e]{0,4096}$/;
 /** NUL and lone surrogates: PostgreSQL's text takes neither. */
@@ -97,17 +98,26 @@ export function readBatch(
   if (items.length === 0) throw invalidField('events', 'must have at least one event');
   if (items.length > maxEvents)
     throw invalidField('events', `must have at most ${maxEvents} events, has ${items.length}`);
-  return items.map((item) => {
+  return items.map((item, index) => {
     try {
       if (!startsObject(body, item.start)) throw new Problem('invalid', 'Each event must be a JSON object.');
       const { fields } = scanObject(body, item.start, limits.maxNesting);
-      return toEvent(body, fields, limits, context);
+      const event = toEvent(body, fields, limits, contextOfItem(fields, index, context));
+      // A copy: an event that waits for its turn must not keep the whole batch in memory.
+      return { ...event, data: Buffer.from(event.data) };
     } catch (error) {
       if (error instanceof Problem) return error;
       if (error instanceof JsonDepthError) return invalidField('data', error.message);
       throw error;
     }
   });
+}
+
+/** One header for many events: each gets a key of its own from it, so that the batch can be sent again as a whole. */
+function contextOfItem(fields: Map<string, Span>, index: number, context: ReadContext): ReadContext {
+  if (context.idempotencyKey === null) return context;
+  const idempotencyKey = fields.has('idempotency_key') ? null : `${context.idempotencyKey}#${index}`;
+  return { ...context, idempotencyKey };
 }
 
 /** What is not even JSON is malformed, and not merely something else than was expected. */
@@ -140,8 +150,9 @@ function toEvent(
   limits: ReadLimits,
   context: ReadContext,
 ): NewEvent {
-  const unknown = [...fields.keys()].filter((name) => !FIELDS.has(name));
-  if (unknown.length > 0) throw unknownFields(unknown);
+  for (const name of fields.keys()) {
+    if (!FIELDS.has(name)) throw unknownFields([...fields.keys()].filter((field) => !FIELDS.has(field)));
+  }
   const data = fields.get('data');
   if (data === undefined) throw invalidField('data', 'is required (any JSON value)');
   if (data.end - data.start > limits.maxEventBytes) {
@@ -153,45 +164,81 @@ function toEvent(
       },
     );
   }
-  const errors: FieldError[] = [];
-  const value = (name: string): unknown => {
-    const span = fields.get(name);
-    return span === undefined
-      ? undefined
-      : (JSON.parse(body.toString('utf8', span.start, span.end)) as unknown);
+  const read = new FieldReader(body, fields);
+  const event: NewEvent = {
+    tenant: readTenant(read.value('tenant'), context.keyTenant),
+    type: read.required('type', readType, ''),
+    data: body.subarray(data.start, data.end),
+    idempotencyKey: read.optional('idempotency_key', readText, context.idempotencyKey),
+    schemaVersion: read.optional('schema_version', readSchemaVersion, null),
+    channels: read.optional('channels', readChannels, NO_CHANNELS),
+    endpointIds: read.optional('endpoint_ids', readEndpointIds, null),
+    deliverAt: read.optional('deliver_at', readDeliverAt, null),
+    headers: read.optional('headers', readHeaders, null),
   };
-  const check = <T>(path: string, read: () => T, fallback: T): T => {
+  if (event.idempotencyKey !== null || context.idempotencyKey !== null) {
+    read.check('idempotency_key', () => checkIdempotencyKey(event.idempotencyKey, context.idempotencyKey));
+  }
+  if (event.headers !== null)
+    read.check('headers', () => checkHeaders(event.headers!, context.isReservedHeader));
+  read.throwErrors();
+  return event;
+}
+
+const NO_CHANNELS: readonly string[] = [];
+
+/** Most events have a type and data and nothing else: what is not there costs nothing. Errors are gathered. */
+class FieldReader {
+  readonly #body: Buffer;
+  readonly #fields: Map<string, Span>;
+  #errors: FieldError[] | null = null;
+
+  constructor(body: Buffer, fields: Map<string, Span>) {
+    this.#body = body;
+    this.#fields = fields;
+  }
+
+  value(name: string): unknown {
+    const span = this.#fields.get(name);
+    return span === undefined ? undefined : JSON.parse(this.#body.toString('utf8', span.start, span.end));
+  }
+
+  required<T>(name: string, read: (value: unknown) => T, fallback: T): T {
     try {
-      return read();
+      return read(this.value(name));
     } catch (error) {
-      if (!(error instanceof Problem)) throw error;
-      errors.push(...(error.errors.length > 0 ? error.errors : [{ path, message: error.message }]));
+      this.#note(name, error);
       return fallback;
     }
-  };
-  const tenant = readTenant(value('tenant'), context.keyTenant);
-  const event: NewEvent = {
-    tenant,
-    type: check('type', () => readType(value('type')), ''),
-    data: body.subarray(data.start, data.end),
-    idempotencyKey: check(
-      'idempotency_key',
-      () => readIdempotencyKey(value('idempotency_key'), context.idempotencyKey),
-      null,
-    ),
-    schemaVersion: check(
-      'schema_version',
-      () => readOptionalText('schema_version', value('schema_version'), 64),
-      null,
-    ),
-    channels: check('channels', () => readChannels(value('channels')), []),
-    endpointIds: check('endpoint_ids', () => readEndpointIds(value('endpoint_ids')), null),
-    deliverAt: check('deliver_at', () => readTime('deliver_at', value('deliver_at')), null),
-    headers: check('headers', () => readHeaders(value('headers'), context.isReservedHeader), null),
-  };
-  if (errors.length > 0)
-    throw new Problem('invalid', errors.map((e) => `${e.path}: ${e.message}`).join('; '), { errors });
-  return event;
+  }
+
+  /** Absent and null are the same. */
+  optional<T>(name: string, read: (value: unknown) => T, fallback: T): T {
+    if (!this.#fields.has(name)) return fallback;
+    return this.required(name, (value) => (value === null ? fallback : read(value)), fallback);
+  }
+
+  check(name: string, test: () => void): void {
+    try {
+      test();
+    } catch (error) {
+      this.#note(name, error);
+    }
+  }
+
+  throwErrors(): void {
+    const errors = this.#errors;
+    if (errors === null) return;
+    throw new Problem('invalid', errors.map(({ path, message }) => `${path}: ${message}`).join('; '), {
+      errors,
+    });
+  }
+
+  #note(name: string, error: unknown): void {
+    if (!(error instanceof Problem)) throw error;
+    this.#errors ??= [];
+    this.#errors.push(...(error.errors.length > 0 ? error.errors : [{ path: name, message: error.message }]));
+  }
 }
 
 function readType(value: unknown): string {
@@ -221,30 +268,28 @@ export function readTenant(value: unknown, keyTenant: string | null): string {
   return value;
 }
 
-function readIdempotencyKey(value: unknown, header: string | null): string | null {
-  if (value !== undefined && value !== null && typeof value !== 'string')
-    throw invalidField('idempotency_key', 'must be text');
-  const key = value ?? header;
-  if (key === null || key === undefined) return null;
-  if (typeof value === 'string' && header !== null && header !== value) {
-    throw invalidField('idempotency_key', 'differs from the Idempotency-Key header');
-  }
-  if (key.length === 0 || key.length > MAX_KEY_LENGTH || UNSTORABLE.test(key)) {
-    throw invalidField('idempotency_key', `must be 1 to ${MAX_KEY_LENGTH} characters without NUL`);
-  }
-  return key;
+function readText(value: unknown): string {
+  if (typeof value !== 'string') throw invalidField('idempotency_key', 'must be text');
+  return value;
 }
 
-function readOptionalText(path: string, value: unknown, max: number): string | null {
-  if (value === undefined || value === null) return null;
-  if (typeof value !== 'string' || value.length === 0 || value.length > max || UNSTORABLE.test(value)) {
-    throw invalidField(path, `must be 1 to ${max} characters`);
+function checkIdempotencyKey(key: string | null, header: string | null): void {
+  if (header !== null && key !== header) {
+    throw invalidField('idempotency_key', 'differs from the Idempotency-Key header');
+  }
+  if (key === null || key.length === 0 || key.length > MAX_KEY_LENGTH || UNSTORABLE.test(key)) {
+    throw invalidField('idempotency_key', `must be 1 to ${MAX_KEY_LENGTH} characters without NUL`);
+  }
+}
+
+function readSchemaVersion(value: unknown): string {
+  if (typeof value !== 'string' || value.length === 0 || value.length > 64 || UNSTORABLE.test(value)) {
+    throw invalidField('schema_version', 'must be 1 to 64 characters');
   }
   return value;
 }
 
-function readChannels(value: unknown): string[] {
-  if (value === undefined || value === null) return [];
+function readChannels(value: unknown): readonly string[] {
   const valid =
     Array.isArray(value) &&
     value.length <= MAX_CHANNELS &&
@@ -255,9 +300,10 @@ function readChannels(value: unknown): string[] {
   return value as string[];
 }
 
-function readEndpointIds(value: unknown): Uuid[] | null {
-  if (value === undefined || value === null) return null;
-  if (!Array.isArray(value)) throw invalidField('endpoint_ids', 'must be an array of endpoint ids');
+function readEndpointIds(value: unknown): Uuid[] {
+  if (!Array.isArray(value) || value.length > MAX_TARGETS) {
+    throw invalidField('endpoint_ids', `must be an array of at most ${MAX_TARGETS} endpoint ids`);
+  }
   return value.map((item, index) => {
     const id = typeof item === 'string' ? parsePublicId(idPrefixes.endpoint, item) : null;
     if (id === null) throw invalidField(`endpoint_ids[${index}]`, 'is not an endpoint id (ep_…)');
@@ -274,11 +320,20 @@ export function readTime(path: string, value: unknown): number | null {
   return time;
 }
 
-function readHeaders(value: unknown, isReserved: (name: string) => boolean): Record<string, string> | null {
-  if (value === undefined || value === null) return null;
+const readDeliverAt = (value: unknown): number | null => readTime('deliver_at', value);
+
+function readHeaders(value: unknown): Record<string, string> | null {
   if (typeof value !== 'object' || Array.isArray(value))
     throw invalidField('headers', 'must be an object of texts');
-  const entries = Object.entries(value as Record<string, unknown>);
+  const headers = value as Record<string, string>;
+  return Object.keys(headers).length === 0 ? null : headers;
+}
+
+function checkHeaders(
+  headers: Readonly<Record<string, unknown>>,
+  isReserved: (name: string) => boolean,
+): void {
+  const entries = Object.entries(headers);
   if (entries.length > MAX_HEADERS) throw invalidField('headers', `must have at most ${MAX_HEADERS} entries`);
   for (const [name, content] of entries) {
     const path = `headers.${name}`;
@@ -288,5 +343,4 @@ function readHeaders(value: unknown, isReserved: (name: string) => boolean): Rec
       throw invalidField(path, 'must be printable ASCII text of at most 4096 characters');
     }
   }
-  return entries.length === 0 ? null : (Object.fromEntries(entries) as Record<string, string>);
 }

@@ -4,6 +4,7 @@ import { eventually } from '../support/eventually.ts';
 import {
   type AcceptedEvent,
   createEndpoint,
+  expectStatus,
   newReceiver,
   newTenant,
   publish,
@@ -158,4 +159,21 @@ describe('ACC-4: one event per idempotency key and tenant', () => {
     expect(second).toMatchObject({ duplicate: false });
     expect(second.id).not.toBe(first.id);
   });
+});
+
+test('ACC-4: a whole batch can be sent again with one Idempotency-Key header', async () => {
+  const tenant = newTenant();
+  const batch = { events: [1, 2, 3].map((data) => ({ tenant, type: 'a.b', data })) };
+  const send = () =>
+    one.api('POST', '/v1/events/batch', batch, { headers: { 'idempotency-key': `batch-${tenant}` } });
+  const first = await expectStatus(send(), 202);
+  const second = await expectStatus(send(), 202);
+  expect(first.body.results.map((result: { duplicate: boolean }) => result.duplicate)).toEqual([
+    false,
+    false,
+    false,
+  ]);
+  expect(second.body.results).toMatchObject(
+    first.body.results.map(({ id }: { id: string }) => ({ id, duplicate: true })),
+  );
 });
