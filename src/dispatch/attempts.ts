@@ -112,7 +112,9 @@ export class Attempts {
   }
 
   #send(lane: Lane, item: LaneItem, event: EventContent): void {
-    if (lane.closed || !this.#options.mayStart(lane.shard)) return this.#putBack(lane, item);
+    // Paused, or its circuit opened, while the payload was being read.
+    const held = !lane.active || (!item.probe && !lane.breaker.allowsTraffic);
+    if (held || !this.#options.mayStart(lane.shard)) return this.#putBack(lane, item);
     const { delivery } = item;
     const request: AttemptRequest = {
       endpoint: lane.endpoint,

@@ -228,9 +228,15 @@ export class Dispatcher {
   }
 
   async #writeDownWhatIsOnTheWire(shards: readonly number[]): Promise<void> {
-    const onTheWire = [...this.#kinds]
-      .filter(([, { lane }]) => shards.includes(lane.shard))
-      .map(([item, { startedAt }]) => ({ id: item.delivery.id, startedAt }));
+    const now = this.#options.clock.now();
+    const lanes = shards.flatMap((shard) => [...(this.#byShard.get(shard) ?? [])]);
+    // Also what is answered and not yet written down: the next owner would send it again otherwise.
+    const onTheWire = lanes.flatMap((lane) =>
+      lane.underWay.map((item) => ({
+        id: item.delivery.id,
+        startedAt: this.#kinds.get(item)?.startedAt ?? now,
+      })),
+    );
     try {
       if (onTheWire.length > 0) await markOnTheWire(this.#options.pool, onTheWire);
     } catch (error) {
@@ -382,16 +388,19 @@ export class Dispatcher {
       const orderingChanged = lane.endpoint.ordering !== endpoint.ordering;
       lane.reconfigure(endpoint, this.#newBucket(endpoint));
       if (orderingChanged) lane.clearQueue();
-      if (wasOff && endpoint.enabled) {
-        // Read its state again: switching it on has cleared what was remembered against it.
-        this.#closeLane(lane);
-        unknown.push(endpoint);
-        continue;
-      }
+      // The lane stays: what is on the wire is remembered in it, and would be sent a second time by a new one.
+      if (wasOff && endpoint.enabled) void this.#revive(lane);
       void this.#refreshBlocked([lane]);
       this.#takeStock(lane);
     }
     if (unknown.length > 0) void this.#openLanes(unknown);
+  }
+
+  /** Switching an endpoint on has cleared what was remembered against it. */
+  async #revive(lane: Lane): Promise<void> {
+    const states = await this.#loadStates([lane.id]);
+    lane.restore(states.get(lane.id) ?? HEALTHY);
+    this.#consider(lane);
   }
 
   /** A dead letter that blocks a lane may have been replayed, discarded or brought back. */
@@ -441,11 +450,14 @@ export class Dispatcher {
     const flows = lane.active && lane.breaker.allowsTraffic && this.#memory.items < this.#options.budgetItems;
     const low = flows ? this.#options.laneItems / 2 : 1;
     const needsFresh = lane.moreFresh && lane.queuedFresh < low;
-    const needsRetries = lane.retryHorizon <= now + READ_AHEAD_MS && lane.queuedRetries < low;
+    // A strictly ordered lane has no retries of its own: they wait at its head.
+    const retryHorizon = lane.fifo ? Number.POSITIVE_INFINITY : lane.retryHorizon;
+    const readsAheadAt = retryHorizon - READ_AHEAD_MS;
+    if (readsAheadAt <= now && lane.queuedRetries >= low) lane.letGoOfLaterRetries();
+    const needsRetries = readsAheadAt <= now && lane.queuedRetries < low;
     if (needsFresh || needsRetries) this.#refill.want(lane, 'more');
-    else if (lane.retryHorizon < Number.POSITIVE_INFINITY && lane.queuedRetries < low) {
-      this.#alarms.set(lane, lane.retryHorizon - READ_AHEAD_MS);
-    }
+    else if (now < readsAheadAt && readsAheadAt < Number.POSITIVE_INFINITY)
+      this.#alarms.set(lane, readsAheadAt);
   }
 
   #pumpSoon(): void {
@@ -488,10 +500,12 @@ export class Dispatcher {
       this.#parked.add(lane);
       return;
     }
-    const item = lane.take(kind, now, monotonic);
+    // Where there is no room for a retry, it is not waited for: retries never delay fresh ones.
+    const chosen = kind === 'fresh' && this.#budget.has('retry') && lane.owesRetry(now) ? 'retry' : kind;
+    const item = lane.take(chosen, now, monotonic);
     if (item !== null) {
-      this.#budget.inFlight[kind] += 1;
-      this.#kinds.set(item, { kind, startedAt: now, lane });
+      this.#budget.inFlight[chosen] += 1;
+      this.#kinds.set(item, { kind: chosen, startedAt: now, lane });
       this.#attempts.start(lane, item);
     }
     this.#consider(lane);
@@ -543,7 +557,11 @@ export class Dispatcher {
     this.#sweeps += 1;
     const want: Want = this.#sweeps % SWEEPS_PER_BOTTOM === 0 ? 'bottom' : 'sweep';
     for (const lane of this.#lanes.values()) {
-      if (!lane.endpoint.enabled || lane.endpoint.deleted) continue;
+      if (!lane.endpoint.enabled || lane.endpoint.deleted) {
+        // What was accepted just before it was switched off may have been committed after it was cleared.
+        if (want === 'bottom') this.#takeStock(lane);
+        continue;
+      }
       this.#refill.want(lane, want);
       this.#janitor.expire(lane);
       this.#consider(lane);

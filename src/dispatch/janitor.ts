@@ -4,10 +4,11 @@
  * is in the database, so it can be cut off at any point and begun again by anybody.
  */
 import type { Clock } from '../domain/clock.ts';
+import type { Uuid } from '../domain/ids.ts';
 import type { Pool } from '../store/database.ts';
 import type { EndpointCache } from '../store/endpoint-cache.ts';
 import { expireWaiting, skipWaiting } from '../store/queries/end-waiting.ts';
-import type { Lane } from './lane.ts';
+import type { Lane, LaneItem } from './lane.ts';
 
 export interface JanitorOptions {
   readonly pool: Pool;
@@ -17,11 +18,12 @@ export interface JanitorOptions {
 }
 
 const EXPIRE_EVERY_MS = 30_000;
+const PROBLEMS = { skip: 'skip waiting deliveries', expire: 'end deliveries that grew too old' } as const;
 
 export class Janitor {
   readonly #options: JanitorOptions;
   readonly #lastExpiry = new WeakMap<Lane, number>();
-  readonly #busyWith = new Set<Lane>();
+  readonly #queued = { skip: new Set<Lane>(), expire: new Set<Lane>() };
   #work: Promise<void> = Promise.resolve();
   #stopped = false;
 
@@ -31,11 +33,11 @@ export class Janitor {
 
   /** `done` is called for a deleted endpoint once nothing of it is left. */
   skip(lane: Lane, done: () => void): void {
-    this.#queue(lane, 'skip waiting deliveries', async () => {
+    this.#queue(lane, 'skip', async () => {
       const reason = lane.endpoint.deleted ? 'endpoint_deleted' : 'endpoint_disabled';
       while (
         this.#isOff(lane) &&
-        (await skipWaiting(this.#options.pool, lane.id, reason, lane.underWay)) > 0
+        (await skipWaiting(this.#options.pool, lane.id, reason, idsOf(lane.underWay))) > 0
       );
       if (!this.#isOff(lane) || !lane.endpoint.deleted || lane.inFlight + lane.unsettled > 0) return;
       this.#options.endpoints.forget(lane.id);
@@ -53,11 +55,11 @@ export class Janitor {
       lane.holdUntil > this.#options.clock.now();
     if (!heldBack || now - (this.#lastExpiry.get(lane) ?? Number.NEGATIVE_INFINITY) < EXPIRE_EVERY_MS) return;
     this.#lastExpiry.set(lane, now);
-    this.#queue(lane, 'end deliveries that grew too old', async () => {
+    this.#queue(lane, 'expire', async () => {
       const acceptedBefore = this.#options.clock.now() - lane.endpoint.retry.maxAgeSeconds * 1000;
       while (
         !lane.closed &&
-        (await expireWaiting(this.#options.pool, lane.id, acceptedBefore, lane.underWay)) > 0
+        (await expireWaiting(this.#options.pool, lane.id, acceptedBefore, idsOf(lane.underWay))) > 0
       );
     });
   }
@@ -71,17 +73,20 @@ export class Janitor {
     return !this.#stopped && !lane.closed && (!lane.endpoint.enabled || lane.endpoint.deleted);
   }
 
-  #queue(lane: Lane, what: string, task: () => Promise<void>): void {
-    if (this.#busyWith.has(lane) || this.#stopped) return;
-    this.#busyWith.add(lane);
+  #queue(lane: Lane, what: keyof typeof PROBLEMS, task: () => Promise<void>): void {
+    const queued = this.#queued[what];
+    if (queued.has(lane) || this.#stopped) return;
+    queued.add(lane);
     this.#work = this.#work.then(async () => {
+      // From here on a request means: once more after this. What it is about may have been committed too late for us.
+      queued.delete(lane);
       try {
         if (!this.#stopped && !lane.closed) await task();
       } catch (error) {
-        this.#options.problem(what, error);
-      } finally {
-        this.#busyWith.delete(lane);
+        this.#options.problem(PROBLEMS[what], error);
       }
     });
   }
 }
+
+const idsOf = (items: readonly LaneItem[]): Uuid[] => items.map(({ delivery }) => delivery.id);

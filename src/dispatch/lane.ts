@@ -83,7 +83,11 @@ export class Lane {
   readonly #known = new Map<Uuid, LaneItem>();
   #fresh: LaneItem[] = [];
   #freshHead = 0;
-  readonly #retries = new Heap<RetryEntry>((a, b) => a.dueAt < b.dueAt);
+  #retries = new Heap<RetryEntry>((a, b) => a.dueAt < b.dueAt);
+  /** Entries of those that were given another time: still in the heap, at the old one. */
+  #movedRetries = 0;
+  /** None in the heap is due later than this. */
+  #latestRetry = 0;
   readonly #memory: LaneMemory;
   #bucket: TokenBucket | null;
   #probing: LaneItem | null = null;
@@ -94,6 +98,8 @@ export class Lane {
   /** The earliest due time that was let go of while a read was under way: the read does not bring it back. */
   #lowestLetGoWhileLoading = Number.POSITIVE_INFINITY;
   #freshMissedWhileLoading = false;
+  /** The queue was cleared while a read was under way: what it says was never about this queue. */
+  #clearedWhileLoading = false;
 
   constructor(
     endpoint: Endpoint,
@@ -125,7 +131,7 @@ export class Lane {
   }
 
   get queuedRetries(): number {
-    return this.#retries.size;
+    return this.#retries.size - this.#movedRetries;
   }
 
   knows(id: Uuid): boolean {
@@ -146,6 +152,13 @@ export class Lane {
       this.breaker = new Breaker(endpoint.breaker, this.breaker.record);
     }
     if (JSON.stringify(before.rateLimit) !== JSON.stringify(endpoint.rateLimit)) this.#bucket = bucket;
+  }
+
+  /** What is remembered about the endpoint was changed behind the lane's back. */
+  restore(state: LaneState): void {
+    this.breaker = new Breaker(this.endpoint.breaker, state.breaker);
+    this.failingSince = state.failingSince;
+    this.blocked = state.blocked;
   }
 
   // --- coming in ------------------------------------------------------------------------------------------
@@ -181,7 +194,13 @@ export class Lane {
     const known = this.#known.get(id);
     if (known !== undefined) {
       if (this.fifo || !this.#isNewer(item, known)) return false;
+      if (known.delivery.dueAt === null && known.notBefore === 0) {
+        // It stands among the fresh ones, due already: in both queues it would be sent twice.
+        known.delivery = { ...item.delivery, dueAt: null };
+        return true;
+      }
       known.delivery = item.delivery;
+      this.#movedRetries += 1;
       this.#pushRetry(known);
       return true;
     }
@@ -208,6 +227,7 @@ export class Lane {
 
   #pushRetry(item: LaneItem): void {
     this.#retries.push({ item, dueAt: dueTime(item) });
+    this.#latestRetry = Math.max(this.#latestRetry, item.delivery.dueAt ?? 0);
   }
 
   /** A fresh one that was not taken into memory: it stays in the database, somewhere after `cursor`. */
@@ -227,10 +247,12 @@ export class Lane {
     this.loading = true;
     this.#lowestLetGoWhileLoading = Number.POSITIVE_INFINITY;
     this.#freshMissedWhileLoading = false;
+    this.#clearedWhileLoading = false;
   }
 
   /** Fresh rows were read from their place in the order up to `cursor`; `complete`: there were no more. */
   freshRead(cursor: number, complete: boolean): void {
+    if (this.#clearedWhileLoading) return;
     this.moreFresh = !complete || this.#freshMissedWhileLoading;
     this.freshCursor = cursor;
   }
@@ -238,7 +260,7 @@ export class Lane {
   /** Rows due from `from` on were read, up to the last one's time, or all of them. */
   retriesRead(from: number, lastDueAt: number, complete: boolean): void {
     // The horizon sank below the start of the read meanwhile: the gap is still unread.
-    if (this.retryHorizon < from) return;
+    if (this.#clearedWhileLoading || this.retryHorizon < from) return;
     const reached = complete ? Number.POSITIVE_INFINITY : Math.max(this.retryHorizon, lastDueAt);
     this.retryHorizon = Math.min(reached, this.#lowestLetGoWhileLoading);
   }
@@ -301,9 +323,12 @@ export class Lane {
     const retryReady = retry !== undefined && retry.dueAt <= now;
     // A probe is the oldest that is due, and counts as a retry whatever it is.
     if (!this.breaker.allowsTraffic) return { fresh: false, retry: retryReady || this.queuedFresh > 0 };
-    if (this.queuedFresh > 0 && retryReady && this.#freshInARow >= FRESH_TURNS)
-      return { fresh: false, retry: true };
     return { fresh: this.queuedFresh > 0, retry: retryReady };
+  }
+
+  /** Fresh ones have had their turns, and a retry is due. */
+  owesRetry(now: number): boolean {
+    return !this.fifo && this.#freshInARow >= FRESH_TURNS && this.kindsReady(now).retry;
   }
 
   /** Takes the next delivery of a kind for sending. Only after `readyAt` said now. */
@@ -369,6 +394,7 @@ export class Lane {
         return entry;
       }
       this.#retries.pop();
+      this.#movedRetries -= 1;
     }
   }
 
@@ -387,7 +413,7 @@ export class Lane {
 
   /** It was taken but not sent (ownership not proven, payload not readable): as if it had not been taken. */
   returned(item: LaneItem): void {
-    this.inFlight -= 1;
+    this.#offTheWire();
     this.#bucket?.giveBack();
     this.#endProbe(item);
     this.#putBack(item);
@@ -395,19 +421,23 @@ export class Lane {
 
   /** It was taken and turns out not to be ours any more, or to be over: out of memory. */
   dropped(item: LaneItem): void {
-    this.inFlight -= 1;
+    this.#offTheWire();
     this.#endProbe(item);
     this.#forget(item);
   }
 
   /** Its request has ended; the database does not know yet. */
   answered(item: LaneItem): void {
-    this.inFlight -= 1;
+    this.#offTheWire();
     this.unsettled += 1;
-    if (this.inFlight === 0) this.oldestStartAt = Number.POSITIVE_INFINITY;
     item.state = 'unsettled';
     this.#letGoOfPayload(item);
     this.#endProbe(item);
+  }
+
+  #offTheWire(): void {
+    this.inFlight -= 1;
+    if (this.inFlight === 0) this.oldestStartAt = Number.POSITIVE_INFINITY;
   }
 
   #endProbe(item: LaneItem): void {
@@ -472,10 +502,32 @@ export class Lane {
     for (const item of this.#known.values()) if (item.state === 'queued') this.#forget(item);
     this.#fresh = [];
     this.#freshHead = 0;
-    while (this.#retries.size > 0) this.#retries.pop();
+    this.#retries = new Heap<RetryEntry>((a, b) => a.dueAt < b.dueAt);
+    this.#movedRetries = 0;
+    this.#latestRetry = 0;
     this.moreFresh = true;
     this.freshCursor = 0;
     this.retryHorizon = 0;
+    this.#clearedWhileLoading = this.loading;
+  }
+
+  /**
+   * The horizon is near and the lane is full of retries that are due after it: they make room for those that come
+   * first. They are beyond the horizon, so they will be read again.
+   */
+  letGoOfLaterRetries(): void {
+    if (this.#latestRetry <= this.retryHorizon) return;
+    this.#latestRetry = 0;
+    const kept: RetryEntry[] = [];
+    for (let entry = this.#peekRetry(); entry !== undefined; entry = this.#peekRetry()) {
+      this.#retries.pop();
+      const { dueAt } = entry.item.delivery;
+      if (dueAt !== null && dueAt > this.retryHorizon) {
+        this.missedRetry(dueAt);
+        this.#forget(entry.item);
+      } else kept.push(entry);
+    }
+    for (const { item } of kept) this.#pushRetry(item);
   }
 
   /** The shard is not ours any more. What is in flight still ends, outside of any lane. */
@@ -489,10 +541,8 @@ export class Lane {
   }
 
   /** On the wire, or answered and not yet written down. */
-  get underWay(): Uuid[] {
-    return [...this.#known.values()]
-      .filter((item) => item.state !== 'queued')
-      .map((item) => item.delivery.id);
+  get underWay(): LaneItem[] {
+    return [...this.#known.values()].filter((item) => item.state !== 'queued');
   }
 }
 

@@ -53,15 +53,20 @@ export class Refill {
   /** The order stood at `seq` just now. */
   mark(seq: number): void {
     const at = this.#options.clock.monotonic();
-    this.#marks.push({ at, seq });
+    // One less: a sequence that was never used says 1, like one that was used once.
+    this.#marks.push({ at, seq: seq - 1 });
     while (this.#marks.length > 2 && this.#marks[1]!.at < at - SWEEP_LOOK_BACK_MS) this.#marks.shift();
   }
 
   want(lane: Lane, want: Want): void {
     if (this.#stopped || lane.closed) return;
+    this.#remember(lane, want);
+    this.#run();
+  }
+
+  #remember(lane: Lane, want: Want): void {
     const before = this.#wanted.get(lane);
     if (before === undefined || BREADTH[before] < BREADTH[want]) this.#wanted.set(lane, want);
-    this.#run();
   }
 
   async stop(): Promise<void> {
@@ -72,7 +77,9 @@ export class Refill {
 
   #run(): void {
     if (this.#running !== null || this.#wanted.size === 0 || this.#stopped) return;
-    this.#running = this.#readOnce()
+    // After this turn: lanes that are woken together are read together.
+    this.#running = Promise.resolve()
+      .then(() => this.#readOnce())
       .catch(async (error) => {
         this.#options.failed(error);
         await new Promise<void>((resolve) => this.#options.clock.after(RETRY_PAUSE_MS, resolve));
@@ -98,7 +105,7 @@ export class Refill {
       for (const [index, [lane]] of batch.entries())
         this.#fill(lane, requests[index]!, answers.get(lane.id)!);
     } catch (error) {
-      for (const [lane, want] of batch) if (!this.#wanted.has(lane)) this.#wanted.set(lane, want);
+      for (const [lane, want] of batch) this.#remember(lane, want);
       throw error;
     } finally {
       for (const [lane] of batch) lane.loadEnded();
@@ -110,8 +117,13 @@ export class Refill {
   #request(lane: Lane, want: Want, limit: number): LaneRequest {
     const now = this.#options.clock.now();
     const next = lane.moreFresh ? lane.freshCursor : Number.POSITIVE_INFINITY;
+    const { laneItems } = this.#options;
+    const room = Math.max(
+      0,
+      laneItems - Math.min(lane.queuedFresh, lane.fifo ? laneItems : lane.queuedRetries),
+    );
     // Known ones come back too: ask for enough to get past them.
-    const max = limit + lane.size;
+    const max = Math.max(1, Math.min(limit, room) + lane.size);
     const bottom = { endpointId: lane.id, freshAfter: 0, dueFrom: lane.fifo ? null : 0, limit: max };
     if (lane.fifo || want === 'bottom') return bottom;
     switch (want) {
@@ -149,14 +161,31 @@ export class Refill {
 
   #fill(lane: Lane, request: LaneRequest, answer: LaneAnswer): void {
     if (lane.closed) return;
-    for (const row of answer.fresh) lane.addFresh(toItem(row, lane));
-    if (request.freshAfter !== null) {
-      lane.freshRead(answer.fresh.at(-1)?.seq ?? request.freshAfter, answer.fresh.length < request.limit);
+    if (request.freshAfter !== null) this.#fillFresh(lane, request.freshAfter, request.limit, answer.fresh);
+    if (request.dueFrom !== null) this.#fillRetries(lane, request.dueFrom, request.limit, answer.due);
+  }
+
+  #fillFresh(lane: Lane, after: number, limit: number, rows: readonly LoadedDelivery[]): void {
+    let cursor = after;
+    for (const row of rows) {
+      // Full: the rest stays where it is. In a strictly ordered lane a late one is put in its place all the same.
+      if (!lane.fifo && lane.queuedFresh >= this.#options.laneItems && !lane.knows(row.id))
+        return lane.freshRead(cursor, false);
+      lane.addFresh(toItem(row, lane));
+      cursor = row.seq;
     }
-    for (const row of answer.due) lane.addRetry(toItem(row, lane));
-    if (request.dueFrom !== null) {
-      lane.retriesRead(request.dueFrom, answer.due.at(-1)?.dueAt ?? 0, answer.due.length < request.limit);
+    lane.freshRead(cursor, rows.length < limit);
+  }
+
+  #fillRetries(lane: Lane, from: number, limit: number, rows: readonly LoadedDelivery[]): void {
+    for (const row of rows) {
+      if (lane.queuedRetries >= this.#options.laneItems && !lane.knows(row.id)) {
+        lane.retriesRead(from, row.dueAt ?? 0, false);
+        return lane.missedRetry(row.dueAt ?? 0);
+      }
+      lane.addRetry(toItem(row, lane));
     }
+    lane.retriesRead(from, rows.at(-1)?.dueAt ?? 0, rows.length < limit);
   }
 }
 
