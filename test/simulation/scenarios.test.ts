@@ -1,0 +1,361 @@
+/** Single situations, played through on virtual time with the real dispatch and settle stages. */
+import { describe, expect, it } from 'vitest';
+import { shardOf } from '../../src/domain/endpoint.ts';
+import { type Answer, World } from './world.ts';
+
+const OK: Answer = { status: 200, afterMs: 20 };
+const ok = () => OK;
+
+const reads = (world: World): number =>
+  (world.database.counts.get('load_fresh') ?? 0) + (world.database.counts.get('load_due') ?? 0);
+
+describe('an event', () => {
+  it('is sent within milliseconds by the process that accepted it, and by another', async () => {
+    const world = new World(1);
+    const endpoints = Array.from({ length: 20 }, () => world.addEndpoint({}, ok));
+    const first = await world.addWorker();
+    await world.addWorker();
+    await world.run(4_000);
+    for (let i = 0; i < 50; i += 1) {
+      world.publish([world.random.pick(endpoints).id], first);
+      await world.run(50);
+    }
+    await world.run(1_000);
+    world.checkEnd();
+    for (const [id, { at }] of world.accepted) expect(world.firstStart.get(id)! - at).toBeLessThan(30);
+  });
+
+  it('that is the first ever, accepted by another process, does not wait for a sweep', async () => {
+    const world = new World(2);
+    const endpoint = world.addEndpoint({}, ok);
+    const workers = [await world.addWorker(), await world.addWorker()];
+    await world.run(200_000);
+    const owner = world.database.ownerOf(endpoint.id);
+    const other = workers.find(({ ownership }) => ownership.workerId !== owner)!;
+    const [id] = world.publish([endpoint.id], other);
+    await world.run(1_000);
+    expect(world.delivered.has(id!)).toBe(true);
+  });
+
+  it('whose wake-up is lost is found by the sweep', async () => {
+    const world = new World(3);
+    const endpoint = world.addEndpoint({}, ok);
+    await world.addWorker();
+    await world.run(100_000);
+    const [id] = world.publish([endpoint.id], null);
+    await world.run(5_100);
+    expect(world.delivered.has(id!)).toBe(true);
+  });
+
+  it('whose commit took minutes, and whose wake-up is lost, is found by the sweep of everything', async () => {
+    const world = new World(4);
+    const endpoint = world.addEndpoint({}, ok);
+    await world.addWorker();
+    await world.run(10_000);
+    const [id] = world.publish([endpoint.id], null, 120_000);
+    await world.run(120_000 + 305_000);
+    expect(world.delivered.has(id!)).toBe(true);
+  });
+});
+
+describe('an idle worker', () => {
+  it.each(['none', 'fifo'] as const)(
+    'reads nothing but what its sweeps ask for (ordering %s)',
+    async (ordering) => {
+      const world = new World(5);
+      const endpoints = Array.from({ length: 10 }, () => world.addEndpoint({ ordering }, ok));
+      const worker = await world.addWorker();
+      await world.run(2_000);
+      for (const { id } of endpoints) world.publish([id], worker);
+      await world.run(3_000);
+      world.checkEnd();
+      const before = reads(world);
+      await world.run(20_000);
+      expect(reads(world) - before).toBeLessThanOrEqual(2 * 5);
+    },
+  );
+
+  it('reads nothing more for lanes that are paused, hold retries or have their circuit open', async () => {
+    const world = new World(6);
+    const paused = world.addEndpoint({}, ok);
+    const failing = world.addEndpoint({}, () => ({ status: 500, afterMs: 5 }));
+    const retrying = world.addEndpoint({ breaker: null, retry: { schedule: [0, 3600, 3600] } }, () => ({
+      status: 500,
+      afterMs: 5,
+    }));
+    const worker = await world.addWorker();
+    world.change(paused.id, { paused: true });
+    await world.run(2_000);
+    for (let i = 0; i < 100; i += 1) world.publish([paused.id, failing.id, retrying.id], worker);
+    await world.run(20_000);
+    const before = reads(world);
+    await world.run(20_000);
+    expect(reads(world) - before).toBeLessThanOrEqual(2 * 5);
+  });
+});
+
+describe('an endpoint', () => {
+  it('that is switched off and on again while its request is on the wire is not sent it twice', async () => {
+    const world = new World(7);
+    const endpoint = world.addEndpoint({}, () => ({ status: 200, afterMs: 10_000 }));
+    const worker = await world.addWorker();
+    await world.run(2_000);
+    world.publish([endpoint.id], worker);
+    await world.run(1_000);
+    world.change(endpoint.id, { enabled: false, disabledReason: 'manual' });
+    await world.run(1_000);
+    world.change(endpoint.id, { enabled: true, disabledReason: null });
+    await world.run(20_000);
+    world.checkEnd();
+    expect(world.requests).toBe(1);
+  });
+
+  it('that is switched off gets nothing more, and what waits is skipped, whatever happens at that moment', async () => {
+    for (let seed = 0; seed < 10; seed += 1) {
+      const world = new World(seed);
+      const endpoint = world.addEndpoint({ retry: { schedule: [0, 5, 5] }, breaker: null }, () => ({
+        status: 500,
+        afterMs: world.random.between(5, 400),
+      }));
+      const worker = await world.addWorker();
+      await world.run(2_000);
+      world.change(endpoint.id, { paused: true });
+      for (let i = 0; i < 30; i += 1) world.publish([endpoint.id], worker);
+      // Long enough for the janitor to look at it for old ones.
+      await world.run(world.random.between(1_000, 6_000));
+      world.change(endpoint.id, { paused: false });
+      await world.run(world.random.between(300, 900));
+      // Accepted before it was switched off, committed after.
+      world.publish([endpoint.id], worker, 700);
+      world.change(endpoint.id, { enabled: false, disabledReason: 'manual' });
+      await world.run(310_000);
+      world.checkEnd();
+    }
+  });
+
+  it('whose skipping fails because the database is away is skipped later', async () => {
+    const world = new World(8);
+    const endpoint = world.addEndpoint({}, ok);
+    const worker = await world.addWorker();
+    world.change(endpoint.id, { paused: true });
+    await world.run(2_000);
+    for (let i = 0; i < 5; i += 1) world.publish([endpoint.id], worker);
+    await world.run(1_000);
+    world.change(endpoint.id, { enabled: false, disabledReason: 'manual' });
+    await world.run(290);
+    world.database.weather.fault = () => 'lost_request';
+    await world.run(5_000);
+    world.database.weather.fault = () => 'none';
+    await world.run(310_000);
+    world.checkEnd();
+  });
+
+  it('DSP-5: is sent fresh ones also while hanging retries of others use up their share', async () => {
+    const world = new World(9, { maxSockets: 20 });
+    const hanging = Array.from({ length: 4 }, () =>
+      world.addEndpoint(
+        { breaker: null, timeout_ms: 30_000, max_in_flight: 5, retry: { schedule: [0, 1, 1, 1, 1] } },
+        (now) => (now < 1_800_000_006_000 ? { status: 500, afterMs: 5 } : { status: null, afterMs: 0 }),
+      ),
+    );
+    let healthy = false;
+    const mixed = world.addEndpoint({ breaker: null, retry: { schedule: [0, 2, 2, 2] } }, () =>
+      healthy ? OK : { status: 500, afterMs: 5 },
+    );
+    const worker = await world.addWorker();
+    await world.run(5_000);
+    for (const { id } of hanging) for (let i = 0; i < 5; i += 1) world.publish([id], worker);
+    for (let i = 0; i < 10; i += 1) world.publish([mixed.id], worker);
+    await world.run(4_000);
+    healthy = true;
+    // All of the retries' sockets hang now; this lane has retries that are due, and a stream of fresh ones.
+    const fresh: string[] = [];
+    for (let i = 0; i < 40; i += 1) {
+      fresh.push(...world.publish([mixed.id], worker));
+      await world.run(50);
+    }
+    for (const id of fresh) expect(world.firstStart.get(id)! - world.accepted.get(id)!.at).toBeLessThan(200);
+  });
+
+  it('DSP-6: with a backlog holds no more in memory than its share, however often it is woken', async () => {
+    const world = new World(10, { laneItems: 20, budgetItems: 400 });
+    const paused = world.addEndpoint({}, ok);
+    const fifo = world.addEndpoint({ ordering: 'fifo' }, ok);
+    const waiting = world.addEndpoint({ breaker: null, retry: { schedule: [0, 3600, 3600] } }, () => ({
+      status: 500,
+      afterMs: 5,
+    }));
+    const worker = await world.addWorker();
+    const acceptor = await world.addWorker();
+    await world.run(5_000);
+    world.change(paused.id, { paused: true });
+    world.change(fifo.id, { paused: true });
+    await world.run(1_000);
+    for (let i = 0; i < 300; i += 1) {
+      world.publish([paused.id, fifo.id, waiting.id], acceptor);
+      if (i % 10 === 0) await world.run(20);
+    }
+    await world.run(60_000);
+    const held = worker.dispatcher.stats.inMemory + acceptor.dispatcher.stats.inMemory;
+    expect(held).toBeLessThanOrEqual(4 * 20 + 10);
+  });
+
+  it('with a lane full of retries for tomorrow tries the one that is due in a moment', async () => {
+    const world = new World(11, { laneItems: 10 });
+    let wait = 3600;
+    const endpoint = world.addEndpoint({ breaker: null }, () => ({
+      status: 503,
+      afterMs: 5,
+      retryAfterMs: wait * 1000,
+    }));
+    world.change(endpoint.id, {
+      retry: { ...endpoint.retry, kind: 'schedule', schedule: [0, 2, 2, 2, 2, 2], jitter: 'none' },
+    });
+    const worker = await world.addWorker();
+    await world.run(2_000);
+    // Retry-After is capped at a minute here, so tomorrow is in a minute.
+    for (let i = 0; i < 40; i += 1) world.publish([endpoint.id], worker);
+    await world.run(1_000);
+    wait = 0;
+    const [id] = world.publish([endpoint.id], worker);
+    await world.run(100);
+    const row = world.database.queue.get(id!)!;
+    expect(row.attempts).toBe(1);
+    await world.run(row.dueAt! - world.time.now() + 300);
+    expect(row.attempts).toBe(2);
+  });
+
+  it('HLT-1: gets nothing that waited for its payload when the circuit opened', async () => {
+    const world = new World(12);
+    const endpoint = world.addEndpoint({ breaker: { consecutive: 2 }, max_in_flight: 10 }, () => ({
+      status: 500,
+      afterMs: 5,
+    }));
+    const worker = await world.addWorker();
+    await world.run(2_000);
+    world.change(endpoint.id, { paused: true });
+    await world.run(1_000);
+    for (let i = 0; i < 10; i += 1) world.publish([endpoint.id], null);
+    await world.run(6_000);
+    let slow = 0;
+    world.database.weather.latency = () => 1 + 30 * (slow++ % 10);
+    world.change(endpoint.id, { paused: false });
+    await world.run(3_000);
+    const lane = worker.dispatcher.lane(endpoint.id)!;
+    expect(lane.breaker.allowsTraffic).toBe(false);
+    expect(lane.inFlight).toBe(0);
+  });
+});
+
+describe('ownership', () => {
+  it('comes back after a statement whose answer was lost: no shard stays without somebody who works on it', async () => {
+    for (let seed = 0; seed < 15; seed += 1) {
+      const world = new World(seed);
+      const endpoints = Array.from({ length: 64 }, (_, i) => world.addEndpoint({}, ok, 't', i * 4));
+      const first = await world.addWorker();
+      await world.run(world.random.between(0, 1_000));
+      await world.addWorker();
+      world.database.weather.fault = () => (world.random.chance(0.15) ? 'lost_answer' : 'none');
+      await world.run(6_000);
+      world.database.weather.fault = () => 'none';
+      await world.run(20_000);
+      for (const { id } of endpoints) world.publish([id], first);
+      await world.run(5_500);
+      world.checkEnd();
+      for (const [shard, { owner }] of world.database.shards.entries()) {
+        const works = world.workers.filter(({ ownership }) => ownership.owns(shard));
+        expect(works.map(({ ownership }) => ownership.workerId)).toEqual([owner]);
+      }
+    }
+  });
+
+  it('changes hands without a second copy, also when outcomes are slow to be written', async () => {
+    for (let seed = 0; seed < 12; seed += 1) {
+      const world = new World(seed);
+      const endpoints = Array.from({ length: 40 }, (_, i) =>
+        world.addEndpoint(
+          { timeout_ms: 5_000 },
+          () => ({ status: 200, afterMs: world.random.between(1, 3_000) }),
+          't',
+          i * 6,
+        ),
+      );
+      const first = await world.addWorker();
+      await world.run(2_000);
+      for (let i = 0; i < 3; i += 1) for (const { id } of endpoints) world.publish([id], first);
+      await world.run(200);
+      await world.addWorker();
+      await world.run(400);
+      const settle = world.random.between(800, 4_000);
+      world.database.weather.latency = () => (world.random.chance(0.3) ? settle : 2);
+      await world.run(30_000);
+      world.database.weather.latency = () => 2;
+      await world.run(30_000);
+      world.checkEnd();
+      expect(world.duplicates).toBe(0);
+    }
+  });
+
+  it('DSP-2: of a worker that died moves on within 2 s, of one that is paused within 10 s', async () => {
+    for (const [fault, limitMs] of [
+      ['crash', 2_000],
+      ['pause', 10_000],
+    ] as const) {
+      const world = new World(13);
+      const endpoints = Array.from({ length: 32 }, (_, i) => world.addEndpoint({}, ok, 't', i * 8));
+      const first = await world.addWorker();
+      await world.addWorker();
+      await world.run(6_000);
+      if (fault === 'crash') world.crash(first);
+      else world.time.pause(first.process);
+      const at = world.time.now();
+      for (const { id } of endpoints) world.publish([id], world.workers[1]!);
+      await world.run(limitMs);
+      for (const id of world.accepted.keys()) expect(world.firstStart.get(id)! - at).toBeLessThan(limitMs);
+      world.time.resume(first.process);
+      await world.run(3_000);
+      world.checkEnd();
+      expect(world.requests).toBe(endpoints.length);
+    }
+  });
+});
+
+describe('a FIFO endpoint', () => {
+  it('goes on when the dead letter that blocked it is gone', async () => {
+    const world = new World(14);
+    let status = 400;
+    const endpoint = world.addEndpoint({ ordering: 'fifo', fifo_on_dead: 'block' }, () => ({
+      status,
+      afterMs: 5,
+    }));
+    const worker = await world.addWorker();
+    await world.run(2_000);
+    world.publish([endpoint.id], worker);
+    world.publish([endpoint.id], worker);
+    await world.run(1_000);
+    expect(world.requests).toBe(1);
+    status = 200;
+    world.database.blocked.delete(endpoint.id);
+    await world.run(6_000);
+    expect(world.requests).toBe(2);
+  });
+
+  it('is sent one after the other, in order, from whatever process they come', async () => {
+    const world = new World(15);
+    const order: number[] = [];
+    const endpoint = world.addEndpoint({ ordering: 'fifo' }, () => ({ status: 200, afterMs: 3 }));
+    const workers = [await world.addWorker(), await world.addWorker()];
+    await world.run(4_000);
+    const ids: string[] = [];
+    for (let i = 0; i < 100; i += 1) {
+      ids.push(...world.publish([endpoint.id], world.random.pick(workers), 2));
+      await world.run(3);
+    }
+    await world.run(5_000);
+    world.checkEnd();
+    const starts = ids.map((id) => world.firstStart.get(id)!);
+    order.push(...starts.toSorted((a, b) => a - b));
+    expect(starts).toEqual(order);
+    expect(shardOf(endpoint.id)).toBeGreaterThanOrEqual(0);
+  });
+});
