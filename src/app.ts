@@ -8,19 +8,20 @@ import { createDeliverer, type EgressPolicy } from './deliver/index.ts';
 import { Dispatcher, decodeWake, Ownership, WAKE_CHANNEL, WakeSender } from './dispatch/index.ts';
 import { DatabaseClock, systemClock } from './domain/clock.ts';
 import type { Endpoint } from './domain/endpoint.ts';
-import { publicId } from './domain/ids.ts';
+import { newId, publicId, type Uuid } from './domain/ids.ts';
 import { Acceptor, type CommittedDelivery } from './ingest/index.ts';
-import { decide, expiresAt, Settler, signalOf } from './settle/index.ts';
+import { decide, expiresAt, Settler, signalOf, TaskRunner } from './settle/index.ts';
 import { inTransaction, openDatabase } from './store/database.ts';
 import { createEndpointCache } from './store/endpoint-cache.ts';
 import { migrate } from './store/migrate.ts';
 import { ensurePartitions } from './store/partitions.ts';
 import { disableEndpoint } from './store/queries/endpoints.ts';
+import { TASKS_CHANNEL } from './store/queries/tasks.ts';
 import { createSecretBox } from './store/secret-box.ts';
 import { logAttempt } from './telemetry/attempt-line.ts';
 import type { Log } from './telemetry/log.ts';
 import { recurringProblems } from './telemetry/recurring-problems.ts';
-import { Upkeep } from './upkeep/index.ts';
+import { EndpointStats, Upkeep } from './upkeep/index.ts';
 
 export interface App {
   readonly url: string;
@@ -94,6 +95,8 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
     failed: (error) => problem('record outcomes', error),
   });
 
+  const stats = new EndpointStats({ pool: apiPool, clock, everyMs: config.statsFlushMs, problem });
+
   const dispatcher = new Dispatcher({
     pool: database.pool('dispatch'),
     clock,
@@ -113,8 +116,11 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
       settle: (settlement, health, done) => settler.settle(settlement, health, done),
     },
     events: {
-      answered: (lane, item, outcome, verdict) =>
-        logAttempt(log, lane.endpoint, item.delivery, outcome, verdict),
+      answered: (lane, item, outcome, verdict) => {
+        const { delivery } = item;
+        stats.record(lane.id, outcome, verdict, delivery.attempts + 1 - delivery.attemptsBeforeReplay);
+        logAttempt(log, lane.endpoint, delivery, outcome, verdict);
+      },
       circuitChanged: (lane) =>
         log.info(
           { endpoint_id: publicId('ep', lane.id), circuit: lane.breaker.record.circuit },
@@ -156,7 +162,7 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
     deadAfterMs: config.deadAfterMs,
     crashWindowMs: config.carefulWindowMs,
     takesShards: runsWorker,
-    channels: [WAKE_CHANNEL, 'posthorn_shards', 'posthorn_endpoints', 'posthorn_keys'],
+    channels: [WAKE_CHANNEL, 'posthorn_shards', 'posthorn_endpoints', 'posthorn_keys', TASKS_CHANNEL],
     events: {
       taken: (shards) => {
         log.debug({ shards: shards.length }, 'took shards');
@@ -176,6 +182,7 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
         if (channel === WAKE_CHANNEL) for (const id of decodeWake(payload)) dispatcher.wake(id);
         else if (channel === 'posthorn_shards') ownership.hurry();
         else if (channel === 'posthorn_endpoints') refreshEndpoints();
+        else if (channel === TASKS_CHANNEL) tasks?.hurry();
         else authenticator.forget();
       },
       connected: () => {
@@ -198,6 +205,22 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
     }
   };
 
+  const wake = (endpointId: Uuid): void => {
+    dispatcher.wake(endpointId);
+    wakeSender.wake(endpointId);
+  };
+  const tasks = runsWorker
+    ? new TaskRunner({
+        pool: apiPool,
+        clock,
+        runner: newId(clock.now()),
+        silentMs: config.taskTakeoverMs,
+        pollMs: Math.min(config.sweepMs, config.taskTakeoverMs),
+        wake,
+        problem,
+      })
+    : null;
+
   const acceptor = new Acceptor({
     pool: database.pool('ingest'),
     endpoints,
@@ -216,7 +239,23 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
   });
 
   const authenticator = new Authenticator(apiPool, clock, config.adminKey);
-  const upkeep = new Upkeep({ clock, everyMs: config.upkeepMs, makePartitions, problem });
+  const upkeep = new Upkeep({
+    pool: apiPool,
+    clock,
+    everyMs: config.upkeepMs,
+    makePartitions,
+    autoDisable: {
+      deadRate: config.autoDisableDeadRate,
+      minDeliveries: config.autoDisableMinDeliveries,
+      failingMs: config.autoDisableFailingMs,
+    },
+    disabled: (disabled) => {
+      for (const { id, reason } of disabled)
+        log.warn({ endpoint_id: publicId('ep', id), reason }, 'endpoint was disabled');
+      refreshEndpoints();
+    },
+    problem,
+  });
 
   async function notReady(): Promise<string | null> {
     try {
@@ -247,10 +286,8 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
         maxBatchBytes: config.maxBatchBytes,
       },
       signatureOverlapMs: config.signatureOverlapMs,
-      wake: (endpointId) => {
-        dispatcher.wake(endpointId);
-        wakeSender.wake(endpointId);
-      },
+      discardUndoMs: config.discardUndoMs,
+      wake,
       notReady,
     },
     {
@@ -264,7 +301,7 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
     // In the order in which work flows: nothing new, finish what was accepted, hand over the rest, write it all down.
     await server.close();
     await acceptor.drained();
-    await upkeep.stop();
+    await Promise.all([upkeep.stop(), tasks?.stop()]);
     const held = await ownership.beginStop();
     await dispatcher.handOver(held, (given) => ownership.release(given), config.drainMs / 2);
     await dispatcher.stop();
@@ -272,7 +309,7 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
       settler.drained(),
       new Promise<void>((resolve) => clock.after(config.drainMs / 4, resolve)),
     ]);
-    await wakeSender.idle();
+    await Promise.all([wakeSender.idle(), stats.stop()]);
     await ownership.stop();
     await deliverer.close();
     await database.close();
@@ -281,6 +318,8 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
   try {
     await ownership.start();
     if (runsWorker) dispatcher.start();
+    tasks?.start();
+    stats.start();
     upkeep.start();
     const url = await server.listen({ port: config.port, host: config.host });
     publicUrl = withListeningPort(config, Number(new URL(url).port)).publicUrl;

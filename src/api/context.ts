@@ -21,6 +21,7 @@ export interface ApiContext {
   readonly publicUrl: string;
   readonly limits: ReadLimits & { readonly maxBatchBytes: number };
   readonly signatureOverlapMs: number;
+  readonly discardUndoMs: number;
   /** Something of this endpoint became due: tell whoever owns it. */
   readonly wake: (endpointId: Uuid) => void;
   /** Null: ready. Otherwise what is missing. */

@@ -72,13 +72,14 @@ export function deliveryRoutes({ pool, endpoints }: ApiContext): FastifyPluginAs
 
     server.get<ById>('/deliveries/:id', async (request) => {
       const view = await findDelivery(pool, deliveryId(request.params.id), request.caller.tenant);
-      if (view === null) throw notFound(request.params.id);
+      if (view === null) throw deliveryNotFound(request.params.id);
       return showDelivery(view, endpoints.get(view.endpoint_id));
     });
 
     server.get<ById>('/deliveries/:id/attempts', async (request) => {
       const id = deliveryId(request.params.id);
-      if ((await findDelivery(pool, id, request.caller.tenant)) === null) throw notFound(request.params.id);
+      if ((await findDelivery(pool, id, request.caller.tenant)) === null)
+        throw deliveryNotFound(request.params.id);
       // A delivery has at most as many attempts as its schedule and its replays allow: no pages needed.
       const rows = await listAttempts(pool, { first: id, last: id, after: null, limit: 1000 });
       return { data: rows.map(showAttempt), next_cursor: null };
@@ -110,14 +111,17 @@ export function deliveryRoutes({ pool, endpoints }: ApiContext): FastifyPluginAs
   };
 }
 
-function parseId(text: string, path: string, prefix: 'ep' | 'evt'): Uuid {
+export function parseId(text: string, path: string, prefix: 'ep' | 'evt'): Uuid {
   const id = parsePublicId(prefix, text);
   if (id === null) throw invalidField(path, `is not an id of this kind (${prefix}_…)`);
   return id;
 }
 
 /** An event, a time range and a cursor all narrow the range of ids. */
-function idBounds(query: DeliveryQuery): { from: Uuid | null; before: Uuid | null } {
+export function idBounds(query: Pick<DeliveryQuery, 'cursor' | 'event_id' | 'since' | 'until'>): {
+  from: Uuid | null;
+  before: Uuid | null;
+} {
   const lower: Uuid[] = [];
   const upper: Uuid[] = [];
   const cursor = readCursor(idPrefixes.delivery, query.cursor);
@@ -141,13 +145,13 @@ function exclusive(bound: Uuid | null): Uuid | null {
   return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-${digits.slice(12, 16)}-${digits.slice(16, 20)}-${digits.slice(20)}`;
 }
 
-function deliveryId(text: string): Uuid {
+export function deliveryId(text: string): Uuid {
   const id = parsePublicId(idPrefixes.delivery, text);
-  if (id === null) throw notFound(text);
+  if (id === null) throw deliveryNotFound(text);
   return id;
 }
 
-const notFound = (text: string) => new Problem('not_found', `There is no delivery ${text}.`);
+export const deliveryNotFound = (text: string) => new Problem('not_found', `There is no delivery ${text}.`);
 
 export function showDelivery(view: DeliveryView, endpoint: Endpoint | undefined) {
   const waits = view.status === 'pending' || view.status === 'retrying';
@@ -175,12 +179,14 @@ export function showDelivery(view: DeliveryView, endpoint: Endpoint | undefined)
 
 function waitingReason(view: DeliveryView, endpoint: Endpoint | undefined): string | null {
   if (endpoint?.paused) return 'paused';
+  if (view.waits_for !== null) return view.waits_for;
   return view.due_at === null ? null : 'schedule';
 }
 
 export function showAttempt(attempt: AttemptView) {
   const errorClass = attempt.error_class as ErrorClass | null;
   return {
+    delivery_id: publicId(idPrefixes.delivery, attempt.delivery_id),
     number: attempt.number,
     started_at: attempt.started_at,
     duration_ms: attempt.duration_ms,

@@ -1,9 +1,8 @@
-import { randomBytes } from 'node:crypto';
 import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { resolveEndpoint } from '../domain/endpoint-config.ts';
-import { idPrefixes, newId, parsePublicId, publicId, type Uuid } from '../domain/ids.ts';
-import { invalidField, Problem } from '../domain/problem.ts';
+import { idPrefixes, newId, parsePublicId, publicId, timeOfId, type Uuid } from '../domain/ids.ts';
+import { Problem } from '../domain/problem.ts';
 import type { RetryPolicy } from '../domain/retry.ts';
 import { readTenant } from '../ingest/index.ts';
 import { inTransaction } from '../store/database.ts';
@@ -18,10 +17,13 @@ import {
   setFifo,
   updateEndpoint,
 } from '../store/queries/endpoints.ts';
+import { type HourTotals, loadHours } from '../store/queries/stats.ts';
 import { type Caller, tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import { applyPatch, type Editable } from './endpoint-changes.ts';
 import { EndpointPatch, NewEndpoint } from './endpoint-schema.ts';
+import { checkedSecret, newSecret, profileOf } from './endpoint-secrets.ts';
+import { showFigures, totalOf } from './endpoint-stats.ts';
 import { DEFAULT_LIMIT, PageQuery, readCursor, toPage } from './pagination.ts';
 
 const EndpointList = Type.Object(
@@ -29,6 +31,8 @@ const EndpointList = Type.Object(
   { additionalProperties: false },
 );
 type ById = { Params: { id: string } };
+
+const HEALTH_WINDOW_MS = 24 * 3_600_000;
 
 const EMPTY: Editable = {
   url: '',
@@ -51,7 +55,7 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
     const id = endpointId(publicEndpointId);
     await inTransaction(pool, async (client) => {
       const before = await lockEndpoint(client, id, caller.tenant);
-      if (before === null) throw notFound(publicEndpointId);
+      if (before === null) throw endpointNotFound(publicEndpointId);
       const after = applyPatch(before, patch, egress);
       if (JSON.stringify(pick(before)) === JSON.stringify(after)) return;
       await updateEndpoint(client, { id, ...after }, !before.enabled && after.enabled);
@@ -63,6 +67,16 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
     return (await findEndpoint(pool, id, caller.tenant))!;
   }
 
+  async function show(view: EndpointView) {
+    return (await showAll([view]))[0]!;
+  }
+
+  async function showAll(views: readonly EndpointView[]) {
+    const ids = views.map(({ id }) => id);
+    const hours = await loadHours(pool, ids, clock.now() - HEALTH_WINDOW_MS);
+    return views.map((view) => showEndpoint(view, hours.get(view.id)!));
+  }
+
   return async (server) => {
     server.post<{ Body: NewEndpoint }>(
       '/endpoints',
@@ -71,7 +85,8 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
         const { tenant: named, secret: given, ...settings } = request.body;
         const tenant = readTenant(named, request.caller.tenant);
         const endpoint = applyPatch(EMPTY, settings, egress);
-        const secret = given === undefined ? newSecret() : checkedSecret(given);
+        const profile = profileOf(endpoint.config.signature);
+        const secret = given === undefined ? newSecret(profile) : checkedSecret(given, profile);
         const id = newId(clock.now());
         await inTransaction(pool, async (client) => {
           await createEndpoint(client, { id, tenant, ...endpoint });
@@ -86,7 +101,7 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
         return reply
           .code(201)
           .header('location', `/v1/endpoints/${publicId(idPrefixes.endpoint, id)}`)
-          .send({ ...showEndpoint(view), secret });
+          .send({ ...(await show(view)), secret });
       },
     );
 
@@ -100,34 +115,35 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
           before: readCursor(idPrefixes.endpoint, cursor),
           limit: limit + 1,
         });
-        return toPage(rows, limit, idPrefixes.endpoint, showEndpoint);
+        const shown = new Map((await showAll(rows)).map((endpoint, index) => [rows[index]!, endpoint]));
+        return toPage(rows, limit, idPrefixes.endpoint, (row) => shown.get(row)!);
       },
     );
 
     server.get<ById>('/endpoints/:id', async (request) => {
       const view = await findEndpoint(pool, endpointId(request.params.id), request.caller.tenant);
-      if (view === null) throw notFound(request.params.id);
-      return showEndpoint(view);
+      if (view === null) throw endpointNotFound(request.params.id);
+      return show(view);
     });
 
     server.patch<ById & { Body: EndpointPatch }>(
       '/endpoints/:id',
       { schema: { body: EndpointPatch } },
-      async (request) => showEndpoint(await change(request.caller, request.params.id, request.body)),
+      async (request) => show(await change(request.caller, request.params.id, request.body)),
     );
 
     server.post<ById>('/endpoints/:id/pause', async (request) =>
-      showEndpoint(await change(request.caller, request.params.id, { paused: true })),
+      show(await change(request.caller, request.params.id, { paused: true })),
     );
     server.post<ById>('/endpoints/:id/resume', async (request) =>
-      showEndpoint(await change(request.caller, request.params.id, { paused: false })),
+      show(await change(request.caller, request.params.id, { paused: false })),
     );
 
     server.delete<ById>('/endpoints/:id', async (request, reply) => {
       const id = endpointId(request.params.id);
       await inTransaction(pool, async (client) => {
         if ((await lockEndpoint(client, id, request.caller.tenant)) === null)
-          throw notFound(request.params.id);
+          throw endpointNotFound(request.params.id);
         await deleteEndpoint(client, id);
       });
       await endpoints.refresh();
@@ -156,26 +172,13 @@ const pick = ({
 
 export function endpointId(text: string): Uuid {
   const id = parsePublicId(idPrefixes.endpoint, text);
-  if (id === null) throw notFound(text);
+  if (id === null) throw endpointNotFound(text);
   return id;
 }
 
-const notFound = (text: string) => new Problem('not_found', `There is no endpoint ${text}.`);
+export const endpointNotFound = (text: string) => new Problem('not_found', `There is no endpoint ${text}.`);
 
-export function newSecret(): string {
-  return `whsec_${randomBytes(32).toString('base64')}`;
-}
-
-const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
-
-function checkedSecret(secret: string): string {
-  const encoded = secret.startsWith('whsec_') ? secret.slice(6) : '';
-  const bytes = BASE64.test(encoded) ? Buffer.from(encoded, 'base64').length : 0;
-  if (bytes < 24 || bytes > 64) throw invalidField('secret', 'must be "whsec_" and base64 of 24 to 64 bytes');
-  return secret;
-}
-
-export function showEndpoint(view: EndpointView) {
+export function showEndpoint(view: EndpointView, hours: readonly HourTotals[]) {
   const endpoint = resolveEndpoint({ ...view, disabledReason: view.disabled_reason, deleted: false }, []);
   const { breaker, rateLimit } = endpoint;
   return {
@@ -219,6 +222,8 @@ export function showEndpoint(view: EndpointView) {
       consecutive_failures: view.consecutive_failures ?? 0,
       waiting: view.waiting,
       dead: view.dead,
+      oldest_waiting_at: view.oldest_waiting && new Date(timeOfId(view.oldest_waiting)),
+      ...showFigures(totalOf(hours)),
     },
     created_at: view.created_at,
     updated_at: view.updated_at,

@@ -4,11 +4,19 @@ import { newId, publicId } from '../domain/ids.ts';
 import { Problem, type ProblemCode } from '../domain/problem.ts';
 import type { Caller } from './auth.ts';
 import type { ApiContext } from './context.ts';
+import { deadLetterRoutes } from './dead-letters.ts';
 import { deliveryRoutes } from './deliveries.ts';
+import { endpointSecretRoutes } from './endpoint-secrets.ts';
+import { endpointStatsRoutes } from './endpoint-stats.ts';
 import { endpointRoutes } from './endpoints.ts';
 import { eventRoutes } from './events.ts';
+import { eventReadRoutes } from './events-read.ts';
 import { healthRoutes } from './health.ts';
 import { keyRoutes } from './keys.ts';
+import { replayRoutes } from './replay.ts';
+import { sentRequestRoutes } from './sent-requests.ts';
+import { taskRoutes } from './tasks.ts';
+import { testEventRoutes } from './test-events.ts';
 import { compileSchema } from './validation.ts';
 
 declare module 'fastify' {
@@ -104,8 +112,16 @@ function v1Routes(context: ApiContext): FastifyPluginAsync {
       }
     });
     await v1.register(endpointRoutes(context));
+    await v1.register(endpointSecretRoutes(context));
+    await v1.register(endpointStatsRoutes(context));
+    await v1.register(testEventRoutes(context));
     await v1.register(eventRoutes(context));
+    await v1.register(eventReadRoutes(context));
     await v1.register(deliveryRoutes(context));
+    await v1.register(sentRequestRoutes(context));
+    await v1.register(replayRoutes(context));
+    await v1.register(deadLetterRoutes(context));
+    await v1.register(taskRoutes(context));
     await v1.register(keyRoutes(context));
   };
 }

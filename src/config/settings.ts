@@ -296,6 +296,12 @@ const dispatching = {
     max: 30 * DAY,
     about: 'The longest `Retry-After` of a receiver that is honoured.',
   }),
+  taskTakeoverMs: duration({
+    default: 10 * SECOND,
+    min: 100,
+    max: HOUR,
+    about: 'A bulk task whose process was not heard of for so long is taken over by another.',
+  }),
   discardUndoMs: duration({
     default: 10 * SECOND,
     min: 0,
@@ -342,6 +348,13 @@ const egress = {
 };
 
 const health = {
+  statsFlushMs: duration({
+    default: 5 * SECOND,
+    min: 50,
+    max: 10 * MINUTE,
+    about:
+      'How often the figures of endpoints are written down. Less often costs less, and shows them later.',
+  }),
   autoDisableDeadRate: number({
     default: 0.5,
     min: 0.01,

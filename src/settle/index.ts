@@ -1,2 +1,3 @@
 export { decide, expiresAt, isSuccess, signalOf } from './decide.ts';
 export { Settler } from './settler.ts';
+export { TaskRunner } from './tasks.ts';

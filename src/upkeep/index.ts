@@ -1,1 +1,2 @@
+export { EndpointStats } from './endpoint-stats.ts';
 export { Upkeep } from './upkeep.ts';

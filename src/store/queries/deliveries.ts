@@ -14,6 +14,8 @@ export interface DeliveryView {
   readonly replays: number;
   readonly replaying: boolean;
   readonly due_at: Date | null;
+  /** What else holds it back while it waits, besides its time. */
+  readonly waits_for: 'circuit_open' | 'ordering' | null;
   readonly last_status_code: number | null;
   readonly last_error_class: string | null;
   readonly finished_at: Date | null;
@@ -22,7 +24,8 @@ export interface DeliveryView {
 export interface DeliveryFilter {
   readonly tenant: string | null;
   readonly endpointId: Uuid | null;
-  readonly status: DeliveryStatus | null;
+  /** `waiting`: pending or retrying. */
+  readonly status: DeliveryStatus | 'waiting' | null;
   readonly type: string | null;
   /** Ids from (inclusive) and to (exclusive): an event's deliveries, a time range, a cursor are all this. */
   readonly from: Uuid | null;
@@ -36,20 +39,29 @@ const SOURCES = {
            case when q.attempts > q.attempts_before_replay then 'retrying' else 'pending' end as status,
            null::text as reason, q.attempts, q.replays,
            (q.replays > 0 and exists (select from posthorn.dead_letters d where d.id = q.id)) as replaying,
-           q.due_at, q.last_status_code, q.last_error_class, null::timestamptz as finished_at
+           q.due_at,
+           case when exists (select from posthorn.endpoint_health h
+                              where h.endpoint_id = q.endpoint_id and h.circuit <> 'closed') then 'circuit_open'
+                when q.fifo and (exists (select from posthorn.queue f
+                                          where f.endpoint_id = q.endpoint_id and f.fifo and f.seq < q.seq)
+                              or exists (select from posthorn.dead_letters d
+                                          where d.endpoint_id = q.endpoint_id and d.blocks_lane and not d.replaying))
+                then 'ordering' end as waits_for,
+           q.last_status_code, q.last_error_class, null::timestamptz as finished_at
       from posthorn.queue q`,
   dead: `
     select q.id, q.endpoint_id, q.tenant, q.event_type, 'dead' as status, q.reason, q.attempts, q.replays, false as replaying,
-           null::timestamptz as due_at, q.last_status_code, q.last_error_class, q.dead_at as finished_at
+           null::timestamptz as due_at, null::text as waits_for, q.last_status_code, q.last_error_class, q.dead_at as finished_at
       from posthorn.dead_letters q`,
   history: `
     select q.id, q.endpoint_id, q.tenant, q.event_type, q.status, q.reason, q.attempts, q.replays, false as replaying,
-           null::timestamptz as due_at, q.last_status_code, q.last_error_class, q.finished_at
+           null::timestamptz as due_at, null::text as waits_for, q.last_status_code, q.last_error_class, q.finished_at
       from posthorn.deliveries q`,
 };
 type Source = keyof typeof SOURCES;
 
-const SOURCES_OF_STATUS: Record<DeliveryStatus, Source> = {
+const SOURCES_OF_STATUS: Record<DeliveryStatus | 'waiting', Source> = {
+  waiting: 'queue',
   pending: 'queue',
   retrying: 'queue',
   dead: 'dead',
@@ -78,7 +90,7 @@ export async function listDeliveries(pool: Pool, filter: DeliveryFilter): Promis
     if (byEndpoint !== null) own.push(`q.endpoint_id = ${byEndpoint}`);
     if (byTenant !== null && byEndpoint !== null) own.push(`q.tenant = ${byTenant}`);
     if (source === 'dead') own.push('not q.replaying');
-    if (source === 'queue' && filter.status !== null) {
+    if (filter.status === 'pending' || filter.status === 'retrying') {
       own.push(`(q.attempts > q.attempts_before_replay) = ${filter.status === 'retrying'}`);
     }
     if (source === 'history' && filter.status !== null) own.push(`q.status = ${bind(filter.status)}`);
@@ -97,6 +109,17 @@ export async function listDeliveries(pool: Pool, filter: DeliveryFilter): Promis
 function page(source: string, conditions: readonly string[]): string {
   const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`;
   return `(${source} ${where} order by q.id desc limit $1)`;
+}
+
+/** All deliveries of an event, wherever they are: one short range of each table. */
+export async function deliveriesOfEvent(pool: Pool, first: Uuid, last: Uuid): Promise<DeliveryView[]> {
+  const parts = Object.values(SOURCES).map((source) => `(${source} where q.id >= $1 and q.id <= $2)`);
+  // A dead letter that is being replayed is in the queue too: that is where it is now.
+  const { rows } = await pool.query<DeliveryView>(
+    `select distinct on (id) * from (${parts.join(' union all ')}) as found order by id, (status = 'dead')`,
+    [first, last],
+  );
+  return rows;
 }
 
 export async function findDelivery(

@@ -1,5 +1,5 @@
 import type { DisabledReason } from '../../domain/endpoint.ts';
-import type { EndpointConfig } from '../../domain/endpoint-config.ts';
+import type { EndpointConfig, EndpointRecord } from '../../domain/endpoint-config.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import type { Client, Pool } from '../database.ts';
 import type { Sealed } from '../secret-box.ts';
@@ -175,6 +175,17 @@ export async function findEndpoint(
   const { rows } = await pool.query<EndpointView>(
     `${VIEW} where e.id = $1 and ($2::text is null or e.tenant = $2) and e.deleted_at is null`,
     [id, tenant],
+  );
+  return rows[0] ?? null;
+}
+
+/** As it is stored, also a deleted one. */
+export async function findEndpointRecord(pool: Pool, id: Uuid): Promise<EndpointRecord | null> {
+  const { rows } = await pool.query<EndpointRecord>(
+    `select id, tenant, url, config, enabled, disabled_reason as "disabledReason", paused,
+            deleted_at is not null as deleted
+       from posthorn.endpoints where id = $1`,
+    [id],
   );
   return rows[0] ?? null;
 }

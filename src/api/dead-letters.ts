@@ -1,0 +1,152 @@
+import type { FastifyPluginAsync } from 'fastify';
+import { type Static, Type } from 'typebox';
+import { idPrefixes, parsePublicId, type Uuid } from '../domain/ids.ts';
+import { type DeadReason, deadReasons } from '../domain/outcome.ts';
+import { invalidField, Problem } from '../domain/problem.ts';
+import { readTime } from '../ingest/index.ts';
+import {
+  type DeadLetterView,
+  discardDeadLetter,
+  listDeadLetters,
+  restoreDeadLetter,
+} from '../store/queries/dead-letters.ts';
+import { findDelivery } from '../store/queries/deliveries.ts';
+import type { Selection } from '../store/queries/select-deliveries.ts';
+import { type Caller, nameOf, tenantOf } from './auth.ts';
+import type { ApiContext } from './context.ts';
+import { deliveryId, deliveryNotFound, idBounds, parseId, showDelivery } from './deliveries.ts';
+import { DEFAULT_LIMIT, PageQuery, toPage } from './pagination.ts';
+import { orderTask } from './tasks.ts';
+
+const filters = {
+  tenant: Type.Optional(Type.String()),
+  endpoint_id: Type.Optional(Type.String()),
+  type: Type.Optional(Type.String({ maxLength: 128 })),
+  reason: Type.Optional(Type.Enum([...deadReasons])),
+  since: Type.Optional(Type.String({ description: 'Accepted at or after this RFC 3339 time.' })),
+  until: Type.Optional(Type.String({ description: 'Accepted before this RFC 3339 time.' })),
+};
+const DeadLetterQuery = Type.Object(
+  { ...PageQuery, ...filters, event_id: Type.Optional(Type.String()) },
+  { additionalProperties: false },
+);
+const BulkOrder = Type.Object(
+  {
+    filter: Type.Object(
+      {
+        ...filters,
+        ids: Type.Optional(
+          Type.Array(Type.String({ maxLength: 64 }), {
+            minItems: 1,
+            maxItems: 1000,
+            description: 'These deliveries only.',
+          }),
+        ),
+      },
+      { additionalProperties: false },
+    ),
+    dry_run: Type.Optional(Type.Boolean({ description: 'Only count.' })),
+    why: Type.Optional(
+      Type.String({ maxLength: 500, description: 'Recorded with those that are discarded.' }),
+    ),
+  },
+  { additionalProperties: false },
+);
+type BulkOrder = Static<typeof BulkOrder>;
+const Discard = Type.Optional(
+  Type.Object({ why: Type.Optional(Type.String({ maxLength: 500 })) }, { additionalProperties: false }),
+);
+type ById = { Params: { id: string } };
+
+export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
+  const { pool, endpoints, wake } = context;
+  const show = (view: DeadLetterView) => ({
+    ...showDelivery(view, endpoints.get(view.endpoint_id)),
+    dead_at: view.dead_at,
+  });
+
+  return async (server) => {
+    server.get<{ Querystring: Static<typeof DeadLetterQuery> }>(
+      '/dead-letters',
+      { schema: { querystring: DeadLetterQuery } },
+      async (request) => {
+        const { query } = request;
+        const limit = query.limit ?? DEFAULT_LIMIT;
+        const rows = await listDeadLetters(pool, {
+          tenant: tenantOf(request.caller, query.tenant),
+          endpointId: readEndpointId(query.endpoint_id),
+          type: query.type ?? null,
+          reason: (query.reason ?? null) as DeadReason | null,
+          ...idBounds(query),
+          limit: limit + 1,
+        });
+        return toPage(rows, limit, idPrefixes.delivery, show);
+      },
+    );
+
+    for (const kind of ['replay', 'discard'] as const) {
+      server.post<{ Body: BulkOrder }>(
+        `/dead-letters/${kind}`,
+        { schema: { body: BulkOrder } },
+        async (request, reply) => {
+          const { filter, dry_run = false, why = null } = request.body;
+          const selection = toSelection(filter, request.caller);
+          return orderTask(context, request.caller, reply, { kind, selection, why, dryRun: dry_run });
+        },
+      );
+    }
+
+    server.post<ById & { Body: Static<typeof Discard> }>(
+      '/deliveries/:id/discard',
+      { schema: { body: Discard } },
+      async (request) => {
+        const id = deliveryId(request.params.id);
+        const before = await findDelivery(pool, id, request.caller.tenant);
+        if (before === null) throw deliveryNotFound(request.params.id);
+        const discarded =
+          before.status === 'dead' &&
+          (await discardDeadLetter(pool, id, nameOf(request.caller), request.body?.why ?? null));
+        if (!discarded) throw new Problem('conflict', 'Only a dead delivery can be discarded.');
+        // A FIFO lane may have been waiting for just that.
+        wake(before.endpoint_id);
+        const view = (await findDelivery(pool, id, request.caller.tenant)) ?? before;
+        return showDelivery(view, endpoints.get(view.endpoint_id));
+      },
+    );
+
+    server.post<ById>('/deliveries/:id/restore', async (request) => {
+      const id = deliveryId(request.params.id);
+      const before = await findDelivery(pool, id, request.caller.tenant);
+      if (before === null) throw deliveryNotFound(request.params.id);
+      if (before.status !== 'discarded') throw new Problem('conflict', 'The delivery is not discarded.');
+      if (!(await restoreDeadLetter(pool, id, context.discardUndoMs)))
+        throw new Problem('conflict', 'It was discarded too long ago. It can still be replayed.');
+      wake(before.endpoint_id);
+      const view = (await findDelivery(pool, id, request.caller.tenant)) ?? before;
+      return showDelivery(view, endpoints.get(view.endpoint_id));
+    });
+  };
+}
+
+function toSelection(filter: BulkOrder['filter'], caller: Caller): Selection {
+  return {
+    tenant: tenantOf(caller, filter.tenant),
+    endpointId: readEndpointId(filter.endpoint_id),
+    statuses: ['dead'],
+    type: filter.type ?? null,
+    reason: (filter.reason ?? null) as DeadReason | null,
+    since: readTime('filter.since', filter.since),
+    until: readTime('filter.until', filter.until),
+    ids: filter.ids?.map(readDeliveryId) ?? null,
+  };
+}
+
+function readEndpointId(text: string | undefined): Uuid | null {
+  return text === undefined ? null : parseId(text, 'endpoint_id', idPrefixes.endpoint);
+}
+
+function readDeliveryId(text: string, index: number): Uuid {
+  const id = parsePublicId(idPrefixes.delivery, text);
+  if (id === null) throw invalidField(`filter.ids[${index}]`, 'is not a delivery id (dlv_…)');
+  return id;
+}

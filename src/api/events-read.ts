@@ -1,0 +1,216 @@
+/** "Where is event X?": events, their payloads, deliveries and attempts. */
+import type { FastifyPluginAsync } from 'fastify';
+import { type Static, Type } from 'typebox';
+import { type DeliveryStatus, deliveryStatuses } from '../domain/delivery.ts';
+import { DEFAULT_TENANT } from '../domain/event.ts';
+import {
+  deliveryRangeOfEvent,
+  eventIdOfDelivery,
+  firstIdAt,
+  idPrefixes,
+  parsePublicId,
+  publicId,
+  timeOfId,
+  type Uuid,
+} from '../domain/ids.ts';
+import { Problem } from '../domain/problem.ts';
+import { readTime } from '../ingest/index.ts';
+import { listAttempts, listDeliveries } from '../store/queries/deliveries.ts';
+import {
+  type EventView,
+  findEvent,
+  findEventsByKey,
+  listEvents,
+  loadEventViews,
+} from '../store/queries/events.ts';
+import { type Caller, tenantOf } from './auth.ts';
+import type { ApiContext } from './context.ts';
+import { idBounds, showAttempt, showDelivery } from './deliveries.ts';
+import { DEFAULT_LIMIT, PageQuery, readCursor, toPage } from './pagination.ts';
+
+const EventQuery = Type.Object(
+  {
+    ...PageQuery,
+    tenant: Type.Optional(Type.String()),
+    type: Type.Optional(Type.String({ maxLength: 128 })),
+    since: Type.Optional(Type.String({ description: 'Accepted at or after this RFC 3339 time.' })),
+    until: Type.Optional(Type.String({ description: 'Accepted before this RFC 3339 time.' })),
+    idempotency_key: Type.Optional(
+      Type.String({ maxLength: 255, description: 'The event that holds this key, while it is remembered.' }),
+    ),
+    has: Type.Optional(
+      Type.Enum(['dead', 'waiting'], { description: 'With at least one delivery that is dead, or waits.' }),
+    ),
+  },
+  { additionalProperties: false },
+);
+type EventQuery = Static<typeof EventQuery>;
+const DeliveriesOfEvent = Type.Object(
+  { ...PageQuery, status: Type.Optional(Type.Enum([...deliveryStatuses])) },
+  { additionalProperties: false },
+);
+const AttemptsOfEvent = Type.Object(PageQuery, { additionalProperties: false });
+type ById = { Params: { id: string } };
+
+/** Pages of deliveries to look through for a page of events: an event may have thousands of them. */
+const MAX_LOOKS = 20;
+
+export function eventReadRoutes({ pool, endpoints }: ApiContext): FastifyPluginAsync {
+  async function find(caller: Caller, text: string) {
+    const event = await findEvent(pool, eventId(text), caller.tenant);
+    if (event === null) throw eventNotFound(text);
+    return event;
+  }
+
+  /** The events of deliveries that are dead or wait, newest first, one more than the page has if there are more. */
+  async function eventsWith(
+    status: 'dead' | 'waiting',
+    query: EventQuery,
+    tenant: string | null,
+    range: { from: Uuid | null; before: Uuid | null },
+    limit: number,
+  ): Promise<Uuid[]> {
+    const found: Uuid[] = [];
+    let { before } = range;
+    for (let looks = 0; looks < MAX_LOOKS && found.length <= limit; looks += 1) {
+      const filter = { tenant, endpointId: null, status, type: query.type ?? null, from: range.from };
+      const rows = await listDeliveries(pool, { ...filter, before, limit: limit + 1 });
+      for (const { id } of rows)
+        if (found.at(-1) !== eventIdOfDelivery(id)) found.push(eventIdOfDelivery(id));
+      if (rows.length <= limit) break;
+      // An event's id is the smallest of its deliveries' ids: go on with the event before.
+      before = found.at(-1)!;
+    }
+    return found.slice(0, limit + 1);
+  }
+
+  return async (server) => {
+    server.get<{ Querystring: EventQuery }>(
+      '/events',
+      { schema: { querystring: EventQuery } },
+      async (request) => {
+        const { query } = request;
+        const limit = query.limit ?? DEFAULT_LIMIT;
+        const tenant = tenantOf(request.caller, query.tenant);
+        const range = rangeOf(query);
+        if (query.idempotency_key !== undefined) {
+          const holders = await findEventsByKey(pool, tenant, query.idempotency_key, DEFAULT_TENANT);
+          const fitting = holders.filter(
+            ({ id, type }) =>
+              (range.from === null || id >= range.from) &&
+              (range.before === null || id < range.before) &&
+              (query.type === undefined || type === query.type),
+          );
+          return toPage(fitting.slice(0, limit + 1), limit, idPrefixes.event, showEvent);
+        }
+        if (query.has !== undefined) {
+          const ids = await eventsWith(query.has as 'dead' | 'waiting', query, tenant, range, limit);
+          return toPage(await loadEventViews(pool, ids), limit, idPrefixes.event, showEvent);
+        }
+        const { events, resumeAt } = await listEvents(pool, {
+          tenant,
+          type: query.type ?? null,
+          ...range,
+          limit: limit + 1,
+        });
+        const page = toPage(events, limit, idPrefixes.event, showEvent);
+        if (resumeAt === null) return page;
+        return { ...page, next_cursor: publicId(idPrefixes.event, resumeAt) };
+      },
+    );
+
+    server.get<ById>('/events/:id', async (request, reply) => {
+      const event = await find(request.caller, request.params.id);
+      // The producer's own bytes, put into the answer as they are.
+      const head = `${JSON.stringify(showEvent(event)).slice(0, -1)},"data":`;
+      return reply
+        .header('content-type', 'application/json; charset=utf-8')
+        .send(Buffer.concat([Buffer.from(head), event.data ?? Buffer.from('null'), Buffer.from('}')]));
+    });
+
+    server.get<ById & { Querystring: Static<typeof DeliveriesOfEvent> }>(
+      '/events/:id/deliveries',
+      { schema: { querystring: DeliveriesOfEvent } },
+      async (request) => {
+        const { id } = await find(request.caller, request.params.id);
+        const { limit = DEFAULT_LIMIT, cursor, status } = request.query;
+        const rows = await listDeliveries(pool, {
+          // The event is the caller's, and so are its deliveries.
+          tenant: null,
+          endpointId: null,
+          status: (status ?? null) as DeliveryStatus | null,
+          type: null,
+          ...idBounds({ event_id: publicId(idPrefixes.event, id), ...(cursor !== undefined && { cursor }) }),
+          limit: limit + 1,
+        });
+        return toPage(rows, limit, idPrefixes.delivery, (row) =>
+          showDelivery(row, endpoints.get(row.endpoint_id)),
+        );
+      },
+    );
+
+    server.get<ById & { Querystring: Static<typeof AttemptsOfEvent> }>(
+      '/events/:id/attempts',
+      { schema: { querystring: AttemptsOfEvent } },
+      async (request) => {
+        const { id } = await find(request.caller, request.params.id);
+        const { limit = DEFAULT_LIMIT, cursor } = request.query;
+        const [first, last] = deliveryRangeOfEvent(id);
+        const rows = await listAttempts(pool, { first, last, after: readPlace(cursor), limit: limit + 1 });
+        const shown = rows.slice(0, limit);
+        const end = shown.at(-1);
+        return {
+          data: shown.map(showAttempt),
+          next_cursor: rows.length > limit && end !== undefined ? showPlace(end) : null,
+        };
+      },
+    );
+  };
+}
+
+/** Attempts are listed delivery by delivery: where a page ended is both. */
+function showPlace(place: { delivery_id: Uuid; id: Uuid }): string {
+  return `${publicId(idPrefixes.delivery, place.delivery_id)}.${publicId(idPrefixes.attempt, place.id)}`;
+}
+
+function readPlace(cursor: string | undefined): { deliveryId: Uuid; attemptId: Uuid } | null {
+  if (cursor === undefined) return null;
+  const [delivery = '', attempt = ''] = cursor.split('.');
+  return {
+    deliveryId: readCursor(idPrefixes.delivery, delivery)!,
+    attemptId: readCursor(idPrefixes.attempt, attempt)!,
+  };
+}
+
+function rangeOf(query: EventQuery): { from: Uuid | null; before: Uuid | null } {
+  const cursor = readCursor(idPrefixes.event, query.cursor);
+  const since = readTime('since', query.since);
+  const until = readTime('until', query.until);
+  const upper = [cursor, until === null ? null : firstIdAt(until)].filter((id) => id !== null);
+  return { from: since === null ? null : firstIdAt(since), before: upper.toSorted()[0] ?? null };
+}
+
+export function eventId(text: string): Uuid {
+  const id = parsePublicId(idPrefixes.event, text);
+  if (id === null) throw eventNotFound(text);
+  return id;
+}
+
+export const eventNotFound = (text: string) => new Problem('not_found', `There is no event ${text}.`);
+
+function showEvent(event: EventView) {
+  const { options } = event;
+  return {
+    id: publicId(idPrefixes.event, event.id),
+    type: event.type,
+    tenant: event.tenant,
+    created_at: new Date(timeOfId(event.id)),
+    deliveries: event.deliveries,
+    idempotency_key: event.idempotency_key,
+    schema_version: options?.schema_version ?? null,
+    channels: options?.channels ?? [],
+    endpoint_ids: options?.endpoint_ids?.map((id) => publicId(idPrefixes.endpoint, id)) ?? null,
+    deliver_at: options?.deliver_at === undefined ? null : new Date(options.deliver_at),
+    headers: options?.headers ?? {},
+  };
+}

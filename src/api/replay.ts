@@ -1,0 +1,156 @@
+/** Sending again: one delivery, an event's deliveries, or all of an endpoint's that fit. */
+import type { FastifyPluginAsync } from 'fastify';
+import { type Static, Type } from 'typebox';
+import { type DeliveryStatus, deliveryStatuses } from '../domain/delivery.ts';
+import { deliveryRangeOfEvent, idPrefixes, parsePublicId, type Uuid } from '../domain/ids.ts';
+import { invalidField, Problem } from '../domain/problem.ts';
+import { readTime } from '../ingest/index.ts';
+import { failureOf } from '../store/failures.ts';
+import { type DeliveryView, deliveriesOfEvent, findDelivery } from '../store/queries/deliveries.ts';
+import { findEndpoint } from '../store/queries/endpoints.ts';
+import { findEvent } from '../store/queries/events.ts';
+import { replayDeliveries } from '../store/queries/replay.ts';
+import type { ApiContext } from './context.ts';
+import { deliveryId, deliveryNotFound, showDelivery } from './deliveries.ts';
+import { endpointId, endpointNotFound } from './endpoints.ts';
+import { eventId, eventNotFound } from './events-read.ts';
+import { orderTask } from './tasks.ts';
+
+const Statuses = Type.Union([
+  Type.Enum([...deliveryStatuses]),
+  Type.Array(Type.Enum([...deliveryStatuses]), { minItems: 1, maxItems: deliveryStatuses.length }),
+]);
+const EventReplay = Type.Optional(
+  Type.Object(
+    {
+      endpoint_ids: Type.Optional(
+        Type.Array(Type.String({ maxLength: 64 }), { minItems: 1, maxItems: 1000 }),
+      ),
+      status: Type.Optional(Statuses),
+    },
+    { additionalProperties: false },
+  ),
+);
+const EndpointReplay = Type.Optional(
+  Type.Object(
+    {
+      since: Type.Optional(Type.String({ description: 'Accepted at or after this RFC 3339 time.' })),
+      until: Type.Optional(Type.String({ description: 'Accepted before this RFC 3339 time.' })),
+      status: Type.Optional(Statuses),
+      dry_run: Type.Optional(Type.Boolean({ description: 'Only count.' })),
+    },
+    { additionalProperties: false },
+  ),
+);
+type ById = { Params: { id: string } };
+
+/** What did not get through: nobody wants everything again by default. */
+const NOT_DELIVERED: readonly DeliveryStatus[] = ['dead', 'skipped'];
+/** How often to look again for deliveries that were moved by somebody else between two looks. */
+const LOOKS = 5;
+const PER_STATEMENT = 500;
+
+export function replayRoutes(context: ApiContext): FastifyPluginAsync {
+  const { pool, endpoints, clock, wake } = context;
+
+  return async (server) => {
+    server.post<ById>('/deliveries/:id/replay', async (request, reply) => {
+      const id = deliveryId(request.params.id);
+      const { tenant } = request.caller;
+      for (let looks = 0; looks < LOOKS; looks += 1) {
+        const found = await findDelivery(pool, id, tenant);
+        if (found === null) throw deliveryNotFound(request.params.id);
+        if (await replayAll([found])) {
+          wake(found.endpoint_id);
+          const view = (await findDelivery(pool, id, tenant)) ?? found;
+          return reply.code(202).send(showDelivery(view, endpoints.get(view.endpoint_id)));
+        }
+        const endpoint = await findEndpoint(pool, found.endpoint_id, null);
+        if (endpoint === null) throw new Problem('conflict', 'Its endpoint has been deleted.');
+        if (!endpoint.enabled) throw new Problem('conflict', 'Its endpoint is disabled. Enable it first.');
+      }
+      throw busy();
+    });
+
+    server.post<ById & { Body: Static<typeof EventReplay> }>(
+      '/events/:id/replay',
+      { schema: { body: EventReplay } },
+      async (request, reply) => {
+        const event = await findEvent(pool, eventId(request.params.id), request.caller.tenant);
+        if (event === null) throw eventNotFound(request.params.id);
+        const wanted = readEndpointIds(request.body?.endpoint_ids);
+        const statuses = readStatuses(request.body?.status);
+        const [first, last] = deliveryRangeOfEvent(event.id);
+        const fitting = (await deliveriesOfEvent(pool, first, last)).filter(
+          (delivery) =>
+            (wanted === null || wanted.has(delivery.endpoint_id)) &&
+            (statuses === null || statuses.includes(delivery.status)),
+        );
+        let count = 0;
+        for (let i = 0; i < fitting.length; i += PER_STATEMENT) {
+          const chunk = fitting.slice(i, i + PER_STATEMENT);
+          count += await replayAll(chunk);
+          for (const delivery of chunk) wake(delivery.endpoint_id);
+        }
+        return reply.code(202).send({ deliveries: count });
+      },
+    );
+
+    server.post<ById & { Body: Static<typeof EndpointReplay> }>(
+      '/endpoints/:id/replay',
+      { schema: { body: EndpointReplay } },
+      async (request, reply) => {
+        const endpoint = await findEndpoint(pool, endpointId(request.params.id), request.caller.tenant);
+        if (endpoint === null) throw endpointNotFound(request.params.id);
+        if (!endpoint.enabled) throw new Problem('conflict', 'The endpoint is disabled. Enable it first.');
+        const { since, until, status, dry_run = false } = request.body ?? {};
+        return orderTask(context, request.caller, reply, {
+          kind: 'replay',
+          dryRun: dry_run,
+          why: null,
+          selection: {
+            tenant: endpoint.tenant,
+            endpointId: endpoint.id,
+            statuses: readStatuses(status) ?? NOT_DELIVERED,
+            type: null,
+            reason: null,
+            since: readTime('since', since),
+            // What is accepted from now on is not part of it.
+            until: Math.min(readTime('until', until) ?? Number.POSITIVE_INFINITY, clock.now()),
+            ids: null,
+          },
+        });
+      },
+    );
+  };
+
+  /** Two replays of the same rows may have locked them in opposite order: then once more. */
+  async function replayAll(deliveries: readonly DeliveryView[]): Promise<number> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return (await replayDeliveries(pool, deliveries)).size;
+      } catch (error) {
+        if (tries >= LOOKS || failureOf(error) !== 'conflict') throw error;
+      }
+    }
+  }
+}
+
+const busy = () =>
+  new Problem('unavailable', 'The delivery is just being moved. Try again.', { retryAfterSeconds: 1 });
+
+function readEndpointIds(ids: readonly string[] | undefined): Set<Uuid> | null {
+  if (ids === undefined) return null;
+  return new Set(
+    ids.map((text, index) => {
+      const id = parsePublicId(idPrefixes.endpoint, text);
+      if (id === null) throw invalidField(`endpoint_ids[${index}]`, 'is not an endpoint id (ep_…)');
+      return id;
+    }),
+  );
+}
+
+function readStatuses(status: string | readonly string[] | undefined): DeliveryStatus[] | null {
+  if (status === undefined) return null;
+  return (typeof status === 'string' ? [status] : [...status]) as DeliveryStatus[];
+}

@@ -1,0 +1,58 @@
+import type { FastifyPluginAsync } from 'fastify';
+import { type Static, Type } from 'typebox';
+import { deliveryIdOf, newEventId } from '../domain/ids.ts';
+import { Problem } from '../domain/problem.ts';
+import { readEvent } from '../ingest/index.ts';
+import { findDelivery } from '../store/queries/deliveries.ts';
+import { findEndpoint } from '../store/queries/endpoints.ts';
+import { insertTestEvent } from '../store/queries/events.ts';
+import type { ApiContext } from './context.ts';
+import { showDelivery } from './deliveries.ts';
+import { endpointId, endpointNotFound } from './endpoints.ts';
+
+const TestEvent = Type.Optional(
+  Type.Object(
+    { type: Type.Optional(Type.String({ maxLength: 128 })), data: Type.Optional(Type.Unknown()) },
+    { additionalProperties: false },
+  ),
+);
+
+/** Reserved, so that it cannot be taken for anything that happened. */
+const TEST_TYPE = 'posthorn.test';
+const TEST_DATA = { message: 'This is a test event.' };
+
+/** An event for one endpoint only, whatever it subscribes to: to see whether it arrives. */
+export function testEventRoutes({ pool, clock, limits, endpoints, wake }: ApiContext): FastifyPluginAsync {
+  return async (server) => {
+    server.post<{ Params: { id: string }; Body: Static<typeof TestEvent> }>(
+      '/endpoints/:id/test',
+      { schema: { body: TestEvent } },
+      async (request, reply) => {
+        const endpoint = await findEndpoint(pool, endpointId(request.params.id), request.caller.tenant);
+        if (endpoint === null) throw endpointNotFound(request.params.id);
+        const { type, data = TEST_DATA } = request.body ?? {};
+        // The same checks as for any event; only its own type is not for others to use.
+        const event = readEvent(Buffer.from(JSON.stringify({ type: type ?? 'test', data })), limits, {
+          keyTenant: endpoint.tenant,
+          idempotencyKey: null,
+          isReservedHeader: () => true,
+        });
+        const id = newEventId(clock.now());
+        const deliveryId = deliveryIdOf(id, 0);
+        const inserted = await insertTestEvent(pool, {
+          id,
+          deliveryId,
+          endpointId: endpoint.id,
+          tenant: endpoint.tenant,
+          type: type ?? TEST_TYPE,
+          data: event.data,
+          options: { endpoint_ids: [endpoint.id] },
+        });
+        if (!inserted) throw new Problem('conflict', 'The endpoint is disabled. Enable it first.');
+        wake(endpoint.id);
+        const view = (await findDelivery(pool, deliveryId, endpoint.tenant))!;
+        return reply.code(202).send(showDelivery(view, endpoints.get(endpoint.id)));
+      },
+    );
+  };
+}
