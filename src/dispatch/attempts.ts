@@ -208,7 +208,7 @@ export class Attempts {
         };
         lane.rescheduled(item, next, this.#options.hasRoom(lane));
       } else {
-        lane.ended(item);
+        lane.ended(item, moved);
       }
       if (verdict.kind === 'dead' && verdict.disableEndpoint) events.gone(lane.endpoint);
       events.ended(lane, item);

@@ -98,7 +98,6 @@ export class Lane {
   /** The earliest due time that was let go of while a read was under way: the read does not bring it back. */
   #lowestLetGoWhileLoading = Number.POSITIVE_INFINITY;
   #freshMissedWhileLoading = false;
-  /** The queue was cleared while a read was under way: what it says was never about this queue. */
   #clearedWhileLoading = false;
 
   constructor(
@@ -250,9 +249,13 @@ export class Lane {
     this.#clearedWhileLoading = false;
   }
 
+  /** The queue was cleared since the read began: what it brings has holes, and is left alone. */
+  get readIsVoid(): boolean {
+    return this.#clearedWhileLoading;
+  }
+
   /** Fresh rows were read from their place in the order up to `cursor`; `complete`: there were no more. */
   freshRead(cursor: number, complete: boolean): void {
-    if (this.#clearedWhileLoading) return;
     this.moreFresh = !complete || this.#freshMissedWhileLoading;
     this.freshCursor = cursor;
   }
@@ -260,7 +263,7 @@ export class Lane {
   /** Rows due from `from` on were read, up to the last one's time, or all of them. */
   retriesRead(from: number, lastDueAt: number, complete: boolean): void {
     // The horizon sank below the start of the read meanwhile: the gap is still unread.
-    if (this.#clearedWhileLoading || this.retryHorizon < from) return;
+    if (this.retryHorizon < from) return;
     const reached = complete ? Number.POSITIVE_INFINITY : Math.max(this.retryHorizon, lastDueAt);
     this.retryHorizon = Math.min(reached, this.#lowestLetGoWhileLoading);
   }
@@ -419,11 +422,17 @@ export class Lane {
     this.#putBack(item);
   }
 
-  /** It was taken and turns out not to be ours any more, or to be over: out of memory. */
+  /** It was taken and turns out not to be as it is remembered: out of memory, to be read again. */
   dropped(item: LaneItem): void {
     this.#offTheWire();
     this.#endProbe(item);
     this.#forget(item);
+    this.#doubtOrder();
+  }
+
+  /** Its head may still be waiting in the database: a strictly ordered lane sends nothing before it has looked. */
+  #doubtOrder(): void {
+    if (this.fifo) this.clearQueue();
   }
 
   /** Its request has ended; the database does not know yet. */
@@ -444,10 +453,11 @@ export class Lane {
     if (this.#probing === item) this.#probing = null;
   }
 
-  /** The database knows that it has ended. */
-  ended(item: LaneItem): void {
+  /** The database knows that it has ended, or (`moved` false) knows something else about it than we do. */
+  ended(item: LaneItem, moved = true): void {
     this.unsettled -= 1;
     this.#forget(item);
+    if (!moved) this.#doubtOrder();
   }
 
   /** The database knows that it is to be tried again. `hasRoom`: whether it may stay in memory. */

@@ -160,7 +160,7 @@ export class Refill {
   }
 
   #fill(lane: Lane, request: LaneRequest, answer: LaneAnswer): void {
-    if (lane.closed) return;
+    if (lane.closed || lane.readIsVoid) return;
     if (request.freshAfter !== null) this.#fillFresh(lane, request.freshAfter, request.limit, answer.fresh);
     if (request.dueFrom !== null) this.#fillRetries(lane, request.dueFrom, request.limit, answer.due);
   }
