@@ -23,7 +23,7 @@ const KeyList = Type.Object(
   { additionalProperties: false },
 );
 
-export function keyRoutes({ pool, clock }: ApiContext): FastifyPluginAsync {
+export function keyRoutes({ pool, clock, authenticator }: ApiContext): FastifyPluginAsync {
   return async (server) => {
     server.post<{ Body: Static<typeof NewKey> }>(
       '/keys',
@@ -70,6 +70,8 @@ export function keyRoutes({ pool, clock }: ApiContext): FastifyPluginAsync {
         const id = parsePublicId(idPrefixes.key, request.params.id);
         if (id === null || !(await revokeKey(pool, id)))
           throw new Problem('not_found', `There is no key ${request.params.id}.`);
+        // The others are told by the database; here it must not work a moment longer than the answer says.
+        authenticator.forget();
         return reply.code(204).send();
       },
     );

@@ -1,6 +1,7 @@
 /** Child processes of a test file. All are known here, so that none can outlive it unnoticed. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { inject } from 'vitest';
 
 export interface TestProcess {
   readonly pid: number;
@@ -27,7 +28,7 @@ export function startProcess(
 ): TestProcess {
   // Nothing of the environment of the test run: a DATABASE_URL there must not reach the program.
   const child = spawn(process.execPath, args, {
-    env: { PATH: process.env.PATH ?? '', ...options.env },
+    env: { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: inject('compileCache'), ...options.env },
     ...(options.cwd !== undefined && { cwd: options.cwd }),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
