@@ -96,6 +96,8 @@ export class MemoryDatabase {
   }
   #epoch = 0;
   endpointVersion = 1;
+  /** The longest that any statement has taken. */
+  slowestMs = 0;
 
   constructor(time: VirtualTime, random: Random, weather: Weather) {
     this.time = time;
@@ -170,6 +172,7 @@ export class MemoryDatabase {
     const name = statement.name ?? statement.text.trim().split(/\s+/).slice(0, 3).join(' ');
     this.counts.set(name, (this.counts.get(name) ?? 0) + 1);
     const latency = this.weather.latency();
+    this.slowestMs = Math.max(this.slowestMs, latency);
     const fault = session?.open === false ? 'lost_request' : this.weather.fault();
     return new Promise((resolve, reject) => {
       const lost = () => reject(new Error('Connection terminated unexpectedly'));

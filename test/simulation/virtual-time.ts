@@ -12,6 +12,8 @@ const realSetImmediate = globalThis.setImmediate;
 export class Process {
   readonly name: string;
   state: 'running' | 'paused' | 'dead' = 'running';
+  /** When it last was stopped or killed, or came back. */
+  stalledAt = Number.NEGATIVE_INFINITY;
   /** What became due while it was stopped, in order. */
   readonly held: (() => void)[] = [];
 
@@ -56,17 +58,21 @@ export class VirtualTime {
   }
 
   pause(process: Process): void {
-    if (process.state === 'running') process.state = 'paused';
+    if (process.state !== 'running') return;
+    process.state = 'paused';
+    process.stalledAt = this.#now;
   }
 
   resume(process: Process): void {
     if (process.state !== 'paused') return;
     process.state = 'running';
+    process.stalledAt = this.#now;
     for (const task of process.held.splice(0)) this.after(0, process, task);
   }
 
   kill(process: Process): void {
     process.state = 'dead';
+    process.stalledAt = this.#now;
     process.held.length = 0;
   }
 
