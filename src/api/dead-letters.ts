@@ -53,8 +53,9 @@ const BulkOrder = Type.Object(
   { additionalProperties: false },
 );
 type BulkOrder = Static<typeof BulkOrder>;
-const Discard = Type.Optional(
-  Type.Object({ why: Type.Optional(Type.String({ maxLength: 500 })) }, { additionalProperties: false }),
+const Discard = Type.Object(
+  { why: Type.Optional(Type.String({ maxLength: 500 })) },
+  { additionalProperties: false },
 );
 type ById = { Params: { id: string } };
 
@@ -105,7 +106,7 @@ export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
         if (before === null) throw deliveryNotFound(request.params.id);
         const discarded =
           before.status === 'dead' &&
-          (await discardDeadLetter(pool, id, nameOf(request.caller), request.body?.why ?? null));
+          (await discardDeadLetter(pool, id, nameOf(request.caller), request.body.why ?? null));
         if (!discarded) throw new Problem('conflict', 'Only a dead delivery can be discarded.');
         // A FIFO lane may have been waiting for just that.
         wake(before.endpoint_id);

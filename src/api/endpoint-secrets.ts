@@ -11,20 +11,18 @@ import { loadSecrets, revokePreviousSecrets, rotateSecret } from '../store/queri
 import type { ApiContext } from './context.ts';
 import { endpointId, endpointNotFound } from './endpoints.ts';
 
-const Rotation = Type.Optional(
-  Type.Object(
-    {
-      overlap_seconds: Type.Optional(
-        Type.Number({
-          minimum: 0,
-          maximum: 90 * 86_400,
-          description: 'How long the old secret still signs beside the new one.',
-        }),
-      ),
-      secret: Type.Optional(Type.String({ maxLength: 200 })),
-    },
-    { additionalProperties: false },
-  ),
+const Rotation = Type.Object(
+  {
+    overlap_seconds: Type.Optional(
+      Type.Number({
+        minimum: 0,
+        maximum: 90 * 86_400,
+        description: 'How long the old secret still signs beside the new one.',
+      }),
+    ),
+    secret: Type.Optional(Type.String({ maxLength: 200 })),
+  },
+  { additionalProperties: false },
 );
 type ById = { Params: { id: string } };
 
@@ -37,7 +35,7 @@ export function endpointSecretRoutes(context: ApiContext): FastifyPluginAsync {
       { schema: { body: Rotation } },
       async (request) => {
         const id = endpointId(request.params.id);
-        const { overlap_seconds, secret: given } = request.body ?? {};
+        const { overlap_seconds, secret: given } = request.body;
         const rotated = await inTransaction(pool, async (client) => {
           const endpoint = await lockEndpoint(client, id, request.caller.tenant);
           if (endpoint === null) throw endpointNotFound(request.params.id);

@@ -20,27 +20,21 @@ const Statuses = Type.Union([
   Type.Enum([...deliveryStatuses]),
   Type.Array(Type.Enum([...deliveryStatuses]), { minItems: 1, maxItems: deliveryStatuses.length }),
 ]);
-const EventReplay = Type.Optional(
-  Type.Object(
-    {
-      endpoint_ids: Type.Optional(
-        Type.Array(Type.String({ maxLength: 64 }), { minItems: 1, maxItems: 1000 }),
-      ),
-      status: Type.Optional(Statuses),
-    },
-    { additionalProperties: false },
-  ),
+const EventReplay = Type.Object(
+  {
+    endpoint_ids: Type.Optional(Type.Array(Type.String({ maxLength: 64 }), { minItems: 1, maxItems: 1000 })),
+    status: Type.Optional(Statuses),
+  },
+  { additionalProperties: false },
 );
-const EndpointReplay = Type.Optional(
-  Type.Object(
-    {
-      since: Type.Optional(Type.String({ description: 'Accepted at or after this RFC 3339 time.' })),
-      until: Type.Optional(Type.String({ description: 'Accepted before this RFC 3339 time.' })),
-      status: Type.Optional(Statuses),
-      dry_run: Type.Optional(Type.Boolean({ description: 'Only count.' })),
-    },
-    { additionalProperties: false },
-  ),
+const EndpointReplay = Type.Object(
+  {
+    since: Type.Optional(Type.String({ description: 'Accepted at or after this RFC 3339 time.' })),
+    until: Type.Optional(Type.String({ description: 'Accepted before this RFC 3339 time.' })),
+    status: Type.Optional(Statuses),
+    dry_run: Type.Optional(Type.Boolean({ description: 'Only count.' })),
+  },
+  { additionalProperties: false },
 );
 type ById = { Params: { id: string } };
 
@@ -78,8 +72,8 @@ export function replayRoutes(context: ApiContext): FastifyPluginAsync {
       async (request, reply) => {
         const event = await findEvent(pool, eventId(request.params.id), request.caller.tenant);
         if (event === null) throw eventNotFound(request.params.id);
-        const wanted = readEndpointIds(request.body?.endpoint_ids);
-        const statuses = readStatuses(request.body?.status);
+        const wanted = readEndpointIds(request.body.endpoint_ids);
+        const statuses = readStatuses(request.body.status);
         const [first, last] = deliveryRangeOfEvent(event.id);
         const fitting = (await deliveriesOfEvent(pool, first, last)).filter(
           (delivery) =>
@@ -103,7 +97,7 @@ export function replayRoutes(context: ApiContext): FastifyPluginAsync {
         const endpoint = await findEndpoint(pool, endpointId(request.params.id), request.caller.tenant);
         if (endpoint === null) throw endpointNotFound(request.params.id);
         if (!endpoint.enabled) throw new Problem('conflict', 'The endpoint is disabled. Enable it first.');
-        const { since, until, status, dry_run = false } = request.body ?? {};
+        const { since, until, status, dry_run = false } = request.body;
         return orderTask(context, request.caller, reply, {
           kind: 'replay',
           dryRun: dry_run,

@@ -10,11 +10,9 @@ import type { ApiContext } from './context.ts';
 import { showDelivery } from './deliveries.ts';
 import { endpointId, endpointNotFound } from './endpoints.ts';
 
-const TestEvent = Type.Optional(
-  Type.Object(
-    { type: Type.Optional(Type.String({ maxLength: 128 })), data: Type.Optional(Type.Unknown()) },
-    { additionalProperties: false },
-  ),
+const TestEvent = Type.Object(
+  { type: Type.Optional(Type.String({ maxLength: 128 })), data: Type.Optional(Type.Unknown()) },
+  { additionalProperties: false },
 );
 
 /** Reserved, so that it cannot be taken for anything that happened. */
@@ -30,7 +28,7 @@ export function testEventRoutes({ pool, clock, limits, endpoints, wake }: ApiCon
       async (request, reply) => {
         const endpoint = await findEndpoint(pool, endpointId(request.params.id), request.caller.tenant);
         if (endpoint === null) throw endpointNotFound(request.params.id);
-        const { type, data = TEST_DATA } = request.body ?? {};
+        const { type, data = TEST_DATA } = request.body;
         // The same checks as for any event; only its own type is not for others to use.
         const event = readEvent(Buffer.from(JSON.stringify({ type: type ?? 'test', data })), limits, {
           keyTenant: endpoint.tenant,

@@ -17,7 +17,9 @@ export function compileSchema(
 ): (data: unknown) => { value: unknown } | { error: Error } {
   const validator = Compile(schema);
   return (data) => {
-    const value = part === 'querystring' || part === 'params' ? fromText(schema, data) : data;
+    const isText = part === 'querystring' || part === 'params';
+    // No body at all is an empty one: what is required in it is missing, and what is optional is not given.
+    const value = isText ? fromText(schema, data) : (data ?? {});
     if (validator.Check(value)) return { value };
     return { error: toProblem([...validator.Errors(value)] as SchemaError[]) };
   };

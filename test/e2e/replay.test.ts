@@ -1,0 +1,402 @@
+import { describe, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import {
+  attemptsOf,
+  createEndpoint,
+  deliveriesOf,
+  expectStatus,
+  newReceiver,
+  newTenant,
+  publish,
+  type ShownDelivery,
+  untilDeliveries,
+  usePosthorn,
+} from '../support/posthorn.ts';
+import type { RecordedRequest } from '../support/receiver.ts';
+
+const posthorn = usePosthorn();
+
+const REJECT = { status: 400 };
+const OK = { status: 200 };
+const eventIdOf = ({ headers }: RecordedRequest) => headers['webhook-id'];
+
+const replay = async (id: string) =>
+  (await expectStatus(posthorn.api('POST', `/v1/deliveries/${id}/replay`), 202)).body as ShownDelivery & {
+    replaying: boolean;
+    replays: number;
+  };
+const deliveryNow = async (id: string) => (await posthorn.api('GET', `/v1/deliveries/${id}`)).body;
+const deadLetters = async (tenant: string) =>
+  (await expectStatus(posthorn.api('GET', `/v1/dead-letters?tenant=${tenant}`), 200)).body.data;
+
+/** A receiver, an endpoint for it, and one event that it rejected. */
+async function oneDead(settings: Record<string, unknown> = {}) {
+  const receiver = await newReceiver();
+  receiver.answer(REJECT);
+  const tenant = newTenant();
+  const endpoint = await createEndpoint(posthorn, { url: receiver.url, tenant, ...settings });
+  const event = await publish(posthorn, { tenant, type: 'a.b', data: { big: 1 } });
+  const [delivery] = await untilDeliveries(posthorn, event.id, 'dead');
+  return { receiver, tenant, endpoint, event, delivery: delivery! };
+}
+
+describe('DLQ-2: replaying one delivery', () => {
+  test('DLQ-1, DLQ-3: a dead one stays in the list, marked, until its replay succeeds; ids and payload stay', async () => {
+    const { receiver, tenant, delivery, event } = await oneDead();
+    expect(await deadLetters(tenant)).toMatchObject([
+      { id: delivery.id, status: 'dead', reason: 'rejected', replaying: false, attempts: 1 },
+    ]);
+    receiver.hang();
+    expect(await replay(delivery.id)).toMatchObject({
+      id: delivery.id,
+      event_id: event.id,
+      status: 'pending',
+      replaying: true,
+      replays: 1,
+    });
+    await receiver.waitFor(2);
+    expect(await deadLetters(tenant)).toMatchObject([
+      { id: delivery.id, replaying: true, reason: 'rejected', dead_at: expect.any(String) },
+    ]);
+    receiver.answer(OK);
+    receiver.release();
+    await untilDeliveries(posthorn, event.id, 'delivered');
+    expect(await deadLetters(tenant)).toEqual([]);
+    const [first, second] = receiver.requests;
+    expect(second!.body.equals(first!.body)).toBe(true);
+    expect(second!.headers).toMatchObject({
+      'webhook-id': event.id,
+      'posthorn-delivery': delivery.id,
+      'posthorn-attempt': '2',
+      'posthorn-retry-reason': 'replay',
+    });
+    expect(await attemptsOf(posthorn, delivery.id)).toMatchObject([
+      { number: 1, outcome: 'dead', trigger: 'auto' },
+      { number: 2, outcome: 'delivered', trigger: 'replay' },
+    ]);
+  });
+
+  test('the schedule starts again at zero, attempt numbers go on; one that fails again is dead again', async () => {
+    const receiver = await newReceiver();
+    receiver.answer({ status: 503 });
+    const tenant = newTenant();
+    await createEndpoint(posthorn, {
+      url: receiver.url,
+      tenant,
+      retry: { schedule: [0, 0.05], jitter: 'none' },
+      breaker: null,
+    });
+    const event = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+    const [delivery] = await untilDeliveries(posthorn, event.id, 'dead');
+    await replay(delivery!.id);
+    const [again] = await eventually('it is dead again', async () => {
+      const now = await deadLetters(tenant);
+      return now[0]?.attempts === 4 && !now[0].replaying && now;
+    });
+    expect(again).toMatchObject({ status: 'dead', reason: 'exhausted', replays: 1 });
+    expect(await attemptsOf(posthorn, delivery!.id)).toMatchObject([
+      { number: 1, trigger: 'auto', outcome: 'retry' },
+      { number: 2, trigger: 'auto', outcome: 'dead' },
+      { number: 3, trigger: 'replay', outcome: 'retry' },
+      { number: 4, trigger: 'auto', outcome: 'dead' },
+    ]);
+  });
+
+  test('delivered, skipped and discarded ones can be replayed too', async () => {
+    const { receiver, endpoint, event, delivery, tenant } = await oneDead();
+    await expectStatus(posthorn.api('POST', `/v1/deliveries/${delivery.id}/discard`), 200);
+    receiver.answer(OK);
+    await replay(delivery.id);
+    await untilDeliveries(posthorn, event.id, 'delivered');
+    await replay(delivery.id);
+    await receiver.waitFor(3);
+    await untilDeliveries(posthorn, event.id, 'delivered');
+
+    await posthorn.api('POST', `/v1/endpoints/${endpoint.id}/pause`);
+    const skipped = await publish(posthorn, { tenant, type: 'a.b', data: 2 });
+    await posthorn.api('PATCH', `/v1/endpoints/${endpoint.id}`, { enabled: false, paused: false });
+    const [left] = await untilDeliveries(posthorn, skipped.id, 'skipped');
+    await expectStatus(posthorn.api('POST', `/v1/deliveries/${left!.id}/replay`), 409);
+    await posthorn.api('PATCH', `/v1/endpoints/${endpoint.id}`, { enabled: true });
+    await replay(left!.id);
+    await untilDeliveries(posthorn, skipped.id, 'delivered');
+    expect(receiver.requests).toHaveLength(4);
+  });
+
+  test('409 if its endpoint is disabled or deleted; 404 if it does not exist or is another tenant’s', async () => {
+    const { delivery, endpoint } = await oneDead();
+    const other = newTenant();
+    const { body } = await posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant: other });
+    const key = { key: body.key };
+    for (const [method, path] of [
+      ['POST', `/v1/deliveries/${delivery.id}/replay`],
+      ['POST', `/v1/deliveries/${delivery.id}/discard`],
+      ['POST', `/v1/deliveries/${delivery.id}/restore`],
+      ['POST', `/v1/events/${delivery.event_id}/replay`],
+      ['POST', `/v1/endpoints/${endpoint.id}/replay`],
+    ] as const) {
+      await expectStatus(posthorn.api(method, path, undefined, key), 404);
+    }
+    await expectStatus(posthorn.api('POST', `/v1/deliveries/${delivery.id.slice(0, -4)}zzzz/replay`), 404);
+    await posthorn.api('PATCH', `/v1/endpoints/${endpoint.id}`, { enabled: false });
+    await expectStatus(posthorn.api('POST', `/v1/deliveries/${delivery.id}/replay`), 409);
+    await expectStatus(posthorn.api('POST', `/v1/endpoints/${endpoint.id}/replay`), 409);
+    await posthorn.api('DELETE', `/v1/endpoints/${endpoint.id}`);
+    await expectStatus(posthorn.api('POST', `/v1/deliveries/${delivery.id}/replay`), 409);
+    expect(await deliveryNow(delivery.id)).toMatchObject({ status: 'dead', replaying: false, replays: 0 });
+  });
+});
+
+describe('RTY-7: replaying one that waits', () => {
+  async function oneWaiting(schedule = [0, 3600]) {
+    const receiver = await newReceiver();
+    receiver.answer({ status: 503 });
+    const tenant = newTenant();
+    const endpoint = await createEndpoint(posthorn, {
+      url: receiver.url,
+      tenant,
+      retry: { schedule, jitter: 'none' },
+    });
+    const event = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+    await receiver.waitFor(1);
+    return { receiver, tenant, endpoint, event };
+  }
+
+  test('makes it due now, and a success ends it: no second retry is left over', async () => {
+    const { receiver, event } = await oneWaiting();
+    const [delivery] = await untilDeliveries(posthorn, event.id, 'retrying');
+    receiver.answer(OK);
+    await replay(delivery!.id);
+    await untilDeliveries(posthorn, event.id, 'delivered');
+    expect(receiver.requests).toHaveLength(2);
+    expect(
+      await posthorn.database.query('select from posthorn.queue where endpoint_id::text = $1', [event.id]),
+    ).toEqual([]);
+    expect(await attemptsOf(posthorn, delivery!.id)).toMatchObject([
+      { number: 1 },
+      { number: 2, trigger: 'replay' },
+    ]);
+  });
+
+  test('while a request is on the wire: its success ends it', async () => {
+    const { receiver, event } = await oneWaiting([0, 0.05, 3600]);
+    receiver.hang();
+    await receiver.waitFor(2);
+    const [delivery] = await deliveriesOf(posthorn, event.id);
+    await replay(delivery!.id);
+    receiver.answer(OK);
+    receiver.release();
+    await untilDeliveries(posthorn, event.id, 'delivered');
+    expect(receiver.requests).toHaveLength(2);
+  });
+
+  test('while the last request is on the wire: its failure is not the end', async () => {
+    const { receiver, event } = await oneWaiting([0, 0.05]);
+    receiver.hang();
+    await receiver.waitFor(2);
+    const [delivery] = await deliveriesOf(posthorn, event.id);
+    await replay(delivery!.id);
+    receiver.answer(({ index }) => (index < 2 ? { status: 503 } : OK));
+    receiver.release();
+    await untilDeliveries(posthorn, event.id, 'delivered');
+    expect(receiver.requests).toHaveLength(3);
+  });
+
+  test('HLT-1: to an open breaker it waits like everything else, and may be the probe', async () => {
+    const receiver = await newReceiver();
+    receiver.answer({ status: 503 });
+    const tenant = newTenant();
+    await createEndpoint(posthorn, {
+      url: receiver.url,
+      tenant,
+      retry: { schedule: [0, 3600], jitter: 'none' },
+      breaker: { consecutive: 1, cooldown_seconds: 1 },
+    });
+    const event = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+    const [delivery] = await untilDeliveries(posthorn, event.id, 'retrying');
+    const [{ at: failedAt }] = (await receiver.waitFor(1)) as [RecordedRequest];
+    receiver.answer(OK);
+    await replay(delivery!.id);
+    expect(await deliveryNow(delivery!.id)).toMatchObject({
+      status: 'pending',
+      waiting_reason: 'circuit_open',
+    });
+    await untilDeliveries(posthorn, event.id, 'delivered');
+    expect(receiver.requests[1]!.at - failedAt).toBeGreaterThanOrEqual(950);
+    expect(receiver.requests).toHaveLength(2);
+  });
+});
+
+describe('DLQ-2: replaying an event', () => {
+  test('all of its deliveries, some of its endpoints, or those in a state', async () => {
+    const tenant = newTenant();
+    const receivers = [await newReceiver(), await newReceiver(), await newReceiver()];
+    receivers[0]!.answer(REJECT);
+    const ids: string[] = [];
+    for (const { url } of receivers) ids.push((await createEndpoint(posthorn, { url, tenant })).id);
+    const event = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+    const settled = () =>
+      eventually('all have ended', async () => {
+        const all = await deliveriesOf(posthorn, event.id);
+        return all.every(({ status }) => status === 'dead' || status === 'delivered') && all;
+      });
+    const counts = () => receivers.map(({ requests }) => requests.length);
+    await settled();
+    const again = async (body?: object) =>
+      (await expectStatus(posthorn.api('POST', `/v1/events/${event.id}/replay`, body), 202)).body;
+
+    expect(await again({ status: 'dead' })).toEqual({ deliveries: 1 });
+    await receivers[0]!.waitFor(2);
+    await settled();
+    expect(await again({ endpoint_ids: [ids[2]] })).toEqual({ deliveries: 1 });
+    await receivers[2]!.waitFor(2);
+    await settled();
+    expect(counts()).toEqual([2, 1, 2]);
+    expect(await again()).toEqual({ deliveries: 3 });
+    await Promise.all([receivers[0]!.waitFor(3), receivers[1]!.waitFor(2), receivers[2]!.waitFor(3)]);
+    await settled();
+    expect(counts()).toEqual([3, 2, 3]);
+    await posthorn.api('PATCH', `/v1/endpoints/${ids[1]}`, { enabled: false });
+    expect(await again({ status: ['delivered'] })).toEqual({ deliveries: 1 });
+    await expectStatus(posthorn.api('POST', `/v1/events/${event.id}/replay`, { endpoint_ids: ['x'] }), 422);
+    await receivers[2]!.waitFor(4);
+  });
+});
+
+describe('DSP-3: replay and order', () => {
+  test('a replayed one goes to the tail of a FIFO lane', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    const endpoint = await createEndpoint(posthorn, { url: receiver.url, tenant, ordering: 'fifo' });
+    receiver.answer(({ index }) => (index === 0 ? REJECT : OK));
+    const first = await publish(posthorn, { tenant, type: 'a.b', data: 0 });
+    const [dead] = await untilDeliveries(posthorn, first.id, 'dead');
+    await posthorn.api('POST', `/v1/endpoints/${endpoint.id}/pause`);
+    const ids = [];
+    for (let n = 1; n <= 3; n += 1) ids.push((await publish(posthorn, { tenant, type: 'a.b', data: n })).id);
+    await replay(dead!.id);
+    ids.push(first.id, (await publish(posthorn, { tenant, type: 'a.b', data: 4 })).id);
+    await posthorn.api('POST', `/v1/endpoints/${endpoint.id}/resume`);
+    await receiver.waitFor(6);
+    expect(receiver.requests.slice(1).map(eventIdOf)).toEqual(ids);
+  });
+
+  test('the head of a FIFO lane that waits for its retry becomes due, and keeps its place', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    await createEndpoint(posthorn, {
+      url: receiver.url,
+      tenant,
+      ordering: 'fifo',
+      retry: { schedule: [0, 3600], jitter: 'none' },
+    });
+    receiver.answer(({ index }) => (index === 0 ? { status: 503 } : OK));
+    const head = await publish(posthorn, { tenant, type: 'a.b', data: 0 });
+    const [waiting] = await untilDeliveries(posthorn, head.id, 'retrying');
+    const next = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+    const [behind] = await deliveriesOf(posthorn, next.id);
+    expect(behind).toMatchObject({ status: 'pending', waiting_reason: 'ordering' });
+    await replay(waiting!.id);
+    await receiver.waitFor(3);
+    expect(receiver.requests.map(eventIdOf)).toEqual([head.id, head.id, next.id]);
+  });
+
+  async function blockedLane() {
+    const receiver = await newReceiver();
+    receiver.answer(({ index }) => (index === 0 ? REJECT : OK));
+    const tenant = newTenant();
+    await createEndpoint(posthorn, { url: receiver.url, tenant, ordering: 'fifo', fifo_on_dead: 'block' });
+    const head = await publish(posthorn, { tenant, type: 'a.b', data: 0 });
+    const [dead] = await untilDeliveries(posthorn, head.id, 'dead');
+    const next = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+    const [waiting] = await deliveriesOf(posthorn, next.id);
+    expect(waiting).toMatchObject({ status: 'pending', waiting_reason: 'ordering' });
+    return { receiver, tenant, dead: dead!, head, next };
+  }
+
+  test('fifo_on_dead "block": discarding the dead one lets the next through', async () => {
+    const { receiver, dead, next } = await blockedLane();
+    expect(receiver.requests).toHaveLength(1);
+    await expectStatus(posthorn.api('POST', `/v1/deliveries/${dead.id}/discard`), 200);
+    await untilDeliveries(posthorn, next.id, 'delivered');
+  });
+
+  test('fifo_on_dead "block": replaying the dead one lets the others through, itself at the tail', async () => {
+    const { receiver, dead, head, next } = await blockedLane();
+    await replay(dead.id);
+    await receiver.waitFor(3);
+    expect(receiver.requests.slice(1).map(eventIdOf)).toEqual([next.id, head.id]);
+  });
+
+  test('fifo_on_dead "block": a discard that is undone blocks again', async () => {
+    const { receiver, tenant, dead, next } = await blockedLane();
+    await expectStatus(posthorn.api('POST', `/v1/deliveries/${dead.id}/discard`), 200);
+    await untilDeliveries(posthorn, next.id, 'delivered');
+    await expectStatus(posthorn.api('POST', `/v1/deliveries/${dead.id}/restore`), 200);
+    const held = await eventually('the lane is blocked', async () => {
+      const event = await publish(posthorn, { tenant, type: 'a.b', data: 2 });
+      const requests = receiver.requests.length;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      return receiver.requests.length === requests && event;
+    });
+    await replay(dead.id);
+    await untilDeliveries(posthorn, held.id, 'delivered');
+  });
+});
+
+describe('DLQ-5: what is replayed goes through the lane', () => {
+  test('a bulk replay keeps to the rate limit', async () => {
+    const receiver = await newReceiver();
+    receiver.answer(REJECT);
+    const tenant = newTenant();
+    const endpoint = await createEndpoint(posthorn, { url: receiver.url, tenant });
+    const COUNT = 30;
+    await expectStatus(
+      posthorn.api('POST', '/v1/events/batch', {
+        events: Array.from({ length: COUNT }, (_, n) => ({ tenant, type: 'a.b', data: n })),
+      }),
+      202,
+    );
+    await eventually('all are dead', async () => (await deadLetters(tenant)).length === COUNT);
+    await posthorn.api('PATCH', `/v1/endpoints/${endpoint.id}`, { rate_limit: { per_second: 20, burst: 5 } });
+    receiver.answer(OK);
+    await expectStatus(posthorn.api('POST', `/v1/endpoints/${endpoint.id}/replay`), 202);
+    const requests = (await receiver.waitFor(2 * COUNT)).slice(COUNT);
+    for (const { at } of requests) {
+      expect(
+        requests.filter((request) => request.at >= at && request.at < at + 500).length,
+      ).toBeLessThanOrEqual(16);
+    }
+  });
+
+  test('DSP-7: to an endpoint that has just recovered it starts slowly', async () => {
+    const receiver = await newReceiver();
+    receiver.answer({ status: 503 });
+    const tenant = newTenant();
+    const endpoint = await createEndpoint(posthorn, {
+      url: receiver.url,
+      tenant,
+      max_in_flight: 8,
+      retry: { schedule: [0], jitter: 'none' },
+      breaker: { consecutive: 20, cooldown_seconds: 0.3 },
+    });
+    await posthorn.api('POST', '/v1/events/batch', {
+      events: Array.from({ length: 20 }, (_, n) => ({ tenant, type: 'a.b', data: n })),
+    });
+    await eventually('all are dead', async () => (await deadLetters(tenant)).length === 20);
+    let open = 0;
+    const together: number[] = [];
+    receiver.answer(async () => {
+      open += 1;
+      together.push(open);
+      await new Promise((resolve) => setTimeout(resolve, 15));
+      open -= 1;
+      return OK;
+    });
+    await expectStatus(posthorn.api('POST', `/v1/endpoints/${endpoint.id}/replay`), 202);
+    await receiver.waitFor(40);
+    expect(together.slice(0, 2)).toEqual([1, 1]);
+    expect(Math.max(...together)).toBeGreaterThan(2);
+    expect(Math.max(...together)).toBeLessThanOrEqual(8);
+  });
+});
