@@ -169,6 +169,11 @@ export function showDelivery(view: DeliveryView, endpoint: Endpoint | undefined)
     last_error: view.last_error_class,
     waiting_reason: waits ? waitingReason(view, endpoint) : null,
     reason: view.reason,
+    discard: view.discard && {
+      why: view.discard.why,
+      reason: view.discard.reason,
+      dead_at: new Date(view.discard.dead_at),
+    },
     replaying: view.replaying,
     replays: view.replays,
     created_at: new Date(timeOfId(view.id)),

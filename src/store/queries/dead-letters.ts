@@ -36,7 +36,7 @@ export async function listDeadLetters(pool: Pool, filter: DeadLetterFilter): Pro
             coalesce(q.attempts, d.attempts) as attempts, d.replays, q.due_at,
             coalesce(q.last_status_code, d.last_status_code) as last_status_code,
             coalesce(q.last_error_class, d.last_error_class) as last_error_class,
-            null as waits_for
+            null as waits_for, null as discard
        from (select * from posthorn.dead_letters d where ${conditions.join(' and ')} order by d.id desc limit $1) d
        left join posthorn.queue q on q.id = d.id and d.replaying
       order by d.id desc`,

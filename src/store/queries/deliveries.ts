@@ -19,6 +19,8 @@ export interface DeliveryView {
   readonly last_status_code: number | null;
   readonly last_error_class: string | null;
   readonly finished_at: Date | null;
+  /** Of a discarded one: why, and what it was before. */
+  readonly discard: { readonly why: string | null; readonly reason: string; readonly dead_at: string } | null;
 }
 
 export interface DeliveryFilter {
@@ -47,15 +49,16 @@ const SOURCES = {
                               or exists (select from posthorn.dead_letters d
                                           where d.endpoint_id = q.endpoint_id and d.blocks_lane and not d.replaying))
                 then 'ordering' end as waits_for,
-           q.last_status_code, q.last_error_class, null::timestamptz as finished_at
+           q.last_status_code, q.last_error_class, null::timestamptz as finished_at, null::jsonb as discard
       from posthorn.queue q`,
   dead: `
     select q.id, q.endpoint_id, q.tenant, q.event_type, 'dead' as status, q.reason, q.attempts, q.replays, false as replaying,
-           null::timestamptz as due_at, null::text as waits_for, q.last_status_code, q.last_error_class, q.dead_at as finished_at
+           null::timestamptz as due_at, null::text as waits_for, q.last_status_code, q.last_error_class, q.dead_at as finished_at,
+           null::jsonb as discard
       from posthorn.dead_letters q`,
   history: `
     select q.id, q.endpoint_id, q.tenant, q.event_type, q.status, q.reason, q.attempts, q.replays, false as replaying,
-           null::timestamptz as due_at, null::text as waits_for, q.last_status_code, q.last_error_class, q.finished_at
+           null::timestamptz as due_at, null::text as waits_for, q.last_status_code, q.last_error_class, q.finished_at, q.discard
       from posthorn.deliveries q`,
 };
 type Source = keyof typeof SOURCES;
