@@ -6,16 +6,23 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          include: ['src/**/*.test.ts', 'test/*.test.ts', 'test/simulation/**/*.test.ts'],
+          include: [
+            'src/**/*.test.ts',
+            'packages/*/test/**/*.test.ts',
+            'test/*.test.ts',
+            'test/simulation/**/*.test.ts',
+          ],
           testTimeout: 20_000,
         },
       },
       {
         test: {
           name: 'e2e',
-          include: ['test/e2e/**/*.test.ts', 'test/chaos/**/*.test.ts'],
+          include: ['test/e2e/**/*.test.ts', 'packages/*/e2e/**/*.test.ts', 'test/chaos/**/*.test.ts'],
           globalSetup: ['test/support/postgres.ts'],
           setupFiles: ['test/support/no-leaks.ts'],
+          // They wait more than they compute, and the cores are few.
+          maxWorkers: 3,
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },

@@ -1,0 +1,51 @@
+/** Bytes and their encodings, by what every runtime has. */
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+export type Bytes = Uint8Array<ArrayBuffer>;
+
+export const toBytes = (text: string): Bytes => encoder.encode(text) as Bytes;
+export const toText = (bytes: Uint8Array): string => decoder.decode(bytes);
+
+export function concat(...parts: Uint8Array[]): Bytes {
+  const all = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
+
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+
+/** Null: it is none. */
+export function fromBase64(text: string): Bytes | null {
+  if (!BASE64.test(text) || text.replace(/=+$/, '').length % 4 === 1) return null;
+  const binary = atob(text.replace(/=+$/, ''));
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < bytes.length; i += 1) bytes[i] = binary.charCodeAt(i);
+  return bytes;
+}
+
+const HEX = /^(?:[0-9a-fA-F]{2})+$/;
+
+export function fromHex(text: string): Bytes | null {
+  if (!HEX.test(text)) return null;
+  const bytes = new Uint8Array(text.length / 2);
+  for (let i = 0; i < bytes.length; i += 1) bytes[i] = Number.parseInt(text.slice(2 * i, 2 * i + 2), 16);
+  return bytes;
+}
+
+export function toHex(bytes: Uint8Array): string {
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/** Takes as long whether they differ in the first byte or in the last. Only the lengths are no secret. */
+export function equalInConstantTime(a: Uint8Array, b: Uint8Array): boolean {
+  if (a.length !== b.length) return false;
+  let difference = 0;
+  for (let i = 0; i < a.length; i += 1) difference |= a[i]! ^ b[i]!;
+  return difference === 0;
+}

@@ -1,0 +1,117 @@
+/**
+ * What each profile signs and where it puts the signature.
+ *
+ * | profile  | signed                                  | header                                               |
+ * |----------|-----------------------------------------|------------------------------------------------------|
+ * | standard | `webhook-id.webhook-timestamp.body`     | webhook-signature: v1,… v1a,… (space separated)      |
+ * | stripe   | `t.body`                                | stripe-signature: t=…,v1=…,v1=…                      |
+ * | hex      | `body`                                  | x-webhook-signature: sha256=…, and `…-next`          |
+ * | github   | `body`                                  | x-hub-signature-256: sha256=…, and `…-next`          |
+ *
+ * While a secret is being rotated, `standard` and `stripe` carry a signature per live secret. `hex` and `github` have
+ * room for one: the old secret's stays in its place, the new one's comes beside it in `<header>-next`.
+ */
+import { type Bytes, fromBase64, fromHex, toBytes } from './bytes.ts';
+import { VerificationError } from './errors.ts';
+import { type HeadersLike, readHeader, requireHeader } from './headers.ts';
+import type { Key } from './keys.ts';
+
+export type Profile = 'standard' | 'stripe' | 'hex' | 'github';
+
+/** What the headers of one request claim. */
+export interface Claim {
+  /** What stands before the body in what was signed. */
+  readonly before: Bytes;
+  readonly signatures: Readonly<Record<Key['kind'], readonly Bytes[]>>;
+  /** Signed along; null where the profile has none. */
+  readonly id: string | null;
+  readonly timestampSeconds: number | null;
+}
+
+export interface Names {
+  readonly header: string;
+  readonly prefix: string;
+}
+
+export const DEFAULT_NAMES: Readonly<Record<Profile, Names>> = {
+  standard: { header: 'webhook-signature', prefix: 'v1,' },
+  stripe: { header: 'stripe-signature', prefix: 'v1=' },
+  hex: { header: 'x-webhook-signature', prefix: 'sha256=' },
+  github: { header: 'x-hub-signature-256', prefix: 'sha256=' },
+};
+
+export function readClaim(profile: Profile, names: Names, headers: HeadersLike): Claim {
+  switch (profile) {
+    case 'standard':
+      return readStandard(names, headers);
+    case 'stripe':
+      return readStripe(names, headers);
+    case 'hex':
+    case 'github':
+      return readPlain(names, headers);
+  }
+}
+
+function readStandard({ header, prefix }: Names, headers: HeadersLike): Claim {
+  const id = requireHeader(headers, 'webhook-id');
+  const timestamp = requireHeader(headers, 'webhook-timestamp');
+  const signatures = { hmac: [] as Bytes[], ed25519: [] as Bytes[] };
+  // A prefix of the endpoint's own says nothing about the kind of key.
+  const isOwn = prefix !== DEFAULT_NAMES.standard.prefix;
+  const starts: [string, Key['kind']][] = [
+    [prefix, 'hmac'],
+    [isOwn ? prefix : 'v1a,', 'ed25519'],
+  ];
+  for (const entry of requireHeader(headers, header).split(' ')) {
+    for (const [start, kind] of starts) {
+      // Versions to come are not for us to judge: they are passed over.
+      const signature = entry.startsWith(start) ? fromBase64(entry.slice(start.length)) : null;
+      if (signature !== null) signatures[kind].push(signature);
+    }
+  }
+  return {
+    before: toBytes(`${id}.${timestamp}.`),
+    signatures,
+    id,
+    timestampSeconds: readTimestamp('webhook-timestamp', timestamp),
+  };
+}
+
+function readStripe({ header, prefix }: Names, headers: HeadersLike): Claim {
+  const hmac: Bytes[] = [];
+  let timestamp: string | null = null;
+  for (const part of requireHeader(headers, header).split(',')) {
+    const entry = part.trim();
+    if (entry.startsWith('t=')) {
+      if (timestamp !== null) throw new VerificationError('malformed_header', `${header} has two times.`);
+      timestamp = entry.slice(2);
+    } else if (entry.startsWith(prefix)) {
+      const signature = fromHex(entry.slice(prefix.length));
+      if (signature !== null) hmac.push(signature);
+    }
+  }
+  if (timestamp === null) throw new VerificationError('malformed_header', `${header} has no time (t=…).`);
+  return {
+    before: toBytes(`${timestamp}.`),
+    signatures: { hmac, ed25519: [] },
+    id: null,
+    timestampSeconds: readTimestamp(header, timestamp),
+  };
+}
+
+function readPlain({ header, prefix }: Names, headers: HeadersLike): Claim {
+  const values = [requireHeader(headers, header), readHeader(headers, `${header}-next`)];
+  const hmac: Bytes[] = [];
+  for (const value of values) {
+    const signature = value?.startsWith(prefix) ? fromHex(value.slice(prefix.length)) : null;
+    if (signature !== null) hmac.push(signature);
+  }
+  return { before: toBytes(''), signatures: { hmac, ed25519: [] }, id: null, timestampSeconds: null };
+}
+
+const SECONDS = /^\d{1,12}$/;
+
+function readTimestamp(header: string, text: string): number {
+  if (!SECONDS.test(text)) throw new VerificationError('malformed_header', `${header}: no time in seconds.`);
+  return Number(text);
+}

@@ -1,0 +1,46 @@
+/** Everything that speaks `Request` and `Response`: Next.js route handlers, Workers, Deno, Bun, Remix, SvelteKit. */
+import { VerificationError } from './errors.ts';
+import { type AdapterOptions, DEFAULT_MAX_BODY_BYTES, readRequest, rejection } from './raw-body.ts';
+import { createVerifier, type VerifiedWebhook, type Verifier } from './verifier.ts';
+
+export type WebHandler<Payload, Rest extends unknown[]> = (
+  webhook: VerifiedWebhook<Payload>,
+  request: Request,
+  ...rest: Rest
+) => Response | Promise<Response>;
+
+/** Reads and verifies a request. Rejects with a VerificationError. */
+export async function verifyRequest<Payload = unknown>(
+  verifier: Verifier,
+  request: Request,
+  maxBodyBytes = DEFAULT_MAX_BODY_BYTES,
+): Promise<VerifiedWebhook<Payload>> {
+  return verifier.verify<Payload>(await readRequest(request, maxBodyBytes), request.headers);
+}
+
+/**
+ * A route handler that is only called with verified webhooks.
+ *
+ * @example
+ * export const POST = webhookHandler({ secret: process.env.WEBHOOK_SECRET! }, async ({ payload }) => new Response());
+ */
+export function webhookHandler<Payload = unknown, Rest extends unknown[] = []>(
+  options: AdapterOptions,
+  handler: WebHandler<Payload, Rest>,
+): (request: Request, ...rest: Rest) => Promise<Response> {
+  const verifier = createVerifier(options);
+  return async (request, ...rest) => {
+    let webhook: VerifiedWebhook<Payload>;
+    try {
+      webhook = await verifyRequest<Payload>(verifier, request, options.maxBodyBytes);
+    } catch (error) {
+      if (!(error instanceof VerificationError)) throw error;
+      options.onRejected?.(error);
+      return new Response(rejection(error), {
+        status: error.status,
+        headers: { 'content-type': 'application/json' },
+      });
+    }
+    return handler(webhook, request, ...rest);
+  };
+}
