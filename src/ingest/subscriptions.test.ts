@@ -1,0 +1,108 @@
+import { describe, expect, it } from 'vitest';
+import type { Endpoint } from '../domain/endpoint.ts';
+import { type EndpointConfig, resolveEndpoint } from '../domain/endpoint-config.ts';
+import { matchesType, Subscriptions } from './subscriptions.ts';
+
+let count = 0;
+function endpoint(config: EndpointConfig = {}, part: Partial<Endpoint> = {}): Endpoint {
+  count += 1;
+  const id = `0190aaaa-0000-7000-8000-${String(count).padStart(12, '0')}`;
+  const record = { id, tenant: 'acme', url: 'https://a.test/', config, enabled: true, disabledReason: null };
+  return { ...resolveEndpoint({ ...record, paused: false, deleted: false }, []), ...part };
+}
+
+const event = (type: string, part: object = {}) => ({
+  tenant: 'acme',
+  type,
+  channels: [],
+  endpointIds: null,
+  ...part,
+});
+
+describe('FAN-2: types', () => {
+  it.each([
+    ['*', 'order.created', true],
+    ['*', 'posthorn.endpoint.disabled', false],
+    ['posthorn.*', 'posthorn.endpoint.disabled', true],
+    ['posthorn.endpoint.disabled', 'posthorn.endpoint.disabled', true],
+    ['order.*', 'order.created', true],
+    ['order.*', 'order.item.added', true],
+    ['order.*', 'order', false],
+    ['order.*', 'orders.created', false],
+    ['order.item.*', 'order.created', false],
+    ['order.created', 'order.created', true],
+    ['order.created', 'order.created.twice', false],
+    ['order.created', 'Order.created', false],
+  ])('%s and %s: %s', (pattern, type, expected) => {
+    expect(matchesType(pattern, type)).toBe(expected);
+  });
+});
+
+describe('FAN-1: the endpoints of an event', () => {
+  it('are those of its tenant that want its type, each once', () => {
+    const all = endpoint();
+    const orders = endpoint({ events: ['order.*', 'order.created'] });
+    const others = endpoint({ events: ['invoice.*'] });
+    const stranger = endpoint({}, { tenant: 'other' });
+    const subscriptions = new Subscriptions();
+    subscriptions.update([all, orders, others, stranger]);
+    expect(subscriptions.match(event('order.created'))).toEqual([all, orders]);
+    expect(subscriptions.match(event('order.created', { tenant: 'nobody' }))).toEqual([]);
+  });
+
+  it('with channels, want one of the event’s', () => {
+    const anything = endpoint();
+    const eu = endpoint({ channels: ['eu', 'vip'] });
+    const subscriptions = new Subscriptions();
+    subscriptions.update([anything, eu]);
+    expect(subscriptions.match(event('a'))).toEqual([anything]);
+    expect(subscriptions.match(event('a', { channels: ['us'] }))).toEqual([anything]);
+    expect(subscriptions.match(event('a', { channels: ['us', 'vip'] }))).toEqual([anything, eu]);
+  });
+
+  it('can be named, whatever they subscribe to, but only one’s own', () => {
+    const one = endpoint({ events: ['x'] });
+    const stranger = endpoint({}, { tenant: 'other' });
+    const subscriptions = new Subscriptions();
+    subscriptions.update([one, endpoint(), stranger]);
+    const endpointIds = [one.id, one.id, stranger.id];
+    expect(subscriptions.match(event('a', { endpointIds }))).toEqual([one]);
+    expect(subscriptions.match(event('a', { endpointIds: [] }))).toEqual([]);
+    expect(subscriptions.has('acme', stranger.id)).toBe(false);
+  });
+
+  it('FAN-3: change with the next update, also where the answer was remembered', () => {
+    const one = endpoint({ events: ['a'] });
+    const subscriptions = new Subscriptions();
+    subscriptions.update([one]);
+    expect(subscriptions.match(event('a'))).toEqual([one]);
+    expect(subscriptions.match(event('b'))).toEqual([]);
+    const changed = { ...one, events: ['b'] };
+    subscriptions.update([changed]);
+    expect(subscriptions.match(event('a'))).toEqual([]);
+    expect(subscriptions.match(event('b'))).toEqual([changed]);
+  });
+
+  it.each([
+    ['paused', { paused: true }, 1],
+    ['disabled', { enabled: false }, 0],
+    ['deleted', { deleted: true }, 0],
+  ])('HLT-4: %s', (_, part, expected) => {
+    const one = endpoint();
+    const subscriptions = new Subscriptions();
+    subscriptions.update([one]);
+    subscriptions.match(event('a'));
+    subscriptions.update([{ ...one, ...part }]);
+    expect(subscriptions.match(event('a'))).toHaveLength(expected);
+    expect(subscriptions.has('acme', one.id)).toBe(expected === 1);
+  });
+
+  it('stay right when a producer makes up a type per event', () => {
+    const one = endpoint({ events: ['t.*'] });
+    const subscriptions = new Subscriptions();
+    subscriptions.update([one]);
+    for (let i = 0; i < 20_100; i += 1) subscriptions.match(event(`t.${i}`));
+    expect(subscriptions.match(event('t.1'))).toEqual([one]);
+    expect(subscriptions.match(event('u.1'))).toEqual([]);
+  });
+});
