@@ -66,7 +66,9 @@ const MAX_CAREFUL_STARTS = 2;
 /** A payload that cannot be read, or a proof that is missing: not again at once. */
 const BACK_OFF_MS = 100;
 /** A probe is given this much more than the request's own deadline before another may be made. */
-const PROBE_MARGIN_MS = 1_000;
+const PROBE_MARGIN_MS = 3_000;
+/** So long after a start was asked to be written down it may still leave: less than others wait beyond its deadline. */
+const LEAVES_WITHIN_MS = 2_000;
 
 export class Attempts {
   readonly #options: AttemptsOptions;
@@ -101,8 +103,10 @@ export class Attempts {
       shard: lane.shard,
       probe: item.probe ? { endpointId: lane.id, breaker: lane.breaker.probeStarted(deadline) } : null,
     };
+    const askedAt = this.#options.clock.monotonic();
     this.#options.writeBeforeSend(start, (mayLeave) => {
-      if (mayLeave) return this.#send(lane, item, event);
+      const late = this.#options.clock.monotonic() - askedAt > LEAVES_WITHIN_MS;
+      if (mayLeave) return late ? this.#putBack(lane, item) : this.#send(lane, item, event);
       this.#abandonProbe(lane, item);
       lane.dropped(item);
       this.#options.events.freed(lane, item);

@@ -174,6 +174,8 @@ export class Lane {
       this.#pushRetry(item);
       return true;
     }
+    // Where two at once may never be, all wait for it: one with an earlier number may have turned up since it left.
+    this.holdUntil = Math.max(this.holdUntil, item.notBefore);
     this.#fresh.push(item);
     // A batch that took its numbers first may be committed last: what is still queued is put in order.
     if (this.fifo) {

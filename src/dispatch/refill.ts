@@ -35,7 +35,7 @@ const RETRY_PAUSE_MS = 200;
  * Extra time for a request of an earlier owner: it may have left a little after it was written down, and its outcome
  * takes time to be written. With half a second a slow database was enough for a second copy.
  */
-const ON_THE_WIRE_MARGIN_MS = 2_000;
+const ON_THE_WIRE_MARGIN_MS = 3_000;
 
 /** What to read: what comes next, what was just accepted, what may have been missed lately, everything. */
 export type Want = 'more' | 'recent' | 'sweep' | 'bottom';
