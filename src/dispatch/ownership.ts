@@ -29,6 +29,8 @@ import {
 /** Raised when workers of two versions could misread each other's rows. */
 export const WIRE_VERSION = 1;
 const MAX_DATABASE_SILENCE_MS = 5000;
+/** Half of it is the most by which the database's time can be misjudged: no more than the clock takes for noise. */
+const PROMPT_ANSWER_MS = 200;
 
 export interface OwnershipEvents {
   /** Shards that are ours from now on. */
@@ -70,6 +72,7 @@ export class Ownership implements Service {
   #provenUntil = Number.NEGATIVE_INFINITY;
   #cancelTimer: (() => void) | null = null;
   #beating: Promise<void> | null = null;
+  #knowsDatabaseTime = false;
   #stopping = false;
   #stopped = false;
 
@@ -197,7 +200,7 @@ export class Ownership implements Service {
         [...this.#epochs].filter(([shard, epoch]) => held.get(shard) !== epoch).map(([shard]) => shard),
       );
       this.#provenUntil = sentAt + proofMs;
-      events.renewed(renewal);
+      events.renewed({ ...renewal, databaseNow: this.#databaseNow(renewal.databaseNow, sentAt) });
       // Taken by a statement whose answer was lost, or given up by one that never arrived: ours on paper, worked by nobody.
       const forgotten = [...held.keys()].filter((shard) => !this.#epochs.has(shard));
       if (forgotten.length > 0) await releaseShards(client, this.#workerId, forgotten);
@@ -206,6 +209,18 @@ export class Ownership implements Service {
       events.problem('renew the proof of ownership', error);
       this.#disconnect();
     }
+  }
+
+  /**
+   * The time at the database as of now: half of the way's duration later than it said. An answer that was long on its way
+   * (a busy machine, a process that was stopped meanwhile) says nothing: taken at its word, the clock would go back.
+   */
+  #databaseNow(said: number, sentAt: number): number {
+    const { clock } = this.#options;
+    const tookMs = clock.monotonic() - sentAt;
+    if (this.#knowsDatabaseTime && tookMs > PROMPT_ANSWER_MS) return clock.now();
+    this.#knowsDatabaseTime = true;
+    return said + tookMs / 2;
   }
 
   async #balance(client: Client): Promise<void> {
