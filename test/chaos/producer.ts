@@ -101,7 +101,7 @@ export class Producer {
   async #postOnce(body: object): Promise<Answer> {
     const { url } = this.#random.pick(this.#system.apis);
     try {
-      const response = await fetch(`${url}/v1/events`, {
+      const response = await this.#system.http.fetch(`${url}/v1/events`, {
         method: 'POST',
         headers: { authorization: `Bearer ${this.#system.key}`, 'content-type': 'application/json' },
         body: JSON.stringify(body),

@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/embedded/index.ts';
 import { Cable } from './cable.ts';
+import { Http } from './http.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 
@@ -125,6 +126,7 @@ export class Member {
   readonly role: 'worker' | 'api';
   readonly cable: Cable | null;
   readonly logFile: string;
+  readonly #http: Http;
   readonly #env: Record<string, string>;
   readonly #onExit: (exit: Exit) => void;
   /** Every process that has filled this place. */
@@ -139,6 +141,7 @@ export class Member {
     role: 'worker' | 'api';
     cable: Cable | null;
     logFile: string;
+    http: Http;
     env: Record<string, string>;
     onExit: (exit: Exit) => void;
   }) {
@@ -146,6 +149,7 @@ export class Member {
     this.role = options.role;
     this.cable = options.cable;
     this.logFile = options.logFile;
+    this.#http = options.http;
     this.#env = options.env;
     this.#onExit = options.onExit;
   }
@@ -196,7 +200,7 @@ export class Member {
       `${this.name} is ready`,
       async () => {
         if (!this.running) throw new Error(`${this.name} has ended instead of getting ready.`);
-        return fetch(`${this.url}/readyz`, { signal: AbortSignal.timeout(2000) }).then(
+        return this.#http.fetch(`${this.url}/readyz`, { signal: AbortSignal.timeout(2000) }).then(
           (response) => response.ok,
           () => false,
         );
@@ -235,6 +239,7 @@ export interface SystemOptions {
 export class System {
   readonly postgres: Postgres;
   readonly key = `phk_${randomBytes(24).toString('base64url')}`;
+  readonly http = new Http();
   readonly workers: Member[] = [];
   readonly apis: Member[] = [];
   /** Processes that ended although nobody had asked them to. */
@@ -280,6 +285,7 @@ export class System {
         role,
         cable,
         logFile: join(this.postgres.dir, `${name}.log`),
+        http: this.http,
         env: {
           ...env,
           DATABASE_URL: cable === null ? this.postgres.url : this.postgres.urlBy(cable.port),
@@ -313,7 +319,7 @@ export class System {
   async apiOnce<T>(method: string, path: string, body?: unknown): Promise<T> {
     this.#turn += 1;
     const { url } = this.apis[this.#turn % this.apis.length]!;
-    const response = await fetch(`${url}${path}`, {
+    const response = await this.http.fetch(`${url}${path}`, {
       method,
       headers: { authorization: `Bearer ${this.key}`, 'content-type': 'application/json' },
       body: body === undefined ? null : JSON.stringify(body),
@@ -327,6 +333,7 @@ export class System {
   async stop(): Promise<void> {
     for (const member of this.members) member.resume();
     await Promise.all(this.members.map((member) => member.kill()));
+    await this.http.close();
     await Promise.all(this.#cables.map((cable) => cable.close()));
     await this.postgres.stop();
   }

@@ -121,7 +121,8 @@ function staleStarts({ attempts, endpoints }: Facts, ownership: OwnershipHistory
     if (mine) return [];
     const owner = ownership.ownerAt(endpoint.shard, attempt.at);
     const about = `${attempt.worker} started attempt ${attempt.number} of ${attempt.delivery} to ${endpoint.name} (${attempt.outcome}), whose shard ${endpoint.shard} was ${owner ?? "nobody's"}`;
-    return [{ about, at: attempt.at }];
+    const event = publicId('evt', eventIdOfDelivery(attempt.delivery));
+    return [{ about, at: attempt.at, event, endpoint: endpoint.name }];
   });
 }
 
