@@ -1,7 +1,8 @@
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Webhook } from 'standardwebhooks';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createTestDatabase } from '../support/database.ts';
 import { isAlive, newDevHome } from '../support/dev.ts';
 import { eventually } from '../support/eventually.ts';
 import {
@@ -53,6 +54,22 @@ describe('dev mode, on an embedded PostgreSQL', () => {
     await untilDeliveries(again, second.id, 'delivered');
     expect(receiver.requests).toHaveLength(2);
     await again.stop();
+  });
+
+  test('with DATABASE_URL it uses that one instead, with no other change', async () => {
+    const database = await createTestDatabase({ empty: true });
+    onTestFinished(() => database.drop());
+    const home = await newDevHome();
+    const posthorn = await home.start({ DATABASE_URL: database.url });
+    expect(await home.postgresPid()).toBeUndefined();
+    const receiver = await newReceiver();
+    await createEndpoint(posthorn, { url: receiver.url, tenant: 'default' });
+    const event = await publish(posthorn, { type: 'order.created', data: 1 });
+    await untilDeliveries(posthorn, event.id, 'delivered');
+    expect(await database.query('select status from posthorn.deliveries')).toEqual([{ status: 'delivered' }]);
+    // The password is in no log.
+    expect(posthorn.output()).not.toContain(new URL(database.url).password);
+    await posthorn.stop();
   });
 
   test('100 events posted, killed with -9 halfway, started again at once: all accepted ones arrive', async () => {

@@ -5,6 +5,7 @@ import { eventually } from '../support/eventually.ts';
 import {
   arrivals,
   createEndpoint,
+  freePort,
   newReceiver,
   publish,
   startTestPosthorn,
@@ -159,4 +160,39 @@ test('two processes, one dies: the other takes over within 2 s, and nothing is l
   for (const { id } of events) await untilDeliveries(one, id, 'delivered');
   expect(arrivals(receiver.requests)).toEqual(new Map(events.map(({ id }) => [id, 1])));
   await one.stop();
+});
+
+test('CLI-1: serve --processes 2, one child killed with -9: another takes its place, and nothing is lost', async () => {
+  const database = await newDatabase();
+  const receiver = await newReceiver();
+  const port = String(await freePort());
+  const posthorn = await startTestPosthorn({ database, args: ['--processes', '2', '--port', port] });
+  const workers = async () => {
+    const rows = await database.query<{ name: string }>('select name from posthorn.workers');
+    return rows.map(({ name }) => Number(name.split(':').at(-1)));
+  };
+  const pids = await eventually('both children are registered', async () => {
+    const found = await workers();
+    return found.length === 2 && found;
+  });
+  expect(pids).not.toContain(posthorn.pid);
+  const tenants = Array.from({ length: 10 }, (_, n) => `tenant-${n}`);
+  for (const tenant of tenants) await createEndpoint(posthorn, { url: receiver.url, tenant });
+  process.kill(pids[0]!, 'SIGKILL');
+  const events: string[] = [];
+  for (const tenant of tenants) {
+    // A connection to the child that died breaks, or is lost on the way to it, and then has no answer at all
+    // (node:cluster): what was not answered was not promised.
+    const event = { tenant, type: 'a.b', data: 1 };
+    const answer = await posthorn.api('POST', '/v1/events', event, { timeoutMs: 1000 }).catch(() => null);
+    if (answer?.status === 202) events.push(answer.body.id);
+  }
+  expect(events.length).toBeGreaterThan(0);
+  for (const id of events) await untilDeliveries(posthorn, id, 'delivered');
+  await eventually('another child has taken its place', async () => {
+    const found = await workers();
+    return found.length === 2 && !found.includes(pids[0]!);
+  });
+  await posthorn.stop();
+  expect(await workers()).toEqual([]);
 });

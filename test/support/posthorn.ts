@@ -5,6 +5,8 @@
  *   const posthorn = await startTestPosthorn({ database }) // for one test; the caller stops or kills it
  */
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
@@ -28,6 +30,8 @@ export interface CallOptions {
   /** Instead of the admin key; null sends none. */
   readonly key?: string | null;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Fails without an answer after this. */
+  readonly timeoutMs?: number;
 }
 
 /** Text and bytes are sent as they are, everything else as JSON. */
@@ -161,10 +165,12 @@ async function startHere(env: Readonly<Record<string, string>>, key: string): Pr
 }
 
 function caller(client: Agent, url: string, adminKey: string): Call {
-  return async (method, path, body, { key = adminKey, headers = {} } = {}) => {
+  return async (method, path, body, { key = adminKey, headers = {}, timeoutMs = 20_000 } = {}) => {
     const raw = typeof body === 'string' || Buffer.isBuffer(body);
     const response = await request(`${url}${path}`, {
       dispatcher: client,
+      headersTimeout: timeoutMs,
+      bodyTimeout: timeoutMs,
       method: method as 'GET',
       headers: {
         ...(key !== null && { authorization: `Bearer ${key}` }),
@@ -216,6 +222,16 @@ export function usePosthorn(options: Omit<TestPosthornOptions, 'database'> = {})
     stop: () => started!.stop(),
     output: () => started!.output(),
   };
+}
+
+/** For what cannot say which port it took. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
 }
 
 /** A receiver that is closed when the test is over. */
