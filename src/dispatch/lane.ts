@@ -177,15 +177,7 @@ export class Lane {
     // Where two at once may never be, all wait for it: one with an earlier number may have turned up since it left.
     this.holdUntil = Math.max(this.holdUntil, item.notBefore);
     this.#fresh.push(item);
-    // A batch that took its numbers first may be committed last: what is still queued is put in order.
-    if (this.fifo) {
-      for (let i = this.#fresh.length - 1; i > this.#freshHead; i -= 1) {
-        const before = this.#fresh[i - 1]!;
-        if (before.delivery.seq <= item.delivery.seq) break;
-        this.#fresh[i] = before;
-        this.#fresh[i - 1] = item;
-      }
-    }
+    if (this.fifo) this.#putInOrder();
     return true;
   }
 
@@ -209,6 +201,18 @@ export class Lane {
     this.#remember(item);
     this.#pushRetry(item);
     return true;
+  }
+
+  /**
+   * A batch that took its numbers first may be committed last: what has not been tried yet is put in order. One that
+   * has been tried keeps its place.
+   */
+  #putInOrder(): void {
+    const queue = this.#fresh;
+    const first = queue[this.#freshHead]!.delivery.attempts > 0 ? this.#freshHead + 1 : this.#freshHead;
+    // Only the one that has just come can be out of place, at either end.
+    for (let i = queue.length - 1; i > first && isLater(queue[i - 1]!, queue[i]!); i -= 1) swap(queue, i);
+    for (let i = first + 1; i < queue.length && isLater(queue[i - 1]!, queue[i]!); i += 1) swap(queue, i);
   }
 
   #remember(item: LaneItem): void {
@@ -422,6 +426,7 @@ export class Lane {
     this.#bucket?.giveBack();
     this.#endProbe(item);
     this.#putBack(item);
+    if (this.fifo) this.#putInOrder();
   }
 
   /** It was taken and turns out not to be as it is remembered: out of memory, to be read again. */
@@ -556,6 +561,14 @@ export class Lane {
   get underWay(): LaneItem[] {
     return [...this.#known.values()].filter((item) => item.state !== 'queued');
   }
+}
+
+const isLater = (a: LaneItem, b: LaneItem): boolean => a.delivery.seq > b.delivery.seq;
+
+function swap(queue: LaneItem[], i: number): void {
+  const item = queue[i]!;
+  queue[i] = queue[i - 1]!;
+  queue[i - 1] = item;
 }
 
 /** Not before it is due, and not before an earlier owner's request of it has met its deadline. */
