@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ApiContext } from '../../src/api/context.ts';
+import { createServer } from '../../src/api/server.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import {
@@ -46,6 +48,34 @@ async function createKey(settings: {
 }
 
 const listKeys = async () => (await posthorn.api('GET', '/v1/keys?limit=250')).body.data;
+
+/** Every route of the API, as the server itself knows them. */
+async function allRoutes(): Promise<{ method: string; path: string }[]> {
+  const context = {
+    limits: { maxEventBytes: 1024, maxBatchBytes: 1024 },
+    clock: { now: Date.now },
+  } as unknown as ApiContext;
+  const server = await createServer(context, {
+    requestTimeoutMs: 1000,
+    closeWithinMs: 1000,
+    healthOnly: false,
+  });
+  await server.ready();
+  const parts: string[] = [];
+  const routes = server
+    .printRoutes({ commonPrefix: false })
+    .split('\n')
+    .flatMap((line) => {
+      const found = /^([│├└─\s]*)(\S+)(?: \((.+)\))?$/.exec(line);
+      if (found === null) return [];
+      const depth = found[1]!.length / 4 - 1;
+      parts.splice(depth, parts.length, found[2]!);
+      const methods = found[3]?.split(', ') ?? [];
+      return methods.map((method) => ({ method, path: parts.join('').replace(/(.)\/$/, '$1') }));
+    });
+  await server.close();
+  return routes.filter(({ method }) => method !== 'HEAD');
+}
 
 describe('SEC-1: API keys', () => {
   test('no key, a wrong key, or another scheme is 401', async () => {
@@ -195,34 +225,67 @@ describe('SEC-2: tenants do not see each other', () => {
     }
   });
 
-  test('another tenant’s objects are 404, and not in any list', async () => {
+  test('another tenant’s objects are 404 in every route there is', async () => {
     const receiver = await newReceiver();
     const theirs = newTenant();
     const endpoint = await createEndpoint(posthorn, { url: receiver.url, tenant: theirs });
     const event = await publish(posthorn, { tenant: theirs, type: 'a.b', data: 'private' });
     const [delivery] = await untilDeliveries(posthorn, event.id, 'delivered');
+    const replay = await expectStatus(posthorn.api('POST', `/v1/endpoints/${endpoint.id}/replay`, {}), 202);
+    const ids: Record<string, string> = {
+      endpoints: endpoint.id,
+      events: event.id,
+      deliveries: delivery!.id,
+      tasks: replay.body.id,
+    };
 
-    const { key } = await createKey({ scope: 'tenant', tenant: newTenant() });
-    for (const [method, path, body] of [
-      ['GET', `/v1/endpoints/${endpoint.id}`],
-      ['PATCH', `/v1/endpoints/${endpoint.id}`, { description: 'mine now' }],
-      ['DELETE', `/v1/endpoints/${endpoint.id}`],
-      ['POST', `/v1/endpoints/${endpoint.id}/pause`],
-      ['POST', `/v1/endpoints/${endpoint.id}/resume`],
-      ['GET', `/v1/endpoints/${endpoint.id}/deliveries`],
-      ['GET', `/v1/deliveries/${delivery!.id}`],
-      ['GET', `/v1/deliveries/${delivery!.id}/attempts`],
-    ] as const) {
-      const answer = await posthorn.api(method, path, body, { key });
+    const mine = newTenant();
+    const { key } = await createKey({ scope: 'tenant', tenant: mine });
+    const walked: string[] = [];
+    for (const { method, path } of await allRoutes()) {
+      const kind = path.split('/')[2]!;
+      if (!path.includes(':id') || kind === 'keys') continue;
+      expect(ids, `${path}: this test needs an object of another tenant for it`).toHaveProperty(kind);
+      const address = path.replace(':id', ids[kind]!).replace(':number', '1');
+      const body = method === 'GET' || method === 'DELETE' ? undefined : {};
+      const answer = await posthorn.api(method, address, body, { key });
       expect(answer.body, `${method} ${path}`).toMatchObject({ status: 404, code: 'not_found' });
       expect(answer.text).not.toContain(theirs);
+      walked.push(`${method} ${path}`);
     }
-    for (const path of ['/v1/endpoints', '/v1/deliveries', `/v1/deliveries?event_id=${event.id}`]) {
-      const { body } = await expectStatus(posthorn.api('GET', path, undefined, { key }), 200);
-      expect(body.data, path).toEqual([]);
+    expect(walked.length).toBeGreaterThan(15);
+    expect(walked).toContain('GET /v1/deliveries/:id/attempts');
+  });
+
+  test('another tenant’s objects are in no list', async () => {
+    const receiver = await newReceiver();
+    const theirs = newTenant();
+    await createEndpoint(posthorn, { url: receiver.url, tenant: theirs });
+    receiver.answer({ status: 404 });
+    const event = await publish(posthorn, {
+      tenant: theirs,
+      type: 'a.b',
+      data: 'private',
+      idempotency_key: 'k',
+    });
+    await untilDeliveries(posthorn, event.id, 'dead');
+    const { key } = await createKey({ scope: 'tenant', tenant: newTenant() });
+    const lists = (await allRoutes()).filter(
+      ({ method, path }) => method === 'GET' && /^\/v1\/[^/]+$/.test(path),
+    );
+    expect(lists.length).toBeGreaterThan(3);
+    for (const { path } of lists) {
+      const answer = await posthorn.api('GET', path, undefined, { key });
+      if (path === '/v1/keys') expect(answer.status).toBe(403);
+      else expect(answer.body.data, path).toEqual([]);
     }
-    const { body } = await posthorn.api('GET', `/v1/endpoints/${endpoint.id}`);
-    expect(body).toMatchObject({ description: '', paused: false });
+    for (const path of [
+      `/v1/deliveries?event_id=${event.id}`,
+      '/v1/events?idempotency_key=k',
+      '/v1/events?has=dead',
+    ]) {
+      expect((await posthorn.api('GET', path, undefined, { key })).body.data, path).toEqual([]);
+    }
   });
 
   test('SIG-5: an endpoint’s secret is in no answer but the first, and not in the database as text', async () => {
