@@ -1,0 +1,54 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { SocketBudget } from './budget.ts';
+import type { Kind } from './lane.ts';
+
+const fill = (budget: SocketBudget, kind: Kind): void => {
+  while (budget.has(kind)) budget.inFlight[kind] += 1;
+};
+
+describe('DSP-5: the sockets', () => {
+  it('retries never use more than their share, so that fresh ones always have the rest', () => {
+    const budget = new SocketBudget(100, 0.4);
+    fill(budget, 'retry');
+    expect(budget.inFlight.retry).toBe(40);
+    expect(budget.has('fresh')).toBe(true);
+    fill(budget, 'fresh');
+    expect(budget.inFlight.fresh).toBe(60);
+  });
+
+  it('a tenth is left for retries, however many fresh ones there are', () => {
+    const budget = new SocketBudget(100, 0.4);
+    fill(budget, 'fresh');
+    expect(budget.inFlight.fresh).toBe(90);
+    expect(budget.has('retry')).toBe(true);
+  });
+
+  it('the last quarter is for lanes beyond suspicion', () => {
+    const budget = new SocketBudget(100, 0.4);
+    budget.inFlight.fresh = 74;
+    expect(budget.crowded).toBe(false);
+    budget.inFlight.retry = 1;
+    expect(budget.crowded).toBe(true);
+  });
+
+  it('are never more than there are, and each kind gets at least one', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 300 }),
+        fc.double({ min: 0.01, max: 0.99, noNaN: true }),
+        fc.array(fc.record({ kind: fc.constantFrom<Kind>('fresh', 'retry'), start: fc.boolean() })),
+        (max, share, steps) => {
+          const budget = new SocketBudget(max, share);
+          expect(budget.has('fresh') && budget.has('retry')).toBe(true);
+          for (const { kind, start } of steps) {
+            if (start && budget.has(kind)) budget.inFlight[kind] += 1;
+            else if (!start && budget.inFlight[kind] > 0) budget.inFlight[kind] -= 1;
+            expect(budget.total).toBeLessThanOrEqual(max);
+            expect(budget.inFlight.retry).toBeLessThanOrEqual(Math.max(1, max * share));
+          }
+        },
+      ),
+    );
+  });
+});
