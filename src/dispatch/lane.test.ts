@@ -1,0 +1,545 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { CLOSED_BREAKER } from '../domain/breaker.ts';
+import type { Endpoint } from '../domain/endpoint.ts';
+import { type EndpointConfig, resolveEndpoint } from '../domain/endpoint-config.ts';
+import type { Uuid } from '../domain/ids.ts';
+import { TokenBucket } from '../domain/token-bucket.ts';
+import type { Pool } from '../store/database.ts';
+import { Lane, type LaneItem, type LaneMemory } from './lane.ts';
+import { Refill, type Want } from './refill.ts';
+
+const ENDPOINT_ID = '0190aaaa-0000-7000-8000-000000000001';
+const NOW = 1_800_000_000_000;
+
+function endpointOf(config: EndpointConfig): Endpoint {
+  const record = {
+    id: ENDPOINT_ID,
+    tenant: 't',
+    url: 'https://a.test/',
+    config,
+    enabled: true,
+    disabledReason: null,
+  };
+  return resolveEndpoint({ ...record, paused: false, deleted: false }, []);
+}
+
+const HEALTHY = { breaker: CLOSED_BREAKER, failingSince: null, blocked: false };
+const newLane = (config: EndpointConfig = {}, memory?: LaneMemory) =>
+  new Lane(endpointOf(config), HEALTHY, null, memory);
+
+const idOf = (n: number): Uuid => `0190bbbb-0000-7000-8000-${String(n).padStart(12, '0')}`;
+
+function item(n: number, part: Partial<LaneItem['delivery']> = {}, notBefore = 0): LaneItem {
+  return {
+    delivery: {
+      id: idOf(n),
+      endpointId: ENDPOINT_ID,
+      seq: n,
+      attempts: 0,
+      attemptsBeforeReplay: 0,
+      dueAt: null,
+      agesFrom: NOW,
+      trigger: 'auto',
+      lastErrorClass: null,
+      ...part,
+    },
+    event: null,
+    state: 'queued',
+    probe: false,
+    notBefore,
+    carefulStarts: 0,
+  };
+}
+
+/** What the dispatcher does when it is this lane's turn. */
+function takeNext(lane: Lane, now: number): LaneItem | null {
+  if (lane.readyAt(now, now) > now) return null;
+  const { fresh } = lane.kindsReady(now);
+  return lane.take(fresh ? 'fresh' : 'retry', now, now);
+}
+
+describe('a lane', () => {
+  it('DSP-3: has at most max_in_flight on the wire', () => {
+    const lane = newLane({ max_in_flight: 3 });
+    for (let n = 1; n <= 5; n += 1) lane.addFresh(item(n));
+    const taken = [1, 2, 3].map(() => takeNext(lane, NOW)!);
+    expect(takeNext(lane, NOW)).toBeNull();
+    expect(lane.readyAt(NOW, 0)).toBe(Number.POSITIVE_INFINITY);
+    lane.answered(taken[0]!);
+    expect(takeNext(lane, NOW)?.delivery.seq).toBe(4);
+  });
+
+  it('of a FIFO endpoint sends the next only after the last is written down', () => {
+    const lane = newLane({ ordering: 'fifo' });
+    for (const n of [2, 3, 1]) lane.addFresh(item(n));
+    const first = takeNext(lane, NOW)!;
+    expect(first.delivery.seq).toBe(1);
+    lane.answered(first);
+    expect(takeNext(lane, NOW)).toBeNull();
+    lane.ended(first);
+    expect(takeNext(lane, NOW)?.delivery.seq).toBe(2);
+  });
+
+  it('of a FIFO endpoint waits for its head, whatever stands behind it', () => {
+    const lane = newLane({ ordering: 'fifo' });
+    lane.addFresh(item(1));
+    lane.addFresh(item(2));
+    const head = takeNext(lane, NOW)!;
+    lane.answered(head);
+    lane.rescheduled(head, { ...head.delivery, attempts: 1, dueAt: NOW + 5_000 }, true);
+    lane.addFresh(item(0));
+    expect(lane.readyAt(NOW, 0)).toBe(NOW + 5_000);
+    expect(takeNext(lane, NOW + 5_000)).toBe(head);
+  });
+
+  it('of a FIFO endpoint forgets its order when it cannot be sure of its head', () => {
+    for (const how of ['dropped', 'not moved'] as const) {
+      const lane = newLane({ ordering: 'fifo' });
+      lane.addFresh(item(1));
+      lane.addFresh(item(2));
+      const head = takeNext(lane, NOW)!;
+      if (how === 'dropped') lane.dropped(head);
+      else {
+        lane.answered(head);
+        lane.ended(head, false);
+      }
+      expect(takeNext(lane, NOW)).toBeNull();
+      expect([lane.moreFresh, lane.freshCursor, lane.size]).toEqual([true, 0, 0]);
+    }
+  });
+
+  it('never has a replayed fresh delivery in two queues', () => {
+    const lane = newLane();
+    lane.addFresh(item(1));
+    lane.addRetry(item(1, { dueAt: NOW - 10, trigger: 'replay' }));
+    const taken = lane.take('retry', NOW, 0) ?? lane.take('fresh', NOW, 0);
+    expect(taken?.delivery.trigger).toBe('replay');
+    expect(lane.take('fresh', NOW, 0)).toBeNull();
+    expect(lane.take('retry', NOW, 0)).toBeNull();
+  });
+
+  it('RTY-7: moves a waiting retry that was made due now, and counts it once', () => {
+    const lane = newLane();
+    lane.retryHorizon = Number.POSITIVE_INFINITY;
+    lane.addRetry(item(1, { attempts: 1, dueAt: NOW + 3_600_000 }));
+    lane.addRetry(item(1, { attempts: 1, dueAt: NOW }));
+    expect(lane.queuedRetries).toBe(1);
+    expect(takeNext(lane, NOW)?.delivery.seq).toBe(1);
+    expect(takeNext(lane, NOW + 7_200_000)).toBeNull();
+    expect(lane.queuedRetries).toBe(0);
+  });
+
+  it('does not let one that an earlier owner may have on the wire hold up the others', () => {
+    const lane = newLane();
+    lane.addFresh(item(1, {}, NOW + 10_000));
+    lane.addFresh(item(2));
+    expect(takeNext(lane, NOW)?.delivery.seq).toBe(2);
+    expect(takeNext(lane, NOW)).toBeNull();
+    expect(lane.readyAt(NOW, 0)).toBe(NOW + 10_000);
+    expect(takeNext(lane, NOW + 10_000)?.delivery.seq).toBe(1);
+  });
+
+  it('HLT-1: makes one probe, of the oldest that is due, when its circuit is open', () => {
+    const lane = newLane({ breaker: { consecutive: 1, cooldown_seconds: 10 } });
+    lane.retryHorizon = Number.POSITIVE_INFINITY;
+    lane.addFresh(item(2, { agesFrom: NOW - 10 }));
+    lane.addRetry(item(1, { attempts: 1, dueAt: NOW, agesFrom: NOW - 20 }));
+    lane.breaker.heard('failure', NOW, false);
+    expect(lane.readyAt(NOW, 0)).toBe(NOW + 10_000);
+    expect(lane.kindsReady(NOW + 10_000)).toEqual({ fresh: false, retry: true });
+    const probe = takeNext(lane, NOW + 10_000)!;
+    expect([probe.delivery.seq, probe.probe]).toEqual([1, true]);
+    expect(lane.readyAt(NOW + 20_000, 0)).toBe(Number.POSITIVE_INFINITY);
+    lane.returned(probe);
+    expect(lane.readyAt(NOW + 20_000, 0)).toBe(NOW + 20_000);
+  });
+
+  it('DSP-7: starts slowly, doubling with each round of successes', () => {
+    const lane = newLane({ max_in_flight: 10 });
+    lane.slowStart();
+    const limits: number[] = [];
+    for (let i = 0; i < 16; i += 1) {
+      limits.push(lane.limit);
+      lane.succeeded(NOW);
+    }
+    expect(limits).toEqual([1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8, 8, 8, 10]);
+  });
+
+  it('owes a retry after three fresh ones, and does not hide the fresh ones behind it (DSP-5)', () => {
+    const lane = newLane();
+    for (let n = 1; n <= 9; n += 1) lane.addFresh(item(n));
+    lane.addRetry(item(20, { attempts: 1, dueAt: NOW }));
+    for (let i = 0; i < 3; i += 1) {
+      expect(lane.owesRetry(NOW)).toBe(false);
+      lane.take('fresh', NOW, 0);
+    }
+    expect(lane.owesRetry(NOW)).toBe(true);
+    expect(lane.kindsReady(NOW)).toEqual({ fresh: true, retry: true });
+    lane.take('retry', NOW, 0);
+    expect(lane.owesRetry(NOW)).toBe(false);
+  });
+
+  it('DSP-3: takes a token for every request, and gives it back for one that was not made', () => {
+    const bucket = new TokenBucket({ perSecond: 1, burst: 1 }, 0, 1);
+    const lane = new Lane(endpointOf({}), HEALTHY, bucket);
+    for (let n = 1; n <= 3; n += 1) lane.addFresh(item(n));
+    const first = lane.take('fresh', NOW, 0)!;
+    expect(lane.readyAt(NOW, 0)).toBe(NOW + 1_000);
+    lane.returned(first);
+    expect(lane.readyAt(NOW, 0)).toBe(NOW);
+    expect(lane.take('fresh', NOW, 0)).toBe(first);
+    expect(lane.take('fresh', NOW, 0)).toBeNull();
+    expect(lane.queuedFresh).toBe(2);
+  });
+
+  it('lets go of retries for later when earlier ones have no room', () => {
+    const lane = newLane();
+    lane.retryHorizon = Number.POSITIVE_INFINITY;
+    for (let n = 1; n <= 5; n += 1) lane.addRetry(item(n, { attempts: 1, dueAt: NOW + n * 1_000 }));
+    lane.missedRetry(NOW + 3_500);
+    lane.letGoOfLaterRetries();
+    expect([lane.queuedRetries, lane.size, lane.retryHorizon]).toEqual([3, 3, NOW + 3_500]);
+    lane.letGoOfLaterRetries();
+    expect(lane.queuedRetries).toBe(3);
+  });
+
+  it('is not under suspicion for a request that was never made', () => {
+    const lane = newLane();
+    lane.addFresh(item(1));
+    lane.returned(takeNext(lane, NOW)!);
+    expect(lane.oldestStartAt).toBe(Number.POSITIVE_INFINITY);
+  });
+});
+
+// --- the lane and its refill against a model of the database ---------------------------------------------------
+
+interface Row {
+  readonly id: Uuid;
+  readonly seq: number;
+  dueAt: number | null;
+  attempts: number;
+}
+
+const LANE_ITEMS = 4;
+/** More by `LANE_RUNS=5000`. */
+const RUNS = Number(process.env.LANE_RUNS ?? 150);
+
+/** One lane, its refill, and a database whose answers come when the test says so, as old as they then are. */
+class Bench {
+  readonly memory: LaneMemory = { items: 0, bytes: 0 };
+  readonly lane: Lane;
+  readonly refill: Refill;
+  readonly rows = new Map<Uuid, Row>();
+  readonly inFlight = new Set<LaneItem>();
+  readonly unsettled = new Set<LaneItem>();
+  readonly #answers: (() => void)[] = [];
+  #failing = false;
+  now = NOW;
+  seq = 0;
+
+  constructor(fifo: boolean, maxInFlight: number) {
+    this.lane = newLane({ ordering: fifo ? 'fifo' : 'none', max_in_flight: maxInFlight }, this.memory);
+    const pool = { query: (statement: { name: string; values: string[] }) => this.#query(statement) };
+    this.refill = new Refill({
+      pool: pool as unknown as Pool,
+      clock: {
+        now: () => this.now,
+        monotonic: () => this.now - NOW,
+        after: (_delayMs, task) => {
+          task();
+          return () => {};
+        },
+      },
+      laneItems: LANE_ITEMS,
+      room: () => 1_000,
+      filled: () => this.feed(),
+      failed: () => {},
+    });
+    this.want('bottom');
+  }
+
+  get reading(): boolean {
+    return this.#answers.length > 0;
+  }
+
+  want(want: Want): void {
+    this.refill.want(this.lane, want);
+  }
+
+  /** The dispatcher's own rule. */
+  feed(): void {
+    const { lane } = this;
+    if (lane.loading) return;
+    const low = LANE_ITEMS / 2;
+    const horizon = lane.fifo ? Number.POSITIVE_INFINITY : lane.retryHorizon;
+    if (horizon <= this.now + 5_000 && lane.queuedRetries >= low) lane.letGoOfLaterRetries();
+    const needsRetries = horizon <= this.now + 5_000 && lane.queuedRetries < low;
+    if ((lane.moreFresh && lane.queuedFresh < low) || needsRetries) this.want('more');
+  }
+
+  #query({ name, values }: { name: string; values: string[] }): Promise<unknown> {
+    const from = Number(values[1]!.slice(1, -1));
+    const limit = Number(values[2]!.slice(1, -1));
+    const { fifo } = this.lane;
+    const rows = [...this.rows.values()]
+      .filter((row) =>
+        name === 'load_fresh'
+          ? (row.dueAt === null || fifo) && row.seq > from
+          : row.dueAt !== null && row.dueAt >= from * 1000 - 0.01,
+      )
+      .toSorted((a, b) => (name === 'load_fresh' ? a.seq - b.seq : a.dueAt! - b.dueAt!))
+      .slice(0, limit)
+      .map((row) => ({
+        id: row.id,
+        endpoint_id: ENDPOINT_ID,
+        seq: String(row.seq),
+        attempts: row.attempts,
+        attempts_before_replay: 0,
+        careful_starts: 0,
+        trigger: 'auto',
+        last_error_class: null,
+        due_at: row.dueAt,
+        ages_from: NOW,
+        started_at: null,
+      }));
+    return new Promise((resolve, reject) =>
+      this.#answers.push(() => (this.#failing ? reject(new Error('away')) : resolve({ rows }))),
+    );
+  }
+
+  async answer(failing = false): Promise<void> {
+    this.#failing = failing;
+    for (const answer of this.#answers.splice(0)) answer();
+    await settled();
+    this.#failing = false;
+  }
+
+  accept(delayMs: number | null): void {
+    this.seq += 1;
+    const dueAt = delayMs === null || this.lane.fifo ? null : this.now + delayMs;
+    const row: Row = { id: idOf(this.seq), seq: this.seq, dueAt, attempts: 0 };
+    this.rows.set(row.id, row);
+    const { lane } = this;
+    const fresh = item(this.seq, { dueAt });
+    if (lane.fifo) this.want('recent');
+    else if (dueAt !== null) {
+      if (dueAt < lane.retryHorizon && lane.queuedRetries < LANE_ITEMS) lane.addRetry(fresh);
+      else lane.missedRetry(dueAt);
+    } else if (lane.moreFresh || lane.queuedFresh >= LANE_ITEMS)
+      lane.missedFresh(this.refill.seqBefore(2_000));
+    else lane.addFresh({ ...fresh, event: { data: Buffer.alloc(10) } as LaneItem['event'] });
+    this.feed();
+  }
+
+  /** A replay makes a waiting delivery due now. */
+  replay(which: number): void {
+    const waiting = [...this.rows.values()];
+    const row = waiting[which % Math.max(1, waiting.length)];
+    if (row === undefined) return;
+    row.dueAt = this.now;
+    this.want('recent');
+  }
+
+  take(): void {
+    const taken = takeNext(this.lane, this.now);
+    if (taken === null) return;
+    const row = this.rows.get(taken.delivery.id);
+    expect(this.inFlight.has(taken) || this.unsettled.has(taken), 'twice at once').toBe(false);
+    for (const other of [...this.inFlight, ...this.unsettled])
+      expect(other.delivery.id, 'twice at once').not.toBe(taken.delivery.id);
+    expect(row, 'sent though it had ended').toBeDefined();
+    expect(taken.delivery.attempts, 'sent again as the same attempt').toBe(row!.attempts);
+    if (row!.dueAt !== null) expect(row!.dueAt, 'sent before it was due').toBeLessThanOrEqual(this.now);
+    if (this.lane.fifo && row!.attempts === 0) {
+      const lowest = Math.min(...[...this.rows.values()].map(({ seq }) => seq));
+      expect(row!.seq, 'out of order').toBe(lowest);
+    }
+    this.inFlight.add(taken);
+    expect(this.inFlight.size).toBeLessThanOrEqual(this.lane.limit);
+    this.feed();
+  }
+
+  end(which: number, how: 'answered' | 'returned' | 'dropped'): void {
+    const taken = [...this.inFlight][which % Math.max(1, this.inFlight.size)];
+    if (taken === undefined) return;
+    this.inFlight.delete(taken);
+    this.lane[how](taken);
+    if (how === 'answered') this.unsettled.add(taken);
+    if (how === 'dropped') this.want('bottom');
+    this.feed();
+  }
+
+  settle(which: number, how: 'ended' | 'retry' | 'not_moved', delayMs: number, hasRoom: boolean): void {
+    const answered = [...this.unsettled][which % Math.max(1, this.unsettled.size)];
+    if (answered === undefined) return;
+    this.unsettled.delete(answered);
+    const row = this.rows.get(answered.delivery.id)!;
+    if (how === 'retry') {
+      row.attempts += 1;
+      row.dueAt = this.now + delayMs;
+      this.lane.rescheduled(
+        answered,
+        { ...answered.delivery, attempts: row.attempts, dueAt: row.dueAt },
+        hasRoom && this.lane.queuedRetries < LANE_ITEMS,
+      );
+    } else if (how === 'ended') {
+      this.rows.delete(row.id);
+      this.lane.ended(answered);
+    } else {
+      // An earlier try of the same settle was committed after all.
+      row.attempts += 1;
+      row.dueAt = this.now + delayMs;
+      this.lane.ended(answered, false);
+      this.want('bottom');
+    }
+    this.feed();
+  }
+
+  check(): void {
+    const { lane, memory } = this;
+    expect([memory.items, lane.inFlight, lane.unsettled]).toEqual([
+      lane.size,
+      this.inFlight.size,
+      this.unsettled.size,
+    ]);
+    if (this.reading) return;
+    for (const row of this.rows.values()) {
+      if (lane.knows(row.id)) continue;
+      const covered =
+        row.dueAt === null || lane.fifo
+          ? lane.moreFresh && row.seq > lane.freshCursor
+          : row.dueAt >= lane.retryHorizon - 0.01;
+      expect(covered, `row ${row.seq} (due ${row.dueAt}) is lost`).toBe(true);
+    }
+  }
+
+  /** Everything that is left is sent and ends, by nothing but the usual course of things. */
+  async drain(): Promise<void> {
+    for (let round = 0; this.rows.size > 0 || this.inFlight.size + this.unsettled.size > 0; round += 1) {
+      expect(round, `stalled with ${this.rows.size} rows waiting`).toBeLessThan(400);
+      await this.answer();
+      this.take();
+      this.end(0, 'answered');
+      this.settle(0, 'ended', 0, true);
+      this.check();
+      const next = this.lane.readyAt(this.now, this.now);
+      this.now = Math.max(this.now + 100, next < Number.POSITIVE_INFINITY ? next : 0);
+      const horizon = this.lane.retryHorizon;
+      if (next === Number.POSITIVE_INFINITY && horizon < Number.POSITIVE_INFINITY)
+        this.now = Math.max(this.now, horizon);
+      this.feed();
+      await settled();
+    }
+    let reads = 0;
+    for (; this.reading; reads += 1) {
+      expect(reads, 'reads without end').toBeLessThan(10);
+      await this.answer();
+    }
+  }
+}
+
+const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+const which = fc.nat({ max: 7 });
+const step = fc.oneof(
+  fc.record({ do: fc.constant('accept' as const), delayMs: fc.option(fc.integer({ min: 1, max: 20_000 })) }),
+  fc.record({ do: fc.constant('take' as const) }),
+  fc.record({ do: fc.constant('take' as const) }),
+  fc.record({
+    do: fc.constant('end' as const),
+    which,
+    how: fc.constantFrom('answered' as const, 'answered' as const, 'returned' as const, 'dropped' as const),
+  }),
+  fc.record({
+    do: fc.constant('settle' as const),
+    which,
+    how: fc.constantFrom('ended' as const, 'retry' as const, 'retry' as const, 'not_moved' as const),
+    delayMs: fc.integer({ min: 1, max: 60_000 }),
+    hasRoom: fc.boolean(),
+  }),
+  fc.record({ do: fc.constant('answer' as const), failing: fc.boolean() }),
+  fc.record({
+    do: fc.constant('want' as const),
+    want: fc.constantFrom<Want>('more', 'recent', 'sweep', 'bottom'),
+  }),
+  fc.record({ do: fc.constant('replay' as const), which }),
+  fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 10_000 }) }),
+  fc.record({ do: fc.constant('clear' as const) }),
+);
+
+async function play(
+  bench: Bench,
+  action: typeof step extends fc.Arbitrary<infer T> ? T : never,
+): Promise<void> {
+  switch (action.do) {
+    case 'accept':
+      return bench.accept(action.delayMs);
+    case 'take':
+      return bench.take();
+    case 'end':
+      return bench.end(action.which, action.how);
+    case 'settle':
+      return bench.settle(action.which, action.how, action.delayMs, action.hasRoom);
+    case 'answer':
+      return bench.answer(action.failing);
+    case 'want':
+      return bench.want(action.want);
+    case 'replay':
+      return bench.replay(action.which);
+    case 'wait':
+      bench.now += action.ms;
+      bench.refill.mark(bench.seq);
+      return bench.feed();
+    case 'clear':
+      bench.lane.clearQueue();
+      return bench.want('bottom');
+  }
+}
+
+describe('a lane with its refill, against a model of the database', () => {
+  it.each([
+    ['unordered', false],
+    ['FIFO', true],
+  ])('%s: sends nothing twice, loses nothing, stalls never, and forgets what it held', async (_, fifo) => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 3 }),
+        fc.array(step, { maxLength: 60 }),
+        async (maxInFlight, steps) => {
+          const bench = new Bench(fifo, fifo ? 1 : maxInFlight);
+          await settled();
+          for (const action of steps) {
+            await play(bench, action);
+            await settled();
+            bench.check();
+          }
+          await bench.drain();
+          expect(bench.memory).toEqual({ items: 0, bytes: 0 });
+        },
+      ),
+      { numRuns: RUNS },
+    );
+  });
+
+  it('gives back all memory when it is closed, whatever is still under way', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+        const bench = new Bench(false, 3);
+        await settled();
+        for (const action of steps) await play(bench, action);
+        bench.lane.close();
+        expect(bench.memory).toEqual({ items: 0, bytes: 0 });
+        await bench.answer();
+        for (const taken of bench.inFlight) {
+          bench.lane.answered(taken);
+          bench.lane.rescheduled(taken, { ...taken.delivery, attempts: 1, dueAt: bench.now }, true);
+        }
+        for (const answered of bench.unsettled) bench.lane.ended(answered);
+        expect(bench.memory).toEqual({ items: 0, bytes: 0 });
+        expect(takeNext(bench.lane, bench.now + 1e9)).toBeNull();
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});
