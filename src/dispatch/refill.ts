@@ -39,11 +39,16 @@ const ON_THE_WIRE_MARGIN_MS = 3_000;
 
 /** What to read: what comes next, what was just accepted, what may have been missed lately, everything. */
 export type Want = 'more' | 'recent' | 'sweep' | 'bottom';
+/** What a lane asked for, and when: a look back begins there, however long the read before it takes. */
+interface Wanted {
+  readonly want: Want;
+  readonly since: number;
+}
 const BREADTH: Record<Want, number> = { more: 0, recent: 1, sweep: 2, bottom: 3 };
 
 export class Refill {
   readonly #options: RefillOptions;
-  #wanted = new Map<Lane, Want>();
+  #wanted = new Map<Lane, Wanted>();
   #running: Promise<void> | null = null;
   /** Where the order stood at past moments, oldest first. */
   readonly #marks: { at: number; seq: number }[] = [];
@@ -63,13 +68,17 @@ export class Refill {
 
   want(lane: Lane, want: Want): void {
     if (this.#stopped || lane.closed) return;
-    this.#remember(lane, want);
+    this.#remember(lane, { want, since: this.#options.clock.monotonic() });
     this.#run();
   }
 
-  #remember(lane: Lane, want: Want): void {
+  #remember(lane: Lane, wanted: Wanted): void {
     const before = this.#wanted.get(lane);
-    if (before === undefined || BREADTH[before] < BREADTH[want]) this.#wanted.set(lane, want);
+    if (before === undefined) this.#wanted.set(lane, wanted);
+    else if (BREADTH[before.want] < BREADTH[wanted.want] || wanted.since < before.since) {
+      const want = BREADTH[before.want] < BREADTH[wanted.want] ? wanted.want : before.want;
+      this.#wanted.set(lane, { want, since: Math.min(before.since, wanted.since) });
+    }
   }
 
   async stop(): Promise<void> {
@@ -94,21 +103,25 @@ export class Refill {
   }
 
   async #readOnce(): Promise<void> {
-    const batch = [...this.#wanted].slice(0, LANES_PER_READ).filter(([lane]) => !lane.closed);
-    for (const [lane] of [...this.#wanted].slice(0, LANES_PER_READ)) this.#wanted.delete(lane);
+    const batch: [Lane, Wanted][] = [];
+    for (const [lane, wanted] of this.#wanted) {
+      if (batch.length === LANES_PER_READ) break;
+      this.#wanted.delete(lane);
+      if (!lane.closed) batch.push([lane, wanted]);
+    }
     if (batch.length === 0) return;
     const limit = Math.max(
       1,
       Math.min(this.#options.laneItems, Math.ceil(this.#options.room() / batch.length)),
     );
-    const requests = batch.map(([lane, want]) => this.#request(lane, want, limit));
+    const requests = batch.map(([lane, wanted]) => this.#request(lane, wanted, limit));
     for (const [lane] of batch) lane.loadStarted();
     try {
       const answers = await loadLanes(this.#options.pool, requests);
       for (const [index, [lane]] of batch.entries())
         this.#fill(lane, requests[index]!, answers.get(lane.id)!);
     } catch (error) {
-      for (const [lane, want] of batch) this.#remember(lane, want);
+      for (const [lane, wanted] of batch) this.#remember(lane, wanted);
       throw error;
     } finally {
       for (const [lane] of batch) lane.loadEnded();
@@ -117,8 +130,9 @@ export class Refill {
     this.#options.filled(batch.map(([lane]) => lane));
   }
 
-  #request(lane: Lane, want: Want, limit: number): LaneRequest {
+  #request(lane: Lane, { want, since }: Wanted, limit: number): LaneRequest {
     const now = this.#options.clock.now();
+    const waitedMs = this.#options.clock.monotonic() - since;
     const next = lane.moreFresh ? lane.freshCursor : Number.POSITIVE_INFINITY;
     const { laneItems } = this.#options;
     const room = Math.max(
@@ -139,14 +153,14 @@ export class Refill {
       case 'recent':
         return {
           ...bottom,
-          freshAfter: Math.min(next, this.seqBefore(LOOK_BACK_MS)),
-          dueFrom: Math.min(lane.retryHorizon, now - LOOK_BACK_MS),
+          freshAfter: Math.min(next, this.seqBefore(LOOK_BACK_MS + waitedMs)),
+          dueFrom: Math.min(lane.retryHorizon, now - LOOK_BACK_MS - waitedMs),
         };
       case 'sweep':
         return {
           ...bottom,
-          freshAfter: Math.min(next, this.seqBefore(SWEEP_LOOK_BACK_MS)),
-          dueFrom: Math.min(lane.retryHorizon, now - SWEEP_LOOK_BACK_MS),
+          freshAfter: Math.min(next, this.seqBefore(SWEEP_LOOK_BACK_MS + waitedMs)),
+          dueFrom: Math.min(lane.retryHorizon, now - SWEEP_LOOK_BACK_MS - waitedMs),
         };
     }
   }
