@@ -15,17 +15,24 @@ interface Outgoing {
   end(text: string): unknown;
 }
 
-/** The request in handlers after `verifyWebhook`. */
-export interface WithWebhook<Payload = unknown> {
-  webhook: VerifiedWebhook<Payload>;
+/** Verified webhooks by the request that they came with. */
+const verified = new WeakMap<object, VerifiedWebhook>();
+
+/** The webhook of a request, in handlers after `verifyWebhook`. */
+export function webhookOf<Payload = unknown>(request: object): VerifiedWebhook<Payload> {
+  const webhook = verified.get(request);
+  if (webhook === undefined) throw new TypeError('verifyWebhook has not verified this request.');
+  return webhook as VerifiedWebhook<Payload>;
 }
 
 /**
- * Middleware for one route: handlers after it find the webhook in `request.webhook`. Works without a body parser, and
+ * Middleware for one route: handlers after it get the webhook by `webhookOf(request)`. Works without a body parser, and
  * after `express.raw()`. After `express.json()` the bytes are gone: put it before, or on its own route.
  *
  * @example
- * app.post('/webhooks', verifyWebhook({ secret }), (request, response) => { … });
+ * app.post('/webhooks', verifyWebhook({ secret }), (request, response) => {
+ *   const { id, payload } = webhookOf(request);
+ * });
  */
 export function verifyWebhook(
   options: AdapterOptions,
@@ -45,7 +52,7 @@ export function verifyWebhook(
     rawBodyOf(request, maxBytes)
       .then((body) => verifier.verify(body, request.headers))
       .then((webhook) => {
-        (request as unknown as WithWebhook).webhook = webhook;
+        verified.set(request, webhook);
         // Outside of the chain: what a handler throws is not ours to catch.
         queueMicrotask(next);
       }, refuse);

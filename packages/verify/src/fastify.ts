@@ -20,17 +20,22 @@ interface Scope {
     options: { parseAs: 'buffer'; bodyLimit: number },
     parser: (request: unknown, body: unknown) => Promise<unknown>,
   ): unknown;
-  decorateRequest(name: 'webhook', value: null): unknown;
   addHook(name: 'preValidation', hook: (request: unknown, reply: unknown) => Promise<unknown>): unknown;
 }
 
-export interface WithWebhook<Payload = unknown> {
-  webhook: VerifiedWebhook<Payload>;
+/** Verified webhooks by the request that they came with. */
+const verified = new WeakMap<object, VerifiedWebhook>();
+
+/** The webhook of a request, in the routes of a scope with `receiveWebhooks`. */
+export function webhookOf<Payload = unknown>(request: object): VerifiedWebhook<Payload> {
+  const webhook = verified.get(request);
+  if (webhook === undefined) throw new TypeError('receiveWebhooks has not verified this request.');
+  return webhook as VerifiedWebhook<Payload>;
 }
 
 /**
  * Makes every route of this scope one for webhooks: bodies stay bytes until they are verified, then `request.body` is
- * the payload and `request.webhook` all of it. Call it inside a plugin, so that other routes keep their parsers.
+ * the payload and `webhookOf(request)` all of it. Call it inside a plugin, so that other routes keep their parsers.
  *
  * @example
  * app.register(async (scope) => {
@@ -43,13 +48,13 @@ export function receiveWebhooks(scope: Scope, options: AdapterOptions): void {
   const bodyLimit = options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES;
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit }, async (_request, body) => body);
-  scope.decorateRequest('webhook', null);
   scope.addHook('preValidation', async (incoming, outgoing) => {
-    const request = incoming as Request & Partial<WithWebhook>;
+    const request = incoming as Request;
     const reply = outgoing as Reply;
     try {
-      request.webhook = await verifier.verify((request.body ?? '') as RawBody, request.headers);
-      request.body = request.webhook.payload;
+      const webhook = await verifier.verify((request.body ?? '') as RawBody, request.headers);
+      verified.set(request, webhook);
+      request.body = webhook.payload;
       return undefined;
     } catch (error) {
       if (!(error instanceof VerificationError)) throw error;

@@ -7,8 +7,8 @@ import Fastify from 'fastify';
 import { Hono } from 'hono';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RecordedRequest } from '../../../test/support/receiver.ts';
-import { type WithWebhook as ExpressWebhook, verifyWebhook as expressWebhook } from '../src/express.ts';
-import { type WithWebhook as FastifyWebhook, receiveWebhooks } from '../src/fastify.ts';
+import { verifyWebhook as expressWebhook, webhookOf as ofExpress } from '../src/express.ts';
+import { webhookOf as ofFastify, receiveWebhooks } from '../src/fastify.ts';
 import { verifyWebhook as honoWebhook, type WebhookEnv } from '../src/hono.ts';
 import type { VerificationError, VerifiedWebhook } from '../src/index.ts';
 import type { AdapterOptions } from '../src/raw-body.ts';
@@ -42,7 +42,7 @@ const running = (server: Server): Promise<Running> =>
 const startExpress: Start = (options, seen) => {
   const app = express();
   const handler: express.RequestHandler = (request, response) => {
-    const { webhook } = request as unknown as ExpressWebhook;
+    const webhook = ofExpress(request);
     seen.push(webhook);
     if (webhook.type === 'order.fails') throw new Error('the handler fails');
     response.status(204).end();
@@ -52,7 +52,10 @@ const startExpress: Start = (options, seen) => {
   app.post('/text', express.text({ type: '*/*' }), expressWebhook(options), handler);
   app.use(express.json());
   app.post('/parsed', expressWebhook(options), handler);
-  app.post('/other', (request, response) => void response.json(request.body));
+  app.post('/other', (request, response) => {
+    expect(() => ofExpress(request)).toThrow(TypeError);
+    response.json(request.body);
+  });
   app.use(((_error, _request, response, _next) => {
     response.status(599).end();
   }) as express.ErrorRequestHandler);
@@ -64,7 +67,7 @@ const startFastify: Start = async (options, seen) => {
   await app.register((scope, _options, done) => {
     receiveWebhooks(scope, options);
     scope.post('/hook', async (request, reply) => {
-      const { webhook } = request as unknown as FastifyWebhook;
+      const webhook = ofFastify(request);
       expect(request.body).toEqual(webhook.payload);
       seen.push(webhook);
       return reply.code(204).send();
