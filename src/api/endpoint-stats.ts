@@ -29,7 +29,7 @@ export function endpointStatsRoutes({ pool, clock }: ApiContext): FastifyPluginA
         if ((await findEndpoint(pool, id, request.caller.tenant)) === null)
           throw endpointNotFound(request.params.id);
         const window = request.query.window ?? '24h';
-        const hours = (await loadHours(pool, [id], clock.now() - WINDOWS[window])).get(id)!;
+        const hours = await loadHours(pool, id, clock.now() - WINDOWS[window]);
         return {
           window,
           ...showCounts(totalOf(hours)),
@@ -45,7 +45,7 @@ export function endpointStatsRoutes({ pool, clock }: ApiContext): FastifyPluginA
   };
 }
 
-export function totalOf(hours: readonly HourTotals[]): Totals {
+function totalOf(hours: readonly HourTotals[]): Totals {
   const total = noTotals();
   for (const hour of hours) addTotals(total, hour);
   return total;

@@ -17,13 +17,13 @@ import {
   setFifo,
   updateEndpoint,
 } from '../store/queries/endpoints.ts';
-import { type HourTotals, loadHours } from '../store/queries/stats.ts';
+import { loadTotals, type Totals } from '../store/queries/stats.ts';
 import { type Caller, tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import { applyPatch, type Editable } from './endpoint-changes.ts';
 import { EndpointPatch, NewEndpoint } from './endpoint-schema.ts';
 import { checkedSecret, newSecret, profileOf } from './endpoint-secrets.ts';
-import { showFigures, totalOf } from './endpoint-stats.ts';
+import { showFigures } from './endpoint-stats.ts';
 import { DEFAULT_LIMIT, PageQuery, readCursor, toPage } from './pagination.ts';
 
 const EndpointList = Type.Object(
@@ -73,8 +73,8 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
 
   async function showAll(views: readonly EndpointView[]) {
     const ids = views.map(({ id }) => id);
-    const hours = await loadHours(pool, ids, clock.now() - HEALTH_WINDOW_MS);
-    return views.map((view) => showEndpoint(view, hours.get(view.id)!));
+    const totals = await loadTotals(pool, ids, clock.now() - HEALTH_WINDOW_MS);
+    return views.map((view) => showEndpoint(view, totals.get(view.id)!));
   }
 
   return async (server) => {
@@ -178,7 +178,7 @@ export function endpointId(text: string): Uuid {
 
 export const endpointNotFound = (text: string) => new Problem('not_found', `There is no endpoint ${text}.`);
 
-export function showEndpoint(view: EndpointView, hours: readonly HourTotals[]) {
+export function showEndpoint(view: EndpointView, lastDay: Totals) {
   const endpoint = resolveEndpoint({ ...view, disabledReason: view.disabled_reason, deleted: false }, []);
   const { breaker, rateLimit } = endpoint;
   return {
@@ -223,7 +223,7 @@ export function showEndpoint(view: EndpointView, hours: readonly HourTotals[]) {
       waiting: view.waiting,
       dead: view.dead,
       oldest_waiting_at: view.oldest_waiting && new Date(timeOfId(view.oldest_waiting)),
-      ...showFigures(totalOf(hours)),
+      ...showFigures(lastDay),
     },
     created_at: view.created_at,
     updated_at: view.updated_at,

@@ -1,0 +1,88 @@
+import { describe, expect, test } from 'vitest';
+import { resolveEndpoint } from '../domain/endpoint-config.ts';
+import { newId } from '../domain/ids.ts';
+import { HEALTHY } from '../store/queries/load-lanes.ts';
+import { Lane, type LaneItem } from './lane.ts';
+
+const NOW = 1_800_000_000_000;
+
+function newLane(ordering: 'none' | 'fifo'): Lane {
+  const record = {
+    id: newId(NOW),
+    tenant: 'acme',
+    url: 'https://example.com',
+    config: { ordering },
+    enabled: true,
+    disabledReason: null,
+    paused: false,
+    deleted: false,
+  };
+  return new Lane(resolveEndpoint(record, []), HEALTHY, null);
+}
+
+function item(lane: Lane, id: string, attempts: number, dueAt: number | null, seq = 1): LaneItem {
+  return {
+    delivery: {
+      id,
+      endpointId: lane.id,
+      seq,
+      attempts,
+      attemptsBeforeReplay: 0,
+      dueAt,
+      agesFrom: NOW,
+      trigger: 'auto',
+      lastErrorClass: null,
+    },
+    event: null,
+    state: 'queued',
+    probe: false,
+    notBefore: 0,
+    carefulStarts: 0,
+  };
+}
+
+describe('a lane reads a row that it knows', () => {
+  test('a replay made it due now', () => {
+    const lane = newLane('none');
+    const id = newId(NOW);
+    lane.addRetry(item(lane, id, 1, NOW + 60_000));
+    expect(lane.readyAt(NOW, 0)).toBe(NOW + 60_000);
+    lane.addRetry(item(lane, id, 1, NOW));
+    expect(lane.readyAt(NOW, 0)).toBe(NOW);
+    expect(lane.take('retry', NOW, 0)?.delivery.id).toBe(id);
+    expect(lane.take('retry', NOW + 60_000, 0)).toBeNull();
+  });
+
+  test('a replay made the head of a FIFO lane due now, and it keeps its place', () => {
+    const lane = newLane('fifo');
+    const [head, next] = [newId(NOW), newId(NOW)];
+    lane.addFresh(item(lane, head, 1, NOW + 60_000, 1));
+    lane.addFresh(item(lane, next, 0, null, 2));
+    expect(lane.readyAt(NOW, 0)).toBe(NOW + 60_000);
+    lane.addFresh(item(lane, head, 1, NOW, 1));
+    expect(lane.readyAt(NOW, 0)).toBe(NOW);
+    expect(lane.take('retry', NOW, 0)?.delivery.id).toBe(head);
+  });
+
+  test.each(['none', 'fifo'] as const)(
+    'a read that began before the last attempt was written down does not bring it back (%s)',
+    (ordering) => {
+      const lane = newLane(ordering);
+      const id = newId(NOW);
+      const add = (read: LaneItem) => (ordering === 'fifo' ? lane.addFresh(read) : lane.addRetry(read));
+      lane.retryHorizon = Number.POSITIVE_INFINITY;
+      add(item(lane, id, 1, NOW));
+      const taken = lane.take('retry', NOW, 0)!;
+      // The read sees the row as it is now …
+      lane.loadStarted();
+      const before = item(lane, id, 1, NOW);
+      // … the attempt fails, is written down, and waits for its next time …
+      lane.answered(taken);
+      lane.rescheduled(taken, { ...taken.delivery, attempts: 2, dueAt: NOW + 60_000 }, true);
+      // … and only then the read arrives.
+      add(before);
+      lane.loadEnded();
+      expect(lane.readyAt(NOW, 0)).toBe(NOW + 60_000);
+    },
+  );
+});
