@@ -181,6 +181,7 @@ export async function inflict(
   faultLog: Fault[],
 ): Promise<void> {
   let fault: Fault | undefined;
+  if (kind.includes('postgres')) await context.system.postgres.restartable();
   const run: Inflict = faults[kind];
   await run(context, ({ what, hits }) => {
     const now = Date.now();

@@ -104,7 +104,7 @@ async function run(
       await inflict(plan.next().value!, { system, random, complaints }, faults);
       const minutes = ((Date.now() - began) / 60_000).toFixed(1);
       options.progress?.(
-        `${minutes} min, ${inflicted()} faults, ${producer.accepted.length} events accepted, last: ${faults.at(-1)!.what}`,
+        `${minutes} min, ${inflicted()} faults, ${producer.accepted.length} events accepted, last: ${faults.findLast(({ kind }) => kind !== 'receivers_flap')!.what}`,
       );
       if (system.exits.length > 0) break;
     }

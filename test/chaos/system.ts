@@ -35,6 +35,7 @@ export class Postgres {
   readonly #server: EmbeddedPostgres;
   readonly #pool: pg.Pool;
   readonly dir: string;
+  #restarts: number[] = [];
 
   private constructor(server: EmbeddedPostgres, dir: string) {
     this.#server = server;
@@ -80,9 +81,16 @@ export class Postgres {
     }
   }
 
+  /** The embedded server comes back by itself, but not more than three times a minute. */
+  async restartable(): Promise<void> {
+    const recent = (): number[] => this.#restarts.filter((at) => at > Date.now() - 62_000);
+    await until('PostgreSQL may be restarted again', () => recent().length < 3, 65_000);
+  }
+
   /** `fast` ends its sessions and writes everything down; `immediate` drops everything, recovery follows. */
   async restart(how: 'fast' | 'immediate'): Promise<void> {
     const before = await this.#pid();
+    this.#restarts.push(Date.now());
     process.kill(before, how === 'fast' ? 'SIGINT' : 'SIGQUIT');
     await until(
       'PostgreSQL is back',

@@ -5,6 +5,7 @@ import type { Fault, FaultKind } from './faults.ts';
 import type { CircuitChange, Ownership, StoredAttempt } from './history.ts';
 import type { AcceptedEvent } from './producer.ts';
 import type { Arrival } from './receivers.ts';
+import { TIMES } from './system.ts';
 
 export interface Facts {
   readonly accepted: readonly AcceptedEvent[];
@@ -55,6 +56,7 @@ export function judge(facts: Facts): Verdict {
 
   complaints.push(...lost(facts, byPair));
   complaints.push(...staleStarts(facts, ownership));
+  complaints.push(...slowTakeovers(facts, ownership));
   for (const endpoint of facts.endpoints) {
     const arrivals = byEndpoint.get(endpoint.name) ?? [];
     complaints.push(...copies.unexcused(endpoint, arrivals));
@@ -91,6 +93,10 @@ class OwnershipHistory {
     this.#byShard = Map.groupBy(rows, ({ shard }) => shard);
   }
 
+  get shards(): readonly number[] {
+    return [...this.#byShard.keys()];
+  }
+
   of(shard: number): readonly Ownership[] {
     return this.#byShard.get(shard) ?? [];
   }
@@ -123,6 +129,29 @@ function staleStarts({ attempts, endpoints }: Facts, ownership: OwnershipHistory
     const about = `${attempt.worker} started attempt ${attempt.number} of ${attempt.delivery} to ${endpoint.name} (${attempt.outcome}), whose shard ${endpoint.shard} was ${owner ?? "nobody's"}`;
     const event = publicId('evt', eventIdOfDelivery(attempt.delivery));
     return [{ about, at: attempt.at, event, endpoint: endpoint.name }];
+  });
+}
+
+/** DSP-2: what a worker left behind is somebody's within two seconds of its death, or of being thought dead. */
+function slowTakeovers({ faults }: Facts, ownership: OwnershipHistory): Complaint[] {
+  const TAKEOVER_MS = 2000;
+  const patience: Partial<Record<FaultKind, number>> = {
+    kill_worker: TAKEOVER_MS,
+    pause_worker: TIMES.deadAfterMs + TAKEOVER_MS,
+  };
+  return faults.flatMap(({ kind, hits, from, what }): Complaint[] => {
+    const patienceMs = patience[kind];
+    if (patienceMs === undefined) return [];
+    const late = ownership.shards.filter((shard) => {
+      const periods = ownership.of(shard);
+      const held = periods.findLast((period) => period.from <= from);
+      if (held?.owner == null || !hits.includes(held.owner)) return false;
+      const next = periods.find((period) => period.from > from && period.owner !== null);
+      return next === undefined || next.from > from + patienceMs;
+    });
+    if (late.length === 0) return [];
+    const about = `${what}: ${late.length} of its shards were nobody's after ${patienceMs} ms`;
+    return [{ about, at: from }];
   });
 }
 
