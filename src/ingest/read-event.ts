@@ -51,6 +51,8 @@ const MAX_KEY_LENGTH = 255;
 const MAX_CHANNELS = 50;
 const MAX_HEADERS = 50;
 const MAX_TARGETS = 1000;
+/** More than any event may have: one that is nested too deeply is refused by itself, and not with its batch. */
+const BATCH_NESTING = 10_000;
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/;
 const HEADER_VALUE = /^[\t\x20-\x7e]{0,4096}$/;
 /** NUL and lone surrogates: PostgreSQL's text takes neither. */
@@ -83,8 +85,7 @@ export function readBatch(
 ): (NewEvent | Problem)[] {
   const items = guarded(body, () => {
     const start = skipSpace(body, 0);
-    // +2: the batch's own object and array are not the events' nesting.
-    const outer = startsObject(body, start) ? scanObject(body, start, limits.maxNesting + 2) : null;
+    const outer = startsObject(body, start) ? scanObject(body, start, BATCH_NESTING) : null;
     if (outer === null) expectJson(body, start, limits);
     else expectEnd(body, outer.end);
     const events = outer?.fields.get('events');
@@ -93,7 +94,7 @@ export function readBatch(
     }
     const unknown = [...outer!.fields.keys()].filter((name) => name !== 'events');
     if (unknown.length > 0) throw unknownFields(unknown);
-    return scanArray(body, events.start, limits.maxNesting + 1).items;
+    return scanArray(body, events.start, BATCH_NESTING).items;
   });
   if (items.length === 0) throw invalidField('events', 'must have at least one event');
   if (items.length > maxEvents)
