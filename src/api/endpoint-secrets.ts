@@ -89,6 +89,11 @@ export function profileOf(setting: SignatureSetting | undefined): SignatureProfi
   return typeof setting === 'string' ? setting : setting.profile;
 }
 
+/** Whether a secret of the one profile also signs under the other. */
+export function fits(secretOf: SignatureProfile, profile: SignatureProfile): boolean {
+  return (secretOf === 'standard-ed25519') === (profile === 'standard-ed25519');
+}
+
 const ED25519_SEED = -32;
 
 export function newSecret(profile: SignatureProfile): string {

@@ -17,12 +17,13 @@ import {
   setFifo,
   updateEndpoint,
 } from '../store/queries/endpoints.ts';
+import { revokePreviousSecrets, rotateSecret } from '../store/queries/rotate-secret.ts';
 import { loadTotals, type Totals } from '../store/queries/stats.ts';
 import { type Caller, tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import { applyPatch, type Editable } from './endpoint-changes.ts';
 import { EndpointPatch, NewEndpoint } from './endpoint-schema.ts';
-import { checkedSecret, newSecret, profileOf } from './endpoint-secrets.ts';
+import { checkedSecret, fits, newSecret, profileOf } from './endpoint-secrets.ts';
 import { showFigures } from './endpoint-stats.ts';
 import { DEFAULT_LIMIT, PageQuery, readCursor, toPage } from './pagination.ts';
 
@@ -61,6 +62,13 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
       await updateEndpoint(client, { id, ...after }, !before.enabled && after.enabled);
       if ((before.config.ordering ?? 'none') !== (after.config.ordering ?? 'none')) {
         await setFifo(client, id, after.config.ordering === 'fifo');
+      }
+      const [old, profile] = [profileOf(before.config.signature), profileOf(after.config.signature)];
+      if (!fits(old, profile)) {
+        // The secrets there are of the wrong kind: with none that fits nothing could be sent at all.
+        const sealed = secretBox.seal(newSecret(profile), id);
+        await rotateSecret(client, { id: newId(clock.now()), endpointId: id, sealed }, 0);
+        await revokePreviousSecrets(client, id);
       }
     });
     await endpoints.refresh();

@@ -65,6 +65,34 @@ describe('a lane reads a row that it knows', () => {
   });
 
   test.each(['none', 'fifo'] as const)(
+    'one that ended, and was replayed before the lane heard of its end, is read again (%s)',
+    (ordering) => {
+      const lane = newLane(ordering);
+      const id = newId(NOW);
+      const add = (read: LaneItem) => (ordering === 'fifo' ? lane.addFresh(read) : lane.addRetry(read));
+      const read = (found: LaneItem) => {
+        lane.loadStarted();
+        add(found);
+        lane.freshRead(1, true);
+        lane.retriesRead(0, NOW, true);
+        lane.loadEnded();
+      };
+      read(item(lane, id, 1, NOW));
+      expect([lane.moreFresh, lane.retryHorizon]).toEqual([false, Number.POSITIVE_INFINITY]);
+      const taken = lane.take('retry', NOW, 0)!;
+      lane.answered(taken);
+      const back = item(lane, id, 2, NOW + 5, 2);
+      const replayed = { ...back, delivery: { ...back.delivery, trigger: 'replay' as const } };
+      read(replayed);
+      lane.ended(taken);
+      expect(lane.moreFresh || lane.retryHorizon <= NOW + 5).toBe(true);
+      read(replayed);
+      expect(lane.readyAt(NOW, 0)).toBe(NOW + 5);
+      expect([lane.moreFresh, lane.retryHorizon]).toEqual([false, Number.POSITIVE_INFINITY]);
+    },
+  );
+
+  test.each(['none', 'fifo'] as const)(
     'a read that began before the last attempt was written down does not bring it back (%s)',
     (ordering) => {
       const lane = newLane(ordering);

@@ -166,7 +166,10 @@ export class Lane {
   addFresh(item: LaneItem): boolean {
     const known = this.#known.get(item.delivery.id);
     // A replay makes the head of a FIFO lane due now.
-    if (known !== undefined && this.fifo && this.#isNewer(item, known)) known.delivery = item.delivery;
+    if (known !== undefined && this.fifo) {
+      if (this.#isNewer(item, known)) known.delivery = item.delivery;
+      else if (hasComeBack(item, known)) this.missedFresh(0);
+    }
     if (known !== undefined || this.#leftWhileLoading.has(item.delivery.id)) return false;
     this.#remember(item);
     // One that must wait does not stand in the way of those behind it, except where order is all.
@@ -186,6 +189,7 @@ export class Lane {
     const { id } = item.delivery;
     const known = this.#known.get(id);
     if (known !== undefined) {
+      if (hasComeBack(item, known)) this.missedRetry(item.delivery.dueAt ?? 0);
       if (this.fifo || !this.#isNewer(item, known)) return false;
       if (known.delivery.dueAt === null && known.notBefore === 0) {
         // It stands among the fresh ones, due already: in both queues it would be sent twice.
@@ -561,6 +565,15 @@ export class Lane {
   get underWay(): LaneItem[] {
     return [...this.#known.values()].filter((item) => item.state !== 'queued');
   }
+}
+
+/** It ended and was replayed before its lane has heard of the end: the row is to be read again when it has. */
+function hasComeBack(read: LaneItem, known: LaneItem): boolean {
+  return (
+    known.state === 'unsettled' &&
+    read.delivery.trigger === 'replay' &&
+    read.delivery.attempts > known.delivery.attempts
+  );
 }
 
 const isLater = (a: LaneItem, b: LaneItem): boolean => a.delivery.seq > b.delivery.seq;

@@ -267,7 +267,7 @@ describe('SIG-4: rotation', () => {
   });
 
   test('SIG-5: the secret is shown by an explicit call, to those who may change the endpoint', async () => {
-    const { id, path, tenant, secret, rotate } = await rotating();
+    const { id, path, tenant, secret, rotate, sent } = await rotating();
     expect((await posthorn.api('GET', `${path}/secret`)).body).toMatchObject({ secret, previous: [] });
     const next = await rotate();
     expect((await posthorn.api('GET', `${path}/secret`)).body).toMatchObject({
@@ -295,6 +295,13 @@ describe('SIG-4: rotation', () => {
     expect(asymmetric.secret).toMatch(/^whsk_/);
     const shown = await posthorn.api('GET', `/v1/endpoints/${asymmetric.id}/secret`);
     expect(shown.body.public_key).toMatch(/^whpk_/);
+    // Another kind of signature needs another kind of secret: one is made.
+    await expectStatus(posthorn.api('PATCH', path, { signature: 'standard-ed25519' }), 200);
+    expect((await posthorn.api('GET', `${path}/secret`)).body).toMatchObject({
+      secret: expect.stringMatching(/^whsk_/),
+      previous: [],
+    });
+    expect((await sent()).headers['webhook-signature']).toMatch(/^v1a,[^ ]+$/);
   });
 });
 
