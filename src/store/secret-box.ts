@@ -11,6 +11,9 @@ export interface Sealed {
 }
 
 export interface SecretBox {
+  /** Of the current key. */
+  readonly keyId: string;
+  knows(keyId: string): boolean;
   seal(plaintext: string, belongsTo: string): Sealed;
   open(sealed: Sealed, belongsTo: string): string;
 }
@@ -30,6 +33,8 @@ export function createSecretBox(current: Buffer, previous: readonly Buffer[] = [
   const keys = new Map([...previous, current].map((key) => [keyIdOf(key), key]));
   const currentId = keyIdOf(current);
   return {
+    keyId: currentId,
+    knows: (keyId) => keys.has(keyId),
     seal(plaintext, belongsTo) {
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv('aes-256-gcm', current, nonce).setAAD(Buffer.from(belongsTo));

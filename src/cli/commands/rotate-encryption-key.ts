@@ -1,0 +1,96 @@
+import { type Config, ConfigError, loadConfig } from '../../config/index.ts';
+import type { Uuid } from '../../domain/ids.ts';
+import type { Pool } from '../../store/database.ts';
+import { countOtherKeys, resealBatch } from '../../store/queries/rotate-encryption-key.ts';
+import { createSecretBox, type SecretBox, SecretBoxError } from '../../store/secret-box.ts';
+import type { Command } from '../command.ts';
+import { explainError } from '../explain-error.ts';
+import { print, printError } from '../print.ts';
+
+export const rotateEncryptionKey: Command = {
+  name: 'rotate-encryption-key',
+  summary: 'seal every stored secret with the current encryption key',
+  usage: 'posthorn rotate-encryption-key [--database-url postgres://…]',
+  about: `Reads every secret in DATABASE_URL with the key that sealed it, and seals it with POSTHORN_ENCRYPTION_KEY. Servers
+may go on meanwhile, if they know both keys. To change from key A to key B:
+  1. Start the servers with POSTHORN_ENCRYPTION_KEY=A and POSTHORN_PREVIOUS_ENCRYPTION_KEYS=B: all can read both.
+     (With a single process, begin with step 2.)
+  2. Start them with POSTHORN_ENCRYPTION_KEY=B and POSTHORN_PREVIOUS_ENCRYPTION_KEYS=A: new secrets use B.
+  3. Run this command with the same two settings.
+  4. Start the servers with B alone. Keep A as long as you keep backups from before.
+It can be broken off and run again at any time.`,
+  async run({ flags }) {
+    const config = loadConfig({ mode: 'serve', env: process.env, flags });
+    const { databaseUrl, encryptionKey } = requireSettings(config);
+    const { openDatabase } = await import('../../store/database.ts');
+    const database = openDatabase({
+      connectionString: databaseUrl,
+      apiConnections: 1,
+      dispatchConnections: 1,
+      onIdleError: () => {},
+    });
+    try {
+      await rotate(database.pool('api'), createSecretBox(encryptionKey, config.previousEncryptionKeys));
+      return 0;
+    } catch (error) {
+      const explanation = explainError(error, config);
+      if (explanation === null) throw error;
+      printError(explanation.message);
+      return explanation.exitCode;
+    } finally {
+      await database.close();
+    }
+  },
+};
+
+function requireSettings({ databaseUrl, encryptionKey }: Config) {
+  const missing = (name: string, message: string) =>
+    new ConfigError([{ name, message: `${name} ${message}` }]);
+  if (databaseUrl === null) throw missing('DATABASE_URL', 'is not set: whose secrets are to be sealed anew?');
+  if (encryptionKey === null)
+    throw missing('POSTHORN_ENCRYPTION_KEY', 'is not set: it is the key that the secrets get.');
+  return { databaseUrl, encryptionKey };
+}
+
+const BATCH = 500;
+
+async function rotate(pool: Pool, box: SecretBox): Promise<void> {
+  const before = await countOtherKeys(pool, box.keyId);
+  refuseUnknownKeys(before, box);
+  const total = sum(before);
+  let done = 0;
+  let after: Uuid | null = null;
+  for (;;) {
+    const batch = await resealBatch(pool, box, after, BATCH);
+    if (batch === null) break;
+    after = batch.last;
+    done += batch.resealed;
+    print(`${done} of ${Math.max(total, done)}`);
+  }
+  const left = sum(await countOtherKeys(pool, box.keyId));
+  if (left > 0) {
+    throw new SecretBoxError(
+      `${left} secrets are not sealed with key ${box.keyId}: a server that runs still uses another one. ` +
+        'Start it again with the new settings, and run this command again.',
+    );
+  }
+  print(
+    done === 0
+      ? `Every secret is sealed with key ${box.keyId} already.`
+      : `Sealed ${done} secrets with key ${box.keyId}. No other key is needed any more.`,
+  );
+}
+
+/** Before anything is changed: half a rotation with the wrong keys would only be confusing. */
+function refuseUnknownKeys(used: ReadonlyMap<string, number>, box: SecretBox): void {
+  const unknown = [...used].filter(([keyId]) => !box.knows(keyId));
+  if (unknown.length === 0) return;
+  const list = unknown.map(([keyId, secrets]) => `${secrets} with key ${keyId}`).join(', ');
+  throw new SecretBoxError(
+    `Some secrets are sealed with a key that is not configured (${list}). Nothing was changed. ` +
+      'Name it in POSTHORN_PREVIOUS_ENCRYPTION_KEYS.',
+  );
+}
+
+const sum = (counts: ReadonlyMap<string, number>): number =>
+  [...counts.values()].reduce((total, count) => total + count, 0);

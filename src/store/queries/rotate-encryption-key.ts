@@ -1,0 +1,56 @@
+/**
+ * Seals every secret anew with the current encryption key. Batch by batch, each by a single statement that only
+ * replaces what is still as it was read: safe beside servers that run, beside itself, and to break off and repeat.
+ * Servers need not be told: what they hold in memory is the secret itself, which stays the same.
+ */
+import type { Uuid } from '../../domain/ids.ts';
+import type { Pool } from '../database.ts';
+import type { SecretBox } from '../secret-box.ts';
+
+/** How many secrets are sealed with a key other than this one, by key. */
+export async function countOtherKeys(pool: Pool, keyId: string): Promise<Map<string, number>> {
+  const { rows } = await pool.query<{ key_id: string; secrets: number }>(
+    `select key_id, count(*)::int as secrets from posthorn.endpoint_secrets
+      where key_id <> $1 group by key_id order by key_id`,
+    [keyId],
+  );
+  return new Map(rows.map((row) => [row.key_id, row.secrets]));
+}
+
+interface SealedRow {
+  readonly id: Uuid;
+  readonly endpoint_id: Uuid;
+  readonly key_id: string;
+  readonly ciphertext: Buffer;
+}
+
+/** The next batch after `after`. Null: there are no more. */
+export async function resealBatch(
+  pool: Pool,
+  box: SecretBox,
+  after: Uuid | null,
+  limit: number,
+): Promise<{ last: Uuid; resealed: number } | null> {
+  const { rows } = await pool.query<SealedRow>(
+    `select id, endpoint_id, key_id, ciphertext from posthorn.endpoint_secrets
+      where key_id <> $1 and ($2::uuid is null or id > $2) order by id limit $3`,
+    [box.keyId, after, limit],
+  );
+  const last = rows.at(-1);
+  if (last === undefined) return null;
+  const fresh = rows.map((row) =>
+    box.seal(box.open({ keyId: row.key_id, ciphertext: row.ciphertext }, row.endpoint_id), row.endpoint_id),
+  );
+  const { rowCount } = await pool.query(
+    `update posthorn.endpoint_secrets s set key_id = $1, ciphertext = n.ciphertext
+       from unnest($2::uuid[], $3::bytea[], $4::bytea[]) as n (id, was, ciphertext)
+      where s.id = n.id and s.ciphertext = n.was`,
+    [
+      box.keyId,
+      rows.map(({ id }) => id),
+      rows.map(({ ciphertext }) => ciphertext),
+      fresh.map(({ ciphertext }) => ciphertext),
+    ],
+  );
+  return { last: last.id, resealed: rowCount ?? 0 };
+}
