@@ -24,7 +24,9 @@ const MOST_TRIES = 10;
 
 export class EndpointStats {
   readonly #options: EndpointStatsOptions;
-  #hours = new Map<string, HourOfEndpoint>();
+  #current = new Map<Uuid, HourOfEndpoint>();
+  /** Of hours that are over, or that could not be written yet. */
+  #past: HourOfEndpoint[] = [];
   #cancel: (() => void) | null = null;
   #running: Promise<void> = Promise.resolve();
   #stopped = false;
@@ -68,29 +70,44 @@ export class EndpointStats {
   }
 
   async flush(): Promise<void> {
-    const hours = [...this.#hours.values()];
-    this.#hours = new Map();
+    const hours = oneForEach([...this.#past, ...this.#current.values()]);
+    this.#past = [];
+    this.#current = new Map();
     for (let i = 0; i < hours.length; i += ROWS_PER_WRITE) {
       const chunk = hours.slice(i, i + ROWS_PER_WRITE);
       try {
         await addStats(this.#options.pool, chunk);
       } catch (error) {
         this.#options.problem('write statistics', error);
-        for (const hour of chunk) addTotals(this.#hourOf(hour.endpointId, hour.hour), hour);
+        this.#past.push(...chunk);
       }
     }
   }
 
   #hourOf(endpointId: Uuid, at: number): HourOfEndpoint {
-    const hour = Math.floor(at / HOUR_MS) * HOUR_MS;
-    const key = `${endpointId}${hour}`;
-    let counts = this.#hours.get(key);
-    if (counts === undefined) {
-      counts = { endpointId, hour, ...noTotals() };
-      this.#hours.set(key, counts);
+    const current = this.#current.get(endpointId);
+    if (current !== undefined && at >= current.hour && at < current.hour + HOUR_MS) return current;
+    const counts = { endpointId, hour: Math.floor(at / HOUR_MS) * HOUR_MS, ...noTotals() };
+    if (current === undefined || counts.hour > current.hour) {
+      this.#current.set(endpointId, counts);
+      if (current !== undefined) this.#past.push(current);
+    } else {
+      this.#past.push(counts);
     }
     return counts;
   }
+}
+
+/** One row for each endpoint and hour: a statement cannot add to the same one twice. */
+function oneForEach(hours: readonly HourOfEndpoint[]): HourOfEndpoint[] {
+  const found = new Map<string, HourOfEndpoint>();
+  for (const hour of hours) {
+    const key = `${hour.endpointId} ${hour.hour}`;
+    const same = found.get(key);
+    if (same === undefined) found.set(key, hour);
+    else addTotals(same, hour);
+  }
+  return [...found.values()];
 }
 
 /** Arrays are only as long as they need to be: most endpoints answer within a few buckets. */
