@@ -100,7 +100,7 @@ describe('alarms', () => {
       ms: fc.integer({ min: 1, max: 100 }),
     });
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 100 }), (steps) => {
+      fc.property(fc.array(step, { maxLength: 100, size: 'max' }), (steps) => {
         const { clock, rung, alarms } = setUp();
         const model = new Map<Lane, number>();
         for (const { what, which, ms } of steps) {

@@ -42,7 +42,7 @@ describe('DSP-9: turns', () => {
             what: fc.constantFrom('add', 'remove', 'next'),
             which: fc.integer({ min: 0, max: 11 }),
           }),
-          { maxLength: 200 },
+          { maxLength: 200, size: 'max' },
         ),
         (steps) => {
           const turns = new Turns();

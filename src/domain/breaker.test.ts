@@ -177,7 +177,7 @@ describe('HLT-1: the breaker against a model', () => {
           cooldownSeconds: fc.constantFrom(1, 60),
           maxCooldownSeconds: fc.constantFrom(60, 200),
         }),
-        fc.array(step, { maxLength: 150 }),
+        fc.array(step, { maxLength: 150, size: 'max' }),
         (settings, steps) => {
           let breaker = new Breaker(settings);
           const model = new Model(settings);

@@ -4,20 +4,23 @@ import { Heap } from './heap.ts';
 
 it('gives back what was put in, smallest first, however pushes and pops are mixed', () => {
   fc.assert(
-    fc.property(fc.array(fc.option(fc.integer({ min: -20, max: 20 })), { maxLength: 200 }), (steps) => {
-      const heap = new Heap<number>((a, b) => a < b);
-      let model: number[] = [];
-      for (const value of steps) {
-        if (value === null) {
-          model = model.toSorted((a, b) => a - b);
-          expect(heap.pop()).toBe(model.shift());
-        } else {
-          heap.push(value);
-          model.push(value);
+    fc.property(
+      fc.array(fc.option(fc.integer({ min: -20, max: 20 })), { maxLength: 200, size: 'max' }),
+      (steps) => {
+        const heap = new Heap<number>((a, b) => a < b);
+        let model: number[] = [];
+        for (const value of steps) {
+          if (value === null) {
+            model = model.toSorted((a, b) => a - b);
+            expect(heap.pop()).toBe(model.shift());
+          } else {
+            heap.push(value);
+            model.push(value);
+          }
+          expect(heap.size).toBe(model.length);
+          expect(heap.peek()).toBe(model.length === 0 ? undefined : Math.min(...model));
         }
-        expect(heap.size).toBe(model.length);
-        expect(heap.peek()).toBe(model.length === 0 ? undefined : Math.min(...model));
-      }
-    }),
+      },
+    ),
   );
 });

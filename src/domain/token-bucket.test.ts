@@ -10,42 +10,28 @@ const limits = fc.record({
 describe('a token bucket', () => {
   it('DSP-3: never lets more through than burst + rate · t, in any window', () => {
     fc.assert(
-      fc.property(limits, fc.array(fc.integer({ min: 0, max: 400 }), { maxLength: 200 }), (limit, pauses) => {
-        const capacity = Math.max(1, limit.burst);
-        const bucket = new TokenBucket(limit, 0, capacity);
-        const taken: number[] = [];
-        let now = 0;
-        for (const pause of pauses) {
-          now += pause;
-          if (bucket.tryTake(now)) taken.push(now);
-        }
-        for (let first = 0; first < taken.length; first += 1) {
-          for (let last = first; last < taken.length; last += 1) {
-            const seconds = (taken[last]! - taken[first]!) / 1000;
-            expect(last - first + 1).toBeLessThanOrEqual(capacity + limit.perSecond * seconds + 1e-6);
+      fc.property(
+        limits,
+        fc.array(fc.integer({ min: 0, max: 400 }), { maxLength: 200, size: 'max' }),
+        (limit, pauses) => {
+          const capacity = Math.max(1, limit.burst);
+          const bucket = new TokenBucket(limit, 0, capacity);
+          const taken: number[] = [];
+          let now = 0;
+          for (const pause of pauses) {
+            now += pause;
+            if (bucket.tryTake(now)) taken.push(now);
           }
-        }
-      }),
-    );
-  });
-
-  it('is open again when it said it would be, and not a moment too late', () => {
-    fc.assert(
-      fc.property(limits, fc.integer({ min: 1, max: 20 }), (limit, takes) => {
-        const bucket = new TokenBucket(limit, 0, 0);
-        let now = 0;
-        for (let i = 0; i < takes; i += 1) {
-          const waitMs = bucket.msUntilNext(now);
-          expect(waitMs).toBeLessThanOrEqual(Math.ceil(1000 / limit.perSecond) + 1);
-          now += waitMs;
-          // Rounding may leave it a hair short of a whole token: then it asks for one more millisecond.
-          if (!bucket.tryTake(now)) {
-            expect(bucket.msUntilNext(now)).toBe(1);
-            now += 1;
-            expect(bucket.tryTake(now)).toBe(true);
+          let worst = Number.NEGATIVE_INFINITY;
+          for (let first = 0; first < taken.length; first += 1) {
+            for (let last = first; last < taken.length; last += 1) {
+              const seconds = (taken[last]! - taken[first]!) / 1000;
+              worst = Math.max(worst, last - first + 1 - (capacity + limit.perSecond * seconds));
+            }
           }
-        }
-      }),
+          expect(worst).toBeLessThanOrEqual(1e-6);
+        },
+      ),
     );
   });
 

@@ -82,6 +82,7 @@ describe('a batcher', () => {
           fc.oneof(fc.integer({ min: 0, max: 25 }), fc.constantFrom('end' as const, 'turn' as const)),
           {
             maxLength: 40,
+            size: 'max',
           },
         ),
         async (limits, steps) => {

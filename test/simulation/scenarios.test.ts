@@ -320,6 +320,26 @@ describe('ownership', () => {
   });
 });
 
+describe('a database that is away', () => {
+  it('stops the sending at the cap of outcomes that are not written down', async () => {
+    const world = new World(16, { unsettledCap: 10 });
+    const endpoints = Array.from({ length: 20 }, () => world.addEndpoint({}, ok));
+    const worker = await world.addWorker();
+    await world.run(2_000);
+    world.database.weather.latency = () => 700;
+    for (let i = 0; i < 10; i += 1) for (const { id } of endpoints) world.publish([id], worker, 1);
+    await world.run(500);
+    // Those that were already on their way when the cap was reached come on top.
+    expect(worker.dispatcher.stats.unsettled).toBeLessThanOrEqual(10 + 54);
+    const { requests } = world;
+    await world.run(150);
+    expect(world.requests).toBe(requests);
+    world.database.weather.latency = () => 2;
+    await world.run(20_000);
+    world.checkEnd();
+  });
+});
+
 describe('a FIFO endpoint', () => {
   it('goes on when the dead letter that blocked it is gone', async () => {
     const world = new World(14);

@@ -4,7 +4,7 @@ import type { Random } from './virtual-time.ts';
 import type { Worker } from './worker.ts';
 import { type Answer, Violation, World } from './world.ts';
 
-const STORM_MS = 90_000;
+const STORM_MS = 45_000;
 const LONGEST_RUN_MS = 20 * 60_000;
 
 const RETRY = { schedule: [0, 1, 2, 5, 10, 30, 60, 120, 120], jitter: 'proportional' as const };
