@@ -223,7 +223,7 @@ interface Row {
 
 const LANE_ITEMS = 4;
 /** More by `LANE_RUNS=5000`. */
-const RUNS = Number(process.env.LANE_RUNS ?? 150);
+const RUNS = Number(process.env.LANE_RUNS ?? 500);
 
 /** One lane, its refill, and a database whose answers come when the test says so, as old as they then are. */
 class Bench {
@@ -442,30 +442,47 @@ class Bench {
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 const which = fc.nat({ max: 7 });
+const often = <T>(weight: number, arbitrary: fc.Arbitrary<T>) => ({ weight, arbitrary });
 const step = fc.oneof(
-  fc.record({ do: fc.constant('accept' as const), delayMs: fc.option(fc.integer({ min: 1, max: 20_000 })) }),
-  fc.record({ do: fc.constant('take' as const) }),
-  fc.record({ do: fc.constant('take' as const) }),
-  fc.record({
-    do: fc.constant('end' as const),
-    which,
-    how: fc.constantFrom('answered' as const, 'answered' as const, 'returned' as const, 'dropped' as const),
-  }),
-  fc.record({
-    do: fc.constant('settle' as const),
-    which,
-    how: fc.constantFrom('ended' as const, 'retry' as const, 'retry' as const, 'not_moved' as const),
-    delayMs: fc.integer({ min: 1, max: 60_000 }),
-    hasRoom: fc.boolean(),
-  }),
-  fc.record({ do: fc.constant('answer' as const), failing: fc.boolean() }),
-  fc.record({
-    do: fc.constant('want' as const),
-    want: fc.constantFrom<Want>('more', 'recent', 'sweep', 'bottom'),
-  }),
-  fc.record({ do: fc.constant('replay' as const), which }),
-  fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 10_000 }) }),
-  fc.record({ do: fc.constant('clear' as const) }),
+  often(
+    5,
+    fc.record({
+      do: fc.constant('accept' as const),
+      delayMs: fc.option(fc.integer({ min: 1, max: 20_000 })),
+    }),
+  ),
+  often(8, fc.record({ do: fc.constant('take' as const) })),
+  often(
+    5,
+    fc.record({
+      do: fc.constant('end' as const),
+      which,
+      how: fc.constantFrom('answered' as const, 'answered' as const, 'returned' as const, 'dropped' as const),
+    }),
+  ),
+  often(
+    5,
+    fc.record({
+      do: fc.constant('settle' as const),
+      which,
+      how: fc.constantFrom('ended' as const, 'retry' as const, 'retry' as const, 'not_moved' as const),
+      delayMs: fc.integer({ min: 1, max: 60_000 }),
+      hasRoom: fc.boolean(),
+    }),
+  ),
+  // Most reads are answered soon: otherwise nothing but reads would ever be seen.
+  often(12, fc.record({ do: fc.constant('answer' as const), failing: fc.constant(false) })),
+  often(1, fc.record({ do: fc.constant('answer' as const), failing: fc.constant(true) })),
+  often(
+    1,
+    fc.record({
+      do: fc.constant('want' as const),
+      want: fc.constantFrom<Want>('more', 'recent', 'sweep', 'bottom'),
+    }),
+  ),
+  often(1, fc.record({ do: fc.constant('replay' as const), which })),
+  often(3, fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 10_000 }) })),
+  often(1, fc.record({ do: fc.constant('clear' as const) })),
 );
 
 async function play(
