@@ -33,7 +33,7 @@ export interface Verdict {
   readonly complaints: Complaint[];
   /** Requests for what had been answered 2xx before, by the kind of fault that excuses them. */
   readonly duplicates: Partial<Record<FaultKind, number>>;
-  /** Of those: started before their worker was stopped, and on the wire only after it was resumed. */
+  /** Started before their worker was stopped, and on the wire only after it was resumed, when the shard was another's. */
   readonly lateSends: number;
 }
 
@@ -173,11 +173,12 @@ class Copies {
 
   unexcused(endpoint: RegisteredEndpoint, arrivals: readonly Arrival[]): Complaint[] {
     const complaints: Complaint[] = [];
+    this.lateSends += arrivals.filter((arrival) => this.#late(endpoint, arrival) !== undefined).length;
     for (const copies of Map.groupBy(arrivals, ({ event }) => event).values()) {
       const first = copies.find(isSuccess);
       if (first === undefined) continue;
       for (const copy of copies.slice(copies.indexOf(first) + 1)) {
-        const excuse = this.#unsettled(endpoint, first) ?? this.#late(endpoint, copy);
+        const excuse = this.#excuse(endpoint, copies.slice(0, copies.indexOf(copy)), copy);
         if (excuse !== undefined) {
           this.duplicates[excuse.kind] = (this.duplicates[excuse.kind] ?? 0) + 1;
           continue;
@@ -195,28 +196,34 @@ class Copies {
     return complaints;
   }
 
-  /** The fault that kept the first one's outcome from being written down. */
-  #unsettled(endpoint: RegisteredEndpoint, first: Arrival): Fault | undefined {
-    const owner = this.#ownership.ownerAt(endpoint.shard, first.at);
+  #excuse(endpoint: RegisteredEndpoint, before: readonly Arrival[], copy: Arrival): Fault | undefined {
+    for (const arrival of before) {
+      const fault = this.#unsettled(endpoint, arrival) ?? this.#late(endpoint, arrival);
+      if (fault !== undefined) return fault;
+    }
+    return this.#late(endpoint, copy);
+  }
+
+  /** The fault that kept the outcome of a request from being written down in time. */
+  #unsettled(endpoint: RegisteredEndpoint, { at, endedAt }: Arrival): Fault | undefined {
+    const owner = this.#ownership.ownerAt(endpoint.shard, at);
+    const end = Math.min(endedAt ?? Number.POSITIVE_INFINITY, at + endpoint.timeoutMs);
     return this.#faults.find(
-      (fault) =>
-        hit(fault, owner) && first.at <= fault.to + WIRE_MS && first.endedAt! >= fault.from - SETTLE_LAG_MS,
+      (fault) => hit(fault, owner) && at <= fault.to + WIRE_MS && end >= fault.from - SETTLE_LAG_MS,
     );
   }
 
-  /** The copy itself was in flight when its worker was stopped: it had been started, and still had to connect. */
-  #late(endpoint: RegisteredEndpoint, copy: Arrival): Fault | undefined {
-    const attempts = this.#attempts.get(pairOf(copy.event, endpoint.uuid)) ?? [];
+  /** It was in flight when its worker was stopped: it had been started, and still had to connect. */
+  #late(endpoint: RegisteredEndpoint, { event, at }: Arrival): Fault | undefined {
     const fault = this.#faults.find(
-      (fault) =>
-        copy.at >= fault.to &&
-        copy.at <= fault.to + WIRE_MS &&
-        attempts.some(
-          ({ at, worker }) => hit(fault, worker) && at <= fault.from + WIRE_MS && at > fault.from - WIRE_MS,
-        ),
+      ({ kind, to }) => kind === 'pause_worker' && at >= to && at <= to + WIRE_MS,
     );
-    if (fault !== undefined) this.lateSends += 1;
-    return fault;
+    if (fault === undefined || hit(fault, this.#ownership.ownerAt(endpoint.shard, at))) return undefined;
+    const attempts = this.#attempts.get(pairOf(event, endpoint.uuid)) ?? [];
+    const started = attempts.some(
+      (attempt) => hit(fault, attempt.worker) && Math.abs(attempt.at - fault.from) < WIRE_MS,
+    );
+    return started ? fault : undefined;
   }
 }
 
