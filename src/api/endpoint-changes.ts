@@ -39,7 +39,7 @@ export function applyPatch(before: Editable, patch: EndpointPatch, egress: Egres
     disabled_reason: enabled ? null : (before.disabled_reason ?? 'manual'),
     paused: patch.paused === undefined ? before.paused : (patch.paused ?? false),
   };
-  const errors = checkConfig(after.config);
+  const errors = [...checkConfig(after.config), ...checkSizes(after)];
   if (errors.length > 0) {
     throw new Problem('invalid', errors.map(({ path, message }) => `${path}: ${message}`).join('; '), {
       errors,
@@ -91,6 +91,7 @@ function checkConfig(config: EndpointConfig): FieldError[] {
   return [
     ...checkEvents(config.events ?? []),
     ...checkHeaders(config.headers ?? {}),
+    ...checkSignature(config.signature),
     ...checkRetry(config.retry ?? {}),
   ];
 }
@@ -111,6 +112,38 @@ function checkHeaders(headers: Record<string, string>): FieldError[] {
       ? []
       : [{ path: `headers.${name}`, message: 'is not a valid header' }];
   });
+}
+
+const SIGNATURE_HEADERS = [
+  'webhook-signature',
+  'x-webhook-signature',
+  'stripe-signature',
+  'x-hub-signature-256',
+];
+
+/** The header that carries the signature is a header like others: it must not frame the message or name the host. */
+function checkSignature(signature: EndpointConfig['signature']): FieldError[] {
+  if (signature === undefined || typeof signature === 'string') return [];
+  const { header, prefix } = signature;
+  const errors: FieldError[] = [];
+  if (header != null && !SIGNATURE_HEADERS.includes(header.toLowerCase()) && !isSendableHeader(header, ''))
+    errors.push({ path: 'signature.header', message: 'is reserved or not a valid header' });
+  if (prefix != null && !isSendableHeader('x', prefix))
+    errors.push({ path: 'signature.prefix', message: 'cannot be sent in a header' });
+  return errors;
+}
+
+const MAX_METADATA_BYTES = 16 * 1024;
+const MAX_HEADERS = 50;
+
+/** They are part of every list, and of the memory of every process. */
+function checkSizes({ metadata, config }: Editable): FieldError[] {
+  const errors: FieldError[] = [];
+  if (Buffer.byteLength(JSON.stringify(metadata)) > MAX_METADATA_BYTES)
+    errors.push({ path: 'metadata', message: `must have at most ${MAX_METADATA_BYTES} bytes` });
+  if (Object.keys(config.headers ?? {}).length > MAX_HEADERS)
+    errors.push({ path: 'headers', message: `must be at most ${MAX_HEADERS}` });
+  return errors;
 }
 
 function checkRetry(retry: RetryConfig): FieldError[] {

@@ -1,7 +1,7 @@
 import Fastify, { type FastifyInstance, type FastifyPluginAsync, type FastifyRequest } from 'fastify';
 import type { TSchema } from 'typebox';
 import { newId, publicId } from '../domain/ids.ts';
-import { Problem, type ProblemCode } from '../domain/problem.ts';
+import { Problem } from '../domain/problem.ts';
 import type { Caller } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import { deadLetterRoutes } from './dead-letters.ts';
@@ -13,6 +13,8 @@ import { eventRoutes } from './events.ts';
 import { eventReadRoutes } from './events-read.ts';
 import { healthRoutes } from './health.ts';
 import { keyRoutes } from './keys.ts';
+import { answerBrokenRequest, answerProblems, sendProblem } from './problem-answers.ts';
+import { readJson } from './read-json.ts';
 import { replayRoutes } from './replay.ts';
 import { sentRequestRoutes } from './sent-requests.ts';
 import { taskRoutes } from './tasks.ts';
@@ -42,8 +44,18 @@ export interface ServerOptions {
 }
 
 const HEADERS_TIMEOUT_MS = 10_000;
+/** How often slow requests are looked for: Node's own half minute would make every timeout one. */
+const CHECK_TIMEOUTS_MS = 500;
 const KEEP_ALIVE_MS = 65_000;
 const SMALL_BODY_BYTES = 1024 * 1024;
+
+/** On every answer. It is data for programs: no browser should guess, keep, frame or run any of it. No CORS headers. */
+const SECURITY_HEADERS = {
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+};
 
 export async function createServer(context: ApiContext, options: ServerOptions): Promise<FastifyInstance> {
   const server = Fastify({
@@ -52,25 +64,39 @@ export async function createServer(context: ApiContext, options: ServerOptions):
     requestIdHeader: false,
     bodyLimit: Math.max(context.limits.maxBatchBytes, SMALL_BODY_BYTES),
     requestTimeout: options.requestTimeoutMs,
+    http: {
+      headersTimeout: Math.min(HEADERS_TIMEOUT_MS, options.requestTimeoutMs),
+      connectionsCheckingInterval: CHECK_TIMEOUTS_MS,
+      // Checked below instead, so that the answer is a problem like all others.
+      requireHostHeader: false,
+    },
+    clientErrorHandler: answerBrokenRequest(context),
+    frameworkErrors: (error, request, reply) => {
+      // Before any hook has run.
+      void reply.header('x-request-id', request.id).headers(SECURITY_HEADERS);
+      void sendProblem(context, error, request, reply);
+    },
     keepAliveTimeout: KEEP_ALIVE_MS,
     forceCloseConnections: 'idle',
     return503OnClosing: true,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 200 },
   });
-  server.server.headersTimeout = HEADERS_TIMEOUT_MS;
+  server.server.on('checkExpectation', (request, response) => {
+    // What is expected is not understood, so it is as if it had not been said.
+    server.server.emit('request', request, response);
+  });
   closeConnections(server, options.closeWithinMs);
   server.decorateRequest('caller');
-  readBodies(server);
+  readBodies(server, context.limits.maxNesting);
   server.setValidatorCompiler(({ schema, httpPart }) => compileSchema(schema as TSchema, httpPart ?? 'body'));
   // Answers are made by hand from typed values: compiling serializers would only repeat them.
   server.setSerializerCompiler(() => JSON.stringify);
   answerProblems(server, context);
 
   server.addHook('onRequest', (request, reply, done) => {
-    void reply
-      .header('x-request-id', request.id)
-      .header('x-content-type-options', 'nosniff')
-      .header('cache-control', 'no-store');
+    void reply.header('x-request-id', request.id).headers(SECURITY_HEADERS);
+    if (request.headers.host === undefined && request.raw.httpVersionMinor === 1)
+      return done(new Problem('bad_request', 'The header "host" is missing.'));
     done();
   });
   server.addHook('onResponse', (request, reply, done) => {
@@ -97,6 +123,10 @@ export async function createServer(context: ApiContext, options: ServerOptions):
 
 function v1Routes(context: ApiContext): FastifyPluginAsync {
   return async (v1) => {
+    // Events may be large, settings may not.
+    v1.addHook('onRoute', (route) => {
+      route.bodyLimit ??= SMALL_BODY_BYTES;
+    });
     v1.addHook('onRequest', (request, _reply, done) => {
       const admit = (caller: Caller): void => {
         request.caller = caller;
@@ -154,69 +184,21 @@ function authorize(request: FastifyRequest): void {
   if (admin === true && caller.scope !== 'admin') throw new Problem('forbidden', 'This needs an admin key.');
 }
 
-/** Only JSON is taken. Handlers that carry bytes on (events) get the bytes. */
-function readBodies(server: FastifyInstance): void {
+/** Only JSON is taken, in UTF-8 and not compressed. Handlers that carry bytes on (events) get the bytes. */
+function readBodies(server: FastifyInstance, maxNesting: number): void {
   server.removeAllContentTypeParsers();
   server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    const { 'content-type': type, 'content-encoding': encoding } = request.headers;
+    if (encoding !== undefined || (type !== 'application/json' && OTHER_CHARSET.test(type!)))
+      return done(new Problem('unsupported_media_type', 'Send JSON in UTF-8, without a content-encoding.'));
     if (request.routeOptions.config.rawBody === true) return done(null, body);
     // An empty body is no body: POST …/pause needs none.
     if (body.length === 0) return done(null, undefined);
     try {
-      done(null, JSON.parse(body.toString('utf8')));
+      done(null, readJson(body as Buffer, maxNesting));
     } catch (error) {
-      done(new Problem('malformed_json', `The body is not valid JSON: ${(error as Error).message}`));
+      done(error as Error);
     }
   });
 }
-
-/** Errors that Fastify raises itself, by its codes. */
-const FASTIFY_CODES: Record<string, ProblemCode> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: 'too_large',
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
-  FST_ERR_CTP_EMPTY_TYPE: 'unsupported_media_type',
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'bad_request',
-  FST_ERR_BAD_URL: 'bad_request',
-  FST_ERR_REQ_INVALID_VALIDATION_INVOCATION: 'internal',
-};
-
-function answerProblems(server: FastifyInstance, context: ApiContext): void {
-  server.setNotFoundHandler(async (request) => {
-    throw new Problem('not_found', `There is no ${request.method} ${request.url.split('?')[0]}.`);
-  });
-  server.setErrorHandler(async (error: Error & { code?: string; statusCode?: number }, request, reply) => {
-    const problem = toProblem(error);
-    if (problem.status >= 500) {
-      context.log.error(
-        {
-          request_id: request.id,
-          method: request.method,
-          path: request.routeOptions.url,
-          err: problem.cause ?? error,
-        },
-        'request failed',
-      );
-    }
-    if (problem.retryAfterSeconds !== null) void reply.header('retry-after', problem.retryAfterSeconds);
-    if (problem.code === 'unauthorized') void reply.header('www-authenticate', 'Bearer');
-    return reply
-      .code(problem.status)
-      .header('content-type', 'application/problem+json; charset=utf-8')
-      .send(JSON.stringify({ ...problem.toJSON(), request_id: request.id }));
-  });
-}
-
-function toProblem(error: Error & { code?: string; statusCode?: number }): Problem {
-  if (error instanceof Problem) return error;
-  const code = error.code === undefined ? undefined : FASTIFY_CODES[error.code];
-  if (code === 'unsupported_media_type')
-    return new Problem(code, 'Send the body as "content-type: application/json".');
-  if (code !== undefined) return new Problem(code, error.message);
-  if (error.statusCode !== undefined && error.statusCode < 500)
-    return new Problem('bad_request', error.message);
-  // What went wrong inside is for the log, not for the caller.
-  return new Problem(
-    'internal',
-    'Something went wrong inside Posthorn. The request id finds it in the log.',
-    { cause: error },
-  );
-}
+const OTHER_CHARSET = /;\s*charset\s*=\s*"?(?!utf-?8"?\s*(?:;|$))/i;

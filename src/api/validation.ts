@@ -1,7 +1,8 @@
 import { type TSchema, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { Value } from 'typebox/value';
-import { type FieldError, Problem } from '../domain/problem.ts';
+import { type FieldError, invalidField, Problem } from '../domain/problem.ts';
+import { isStorable } from './read-json.ts';
 
 interface SchemaError {
   readonly keyword: string;
@@ -20,9 +21,19 @@ export function compileSchema(
     const isText = part === 'querystring' || part === 'params';
     // No body at all is an empty one: what is required in it is missing, and what is optional is not given.
     const value = isText ? fromText(schema, data) : (data ?? {});
-    if (validator.Check(value)) return { value };
+    if (validator.Check(value)) return part === 'body' ? { value } : checkText(value as object);
     return { error: toProblem([...validator.Errors(value)] as SchemaError[]) };
   };
+}
+
+/** What comes in a body has been looked at when it was read. */
+function checkText(values: object): { value: unknown } | { error: Error } {
+  for (const [name, value] of Object.entries(values)) {
+    // A cursor is taken apart, and never stored or looked for as it stands.
+    if (name !== 'cursor' && typeof value === 'string' && !isStorable(value))
+      return { error: invalidField(name, 'must not contain NUL') };
+  }
+  return { value: values };
 }
 
 /** A query string is text: "50" is a number there, and nowhere else. But "1.5" is not the integer 1. */

@@ -1,4 +1,5 @@
 export { type Accepted, type AcceptOptions, Acceptor, type CommittedDelivery } from './accept.ts';
+export { expectJson, JsonDepthError, JsonSyntaxError } from './json-scan.ts';
 export {
   type NewEvent,
   type ReadContext,

@@ -225,3 +225,8 @@ export function expectEnd(text: Buffer, from: number): void {
   const at = skipSpace(text, from);
   if (at !== text.length) fail(text, at);
 }
+
+/** Checks a whole text. Throws JsonSyntaxError or JsonDepthError. */
+export function expectJson(text: Buffer, maxDepth: number): void {
+  expectEnd(text, skipValue(text, skipSpace(text, 0), maxDepth));
+}

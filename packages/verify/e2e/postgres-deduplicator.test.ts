@@ -4,9 +4,9 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
 import { type PostgresOptions, postgresDeduplicator } from '../src/index.ts';
-import { deduplicatorSuite } from '../test/support/deduplicator-suite.ts';
-import { createProject, forward, type Project, readmeFiles, runServer } from '../test/support/installed.ts';
-import { deliver, SECRET, secrets } from '../test/support/signing.ts';
+import { deduplicatorSuite } from '../test/testing/deduplicator-suite.ts';
+import { createProject, forward, type Project, readmeFiles, runServer } from '../test/testing/installed.ts';
+import { deliver, SECRET, secrets } from '../test/testing/signing.ts';
 
 let database: TestDatabase;
 let pool: pg.Pool;

@@ -13,7 +13,7 @@ import { verifyWebhook as honoWebhook, type WebhookEnv } from '../src/hono.ts';
 import type { VerificationError, VerifiedWebhook } from '../src/index.ts';
 import type { AdapterOptions } from '../src/raw-body.ts';
 import { webhookHandler } from '../src/web.ts';
-import { deliver, SECRET, secrets } from './support/signing.ts';
+import { deliver, SECRET, secrets } from './testing/signing.ts';
 
 const LIMIT = 100_000;
 

@@ -15,7 +15,7 @@ import {
   SECRET,
   type Signing,
   secrets,
-} from './support/signing.ts';
+} from './testing/signing.ts';
 
 const stripe = new Stripe('sk_test_not_used');
 const OTHER = 'whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=';

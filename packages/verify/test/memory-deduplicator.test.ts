@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { memoryDeduplicator } from '../src/index.ts';
-import { deduplicatorSuite } from './support/deduplicator-suite.ts';
+import { deduplicatorSuite } from './testing/deduplicator-suite.ts';
 
 deduplicatorSuite('in memory', () => memoryDeduplicator());
 

@@ -7,8 +7,8 @@ import { createContext, runInContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RecordedRequest } from '../../../test/support/receiver.ts';
 import type * as Package from '../src/index.ts';
-import { createProject, forward, type Project, readmeFiles, runServer } from './support/installed.ts';
-import { deliver, SECRET, secrets } from './support/signing.ts';
+import { createProject, forward, type Project, readmeFiles, runServer } from './testing/installed.ts';
+import { deliver, SECRET, secrets } from './testing/signing.ts';
 
 let project: Project;
 let delivered: RecordedRequest;

@@ -11,7 +11,7 @@ import {
   type VerifierOptions,
   verificationReasons,
 } from '../src/index.ts';
-import { PUBLIC_KEY, SECRET } from './support/signing.ts';
+import { PUBLIC_KEY, SECRET } from './testing/signing.ts';
 
 const NOW = 1_700_000_000;
 const BODY = '{"id":"evt_1","type":"a.b","data":1}';

@@ -55,6 +55,7 @@ export function createProject(): Project {
     module: 'nodenext',
     target: 'es2023',
     types: ['node'],
+    skipLibCheck: true,
   };
   project.write('tsconfig.json', JSON.stringify({ compilerOptions, include: ['**/*'] }));
   return project;
