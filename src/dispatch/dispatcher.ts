@@ -356,7 +356,7 @@ export class Dispatcher {
         attempts: 0,
         attemptsBeforeReplay: 0,
         dueAt: delivery.dueAt,
-        agesFrom: timeOfId(delivery.id),
+        agesFrom: delivery.dueAt ?? timeOfId(delivery.id),
         trigger: 'auto',
         lastErrorClass: null,
       },

@@ -1,6 +1,8 @@
 import type { Clock } from '../domain/clock.ts';
 import { TokenBucket } from '../domain/token-bucket.ts';
 
+const MAX_BUCKETS = 10_000;
+
 /** How fast each tenant may publish through this process. Off when the rate is 0. */
 export class TenantRates {
   readonly #perSecond: number;
@@ -20,6 +22,8 @@ export class TenantRates {
     let bucket = this.#buckets.get(tenant);
     const now = this.#clock.monotonic();
     if (bucket === undefined) {
+      // Tenants are named by whoever publishes. Forgetting them all now and then gives each one burst too many.
+      if (this.#buckets.size >= MAX_BUCKETS) this.#buckets.clear();
       bucket = new TokenBucket({ perSecond: this.#perSecond, burst: this.#burst }, now, this.#burst);
       this.#buckets.set(tenant, bucket);
     }

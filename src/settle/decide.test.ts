@@ -135,6 +135,7 @@ describe('RTY-8: the maximum age', () => {
 
 describe('HLT-1: what counts for the breaker', () => {
   it.each([
+    [408, 'neutral'],
     [200, 'success'],
     [204, 'success'],
     [302, 'neutral'],

@@ -59,5 +59,5 @@ export function signalOf(outcome: AttemptOutcome): Signal {
   const status = outcome.statusCode;
   if (status === null) return 'failure';
   if (isSuccess(status)) return 'success';
-  return status >= 500 || status === 408 ? 'failure' : 'neutral';
+  return status >= 500 ? 'failure' : 'neutral';
 }

@@ -257,6 +257,16 @@ test('RTY-4: a 429 with Retry-After holds the whole lane back', async () => {
 });
 
 describe('RTY-8: maximum age', () => {
+  test('a scheduled event ages from when it is due, not from when it was accepted', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    const retry = { schedule: [0], jitter: 'none', max_age_seconds: 1 };
+    await createEndpoint(posthorn, { url: receiver.url, tenant, retry });
+    const deliver_at = new Date(Date.now() + 1500).toISOString();
+    const event = await publish(posthorn, { tenant, type: 'a.b', data: 1, deliver_at });
+    await untilDeliveries(posthorn, event.id, 'delivered');
+  });
+
   test('a retry that would come too late is not waited for: dead, expired', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();

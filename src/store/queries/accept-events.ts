@@ -32,6 +32,7 @@ const INCOMING = `
   unnest($2::uuid[], $3::text[], $4::text[], $5::int[], $6::int[], $7::int[])
          with ordinality as t(id, tenant, type, start, length, fanout, n)`;
 
+// One that is due later ages from then: scheduled for next week, it is not too old when its time comes.
 // $8: delivery ids, $9: index of the event (1-based), $10: endpoints, $11: due, $12: fifo.
 const FANOUT = `
   unnest($8::uuid[], $9::int[], $10::uuid[], $11::float8[], $12::boolean[])
@@ -49,8 +50,8 @@ const PLAIN = {
         from ${INCOMING} where (select version from current) = $1
     ),
     queued as (
-      insert into posthorn.queue (id, endpoint_id, due_at, fifo, tenant, event_type)
-      select id, endpoint_id, to_timestamp(due_at), fifo, ($3::text[])[n], ($4::text[])[n]
+      insert into posthorn.queue (id, endpoint_id, due_at, ages_from, fifo, tenant, event_type)
+      select id, endpoint_id, to_timestamp(due_at), to_timestamp(due_at), fifo, ($3::text[])[n], ($4::text[])[n]
         from ${FANOUT} where (select version from current) = $1
     )
     select version from current`,
@@ -85,8 +86,8 @@ const GUARDED = {
       returning id
     ),
     queued as (
-      insert into posthorn.queue (id, endpoint_id, due_at, fifo, tenant, event_type)
-      select d.id, d.endpoint_id, to_timestamp(d.due_at), d.fifo, i.tenant, i.type
+      insert into posthorn.queue (id, endpoint_id, due_at, ages_from, fifo, tenant, event_type)
+      select d.id, d.endpoint_id, to_timestamp(d.due_at), to_timestamp(d.due_at), d.fifo, i.tenant, i.type
         from ${FANOUT} join incoming i using (n) join accepted a on a.id = i.id
        order by d.position
     )
