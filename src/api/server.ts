@@ -95,7 +95,9 @@ export async function createServer(context: ApiContext, options: ServerOptions):
 
   server.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-request-id', request.id).headers(SECURITY_HEADERS);
-    if (request.headers.host === undefined && request.raw.httpVersionMinor === 1)
+    const { httpVersionMajor, httpVersionMinor } = request.raw;
+    if (httpVersionMajor !== 1) return done(new Problem('bad_request', 'Only HTTP/1.1 is spoken here.'));
+    if (httpVersionMinor === 1 && request.headers.host === undefined)
       return done(new Problem('bad_request', 'The header "host" is missing.'));
     done();
   });
@@ -201,4 +203,4 @@ function readBodies(server: FastifyInstance, maxNesting: number): void {
     }
   });
 }
-const OTHER_CHARSET = /;\s*charset\s*=\s*"?(?!utf-?8"?\s*(?:;|$))/i;
+const OTHER_CHARSET = /;\s*charset\s*=\s*(?!"?utf-?8"?\s*(?:;|$))/i;
