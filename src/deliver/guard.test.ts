@@ -108,6 +108,106 @@ describe('a name that resolves to', () => {
   });
 });
 
+describe('a name that is another name for', () => {
+  it.each([
+    ['something inside', { alias: 'db.internal', addresses: [INSIDE] }],
+    ['the metadata service', { alias: 'metadata.google.internal', addresses: ['169.254.169.254'] }],
+    ['localhost', { alias: 'localhost', addresses: ['127.0.0.2', '::1'] }],
+    ['something public and private', { alias: 'mixed.test', addresses: [PUBLIC, '10.0.0.1'] }],
+    ['something private in IPv6 only', { alias: 'v6.test', addresses: [PUBLIC, 'fd00::1'] }],
+  ])('%s is refused', async (_what, answer) => {
+    dns.set('alias.test', answer);
+    const outcome = await attempt(deliverer(), anEndpoint(`http://alias.test:${receiver.port}/`));
+    expect(outcome.error?.class).toBe('egress_forbidden');
+    expect(JSON.stringify(outcome)).not.toContain(answer.alias);
+    expect(inside.requests).toHaveLength(0);
+  });
+
+  it('something public is called', async () => {
+    dns.set('alias.test', { alias: 'cdn.test', addresses: [PUBLIC] });
+    const outcome = await attempt(deliverer(), anEndpoint(`http://alias.test:${receiver.port}/`));
+    expect(outcome.error).toBeNull();
+  });
+});
+
+it('IPv4 says one thing, IPv6 the other: both have to be good', async () => {
+  const answers: Record<string, string> = { A: PUBLIC, AAAA: '::1' };
+  dns.set('split.test', (_n, type) => [answers[type]!]);
+  const outcome = await attempt(deliverer(), anEndpoint(`http://split.test:${receiver.port}/`));
+  expect(outcome.error?.class).toBe('egress_forbidden');
+});
+
+describe('a redirect to', () => {
+  const followed = (location: string, overrides: Partial<DelivererOptions> = {}) => {
+    dns.set('redirecting.test', [PUBLIC]);
+    dns.set('inside.test', [INSIDE]);
+    receiver.answer(redirect(location));
+    const endpoint = anEndpoint(`http://redirecting.test:${receiver.port}/`, { followRedirects: 3 });
+    return attempt(deliverer(overrides), endpoint);
+  };
+  const port = () => receiver.port;
+
+  it.each<[string, () => string]>([
+    ['an address', () => `http://127.0.0.2:${port()}/`],
+    ['an address as one number', () => `http://2130706434:${port()}/`],
+    ['an address in hex', () => `http://0x7f000002:${port()}/`],
+    ['an address in octal', () => `http://0177.0.0.2:${port()}/`],
+    ['an address in short', () => `http://127.2:${port()}/`],
+    ['an address with a dot', () => `http://127.0.0.2.:${port()}/`],
+    ['an address in percent escapes', () => `http://%31%32%37.0.0.2:${port()}/`],
+    ['an address without a scheme', () => `//127.0.0.2:${port()}/`],
+    ['an address by backslashes', () => `\\\\127.0.0.2:${port()}/`],
+    ['IPv4 in IPv6', () => `http://[::ffff:127.0.0.2]:${port()}/`],
+    ['the unspecified address', () => `http://0.0.0.0:${port()}/`],
+    ['a metadata service', () => 'http://169.254.169.254/latest/meta-data/'],
+    ['an internal name', () => `http://db.internal:${port()}/`],
+    ['a name without a dot', () => `http://inside:${port()}/`],
+    ['a name that resolves inside', () => `http://inside.test:${port()}/`],
+    ['credentials', () => `http://user:password@127.0.0.1:${port()}/`],
+    ['another protocol', () => 'file:///etc/passwd'],
+    ['yet another protocol', () => `gopher://127.0.0.2:${port()}/_x`],
+    ['two dots', () => `http://inside.test..:${port()}/`],
+  ])('%s is refused', async (_what, location) => {
+    const outcome = await followed(location());
+    expect(outcome.error?.class).toBe('egress_forbidden');
+    expect(inside.requests).toHaveLength(0);
+    receiver.answer({});
+  });
+
+  it('a port that is closed is refused', async () => {
+    const allowedPorts = [receiver.port];
+    const outcome = await followed(`http://redirecting.test:${inside.port + 1}/`, {
+      egress: { ...egress, allowedPorts },
+    });
+    expect(outcome.error?.class).toBe('egress_forbidden');
+    receiver.answer({});
+  });
+
+  it('another origin leaves every credential behind, whatever it is called', async () => {
+    dns.set('other.test', [PUBLIC]);
+    dns.set('redirecting.test', [PUBLIC]);
+    receiver.answer((request) =>
+      request.headers.host?.startsWith('other') ? {} : redirect(`http://other.test:${receiver.port}/`),
+    );
+    const headers = {
+      authorization: 'Bearer x',
+      'X-Acme-Token': 'x',
+      'X-Shared-Secret': 'x',
+      'x-plain': 'y',
+    };
+    const endpoint = anEndpoint(`http://redirecting.test:${receiver.port}/`, { followRedirects: 1, headers });
+    const outcome = await attempt(deliverer(), endpoint);
+    expect(outcome.error).toBeNull();
+    const last = receiver.requests.at(-1)!.headers;
+    expect(last).toMatchObject({ 'x-plain': 'y' });
+    for (const name of ['authorization', 'x-acme-token', 'x-shared-secret']) {
+      expect(last).not.toHaveProperty(name);
+      expect(receiver.requests.at(-2)!.headers).toHaveProperty(name);
+    }
+    receiver.answer({});
+  });
+});
+
 it('a public name is connected to, and keeps its name', async () => {
   dns.set('good.test', [PUBLIC]);
   const outcome = await attempt(deliverer(), anEndpoint(`http://good.test:${receiver.port}/hook`));

@@ -3,6 +3,7 @@ import { anEndpoint, anEvent } from '../../test/support/attempts.ts';
 import {
   type AttemptFacts,
   attemptHeaders,
+  isCredentialHeader,
   isReservedHeader,
   isSendableHeader,
   staticHeaders,
@@ -106,5 +107,46 @@ describe('the headers of an attempt', () => {
     expect(headers.authorization).toBe('Bearer x');
     const plain = { 'x-a': '1' };
     expect(withoutCredentials(plain)).toBe(plain);
+  });
+});
+
+describe('which headers are credentials', () => {
+  it.each([
+    'authorization',
+    'cookie',
+    'x-api-key',
+    'api-key',
+    'x-apikey',
+    'x-auth-token',
+    'x-acme-token',
+    'x-gitlab-token',
+    'x-shared-secret',
+    'client-secret',
+    'x-access-key-id',
+    'x-amz-security-token',
+    'x-session',
+    'x-password',
+    'ocp-apim-subscription-api-key',
+  ])('%s is one', (name) => {
+    expect(isCredentialHeader(name)).toBe(true);
+  });
+
+  it.each([
+    'webhook-id',
+    'webhook-signature',
+    'x-webhook-signature',
+    'x-idempotency-key',
+    'posthorn-event-type',
+    'x-author',
+    'x-tokenizer',
+    'content-type',
+    'traceparent',
+  ])('%s is none', (name) => {
+    expect(isCredentialHeader(name)).toBe(false);
+  });
+
+  it('what is remembered about names is bounded', () => {
+    for (let n = 0; n < 5000; n += 1) expect(isCredentialHeader(`x-${n}`)).toBe(false);
+    expect(isCredentialHeader('authorization')).toBe(true);
   });
 });

@@ -39,15 +39,29 @@ export function isSendableHeader(name: string, value: string): boolean {
 }
 
 /** Headers that prove who is asking: they stay with the origin they were configured for, and out of the log. */
-const CREDENTIALS = new Set(['authorization', 'cookie', 'x-api-key', 'x-auth-token', 'api-key']);
+const CREDENTIALS =
+  /(?:^|[-_])(?:auth|authorization|authentication|cookie|token|secret|password|passwd|credentials?|session|jwt|apikey)(?:[-_]|$)|api[-_]?key|access[-_]?key/;
 
-export const isCredentialHeader = (name: string): boolean => CREDENTIALS.has(name);
+/** Asked for every header of every attempt, and nearly always for the same few names. */
+const judged = new Map<string, boolean>();
+const REMEMBER_NAMES = 1000;
+
+/** By what its name says: whatever a customer calls it, a token is a token. `name` in lower case. */
+export function isCredentialHeader(name: string): boolean {
+  let is = judged.get(name);
+  if (is === undefined) {
+    is = CREDENTIALS.test(name);
+    if (judged.size >= REMEMBER_NAMES) judged.clear();
+    judged.set(name, is);
+  }
+  return is;
+}
 
 /** The headers as they may be written down. The same object where nothing is secret, which is the rule. */
 export function withoutCredentials(headers: Record<string, string>): Record<string, string> {
   let shown: Record<string, string> | null = null;
   for (const name in headers) {
-    if (!CREDENTIALS.has(name)) continue;
+    if (!isCredentialHeader(name)) continue;
     shown ??= { ...headers };
     shown[name] = '[redacted]';
   }

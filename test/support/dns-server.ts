@@ -6,7 +6,12 @@ import { createSocket } from 'node:dgram';
 import { isIPv4 } from 'node:net';
 
 /** What a query gets: addresses of both families, or nothing at all. `n` counts the queries for this name and type. */
-export type DnsAnswer = readonly string[] | 'nxdomain' | 'servfail' | 'silence';
+export type DnsAnswer = readonly string[] | DnsAlias | 'nxdomain' | 'servfail' | 'silence';
+/** A CNAME, and the addresses of what it leads to. */
+export interface DnsAlias {
+  readonly alias: string;
+  readonly addresses: readonly string[];
+}
 export type DnsRecord = DnsAnswer | ((n: number, type: 'A' | 'AAAA') => DnsAnswer);
 
 export interface DnsServer {
@@ -73,25 +78,42 @@ function respond(
   type: 'A' | 'AAAA',
   answer: Exclude<DnsAnswer, 'silence'>,
 ): Buffer {
-  const addresses =
-    typeof answer === 'string' ? [] : answer.filter((address) => isIPv4(address) === (type === 'A'));
+  const alias = typeof answer === 'string' || !('alias' in answer) ? null : answer.alias;
+  const given = typeof answer === 'string' ? [] : 'alias' in answer ? answer.addresses : answer;
+  const addresses = given.filter((address) => isIPv4(address) === (type === 'A'));
   const header = Buffer.from(query.subarray(0, 12));
   // A response (with recursion, as asked for), and the code of the answer.
   header.writeUInt16BE(0x8180 | (typeof answer === 'string' ? RCODES[answer] : 0), 2);
-  header.writeUInt16BE(addresses.length, 6);
+  header.writeUInt16BE(addresses.length + (alias === null ? 0 : 1), 6);
   header.writeUInt32BE(0, 8);
   const parts = [header, query.subarray(12, questionEnd)];
+  let owner: Buffer = Buffer.from([0xc0, 0x0c]); // the name of the question
+  if (alias !== null) {
+    const name = nameBytes(alias);
+    parts.push(owner, recordOf(5, name));
+    owner = name;
+  }
   for (const address of addresses) {
     const bytes = type === 'A' ? Buffer.from(address.split('.').map(Number)) : ipv6Bytes(address);
-    const head = Buffer.alloc(12);
-    head.writeUInt16BE(0xc00c, 0); // the name of the question
-    head.writeUInt16BE(type === 'A' ? 1 : 28, 2);
-    head.writeUInt16BE(1, 4); // Internet
-    head.writeUInt32BE(0, 6); // not to be cached
-    head.writeUInt16BE(bytes.length, 10);
-    parts.push(head, bytes);
+    parts.push(owner, recordOf(type === 'A' ? 1 : 28, bytes));
   }
   return Buffer.concat(parts);
+}
+
+function recordOf(type: number, data: Buffer): Buffer {
+  const head = Buffer.alloc(10);
+  head.writeUInt16BE(type, 0);
+  head.writeUInt16BE(1, 2); // Internet
+  head.writeUInt32BE(0, 4); // not to be cached
+  head.writeUInt16BE(data.length, 8);
+  return Buffer.concat([head, data]);
+}
+
+function nameBytes(name: string): Buffer {
+  const labels = name
+    .split('.')
+    .map((label) => Buffer.concat([Buffer.from([label.length]), Buffer.from(label)]));
+  return Buffer.concat([...labels, Buffer.from([0])]);
 }
 
 function ipv6Bytes(address: string): Buffer {

@@ -17,11 +17,16 @@ const INTERNAL_SUFFIXES = [
   'local',
   'internal',
   'localdomain',
-  'home.arpa',
+  'arpa',
   'lan',
   'intranet',
   'corp',
   'home',
+  'private',
+  'svc',
+  'consul',
+  'onion',
+  'invalid',
 ];
 const METADATA_NAMES = ['metadata.google.internal', 'metadata', 'instance-data'];
 
@@ -35,6 +40,17 @@ export function bareHost(hostname: string): string {
 }
 
 export const isLocalhostName = (host: string): boolean => host === 'localhost' || host.endsWith('.localhost');
+
+const LONGEST_NAME = 253;
+const LONGEST_LABEL = 63;
+
+/** `localhost..` is no name, but resolvers disagree about what it is not. */
+function isName(host: string): boolean {
+  return (
+    host.length <= LONGEST_NAME &&
+    host.split('.').every((label) => label.length > 0 && label.length <= LONGEST_LABEL)
+  );
+}
 
 function isInternalName(host: string): boolean {
   return (
@@ -55,6 +71,7 @@ function checkHost(host: string, policy: CompiledPolicy): UrlCheck | null {
       ? null
       : forbidden('The URL leads to a private, loopback or otherwise reserved address.');
   }
+  if (!isName(host)) return invalid('The host is not a valid name.');
   if (METADATA_NAMES.includes(host)) return forbidden('The URL names a metadata service.');
   if (isInternalName(host) && !policy.opensInternal)
     return forbidden('The URL names a host of an internal network.');
