@@ -14,15 +14,13 @@ import type { DeliveryRow } from '../store/queries/accept-events.ts';
 import { markOnTheWire } from '../store/queries/end-waiting.ts';
 import { HEALTHY, loadLaneStates } from '../store/queries/load-lanes.ts';
 import type { TakenShard } from '../store/queries/ownership.ts';
-import { Alarms } from './alarms.ts';
 import { type AttemptEvents, Attempts, type Stages } from './attempts.ts';
-import { SocketBudget } from './budget.ts';
 import { Janitor } from './janitor.ts';
-import { type Kind, Lane, type LaneItem, type LaneMemory } from './lane.ts';
+import { Lane, type LaneItem, type LaneMemory } from './lane.ts';
 import type { Ownership } from './ownership.ts';
 import { Payloads } from './payloads.ts';
 import { LOOK_BACK_MS, Refill, type Want } from './refill.ts';
-import { Turns } from './turns.ts';
+import { Scheduler } from './scheduler.ts';
 import { WriteBeforeSend } from './write-before-send.ts';
 
 export interface DispatcherOptions {
@@ -46,12 +44,9 @@ export interface DispatcherOptions {
   readonly handOverMs: number;
 }
 
-const STARTS_PER_TURN = 32;
 const PAYLOAD_CACHE_BYTES = 8 * 1024 * 1024;
 const SWEEPS_PER_BOTTOM = 60;
 const LANES_PER_STATE_READ = 500;
-/** A lane whose oldest request has been out that long, with no success since, is under suspicion. */
-const SUSPICION_MS = 1_000;
 /** Deliveries whose time comes within this are read ahead of it. */
 const READ_AHEAD_MS = 5_000;
 
@@ -60,12 +55,7 @@ export class Dispatcher {
   readonly #lanes = new Map<Uuid, Lane>();
   readonly #byShard = new Map<number, Set<Lane>>();
   readonly #careful = new Set<number>();
-  readonly #turns: Record<Kind, Turns> = { fresh: new Turns(), retry: new Turns() };
-  readonly #kinds = new Map<LaneItem, { kind: Kind; startedAt: number; lane: Lane }>();
-  /** Lanes under suspicion that wait until the sockets are less crowded. */
-  readonly #parked = new Set<Lane>();
-  readonly #budget: SocketBudget;
-  readonly #alarms: Alarms;
+  readonly #scheduler: Scheduler;
   readonly #refill: Refill;
   readonly #payloads: Payloads;
   readonly #attempts: Attempts;
@@ -74,8 +64,6 @@ export class Dispatcher {
   readonly #memory: LaneMemory = { items: 0, bytes: 0 };
   readonly #whenSomethingEnds: (() => void)[] = [];
   #unsettled = 0;
-  #pumping = false;
-  #preferRetry = false;
   #cancelSweep: (() => void) | null = null;
   #sweeps = 0;
   #stopped = false;
@@ -83,15 +71,20 @@ export class Dispatcher {
   constructor(options: DispatcherOptions) {
     this.#options = options;
     const { pool, clock, problem } = options;
-    this.#budget = new SocketBudget(options.maxSockets, options.retrySocketShare);
-    this.#alarms = new Alarms(clock, (lane) => this.#consider(lane));
+    this.#scheduler = new Scheduler({
+      ...options,
+      mayStart: () => this.#unsettled < options.unsettledCap && options.ownership().proven,
+      isLeaving: (shard) => this.#handingOver.has(shard),
+      start: (lane, item) => this.#attempts.start(lane, item),
+      feed: (lane, now) => this.#feed(lane, now),
+    });
     this.#refill = new Refill({
       pool,
       clock,
       laneItems: options.laneItems,
       room: () => options.budgetItems - this.#memory.items,
       filled: (lanes) => {
-        for (const lane of lanes) this.#consider(lane);
+        for (const lane of lanes) this.#scheduler.consider(lane);
       },
       failed: (error) => problem('read waiting deliveries', error),
     });
@@ -125,7 +118,7 @@ export class Dispatcher {
       hasRoom: (lane) => lane.queuedRetries < options.laneItems && this.#memory.items < options.budgetItems,
       events: {
         ...options.events,
-        freed: (_lane, item) => this.#freed(item),
+        freed: (_lane, item) => this.#scheduler.freed(item),
         ended: (lane) => this.#ended(lane),
         doubtful: (lane) => {
           this.#refill.want(lane, 'bottom');
@@ -144,7 +137,7 @@ export class Dispatcher {
     this.#stopped = true;
     this.#cancelSweep?.();
     this.#cancelSweep = null;
-    this.#alarms.stop();
+    this.#scheduler.stop();
     await Promise.all([this.#refill.stop(), this.#janitor.stop()]);
   }
 
@@ -154,7 +147,7 @@ export class Dispatcher {
     return {
       lanes: this.#lanes.size,
       inMemory: this.#memory.items,
-      inFlight: this.#budget.total,
+      inFlight: this.#scheduler.inFlight,
       unsettled: this.#unsettled,
       circuitsOpen: open,
       heldBytes: this.#memory.bytes,
@@ -234,7 +227,7 @@ export class Dispatcher {
     const onTheWire = lanes.flatMap((lane) =>
       lane.underWay.map((item) => ({
         id: item.delivery.id,
-        startedAt: this.#kinds.get(item)?.startedAt ?? now,
+        startedAt: this.#scheduler.startedAt(item) ?? now,
       })),
     );
     try {
@@ -299,7 +292,7 @@ export class Dispatcher {
     const { endpoint } = lane;
     if (endpoint.enabled && !endpoint.deleted) {
       this.#refill.want(lane, 'bottom');
-      this.#consider(lane);
+      this.#scheduler.consider(lane);
       return;
     }
     lane.clearQueue();
@@ -310,10 +303,7 @@ export class Dispatcher {
     lane.close();
     this.#lanes.delete(lane.id);
     this.#byShard.get(lane.shard)?.delete(lane);
-    this.#turns.fresh.remove(lane);
-    this.#turns.retry.remove(lane);
-    this.#parked.delete(lane);
-    this.#alarms.forget(lane);
+    this.#scheduler.forget(lane);
   }
 
   // --- coming in ------------------------------------------------------------------------------------------
@@ -343,7 +333,7 @@ export class Dispatcher {
         this.#memory.bytes + event.data.length <= this.#options.budgetBytes;
       lane.addFresh(this.#newItem(delivery, keep ? event : null));
     }
-    this.#consider(lane);
+    this.#scheduler.consider(lane);
     return true;
   }
 
@@ -400,7 +390,7 @@ export class Dispatcher {
   async #revive(lane: Lane): Promise<void> {
     const states = await this.#loadStates([lane.id]);
     lane.restore(states.get(lane.id) ?? HEALTHY);
-    this.#consider(lane);
+    this.#scheduler.consider(lane);
   }
 
   /** A dead letter that blocks a lane may have been replayed, discarded or brought back. */
@@ -415,38 +405,22 @@ export class Dispatcher {
     for (const lane of blockable) {
       if (states.get(lane.id)?.blocked ?? false) lane.blocked = true;
       else if (waiting.has(lane)) lane.blocked = false;
-      this.#consider(lane);
+      this.#scheduler.consider(lane);
     }
   }
 
   /** The proof of ownership is fresh, and the order stood there. */
   renewed(lastSeq: number): void {
     this.#refill.mark(lastSeq);
-    this.#pumpSoon();
+    this.#scheduler.pumpSoon();
   }
 
-  // --- turns ----------------------------------------------------------------------------------------------
-
-  /** Looks at a lane after anything happened to it: is it ready, when will it be, does it need more? */
-  #consider(lane: Lane): void {
-    if (lane.closed || this.#stopped) return;
-    const { clock } = this.#options;
-    const now = clock.now();
-    const readyAt = lane.readyAt(now, clock.monotonic());
-    if (readyAt <= now) {
-      const ready = lane.kindsReady(now);
-      if (ready.fresh) this.#turns.fresh.add(lane);
-      if (ready.retry) this.#turns.retry.add(lane);
-      this.#pumpSoon();
-    } else if (readyAt < Number.POSITIVE_INFINITY) {
-      this.#alarms.set(lane, readyAt);
-    }
-    this.#feed(lane, now);
-  }
-
-  /** Asks for more before the lane runs dry. One that may not send gets just enough for a probe. */
-  #feed(lane: Lane, now: number): void {
-    if (lane.loading || !lane.endpoint.enabled || lane.endpoint.deleted) return;
+  /**
+   * Asks for more before the lane runs dry. One that may not send gets just enough for a probe. Returns when to look
+   * again, if time alone will make it need more.
+   */
+  #feed(lane: Lane, now: number): number {
+    if (lane.loading || !lane.endpoint.enabled || lane.endpoint.deleted) return Number.POSITIVE_INFINITY;
     const flows = lane.active && lane.breaker.allowsTraffic && this.#memory.items < this.#options.budgetItems;
     const low = flows ? this.#options.laneItems / 2 : 1;
     const needsFresh = lane.moreFresh && lane.queuedFresh < low;
@@ -455,79 +429,9 @@ export class Dispatcher {
     const readsAheadAt = retryHorizon - READ_AHEAD_MS;
     if (readsAheadAt <= now && lane.queuedRetries >= low) lane.letGoOfLaterRetries();
     const needsRetries = readsAheadAt <= now && lane.queuedRetries < low;
-    if (needsFresh || needsRetries) this.#refill.want(lane, 'more');
-    else if (now < readsAheadAt && readsAheadAt < Number.POSITIVE_INFINITY)
-      this.#alarms.set(lane, readsAheadAt);
-  }
-
-  #pumpSoon(): void {
-    if (this.#pumping || this.#stopped) return;
-    this.#pumping = true;
-    setImmediate(() => {
-      this.#pumping = false;
-      this.#pump();
-    });
-  }
-
-  #pump(): void {
-    if (!this.#options.ownership().proven) return;
-    for (let starts = 0; starts < STARTS_PER_TURN; starts += 1) {
-      if (this.#unsettled >= this.#options.unsettledCap) return;
-      const kind = this.#nextKind();
-      if (kind === null) return;
-      this.#startNext(kind);
-    }
-    this.#pumpSoon();
-  }
-
-  /** Fresh and retry take turns as long as both have work and room. */
-  #nextKind(): Kind | null {
-    const fresh = !this.#turns.fresh.empty && this.#budget.has('fresh');
-    const retry = !this.#turns.retry.empty && this.#budget.has('retry');
-    if (!fresh && !retry) return null;
-    this.#preferRetry = !this.#preferRetry;
-    return fresh && (!retry || !this.#preferRetry) ? 'fresh' : 'retry';
-  }
-
-  #startNext(kind: Kind): void {
-    const { clock } = this.#options;
-    const lane = this.#turns[kind].next();
-    if (lane === undefined || lane.closed || this.#handingOver.has(lane.shard)) return;
-    const now = clock.now();
-    const monotonic = clock.monotonic();
-    if (lane.readyAt(now, monotonic) > now || !lane.kindsReady(now)[kind]) return this.#consider(lane);
-    if (this.#budget.crowded && this.#isSuspect(lane, now)) {
-      this.#parked.add(lane);
-      return;
-    }
-    // Where there is no room for a retry, it is not waited for: retries never delay fresh ones.
-    const chosen = kind === 'fresh' && this.#budget.has('retry') && lane.owesRetry(now) ? 'retry' : kind;
-    const item = lane.take(chosen, now, monotonic);
-    if (item !== null) {
-      this.#budget.inFlight[chosen] += 1;
-      this.#kinds.set(item, { kind: chosen, startedAt: now, lane });
-      this.#attempts.start(lane, item);
-    }
-    this.#consider(lane);
-  }
-
-  #isSuspect(lane: Lane, now: number): boolean {
-    const hanging = now - lane.oldestStartAt > SUSPICION_MS && lane.lastSuccessAt < lane.oldestStartAt;
-    return hanging || lane.failingSince !== null;
-  }
-
-  #freed(item: LaneItem): void {
-    const started = this.#kinds.get(item);
-    if (started === undefined) return;
-    this.#kinds.delete(item);
-    this.#budget.inFlight[started.kind] -= 1;
-    if (this.#parked.size > 0 && !this.#budget.crowded) {
-      const parked = [...this.#parked];
-      this.#parked.clear();
-      for (const lane of parked) this.#consider(lane);
-    }
-    this.#consider(started.lane);
-    this.#pumpSoon();
+    if (!needsFresh && !needsRetries) return readsAheadAt <= now ? Number.POSITIVE_INFINITY : readsAheadAt;
+    this.#refill.want(lane, 'more');
+    return Number.POSITIVE_INFINITY;
   }
 
   #ended(lane: Lane): void {
@@ -535,9 +439,10 @@ export class Dispatcher {
     const { endpoint } = lane;
     if ((!endpoint.enabled || endpoint.deleted) && !lane.closed && lane.inFlight + lane.unsettled === 0)
       this.#takeStock(lane);
-    else this.#consider(lane);
-    this.#pumpSoon();
+    else this.#scheduler.consider(lane);
+    this.#scheduler.pumpSoon();
   }
+
   // --- sweeps ---------------------------------------------------------------------------------------------
 
   #scheduleSweep(): void {
@@ -564,7 +469,7 @@ export class Dispatcher {
       }
       this.#refill.want(lane, want);
       this.#janitor.expire(lane);
-      this.#consider(lane);
+      this.#scheduler.consider(lane);
     }
     void this.#refreshBlocked([...this.#lanes.values()].filter((lane) => lane.blocked));
   }
