@@ -65,12 +65,32 @@ function patchConfig(before: EndpointConfig, patch: EndpointPatch): EndpointConf
   }
   // Null is a value here: no breaker at all.
   if (patch.breaker !== undefined) config.breaker = patch.breaker;
-  if (patch.headers !== undefined) {
-    const headers = mergeObjects(before.headers ?? {}, patch.headers);
-    if (Object.keys(headers).length === 0) delete config.headers;
-    else config.headers = headers;
-  }
+  if (patch.headers !== undefined) patchHeaders(config as EndpointConfig, patch.headers);
   return config as EndpointConfig;
+}
+
+/** What a sealed header is shown as. Sent back, it leaves the header as it is. */
+const REDACTED = '[redacted]';
+
+export function shownHeaders({ headers, sealed_headers }: EndpointConfig): Record<string, string> {
+  return {
+    ...headers,
+    ...Object.fromEntries(Object.keys(sealed_headers ?? {}).map((name) => [name, REDACTED])),
+  };
+}
+
+/** New values are in `headers` until they are sealed. */
+function patchHeaders(config: EndpointConfig, patch: Record<string, string | null> | null): void {
+  const kept = Object.entries(config.sealed_headers ?? {}).filter(
+    ([name]) => patch !== null && (!Object.hasOwn(patch, name) || patch[name] === REDACTED),
+  );
+  const unchanged = new Set(kept.map(([name]) => name));
+  const given = patch && Object.fromEntries(Object.entries(patch).filter(([name]) => !unchanged.has(name)));
+  const headers = mergeObjects(config.headers ?? {}, given);
+  delete config.headers;
+  delete config.sealed_headers;
+  if (Object.keys(headers).length > 0) config.headers = headers;
+  if (kept.length > 0) config.sealed_headers = Object.fromEntries(kept);
 }
 
 /** JSON merge patch of one level: null takes an entry away, null in all takes everything away. */
@@ -106,6 +126,8 @@ function checkEvents(events: readonly string[]): FieldError[] {
 
 function checkHeaders(headers: Record<string, string>): FieldError[] {
   return Object.entries(headers).flatMap(([name, value]) => {
+    if (value === REDACTED)
+      return [{ path: `headers.${name}`, message: 'is not known: give the value itself' }];
     if (isReservedHeader(name))
       return [{ path: `headers.${name}`, message: 'is reserved and cannot be set' }];
     return isSendableHeader(name, value)
@@ -141,7 +163,7 @@ function checkSizes({ metadata, config }: Editable): FieldError[] {
   const errors: FieldError[] = [];
   if (Buffer.byteLength(JSON.stringify(metadata)) > MAX_METADATA_BYTES)
     errors.push({ path: 'metadata', message: `must have at most ${MAX_METADATA_BYTES} bytes` });
-  if (Object.keys(config.headers ?? {}).length > MAX_HEADERS)
+  if (Object.keys(shownHeaders(config)).length > MAX_HEADERS)
     errors.push({ path: 'headers', message: `must be at most ${MAX_HEADERS}` });
   return errors;
 }

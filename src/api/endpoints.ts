@@ -1,5 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { isCredentialHeader } from '../deliver/index.ts';
 import { resolveEndpoint } from '../domain/endpoint-config.ts';
 import { idPrefixes, newId, parsePublicId, publicId, timeOfId, type Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
@@ -19,9 +20,10 @@ import {
 } from '../store/queries/endpoints.ts';
 import { revokePreviousSecrets, rotateSecret } from '../store/queries/rotate-secret.ts';
 import { loadTotals, type Totals } from '../store/queries/stats.ts';
+import { sealHeaders } from '../store/sealed-headers.ts';
 import { type Caller, tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
-import { applyPatch, type Editable } from './endpoint-changes.ts';
+import { applyPatch, type Editable, shownHeaders } from './endpoint-changes.ts';
 import { EndpointPatch, NewEndpoint } from './endpoint-schema.ts';
 import { checkedSecret, fits, newSecret, profileOf } from './endpoint-secrets.ts';
 import { showFigures } from './endpoint-stats.ts';
@@ -48,6 +50,11 @@ const EMPTY: Editable = {
 export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
   const { pool, clock, endpoints, secretBox, egress } = context;
 
+  const sealed = (id: Uuid, endpoint: Editable): Editable => ({
+    ...endpoint,
+    config: sealHeaders(endpoint.config, id, secretBox, isCredentialHeader),
+  });
+
   async function change(
     caller: Caller,
     publicEndpointId: string,
@@ -57,7 +64,7 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
     await inTransaction(pool, async (client) => {
       const before = await lockEndpoint(client, id, caller.tenant);
       if (before === null) throw endpointNotFound(publicEndpointId);
-      const after = applyPatch(before, patch, egress);
+      const after = sealed(id, applyPatch(before, patch, egress));
       if (JSON.stringify(pick(before)) === JSON.stringify(after)) return;
       await updateEndpoint(client, { id, ...after }, !before.enabled && after.enabled);
       if ((before.config.ordering ?? 'none') !== (after.config.ordering ?? 'none')) {
@@ -92,10 +99,10 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
       async (request, reply) => {
         const { tenant: named, secret: given, ...settings } = request.body;
         const tenant = readTenant(named, request.caller.tenant);
-        const endpoint = applyPatch(EMPTY, settings, egress);
+        const id = newId(clock.now());
+        const endpoint = sealed(id, applyPatch(EMPTY, settings, egress));
         const profile = profileOf(endpoint.config.signature);
         const secret = given === undefined ? newSecret(profile) : checkedSecret(given, profile);
-        const id = newId(clock.now());
         await inTransaction(pool, async (client) => {
           await createEndpoint(client, { id, tenant, ...endpoint });
           await addSecret(client, {
@@ -202,7 +209,7 @@ export function showEndpoint(view: EndpointView, lastDay: Totals) {
     paused: view.paused,
     api_version: endpoint.apiVersion,
     payload: endpoint.payload,
-    headers: endpoint.headers,
+    headers: shownHeaders(view.config),
     auth: null,
     signature: endpoint.signature,
     retry: showRetry(endpoint.retry),

@@ -43,7 +43,7 @@ export function sendProblem(
 }
 
 /** Whoever sends a secret in the wrong place should not find it in an answer that gets logged or pasted somewhere. */
-const SECRET = /\b(phk|whsec|whsk)_[A-Za-z0-9+/=_-]{4,}/g;
+const SECRET = /\b(phk|whsec|whsk)_[A-Za-z0-9+/=_%-]{2,}/g;
 
 function bodyOf(problem: Problem, requestId: string): string {
   return JSON.stringify({ ...problem.toJSON(), request_id: requestId }).replace(SECRET, '$1_****');

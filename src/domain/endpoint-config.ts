@@ -39,12 +39,20 @@ export interface BreakerConfig {
   max_cooldown_seconds?: number;
 }
 
+/** A header whose value is a secret. */
+export interface SealedHeader {
+  readonly key_id: string;
+  /** base64 */
+  readonly ciphertext: string;
+}
+
 export interface EndpointConfig {
   events?: string[];
   channels?: string[];
   api_version?: string;
   payload?: 'full' | 'thin';
   headers?: Record<string, string>;
+  sealed_headers?: Record<string, SealedHeader>;
   signature?: Endpoint['signature'];
   retry?: RetryConfig;
   /** Null is a choice of its own here: no breaker. Absent: the default one. */

@@ -2,6 +2,7 @@ import type { DisabledReason, Endpoint } from '../domain/endpoint.ts';
 import { type EndpointConfig, resolveEndpoint } from '../domain/endpoint-config.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { Pool } from './database.ts';
+import { openHeaders } from './sealed-headers.ts';
 import type { SecretBox } from './secret-box.ts';
 
 /**
@@ -110,7 +111,7 @@ function toEndpoint(row: EndpointRow, box: SecretBox): Endpoint {
       id,
       tenant: row.tenant,
       url: row.url,
-      config: row.config,
+      config: openHeaders(row.config, id, box),
       enabled: row.enabled,
       disabledReason: row.disabled_reason,
       paused: row.paused,

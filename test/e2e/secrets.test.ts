@@ -3,18 +3,24 @@ import { randomBytes } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
 import {
   ADMIN_KEY,
+  type Answer,
   createEndpoint,
+  expectStatus,
   MAIN,
   newReceiver,
   publish,
   startTestPosthorn,
   TEST_SETTINGS,
+  type TestEndpoint,
   type TestPosthorn,
   untilDeliveries,
+  usePosthorn,
 } from '../support/posthorn.ts';
 import { startProcess } from '../support/processes.ts';
+import { exchange } from '../support/raw-http.ts';
 
 const newKey = (): string => randomBytes(32).toString('base64');
 
@@ -51,7 +57,8 @@ describe('SIG-5: the encryption key is rotated', () => {
     const receiver = await newReceiver();
     const secretOf = new Map<string, string>();
     const create = async (posthorn: TestPosthorn, tenant: string) => {
-      secretOf.set(tenant, (await createEndpoint(posthorn, { url: receiver.url, tenant })).secret);
+      const headers = { authorization: `Bearer ${tenant}` };
+      secretOf.set(tenant, (await createEndpoint(posthorn, { url: receiver.url, tenant, headers })).secret);
     };
     /** An event of each tenant arrives, signed with the secret that its endpoint was given. */
     const expectDeliveries = async (posthorn: TestPosthorn, ...tenants: string[]) => {
@@ -60,6 +67,7 @@ describe('SIG-5: the encryption key is rotated', () => {
         await untilDeliveries(posthorn, event.id, 'delivered');
         const { body, headers } = receiver.requests.at(-1)!;
         new Webhook(secretOf.get(tenant)!).verify(body, headers);
+        expect(headers.authorization).toBe(`Bearer ${tenant}`);
       }
     };
 
@@ -170,3 +178,249 @@ describe('SIG-5: the encryption key is rotated', () => {
     expect(output).not.toMatch(/^\s+at /m);
   });
 });
+
+describe('headers that are credentials', () => {
+  const posthorn = usePosthorn();
+
+  test('are sealed in the database, redacted in answers, and sent as they are', async () => {
+    const receiver = await newReceiver();
+    const tenant = 'headers';
+    const headers = { Authorization: 'Bearer hunter2', 'x-acme-token': 'swordfish', 'x-plain': 'visible' };
+    const shown = { Authorization: '[redacted]', 'x-acme-token': '[redacted]', 'x-plain': 'visible' };
+    const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant, headers });
+    const read = async () => (await posthorn.api('GET', `/v1/endpoints/${id}`)).body.headers;
+    const patch = (change: unknown) => posthorn.api('PATCH', `/v1/endpoints/${id}`, { headers: change });
+    const sent = async (): Promise<Record<string, string>> => {
+      const event = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+      await untilDeliveries(posthorn, event.id, 'delivered');
+      const { authorization, 'x-acme-token': token, 'x-plain': plain } = receiver.requests.at(-1)!.headers;
+      return JSON.parse(JSON.stringify({ authorization, token, plain }));
+    };
+    expect(await read()).toEqual(shown);
+    expect(await sent()).toEqual({ authorization: 'Bearer hunter2', token: 'swordfish', plain: 'visible' });
+
+    // What is read can be sent back, and changes nothing.
+    const [before] = await posthorn.database.query(
+      'select config from posthorn.endpoints where id is not null',
+    );
+    await expectStatus(patch(await read()), 200);
+    expect(await posthorn.database.query('select config from posthorn.endpoints')).toEqual([before]);
+    expect(JSON.stringify(before)).not.toMatch(/hunter2|swordfish/);
+    expect(JSON.stringify(before)).toContain('visible');
+
+    await expectStatus(patch({ 'x-acme-token': 'sesame', 'x-plain': null }), 200);
+    expect(await sent()).toEqual({ authorization: 'Bearer hunter2', token: 'sesame' });
+    await expectStatus(patch({ Authorization: null }), 200);
+    expect(await read()).toEqual({ 'x-acme-token': '[redacted]' });
+    expect(await sent()).toEqual({ token: 'sesame' });
+    await expectStatus(patch(null), 200);
+    expect(await read()).toEqual({});
+    expect(await sent()).toEqual({});
+  });
+
+  test('a redacted value of nothing is refused', async () => {
+    const url = 'https://example.com/';
+    const headers = { authorization: '[redacted]' };
+    const { body } = await expectStatus(posthorn.api('POST', '/v1/endpoints', { url, headers }), 422);
+    expect(body.errors).toMatchObject([{ path: 'headers.authorization' }]);
+  });
+});
+
+describe('no secret in any output', () => {
+  test('of a whole session: log, answers, problems, database', async () => {
+    const database = await createTestDatabase();
+    const receiver = await newReceiver();
+    const encryptionKey = newKey();
+    const previousKey = newKey();
+    const databaseUrl = database.url;
+    const password = decodeURIComponent(/\/\/[^:]+:([^@]+)@/.exec(databaseUrl)![1]!);
+    // Everything that nobody may ever find again, by what it is.
+    const secrets = new Map<string, string>([
+      ['admin key', ADMIN_KEY],
+      ['password of the database', password],
+      ['wrong password of the database', 'wrong-password-8571'],
+      ['encryption key', encryptionKey],
+      ['previous encryption key', previousKey],
+      ['static authorization', 'Bearer static-9b1f04'],
+      ['static token', 'token-7c22aa'],
+      ['authorization of an attacker', 'phk_guess-5d0e11'],
+    ]);
+    const env = {
+      DATABASE_URL: databaseUrl,
+      POSTHORN_LOG_LEVEL: 'trace',
+      POSTHORN_LOG_FORMAT: 'json',
+      POSTHORN_ENCRYPTION_KEY: encryptionKey,
+      POSTHORN_PREVIOUS_ENCRYPTION_KEYS: previousKey,
+    };
+    const posthorn = await startTestPosthorn({ database, env });
+    const answers: string[] = [];
+    /** An answer in which a secret is no business of anybody's. */
+    const ask = async (...call: Parameters<TestPosthorn['api']>): Promise<Answer> => {
+      const answer = await posthorn.api(...call);
+      answers.push(`${JSON.stringify(answer.headers)} ${answer.text}`);
+      return answer;
+    };
+    const output: string[] = [];
+    try {
+      // Endpoints of every kind, and keys. These answers are the only ones that may show a secret.
+      const tenant = 'acme';
+      const made: TestEndpoint[] = [];
+      for (const signature of ['standard', 'standard-ed25519', 'hex', 'stripe', 'github']) {
+        const headers = { Authorization: 'Bearer static-9b1f04', 'X-Acme-Token': 'token-7c22aa' };
+        made.push(await createEndpoint(posthorn, { url: receiver.url, tenant, signature, headers }));
+      }
+      const keys: { id: string; key: string }[] = [];
+      for (const scope of ['admin', 'tenant', 'read']) {
+        const key = { scope, ...(scope !== 'admin' && { tenant }) };
+        keys.push((await expectStatus(posthorn.api('POST', '/v1/keys', key), 201)).body);
+      }
+      const rotated = (await posthorn.api('POST', `/v1/endpoints/${made[0]!.id}/rotate-secret`, {})).body
+        .secret;
+      for (const { id, secret } of made) secrets.set(`secret of ${id}`, secret);
+      for (const { id, key } of keys) secrets.set(`key ${id}`, key);
+      secrets.set('rotated secret', rotated);
+
+      // Deliveries that succeed, fail, and fail for good.
+      receiver.answer(({ index }) => ({ status: [200, 503, 400][index % 3]! }));
+      const event = await publish(posthorn, { tenant, type: 'a.b', data: { n: 1 } }, { key: keys[1]!.key });
+      await receiver.waitFor(5);
+      await ask('POST', `/v1/endpoints/${made[0]!.id}/test`, {});
+      await receiver.waitFor(6);
+
+      // Whatever can be read.
+      const delivery = await eventually('an attempt of each is written down', async () => {
+        const { data } = (await ask('GET', `/v1/deliveries?event_id=${event.id}`)).body;
+        return data.every(({ attempts }: { attempts: number }) => attempts > 0) && data[0];
+      });
+      for (const path of [
+        '/v1/endpoints',
+        `/v1/endpoints/${made[0]!.id}`,
+        `/v1/endpoints/${made[0]!.id}/stats`,
+        `/v1/endpoints/${made[0]!.id}/deliveries`,
+        '/v1/keys',
+        '/v1/events',
+        `/v1/events/${event.id}`,
+        `/v1/events/${event.id}/attempts`,
+        `/v1/events/${event.id}/deliveries`,
+        '/v1/deliveries',
+        `/v1/deliveries/${delivery.id}`,
+        `/v1/deliveries/${delivery.id}/attempts`,
+        `/v1/deliveries/${delivery.id}/attempts/1/request`,
+        '/v1/dead-letters',
+        '/v1/tasks',
+        '/healthz',
+        '/readyz',
+      ])
+        expect((await ask('GET', path)).status, path).toBe(200);
+      await ask('PATCH', `/v1/endpoints/${made[0]!.id}`, { description: 'changed' });
+
+      // Mistakes, with secrets in all the wrong places.
+      const [key, secret] = [keys[1]!.key, made[0]!.secret];
+      for (const wrong of [secret, key, ADMIN_KEY]) {
+        const inUrl = encodeURIComponent(wrong);
+        await ask('GET', `/v1/endpoints/${inUrl}`);
+        await ask('GET', `/v1/endpoints?tenant=${inUrl}`);
+        await ask('GET', `/v1/endpoints?cursor=${inUrl}`);
+        await ask('GET', `/v1/endpoints?${inUrl}=1`);
+        await ask('GET', `/${inUrl}?key=${inUrl}`);
+        await ask('DELETE', `/v1/keys/${inUrl}`);
+        await ask(wrong.startsWith('phk_') ? 'GET' : 'PUT', '/v1/nowhere', undefined, { key: wrong });
+        await ask('POST', '/v1/endpoints', `{"url":"https://example.com/","secret":"${wrong}`);
+        await ask('POST', '/v1/endpoints', `{"${wrong}":1}`);
+        await ask('POST', '/v1/endpoints', wrong);
+        await ask('POST', '/v1/endpoints', { url: wrong });
+        await ask('POST', '/v1/endpoints', { url: `https://user:${inUrl}@example.com/` });
+        await ask('POST', '/v1/endpoints', { url: 'https://example.com/', secret: `${wrong}!` });
+        await ask('POST', '/v1/endpoints', { url: 'https://example.com/', tenant: `${wrong}!` });
+        await ask('POST', '/v1/endpoints', {
+          url: 'https://example.com/',
+          headers: { [wrong]: wrong, host: wrong },
+        });
+        await ask('POST', '/v1/keys', { scope: wrong });
+        await ask('POST', '/v1/events', `{"type":"a.b","data":${wrong}}`);
+        await ask('POST', '/v1/events', { type: `${wrong}!`, data: 1 });
+        await ask('POST', '/v1/events', { type: 'a.b', data: 1, [wrong]: 1 });
+        await ask('POST', '/v1/events', 'x', { headers: { 'content-type': wrong } });
+      }
+      await ask('GET', '/v1/endpoints', undefined, { key: 'phk_guess-5d0e11' });
+      await ask('GET', '/v1/endpoints', undefined, { key: null, headers: { authorization: `Basic ${key}` } });
+      const broken = await exchange(
+        posthorn.url,
+        `GET / HTTP/1.1\r\nauthorization: Bearer ${key}\r\nbad header\r\n\r\n`,
+      );
+      answers.push(JSON.stringify(broken.answers));
+      await ask('DELETE', `/v1/keys/${keys[1]!.id}`);
+      await ask('GET', '/v1/endpoints', undefined, { key });
+
+      // A database that fails in the middle: what is logged then has the statement and its values at hand.
+      await database.query('alter table posthorn.endpoint_secrets rename to gone');
+      await ask('POST', '/v1/endpoints', { url: receiver.url, tenant, secret });
+      await ask('POST', `/v1/endpoints/${made[1]!.id}/rotate-secret`, {});
+      await database.query('alter table posthorn.gone rename to endpoint_secrets');
+      await database.query('alter table posthorn.api_keys rename to gone');
+      await ask('POST', '/v1/keys', { scope: 'read', description: key });
+      await ask('GET', '/v1/endpoints', undefined, { key: 'phk_guess-5d0e11-again' });
+      await database.query('alter table posthorn.gone rename to api_keys');
+    } finally {
+      await posthorn.kill('SIGTERM');
+      output.push(posthorn.output());
+    }
+
+    // Starts that fail: each with secrets in the settings that are wrong, or beside them.
+    for (const bad of [
+      { POSTHORN_ENCRYPTION_KEY: `${encryptionKey}x` },
+      { POSTHORN_PREVIOUS_ENCRYPTION_KEYS: `${previousKey},${encryptionKey}?` },
+      { POSTHORN_ADMIN_KEY: 'short', PORT: 'nonsense' },
+      { POSTHORN_ENCRYPTION_KEY: newKey(), POSTHORN_PREVIOUS_ENCRYPTION_KEYS: '' },
+      { DATABASE_URL: databaseUrl.replace(`:${password}@`, ':wrong-password-8571@') },
+      { DATABASE_URL: databaseUrl.replace('postgres', 'mysql') },
+      { DATABASE_URL: databaseUrl.replace(/\/test_\w+/, '/no_such_database') },
+      { DATABASE_URL: `postgres://posthorn:${password}@127.0.0.1:1/x` },
+    ]) {
+      const { ended, output: written } = await run(['serve'], { ...env, ...bad });
+      expect(ended, written).toBe(1);
+      output.push(written);
+    }
+
+    expect(output[0]!.split('\n').length, 'the log says something').toBeGreaterThan(30);
+    expect(answers.length).toBeGreaterThan(80);
+    const places = {
+      'what was written': output.join('\n'),
+      'an answer': answers.join('\n'),
+      'the database': await dump(database),
+    };
+    await database.drop();
+    expect(places['the database']).toContain('acme');
+    const found = [...secrets].flatMap(([what, secret]) =>
+      Object.entries(places).flatMap(([place, text]) =>
+        formsOf(secret).some((form) => text.includes(form)) ? [`${what} in ${place}`] : [],
+      ),
+    );
+    expect(found).toEqual([]);
+    expect(places['the database']).not.toMatch(/whsec_|whsk_/);
+  });
+});
+
+/** The text of every row of every table; bytes as text where they are some. */
+async function dump(database: TestDatabase): Promise<string> {
+  const tables = await database.query<{ name: string }>(
+    "select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname = 'posthorn'",
+  );
+  const rows: string[] = [];
+  for (const { name } of tables) {
+    for (const { row } of await database.query<{ row: string }>(`select t::text as row from ${name} t`))
+      rows.push(
+        row,
+        ...(row.match(/\\\\x[0-9a-f]+/g) ?? []).map((hex) =>
+          Buffer.from(hex.slice(3), 'hex').toString('latin1'),
+        ),
+      );
+  }
+  return rows.join('\n');
+}
+
+/** As it stands, without its prefix, and as a URL would carry it. */
+function formsOf(secret: string): string[] {
+  const bare = secret.replace(/^(phk|whsec|whsk)_|^Bearer /, '');
+  return [bare, encodeURIComponent(bare)];
+}

@@ -1,7 +1,11 @@
 import { type Config, ConfigError, loadConfig } from '../../config/index.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import type { Pool } from '../../store/database.ts';
-import { countOtherKeys, resealBatch } from '../../store/queries/rotate-encryption-key.ts';
+import {
+  countOtherKeys,
+  resealBatch,
+  resealHeadersBatch,
+} from '../../store/queries/rotate-encryption-key.ts';
 import { createSecretBox, type SecretBox, SecretBoxError } from '../../store/secret-box.ts';
 import type { Command } from '../command.ts';
 import { explainError } from '../explain-error.ts';
@@ -59,13 +63,15 @@ async function rotate(pool: Pool, box: SecretBox): Promise<void> {
   refuseUnknownKeys(before, box);
   const total = sum(before);
   let done = 0;
-  let after: Uuid | null = null;
-  for (;;) {
-    const batch = await resealBatch(pool, box, after, BATCH);
-    if (batch === null) break;
-    after = batch.last;
-    done += batch.resealed;
-    print(`${done} of ${Math.max(total, done)}`);
+  for (const reseal of [resealBatch, resealHeadersBatch]) {
+    let after: Uuid | null = null;
+    for (;;) {
+      const batch = await reseal(pool, box, after, BATCH);
+      if (batch === null) break;
+      after = batch.last;
+      done += batch.resealed;
+      print(`${done} of ${Math.max(total, done)}`);
+    }
   }
   const left = sum(await countOtherKeys(pool, box.keyId));
   if (left > 0) {

@@ -3,14 +3,20 @@
  * replaces what is still as it was read: safe beside servers that run, beside itself, and to break off and repeat.
  * Servers need not be told: what they hold in memory is the secret itself, which stays the same.
  */
+import type { SealedHeader } from '../../domain/endpoint-config.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import type { Pool } from '../database.ts';
+import { openHeader, sealHeader } from '../sealed-headers.ts';
 import type { SecretBox } from '../secret-box.ts';
 
 /** How many secrets are sealed with a key other than this one, by key. */
 export async function countOtherKeys(pool: Pool, keyId: string): Promise<Map<string, number>> {
   const { rows } = await pool.query<{ key_id: string; secrets: number }>(
-    `select key_id, count(*)::int as secrets from posthorn.endpoint_secrets
+    `select key_id, count(*)::int as secrets
+       from (select key_id from posthorn.endpoint_secrets
+             union all
+             select h.value ->> 'key_id'
+               from posthorn.endpoints e, jsonb_each(e.config -> 'sealed_headers') h) sealed
       where key_id <> $1 group by key_id order by key_id`,
     [keyId],
   );
@@ -53,4 +59,47 @@ export async function resealBatch(
     ],
   );
   return { last: last.id, resealed: rowCount ?? 0 };
+}
+
+interface HeadersRow {
+  readonly id: Uuid;
+  readonly sealed: Record<string, SealedHeader>;
+}
+
+/** The same for the headers of endpoints that are secrets. */
+export async function resealHeadersBatch(
+  pool: Pool,
+  box: SecretBox,
+  after: Uuid | null,
+  limit: number,
+): Promise<{ last: Uuid; resealed: number } | null> {
+  const { rows } = await pool.query<HeadersRow>(
+    `select id, config -> 'sealed_headers' as sealed from posthorn.endpoints
+      where config ? 'sealed_headers' and ($2::uuid is null or id > $2)
+        and exists (select from jsonb_each(config -> 'sealed_headers') h where h.value ->> 'key_id' <> $1)
+      order by id limit $3`,
+    [box.keyId, after, limit],
+  );
+  const last = rows.at(-1);
+  if (last === undefined) return null;
+  const fresh = rows.map(({ id, sealed }) =>
+    Object.fromEntries(
+      Object.entries(sealed).map(([name, header]) => [
+        name,
+        sealHeader(openHeader(header, id, name, box), id, name, box),
+      ]),
+    ),
+  );
+  const { rows: changed } = await pool.query<{ headers: number }>(
+    `update posthorn.endpoints e set config = jsonb_set(e.config, '{sealed_headers}', n.sealed)
+       from unnest($1::uuid[], $2::jsonb[], $3::jsonb[]) as n (id, was, sealed)
+      where e.id = n.id and e.config -> 'sealed_headers' = n.was
+      returning (select count(*)::int from jsonb_object_keys(n.sealed)) as headers`,
+    [
+      rows.map(({ id }) => id),
+      rows.map(({ sealed }) => JSON.stringify(sealed)),
+      fresh.map((sealed) => JSON.stringify(sealed)),
+    ],
+  );
+  return { last: last.id, resealed: changed.reduce((sum, { headers }) => sum + headers, 0) };
 }
