@@ -60,7 +60,9 @@ export const plans: readonly EndpointPlan[] = [
   }),
   plan('fifo-1', { fifo: true }),
   plan('fifo-2', { fifo: true, breaker: true, settings: { breaker: FUSE } }),
-  plan('rated', { rate: { perSecond: 15, burst: 3 }, maxInFlight: 8 }),
+  // About as slow as their events come: something always waits in these lanes, which a worker that may not would send.
+  plan('rated-1', { rate: { perSecond: 6, burst: 3 }, maxInFlight: 8 }),
+  plan('rated-2', { rate: { perSecond: 5, burst: 4 }, maxInFlight: 8 }),
   plan('fused', {
     types: ['to.fused', FAN_OUT],
     breaker: true,
