@@ -79,7 +79,9 @@ class Connection {
     const length = Number(/content-length: (\d+)/i.exec(this.#answer)?.[1] ?? 0);
     if (this.#answer.length < headerEnd + 4 + length) return;
     // A batch is answered item by item: some may have been refused.
-    const bad = this.#answer.startsWith('HTTP/1.1 202') ? (this.#answer.match(/"error":/g)?.length ?? 0) : order.batch;
+    const bad = this.#answer.startsWith('HTTP/1.1 202')
+      ? (this.#answer.match(/"error":/g)?.length ?? 0)
+      : order.batch;
     accepted += order.batch - bad;
     refused += bad;
     if (latencies.length < 500_000) latencies.push(performance.now() - this.#sentAt);
