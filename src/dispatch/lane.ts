@@ -81,6 +81,8 @@ export class Lane {
   oldestStartAt = Number.POSITIVE_INFINITY;
 
   readonly #known = new Map<Uuid, LaneItem>();
+  /** Deliveries that an earlier owner had on the wire when it handed over, and until when they may be there. */
+  readonly #elsewhere = new Map<Uuid, number>();
   #fresh: LaneItem[] = [];
   #freshHead = 0;
   #retries = new Heap<RetryEntry>((a, b) => a.dueAt < b.dueAt);
@@ -223,6 +225,7 @@ export class Lane {
     this.#known.set(item.delivery.id, item);
     this.#memory.items += 1;
     this.#memory.bytes += item.event?.data.length ?? 0;
+    if (item.notBefore > 0) this.#elsewhere.set(item.delivery.id, item.notBefore);
   }
 
   /** Whether a row that was read gives a queued delivery another time. A read may be older than its last attempt. */
@@ -316,13 +319,22 @@ export class Lane {
     if (!this.active || this.inFlight >= this.limit) return Number.POSITIVE_INFINITY;
     // The order would be lost if the next one were on its way before this one is written down.
     if ((this.fifo || this.careful) && this.unsettled > 0) return Number.POSITIVE_INFINITY;
-    let gate = Math.max(now, this.holdUntil);
+    let gate = Math.max(now, this.holdUntil, this.#placeFreeAt(now));
     if (!this.breaker.allowsTraffic) {
       if (this.#probing !== null) return Number.POSITIVE_INFINITY;
       gate = Math.max(gate, this.breaker.probeAt ?? now);
     }
     if (this.#bucket !== null) gate = Math.max(gate, now + this.#bucket.msUntilNext(monotonic));
     return gate;
+  }
+
+  /** When a place is free, counting those that an earlier owner's requests may still hold. */
+  #placeFreeAt(now: number): number {
+    if (this.#elsewhere.size === 0) return now;
+    for (const [id, until] of this.#elsewhere) if (until <= now) this.#elsewhere.delete(id);
+    const tooMany = this.inFlight + this.#elsewhere.size - this.limit;
+    if (tooMany < 0) return now;
+    return [...this.#elsewhere.values()].sort((a, b) => a - b)[tooMany] ?? now;
   }
 
   /** Which kinds could be started now, given that `readyAt` says now. */
