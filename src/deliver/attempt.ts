@@ -48,6 +48,8 @@ export interface AttemptInput {
   /** Wall clock and monotonic time at which it started. */
   readonly startedAt: number;
   readonly start: number;
+  /** Whether the request may still be sent; asked when the connection is open. */
+  readonly mayLeave: () => boolean;
   readonly done: (outcome: AttemptOutcome) => void;
 }
 
@@ -70,6 +72,7 @@ export class Attempt implements ExchangeOwner {
   #sentAt = 0;
   #firstByteMs: number | null = null;
   #redirects = 0;
+  #withdrawn = false;
   #cancelDeadline: (() => void) | null = null;
 
   constructor(context: AttemptContext, input: AttemptInput) {
@@ -102,6 +105,15 @@ export class Attempt implements ExchangeOwner {
     this.#exchange = exchange;
     this.#sentAt = this.#context.clock.monotonic();
     exchange.start({ method: 'POST', path, headers: this.#headers, body: this.input.body });
+  }
+
+  refusal(): DeliveryError | null {
+    if (!this.input.mayLeave()) {
+      this.#withdrawn = true;
+      return new DeliveryError('internal', 'withdrawn');
+    }
+    // The deadline's timer is due as well, but may come after this.
+    return this.#elapsed() < this.input.timeoutMs ? null : new DeliveryError('connect_timeout');
   }
 
   wantsBody(exchange: Exchange): boolean {
@@ -190,6 +202,7 @@ export class Attempt implements ExchangeOwner {
       responseBody: exchange.body,
       responseTruncated: exchange.truncated,
       retryAfterMs: parseRetryAfter(retryAfter, this.#context.clock.now()),
+      ...(this.#withdrawn && { withdrawn: true }),
     };
     this.#context.settle(this);
   }

@@ -6,6 +6,7 @@ import { anEndpoint, anEvent, attempt, TEST_SECRET } from '../../test/support/at
 import { rawThenClose, redirect, reset } from '../../test/support/behaviours.ts';
 import { certificates } from '../../test/support/certificates.ts';
 import { type Receiver, startReceiver } from '../../test/support/receiver.ts';
+import { deliveryIdOf } from '../domain/ids.ts';
 import type { AttemptOutcome } from '../domain/outcome.ts';
 import {
   buildBody,
@@ -391,4 +392,24 @@ it('EGR-2 the policy is asked again when an endpoint is called, not only when it
   const outcome = await attempt(strict, anEndpoint(receiver.url));
   expect(outcome.error).toEqual({ class: 'egress_forbidden', message: 'The destination is not allowed.' });
   expect(receiver.connections).toBe(0);
+});
+
+it('DSP-2: what may not be sent any more when its connection is open is not sent', async () => {
+  const endpoint = anEndpoint(receiver.url);
+  const send = (mayLeave: () => boolean): Promise<AttemptOutcome> =>
+    new Promise((resolve) => {
+      const deliveryId = deliveryIdOf(anEvent().id, 1);
+      deliverer.send(
+        { endpoint, event: anEvent(), deliveryId, number: 1, retryReason: null, mayLeave },
+        resolve,
+      );
+    });
+  expect(await send(() => false)).toMatchObject({ withdrawn: true, statusCode: null });
+  expect(receiver.requests).toHaveLength(0);
+  const allowed = await send(() => true);
+  expect(allowed).toMatchObject({ statusCode: 200 });
+  expect(allowed.withdrawn).toBeUndefined();
+  // Also on a connection that is open already.
+  expect(await send(() => false)).toMatchObject({ withdrawn: true });
+  expect(receiver.requests).toHaveLength(1);
 });

@@ -34,6 +34,8 @@ export interface AttemptRequest {
   readonly retryReason: string | null;
   /** A shorter deadline than the endpoint's own, for one that is consistently slow (DLV-3). */
   readonly timeoutMs?: number;
+  /** Asked once more when the connection is open: false, and nothing is sent. */
+  readonly mayLeave?: () => boolean;
 }
 
 export interface DelivererOptions {
@@ -67,6 +69,8 @@ export interface Deliverer {
   /** Cuts off what is still on its way (reported as `internal`) and resolves when every socket is closed. */
   close(): Promise<void>;
 }
+
+const ALWAYS = (): boolean => true;
 
 interface Plan {
   readonly destination: Destination | ErrorClass;
@@ -173,6 +177,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
       timeoutMs: Math.min(request.timeoutMs ?? endpoint.timeoutMs, endpoint.timeoutMs),
       startedAt,
       start,
+      mayLeave: request.mayLeave ?? ALWAYS,
       done,
     });
   }

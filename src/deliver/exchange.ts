@@ -12,6 +12,8 @@ import type { Passenger, Slot } from './socket-pool.ts';
 
 export interface ExchangeOwner {
   readonly responseCapBytes: number;
+  /** The connection is open and the request about to be written: null, or why it must not be. */
+  refusal(): DeliveryError | null;
   /** The status line has come: is the body wanted? */
   wantsBody(exchange: Exchange): boolean;
   /** Called once, unless `cut` was. `error` is null if the response ended, or was as long as we read. */
@@ -74,7 +76,11 @@ export class Exchange implements Passenger {
     this.reused = false;
   }
 
-  onRequestStart(): void {}
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    const refusal = this.#owner.refusal();
+    // Connecting may have taken long, and a process that was stopped meanwhile wakes right here.
+    if (refusal !== null && !this.#over) controller.abort(refusal);
+  }
 
   onResponseStarted(): void {
     this.began = true;

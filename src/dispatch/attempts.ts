@@ -26,6 +26,8 @@ export interface AttemptRequest {
   readonly deliveryId: Uuid;
   readonly number: number;
   readonly retryReason: string | null;
+  /** Asked again when the connection is open: making one may take seconds. */
+  readonly mayLeave: () => boolean;
 }
 
 /** What the other stages do for this one; `app.ts` connects them. */
@@ -126,6 +128,7 @@ export class Attempts {
       deliveryId: delivery.id,
       number: delivery.attempts + 1,
       retryReason: delivery.trigger === 'auto' ? delivery.lastErrorClass : delivery.trigger,
+      mayLeave: () => !lane.closed && this.#options.mayStart(lane.shard),
     };
     this.#options.stages.send(request, (outcome) => this.#answered(lane, item, outcome));
   }
@@ -151,6 +154,7 @@ export class Attempts {
 
   #answered(lane: Lane, item: LaneItem, outcome: AttemptOutcome): void {
     const { clock, stages, events } = this.#options;
+    if (outcome.withdrawn) return this.#putBack(lane, item);
     const verdict = stages.decide(outcome, item.delivery, lane.endpoint.retry);
     const health = this.#learn(lane, item, outcome);
     lane.answered(item);

@@ -59,6 +59,8 @@ export interface AttemptOutcome {
   readonly responseTruncated: boolean;
   /** Parsed from `Retry-After` of a 429 or 503. */
   readonly retryAfterMs: number | null;
+  /** Nothing was sent: by the time the connection was open, the sender was not allowed to any more. No attempt. */
+  readonly withdrawn?: true;
 }
 
 export type Trigger = 'auto' | 'replay' | 'test';
