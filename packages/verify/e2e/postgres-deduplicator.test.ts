@@ -61,6 +61,8 @@ it('one that comes back after its claim lapsed takes nothing from the one that h
   const late = heldHandler();
   const lateResult = create({ claimSeconds: 0.001 }).once(key, late.handler);
   await late.started;
+  // Its millisecond goes by on the clock of the database.
+  await pool.query('select pg_sleep(0.02)');
   const now = heldHandler();
   const nowResult = create().once(key, now.handler);
   await now.started;
