@@ -56,13 +56,15 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
     throw error;
   }
   const makePartitions = async (): Promise<void> => {
-    const created = await ensurePartitions(apiPool, { days: config.partitionDays, nowMs: clock.now() });
+    const created = await ensurePartitions(apiPool, { days: config.partitionDays });
     if (created.length > 0) log.info({ partitions: created.length }, 'made partitions');
   };
   await makePartitions();
 
   const secretBox = createSecretBox(config.encryptionKey, config.previousEncryptionKeys);
-  const endpoints = createEndpointCache(apiPool, secretBox);
+  const endpoints = createEndpointCache(apiPool, secretBox, (id, error) =>
+    problem(`open the secrets of ${publicId('ep', id)}`, error),
+  );
   const egress: EgressPolicy = {
     allow: config.egressAllow,
     deny: config.egressDeny,

@@ -15,7 +15,6 @@ import {
   findEndpoint,
   listEndpoints,
   lockEndpoint,
-  setFifo,
   updateEndpoint,
 } from '../store/queries/endpoints.ts';
 import { revokePreviousSecrets, rotateSecret } from '../store/queries/rotate-secret.ts';
@@ -67,9 +66,6 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
       const after = sealed(id, applyPatch(before, patch, egress));
       if (JSON.stringify(pick(before)) === JSON.stringify(after)) return;
       await updateEndpoint(client, { id, ...after }, !before.enabled && after.enabled);
-      if ((before.config.ordering ?? 'none') !== (after.config.ordering ?? 'none')) {
-        await setFifo(client, id, after.config.ordering === 'fifo');
-      }
       const [old, profile] = [profileOf(before.config.signature), profileOf(after.config.signature)];
       if (!fits(old, profile)) {
         // The secrets there are of the wrong kind: with none that fits nothing could be sent at all.

@@ -38,6 +38,7 @@ describe('posthorn dev', () => {
 
   it('logs its configuration with secrets masked', async () => {
     const cli = await startDev({ ...KEYS, DATABASE_URL: 'postgres://app:s3cret@db/x' });
+    await cli.said(/"configuration"/, 'stderr');
     const config = cli.logged().find((line) => line.msg === 'configuration')?.config;
     expect(config).toMatchObject({
       PORT: String(bench.port),
@@ -49,6 +50,7 @@ describe('posthorn dev', () => {
 
   it('warns of a misspelt variable', async () => {
     const cli = await startDev({ POSTHORN_SWEEP_SM: '1s' });
+    await cli.said(/Did you mean/, 'stderr');
     expect(cli.logged()).toContainEqual(
       expect.objectContaining({
         level: 'warn',
@@ -267,7 +269,7 @@ describe('posthorn serve', () => {
 
   it('warns when it has to use an embedded database', async () => {
     const cli = bench.start(['serve'], KEYS);
-    await cli.said(/\n/);
+    await cli.said(/DATABASE_URL is not set.*\n/, 'stderr');
     expect(cli.logged()).toContainEqual(
       expect.objectContaining({ level: 'warn', msg: expect.stringContaining('DATABASE_URL is not set') }),
     );

@@ -96,6 +96,8 @@ export class Attempt implements ExchangeOwner {
   /** Ends the attempt from outside: the deliverer is being closed. */
   abandon(): void {
     this.#exchange?.cut();
+    // Not the receiver's failure, and perhaps not even a failure: whoever is next finds out.
+    this.#withdrawn = true;
     this.#finish('internal', 'shutting down');
   }
 

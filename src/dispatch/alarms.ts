@@ -2,11 +2,13 @@ import type { Clock } from '../domain/clock.ts';
 import { Heap } from '../domain/heap.ts';
 import type { Lane } from './lane.ts';
 
+const newHeap = () => new Heap<{ at: number; lane: Lane }>((a, b) => a.at < b.at);
+
 /** One timer for all lanes: calls `ring` for each lane when its time has come. Setting an earlier time replaces a later. */
 export class Alarms {
   readonly #clock: Clock;
   readonly #ring: (lane: Lane) => void;
-  readonly #heap = new Heap<{ at: number; lane: Lane }>((a, b) => a.at < b.at);
+  #heap = newHeap();
   readonly #set = new Map<Lane, number>();
   #cancel: (() => void) | null = null;
   #timerAt = Number.POSITIVE_INFINITY;
@@ -21,7 +23,15 @@ export class Alarms {
     if (before !== undefined && before <= at) return;
     this.#set.set(lane, at);
     this.#heap.push({ at, lane });
+    this.#tidy();
     this.#arm();
+  }
+
+  /** Times that were replaced stay in the heap until they are due, which may be tomorrow: now and then they go. */
+  #tidy(): void {
+    if (this.#heap.size <= 2 * this.#set.size + 64) return;
+    this.#heap = newHeap();
+    for (const [lane, at] of this.#set) this.#heap.push({ at, lane });
   }
 
   forget(lane: Lane): void {
@@ -33,6 +43,7 @@ export class Alarms {
     this.#cancel = null;
     this.#timerAt = Number.POSITIVE_INFINITY;
     this.#set.clear();
+    this.#heap = newHeap();
   }
 
   #arm(): void {

@@ -25,6 +25,10 @@ export class SocketBudget {
     return this.total < this.#max && this.inFlight[kind] < this.#maxOf[kind];
   }
 
+  get nearlyFull(): boolean {
+    return this.total >= this.#max * 0.9;
+  }
+
   /** So full that only lanes beyond suspicion get more. */
   get crowded(): boolean {
     return this.total >= this.#max * 0.75;

@@ -118,6 +118,10 @@ export class Dispatcher {
       hasRoom: (lane) => lane.queuedRetries < options.laneItems && this.#memory.items < options.budgetItems,
       events: {
         ...options.events,
+        circuitChanged: (lane) => {
+          if (!lane.breaker.allowsTraffic) lane.clearQueue();
+          options.events.circuitChanged(lane);
+        },
         freed: (_lane, item) => this.#scheduler.freed(item),
         ended: (lane) => this.#ended(lane),
         doubtful: (lane) => {
@@ -291,6 +295,9 @@ export class Dispatcher {
   #takeStock(lane: Lane): void {
     const { endpoint } = lane;
     if (endpoint.enabled && !endpoint.deleted) {
+      // One that does not send must not take the memory that others send from.
+      if (endpoint.paused) lane.clearQueue();
+      if (lane.fifo) this.#janitor.putInOrder(lane, () => this.#refill.want(lane, 'bottom'));
       this.#refill.want(lane, 'bottom');
       this.#scheduler.consider(lane);
       return;
@@ -317,7 +324,7 @@ export class Dispatcher {
       this.#refill.want(lane, 'recent');
       return true;
     }
-    const room = this.#memory.items < this.#options.budgetItems;
+    const room = lane.flows && this.#memory.items < this.#options.budgetItems;
     if (delivery.dueAt !== null) {
       if (delivery.dueAt < lane.retryHorizon && room && lane.queuedRetries < this.#options.laneItems) {
         lane.addRetry(this.#newItem(delivery, null));
@@ -327,10 +334,7 @@ export class Dispatcher {
     } else if (lane.moreFresh || lane.queuedFresh >= this.#options.laneItems || !room) {
       lane.missedFresh(this.#refill.seqBefore(LOOK_BACK_MS));
     } else {
-      const keep =
-        lane.active &&
-        lane.breaker.allowsTraffic &&
-        this.#memory.bytes + event.data.length <= this.#options.budgetBytes;
+      const keep = this.#memory.bytes + event.data.length <= this.#options.budgetBytes;
       lane.addFresh(this.#newItem(delivery, keep ? event : null));
     }
     this.#scheduler.consider(lane);
@@ -421,7 +425,7 @@ export class Dispatcher {
    */
   #feed(lane: Lane, now: number): number {
     if (lane.loading || !lane.endpoint.enabled || lane.endpoint.deleted) return Number.POSITIVE_INFINITY;
-    const flows = lane.active && lane.breaker.allowsTraffic && this.#memory.items < this.#options.budgetItems;
+    const flows = lane.flows && this.#memory.items < this.#options.budgetItems;
     const low = flows ? this.#options.laneItems / 2 : 1;
     const needsFresh = lane.moreFresh && lane.queuedFresh < low;
     // A strictly ordered lane has no retries of its own: they wait at its head.

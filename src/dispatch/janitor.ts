@@ -4,10 +4,11 @@
  * is in the database, so it can be cut off at any point and begun again by anybody.
  */
 import type { Clock } from '../domain/clock.ts';
+import type { Endpoint } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { Pool } from '../store/database.ts';
 import type { EndpointCache } from '../store/endpoint-cache.ts';
-import { expireWaiting, skipWaiting } from '../store/queries/end-waiting.ts';
+import { expireWaiting, putInOrder, skipWaiting } from '../store/queries/end-waiting.ts';
 import type { Lane, LaneItem } from './lane.ts';
 
 export interface JanitorOptions {
@@ -18,12 +19,21 @@ export interface JanitorOptions {
 }
 
 const EXPIRE_EVERY_MS = 30_000;
-const PROBLEMS = { skip: 'skip waiting deliveries', expire: 'end deliveries that grew too old' } as const;
+/** By then an accept that began before has been committed, or given up: its statement may take 7 seconds. */
+const LATE_COMMIT_MS = 10_000;
+const PROBLEMS = {
+  skip: 'skip waiting deliveries',
+  expire: 'end deliveries that grew too old',
+  order: 'put waiting deliveries in order',
+} as const;
 
 export class Janitor {
   readonly #options: JanitorOptions;
   readonly #lastExpiry = new WeakMap<Lane, number>();
-  readonly #queued = { skip: new Set<Lane>(), expire: new Set<Lane>() };
+  /** Since when an endpoint has been off, by the object that says so. */
+  readonly #offSince = new WeakMap<Endpoint, number>();
+  readonly #orderedSince = new WeakSet<Endpoint>();
+  readonly #queued = { skip: new Set<Lane>(), expire: new Set<Lane>(), order: new Set<Lane>() };
   #work: Promise<void> = Promise.resolve();
   #stopped = false;
 
@@ -31,15 +41,27 @@ export class Janitor {
     this.#options = options;
   }
 
-  /** `done` is called for a deleted endpoint once nothing of it is left. */
+  /**
+   * `done` is called for a deleted endpoint once nothing of it is left. An event that was matched just before the
+   * endpoint was switched off may be committed just after: it is looked for once more when that cannot be any more.
+   */
   skip(lane: Lane, done: () => void): void {
     this.#queue(lane, 'skip', async () => {
+      const { clock } = this.#options;
+      const since = this.#offSince.get(lane.endpoint) ?? clock.monotonic();
+      this.#offSince.set(lane.endpoint, since);
       const reason = lane.endpoint.deleted ? 'endpoint_deleted' : 'endpoint_disabled';
       while (
         this.#isOff(lane) &&
         (await skipWaiting(this.#options.pool, lane.id, reason, idsOf(lane.underWay))) > 0
       );
-      if (!this.#isOff(lane) || !lane.endpoint.deleted || lane.inFlight + lane.unsettled > 0) return;
+      if (!this.#isOff(lane)) return;
+      const waitMs = since + LATE_COMMIT_MS - clock.monotonic();
+      if (waitMs > 0) {
+        clock.after(waitMs + 1, () => this.#isOff(lane) && this.skip(lane, done));
+        return;
+      }
+      if (!lane.endpoint.deleted || lane.inFlight + lane.unsettled > 0) return;
       this.#options.endpoints.forget(lane.id);
       done();
     });
@@ -57,10 +79,28 @@ export class Janitor {
     this.#lastExpiry.set(lane, now);
     this.#queue(lane, 'expire', async () => {
       const acceptedBefore = this.#options.clock.now() - lane.endpoint.retry.maxAgeSeconds * 1000;
-      while (
-        !lane.closed &&
-        (await expireWaiting(this.#options.pool, lane.id, acceptedBefore, idsOf(lane.underWay))) > 0
-      );
+      const blocks = lane.fifo && lane.endpoint.fifoOnDead === 'block';
+      const expireSome = () =>
+        expireWaiting(this.#options.pool, lane.id, acceptedBefore, idsOf(lane.underWay), blocks);
+      while (!lane.closed && (await expireSome()) > 0) if (blocks) lane.blocked = true;
+    });
+  }
+
+  /**
+   * A strictly ordered lane is read by its order alone. What waits since before it was ordered, or was matched before
+   * and committed after, is given its place. `done` is called if there was any.
+   */
+  putInOrder(lane: Lane, done: () => void): void {
+    const { endpoint } = lane;
+    this.#queue(lane, 'order', async () => {
+      let moved = 0;
+      for (let some = 1; some > 0 && lane.fifo && !lane.closed; moved += some) {
+        some = await putInOrder(this.#options.pool, lane.id);
+      }
+      if (moved > 0) done();
+      if (this.#orderedSince.has(endpoint)) return;
+      this.#orderedSince.add(endpoint);
+      this.#options.clock.after(LATE_COMMIT_MS, () => this.putInOrder(lane, done));
     });
   }
 

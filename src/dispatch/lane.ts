@@ -145,6 +145,11 @@ export class Lane {
     return !this.closed && endpoint.enabled && !endpoint.deleted && !endpoint.paused && !this.blocked;
   }
 
+  /** Sends, and more than a probe now and then. */
+  get flows(): boolean {
+    return this.active && this.breaker.allowsTraffic;
+  }
+
   /** The endpoint was changed through the API. */
   reconfigure(endpoint: Endpoint, bucket: TokenBucket | null): void {
     const before = this.endpoint;
@@ -175,7 +180,7 @@ export class Lane {
     if (known !== undefined || this.#leftWhileLoading.has(item.delivery.id)) return false;
     this.#remember(item);
     // One that must wait does not stand in the way of those behind it, except where order is all.
-    if (item.notBefore > 0 && !this.fifo) {
+    if (!this.fifo && (item.notBefore > 0 || item.delivery.dueAt !== null)) {
       this.#pushRetry(item);
       return true;
     }

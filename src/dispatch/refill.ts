@@ -46,6 +46,8 @@ interface Wanted {
 }
 const BREADTH: Record<Want, number> = { more: 0, recent: 1, sweep: 2, bottom: 3 };
 
+const isUrgent = ({ want }: Wanted): boolean => want === 'more' || want === 'recent';
+
 export class Refill {
   readonly #options: RefillOptions;
   #wanted = new Map<Lane, Wanted>();
@@ -103,12 +105,7 @@ export class Refill {
   }
 
   async #readOnce(): Promise<void> {
-    const batch: [Lane, Wanted][] = [];
-    for (const [lane, wanted] of this.#wanted) {
-      if (batch.length === LANES_PER_READ) break;
-      this.#wanted.delete(lane);
-      if (!lane.closed) batch.push([lane, wanted]);
-    }
+    const batch = this.#next();
     if (batch.length === 0) return;
     const limit = Math.max(
       1,
@@ -130,15 +127,36 @@ export class Refill {
     this.#options.filled(batch.map(([lane]) => lane));
   }
 
+  /** Something new first: a round of sweeps over thousands of lanes must not make it wait. */
+  #next(): [Lane, Wanted][] {
+    const batch: [Lane, Wanted][] = [];
+    for (const isTurnOf of [isUrgent, () => true]) {
+      for (const [lane, wanted] of this.#wanted) {
+        if (batch.length === LANES_PER_READ) return batch;
+        if (lane.closed) this.#wanted.delete(lane);
+        else if (isTurnOf(wanted)) {
+          this.#wanted.delete(lane);
+          batch.push([lane, wanted]);
+        }
+      }
+    }
+    return batch;
+  }
+
+  /**
+   * How many a lane may hold of each kind. One that does not send needs only what a probe can choose from; but in an
+   * ordered one, what an earlier owner has on the wire need not be at its head, and has to be seen.
+   */
+  #bound(lane: Lane): number {
+    return lane.flows || lane.fifo ? this.#options.laneItems : Math.min(2, this.#options.laneItems);
+  }
+
   #request(lane: Lane, { want, since }: Wanted, limit: number): LaneRequest {
     const now = this.#options.clock.now();
     const waitedMs = this.#options.clock.monotonic() - since;
     const next = lane.moreFresh ? lane.freshCursor : Number.POSITIVE_INFINITY;
-    const { laneItems } = this.#options;
-    const room = Math.max(
-      0,
-      laneItems - Math.min(lane.queuedFresh, lane.fifo ? laneItems : lane.queuedRetries),
-    );
+    const bound = this.#bound(lane);
+    const room = Math.max(0, bound - Math.min(lane.queuedFresh, lane.fifo ? bound : lane.queuedRetries));
     // Known ones come back too: ask for enough to get past them.
     const max = Math.max(1, Math.min(limit, room) + lane.size);
     const bottom = { endpointId: lane.id, freshAfter: 0, dueFrom: lane.fifo ? null : 0, limit: max };
@@ -186,7 +204,7 @@ export class Refill {
     let cursor = after;
     for (const row of rows) {
       // Full: the rest stays where it is. In a strictly ordered lane a late one is put in its place all the same.
-      if (!lane.fifo && lane.queuedFresh >= this.#options.laneItems && !lane.knows(row.id))
+      if (!lane.fifo && lane.queuedFresh >= this.#bound(lane) && !lane.knows(row.id))
         return lane.freshRead(cursor, false);
       lane.addFresh(toItem(row, lane));
       cursor = row.seq;
@@ -196,7 +214,7 @@ export class Refill {
 
   #fillRetries(lane: Lane, from: number, limit: number, rows: readonly LoadedDelivery[]): void {
     for (const row of rows) {
-      if (lane.queuedRetries >= this.#options.laneItems && !lane.knows(row.id)) {
+      if (lane.queuedRetries >= this.#bound(lane) && !lane.knows(row.id)) {
         lane.retriesRead(from, row.dueAt ?? 0, false);
         return lane.missedRetry(row.dueAt ?? 0);
       }

@@ -88,13 +88,17 @@ export class Scheduler {
     if (started === undefined) return;
     this.#started.delete(item);
     this.#budget.inFlight[started.kind] -= 1;
-    if (this.#parked.size > 0 && !this.#budget.crowded) {
-      const parked = [...this.#parked];
-      this.#parked.clear();
-      for (const lane of parked) this.consider(lane);
-    }
+    if (!this.#budget.crowded) this.#unparkOne();
     this.consider(started.lane);
     this.pumpSoon();
+  }
+
+  /** One for one: thousands of them would otherwise be looked at for every socket that gets free. */
+  #unparkOne(): void {
+    for (const lane of this.#parked) {
+      this.#parked.delete(lane);
+      return this.consider(lane);
+    }
   }
 
   pumpSoon(): void {
@@ -132,7 +136,9 @@ export class Scheduler {
     const now = clock.now();
     const monotonic = clock.monotonic();
     if (lane.readyAt(now, monotonic) > now || !lane.kindsReady(now)[kind]) return this.consider(lane);
-    if (this.#budget.crowded && this.#isSuspect(lane, now)) {
+    // One request at a time is let through as long as can be: without it a lane could never prove itself.
+    const crowded = lane.inFlight > 0 ? this.#budget.crowded : this.#budget.nearlyFull;
+    if (crowded && this.#isSuspect(lane, now)) {
       this.#parked.add(lane);
       return;
     }

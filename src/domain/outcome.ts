@@ -59,7 +59,7 @@ export interface AttemptOutcome {
   readonly responseTruncated: boolean;
   /** Parsed from `Retry-After` of a 429 or 503. */
   readonly retryAfterMs: number | null;
-  /** Nothing was sent: by the time the connection was open, the sender was not allowed to any more. No attempt. */
+  /** No attempt at all: not sent because the sender was not allowed to any more, or cut off because it is stopping. */
   readonly withdrawn?: true;
 }
 

@@ -27,13 +27,23 @@ const ALWAYS = [
 
 const SESSION: Record<Purpose, readonly string[]> = {
   // lock_timeout: a key that another transaction holds must not stall every producer behind it.
-  ingest: [...ALWAYS, ...FIXED_PLAN, "set lock_timeout = '2s'", "set statement_timeout = '20s'"],
-  settle: [...ALWAYS, ...FIXED_PLAN, ...BY_INDEX, "set lock_timeout = '5s'", "set statement_timeout = '30s'"],
+  ingest: [...ALWAYS, ...FIXED_PLAN, "set lock_timeout = '2s'", "set statement_timeout = '7s'"],
+  settle: [...ALWAYS, ...FIXED_PLAN, ...BY_INDEX, "set lock_timeout = '5s'", "set statement_timeout = '12s'"],
   dispatch: [...ALWAYS, ...FIXED_PLAN, ...BY_INDEX, "set statement_timeout = '30s'"],
   control: [...ALWAYS, "set statement_timeout = '5s'", "set lock_timeout = '2s'"],
   // A wake-up is a hint with sweeps behind it: no reason to wait for the disk.
   notify: ['set synchronous_commit = off', 'set jit = off', "set statement_timeout = '5s'"],
   api: [...ALWAYS, "set statement_timeout = '20s'", "set lock_timeout = '5s'"],
+};
+
+/** On our side: longer than the statement may take on the server's, shorter than anybody's patience. */
+const QUERY_TIMEOUT_MS: Record<Purpose, number> = {
+  ingest: 8_000,
+  settle: 15_000,
+  dispatch: 35_000,
+  control: 5_000,
+  notify: 10_000,
+  api: 40_000,
 };
 
 export interface Database {
@@ -85,7 +95,7 @@ function openPool(options: DatabaseOptions, purpose: Purpose, max: number): Pool
     idleTimeoutMillis: purpose === 'api' ? 30_000 : 0,
     connectionTimeoutMillis: 10_000,
     // A connection that was cut without a word would otherwise be waited for until TCP gives up, minutes later.
-    query_timeout: purpose === 'control' ? 5_000 : 40_000,
+    query_timeout: QUERY_TIMEOUT_MS[purpose],
     keepAlive: true,
     allowExitOnIdle: true,
     // Awaited by the pool before it hands the connection out: no statement ever runs without these.

@@ -51,7 +51,11 @@ const CHANGED_SINCE = {
        and ($1 > 0 or e.deleted_at is null or exists (select from posthorn.queue q where q.endpoint_id = e.id))`,
 };
 
-export function createEndpointCache(pool: Pool, box: SecretBox): EndpointCache {
+export function createEndpointCache(
+  pool: Pool,
+  box: SecretBox,
+  unreadable: (id: Uuid, error: unknown) => void,
+): EndpointCache {
   const endpoints = new Map<Uuid, Endpoint>();
   const listeners: ((changed: readonly Endpoint[]) => void)[] = [];
   let version = 0;
@@ -63,12 +67,26 @@ export function createEndpointCache(pool: Pool, box: SecretBox): EndpointCache {
     const changed: Endpoint[] = [];
     for (const row of rows) {
       if (row.id === null) continue;
-      const endpoint = toEndpoint(row, box);
+      const endpoint = readable(row);
       endpoints.set(endpoint.id, endpoint);
       changed.push(endpoint);
     }
     version = Number(rows[0]!.version);
     if (changed.length > 0) for (const listener of listeners) listener(changed);
+  }
+
+  /**
+   * At the start a secret that does not open is a wrong key, and stops everything. Later it is one endpoint's misfortune:
+   * its deliveries wait, as if it were paused, and everybody else's go on.
+   */
+  function readable(row: EndpointRow): Endpoint {
+    try {
+      return toEndpoint(row, box);
+    } catch (error) {
+      if (version === 0) throw error;
+      unreadable(row.id!, error);
+      return toEndpoint({ ...row, secrets: null, config: { ...row.config, headers: {} }, paused: true }, box);
+    }
   }
 
   /** A refresh that is under way may have read before the change the caller knows of: wait for one that starts now. */
@@ -102,7 +120,8 @@ export function createEndpointCache(pool: Pool, box: SecretBox): EndpointCache {
 
 function toEndpoint(row: EndpointRow, box: SecretBox): Endpoint {
   const id = row.id!;
-  const secrets = (row.secrets ?? []).map((sealed) => ({
+  // A deleted one is kept only until its last deliveries are skipped: no need to know its secrets for that.
+  const secrets = (row.deleted ? [] : (row.secrets ?? [])).map((sealed) => ({
     secret: box.open({ keyId: sealed.key_id, ciphertext: Buffer.from(sealed.ciphertext, 'base64') }, id),
     expiresAt: sealed.expires_at,
   }));

@@ -11,7 +11,6 @@ const DAY_MS = 86_400_000;
 
 export interface PartitionPlan {
   readonly days: number;
-  readonly nowMs: number;
 }
 
 interface Range {
@@ -20,7 +19,10 @@ interface Range {
 }
 
 /** Ranges that are missing so that [one day ago, two whole partitions ahead] is covered, given where the last one ends. */
-export function missingRanges(plan: PartitionPlan, coveredUntilMs: number | null): Range[] {
+export function missingRanges(
+  plan: PartitionPlan & { nowMs: number },
+  coveredUntilMs: number | null,
+): Range[] {
   const sizeMs = plan.days * DAY_MS;
   const ranges: Range[] = [];
   // Ids are made by clocks that may be a little behind: the first partition begins a day before today.
@@ -38,13 +40,16 @@ export async function ensurePartitions(pool: Pool, plan: PartitionPlan): Promise
     // Behind an idle transaction ATTACH may have to wait: better try again later than queue everybody behind us.
     await client.query("set local lock_timeout = '3s'");
     await client.query('select pg_advisory_xact_lock($1)', [PARTITION_LOCK]);
+    // The database's own time: ids are of its clock, whatever this machine thinks.
+    const { rows: times } = await client.query<{ now: Date }>('select now()');
+    const nowMs = times[0]!.now.getTime();
     const created: string[] = [];
     for (const parent of PARTITIONED) {
       const { rows } = await client.query<{ until: Date | null }>(
         'select max(to_at) as until from posthorn.partitions where parent = $1',
         [parent],
       );
-      for (const range of missingRanges(plan, rows[0]!.until?.getTime() ?? null)) {
+      for (const range of missingRanges({ ...plan, nowMs }, rows[0]!.until?.getTime() ?? null)) {
         const name = `${parent}_${new Date(range.fromMs).toISOString().slice(0, 10).replaceAll('-', '')}`;
         // Names and bounds are made here, of digits and letters only: there is nothing to bind.
         await client.query(`create table posthorn.${name} (like posthorn.${parent} including all)`);

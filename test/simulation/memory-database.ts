@@ -217,6 +217,8 @@ export class MemoryDatabase {
         return [];
       case 'skip_waiting':
         return this.#skip(values[0] as Uuid, values[1] as string, new Set(list(values[2] as string)));
+      case 'put_in_order':
+        return [];
       case 'expire_waiting':
         return this.#expire(
           values[0] as Uuid,

@@ -50,7 +50,7 @@ async function makeTemplate(serverUrl: string): Promise<void> {
   const pool = new pg.Pool({ connectionString: databaseUrl(serverUrl, TEMPLATE), max: 1 });
   pool.on('error', () => {});
   await migrate(pool);
-  await ensurePartitions(pool, { days: 7, nowMs: Date.now() });
+  await ensurePartitions(pool, { days: 7 });
   await pool.end();
 }
 

@@ -138,7 +138,8 @@ function eventValues(events: readonly EventRow[]): unknown[] {
   return [
     literal(events.map((event) => event.id)),
     literal(events.map((event) => `"${event.tenant}"`)),
-    literal(events.map((event) => event.type)),
+    // Quoted: NULL is a valid type, and would be no text at all.
+    literal(events.map((event) => `"${event.type}"`)),
     literal(starts),
     literal(events.map((event) => event.data.length)),
     literal(events.map((event) => event.deliveries.length)),

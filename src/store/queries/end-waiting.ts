@@ -56,10 +56,10 @@ const EXPIRE = {
     ),
     buried as (
       insert into posthorn.dead_letters
-             (id, endpoint_id, reason, attempts, replays, last_status_code, last_error_class, dead_at, tenant, event_type)
-      select id, endpoint_id, 'expired', attempts, replays, last_status_code, last_error_class, now(), tenant, event_type from removed
+             (id, endpoint_id, reason, attempts, replays, blocks_lane, last_status_code, last_error_class, dead_at, tenant, event_type)
+      select id, endpoint_id, 'expired', attempts, replays, $6, last_status_code, last_error_class, now(), tenant, event_type from removed
           on conflict (id) do update set reason = 'expired', replaying = false, attempts = excluded.attempts,
-             replays = excluded.replays, dead_at = excluded.dead_at
+             replays = excluded.replays, dead_at = excluded.dead_at, blocks_lane = excluded.blocks_lane
     )
     select count(*)::int as ended from removed`,
 };
@@ -69,12 +69,37 @@ export async function expireWaiting(
   endpointId: Uuid,
   acceptedBefore: number,
   except: readonly Uuid[],
+  blocksLane: boolean,
 ): Promise<number> {
   const { rows } = await pool.query<{ ended: number }>({
     ...EXPIRE,
-    values: [endpointId, firstIdAt(acceptedBefore), acceptedBefore / 1000, `{${except.join(',')}}`, CHUNK],
+    values: [
+      endpointId,
+      firstIdAt(acceptedBefore),
+      acceptedBefore / 1000,
+      `{${except.join(',')}}`,
+      CHUNK,
+      blocksLane,
+    ],
   });
   return rows[0]!.ended;
+}
+
+// By the index of those that wait for a time, which a strictly ordered endpoint has none of: usually an empty range.
+const PUT_IN_ORDER = {
+  name: 'put_in_order',
+  text: `
+    with stray as materialized (
+      select id from posthorn.queue where endpoint_id = $1 and due_at is not null and not fifo
+       order by due_at limit $2 for update skip locked
+    )
+    update posthorn.queue q set fifo = true from stray s where q.id = s.id`,
+};
+
+/** Deliveries of an endpoint that is strictly ordered by now, and was not when they were stored. */
+export async function putInOrder(pool: Pool, endpointId: Uuid): Promise<number> {
+  const { rowCount } = await pool.query({ ...PUT_IN_ORDER, values: [endpointId, CHUNK] });
+  return rowCount ?? 0;
 }
 
 /** Before a shard changes hands with requests still on the wire: the next owner waits for their deadline. */

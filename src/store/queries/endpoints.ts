@@ -138,11 +138,6 @@ export async function updateEndpoint(
   );
 }
 
-/** Which waiting deliveries keep their order: follows the endpoint's setting. */
-export async function setFifo(client: Client, id: Uuid, fifo: boolean): Promise<void> {
-  await client.query('update posthorn.queue set fifo = $2 where endpoint_id = $1 and fifo <> $2', [id, fifo]);
-}
-
 /** Its waiting deliveries are ended by the owner of its shard; its history stays. */
 export async function deleteEndpoint(client: Client, id: Uuid): Promise<void> {
   const version = await nextVersion(client);
