@@ -392,3 +392,53 @@ test('a delivery that kills its worker again and again is dead, worker_crash, an
     await database.drop();
   }
 });
+
+test('DSP-8: a request that a stop cuts off is no failed attempt; the next worker finishes it', async () => {
+  const database = await createTestDatabase();
+  const receiver = await newReceiver();
+  receiver.hang();
+  let server = await startTestPosthorn({ database, env: { POSTHORN_DRAIN_MS: '1s' } });
+  try {
+    const retry = { schedule: [0], jitter: 'none' };
+    await createEndpoint(server, { url: receiver.url, tenant: 's', timeout_ms: 2000, retry });
+    const event = await publish(server, { tenant: 's', type: 'a.b', data: 1 });
+    await receiver.waitFor(1);
+    await server.kill('SIGTERM');
+    server = await startTestPosthorn({ database });
+    const [delivery] = await deliveriesOf(server, event.id);
+    expect(delivery).toMatchObject({ status: 'pending', attempts: 0 });
+    receiver.release();
+    const [delivered] = await untilDeliveries(server, event.id, 'delivered', { timeoutMs: 15_000 });
+    expect(delivered).toMatchObject({ attempts: 1 });
+  } finally {
+    await server.stop();
+    await database.drop();
+  }
+});
+
+test('an endpoint that becomes fifo takes what waits for it along', async () => {
+  const receiver = await newReceiver();
+  const tenant = newTenant();
+  const { id } = await createEndpoint(posthorn, {
+    url: receiver.url,
+    tenant,
+    retry: { schedule: [0, 0.5, 0.5], jitter: 'none' },
+    breaker: null,
+  });
+  receiver.answer({ status: 500 });
+  const ids = await publishMany(tenant, 5);
+  await receiver.waitFor(5);
+  await expectStatus(posthorn.api('PATCH', `/v1/endpoints/${id}`, { ordering: 'fifo' }), 200);
+  receiver.answer({ status: 200 });
+  for (const event of ids) await untilDeliveries(posthorn, event, 'delivered');
+});
+
+test('every type that is valid can be stored, also one that is a word of SQL', async () => {
+  const receiver = await newReceiver();
+  const tenant = newTenant();
+  await createEndpoint(posthorn, { url: receiver.url, tenant });
+  for (const type of ['null', 'NULL', 'null.null', 'true', '-', '_']) {
+    const event = await publish(posthorn, { tenant, type, data: 1 });
+    await untilDeliveries(posthorn, event.id, 'delivered');
+  }
+});
