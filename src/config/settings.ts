@@ -329,7 +329,7 @@ const egress = {
   }),
   egressProxy: url({
     default: null,
-    schemes: ['http', 'https'],
+    schemes: ['http'],
     secret: true,
     about: 'Forward proxy (HTTP CONNECT) for all deliveries, for static addresses of origin.',
   }),
