@@ -442,3 +442,31 @@ test('every type that is valid can be stored, also one that is a word of SQL', a
     await untilDeliveries(posthorn, event.id, 'delivered');
   }
 });
+
+test('ACC-2: requests that come together share commits', async () => {
+  const tenant = newTenant();
+  await Promise.all(
+    Array.from({ length: 200 }, (_, n) => publish(posthorn, { tenant, type: 'a.b', data: n })),
+  );
+  // The transaction that wrote a row is in its xmin.
+  const [row] = await posthorn.database.query<{ events: number; commits: number }>(
+    'select count(*)::int as events, count(distinct xmin::text)::int as commits from posthorn.events where tenant = $1',
+    [tenant],
+  );
+  expect(row!.events).toBe(200);
+  expect(row!.commits).toBeLessThan(100);
+});
+
+test('DSP-1: a fresh event leaves at once; no interval of polling shows', async () => {
+  const receiver = await newReceiver();
+  const tenant = newTenant();
+  await createEndpoint(posthorn, { url: receiver.url, tenant });
+  const took: number[] = [];
+  for (let n = 1; n <= 31; n += 1) {
+    const before = performance.now();
+    await publish(posthorn, { tenant, type: 'a.b', data: n });
+    await receiver.waitFor(n);
+    took.push(performance.now() - before);
+  }
+  expect(took.toSorted((a, b) => a - b)[15]).toBeLessThan(50);
+});
