@@ -245,6 +245,7 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
     pool: apiPool,
     clock,
     everyMs: config.upkeepMs,
+    auditRetentionMs: config.auditRetentionMs,
     makePartitions,
     autoDisable: {
       deadRate: config.autoDisableDeadRate,

@@ -11,6 +11,8 @@ export interface Caller {
   readonly scope: KeyScope;
   /** The one tenant that the key is for; null: all of them. */
   readonly tenant: string | null;
+  /** The beginning of the key, by which people know it; not of the one in the configuration. */
+  readonly prefix: string | null;
 }
 
 export function hashKey(key: string): Buffer {
@@ -24,7 +26,7 @@ export function newApiKey(): string {
 
 export const shownPrefix = (key: string): string => key.slice(0, 10);
 
-const ADMIN: Caller = { keyId: null, scope: 'admin', tenant: null };
+const ADMIN: Caller = { keyId: null, scope: 'admin', tenant: null, prefix: null };
 const REMEMBER_MS = 10_000;
 const REMEMBER_AT_MOST = 10_000;
 const TOUCH_EVERY_MS = 30_000;
@@ -78,7 +80,8 @@ export class Authenticator {
   async #lookUp(hashed: Buffer): Promise<Caller | null> {
     const generation = this.#generation;
     const key = await findKey(this.#pool, hashed);
-    const caller = key === null ? null : { keyId: key.id, scope: key.scope, tenant: key.tenant };
+    const caller =
+      key === null ? null : { keyId: key.id, scope: key.scope, tenant: key.tenant, prefix: key.prefix };
     // A key was revoked while this one was being read, perhaps this one: do not remember what may be old.
     if (generation !== this.#generation) return caller;
     if (this.#remembered.size >= REMEMBER_AT_MOST) this.#remembered.clear();

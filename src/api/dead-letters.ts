@@ -4,6 +4,7 @@ import { idPrefixes, parsePublicId, type Uuid } from '../domain/ids.ts';
 import { type DeadReason, deadReasons } from '../domain/outcome.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
 import { readTime } from '../ingest/index.ts';
+import { inTransaction } from '../store/database.ts';
 import {
   type DeadLetterView,
   discardDeadLetter,
@@ -92,7 +93,7 @@ export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
         async (request, reply) => {
           const { filter, dry_run = false, why = null } = request.body;
           const selection = toSelection(filter, request.caller);
-          return orderTask(context, request.caller, reply, { kind, selection, why, dryRun: dry_run });
+          return orderTask(context, request, reply, { kind, selection, why, dryRun: dry_run });
         },
       );
     }
@@ -104,10 +105,17 @@ export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
         const id = deliveryId(request.params.id);
         const before = await findDelivery(pool, id, request.caller.tenant);
         if (before === null) throw deliveryNotFound(request.params.id);
-        const discarded =
-          before.status === 'dead' &&
-          (await discardDeadLetter(pool, id, nameOf(request.caller), request.body.why ?? null));
-        if (!discarded) throw new Problem('conflict', 'Only a dead delivery can be discarded.');
+        const { why = null } = request.body;
+        await inTransaction(pool, async (client) => {
+          const discarded =
+            before.status === 'dead' && (await discardDeadLetter(client, id, nameOf(request.caller), why));
+          if (!discarded) throw new Problem('conflict', 'Only a dead delivery can be discarded.');
+          await request.audit.record(client, {
+            tenant: before.tenant,
+            objectId: request.params.id,
+            changes: why === null ? [] : [{ field: 'why', after: why }],
+          });
+        });
         // A FIFO lane may have been waiting for just that.
         wake(before.endpoint_id);
         const view = (await findDelivery(pool, id, request.caller.tenant)) ?? before;
@@ -120,8 +128,11 @@ export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
       const before = await findDelivery(pool, id, request.caller.tenant);
       if (before === null) throw deliveryNotFound(request.params.id);
       if (before.status !== 'discarded') throw new Problem('conflict', 'The delivery is not discarded.');
-      if (!(await restoreDeadLetter(pool, id, context.discardUndoMs)))
-        throw new Problem('conflict', 'It was discarded too long ago. It can still be replayed.');
+      await inTransaction(pool, async (client) => {
+        if (!(await restoreDeadLetter(client, id, context.discardUndoMs)))
+          throw new Problem('conflict', 'It was discarded too long ago. It can still be replayed.');
+        await request.audit.record(client, { tenant: before.tenant, objectId: request.params.id });
+      });
       wake(before.endpoint_id);
       const view = (await findDelivery(pool, id, request.caller.tenant)) ?? before;
       return showDelivery(view, endpoints.get(view.endpoint_id));

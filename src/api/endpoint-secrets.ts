@@ -46,6 +46,11 @@ export function endpointSecretRoutes(context: ApiContext): FastifyPluginAsync {
             { id: newId(clock.now()), endpointId: id, sealed: secretBox.seal(secret, id) },
             overlap_seconds === undefined ? signatureOverlapMs : overlap_seconds * 1000,
           );
+          await request.audit.record(client, {
+            tenant: endpoint.tenant,
+            objectId: request.params.id,
+            changes: [{ field: 'secret' }],
+          });
           return { secret, previousExpiresAt };
         });
         await endpoints.refresh();
@@ -53,18 +58,25 @@ export function endpointSecretRoutes(context: ApiContext): FastifyPluginAsync {
       },
     );
 
-    server.delete<ById>('/endpoints/:id/secrets/previous', async (request, reply) => {
-      const id = endpointId(request.params.id);
-      await inTransaction(pool, async (client) => {
-        if ((await lockEndpoint(client, id, request.caller.tenant)) === null)
-          throw endpointNotFound(request.params.id);
-        await revokePreviousSecrets(client, id);
-      });
-      await endpoints.refresh();
-      return reply.code(204).send();
-    });
+    server.delete<ById>(
+      '/endpoints/:id/secrets/previous',
+      { config: { audit: 'endpoint.revoke_previous_secrets' } },
+      async (request, reply) => {
+        const id = endpointId(request.params.id);
+        await inTransaction(pool, async (client) => {
+          const endpoint = await lockEndpoint(client, id, request.caller.tenant);
+          if (endpoint === null) throw endpointNotFound(request.params.id);
+          await revokePreviousSecrets(client, id);
+          await request.audit.record(client, { tenant: endpoint.tenant, objectId: request.params.id });
+        });
+        await endpoints.refresh();
+        return reply.code(204).send();
+      },
+    );
 
-    server.get<ById>('/endpoints/:id/secret', async (request) => {
+    // It changes nothing, but who has seen a secret is worth knowing.
+    const showing = { config: { audit: 'endpoint.show_secret' } };
+    server.get<ById>('/endpoints/:id/secret', showing, async (request) => {
       const id = endpointId(request.params.id);
       const endpoint = await findEndpoint(pool, id, request.caller.tenant);
       if (endpoint === null) throw endpointNotFound(request.params.id);
@@ -72,6 +84,7 @@ export function endpointSecretRoutes(context: ApiContext): FastifyPluginAsync {
       if (request.caller.scope === 'read') throw new Problem('forbidden', 'This key may not see secrets.');
       const [current, ...previous] = await loadSecrets(pool, id);
       if (current === undefined) throw new Problem('not_found', 'The endpoint has no secret.');
+      await request.audit.record(pool, { tenant: endpoint.tenant, objectId: request.params.id });
       return {
         ...showSecret(secretBox.open(current.sealed, id)),
         created_at: current.createdAt,

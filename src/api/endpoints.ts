@@ -1,4 +1,4 @@
-import type { FastifyPluginAsync } from 'fastify';
+import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { isCredentialHeader } from '../deliver/index.ts';
 import { resolveEndpoint } from '../domain/endpoint-config.ts';
@@ -20,8 +20,9 @@ import {
 import { revokePreviousSecrets, rotateSecret } from '../store/queries/rotate-secret.ts';
 import { loadTotals, type Totals } from '../store/queries/stats.ts';
 import { sealHeaders } from '../store/sealed-headers.ts';
-import { type Caller, tenantOf } from './auth.ts';
+import { tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
+import { endpointChanges } from './endpoint-audit.ts';
 import { applyPatch, type Editable, shownHeaders } from './endpoint-changes.ts';
 import { EndpointPatch, NewEndpoint } from './endpoint-schema.ts';
 import { checkedSecret, fits, newSecret, profileOf } from './endpoint-secrets.ts';
@@ -54,17 +55,16 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
     config: sealHeaders(endpoint.config, id, secretBox, isCredentialHeader),
   });
 
-  async function change(
-    caller: Caller,
-    publicEndpointId: string,
-    patch: EndpointPatch,
-  ): Promise<EndpointView> {
-    const id = endpointId(publicEndpointId);
+  async function change(request: FastifyRequest<ById>, patch: EndpointPatch): Promise<EndpointView> {
+    const { caller, params, audit } = request;
+    const id = endpointId(params.id);
     await inTransaction(pool, async (client) => {
       const before = await lockEndpoint(client, id, caller.tenant);
-      if (before === null) throw endpointNotFound(publicEndpointId);
+      if (before === null) throw endpointNotFound(params.id);
       const after = sealed(id, applyPatch(before, patch, egress));
-      if (JSON.stringify(pick(before)) === JSON.stringify(after)) return;
+      if (JSON.stringify(pick(before)) === JSON.stringify(after)) return audit.nothingChanged();
+      const changes = endpointChanges(before, after);
+      await audit.record(client, { tenant: before.tenant, objectId: params.id, changes });
       await updateEndpoint(client, { id, ...after }, !before.enabled && after.enabled);
       const [old, profile] = [profileOf(before.config.signature), profileOf(after.config.signature)];
       if (!fits(old, profile)) {
@@ -101,6 +101,11 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
         const secret = given === undefined ? newSecret(profile) : checkedSecret(given, profile);
         await inTransaction(pool, async (client) => {
           await createEndpoint(client, { id, tenant, ...endpoint });
+          await request.audit.record(client, {
+            tenant,
+            objectId: publicId(idPrefixes.endpoint, id),
+            changes: endpointChanges(EMPTY, endpoint),
+          });
           await addSecret(client, {
             id: newId(clock.now()),
             endpointId: id,
@@ -140,22 +145,23 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
     server.patch<ById & { Body: EndpointPatch }>(
       '/endpoints/:id',
       { schema: { body: EndpointPatch } },
-      async (request) => show(await change(request.caller, request.params.id, request.body)),
+      async (request) => show(await change(request, request.body)),
     );
 
     server.post<ById>('/endpoints/:id/pause', async (request) =>
-      show(await change(request.caller, request.params.id, { paused: true })),
+      show(await change(request, { paused: true })),
     );
     server.post<ById>('/endpoints/:id/resume', async (request) =>
-      show(await change(request.caller, request.params.id, { paused: false })),
+      show(await change(request, { paused: false })),
     );
 
     server.delete<ById>('/endpoints/:id', async (request, reply) => {
       const id = endpointId(request.params.id);
       await inTransaction(pool, async (client) => {
-        if ((await lockEndpoint(client, id, request.caller.tenant)) === null)
-          throw endpointNotFound(request.params.id);
+        const endpoint = await lockEndpoint(client, id, request.caller.tenant);
+        if (endpoint === null) throw endpointNotFound(request.params.id);
         await deleteEndpoint(client, id);
+        await request.audit.record(client, { tenant: endpoint.tenant, objectId: request.params.id });
       });
       await endpoints.refresh();
       return reply.code(204).send();

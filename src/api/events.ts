@@ -13,7 +13,7 @@ export function eventRoutes({ acceptor, limits }: ApiContext): FastifyPluginAsyn
   return async (server) => {
     server.post<{ Body: Buffer }>(
       '/events',
-      { config: { rawBody: true }, bodyLimit: limits.maxEventBytes + ENVELOPE_BYTES },
+      { config: { rawBody: true, publishes: true }, bodyLimit: limits.maxEventBytes + ENVELOPE_BYTES },
       async (request, reply) => {
         const event = readEvent(bodyOf(request), limits, readContext(request));
         const accepted = await acceptor.accept(event);
@@ -23,7 +23,7 @@ export function eventRoutes({ acceptor, limits }: ApiContext): FastifyPluginAsyn
 
     server.post<{ Body: Buffer }>(
       '/events/batch',
-      { config: { rawBody: true }, bodyLimit: limits.maxBatchBytes },
+      { config: { rawBody: true, publishes: true }, bodyLimit: limits.maxBatchBytes },
       async (request, reply) => {
         const items = readBatch(bodyOf(request), limits, readContext(request), MAX_BATCH_EVENTS);
         const results = await Promise.all(

@@ -3,7 +3,9 @@ import { type Static, Type } from 'typebox';
 import { isTenantId } from '../domain/event.ts';
 import { idPrefixes, newId, parsePublicId, publicId } from '../domain/ids.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
+import { inTransaction } from '../store/database.ts';
 import { createKey, type KeyRecord, listKeys, revokeKey } from '../store/queries/keys.ts';
+import type { Change } from './audit-trail.ts';
 import { hashKey, newApiKey, shownPrefix } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import { DEFAULT_LIMIT, PageQuery, readCursor, toPage } from './pagination.ts';
@@ -37,13 +39,17 @@ export function keyRoutes({ pool, clock, authenticator }: ApiContext): FastifyPl
         if (tenant !== undefined && !isTenantId(tenant))
           throw invalidField('tenant', 'is not a valid tenant id');
         const key = newApiKey();
-        const record = await createKey(pool, {
-          id: newId(clock.now()),
-          scope,
-          tenant: tenant ?? null,
-          description: description ?? '',
-          prefix: shownPrefix(key),
-          hash: hashKey(key),
+        const record = await inTransaction(pool, async (client) => {
+          const made = await createKey(client, {
+            id: newId(clock.now()),
+            scope,
+            tenant: tenant ?? null,
+            description: description ?? '',
+            prefix: shownPrefix(key),
+            hash: hashKey(key),
+          });
+          await request.audit.record(client, changeOf(made));
+          return made;
         });
         return reply.code(201).send({ ...showKey(record), key });
       },
@@ -68,8 +74,11 @@ export function keyRoutes({ pool, clock, authenticator }: ApiContext): FastifyPl
       { config: { admin: true } },
       async (request, reply) => {
         const id = parsePublicId(idPrefixes.key, request.params.id);
-        if (id === null || !(await revokeKey(pool, id)))
-          throw new Problem('not_found', `There is no key ${request.params.id}.`);
+        await inTransaction(pool, async (client) => {
+          const revoked = id === null ? null : await revokeKey(client, id);
+          if (revoked === null) throw new Problem('not_found', `There is no key ${request.params.id}.`);
+          await request.audit.record(client, changeOf(revoked));
+        });
         // The others are told by the database; here it must not work a moment longer than the answer says.
         authenticator.forget();
         return reply.code(204).send();
@@ -77,6 +86,16 @@ export function keyRoutes({ pool, clock, authenticator }: ApiContext): FastifyPl
     );
   };
 }
+
+const changeOf = ({ id, tenant, scope, prefix, description }: KeyRecord): Change => ({
+  tenant,
+  objectId: publicId(idPrefixes.key, id),
+  changes: [
+    { field: 'prefix', after: prefix },
+    { field: 'scope', after: scope },
+    { field: 'description', after: description },
+  ],
+});
 
 function showKey(key: KeyRecord) {
   return {

@@ -5,6 +5,7 @@ import { type DeliveryStatus, deliveryStatuses } from '../domain/delivery.ts';
 import { deliveryRangeOfEvent, idPrefixes, parsePublicId, type Uuid } from '../domain/ids.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
 import { readTime } from '../ingest/index.ts';
+import { type Client, inTransaction } from '../store/database.ts';
 import { failureOf } from '../store/failures.ts';
 import { type DeliveryView, deliveriesOfEvent, findDelivery } from '../store/queries/deliveries.ts';
 import { findEndpoint } from '../store/queries/endpoints.ts';
@@ -54,7 +55,9 @@ export function replayRoutes(context: ApiContext): FastifyPluginAsync {
       for (let looks = 0; looks < LOOKS; looks += 1) {
         const found = await findDelivery(pool, id, tenant);
         if (found === null) throw deliveryNotFound(request.params.id);
-        if (await replayAll([found])) {
+        const record = (client: Client) =>
+          request.audit.record(client, { tenant: found.tenant, objectId: request.params.id });
+        if (await replayAll([found], record)) {
           wake(found.endpoint_id);
           const view = (await findDelivery(pool, id, tenant)) ?? found;
           return reply.code(202).send(showDelivery(view, endpoints.get(view.endpoint_id)));
@@ -80,12 +83,20 @@ export function replayRoutes(context: ApiContext): FastifyPluginAsync {
             (wanted === null || wanted.has(delivery.endpoint_id)) &&
             (statuses === null || statuses.includes(delivery.status)),
         );
+        const record = (client: Client) =>
+          request.audit.record(client, {
+            tenant: event.tenant,
+            objectId: request.params.id,
+            changes: [{ field: 'deliveries', after: fitting.length }],
+          });
         let count = 0;
         for (let i = 0; i < fitting.length; i += PER_STATEMENT) {
           const chunk = fitting.slice(i, i + PER_STATEMENT);
-          count += await replayAll(chunk);
+          // One entry for all of them, with the first that are moved: there is none for what nobody moved.
+          count += await replayAll(chunk, count === 0 ? record : null);
           for (const delivery of chunk) wake(delivery.endpoint_id);
         }
+        if (count === 0) request.audit.nothingChanged();
         return reply.code(202).send({ deliveries: count });
       },
     );
@@ -98,7 +109,7 @@ export function replayRoutes(context: ApiContext): FastifyPluginAsync {
         if (endpoint === null) throw endpointNotFound(request.params.id);
         if (!endpoint.enabled) throw new Problem('conflict', 'The endpoint is disabled. Enable it first.');
         const { since, until, status, dry_run = false } = request.body;
-        return orderTask(context, request.caller, reply, {
+        return orderTask(context, request, reply, {
           kind: 'replay',
           dryRun: dry_run,
           why: null,
@@ -119,10 +130,17 @@ export function replayRoutes(context: ApiContext): FastifyPluginAsync {
   };
 
   /** Two replays of the same rows may have locked them in opposite order: then once more. */
-  async function replayAll(deliveries: readonly DeliveryView[]): Promise<number> {
+  async function replayAll(
+    deliveries: readonly DeliveryView[],
+    record: ((client: Client) => Promise<void>) | null,
+  ): Promise<number> {
     for (let tries = 1; ; tries += 1) {
       try {
-        return (await replayDeliveries(pool, deliveries)).size;
+        return await inTransaction(pool, async (client) => {
+          const { size } = await replayDeliveries(client, deliveries);
+          if (size > 0) await record?.(client);
+          return size;
+        });
       } catch (error) {
         if (tries >= LOOKS || failureOf(error) !== 'conflict') throw error;
       }

@@ -2,8 +2,11 @@ import Fastify, { type FastifyInstance, type FastifyPluginAsync, type FastifyReq
 import type { TSchema } from 'typebox';
 import { newId, publicId } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
+import { auditRoutes } from './audit.ts';
+import { auditRoute } from './audit-trail.ts';
 import type { Caller } from './auth.ts';
 import type { ApiContext } from './context.ts';
+import './describe.ts';
 import { deadLetterRoutes } from './dead-letters.ts';
 import { deliveryRoutes } from './deliveries.ts';
 import { endpointSecretRoutes } from './endpoint-secrets.ts';
@@ -87,6 +90,7 @@ export async function createServer(context: ApiContext, options: ServerOptions):
   });
   closeConnections(server, options.closeWithinMs);
   server.decorateRequest('caller');
+  server.decorateRequest('audit');
   readBodies(server, context.limits.maxNesting);
   server.setValidatorCompiler(({ schema, httpPart }) => compileSchema(schema as TSchema, httpPart ?? 'body'));
   // Answers are made by hand from typed values: compiling serializers would only repeat them.
@@ -128,6 +132,7 @@ function v1Routes(context: ApiContext): FastifyPluginAsync {
     // Events may be large, settings may not.
     v1.addHook('onRoute', (route) => {
       route.bodyLimit ??= SMALL_BODY_BYTES;
+      auditRoute(context, route);
     });
     v1.addHook('onRequest', (request, _reply, done) => {
       const admit = (caller: Caller): void => {
@@ -155,6 +160,7 @@ function v1Routes(context: ApiContext): FastifyPluginAsync {
     await v1.register(deadLetterRoutes(context));
     await v1.register(taskRoutes(context));
     await v1.register(keyRoutes(context));
+    await v1.register(auditRoutes(context));
   };
 }
 

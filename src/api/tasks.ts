@@ -1,7 +1,8 @@
-import type { FastifyPluginAsync, FastifyReply } from 'fastify';
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { idPrefixes, newId, parsePublicId, publicId } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
+import { inTransaction } from '../store/database.ts';
 import { countDeliveries, type Selection } from '../store/queries/select-deliveries.ts';
 import {
   cancelTask,
@@ -53,7 +54,12 @@ export function taskRoutes({ pool }: ApiContext): FastifyPluginAsync {
 
     server.post<ById>('/tasks/:id/cancel', async (request) => {
       const task = await find(request.caller, request.params.id);
-      const cancelled = await cancelTask(pool, task.id);
+      const cancelled = await inTransaction(pool, async (client) => {
+        if (!(await cancelTask(client, task.id))) return false;
+        await request.audit.record(client, { tenant: task.tenant, objectId: request.params.id });
+        return true;
+      });
+      if (!cancelled) request.audit.nothingChanged();
       const now = await find(request.caller, request.params.id);
       if (!cancelled && now.state !== 'cancelled')
         throw new Problem('conflict', `The task has ended already: it is ${now.state}.`);
@@ -65,26 +71,32 @@ export function taskRoutes({ pool }: ApiContext): FastifyPluginAsync {
 /** A task for the background, or (a dry run) how many deliveries it would be about. */
 export async function orderTask(
   { pool, clock }: ApiContext,
-  caller: Caller,
+  { caller, audit, params }: FastifyRequest,
   reply: FastifyReply,
   order: { kind: TaskKind; selection: Selection; why: string | null; dryRun: boolean },
 ): Promise<FastifyReply> {
   const { kind, selection, why, dryRun } = order;
   const total = await countDeliveries(pool, selection, COUNT_LIMIT);
-  if (dryRun) return reply.send({ count: total, more: total === COUNT_LIMIT });
-  const task = await createTask(pool, {
-    id: newId(clock.now()),
-    kind,
-    selection,
-    why,
-    total,
-    tenant: selection.tenant,
-    created_by: nameOf(caller),
+  if (dryRun) {
+    audit.nothingChanged();
+    return reply.send({ count: total, more: total === COUNT_LIMIT });
+  }
+  const { tenant } = selection;
+  const id = newId(clock.now());
+  const publicTaskId = publicId(idPrefixes.task, id);
+  const task = await inTransaction(pool, async (client) => {
+    await audit.record(client, {
+      tenant,
+      // Of one endpoint's deliveries, or of whatever fits.
+      objectId: (params as { id?: string }).id ?? publicTaskId,
+      changes: [
+        { field: 'task', after: publicTaskId },
+        { field: 'filter', after: showSelection(selection) },
+      ],
+    });
+    return createTask(client, { id, kind, selection, why, total, tenant, created_by: nameOf(caller) });
   });
-  return reply
-    .code(202)
-    .header('location', `/v1/tasks/${publicId(idPrefixes.task, task.id)}`)
-    .send(showTask(task));
+  return reply.code(202).header('location', `/v1/tasks/${publicTaskId}`).send(showTask(task));
 }
 
 function showTask(task: TaskView) {

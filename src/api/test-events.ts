@@ -1,8 +1,9 @@
 import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { deliveryIdOf, newEventId } from '../domain/ids.ts';
+import { deliveryIdOf, idPrefixes, newEventId, publicId } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
 import { readEvent } from '../ingest/index.ts';
+import { inTransaction } from '../store/database.ts';
 import { findDelivery } from '../store/queries/deliveries.ts';
 import { findEndpoint } from '../store/queries/endpoints.ts';
 import { insertTestEvent } from '../store/queries/events.ts';
@@ -37,16 +38,23 @@ export function testEventRoutes({ pool, clock, limits, endpoints, wake }: ApiCon
         });
         const id = newEventId(clock.now());
         const deliveryId = deliveryIdOf(id, 0);
-        const inserted = await insertTestEvent(pool, {
-          id,
-          deliveryId,
-          endpointId: endpoint.id,
-          tenant: endpoint.tenant,
-          type: type ?? TEST_TYPE,
-          data: event.data,
-          options: { endpoint_ids: [endpoint.id] },
+        await inTransaction(pool, async (client) => {
+          const inserted = await insertTestEvent(client, {
+            id,
+            deliveryId,
+            endpointId: endpoint.id,
+            tenant: endpoint.tenant,
+            type: type ?? TEST_TYPE,
+            data: event.data,
+            options: { endpoint_ids: [endpoint.id] },
+          });
+          if (!inserted) throw new Problem('conflict', 'The endpoint is disabled. Enable it first.');
+          await request.audit.record(client, {
+            tenant: endpoint.tenant,
+            objectId: request.params.id,
+            changes: [{ field: 'event', after: publicId(idPrefixes.event, id) }],
+          });
         });
-        if (!inserted) throw new Problem('conflict', 'The endpoint is disabled. Enable it first.');
         wake(endpoint.id);
         const view = (await findDelivery(pool, deliveryId, endpoint.tenant))!;
         return reply.code(202).send(showDelivery(view, endpoints.get(endpoint.id)));

@@ -104,6 +104,12 @@ const storage = {
     max: DAY,
     about: 'Pause between two rounds of housekeeping (partitions, expired keys, failing endpoints).',
   }),
+  auditRetentionMs: duration({
+    default: 365 * DAY,
+    min: SECOND,
+    max: 3650 * DAY,
+    about: 'How long entries of the audit log are kept.',
+  }),
 };
 
 const keys = {

@@ -21,6 +21,7 @@ export const idPrefixes = {
   attempt: 'att',
   key: 'key',
   task: 'task',
+  audit: 'aud',
   request: 'req',
 } as const;
 export type IdPrefix = (typeof idPrefixes)[keyof typeof idPrefixes];

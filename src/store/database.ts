@@ -9,6 +9,8 @@ export type Purpose = 'ingest' | 'settle' | 'dispatch' | 'control' | 'notify' | 
 
 export type Pool = pg.Pool;
 export type Client = pg.PoolClient;
+/** A statement by itself, or as part of somebody's transaction. */
+export type Queryable = Pick<pg.ClientBase, 'query'>;
 export type Row = Record<string, unknown>;
 
 const FIXED_PLAN = ['set plan_cache_mode = force_generic_plan'];

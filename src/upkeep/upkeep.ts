@@ -4,10 +4,10 @@ import type { Uuid } from '../domain/ids.ts';
 import type { Pool } from '../store/database.ts';
 import { aloneInUpkeep } from '../store/queries/upkeep.ts';
 import { type AutoDisableOptions, autoDisable } from './auto-disable.ts';
-import { clearAway } from './clear-away.ts';
+import { type ClearAwayOptions, clearAway } from './clear-away.ts';
 
 /** Chores that are not on the way of any event: done now and then, by one process at a time, harmless if done twice. */
-export interface UpkeepOptions {
+export interface UpkeepOptions extends ClearAwayOptions {
   readonly pool: Pool;
   readonly clock: Clock;
   readonly everyMs: number;
@@ -53,7 +53,7 @@ export class Upkeep {
           const disabled = await autoDisable(pool, this.#options.autoDisable);
           if (disabled.length > 0) this.#options.disabled(disabled);
         });
-        await this.#chore('clear away what has expired', () => clearAway(pool, () => this.#stopped));
+        await this.#chore('clear away what has expired', () => clearAway(this.#options, () => this.#stopped));
       });
     });
   }

@@ -1,6 +1,6 @@
 import type { Uuid } from '../../domain/ids.ts';
 import type { DeadReason } from '../../domain/outcome.ts';
-import type { Pool } from '../database.ts';
+import type { Pool, Queryable } from '../database.ts';
 import type { DeliveryView } from './deliveries.ts';
 
 export interface DeadLetterFilter {
@@ -75,18 +75,18 @@ const DISCARD = {
 
 /** False: it is not dead (any more), or it is being replayed. */
 export async function discardDeadLetter(
-  pool: Pool,
+  client: Queryable,
   id: Uuid,
   who: string,
   why: string | null,
 ): Promise<boolean> {
-  const { rowCount } = await pool.query({ ...DISCARD, values: [`{${id}}`, who, why] });
+  const { rowCount } = await client.query({ ...DISCARD, values: [`{${id}}`, who, why] });
   return rowCount === 1;
 }
 
 /** A discarded one becomes the dead letter that it was. False: it was not discarded, or too long ago. */
-export async function restoreDeadLetter(pool: Pool, id: Uuid, withinMs: number): Promise<boolean> {
-  const { rowCount } = await pool.query(
+export async function restoreDeadLetter(client: Queryable, id: Uuid, withinMs: number): Promise<boolean> {
+  const { rowCount } = await client.query(
     `with taken_back as (
        delete from posthorn.deliveries
         where id = $1 and status = 'discarded' and discard is not null

@@ -1,5 +1,5 @@
 import type { Uuid } from '../../domain/ids.ts';
-import type { Pool } from '../database.ts';
+import type { Pool, Queryable } from '../database.ts';
 
 /** An event as lists show it: without its payload. */
 export interface EventView {
@@ -115,7 +115,7 @@ export async function findEvent(pool: Pool, id: Uuid, tenant: string | null): Pr
  * and it is one row. False: the endpoint is off.
  */
 export async function insertTestEvent(
-  pool: Pool,
+  client: Queryable,
   event: {
     id: Uuid;
     deliveryId: Uuid;
@@ -126,7 +126,7 @@ export async function insertTestEvent(
     options: object;
   },
 ): Promise<boolean> {
-  const { rowCount } = await pool.query(
+  const { rowCount } = await client.query(
     `with live as materialized (
        select e.id, coalesce(e.config ->> 'ordering', 'none') = 'fifo' as fifo from posthorn.endpoints e
         where e.id = $3 and e.enabled and e.deleted_at is null for share of e

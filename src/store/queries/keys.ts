@@ -1,5 +1,5 @@
 import type { Uuid } from '../../domain/ids.ts';
-import type { Pool } from '../database.ts';
+import type { Pool, Queryable } from '../database.ts';
 
 export type KeyScope = 'admin' | 'tenant' | 'read';
 
@@ -25,7 +25,7 @@ export async function findKey(pool: Pool, hash: Buffer): Promise<KeyRecord | nul
 }
 
 export async function createKey(
-  pool: Pool,
+  client: Queryable,
   key: {
     id: Uuid;
     scope: KeyScope;
@@ -35,7 +35,7 @@ export async function createKey(
     hash: Buffer;
   },
 ): Promise<KeyRecord> {
-  const { rows } = await pool.query<KeyRecord>(
+  const { rows } = await client.query<KeyRecord>(
     `insert into posthorn.api_keys (id, scope, tenant, description, prefix, hash) values ($1, $2, $3, $4, $5, $6) returning ${COLUMNS}`,
     [key.id, key.scope, key.tenant, key.description, key.prefix, key.hash],
   );
@@ -55,14 +55,16 @@ export async function listKeys(
   return rows;
 }
 
-/** False if there is no such key. All processes are told, so that it stops working everywhere at once. */
-export async function revokeKey(pool: Pool, id: Uuid): Promise<boolean> {
-  const { rowCount } = await pool.query(
-    `with revoked as (update posthorn.api_keys set revoked_at = now() where id = $1 and revoked_at is null returning id)
-     select pg_notify('posthorn_keys', '') from revoked`,
+/** Null if there is no such key. All processes are told, so that it stops working everywhere at once. */
+export async function revokeKey(client: Queryable, id: Uuid): Promise<KeyRecord | null> {
+  const { rows } = await client.query<KeyRecord>(
+    `with revoked as (
+       update posthorn.api_keys set revoked_at = now() where id = $1 and revoked_at is null returning ${COLUMNS}
+     )
+     select revoked.*, pg_notify('posthorn_keys', '') from revoked`,
     [id],
   );
-  return rowCount === 1;
+  return rows[0] ?? null;
 }
 
 export async function touchKeys(pool: Pool, ids: readonly Uuid[]): Promise<void> {

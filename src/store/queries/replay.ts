@@ -1,5 +1,5 @@
 import type { Uuid } from '../../domain/ids.ts';
-import type { Pool } from '../database.ts';
+import type { Queryable } from '../database.ts';
 
 /** Replays become due on a whole millisecond, which survives the way through JavaScript's numbers exactly. */
 const NOW = "date_trunc('milliseconds', now())";
@@ -74,10 +74,10 @@ const REPLAY = {
  * moved by somebody else: a new statement finds them where they are now.
  */
 export async function replayDeliveries(
-  pool: Pool,
+  client: Queryable,
   deliveries: readonly { readonly id: Uuid; readonly endpoint_id: Uuid }[],
 ): Promise<Set<Uuid>> {
-  const { rows } = await pool.query<{ id: Uuid }>({
+  const { rows } = await client.query<{ id: Uuid }>({
     ...REPLAY,
     values: [
       `{${deliveries.map((delivery) => delivery.id).join(',')}}`,

@@ -1,5 +1,5 @@
 import type { Uuid } from '../../domain/ids.ts';
-import type { Pool } from '../database.ts';
+import type { Pool, Queryable } from '../database.ts';
 import { discardMoves } from './dead-letters.ts';
 import { REPLAY_MOVES } from './replay.ts';
 import { type Selection, selectDeliveries } from './select-deliveries.ts';
@@ -32,10 +32,10 @@ const COLUMNS = `id, kind, state, selection, why, total, done, failed, tenant, c
 export const TASKS_CHANNEL = 'posthorn_tasks';
 
 export async function createTask(
-  pool: Pool,
+  client: Queryable,
   task: Pick<TaskView, 'id' | 'kind' | 'selection' | 'why' | 'total' | 'tenant' | 'created_by'>,
 ): Promise<TaskView> {
-  const { rows } = await pool.query<TaskView>(
+  const { rows } = await client.query<TaskView>(
     `with made as (
        insert into posthorn.tasks (id, kind, selection, why, total, tenant, created_by)
        values ($1, $2, $3, $4, $5, $6, $7) returning ${COLUMNS}
@@ -70,8 +70,8 @@ export async function listTasks(
 }
 
 /** Waits for the chunk that is under way, if there is one; no other follows. False: it had ended already. */
-export async function cancelTask(pool: Pool, id: Uuid): Promise<boolean> {
-  const { rowCount } = await pool.query(
+export async function cancelTask(client: Queryable, id: Uuid): Promise<boolean> {
+  const { rowCount } = await client.query(
     `update posthorn.tasks set state = 'cancelled', runner = null, updated_at = now(), finished_at = now()
       where id = $1 and state in ('queued', 'running')`,
     [id],

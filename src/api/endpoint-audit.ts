@@ -1,0 +1,55 @@
+/** What of an endpoint's changes goes into the audit log. */
+import type { FieldChange } from '../store/queries/audit-log.ts';
+import { fieldChanges } from './audit-trail.ts';
+import type { Editable } from './endpoint-changes.ts';
+
+/** Fields whose values may be kept. Of all others, also of those that are yet to come, only the name is. */
+const SHOWN = new Set([
+  'url',
+  'description',
+  'enabled',
+  'disabled_reason',
+  'paused',
+  'events',
+  'channels',
+  'filter',
+  'api_version',
+  'payload',
+  'signature',
+  'retry',
+  'breaker',
+  'timeout_ms',
+  'max_in_flight',
+  'rate_limit',
+  'ordering',
+  'fifo_on_dead',
+  'follow_redirects',
+  'batch',
+  'debounce',
+]);
+
+export function endpointChanges(before: Editable, after: Editable): FieldChange[] {
+  return fieldChanges(flat(before), flat(after), (field) => SHOWN.has(field));
+}
+
+const flat = ({ config, ...fields }: Editable): Record<string, unknown> => {
+  const { headers, sealed_headers, ...settings } = config;
+  return { ...settings, ...pick(fields), headers: { ...headers, ...sealed_headers } };
+};
+
+/** What is given may be the whole view, with times and figures. */
+const pick = ({
+  url,
+  description,
+  metadata,
+  enabled,
+  disabled_reason,
+  paused,
+}: Omit<Editable, 'config'>) => ({
+  url,
+  description,
+  metadata,
+  enabled,
+  disabled_reason,
+  paused,
+});
