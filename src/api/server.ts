@@ -6,7 +6,6 @@ import { auditRoutes } from './audit.ts';
 import { auditRoute } from './audit-trail.ts';
 import type { Caller } from './auth.ts';
 import type { ApiContext } from './context.ts';
-import './describe.ts';
 import { deadLetterRoutes } from './dead-letters.ts';
 import { deliveryRoutes } from './deliveries.ts';
 import { endpointSecretRoutes } from './endpoint-secrets.ts';
