@@ -2,7 +2,8 @@
 import { checkUrl, type EgressPolicy, isReservedHeader, isSendableHeader } from '../deliver/index.ts';
 import { type EndpointConfig, type RetryConfig, resolveRetry } from '../domain/endpoint-config.ts';
 import { isEventPattern } from '../domain/event.ts';
-import { type FieldError, Problem } from '../domain/problem.ts';
+import { parseFilter } from '../domain/filter-syntax.ts';
+import { type FieldError, invalidFields, Problem } from '../domain/problem.ts';
 import { totalDelaySeconds } from '../domain/retry.ts';
 import type { EndpointView } from '../store/queries/endpoints.ts';
 import type { EndpointPatch } from './endpoint-schema.ts';
@@ -11,6 +12,7 @@ import type { EndpointPatch } from './endpoint-schema.ts';
 const CONFIG_FIELDS = [
   'events',
   'channels',
+  'filter',
   'api_version',
   'payload',
   'signature',
@@ -40,11 +42,7 @@ export function applyPatch(before: Editable, patch: EndpointPatch, egress: Egres
     paused: patch.paused === undefined ? before.paused : (patch.paused ?? false),
   };
   const errors = [...checkConfig(after.config), ...checkSizes(after)];
-  if (errors.length > 0) {
-    throw new Problem('invalid', errors.map(({ path, message }) => `${path}: ${message}`).join('; '), {
-      errors,
-    });
-  }
+  if (errors.length > 0) throw invalidFields(errors);
   return after;
 }
 
@@ -110,6 +108,7 @@ function mergeObjects<T>(
 function checkConfig(config: EndpointConfig): FieldError[] {
   return [
     ...checkEvents(config.events ?? []),
+    ...checkFilter(config.filter),
     ...checkHeaders(config.headers ?? {}),
     ...checkSignature(config.signature),
     ...checkRetry(config.retry ?? {}),
@@ -122,6 +121,11 @@ function checkEvents(events: readonly string[]): FieldError[] {
       ? []
       : [{ path: `events[${index}]`, message: 'must be "*", an event type, or a prefix such as "order.*"' }],
   );
+}
+
+function checkFilter(filter: EndpointConfig['filter']): readonly FieldError[] {
+  const parsed = filter === undefined ? null : parseFilter(filter);
+  return parsed === null || parsed.ok ? [] : parsed.errors;
 }
 
 function checkHeaders(headers: Record<string, string>): FieldError[] {

@@ -79,6 +79,13 @@ const settings = {
   channels: Type.Optional(
     Nullable(Type.Array(Type.String({ minLength: 1, maxLength: 128 }), { maxItems: 50 })),
   ),
+  filter: Type.Optional(
+    Nullable(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: 'A condition on the content of events, such as {"data.amount": {"$gte": 100}}.',
+      }),
+    ),
+  ),
   api_version: Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 64 }))),
   payload: Type.Optional(Nullable(Type.Enum(['full', 'thin']))),
   headers: Type.Optional(Nullable(Type.Record(Type.String(), Nullable(Type.String({ maxLength: 4096 }))))),

@@ -205,7 +205,7 @@ export function showEndpoint(view: EndpointView, lastDay: Totals) {
     description: view.description,
     events: endpoint.events,
     channels: endpoint.channels,
-    filter: null,
+    filter: endpoint.filter,
     enabled: view.enabled,
     disabled_reason: view.disabled_reason,
     paused: view.paused,

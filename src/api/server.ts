@@ -13,6 +13,7 @@ import { endpointStatsRoutes } from './endpoint-stats.ts';
 import { endpointRoutes } from './endpoints.ts';
 import { eventRoutes } from './events.ts';
 import { eventReadRoutes } from './events-read.ts';
+import { filterRoutes } from './filters.ts';
 import { healthRoutes } from './health.ts';
 import { keyRoutes } from './keys.ts';
 import { answerBrokenRequest, answerProblems, sendProblem } from './problem-answers.ts';
@@ -26,6 +27,12 @@ import { compileSchema } from './validation.ts';
 declare module 'fastify' {
   interface FastifyRequest {
     caller: Caller;
+  }
+  /** What the OpenAPI document says of a route, beside its schemas. */
+  interface FastifySchema {
+    operationId?: string;
+    summary?: string;
+    tags?: readonly string[];
   }
   interface FastifyContextConfig {
     /** The handler reads the body's bytes itself. */
@@ -149,6 +156,7 @@ function v1Routes(context: ApiContext): FastifyPluginAsync {
     });
     await v1.register(endpointRoutes(context));
     await v1.register(endpointSecretRoutes(context));
+    await v1.register(filterRoutes(context));
     await v1.register(endpointStatsRoutes(context));
     await v1.register(testEventRoutes(context));
     await v1.register(eventRoutes(context));

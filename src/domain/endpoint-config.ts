@@ -49,6 +49,7 @@ export interface SealedHeader {
 export interface EndpointConfig {
   events?: string[];
   channels?: string[];
+  filter?: Record<string, unknown>;
   api_version?: string;
   payload?: 'full' | 'thin';
   headers?: Record<string, string>;
@@ -135,6 +136,7 @@ export function resolveEndpoint(record: EndpointRecord, secrets: readonly Endpoi
     deleted: record.deleted,
     events: config.events ?? ['*'],
     channels: config.channels ?? [],
+    filter: config.filter ?? null,
     apiVersion: config.api_version ?? null,
     payload: config.payload ?? 'full',
     headers: config.headers ?? {},

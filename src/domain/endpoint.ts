@@ -36,6 +36,8 @@ export interface Endpoint {
   readonly url: string;
   readonly events: readonly string[];
   readonly channels: readonly string[];
+  /** As it was given (docs/filters.md); parsed by those that ask it. */
+  readonly filter: Readonly<Record<string, unknown>> | null;
   readonly enabled: boolean;
   readonly disabledReason: DisabledReason | null;
   readonly paused: boolean;

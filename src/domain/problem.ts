@@ -64,6 +64,11 @@ export class Problem extends Error {
   }
 }
 
+/** Several fields are wrong. */
+export function invalidFields(errors: readonly FieldError[], code: ProblemCode = 'invalid'): Problem {
+  return new Problem(code, errors.map(({ path, message }) => `${path}: ${message}`).join('; '), { errors });
+}
+
 /** One field is wrong: the commonest problem. */
 export function invalidField(path: string, message: string, code: ProblemCode = 'invalid'): Problem {
   return new Problem(code, `${path}: ${message}`, { errors: [{ path, message }] });

@@ -10,6 +10,7 @@
  *                  └ database away for too long: 503
  */
 import { createHash } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
@@ -79,6 +80,8 @@ interface Waiting {
 /** What an item costs in memory besides its payload. */
 const ROW_OVERHEAD = 256;
 const RETRY_PAUSE_MS = 100;
+/** A few milliseconds of steps of filters; then sockets, timers and the proof of ownership get their turn. */
+const FILTER_WORK_PER_TURN = 500_000;
 
 export class Acceptor {
   readonly #options: AcceptOptions;
@@ -167,7 +170,7 @@ export class Acceptor {
     const { pool, endpoints, idempotencyTtlMs } = this.#options;
     for (;;) {
       const { version } = endpoints;
-      const matched = batch.map((item) => this.#match(item));
+      const matched = await this.#matchAll(batch);
       const rows = batch.map((item, index) => this.#toRow(item, matched[index]!));
       const answer = await acceptEvents(pool, rows, { version, guarded, idempotencyTtlMs });
       if (answer.stale) {
@@ -179,8 +182,18 @@ export class Acceptor {
     }
   }
 
-  #match(item: Waiting): readonly Endpoint[] {
-    return this.#subscriptions.match(item.event).slice(0, MAX_DELIVERIES_PER_EVENT);
+  /** Endpoints may change while others take their turn; then the version is no longer the one of this batch. */
+  async #matchAll(batch: readonly Waiting[]): Promise<(readonly Endpoint[])[]> {
+    const matched: (readonly Endpoint[])[] = [];
+    let work = 0;
+    for (const item of batch) {
+      matched.push(this.#subscriptions.match(item.event).slice(0, MAX_DELIVERIES_PER_EVENT));
+      work += this.#subscriptions.takeFilterWork();
+      if (work < FILTER_WORK_PER_TURN) continue;
+      work = 0;
+      await setImmediate();
+    }
+    return matched;
   }
 
   #toRow({ event, id, fingerprint }: Waiting, endpoints: readonly Endpoint[]): EventRow {

@@ -7,7 +7,7 @@ import {
   RESERVED_TYPE_PREFIX,
 } from '../domain/event.ts';
 import { idPrefixes, parsePublicId, type Uuid } from '../domain/ids.ts';
-import { type FieldError, invalidField, Problem } from '../domain/problem.ts';
+import { type FieldError, invalidField, invalidFields, Problem } from '../domain/problem.ts';
 import {
   expectEnd,
   JsonDepthError,
@@ -228,11 +228,7 @@ class FieldReader {
   }
 
   throwErrors(): void {
-    const errors = this.#errors;
-    if (errors === null) return;
-    throw new Problem('invalid', errors.map(({ path, message }) => `${path}: ${message}`).join('; '), {
-      errors,
-    });
+    if (this.#errors !== null) throw invalidFields(this.#errors);
   }
 
   #note(name: string, error: unknown): void {

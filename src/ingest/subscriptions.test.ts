@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Endpoint } from '../domain/endpoint.ts';
 import { type EndpointConfig, resolveEndpoint } from '../domain/endpoint-config.ts';
 import { matchesType, Subscriptions } from './subscriptions.ts';
@@ -16,6 +16,9 @@ const event = (type: string, part: object = {}) => ({
   type,
   channels: [],
   endpointIds: null,
+  data: Buffer.from('null'),
+  schemaVersion: null,
+  idempotencyKey: null,
   ...part,
 });
 
@@ -104,5 +107,78 @@ describe('FAN-1: the endpoints of an event', () => {
     for (let i = 0; i < 20_100; i += 1) subscriptions.match(event(`t.${i}`));
     expect(subscriptions.match(event('t.1'))).toEqual([one]);
     expect(subscriptions.match(event('u.1'))).toEqual([]);
+  });
+});
+
+describe('FAN-2: filters', () => {
+  afterEach(() => vi.restoreAllMocks());
+  const paid = (amount: unknown, part: object = {}) =>
+    event('order.paid', { data: Buffer.from(JSON.stringify({ amount })), ...part });
+
+  it('come after type and channel, and leave the others alone', () => {
+    const all = endpoint();
+    const large = endpoint({ filter: { 'data.amount': { $gte: 100 } } });
+    const eu = endpoint({ filter: { 'data.amount': { $gte: 100 } }, channels: ['eu'] });
+    const refunds = endpoint({ filter: { 'data.amount': 1 }, events: ['refund.*'] });
+    const subscriptions = new Subscriptions();
+    subscriptions.update([all, large, eu, refunds]);
+    expect(subscriptions.match(paid(100))).toEqual([all, large]);
+    expect(subscriptions.match(paid(100, { channels: ['eu'] }))).toEqual([all, large, eu]);
+    expect(subscriptions.match(paid(1))).toEqual([all]);
+  });
+
+  it('count also for an endpoint that is named', () => {
+    const large = endpoint({ filter: { 'data.amount': { $gte: 100 } }, events: ['other'] });
+    const subscriptions = new Subscriptions();
+    subscriptions.update([large]);
+    expect(subscriptions.match(paid(100, { endpointIds: [large.id] }))).toEqual([large]);
+    expect(subscriptions.match(paid(99, { endpointIds: [large.id] }))).toEqual([]);
+  });
+
+  it('come and go with an update', () => {
+    const one = endpoint({ filter: { 'data.amount': 1 } });
+    const subscriptions = new Subscriptions();
+    subscriptions.update([one]);
+    expect(subscriptions.match(paid(2))).toEqual([]);
+    const without = { ...one, filter: null };
+    subscriptions.update([without]);
+    expect(subscriptions.match(paid(2))).toEqual([without]);
+    subscriptions.update([one]);
+    expect(subscriptions.match(paid(2))).toEqual([]);
+  });
+
+  it('read the data once, and only if one of them has to', () => {
+    const parse = vi.spyOn(JSON, 'parse');
+    const subscriptions = new Subscriptions();
+    subscriptions.update([endpoint(), endpoint({ filter: { type: 'order.paid' } })]);
+    expect(subscriptions.match(paid(1))).toHaveLength(2);
+    expect(subscriptions.match(paid(1, { endpointIds: [] }))).toHaveLength(0);
+    subscriptions.update([endpoint({ filter: { 'data.amount': 1 }, events: ['another'] })]);
+    subscriptions.update([endpoint({ filter: { 'data.amount': 1 }, channels: ['another'] })]);
+    expect(subscriptions.match(paid(1))).toHaveLength(2);
+    expect(parse).not.toHaveBeenCalled();
+    subscriptions.update([1, 2, 3].map((amount) => endpoint({ filter: { 'data.amount': amount } })));
+    expect(subscriptions.match(paid(1))).toHaveLength(3);
+    expect(parse).toHaveBeenCalledTimes(1);
+  });
+
+  it('share a budget fairly: one that takes too much matches, and takes nothing from the others', () => {
+    const greedy = Array.from({ length: 20 }, () => endpoint({ filter: { 'data.amount': -1 } }));
+    const modest = endpoint({ filter: { 'data.amount.0': 1 } });
+    const subscriptions = new Subscriptions();
+    subscriptions.update([...greedy, modest]);
+    const many = Array.from({ length: 100_000 }, () => 0);
+    expect(subscriptions.match(paid(many))).toEqual(greedy);
+    const work = subscriptions.takeFilterWork();
+    expect(work).toBeGreaterThan(900_000);
+    expect(work).toBeLessThan(1_000_000 + 220_000);
+    expect(subscriptions.takeFilterWork()).toBe(0);
+  });
+
+  it('that this version does not understand let everything through', () => {
+    const future = endpoint({ filter: { 'data.amount': { $near: 1 } } });
+    const subscriptions = new Subscriptions();
+    subscriptions.update([future]);
+    expect(subscriptions.match(paid(2))).toEqual([future]);
   });
 });
