@@ -27,8 +27,10 @@ interface Subscribers {
 }
 
 const MAX_REMEMBERED = 20_000;
-/** Shared by the filters that are asked about one event. Measured: some 10 ns a step, so about 10 ms at the very worst. */
+/** Shared by the filters that are asked about one event. Measured: 4 to 12 ns a step, so some 10 ms at the worst. */
 const STEPS_PER_EVENT = 1_000_000;
+/** What a filter costs before its first step, in steps. Measured: 0.1 µs with a thousand of them. */
+const STEPS_TO_ASK = 10;
 const MIN_STEPS_PER_FILTER = 100;
 
 export class Subscriptions {
@@ -127,7 +129,7 @@ export class Subscriptions {
       this.#filterWork += part - work.left;
       return wanted;
     });
-    this.#filterWork += subject.parsedBytes;
+    this.#filterWork += subject.parsedBytes + asked * STEPS_TO_ASK;
     return matched;
   }
 }
