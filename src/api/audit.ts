@@ -5,7 +5,9 @@ import { readTime } from '../ingest/index.ts';
 import { type AuditEntry, listAuditEntries } from '../store/queries/audit-log.ts';
 import { tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
+import { EXAMPLE_TIME, exampleId, Id, Page, type Shown, Time } from './describe.ts';
 import { DEFAULT_LIMIT, PageQuery, readCursor, toPage } from './pagination.ts';
+import { Nullable } from './validation.ts';
 
 const AuditQuery = Type.Object(
   {
@@ -20,27 +22,41 @@ const AuditQuery = Type.Object(
   { additionalProperties: false },
 );
 
-const AuditEntryAnswer = Type.Object({
-  id: Type.String(),
-  created_at: Type.String({ format: 'date-time' }),
-  action: Type.String(),
-  tenant: Type.Union([Type.String(), Type.Null()]),
-  actor: Type.Object({
-    id: Type.String(),
-    prefix: Type.Union([Type.String(), Type.Null()]),
-    scope: Type.String(),
-  }),
-  object: Type.Object({ type: Type.String(), id: Type.Union([Type.String(), Type.Null()]) }),
-  changes: Type.Array(
-    Type.Object({
-      field: Type.String(),
-      before: Type.Optional(Type.Unknown()),
-      after: Type.Optional(Type.Unknown()),
-    }),
-  ),
-  request_id: Type.String(),
-  address: Type.String(),
-});
+const AuditEntrySchema = Type.Object(
+  {
+    id: Id('aud'),
+    created_at: Time,
+    action: Type.String(),
+    tenant: Nullable(Type.String()),
+    actor: Type.Object({ id: Type.String(), prefix: Nullable(Type.String()), scope: Type.String() }),
+    object: Type.Object({ type: Type.String(), id: Nullable(Type.String()) }),
+    changes: Type.Array(
+      Type.Object({
+        field: Type.String(),
+        before: Type.Optional(Type.Unknown()),
+        after: Type.Optional(Type.Unknown()),
+      }),
+    ),
+    request_id: Type.String(),
+    address: Type.String({ description: 'Where the request came from.' }),
+  },
+  {
+    title: 'AuditEntry',
+    examples: [
+      {
+        id: exampleId('aud'),
+        created_at: EXAMPLE_TIME,
+        action: 'endpoint.update',
+        tenant: 'acme',
+        actor: { id: exampleId('key'), prefix: 'phk_9wLx4f', scope: 'tenant' },
+        object: { type: 'endpoint', id: exampleId('ep') },
+        changes: [{ field: 'timeout_ms', before: 15_000, after: 5000 }],
+        request_id: exampleId('req'),
+        address: '192.0.2.1',
+      },
+    ],
+  },
+);
 
 export function auditRoutes({ pool }: ApiContext): FastifyPluginAsync {
   return async (server) => {
@@ -52,12 +68,7 @@ export function auditRoutes({ pool }: ApiContext): FastifyPluginAsync {
           summary: 'Who changed what, newest first',
           tags: ['Audit'],
           querystring: AuditQuery,
-          response: {
-            200: Type.Object({
-              data: Type.Array(AuditEntryAnswer),
-              next_cursor: Type.Union([Type.String(), Type.Null()]),
-            }),
-          },
+          response: { 200: Page(AuditEntrySchema) },
         },
       },
       async (request) => {
@@ -84,7 +95,7 @@ function smaller(a: Uuid | null, b: Uuid | null): Uuid | null {
   return a < b ? a : b;
 }
 
-function showEntry(entry: AuditEntry) {
+function showEntry(entry: AuditEntry): Shown<typeof AuditEntrySchema> {
   return {
     id: publicId(idPrefixes.audit, entry.id),
     created_at: new Date(timeOfId(entry.id)),

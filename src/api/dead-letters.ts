@@ -15,22 +15,15 @@ import { findDelivery } from '../store/queries/deliveries.ts';
 import type { Selection } from '../store/queries/select-deliveries.ts';
 import { type Caller, nameOf, tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
-import { deliveryId, deliveryNotFound, idBounds, parseId, showDelivery } from './deliveries.ts';
-import { DEFAULT_LIMIT, PageQuery, toPage } from './pagination.ts';
-import { orderTask } from './tasks.ts';
+import { deliveryId, deliveryNotFound, idBounds, parseId } from './deliveries.ts';
+import { DeliverySchema, showDelivery } from './delivery-view.ts';
+import { idParams, Page, problems } from './describe.ts';
+import { DEFAULT_LIMIT, ListFilters, PageQuery, toPage } from './pagination.ts';
+import { CountSchema, orderTask, TaskSchema } from './tasks.ts';
 
-const filters = {
-  tenant: Type.Optional(Type.String()),
-  endpoint_id: Type.Optional(Type.String()),
-  type: Type.Optional(Type.String({ maxLength: 128 })),
-  reason: Type.Optional(Type.Enum([...deadReasons])),
-  since: Type.Optional(Type.String({ description: 'Accepted at or after this RFC 3339 time.' })),
-  until: Type.Optional(Type.String({ description: 'Accepted before this RFC 3339 time.' })),
-};
-const DeadLetterQuery = Type.Object(
-  { ...PageQuery, ...filters, event_id: Type.Optional(Type.String()) },
-  { additionalProperties: false },
-);
+const { event_id, ...common } = ListFilters;
+const filters = { ...common, reason: Type.Optional(Type.Enum([...deadReasons])) };
+const DeadLetterQuery = Type.Object({ ...PageQuery, ...filters, event_id }, { additionalProperties: false });
 const BulkOrder = Type.Object(
   {
     filter: Type.Object(
@@ -51,13 +44,18 @@ const BulkOrder = Type.Object(
       Type.String({ maxLength: 500, description: 'Recorded with those that are discarded.' }),
     ),
   },
-  { additionalProperties: false },
+  {
+    additionalProperties: false,
+    title: 'DeadLetterOrder',
+    examples: [{ filter: { tenant: 'acme', type: 'order.created', reason: 'exhausted' }, dry_run: true }],
+  },
 );
 type BulkOrder = Static<typeof BulkOrder>;
 const Discard = Type.Object(
-  { why: Type.Optional(Type.String({ maxLength: 500 })) },
-  { additionalProperties: false },
+  { why: Type.Optional(Type.String({ maxLength: 500, description: 'Recorded with it.' })) },
+  { additionalProperties: false, title: 'Discard', examples: [{ why: 'The order was cancelled.' }] },
 );
+const DeliveryId = idParams('dlv', 'delivery');
 type ById = { Params: { id: string } };
 
 export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
@@ -70,7 +68,16 @@ export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
   return async (server) => {
     server.get<{ Querystring: Static<typeof DeadLetterQuery> }>(
       '/dead-letters',
-      { schema: { querystring: DeadLetterQuery } },
+      {
+        schema: {
+          operationId: 'listDeadLetters',
+          summary: 'List dead letters',
+          description: 'Also those that are being sent again.',
+          tags: ['Dead letters'],
+          querystring: DeadLetterQuery,
+          response: { 200: Page(DeliverySchema) },
+        },
+      },
       async (request) => {
         const { query } = request;
         const limit = query.limit ?? DEFAULT_LIMIT;
@@ -89,7 +96,16 @@ export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
     for (const kind of ['replay', 'discard'] as const) {
       server.post<{ Body: BulkOrder }>(
         `/dead-letters/${kind}`,
-        { schema: { body: BulkOrder } },
+        {
+          schema: {
+            operationId: `${kind}DeadLetters`,
+            summary: kind === 'replay' ? 'Send dead letters again' : 'Discard dead letters',
+            description: 'In the background: the answer is a task. A dry run only counts.',
+            tags: ['Dead letters'],
+            body: BulkOrder,
+            response: { 200: CountSchema, 202: TaskSchema },
+          },
+        },
         async (request, reply) => {
           const { filter, dry_run = false, why = null } = request.body;
           const selection = toSelection(filter, request.caller);
@@ -100,7 +116,17 @@ export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
 
     server.post<ById & { Body: Static<typeof Discard> }>(
       '/deliveries/:id/discard',
-      { schema: { body: Discard } },
+      {
+        schema: {
+          operationId: 'discardDelivery',
+          summary: 'Discard a dead delivery',
+          description: 'Can be undone for a while.',
+          tags: ['Dead letters'],
+          params: DeliveryId,
+          body: Discard,
+          response: { 200: DeliverySchema, ...problems({ 409: 'The delivery is not dead.' }) },
+        },
+      },
       async (request) => {
         const id = deliveryId(request.params.id);
         const before = await findDelivery(pool, id, request.caller.tenant);
@@ -123,20 +149,35 @@ export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
       },
     );
 
-    server.post<ById>('/deliveries/:id/restore', async (request) => {
-      const id = deliveryId(request.params.id);
-      const before = await findDelivery(pool, id, request.caller.tenant);
-      if (before === null) throw deliveryNotFound(request.params.id);
-      if (before.status !== 'discarded') throw new Problem('conflict', 'The delivery is not discarded.');
-      await inTransaction(pool, async (client) => {
-        if (!(await restoreDeadLetter(client, id, context.discardUndoMs)))
-          throw new Problem('conflict', 'It was discarded too long ago. It can still be replayed.');
-        await request.audit.record(client, { tenant: before.tenant, objectId: request.params.id });
-      });
-      wake(before.endpoint_id);
-      const view = (await findDelivery(pool, id, request.caller.tenant)) ?? before;
-      return showDelivery(view, endpoints.get(view.endpoint_id));
-    });
+    server.post<ById>(
+      '/deliveries/:id/restore',
+      {
+        schema: {
+          operationId: 'restoreDelivery',
+          summary: 'Undo a discard',
+          tags: ['Dead letters'],
+          params: DeliveryId,
+          response: {
+            200: DeliverySchema,
+            ...problems({ 409: 'The delivery is not discarded, or was too long ago.' }),
+          },
+        },
+      },
+      async (request) => {
+        const id = deliveryId(request.params.id);
+        const before = await findDelivery(pool, id, request.caller.tenant);
+        if (before === null) throw deliveryNotFound(request.params.id);
+        if (before.status !== 'discarded') throw new Problem('conflict', 'The delivery is not discarded.');
+        await inTransaction(pool, async (client) => {
+          if (!(await restoreDeadLetter(client, id, context.discardUndoMs)))
+            throw new Problem('conflict', 'It was discarded too long ago. It can still be replayed.');
+          await request.audit.record(client, { tenant: before.tenant, objectId: request.params.id });
+        });
+        wake(before.endpoint_id);
+        const view = (await findDelivery(pool, id, request.caller.tenant)) ?? before;
+        return showDelivery(view, endpoints.get(view.endpoint_id));
+      },
+    );
   };
 }
 

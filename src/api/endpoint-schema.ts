@@ -4,7 +4,7 @@ import { signatureProfiles } from '../domain/endpoint.ts';
 import { jitters, retryPresets } from '../domain/retry.ts';
 import { Nullable } from './validation.ts';
 
-const StatusMatcher = Type.Union([
+export const StatusMatcher = Type.Union([
   Type.Integer({ minimum: 100, maximum: 599 }),
   Type.Enum(['1xx', '2xx', '3xx', '4xx', '5xx']),
 ]);
@@ -109,9 +109,27 @@ export const NewEndpoint = Type.Object(
       Type.String({ maxLength: 200, description: 'whsec_ and base64 of 24 to 64 bytes.' }),
     ),
   },
-  { additionalProperties: false },
+  {
+    additionalProperties: false,
+    title: 'NewEndpoint',
+    examples: [
+      {
+        url: 'https://example.com/hooks',
+        tenant: 'acme',
+        description: 'Orders to the warehouse',
+        events: ['order.*'],
+        metadata: { team: 'logistics' },
+      },
+    ],
+  },
 );
 export type NewEndpoint = Static<typeof NewEndpoint>;
 
-export const EndpointPatch = Type.Object(settings, { additionalProperties: false });
+export const EndpointPatch = Type.Object(settings, {
+  additionalProperties: false,
+  title: 'EndpointPatch',
+  examples: [
+    { events: ['order.*', 'invoice.paid'], rate_limit: { per_second: 50 }, retry: { preset: 'fast' } },
+  ],
+});
 export type EndpointPatch = Static<typeof EndpointPatch>;

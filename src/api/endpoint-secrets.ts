@@ -9,7 +9,9 @@ import { inTransaction } from '../store/database.ts';
 import { findEndpoint, lockEndpoint } from '../store/queries/endpoints.ts';
 import { loadSecrets, revokePreviousSecrets, rotateSecret } from '../store/queries/rotate-secret.ts';
 import type { ApiContext } from './context.ts';
+import { EXAMPLE_TIME, idParams, Nothing, Time } from './describe.ts';
 import { endpointId, endpointNotFound } from './endpoints.ts';
+import { Nullable } from './validation.ts';
 
 const Rotation = Type.Object(
   {
@@ -20,10 +22,39 @@ const Rotation = Type.Object(
         description: 'How long the old secret still signs beside the new one.',
       }),
     ),
-    secret: Type.Optional(Type.String({ maxLength: 200 })),
+    secret: Type.Optional(
+      Type.String({ maxLength: 200, description: 'The new secret, if you want to choose it.' }),
+    ),
   },
-  { additionalProperties: false },
+  { additionalProperties: false, title: 'Rotation', examples: [{ overlap_seconds: 3600 }] },
 );
+const secretFields = {
+  secret: Type.String(),
+  public_key: Type.Optional(
+    Type.String({ description: 'Of an Ed25519 secret: what receivers verify with.' }),
+  ),
+};
+const RotatedSecret = Type.Object(
+  { ...secretFields, previous_expires_at: Nullable(Time) },
+  {
+    title: 'RotatedSecret',
+    examples: [{ secret: 'whsec_…', previous_expires_at: EXAMPLE_TIME }],
+  },
+);
+const CurrentSecret = Type.Object(
+  {
+    ...secretFields,
+    created_at: Time,
+    previous: Type.Array(Type.Object({ created_at: Time, expires_at: Nullable(Time) }), {
+      description: 'Older ones that still sign.',
+    }),
+  },
+  {
+    title: 'CurrentSecret',
+    examples: [{ secret: 'whsec_…', created_at: EXAMPLE_TIME, previous: [] }],
+  },
+);
+const EndpointId = idParams('ep', 'endpoint');
 type ById = { Params: { id: string } };
 
 export function endpointSecretRoutes(context: ApiContext): FastifyPluginAsync {
@@ -32,7 +63,17 @@ export function endpointSecretRoutes(context: ApiContext): FastifyPluginAsync {
   return async (server) => {
     server.post<ById & { Body: Static<typeof Rotation> }>(
       '/endpoints/:id/rotate-secret',
-      { schema: { body: Rotation } },
+      {
+        schema: {
+          operationId: 'rotateSecret',
+          summary: 'Give an endpoint a new signing secret',
+          description: 'The old one signs beside the new one for a while, so that receivers can change over.',
+          tags: ['Endpoints'],
+          params: EndpointId,
+          body: Rotation,
+          response: { 200: RotatedSecret },
+        },
+      },
       async (request) => {
         const id = endpointId(request.params.id);
         const { overlap_seconds, secret: given } = request.body;
@@ -60,7 +101,16 @@ export function endpointSecretRoutes(context: ApiContext): FastifyPluginAsync {
 
     server.delete<ById>(
       '/endpoints/:id/secrets/previous',
-      { config: { audit: 'endpoint.revoke_previous_secrets' } },
+      {
+        schema: {
+          operationId: 'revokePreviousSecrets',
+          summary: 'Revoke the old signing secrets now',
+          tags: ['Endpoints'],
+          params: EndpointId,
+          response: { 204: Nothing },
+        },
+        config: { audit: 'endpoint.revoke_previous_secrets' },
+      },
       async (request, reply) => {
         const id = endpointId(request.params.id);
         await inTransaction(pool, async (client) => {
@@ -74,26 +124,39 @@ export function endpointSecretRoutes(context: ApiContext): FastifyPluginAsync {
       },
     );
 
-    // It changes nothing, but who has seen a secret is worth knowing.
-    const showing = { config: { audit: 'endpoint.show_secret' } };
-    server.get<ById>('/endpoints/:id/secret', showing, async (request) => {
-      const id = endpointId(request.params.id);
-      const endpoint = await findEndpoint(pool, id, request.caller.tenant);
-      if (endpoint === null) throw endpointNotFound(request.params.id);
-      // It signs: whoever has it can pose as Posthorn. A key that may only look may not look at that.
-      if (request.caller.scope === 'read') throw new Problem('forbidden', 'This key may not see secrets.');
-      const [current, ...previous] = await loadSecrets(pool, id);
-      if (current === undefined) throw new Problem('not_found', 'The endpoint has no secret.');
-      await request.audit.record(pool, { tenant: endpoint.tenant, objectId: request.params.id });
-      return {
-        ...showSecret(secretBox.open(current.sealed, id)),
-        created_at: current.createdAt,
-        previous: previous.map(({ createdAt, expiresAt }) => ({
-          created_at: createdAt,
-          expires_at: expiresAt,
-        })),
-      };
-    });
+    server.get<ById>(
+      '/endpoints/:id/secret',
+      {
+        schema: {
+          operationId: 'getSecret',
+          summary: 'Show the signing secret',
+          description: 'Not with a read-only key.',
+          tags: ['Endpoints'],
+          params: EndpointId,
+          response: { 200: CurrentSecret },
+        },
+        // It changes nothing, but who has seen a secret is worth knowing.
+        config: { audit: 'endpoint.show_secret' },
+      },
+      async (request) => {
+        const id = endpointId(request.params.id);
+        const endpoint = await findEndpoint(pool, id, request.caller.tenant);
+        if (endpoint === null) throw endpointNotFound(request.params.id);
+        // It signs: whoever has it can pose as Posthorn. A key that may only look may not look at that.
+        if (request.caller.scope === 'read') throw new Problem('forbidden', 'This key may not see secrets.');
+        const [current, ...previous] = await loadSecrets(pool, id);
+        if (current === undefined) throw new Problem('not_found', 'The endpoint has no secret.');
+        await request.audit.record(pool, { tenant: endpoint.tenant, objectId: request.params.id });
+        return {
+          ...showSecret(secretBox.open(current.sealed, id)),
+          created_at: current.createdAt,
+          previous: previous.map(({ createdAt, expiresAt }) => ({
+            created_at: createdAt,
+            expires_at: expiresAt,
+          })),
+        };
+      },
+    );
   };
 }
 

@@ -22,17 +22,20 @@ import { loadTotals, type Totals } from '../store/queries/stats.ts';
 import { sealHeaders } from '../store/sealed-headers.ts';
 import { tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
+import { idParams, Nothing, Page, type Shown } from './describe.ts';
 import { endpointChanges } from './endpoint-audit.ts';
 import { applyPatch, type Editable, shownHeaders } from './endpoint-changes.ts';
 import { EndpointPatch, NewEndpoint } from './endpoint-schema.ts';
 import { checkedSecret, fits, newSecret, profileOf } from './endpoint-secrets.ts';
-import { showFigures } from './endpoint-stats.ts';
-import { DEFAULT_LIMIT, PageQuery, readCursor, toPage } from './pagination.ts';
+import { CreatedEndpoint, EndpointSchema } from './endpoint-view.ts';
+import { showFigures } from './figures.ts';
+import { DEFAULT_LIMIT, ListFilters, PageQuery, readCursor, toPage } from './pagination.ts';
 
 const EndpointList = Type.Object(
-  { ...PageQuery, tenant: Type.Optional(Type.String()) },
+  { ...PageQuery, tenant: ListFilters.tenant },
   { additionalProperties: false },
 );
+const EndpointId = idParams('ep', 'endpoint');
 type ById = { Params: { id: string } };
 
 const HEALTH_WINDOW_MS = 24 * 3_600_000;
@@ -91,7 +94,16 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
   return async (server) => {
     server.post<{ Body: NewEndpoint }>(
       '/endpoints',
-      { schema: { body: NewEndpoint } },
+      {
+        schema: {
+          operationId: 'createEndpoint',
+          summary: 'Create an endpoint',
+          description: 'The answer shows its signing secret.',
+          tags: ['Endpoints'],
+          body: NewEndpoint,
+          response: { 201: CreatedEndpoint },
+        },
+      },
       async (request, reply) => {
         const { tenant: named, secret: given, ...settings } = request.body;
         const tenant = readTenant(named, request.caller.tenant);
@@ -123,7 +135,15 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
 
     server.get<{ Querystring: Static<typeof EndpointList> }>(
       '/endpoints',
-      { schema: { querystring: EndpointList } },
+      {
+        schema: {
+          operationId: 'listEndpoints',
+          summary: 'List endpoints',
+          tags: ['Endpoints'],
+          querystring: EndpointList,
+          response: { 200: Page(EndpointSchema) },
+        },
+      },
       async (request) => {
         const { limit = DEFAULT_LIMIT, cursor, tenant } = request.query;
         const rows = await listEndpoints(pool, {
@@ -136,36 +156,93 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
       },
     );
 
-    server.get<ById>('/endpoints/:id', async (request) => {
-      const view = await findEndpoint(pool, endpointId(request.params.id), request.caller.tenant);
-      if (view === null) throw endpointNotFound(request.params.id);
-      return show(view);
-    });
+    server.get<ById>(
+      '/endpoints/:id',
+      {
+        schema: {
+          operationId: 'getEndpoint',
+          summary: 'Show an endpoint',
+          tags: ['Endpoints'],
+          params: EndpointId,
+          response: { 200: EndpointSchema },
+        },
+      },
+      async (request) => {
+        const view = await findEndpoint(pool, endpointId(request.params.id), request.caller.tenant);
+        if (view === null) throw endpointNotFound(request.params.id);
+        return show(view);
+      },
+    );
 
     server.patch<ById & { Body: EndpointPatch }>(
       '/endpoints/:id',
-      { schema: { body: EndpointPatch } },
+      {
+        schema: {
+          operationId: 'updateEndpoint',
+          summary: 'Change an endpoint',
+          description:
+            'A merge patch: what is absent stays, `null` goes back to the default. `metadata` and `headers` are merged, other objects are replaced whole.',
+          tags: ['Endpoints'],
+          params: EndpointId,
+          body: EndpointPatch,
+          response: { 200: EndpointSchema },
+        },
+      },
       async (request) => show(await change(request, request.body)),
     );
 
-    server.post<ById>('/endpoints/:id/pause', async (request) =>
-      show(await change(request, { paused: true })),
+    server.post<ById>(
+      '/endpoints/:id/pause',
+      {
+        schema: {
+          operationId: 'pauseEndpoint',
+          summary: 'Pause an endpoint',
+          description: 'Nothing is sent to it until it is resumed; its deliveries wait.',
+          tags: ['Endpoints'],
+          params: EndpointId,
+          response: { 200: EndpointSchema },
+        },
+      },
+      async (request) => show(await change(request, { paused: true })),
     );
-    server.post<ById>('/endpoints/:id/resume', async (request) =>
-      show(await change(request, { paused: false })),
+    server.post<ById>(
+      '/endpoints/:id/resume',
+      {
+        schema: {
+          operationId: 'resumeEndpoint',
+          summary: 'Resume a paused endpoint',
+          tags: ['Endpoints'],
+          params: EndpointId,
+          response: { 200: EndpointSchema },
+        },
+      },
+      async (request) => show(await change(request, { paused: false })),
     );
 
-    server.delete<ById>('/endpoints/:id', async (request, reply) => {
-      const id = endpointId(request.params.id);
-      await inTransaction(pool, async (client) => {
-        const endpoint = await lockEndpoint(client, id, request.caller.tenant);
-        if (endpoint === null) throw endpointNotFound(request.params.id);
-        await deleteEndpoint(client, id);
-        await request.audit.record(client, { tenant: endpoint.tenant, objectId: request.params.id });
-      });
-      await endpoints.refresh();
-      return reply.code(204).send();
-    });
+    server.delete<ById>(
+      '/endpoints/:id',
+      {
+        schema: {
+          operationId: 'deleteEndpoint',
+          summary: 'Delete an endpoint',
+          description: 'What waits for it is skipped. Its history stays readable.',
+          tags: ['Endpoints'],
+          params: EndpointId,
+          response: { 204: Nothing },
+        },
+      },
+      async (request, reply) => {
+        const id = endpointId(request.params.id);
+        await inTransaction(pool, async (client) => {
+          const endpoint = await lockEndpoint(client, id, request.caller.tenant);
+          if (endpoint === null) throw endpointNotFound(request.params.id);
+          await deleteEndpoint(client, id);
+          await request.audit.record(client, { tenant: endpoint.tenant, objectId: request.params.id });
+        });
+        await endpoints.refresh();
+        return reply.code(204).send();
+      },
+    );
   };
 }
 
@@ -195,7 +272,7 @@ export function endpointId(text: string): Uuid {
 
 export const endpointNotFound = (text: string) => new Problem('not_found', `There is no endpoint ${text}.`);
 
-export function showEndpoint(view: EndpointView, lastDay: Totals) {
+export function showEndpoint(view: EndpointView, lastDay: Totals): Shown<typeof EndpointSchema> {
   const endpoint = resolveEndpoint({ ...view, disabledReason: view.disabled_reason, deleted: false }, []);
   const { breaker, rateLimit } = endpoint;
   return {
@@ -239,7 +316,7 @@ export function showEndpoint(view: EndpointView, lastDay: Totals) {
       consecutive_failures: view.consecutive_failures ?? 0,
       waiting: view.waiting,
       dead: view.dead,
-      oldest_waiting_at: view.oldest_waiting && new Date(timeOfId(view.oldest_waiting)),
+      oldest_waiting_at: view.oldest_waiting === null ? null : new Date(timeOfId(view.oldest_waiting)),
       ...showFigures(lastDay),
     },
     created_at: view.created_at,

@@ -25,16 +25,19 @@ import {
 } from '../store/queries/events.ts';
 import { type Caller, tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
-import { idBounds, showAttempt, showDelivery } from './deliveries.ts';
-import { DEFAULT_LIMIT, PageQuery, readCursor, toPage } from './pagination.ts';
+import { idBounds } from './deliveries.ts';
+import { AttemptSchema, DeliverySchema, showAttempt, showDelivery } from './delivery-view.ts';
+import { EXAMPLE_TIME, exampleId, Id, idParams, Page, type Shown, Time } from './describe.ts';
+import { DEFAULT_LIMIT, ListFilters, PageQuery, readCursor, toPage } from './pagination.ts';
+import { Nullable } from './validation.ts';
 
 const EventQuery = Type.Object(
   {
     ...PageQuery,
-    tenant: Type.Optional(Type.String()),
-    type: Type.Optional(Type.String({ maxLength: 128 })),
-    since: Type.Optional(Type.String({ description: 'Accepted at or after this RFC 3339 time.' })),
-    until: Type.Optional(Type.String({ description: 'Accepted before this RFC 3339 time.' })),
+    tenant: ListFilters.tenant,
+    type: ListFilters.type,
+    since: ListFilters.since,
+    until: ListFilters.until,
     idempotency_key: Type.Optional(
       Type.String({ maxLength: 255, description: 'The event that holds this key, while it is remembered.' }),
     ),
@@ -50,7 +53,40 @@ const DeliveriesOfEvent = Type.Object(
   { additionalProperties: false },
 );
 const AttemptsOfEvent = Type.Object(PageQuery, { additionalProperties: false });
+const EventId = idParams('evt', 'event');
 type ById = { Params: { id: string } };
+
+const eventFields = {
+  id: Id('evt'),
+  type: Type.String(),
+  tenant: Type.String(),
+  created_at: Time,
+  deliveries: Type.Integer({ description: 'To how many endpoints it goes.' }),
+  idempotency_key: Nullable(Type.String()),
+  schema_version: Nullable(Type.String()),
+  channels: Type.Array(Type.String()),
+  endpoint_ids: Nullable(Type.Array(Id('ep'))),
+  deliver_at: Nullable(Time),
+  headers: Type.Record(Type.String(), Type.String()),
+};
+const exampleEvent = {
+  id: exampleId('evt'),
+  type: 'order.created',
+  tenant: 'acme',
+  created_at: EXAMPLE_TIME,
+  deliveries: 2,
+  idempotency_key: 'order-1001-created',
+  schema_version: null,
+  channels: [],
+  endpoint_ids: null,
+  deliver_at: null,
+  headers: {},
+};
+const EventSchema = Type.Object(eventFields, { title: 'Event', examples: [exampleEvent] });
+const EventWithData = Type.Object(
+  { ...eventFields, data: Type.Unknown({ description: 'What was published, byte for byte.' }) },
+  { title: 'EventWithData', examples: [{ ...exampleEvent, data: { order_id: 1001, total: '59.90' } }] },
+);
 
 /** Pages of deliveries to look through for a page of events: an event may have thousands of them. */
 const MAX_LOOKS = 20;
@@ -87,7 +123,15 @@ export function eventReadRoutes({ pool, endpoints }: ApiContext): FastifyPluginA
   return async (server) => {
     server.get<{ Querystring: EventQuery }>(
       '/events',
-      { schema: { querystring: EventQuery } },
+      {
+        schema: {
+          operationId: 'listEvents',
+          summary: 'List events',
+          tags: ['Events'],
+          querystring: EventQuery,
+          response: { 200: Page(EventSchema) },
+        },
+      },
       async (request) => {
         const { query } = request;
         const limit = query.limit ?? DEFAULT_LIMIT;
@@ -119,18 +163,39 @@ export function eventReadRoutes({ pool, endpoints }: ApiContext): FastifyPluginA
       },
     );
 
-    server.get<ById>('/events/:id', async (request, reply) => {
-      const event = await find(request.caller, request.params.id);
-      // The producer's own bytes, put into the answer as they are.
-      const head = `${JSON.stringify(showEvent(event)).slice(0, -1)},"data":`;
-      return reply
-        .header('content-type', 'application/json; charset=utf-8')
-        .send(Buffer.concat([Buffer.from(head), event.data ?? Buffer.from('null'), Buffer.from('}')]));
-    });
+    server.get<ById>(
+      '/events/:id',
+      {
+        schema: {
+          operationId: 'getEvent',
+          summary: 'Show an event, with its data',
+          tags: ['Events'],
+          params: EventId,
+          response: { 200: EventWithData },
+        },
+      },
+      async (request, reply) => {
+        const event = await find(request.caller, request.params.id);
+        // The producer's own bytes, put into the answer as they are.
+        const head = `${JSON.stringify(showEvent(event)).slice(0, -1)},"data":`;
+        return reply
+          .header('content-type', 'application/json; charset=utf-8')
+          .send(Buffer.concat([Buffer.from(head), event.data ?? Buffer.from('null'), Buffer.from('}')]));
+      },
+    );
 
     server.get<ById & { Querystring: Static<typeof DeliveriesOfEvent> }>(
       '/events/:id/deliveries',
-      { schema: { querystring: DeliveriesOfEvent } },
+      {
+        schema: {
+          operationId: 'listEventDeliveries',
+          summary: 'List the deliveries of an event',
+          tags: ['Events'],
+          params: EventId,
+          querystring: DeliveriesOfEvent,
+          response: { 200: Page(DeliverySchema) },
+        },
+      },
       async (request) => {
         const { id } = await find(request.caller, request.params.id);
         const { limit = DEFAULT_LIMIT, cursor, status } = request.query;
@@ -151,7 +216,17 @@ export function eventReadRoutes({ pool, endpoints }: ApiContext): FastifyPluginA
 
     server.get<ById & { Querystring: Static<typeof AttemptsOfEvent> }>(
       '/events/:id/attempts',
-      { schema: { querystring: AttemptsOfEvent } },
+      {
+        schema: {
+          operationId: 'listEventAttempts',
+          summary: 'List the attempts of all deliveries of an event',
+          description: 'Delivery by delivery, oldest first.',
+          tags: ['Events'],
+          params: EventId,
+          querystring: AttemptsOfEvent,
+          response: { 200: Page(AttemptSchema) },
+        },
+      },
       async (request) => {
         const { id } = await find(request.caller, request.params.id);
         const { limit = DEFAULT_LIMIT, cursor } = request.query;
@@ -198,7 +273,7 @@ export function eventId(text: string): Uuid {
 
 export const eventNotFound = (text: string) => new Problem('not_found', `There is no event ${text}.`);
 
-function showEvent(event: EventView) {
+function showEvent(event: EventView): Shown<typeof EventSchema> {
   const { options } = event;
   return {
     id: publicId(idPrefixes.event, event.id),

@@ -4,16 +4,48 @@ import { idPrefixes, publicId } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
 import { type Accepted, type NewEvent, type ReadContext, readBatch, readEvent } from '../ingest/index.ts';
 import type { ApiContext } from './context.ts';
+import { problems, type Shown } from './describe.ts';
+import {
+  AcceptedBatch,
+  AcceptedEvent,
+  IdempotencyHeader,
+  MAX_BATCH_EVENTS,
+  NewBatch,
+  NewEvent as NewEventSchema,
+} from './event-schema.ts';
 
-const MAX_BATCH_EVENTS = 1000;
 /** The envelope around `data` in a request: type, key, channels, headers. */
 const ENVELOPE_BYTES = 64 * 1024;
+
+const NOT_NOW = problems({
+  429: 'The tenant publishes faster than it may. Try again after `Retry-After` seconds.',
+  503: 'More is waiting than can be taken in, or the database does not answer. Try again after `Retry-After` seconds.',
+});
 
 export function eventRoutes({ acceptor, limits }: ApiContext): FastifyPluginAsync {
   return async (server) => {
     server.post<{ Body: Buffer }>(
       '/events',
-      { config: { rawBody: true, publishes: true }, bodyLimit: limits.maxEventBytes + ENVELOPE_BYTES },
+      {
+        schema: {
+          operationId: 'publishEvent',
+          summary: 'Publish an event',
+          description:
+            'A 202 means that the event is stored and will be delivered. With an idempotency key it can be sent again safely: the answer is the same, with `duplicate: true`.',
+          tags: ['Events'],
+          response: {
+            202: AcceptedEvent,
+            ...problems({ 409: 'The idempotency key was used for another event.' }),
+            ...NOT_NOW,
+          },
+        },
+        config: {
+          rawBody: true,
+          publishes: true,
+          documents: { body: NewEventSchema, headers: IdempotencyHeader },
+        },
+        bodyLimit: limits.maxEventBytes + ENVELOPE_BYTES,
+      },
       async (request, reply) => {
         const event = readEvent(bodyOf(request), limits, readContext(request));
         const accepted = await acceptor.accept(event);
@@ -23,7 +55,17 @@ export function eventRoutes({ acceptor, limits }: ApiContext): FastifyPluginAsyn
 
     server.post<{ Body: Buffer }>(
       '/events/batch',
-      { config: { rawBody: true, publishes: true }, bodyLimit: limits.maxBatchBytes },
+      {
+        schema: {
+          operationId: 'publishBatch',
+          summary: 'Publish many events',
+          description: 'Each is accepted or refused by itself; the results are in the order of the events.',
+          tags: ['Events'],
+          response: { 202: AcceptedBatch },
+        },
+        config: { rawBody: true, publishes: true, documents: { body: NewBatch, headers: IdempotencyHeader } },
+        bodyLimit: limits.maxBatchBytes,
+      },
       async (request, reply) => {
         const items = readBatch(bodyOf(request), limits, readContext(request), MAX_BATCH_EVENTS);
         const results = await Promise.all(
@@ -59,7 +101,7 @@ function readContext(request: FastifyRequest): ReadContext {
   };
 }
 
-function showAccepted(accepted: Accepted) {
+function showAccepted(accepted: Accepted): Shown<typeof AcceptedEvent> {
   return {
     id: publicId(idPrefixes.event, accepted.id),
     type: accepted.type,

@@ -14,12 +14,24 @@ const FilterTry = Type.Object(
     filter: Nullable(Type.Record(Type.String(), Type.Unknown(), { description: 'As an endpoint has it.' })),
     event: Type.Record(Type.String(), Type.Unknown(), { description: 'As POST /v1/events takes it.' }),
   },
-  { additionalProperties: false },
+  {
+    additionalProperties: false,
+    title: 'FilterTry',
+    examples: [
+      {
+        filter: { 'data.amount': { $gte: 100 } },
+        event: { type: 'order.created', data: { amount: 250 } },
+      },
+    ],
+  },
 );
-const FilterTried = Type.Object({
-  matches: Type.Boolean(),
-  reason: Nullable(Type.String({ description: 'The first condition that fails.' })),
-});
+const FilterTried = Type.Object(
+  {
+    matches: Type.Boolean(),
+    reason: Nullable(Type.String({ description: 'The first condition that fails.' })),
+  },
+  { title: 'FilterTried', examples: [{ matches: true, reason: null }] },
+);
 
 /** The event comes beside a filter. */
 const ENVELOPE_BYTES = 128 * 1024;
@@ -44,7 +56,7 @@ export function filterRoutes({ limits }: ApiContext): FastifyPluginAsync {
         schema: {
           operationId: 'tryFilter',
           summary: 'Try a filter on an event that is neither stored nor sent',
-          tags: ['Endpoints'],
+          tags: ['Filters'],
           body: FilterTry,
           response: { 200: FilterTried },
         },

@@ -8,28 +8,69 @@ import { createKey, type KeyRecord, listKeys, revokeKey } from '../store/queries
 import type { Change } from './audit-trail.ts';
 import { hashKey, newApiKey, shownPrefix } from './auth.ts';
 import type { ApiContext } from './context.ts';
-import { DEFAULT_LIMIT, PageQuery, readCursor, toPage } from './pagination.ts';
+import { EXAMPLE_TIME, exampleId, Id, idParams, Nothing, Page, type Shown, Time } from './describe.ts';
+import { DEFAULT_LIMIT, ListFilters, PageQuery, readCursor, toPage } from './pagination.ts';
+import { Nullable } from './validation.ts';
+
+const scopes = ['admin', 'tenant', 'read'] as const;
+const keyFields = {
+  id: Id('key'),
+  scope: Type.Enum([...scopes]),
+  tenant: Nullable(Type.String({ description: 'The only tenant that it may see.' })),
+  description: Type.String(),
+  prefix: Type.String({ description: 'How the key begins, to recognize it by.' }),
+  created_at: Time,
+  last_used_at: Nullable(Time),
+};
+const exampleKey = {
+  id: exampleId('key'),
+  scope: 'tenant',
+  tenant: 'acme',
+  description: 'checkout service',
+  prefix: 'phk_9wLx4f',
+  created_at: EXAMPLE_TIME,
+  last_used_at: null,
+};
+const KeySchema = Type.Object(keyFields, { title: 'Key', examples: [exampleKey] });
+const CreatedKey = Type.Object(
+  { ...keyFields, key: Type.String({ description: 'The key itself. It is shown here and never again.' }) },
+  {
+    title: 'CreatedKey',
+    examples: [{ ...exampleKey, key: 'phk_9wLx4f…' }],
+  },
+);
+const KeyId = idParams('key', 'key');
 
 const NewKey = Type.Object(
   {
-    scope: Type.Enum(['admin', 'tenant', 'read']),
+    scope: Type.Enum([...scopes]),
     tenant: Type.Optional(
       Type.String({ description: 'Required for a tenant key; narrows a read key; not for an admin key.' }),
     ),
     description: Type.Optional(Type.String({ maxLength: 200 })),
   },
-  { additionalProperties: false },
+  {
+    additionalProperties: false,
+    title: 'NewKey',
+    examples: [{ scope: 'tenant', tenant: 'acme', description: 'checkout service' }],
+  },
 );
-const KeyList = Type.Object(
-  { ...PageQuery, tenant: Type.Optional(Type.String()) },
-  { additionalProperties: false },
-);
+const KeyList = Type.Object({ ...PageQuery, tenant: ListFilters.tenant }, { additionalProperties: false });
 
 export function keyRoutes({ pool, clock, authenticator }: ApiContext): FastifyPluginAsync {
   return async (server) => {
     server.post<{ Body: Static<typeof NewKey> }>(
       '/keys',
-      { schema: { body: NewKey }, config: { admin: true } },
+      {
+        schema: {
+          operationId: 'createKey',
+          summary: 'Make an API key',
+          tags: ['Keys'],
+          body: NewKey,
+          response: { 201: CreatedKey },
+        },
+        config: { admin: true },
+      },
       async (request, reply) => {
         const { scope, tenant, description } = request.body;
         if (scope === 'tenant' && tenant === undefined)
@@ -57,7 +98,16 @@ export function keyRoutes({ pool, clock, authenticator }: ApiContext): FastifyPl
 
     server.get<{ Querystring: Static<typeof KeyList> }>(
       '/keys',
-      { schema: { querystring: KeyList }, config: { admin: true } },
+      {
+        schema: {
+          operationId: 'listKeys',
+          summary: 'List API keys',
+          tags: ['Keys'],
+          querystring: KeyList,
+          response: { 200: Page(KeySchema) },
+        },
+        config: { admin: true },
+      },
       async (request) => {
         const { limit = DEFAULT_LIMIT, cursor, tenant } = request.query;
         const rows = await listKeys(pool, {
@@ -69,9 +119,19 @@ export function keyRoutes({ pool, clock, authenticator }: ApiContext): FastifyPl
       },
     );
 
-    server.delete<{ Params: { id: string } }>(
+    server.delete<{ Params: Static<typeof KeyId> }>(
       '/keys/:id',
-      { config: { admin: true } },
+      {
+        schema: {
+          operationId: 'revokeKey',
+          summary: 'Revoke an API key',
+          description: 'It stops working at once, in every process.',
+          tags: ['Keys'],
+          params: KeyId,
+          response: { 204: Nothing },
+        },
+        config: { admin: true },
+      },
       async (request, reply) => {
         const id = parsePublicId(idPrefixes.key, request.params.id);
         await inTransaction(pool, async (client) => {
@@ -97,7 +157,7 @@ const changeOf = ({ id, tenant, scope, prefix, description }: KeyRecord): Change
   ],
 });
 
-function showKey(key: KeyRecord) {
+function showKey(key: KeyRecord): Shown<typeof KeySchema> {
   return {
     id: publicId(idPrefixes.key, key.id),
     scope: key.scope,

@@ -19,6 +19,18 @@ export const PageQuery = {
   ),
 };
 
+/** What lists are narrowed by. Text is looked for as it stands; times are read by `readTime`. */
+export const ListFilters = {
+  tenant: Type.Optional(Type.String({ description: 'Of this tenant only.', examples: ['acme'] })),
+  endpoint_id: Type.Optional(Type.String({ description: 'To this endpoint only.' })),
+  event_id: Type.Optional(Type.String({ description: 'Of this event only.' })),
+  type: Type.Optional(
+    Type.String({ maxLength: 128, description: 'Of this event type only.', examples: ['order.created'] }),
+  ),
+  since: Type.Optional(Type.String({ description: 'Accepted at or after this RFC 3339 time.' })),
+  until: Type.Optional(Type.String({ description: 'Accepted before this RFC 3339 time.' })),
+};
+
 export interface Page<T> {
   readonly data: T[];
   readonly next_cursor: string | null;

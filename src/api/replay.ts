@@ -12,10 +12,13 @@ import { findEndpoint } from '../store/queries/endpoints.ts';
 import { findEvent } from '../store/queries/events.ts';
 import { replayDeliveries } from '../store/queries/replay.ts';
 import type { ApiContext } from './context.ts';
-import { deliveryId, deliveryNotFound, showDelivery } from './deliveries.ts';
+import { deliveryId, deliveryNotFound } from './deliveries.ts';
+import { DeliverySchema, showDelivery } from './delivery-view.ts';
+import { idParams, problems } from './describe.ts';
 import { endpointId, endpointNotFound } from './endpoints.ts';
 import { eventId, eventNotFound } from './events-read.ts';
-import { orderTask } from './tasks.ts';
+import { ListFilters } from './pagination.ts';
+import { CountSchema, orderTask, TaskSchema } from './tasks.ts';
 
 const Statuses = Type.Union([
   Type.Enum([...deliveryStatuses]),
@@ -26,16 +29,24 @@ const EventReplay = Type.Object(
     endpoint_ids: Type.Optional(Type.Array(Type.String({ maxLength: 64 }), { minItems: 1, maxItems: 1000 })),
     status: Type.Optional(Statuses),
   },
-  { additionalProperties: false },
+  { additionalProperties: false, title: 'EventReplay', examples: [{ status: ['dead', 'skipped'] }] },
+);
+const Replayed = Type.Object(
+  { deliveries: Type.Integer({ description: 'How many are sent again.' }) },
+  { title: 'Replayed', examples: [{ deliveries: 2 }] },
 );
 const EndpointReplay = Type.Object(
   {
-    since: Type.Optional(Type.String({ description: 'Accepted at or after this RFC 3339 time.' })),
-    until: Type.Optional(Type.String({ description: 'Accepted before this RFC 3339 time.' })),
+    since: ListFilters.since,
+    until: ListFilters.until,
     status: Type.Optional(Statuses),
     dry_run: Type.Optional(Type.Boolean({ description: 'Only count.' })),
   },
-  { additionalProperties: false },
+  {
+    additionalProperties: false,
+    title: 'EndpointReplay',
+    examples: [{ since: '2027-01-31T00:00:00Z', status: ['dead', 'skipped'] }],
+  },
 );
 type ById = { Params: { id: string } };
 
@@ -49,29 +60,58 @@ export function replayRoutes(context: ApiContext): FastifyPluginAsync {
   const { pool, endpoints, clock, wake } = context;
 
   return async (server) => {
-    server.post<ById>('/deliveries/:id/replay', async (request, reply) => {
-      const id = deliveryId(request.params.id);
-      const { tenant } = request.caller;
-      for (let looks = 0; looks < LOOKS; looks += 1) {
-        const found = await findDelivery(pool, id, tenant);
-        if (found === null) throw deliveryNotFound(request.params.id);
-        const record = (client: Client) =>
-          request.audit.record(client, { tenant: found.tenant, objectId: request.params.id });
-        if (await replayAll([found], record)) {
-          wake(found.endpoint_id);
-          const view = (await findDelivery(pool, id, tenant)) ?? found;
-          return reply.code(202).send(showDelivery(view, endpoints.get(view.endpoint_id)));
+    server.post<ById>(
+      '/deliveries/:id/replay',
+      {
+        schema: {
+          operationId: 'replayDelivery',
+          summary: 'Send a delivery again',
+          description: 'Whatever its status. One that waits becomes due now.',
+          tags: ['Deliveries'],
+          params: idParams('dlv', 'delivery'),
+          response: {
+            202: DeliverySchema,
+            ...problems({
+              409: 'The endpoint is disabled or was deleted.',
+              503: 'The delivery is just being moved. Try again after `Retry-After` seconds.',
+            }),
+          },
+        },
+      },
+      async (request, reply) => {
+        const id = deliveryId(request.params.id);
+        const { tenant } = request.caller;
+        for (let looks = 0; looks < LOOKS; looks += 1) {
+          const found = await findDelivery(pool, id, tenant);
+          if (found === null) throw deliveryNotFound(request.params.id);
+          const record = (client: Client) =>
+            request.audit.record(client, { tenant: found.tenant, objectId: request.params.id });
+          if (await replayAll([found], record)) {
+            wake(found.endpoint_id);
+            const view = (await findDelivery(pool, id, tenant)) ?? found;
+            return reply.code(202).send(showDelivery(view, endpoints.get(view.endpoint_id)));
+          }
+          const endpoint = await findEndpoint(pool, found.endpoint_id, null);
+          if (endpoint === null) throw new Problem('conflict', 'Its endpoint has been deleted.');
+          if (!endpoint.enabled) throw new Problem('conflict', 'Its endpoint is disabled. Enable it first.');
         }
-        const endpoint = await findEndpoint(pool, found.endpoint_id, null);
-        if (endpoint === null) throw new Problem('conflict', 'Its endpoint has been deleted.');
-        if (!endpoint.enabled) throw new Problem('conflict', 'Its endpoint is disabled. Enable it first.');
-      }
-      throw busy();
-    });
+        throw busy();
+      },
+    );
 
     server.post<ById & { Body: Static<typeof EventReplay> }>(
       '/events/:id/replay',
-      { schema: { body: EventReplay } },
+      {
+        schema: {
+          operationId: 'replayEvent',
+          summary: 'Send an event again',
+          description: 'All of its deliveries, or those that fit.',
+          tags: ['Events'],
+          params: idParams('evt', 'event'),
+          body: EventReplay,
+          response: { 202: Replayed },
+        },
+      },
       async (request, reply) => {
         const event = await findEvent(pool, eventId(request.params.id), request.caller.tenant);
         if (event === null) throw eventNotFound(request.params.id);
@@ -103,7 +143,21 @@ export function replayRoutes(context: ApiContext): FastifyPluginAsync {
 
     server.post<ById & { Body: Static<typeof EndpointReplay> }>(
       '/endpoints/:id/replay',
-      { schema: { body: EndpointReplay } },
+      {
+        schema: {
+          operationId: 'replayEndpoint',
+          summary: 'Send again what an endpoint did not get',
+          description: 'In the background. By default what is dead or was skipped.',
+          tags: ['Endpoints'],
+          params: idParams('ep', 'endpoint'),
+          body: EndpointReplay,
+          response: {
+            200: CountSchema,
+            202: TaskSchema,
+            ...problems({ 409: 'The endpoint is disabled.' }),
+          },
+        },
+      },
       async (request, reply) => {
         const endpoint = await findEndpoint(pool, endpointId(request.params.id), request.caller.tenant);
         if (endpoint === null) throw endpointNotFound(request.params.id);

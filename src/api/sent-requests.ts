@@ -1,4 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify';
+import { type Static, Type } from 'typebox';
 import { buildBody } from '../deliver/index.ts';
 import { resolveEndpoint } from '../domain/endpoint-config.ts';
 import { eventIdOfDelivery } from '../domain/ids.ts';
@@ -8,6 +9,7 @@ import { findEndpointRecord } from '../store/queries/endpoints.ts';
 import { loadEvents } from '../store/queries/load-events.ts';
 import type { ApiContext } from './context.ts';
 import { deliveryId, deliveryNotFound } from './deliveries.ts';
+import { answerOf, Id } from './describe.ts';
 
 const API_VERSION = 'posthorn-api-version';
 /** What only this answer may set: they say how it is sent itself. */
@@ -22,6 +24,11 @@ const OURS = new Set([
 ]);
 const MAX_ATTEMPTS = 1000;
 
+const AttemptPlace = Type.Object({
+  id: Id('dlv', 'The id of the delivery.'),
+  number: Type.String({ description: 'The number of the attempt: 1 is the first.', examples: ['1'] }),
+});
+
 /**
  * A past request again: the answer's body is the request's body, byte for byte, rebuilt from what is stored, and the
  * headers that were sent with it (its signature, its timestamp) are on the answer too. As it was logged, without
@@ -30,8 +37,19 @@ const MAX_ATTEMPTS = 1000;
 export function sentRequestRoutes(context: ApiContext): FastifyPluginAsync {
   const { pool } = context;
   return async (server) => {
-    server.get<{ Params: { id: string; number: string } }>(
+    server.get<{ Params: Static<typeof AttemptPlace> }>(
       '/deliveries/:id/attempts/:number/request',
+      {
+        schema: {
+          operationId: 'getSentRequest',
+          summary: 'Show the request that was sent',
+          description:
+            'The body of the answer is the body of the request, byte for byte, and its headers are on the answer too, without credentials.',
+          tags: ['Deliveries'],
+          params: AttemptPlace,
+          response: { 200: answerOf('The body as it was sent.', 'application/json', Type.Unknown()) },
+        },
+      },
       async (request, reply) => {
         const id = deliveryId(request.params.id);
         const delivery = await findDelivery(pool, id, request.caller.tenant);

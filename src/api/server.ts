@@ -16,6 +16,7 @@ import { eventReadRoutes } from './events-read.ts';
 import { filterRoutes } from './filters.ts';
 import { healthRoutes } from './health.ts';
 import { keyRoutes } from './keys.ts';
+import { collectRoutes, openApiRoutes } from './openapi/routes.ts';
 import { answerBrokenRequest, answerProblems, sendProblem } from './problem-answers.ts';
 import { readJson } from './read-json.ts';
 import { replayRoutes } from './replay.ts';
@@ -27,12 +28,6 @@ import { compileSchema } from './validation.ts';
 declare module 'fastify' {
   interface FastifyRequest {
     caller: Caller;
-  }
-  /** What the OpenAPI document says of a route, beside its schemas. */
-  interface FastifySchema {
-    operationId?: string;
-    summary?: string;
-    tags?: readonly string[];
   }
   interface FastifyContextConfig {
     /** The handler reads the body's bytes itself. */
@@ -127,9 +122,11 @@ export async function createServer(context: ApiContext, options: ServerOptions):
     done();
   });
 
+  const routes = collectRoutes(server);
   await server.register(healthRoutes(context));
   if (options.healthOnly) return server;
   await server.register(v1Routes(context), { prefix: '/v1' });
+  await server.register(openApiRoutes(context, routes));
   return server;
 }
 
@@ -138,6 +135,7 @@ function v1Routes(context: ApiContext): FastifyPluginAsync {
     // Events may be large, settings may not.
     v1.addHook('onRoute', (route) => {
       route.bodyLimit ??= SMALL_BODY_BYTES;
+      route.config = { ...route.config, needsKey: true };
       auditRoute(context, route);
     });
     v1.addHook('onRequest', (request, _reply, done) => {

@@ -1,6 +1,8 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { deliveryStatuses } from '../domain/delivery.ts';
 import { idPrefixes, newId, parsePublicId, publicId } from '../domain/ids.ts';
+import { deadReasons } from '../domain/outcome.ts';
 import { Problem } from '../domain/problem.ts';
 import { inTransaction } from '../store/database.ts';
 import { countDeliveries, type Selection } from '../store/queries/select-deliveries.ts';
@@ -11,16 +13,83 @@ import {
   listTasks,
   type TaskKind,
   type TaskView,
+  taskStates,
 } from '../store/queries/tasks.ts';
 import { type Caller, nameOf, tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
-import { DEFAULT_LIMIT, PageQuery, readCursor, toPage } from './pagination.ts';
+import { EXAMPLE_TIME, exampleId, Id, idParams, Page, problems, type Shown, Time } from './describe.ts';
+import { DEFAULT_LIMIT, ListFilters, PageQuery, readCursor, toPage } from './pagination.ts';
+import { Nullable } from './validation.ts';
 
-const TaskList = Type.Object(
-  { ...PageQuery, tenant: Type.Optional(Type.String()) },
-  { additionalProperties: false },
+const TaskList = Type.Object({ ...PageQuery, tenant: ListFilters.tenant }, { additionalProperties: false });
+const TaskId = idParams('task', 'task');
+type ById = { Params: Static<typeof TaskId> };
+
+export const TaskSchema = Type.Object(
+  {
+    id: Id('task'),
+    kind: Type.Enum(['replay', 'discard']),
+    state: Type.Enum([...taskStates]),
+    total: Type.Integer({ description: 'How many deliveries it is about; counted exactly up to 100,000.' }),
+    done: Type.Integer(),
+    failed: Type.Integer({
+      description: 'Could not be done, for instance because the endpoint is disabled.',
+    }),
+    tenant: Nullable(Type.String()),
+    filter: Type.Object({
+      endpoint_id: Nullable(Id('ep')),
+      status: Type.Array(Type.Enum([...deliveryStatuses])),
+      type: Nullable(Type.String()),
+      reason: Nullable(Type.Enum([...deadReasons])),
+      since: Nullable(Time),
+      until: Nullable(Time),
+      ids: Nullable(Type.Array(Id('dlv'))),
+    }),
+    why: Nullable(Type.String()),
+    error: Nullable(Type.String()),
+    created_by: Type.String({ description: 'The key that ordered it.' }),
+    created_at: Time,
+    updated_at: Time,
+    finished_at: Nullable(Time),
+  },
+  {
+    title: 'Task',
+    examples: [
+      {
+        id: exampleId('task'),
+        kind: 'replay',
+        state: 'queued',
+        total: 120,
+        done: 0,
+        failed: 0,
+        tenant: 'acme',
+        filter: {
+          endpoint_id: exampleId('ep'),
+          status: ['dead'],
+          type: null,
+          reason: null,
+          since: null,
+          until: EXAMPLE_TIME,
+          ids: null,
+        },
+        why: null,
+        error: null,
+        created_by: exampleId('key'),
+        created_at: EXAMPLE_TIME,
+        updated_at: EXAMPLE_TIME,
+        finished_at: null,
+      },
+    ],
+  },
 );
-type ById = { Params: { id: string } };
+/** The answer to a dry run. */
+export const CountSchema = Type.Object(
+  {
+    count: Type.Integer(),
+    more: Type.Boolean({ description: 'There are more: counting stopped.' }),
+  },
+  { title: 'Count', examples: [{ count: 120, more: false }] },
+);
 
 /** Counting ahead stops here; the exact number is known when a task has ended. */
 const COUNT_LIMIT = 100_000;
@@ -36,7 +105,15 @@ export function taskRoutes({ pool }: ApiContext): FastifyPluginAsync {
   return async (server) => {
     server.get<{ Querystring: Static<typeof TaskList> }>(
       '/tasks',
-      { schema: { querystring: TaskList } },
+      {
+        schema: {
+          operationId: 'listTasks',
+          summary: 'List tasks',
+          tags: ['Tasks'],
+          querystring: TaskList,
+          response: { 200: Page(TaskSchema) },
+        },
+      },
       async (request) => {
         const { limit = DEFAULT_LIMIT, cursor, tenant } = request.query;
         const rows = await listTasks(pool, {
@@ -48,23 +125,46 @@ export function taskRoutes({ pool }: ApiContext): FastifyPluginAsync {
       },
     );
 
-    server.get<ById>('/tasks/:id', async (request) =>
-      showTask(await find(request.caller, request.params.id)),
+    server.get<ById>(
+      '/tasks/:id',
+      {
+        schema: {
+          operationId: 'getTask',
+          summary: 'How far a task is',
+          tags: ['Tasks'],
+          params: TaskId,
+          response: { 200: TaskSchema },
+        },
+      },
+      async (request) => showTask(await find(request.caller, request.params.id)),
     );
 
-    server.post<ById>('/tasks/:id/cancel', async (request) => {
-      const task = await find(request.caller, request.params.id);
-      const cancelled = await inTransaction(pool, async (client) => {
-        if (!(await cancelTask(client, task.id))) return false;
-        await request.audit.record(client, { tenant: task.tenant, objectId: request.params.id });
-        return true;
-      });
-      if (!cancelled) request.audit.nothingChanged();
-      const now = await find(request.caller, request.params.id);
-      if (!cancelled && now.state !== 'cancelled')
-        throw new Problem('conflict', `The task has ended already: it is ${now.state}.`);
-      return showTask(now);
-    });
+    server.post<ById>(
+      '/tasks/:id/cancel',
+      {
+        schema: {
+          operationId: 'cancelTask',
+          summary: 'Cancel a task',
+          description: 'What it has done already stays done.',
+          tags: ['Tasks'],
+          params: TaskId,
+          response: { 200: TaskSchema, ...problems({ 409: 'The task has ended already.' }) },
+        },
+      },
+      async (request) => {
+        const task = await find(request.caller, request.params.id);
+        const cancelled = await inTransaction(pool, async (client) => {
+          if (!(await cancelTask(client, task.id))) return false;
+          await request.audit.record(client, { tenant: task.tenant, objectId: request.params.id });
+          return true;
+        });
+        if (!cancelled) request.audit.nothingChanged();
+        const now = await find(request.caller, request.params.id);
+        if (!cancelled && now.state !== 'cancelled')
+          throw new Problem('conflict', `The task has ended already: it is ${now.state}.`);
+        return showTask(now);
+      },
+    );
   };
 }
 
@@ -99,7 +199,7 @@ export async function orderTask(
   return reply.code(202).header('location', `/v1/tasks/${publicTaskId}`).send(showTask(task));
 }
 
-function showTask(task: TaskView) {
+function showTask(task: TaskView): Shown<typeof TaskSchema> {
   return {
     id: publicId(idPrefixes.task, task.id),
     kind: task.kind,

@@ -8,13 +8,19 @@ import { findDelivery } from '../store/queries/deliveries.ts';
 import { findEndpoint } from '../store/queries/endpoints.ts';
 import { insertTestEvent } from '../store/queries/events.ts';
 import type { ApiContext } from './context.ts';
-import { showDelivery } from './deliveries.ts';
+import { DeliverySchema, showDelivery } from './delivery-view.ts';
+import { idParams, problems } from './describe.ts';
 import { endpointId, endpointNotFound } from './endpoints.ts';
 
 const TestEvent = Type.Object(
   { type: Type.Optional(Type.String({ maxLength: 128 })), data: Type.Optional(Type.Unknown()) },
-  { additionalProperties: false },
+  {
+    additionalProperties: false,
+    title: 'TestEvent',
+    examples: [{ type: 'order.created', data: { order_id: 1001 } }],
+  },
 );
+const EndpointId = idParams('ep', 'endpoint');
 
 /** Reserved, so that it cannot be taken for anything that happened. */
 const TEST_TYPE = 'posthorn.test';
@@ -23,9 +29,19 @@ const TEST_DATA = { message: 'This is a test event.' };
 /** An event for one endpoint only, whatever it subscribes to: to see whether it arrives. */
 export function testEventRoutes({ pool, clock, limits, endpoints, wake }: ApiContext): FastifyPluginAsync {
   return async (server) => {
-    server.post<{ Params: { id: string }; Body: Static<typeof TestEvent> }>(
+    server.post<{ Params: Static<typeof EndpointId>; Body: Static<typeof TestEvent> }>(
       '/endpoints/:id/test',
-      { schema: { body: TestEvent } },
+      {
+        schema: {
+          operationId: 'sendTestEvent',
+          summary: 'Send a test event to an endpoint',
+          description: 'To this endpoint only, whatever it subscribes to.',
+          tags: ['Endpoints'],
+          params: EndpointId,
+          body: TestEvent,
+          response: { 202: DeliverySchema, ...problems({ 409: 'The endpoint is disabled.' }) },
+        },
+      },
       async (request, reply) => {
         const endpoint = await findEndpoint(pool, endpointId(request.params.id), request.caller.tenant);
         if (endpoint === null) throw endpointNotFound(request.params.id);

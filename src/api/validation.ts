@@ -21,17 +21,18 @@ export function compileSchema(
     const isText = part === 'querystring' || part === 'params';
     // No body at all is an empty one: what is required in it is missing, and what is optional is not given.
     const value = isText ? fromText(schema, data) : (data ?? {});
-    if (validator.Check(value)) return part === 'body' ? { value } : checkText(value as object);
+    if (validator.Check(value)) return part === 'body' ? { value } : checkText(value as object, part);
     return { error: toProblem([...validator.Errors(value)] as SchemaError[]) };
   };
 }
 
 /** What comes in a body has been looked at when it was read. */
-function checkText(values: object): { value: unknown } | { error: Error } {
+function checkText(values: object, part: string): { value: unknown } | { error: Error } {
   for (const [name, value] of Object.entries(values)) {
     // A cursor is taken apart, and never stored or looked for as it stands.
-    if (name !== 'cursor' && typeof value === 'string' && !isStorable(value))
-      return { error: invalidField(name, 'must not contain NUL') };
+    if (name === 'cursor' || typeof value !== 'string' || isStorable(value)) continue;
+    if (part === 'params') return { error: new Problem('not_found', 'There is nothing of that name.') };
+    return { error: invalidField(name, 'must not contain NUL') };
   }
   return { value: values };
 }

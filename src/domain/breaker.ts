@@ -30,7 +30,8 @@ export const DEFAULT_BREAKER: BreakerSettings = {
   maxCooldownSeconds: 3600,
 };
 
-export type Circuit = 'closed' | 'open' | 'half_open';
+export const circuits = ['closed', 'open', 'half_open'] as const;
+export type Circuit = (typeof circuits)[number];
 
 /** The part that outlives a restart and a change of owner. */
 export interface BreakerRecord {

@@ -1,17 +1,29 @@
+/** The API as the server itself knows it, without anything behind it. */
+import type { FastifyInstance } from 'fastify';
 import type { ApiContext } from '../../src/api/context.ts';
+import type { OpenApiDocument } from '../../src/api/openapi/document.ts';
 import { createServer } from '../../src/api/server.ts';
 
-/** Every route of the API, as the server itself knows them. */
-export async function allRoutes(): Promise<{ method: string; path: string }[]> {
+/** Answers only what needs no database: its routes and its description. */
+export async function hollowServer(): Promise<FastifyInstance> {
   const context = {
     limits: { maxEventBytes: 1024, maxBatchBytes: 1024 },
     clock: { now: Date.now },
+    publicUrl: 'https://posthorn.example',
   } as unknown as ApiContext;
-  const server = await createServer(context, {
-    requestTimeoutMs: 1000,
-    closeWithinMs: 1000,
-    healthOnly: false,
-  });
+  return createServer(context, { requestTimeoutMs: 1000, closeWithinMs: 1000, healthOnly: false });
+}
+
+export async function readDocument(): Promise<OpenApiDocument> {
+  const server = await hollowServer();
+  const answer = await server.inject('/openapi.json');
+  await server.close();
+  return answer.json();
+}
+
+/** Every route, found in the router itself. */
+export async function allRoutes(): Promise<{ method: string; path: string }[]> {
+  const server = await hollowServer();
   await server.ready();
   const parts: string[] = [];
   const routes = server

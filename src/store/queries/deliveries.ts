@@ -1,5 +1,6 @@
 import type { DeliveryStatus } from '../../domain/delivery.ts';
 import type { Uuid } from '../../domain/ids.ts';
+import type { Trigger } from '../../domain/outcome.ts';
 import type { Pool } from '../database.ts';
 
 /** A delivery wherever it is: waiting, dead, or history. One row each, however often it moved. */
@@ -152,7 +153,7 @@ export interface AttemptView {
   readonly tls_ms: number | null;
   readonly first_byte_ms: number | null;
   readonly status_code: number | null;
-  readonly outcome: string;
+  readonly outcome: 'delivered' | 'retry' | 'dead' | 'superseded';
   readonly error_class: string | null;
   readonly error_message: string | null;
   readonly url: string;
@@ -160,7 +161,7 @@ export interface AttemptView {
   readonly response_headers: string | null;
   readonly response_body: Buffer | null;
   readonly response_truncated: boolean;
-  readonly trigger: string;
+  readonly trigger: Trigger;
   readonly worker: string;
 }
 

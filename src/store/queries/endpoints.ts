@@ -1,3 +1,4 @@
+import type { Circuit } from '../../domain/breaker.ts';
 import type { DisabledReason } from '../../domain/endpoint.ts';
 import type { EndpointConfig, EndpointRecord } from '../../domain/endpoint-config.ts';
 import type { Uuid } from '../../domain/ids.ts';
@@ -17,7 +18,7 @@ export interface EndpointView {
   readonly paused: boolean;
   readonly created_at: Date;
   readonly updated_at: Date;
-  readonly circuit: string | null;
+  readonly circuit: Circuit | null;
   readonly consecutive_failures: number | null;
   readonly opened_at: Date | null;
   readonly next_probe_at: Date | null;

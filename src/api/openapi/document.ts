@@ -1,0 +1,77 @@
+/** The OpenAPI document, from the routes as they are registered. Nothing in it is listed by hand. */
+import { problemCodes } from '../../domain/problem.ts';
+import { PROBLEM_TYPE, ProblemSchema } from '../describe.ts';
+import { Components, type JsonSchema } from './components.ts';
+import { type DocumentedRoute, describeOperation, type Operation } from './operation.ts';
+import { tags } from './tags.ts';
+
+export interface OpenApiDocument {
+  readonly openapi: '3.1.1';
+  readonly info: { readonly title: string; readonly version: string; readonly description: string };
+  readonly servers: readonly { readonly url: string }[];
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  readonly security: readonly object[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: {
+    readonly securitySchemes: object;
+    readonly responses: Readonly<Record<string, object>>;
+    readonly schemas: Readonly<Record<string, JsonSchema>>;
+  };
+}
+
+const DESCRIPTION = `Webhook delivery that never loses an accepted event.
+
+Send an API key as \`Authorization: Bearer phk_…\`. Errors are \`application/problem+json\`; decide by their \`code\`.
+Lists are newest first, in pages: give \`next_cursor\` as \`cursor\` for the next one. Times are RFC 3339, in UTC.
+Every answer carries \`x-request-id\`.`;
+
+export function buildDocument(
+  routes: readonly DocumentedRoute[],
+  about: { version: string; serverUrl: string },
+): OpenApiDocument {
+  const components = new Components();
+  components.use(ProblemSchema as unknown as JsonSchema);
+  const paths: Record<string, Record<string, Operation>> = {};
+  const statuses = new Set<number>();
+  for (const route of routes) {
+    const path = route.url.replace(/:(\w+)/g, '{$1}');
+    const operation = describeOperation(route, components, statuses);
+    paths[path] ??= {};
+    paths[path][route.method.toLowerCase()] = operation;
+  }
+  const used = new Set(Object.values(paths).flatMap((path) => Object.values(path).flatMap((o) => o.tags)));
+  return {
+    openapi: '3.1.1',
+    info: { title: 'Posthorn', version: about.version, description: DESCRIPTION },
+    servers: [{ url: about.serverUrl }],
+    tags: Object.entries(tags)
+      .filter(([name]) => used.has(name))
+      .map(([name, description]) => ({ name, description })),
+    security: [{ key: [] }],
+    paths,
+    components: {
+      securitySchemes: {
+        key: { type: 'http', scheme: 'bearer', description: 'An API key, `phk_…`.' },
+      },
+      responses: {
+        ...Object.fromEntries(
+          [...statuses].sort().map((status) => [`Problem${status}`, sharedProblem(status)]),
+        ),
+        Unexpected: problemAnswer('Posthorn failed, or cannot do that just now.'),
+      },
+      schemas: Object.fromEntries(Object.entries(components.schemas).sort(([a], [b]) => (a < b ? -1 : 1))),
+    },
+  };
+}
+
+/** What a status means wherever nothing more is said, by the catalogue of problems. */
+function sharedProblem(status: number): object {
+  const meanings = Object.entries(problemCodes)
+    .filter(([, problem]) => problem.status === status)
+    .map(([code, problem]) => `\`${code}\`: ${problem.title}.`);
+  return problemAnswer(meanings.join(' '));
+}
+
+function problemAnswer(description: string): object {
+  return { description, content: { [PROBLEM_TYPE]: { schema: { $ref: '#/components/schemas/Problem' } } } };
+}
