@@ -2,7 +2,7 @@
 import { hostname } from 'node:os';
 import { Authenticator } from './api/auth.ts';
 import { createServer } from './api/server.ts';
-
+import { AppMetrics } from './app-metrics.ts';
 import { type ConfigWithKeys, readVersion, withListeningPort } from './config/index.ts';
 import { createDeliverer, type EgressPolicy } from './deliver/index.ts';
 import { Dispatcher, decodeWake, Ownership, WAKE_CHANNEL, WakeSender } from './dispatch/index.ts';
@@ -20,11 +20,14 @@ import { TASKS_CHANNEL } from './store/queries/tasks.ts';
 import { createSecretBox } from './store/secret-box.ts';
 import { logAttempt } from './telemetry/attempt-line.ts';
 import type { Log } from './telemetry/log.ts';
+import { processCounts, type Sample, toText } from './telemetry/metrics/index.ts';
 import { recurringProblems } from './telemetry/recurring-problems.ts';
 import { EndpointStats, Upkeep } from './upkeep/index.ts';
 
 export interface App {
   readonly url: string;
+  /** Of this process. */
+  readMetrics(): Sample[];
   stop(): Promise<void>;
 }
 
@@ -34,8 +37,20 @@ export type AppConfig = ConfigWithKeys & { readonly databaseUrl: string };
 const ACCEPT_PATIENCE_MS = 10_000;
 const HAND_OVER_MS = 1_000;
 
-export async function startApp({ config, log }: { config: AppConfig; log: Log }): Promise<App> {
-  const problem = recurringProblems(log, systemClock);
+export interface AppOptions {
+  readonly config: AppConfig;
+  readonly log: Log;
+  /** Of all processes of this node, where there are several. Null: they cannot be asked just now. */
+  readonly gatherMetrics?: () => Promise<Sample[] | null>;
+}
+
+export async function startApp({ config, log, gatherMetrics }: AppOptions): Promise<App> {
+  const counted = config.metrics === 'on' ? new AppMetrics(config) : null;
+  const report = recurringProblems(log, systemClock);
+  const problem: typeof report = (what, error) => {
+    counted?.problem();
+    report(what, error);
+  };
   const runsWorker = config.role !== 'api';
   const runsApi = config.role !== 'worker';
 
@@ -95,6 +110,7 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
     batchRows: config.settleBatchRows,
     worker: () => ({ id: ownership.workerId, name: workerName }),
     failed: (error) => problem('record outcomes', error),
+    written: counted?.settleCommits.written,
   });
 
   const stats = new EndpointStats({ pool: apiPool, clock, everyMs: config.statsFlushMs, problem });
@@ -115,19 +131,25 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
         }),
       signalOf,
       expiresAt,
-      settle: (settlement, health, done) => settler.settle(settlement, health, done),
+      settle: (settlement, health, done) => {
+        counted?.attempts.settling(settlement.verdict);
+        settler.settle(settlement, health, done);
+      },
     },
     events: {
-      answered: (lane, item, outcome, verdict) => {
+      answered: (lane, item, outcome, verdict, event) => {
         const { delivery } = item;
+        counted?.attempts.answered(event.type, delivery, outcome, verdict);
         stats.record(lane.id, outcome, verdict, delivery.attempts + 1 - delivery.attemptsBeforeReplay);
         logAttempt(log, lane.endpoint, delivery, outcome, verdict);
       },
-      circuitChanged: (lane) =>
+      circuitChanged: (lane) => {
+        counted?.circuitChanged(lane.breaker.allowsTraffic);
         log.info(
           { endpoint_id: publicId('ep', lane.id), circuit: lane.breaker.record.circuit },
           'circuit changed',
-        ),
+        );
+      },
       gone: (endpoint) => void disable(endpoint),
     },
     maxSockets: config.maxSockets,
@@ -145,8 +167,10 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
   async function disable(endpoint: Endpoint): Promise<void> {
     try {
       const disabled = await inTransaction(apiPool, (client) => disableEndpoint(client, endpoint.id, 'gone'));
-      if (disabled)
+      if (disabled) {
+        counted?.endpointDisabled('gone');
         log.warn({ endpoint_id: publicId('ep', endpoint.id) }, 'endpoint answered 410 and was disabled');
+      }
       await endpoints.refresh();
     } catch (error) {
       problem('disable an endpoint that is gone', error);
@@ -179,6 +203,7 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
         clock.heard(databaseNow);
         dispatcher.renewed(lastSeq);
         if (endpointVersion !== endpoints.version) refreshEndpoints();
+        else counted?.endpointsConfirmed(clock.monotonic());
       },
       notified: (channel, payload) => {
         if (channel === WAKE_CHANNEL) for (const id of decodeWake(payload)) dispatcher.wake(id);
@@ -238,6 +263,8 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
     patienceMs: ACCEPT_PATIENCE_MS,
     committed: handOn,
     missingPartition: makePartitions,
+    events: counted?.accepts,
+    written: counted?.acceptCommits.written,
   });
 
   const authenticator = new Authenticator(apiPool, clock, config.adminKey);
@@ -253,12 +280,16 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
       failingMs: config.autoDisableFailingMs,
     },
     disabled: (disabled) => {
-      for (const { id, reason } of disabled)
+      for (const { id, reason } of disabled) {
+        counted?.endpointDisabled(reason);
         log.warn({ endpoint_id: publicId('ep', id), reason }, 'endpoint was disabled');
+      }
       refreshEndpoints();
     },
     problem,
   });
+
+  const readMetrics = (): Sample[] => counted?.metrics.read() ?? [];
 
   async function notReady(): Promise<string | null> {
     try {
@@ -291,6 +322,10 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
       signatureOverlapMs: config.signatureOverlapMs,
       discardUndoMs: config.discardUndoMs,
       wake,
+      metrics: counted && {
+        rejected: (code) => counted.accepts.rejected(code),
+        text: async () => toText((await gatherMetrics?.()) ?? [...readMetrics(), ...processCounts(1, 1)]),
+      },
       notReady,
     },
     {
@@ -304,7 +339,7 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
     // In the order in which work flows: nothing new, finish what was accepted, hand over the rest, write it all down.
     await server.close();
     await acceptor.drained();
-    await Promise.all([upkeep.stop(), tasks?.stop()]);
+    await Promise.all([upkeep.stop(), tasks?.stop(), counted?.stop()]);
     const held = await ownership.beginStop();
     await dispatcher.handOver(held, (given) => ownership.release(given), config.drainMs / 2);
     await dispatcher.stop();
@@ -324,11 +359,13 @@ export async function startApp({ config, log }: { config: AppConfig; log: Log })
     tasks?.start();
     stats.start();
     upkeep.start();
+    counted?.start({ clock, database, dispatcher, ownership, endpoints, deliverer, acceptor, problem });
     const url = await server.listen({ port: config.port, host: config.host });
     publicUrl = withListeningPort(config, Number(new URL(url).port)).publicUrl;
     let stopping: Promise<void> | null = null;
     return {
       url,
+      readMetrics,
       stop: () => {
         stopping ??= closeAll();
         return stopping;

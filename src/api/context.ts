@@ -1,12 +1,19 @@
 import type { EgressPolicy } from '../deliver/index.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
+import type { ProblemCode } from '../domain/problem.ts';
 import type { Acceptor, ReadLimits } from '../ingest/index.ts';
 import type { Pool } from '../store/database.ts';
 import type { EndpointCache } from '../store/endpoint-cache.ts';
 import type { SecretBox } from '../store/secret-box.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Authenticator } from './auth.ts';
+
+export interface ApiMetrics {
+  rejected(code: ProblemCode): void;
+  /** Of the whole node: with several processes, of all of them. */
+  text(): Promise<string>;
+}
 
 /** What the routes work with; `app.ts` fills it in. */
 export interface ApiContext {
@@ -24,6 +31,8 @@ export interface ApiContext {
   readonly discardUndoMs: number;
   /** Something of this endpoint became due: tell whoever owns it. */
   readonly wake: (endpointId: Uuid) => void;
+  /** Null: switched off. */
+  readonly metrics: ApiMetrics | null;
   /** Null: ready. Otherwise what is missing. */
   readonly notReady: () => Promise<string | null>;
 }

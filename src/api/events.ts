@@ -22,7 +22,7 @@ const NOT_NOW = problems({
   503: 'More is waiting than can be taken in, or the database does not answer. Try again after `Retry-After` seconds.',
 });
 
-export function eventRoutes({ acceptor, limits }: ApiContext): FastifyPluginAsync {
+export function eventRoutes({ acceptor, limits, metrics }: ApiContext): FastifyPluginAsync {
   return async (server) => {
     server.post<{ Body: Buffer }>(
       '/events',
@@ -74,8 +74,9 @@ export function eventRoutes({ acceptor, limits }: ApiContext): FastifyPluginAsyn
               if (item instanceof Problem) throw item;
               return showAccepted(await acceptor.accept(item));
             } catch (error) {
-              if (error instanceof Problem) return { error: error.toJSON() };
-              throw error;
+              if (!(error instanceof Problem)) throw error;
+              metrics?.rejected(error.code);
+              return { error: error.toJSON() };
             }
           }),
         );

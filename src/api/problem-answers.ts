@@ -26,6 +26,7 @@ export function sendProblem(
   reply: FastifyReply,
 ): FastifyReply {
   const problem = toProblem(error);
+  context.metrics?.rejected(problem.code);
   if (problem.status >= 500) {
     context.log.error(
       {

@@ -16,6 +16,7 @@ import { eventReadRoutes } from './events-read.ts';
 import { filterRoutes } from './filters.ts';
 import { healthRoutes } from './health.ts';
 import { keyRoutes } from './keys.ts';
+import { metricsRoutes } from './metrics.ts';
 import { collectRoutes, openApiRoutes } from './openapi/routes.ts';
 import { answerBrokenRequest, answerProblems, sendProblem } from './problem-answers.ts';
 import { readJson } from './read-json.ts';
@@ -124,6 +125,7 @@ export async function createServer(context: ApiContext, options: ServerOptions):
 
   const routes = collectRoutes(server);
   await server.register(healthRoutes(context));
+  await server.register(metricsRoutes(context));
   if (options.healthOnly) return server;
   await server.register(v1Routes(context), { prefix: '/v1' });
   await server.register(openApiRoutes(context, routes));

@@ -1,16 +1,25 @@
 import type { ConfigWithKeys } from '../config/index.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { Sample } from '../telemetry/metrics/index.ts';
 
 export interface RunningApp {
   readonly url: string;
   readonly adminKey?: string;
+  readMetrics(): Sample[];
   stop(): Promise<void>;
 }
 
 export type RunnableConfig = ConfigWithKeys & { readonly databaseUrl: string };
 
+interface AppOptions {
+  readonly config: RunnableConfig;
+  readonly log: Log;
+  /** Of all processes of this node, where there are several. Null: they cannot be asked just now. */
+  readonly gatherMetrics?: () => Promise<Sample[] | null>;
+}
+
 /** Loaded only when a server is started: `posthorn help` should not wait for Fastify and undici. */
-export async function startApp(options: { config: RunnableConfig; log: Log }): Promise<RunningApp> {
-  const app = (await import('../app.ts')) as { startApp(given: typeof options): Promise<RunningApp> };
+export async function startApp(options: AppOptions): Promise<RunningApp> {
+  const app = (await import('../app.ts')) as { startApp(given: AppOptions): Promise<RunningApp> };
   return app.startApp(options);
 }

@@ -8,6 +8,7 @@
  */
 import cluster, { type Worker } from 'node:cluster';
 import type { Log } from '../telemetry/log.ts';
+import { NodeMetrics } from './node-metrics.ts';
 import { backoffAfter, restartDelayMs } from './restart-pace.ts';
 import type { Running } from './run-until-stopped.ts';
 import { STOP_MESSAGE } from './stop-requests.ts';
@@ -43,6 +44,7 @@ export class Supervisor implements Running {
   readonly name = 'child processes';
   readonly #options: SupervisorOptions;
   readonly #slots: Slot[];
+  readonly #metrics: NodeMetrics;
   #isStopping = false;
 
   constructor(options: SupervisorOptions) {
@@ -54,6 +56,9 @@ export class Supervisor implements Running {
       backoffMs: 0,
       restart: null,
     }));
+    this.#metrics = new NodeMetrics(options.processes, () =>
+      this.#slots.flatMap(({ number, worker }) => (worker === null ? [] : [{ process: number, worker }])),
+    );
   }
 
   /** Resolves with the URL when all children are ready. */
@@ -104,6 +109,7 @@ export class Supervisor implements Running {
     const worker = cluster.fork(this.#options.env);
     slot.worker = worker;
     slot.startedAt = performance.now();
+    this.#metrics.listen(worker);
     // A child that dies while it is written to; its exit says the rest.
     worker.on('error', (error) =>
       this.#options.log.debug({ err: error, child: slot.number }, 'channel to a child'),

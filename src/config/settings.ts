@@ -381,6 +381,34 @@ const health = {
   }),
 };
 
+const metrics = {
+  metrics: choice({
+    of: ['on', 'off'],
+    default: 'on',
+    about: 'Whether /metrics is answered, and what it shows is counted.',
+  }),
+  metricsEventTypes: integer({
+    default: 50,
+    min: 0,
+    max: 1000,
+    about: 'Event types that are shown by name in metrics, the first that turn up; all others are "other".',
+  }),
+  metricsTenants: integer({
+    default: 20,
+    min: 0,
+    max: 1000,
+    about:
+      'Tenants that are shown by name in metrics of dead letters, those that have most; all others are "other".',
+  }),
+  measureMs: duration({
+    default: 15 * SECOND,
+    min: 50,
+    max: 10 * MINUTE,
+    about:
+      'How often what takes a query is measured: depth and age of the queue, dead letters. Scrapes show the last measurement.',
+  }),
+};
+
 /** In the order of the documentation. */
 export const sections = {
   Server: server,
@@ -393,6 +421,7 @@ export const sections = {
   Dispatch: dispatching,
   Egress: egress,
   'Endpoint health': health,
+  Metrics: metrics,
 };
 
 export const settings = {
@@ -406,4 +435,5 @@ export const settings = {
   ...dispatching,
   ...egress,
   ...health,
+  ...metrics,
 };

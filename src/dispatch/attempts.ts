@@ -58,7 +58,7 @@ export interface AttemptEvents {
   ended(lane: Lane, item: LaneItem): void;
   /** The lane does not know the truth about this delivery any more: read it again. */
   doubtful(lane: Lane): void;
-  answered(lane: Lane, item: LaneItem, outcome: AttemptOutcome, verdict: Verdict): void;
+  answered(lane: Lane, item: LaneItem, outcome: AttemptOutcome, verdict: Verdict, event: EventContent): void;
   circuitChanged(lane: Lane): void;
   gone(endpoint: Endpoint): void;
 }
@@ -130,7 +130,7 @@ export class Attempts {
       retryReason: delivery.trigger === 'auto' ? delivery.lastErrorClass : delivery.trigger,
       mayLeave: () => !lane.closed && this.#options.mayStart(lane.shard),
     };
-    this.#options.stages.send(request, (outcome) => this.#answered(lane, item, outcome));
+    this.#options.stages.send(request, (outcome) => this.#answered(lane, item, event, outcome));
   }
 
   #abandonProbe(lane: Lane, item: LaneItem): void {
@@ -152,14 +152,14 @@ export class Attempts {
     this.#settle(lane, item, { kind: 'dead', reason, disableEndpoint: false }, null, null);
   }
 
-  #answered(lane: Lane, item: LaneItem, outcome: AttemptOutcome): void {
+  #answered(lane: Lane, item: LaneItem, event: EventContent, outcome: AttemptOutcome): void {
     const { clock, stages, events } = this.#options;
     if (outcome.withdrawn) return this.#putBack(lane, item);
     const verdict = stages.decide(outcome, item.delivery, lane.endpoint.retry);
     const health = this.#learn(lane, item, outcome);
     lane.answered(item);
     events.freed(lane, item);
-    events.answered(lane, item, outcome, verdict);
+    events.answered(lane, item, outcome, verdict, event);
     const { trigger } = item.delivery;
     this.#settle(lane, item, verdict, { id: newId(clock.now()), outcome, trigger }, health);
   }

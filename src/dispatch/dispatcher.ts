@@ -15,6 +15,7 @@ import { markOnTheWire } from '../store/queries/end-waiting.ts';
 import { HEALTHY, loadLaneStates } from '../store/queries/load-lanes.ts';
 import type { TakenShard } from '../store/queries/ownership.ts';
 import { type AttemptEvents, Attempts, type Stages } from './attempts.ts';
+import { type Census, CensusTaker } from './census.ts';
 import { Janitor } from './janitor.ts';
 import { Lane, type LaneItem, type LaneMemory } from './lane.ts';
 import type { Ownership } from './ownership.ts';
@@ -60,6 +61,7 @@ export class Dispatcher {
   readonly #payloads: Payloads;
   readonly #attempts: Attempts;
   readonly #janitor: Janitor;
+  readonly #censusTaker: CensusTaker;
   readonly #handingOver = new Set<number>();
   readonly #memory: LaneMemory = { items: 0, bytes: 0 };
   readonly #whenSomethingEnds: (() => void)[] = [];
@@ -99,6 +101,7 @@ export class Dispatcher {
       failed: (error) => problem('write down what is about to be sent', error),
     });
     this.#janitor = new Janitor({ pool, clock, endpoints: options.endpoints, problem });
+    this.#censusTaker = new CensusTaker(pool);
     this.#attempts = new Attempts({
       clock,
       stages: {
@@ -156,6 +159,11 @@ export class Dispatcher {
       circuitsOpen: open,
       heldBytes: this.#memory.bytes,
     };
+  }
+
+  /** How much waits in all. Reads the database: for now and then, not for every time somebody asks. */
+  census(): Promise<Census> {
+    return this.#censusTaker.take([...this.#lanes.values()], this.#options.clock.now());
   }
 
   lane(id: Uuid): Lane | undefined {

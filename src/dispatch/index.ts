@@ -1,4 +1,5 @@
 export type { Stages } from './attempts.ts';
+export type { Census } from './census.ts';
 export { Dispatcher } from './dispatcher.ts';
 export type { Lane, LaneItem } from './lane.ts';
 export { Ownership } from './ownership.ts';

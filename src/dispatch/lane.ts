@@ -50,6 +50,19 @@ export interface LaneMemory {
   bytes: number;
 }
 
+export interface LaneBacklog {
+  /** Nothing more waits in the database. */
+  readonly complete: boolean;
+  readonly fresh: number;
+  readonly retries: number;
+  /** When the age of the oldest fresh one began; infinity: there is none. */
+  readonly oldestFresh: number;
+  /** When the first retry is or was due; infinity: there is none. */
+  readonly firstDue: number;
+  /** All wait for the retry of the first, because order is all. */
+  readonly orderHolds: boolean;
+}
+
 export type Kind = 'fresh' | 'retry';
 
 /** Of four turns in which both kinds are ready, three are for fresh ones: a stream of new events starves no retry. */
@@ -133,6 +146,20 @@ export class Lane {
 
   get queuedRetries(): number {
     return this.#retries.size - this.#movedRetries;
+  }
+
+  /** What waits for its turn, as far as it is in memory. O(1): asked of every lane now and then. */
+  get backlog(): LaneBacklog {
+    const head = this.#fresh[this.#freshHead];
+    const retryAtHead = this.fifo && head !== undefined && head.delivery.attempts > 0;
+    return {
+      complete: !this.moreFresh && (this.fifo || this.retryHorizon === Number.POSITIVE_INFINITY),
+      fresh: this.queuedFresh,
+      retries: this.queuedRetries,
+      oldestFresh: head?.delivery.agesFrom ?? Number.POSITIVE_INFINITY,
+      firstDue: this.#peekRetry()?.dueAt ?? Number.POSITIVE_INFINITY,
+      orderHolds: retryAtHead,
+    };
   }
 
   knows(id: Uuid): boolean {

@@ -17,7 +17,7 @@ import type { EventContent } from '../domain/event.ts';
 import { deliveryIdOf, MAX_DELIVERIES_PER_EVENT, newEventId, timeOfId, type Uuid } from '../domain/ids.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
 import { delayMsBefore } from '../domain/retry.ts';
-import { Batcher } from '../store/batcher.ts';
+import { Batcher, type BatcherOptions } from '../store/batcher.ts';
 import type { Pool } from '../store/database.ts';
 import type { EndpointCache } from '../store/endpoint-cache.ts';
 import { failureOf } from '../store/failures.ts';
@@ -66,6 +66,17 @@ export interface AcceptOptions {
   /** Called after each commit. `complete: false`: some may have been committed by an earlier try, look for them. */
   readonly committed: (deliveries: readonly CommittedDelivery[], complete: boolean) => void;
   readonly missingPartition: () => Promise<void>;
+  readonly events?: AcceptEvents | undefined;
+  readonly written?: BatcherOptions<unknown>['written'];
+}
+
+/** For whoever counts. */
+export interface AcceptEvents {
+  accepted(eventType: string, deliveries: number): void;
+  /** Its idempotency key was known. */
+  repeated(): void;
+  /** A batch was matched again: an endpoint had changed meanwhile. */
+  rematched(): void;
 }
 
 interface Waiting {
@@ -99,11 +110,16 @@ export class Acceptor {
       maxBytes: options.batchBytes,
       bytesOf: (item) => item.event.data.length + ROW_OVERHEAD,
       write: (batch) => this.#write(batch, false),
+      written: options.written,
     });
   }
 
   get waitingEvents(): number {
     return this.#batcher.waitingItems;
+  }
+
+  get subscriptionLookups(): Subscriptions['lookups'] {
+    return this.#subscriptions.lookups;
   }
 
   /** Resolves when everything that was taken in has been answered. */
@@ -174,6 +190,7 @@ export class Acceptor {
       const rows = batch.map((item, index) => this.#toRow(item, matched[index]!));
       const answer = await acceptEvents(pool, rows, { version, guarded, idempotencyTtlMs });
       if (answer.stale) {
+        this.#options.events?.rematched();
         await endpoints.refresh();
         continue;
       }
@@ -245,14 +262,14 @@ export class Acceptor {
     }
     if (committed.length > 0) this.#options.committed(committed, true);
     if (others.length > 0) await this.#answerOthers(others, batch, rows, matched);
-    if (written === 'all') {
-      for (const [index, item] of batch.entries())
-        item.resolve(toAccepted(item, rows[index]!.deliveries.length));
-      return;
-    }
     for (const [index, item] of batch.entries()) {
-      if (written.has(item.id)) item.resolve(toAccepted(item, rows[index]!.deliveries.length));
+      if (written === 'all' || written.has(item.id)) this.#resolve(item, rows[index]!.deliveries.length);
     }
+  }
+
+  #resolve(item: Waiting, deliveries: number): void {
+    this.#options.events?.accepted(item.event.type, deliveries);
+    item.resolve(toAccepted(item, deliveries));
   }
 
   /** Those that this statement did not write: an earlier try did, or another event holds the key. */
@@ -272,6 +289,7 @@ export class Acceptor {
       const key = item.event.idempotencyKey;
       const holder = key === null ? undefined : holders.get(keyName(item.event.tenant, key));
       if (holder !== undefined && holder.eventId !== item.id) {
+        this.#options.events?.repeated();
         answerDuplicate(item, holder);
         continue;
       }
@@ -279,7 +297,7 @@ export class Acceptor {
       for (const [ordinal, delivery] of rows[index]!.deliveries.entries()) {
         earlier.push({ delivery, endpoint: matched[index]![ordinal]!, event: toContent(item) });
       }
-      item.resolve(toAccepted(item, rows[index]!.deliveries.length));
+      this.#resolve(item, rows[index]!.deliveries.length);
     }
     if (earlier.length > 0) this.#options.committed(earlier, false);
   }

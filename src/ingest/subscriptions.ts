@@ -39,6 +39,8 @@ export class Subscriptions {
   readonly #filters = new Map<Uuid, FilterNode>();
   #remembered = new Map<string, Subscribers>();
   #filterWork = 0;
+  /** How often the answer was remembered, and how often it had to be worked out. */
+  readonly lookups = { hits: 0, misses: 0 };
 
   /** Only endpoints that take new deliveries are kept: a paused one does, a disabled or deleted one does not. */
   update(changed: Iterable<Endpoint>): void {
@@ -97,7 +99,9 @@ export class Subscriptions {
   #matchType(tenant: string, type: string): Subscribers {
     const key = `${tenant}\n${type}`;
     let matched = this.#remembered.get(key);
-    if (matched === undefined) {
+    if (matched !== undefined) this.lookups.hits += 1;
+    else {
+      this.lookups.misses += 1;
       const endpoints = [...(this.#byTenant.get(tenant)?.values() ?? [])].filter((endpoint) =>
         endpoint.events.some((pattern) => matchesType(pattern, type)),
       );

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
-import { Batcher } from '../store/batcher.ts';
+import { Batcher, type BatcherOptions } from '../store/batcher.ts';
 import type { Pool } from '../store/database.ts';
 import { failureOf } from '../store/failures.ts';
 import { type HealthChange, type Settlement, settleDeliveries } from '../store/queries/settle-deliveries.ts';
@@ -16,6 +16,7 @@ export interface SettlerOptions {
   readonly batchRows: number;
   readonly worker: () => { id: Uuid; name: string };
   readonly failed: (error: unknown, items: number) => void;
+  readonly written?: BatcherOptions<unknown>['written'];
 }
 
 interface Waiting {
@@ -42,6 +43,7 @@ export class Settler {
       maxBytes: MAX_BATCH_BYTES,
       bytesOf: ({ settlement }) => 1024 + (settlement.attempt?.outcome.responseBody?.length ?? 0),
       write: (batch) => this.#write(batch, FIRST_PAUSE_MS),
+      written: options.written,
     });
   }
 

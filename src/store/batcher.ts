@@ -10,12 +10,15 @@ export interface BatcherOptions<T> {
   readonly bytesOf: (item: T) => number;
   /** Writes one batch. It answers for its items itself and never rejects. */
   readonly write: (items: T[]) => Promise<void>;
+  /** Told of each batch: how many, how long the first of them waited, how long writing took. */
+  readonly written?: ((items: number, waitedMs: number, tookMs: number) => void) | undefined;
 }
 
 export class Batcher<T> {
   readonly #options: BatcherOptions<T>;
   #waiting: T[] = [];
   #waitingBytes = 0;
+  #waitingSince = 0;
   #running = 0;
   #scheduled = false;
   #idle: (() => void)[] = [];
@@ -33,7 +36,7 @@ export class Batcher<T> {
   }
 
   add(item: T): void {
-    this.#waiting.push(item);
+    if (this.#waiting.push(item) === 1) this.#waitingSince = performance.now();
     this.#waitingBytes += this.#options.bytesOf(item);
     this.#schedule();
   }
@@ -55,10 +58,13 @@ export class Batcher<T> {
   }
 
   #next(): void {
+    const startedAt = performance.now();
+    const waitedMs = startedAt - this.#waitingSince;
     const batch = this.#take();
     if (batch.length === 0) return;
     this.#running += 1;
     void this.#options.write(batch).then(() => {
+      this.#options.written?.(batch.length, waitedMs, performance.now() - startedAt);
       this.#running -= 1;
       if (this.#waiting.length > 0) this.#schedule();
       else if (this.#running === 0) for (const resolve of this.#idle.splice(0)) resolve();
@@ -84,6 +90,8 @@ export class Batcher<T> {
       count += 1;
     }
     this.#waitingBytes -= bytes;
+    // What is left has waited longer, but since when is not known of each.
+    this.#waitingSince = performance.now();
     return this.#waiting.splice(0, count);
   }
 }

@@ -5,7 +5,8 @@ import pg from 'pg';
  * planning them anew each time would cost more than running them, and a plan made while the queue was empty must
  * not become a sequential scan over a million rows. So on those sessions the planner is told to use the indexes.
  */
-export type Purpose = 'ingest' | 'settle' | 'dispatch' | 'control' | 'notify' | 'api';
+export const purposes = ['ingest', 'settle', 'dispatch', 'control', 'notify', 'api'] as const;
+export type Purpose = (typeof purposes)[number];
 
 export type Pool = pg.Pool;
 export type Client = pg.PoolClient;

@@ -11,6 +11,8 @@ import type { SecretBox } from './secret-box.ts';
  */
 export interface EndpointCache {
   readonly version: number;
+  /** How often changed endpoints were read. */
+  readonly reads: number;
   get(id: Uuid): Endpoint | undefined;
   all(): Iterable<Endpoint>;
   refresh(): Promise<void>;
@@ -59,11 +61,13 @@ export function createEndpointCache(
   const endpoints = new Map<Uuid, Endpoint>();
   const listeners: ((changed: readonly Endpoint[]) => void)[] = [];
   let version = 0;
+  let reads = 0;
   let running: Promise<void> | null = null;
   let again: Promise<void> | null = null;
 
   async function read(): Promise<void> {
     const { rows } = await pool.query<EndpointRow>({ ...CHANGED_SINCE, values: [version] });
+    reads += 1;
     const changed: Endpoint[] = [];
     for (const row of rows) {
       if (row.id === null) continue;
@@ -109,6 +113,9 @@ export function createEndpointCache(
   return {
     get version() {
       return version;
+    },
+    get reads() {
+      return reads;
     },
     get: (id) => endpoints.get(id),
     all: () => endpoints.values(),

@@ -161,6 +161,7 @@ export class Worker {
       get version() {
         return version;
       },
+      reads: 0,
       get: (id) => endpoints.get(id),
       all: () => endpoints.values(),
       refresh: () =>

@@ -3,6 +3,7 @@ import { startApp } from '../app.ts';
 import { serveLine } from '../banner.ts';
 import type { Command } from '../command.ts';
 import { findDatabase, migrateDatabase } from '../database.ts';
+import { ChildMetrics } from '../node-metrics.ts';
 import { print } from '../print.ts';
 import { runServer, type ServerContext } from '../server-command.ts';
 import { requestsOfSupervisor, signalsOfUser } from '../stop-requests.ts';
@@ -66,6 +67,14 @@ async function startChildren(
   });
 }
 
-async function startChild(context: ServerContext): Promise<void> {
-  tellSupervisor(await startHere(context, context.config.databaseUrl!));
+async function startChild({ config, log, running }: ServerContext): Promise<void> {
+  const metrics = new ChildMetrics();
+  const app = await startApp({
+    config: { ...config, databaseUrl: config.databaseUrl! },
+    log,
+    gatherMetrics: () => metrics.gather(),
+  });
+  running.push({ name: 'app', stop: () => app.stop() });
+  metrics.answerWith(() => app.readMetrics());
+  tellSupervisor(app.url);
 }

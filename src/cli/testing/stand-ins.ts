@@ -44,6 +44,7 @@ export async function startApp({ config }: { config: RunnableConfig }): Promise<
   const { port } = server.address() as { port: number };
   return {
     url: `http://${config.host}:${port}`,
+    readMetrics: () => [],
     async stop() {
       note('app stopping');
       await new Promise((resolve) => server.close(resolve));

@@ -1,0 +1,191 @@
+/** Connects what counts and what is counted: reads figures out of the parts when somebody asks for the metrics. */
+import type { AppConfig } from './app.ts';
+import { readVersion } from './config/index.ts';
+import type { Deliverer } from './deliver/index.ts';
+import type { Census, Dispatcher, Ownership } from './dispatch/index.ts';
+import type { Clock } from './domain/clock.ts';
+import { type DisabledReason, shardOf } from './domain/endpoint.ts';
+import type { Acceptor } from './ingest/index.ts';
+import { type Database, purposes } from './store/database.ts';
+import type { EndpointCache } from './store/endpoint-cache.ts';
+import {
+  AcceptMetrics,
+  type Add,
+  AttemptMetrics,
+  CommitMetrics,
+  Metrics,
+  ProcessMetrics,
+  type Source,
+} from './telemetry/metrics/index.ts';
+import { type Measured, Measurements } from './upkeep/index.ts';
+
+export interface MeasuredParts {
+  readonly clock: Clock;
+  readonly database: Database;
+  readonly dispatcher: Dispatcher;
+  readonly ownership: Ownership;
+  readonly endpoints: EndpointCache;
+  readonly deliverer: Deliverer;
+  readonly acceptor: Acceptor;
+  readonly problem: (what: string, error: unknown) => void;
+}
+
+/** Shard 0 stands for the database: its owner shows what is not any process's own. */
+const SHARD_OF_ALL = 0;
+
+export class AppMetrics {
+  readonly metrics = new Metrics();
+  readonly attempts: AttemptMetrics;
+  readonly accepts: AcceptMetrics;
+  readonly acceptCommits = new CommitMetrics('accept');
+  readonly settleCommits = new CommitMetrics('settle');
+  readonly #config: AppConfig;
+  readonly #process = new ProcessMetrics();
+  readonly #disabled = new Map<DisabledReason, number>();
+  readonly #circuits = { open: 0, closed: 0 };
+  #internalProblems = 0;
+  #confirmedAt: number | null = null;
+  #measurements: Measurements<MeasuredQueue> | null = null;
+
+  constructor(config: AppConfig) {
+    this.#config = config;
+    const capped = { eventTypes: config.metricsEventTypes };
+    this.attempts = new AttemptMetrics(capped);
+    this.accepts = new AcceptMetrics(capped);
+    const { metrics } = this;
+    for (const { source } of [
+      this.attempts,
+      this.accepts,
+      this.acceptCommits,
+      this.settleCommits,
+      this.#process,
+    ])
+      metrics.addSource(source);
+    metrics.addSource(this.#ownSource);
+  }
+
+  problem(): void {
+    this.#internalProblems += 1;
+  }
+
+  circuitChanged(allowsTraffic: boolean): void {
+    this.#circuits[allowsTraffic ? 'closed' : 'open'] += 1;
+  }
+
+  endpointDisabled(reason: DisabledReason): void {
+    this.#disabled.set(reason, (this.#disabled.get(reason) ?? 0) + 1);
+  }
+
+  /** The database has just been heard to have this very version of the endpoints. */
+  endpointsConfirmed(monotonic: number): void {
+    this.#confirmedAt = monotonic;
+  }
+
+  start(parts: MeasuredParts): void {
+    this.metrics.addSource((add) => readParts(parts, add));
+    this.metrics.addSource((add) => this.#readMeasured(parts, add));
+    this.#process.start();
+    this.#measurements = new Measurements({
+      pool: parts.database.pool('api'),
+      clock: parts.clock,
+      everyMs: this.#config.measureMs,
+      tenants: this.#config.metricsTenants,
+      waiting: async () => ({ census: await parts.dispatcher.census(), endpoints: countEndpoints(parts) }),
+      isMine: () => parts.ownership.owns(SHARD_OF_ALL),
+      alsoMeasure: () => this.#process.measure(),
+      problem: parts.problem,
+    });
+    this.#measurements.start();
+  }
+
+  async stop(): Promise<void> {
+    this.#process.stop();
+    await this.#measurements?.stop();
+  }
+
+  readonly #ownSource: Source = (add) => {
+    add('posthorn_internal_problems_total', this.#internalProblems);
+    for (const [to, count] of Object.entries(this.#circuits))
+      add('posthorn_circuit_changes_total', count, { to });
+    for (const [reason, count] of this.#disabled) add('posthorn_endpoints_disabled_total', count, { reason });
+    add('posthorn_build_info', 1, { version: readVersion(), role: this.#config.role });
+  };
+
+  #readMeasured({ clock }: MeasuredParts, add: Add): void {
+    const monotonic = clock.monotonic();
+    if (this.#confirmedAt !== null)
+      add('posthorn_subscription_cache_unconfirmed_seconds', (monotonic - this.#confirmedAt) / 1000);
+    const measured = this.#measurements?.latest ?? null;
+    if (measured === null) return;
+    add('posthorn_measurement_age_seconds', (monotonic - measured.takenAt) / 1000);
+    addQueue(add, measured.waiting.census, clock.now());
+    for (const [state, count] of Object.entries(measured.waiting.endpoints))
+      add('posthorn_endpoints', count, { state });
+    addDeadLetters(add, measured.deadLetters);
+  }
+}
+
+interface MeasuredQueue {
+  readonly census: Census;
+  readonly endpoints: Readonly<Record<'enabled' | 'paused' | 'disabled', number>>;
+}
+
+function readParts(parts: MeasuredParts, add: Add): void {
+  const { dispatcher, ownership, acceptor, endpoints, database } = parts;
+  const { stats } = dispatcher;
+  const sockets = parts.deliverer.stats();
+  add('posthorn_in_flight', stats.inFlight);
+  add('posthorn_sockets', sockets.inFlight, { state: 'used' });
+  add('posthorn_sockets', sockets.idleSockets, { state: 'idle' });
+  add('posthorn_unsettled', stats.unsettled);
+  add('posthorn_lanes', stats.lanes);
+  add('posthorn_lane_items', stats.inMemory);
+  add('posthorn_lane_bytes', stats.heldBytes);
+  add('posthorn_circuits_open', stats.circuitsOpen);
+  add('posthorn_shards_owned', ownership.ownedShards);
+  add('posthorn_ownership_proven', ownership.ownedShards > 0 && ownership.proven ? 1 : 0);
+  add('posthorn_accept_waiting', acceptor.waitingEvents);
+  const { hits, misses } = acceptor.subscriptionLookups;
+  add('posthorn_subscription_cache_lookups_total', hits, { result: 'hit' });
+  add('posthorn_subscription_cache_lookups_total', misses, { result: 'miss' });
+  add('posthorn_subscription_cache_reloads_total', endpoints.reads);
+  for (const pool of purposes) {
+    const { totalCount, idleCount, waitingCount, options } = database.pool(pool);
+    add('posthorn_pool_connections', totalCount - idleCount, { pool, state: 'used' });
+    add('posthorn_pool_connections', idleCount, { pool, state: 'idle' });
+    add('posthorn_pool_connections', options.max, { pool, state: 'max' });
+    add('posthorn_pool_waiting', waitingCount, { pool });
+  }
+}
+
+function addQueue(add: Add, census: Census, now: number): void {
+  for (const state of ['flowing', 'held'] as const) {
+    const { fresh, retries, oldestFresh, firstDue } = census[state];
+    add('posthorn_queue_depth', fresh, { kind: 'fresh', state });
+    add('posthorn_queue_depth', retries, { kind: 'retry', state });
+    // Of none, or of one that is due later, the age is 0.
+    add('posthorn_queue_oldest_age_seconds', Math.max(0, now - oldestFresh) / 1000, { kind: 'fresh', state });
+    add('posthorn_queue_oldest_age_seconds', Math.max(0, now - firstDue) / 1000, { kind: 'retry', state });
+  }
+}
+
+function addDeadLetters(add: Add, depth: Measured<unknown>['deadLetters']): void {
+  if (depth === null) return;
+  add('posthorn_dead_letters', depth.total);
+  let others = depth.total;
+  for (const { tenant, count } of depth.tenants) {
+    add('posthorn_dead_letters_by_tenant', count, { tenant });
+    others -= count;
+  }
+  if (others > 0) add('posthorn_dead_letters_by_tenant', others, { tenant: 'other' });
+}
+
+/** Of the shards of this process: the sum over all of them is then right. */
+function countEndpoints({ endpoints, ownership }: MeasuredParts): MeasuredQueue['endpoints'] {
+  const counts = { enabled: 0, paused: 0, disabled: 0 };
+  for (const { id, enabled, paused, deleted } of endpoints.all()) {
+    if (deleted || !ownership.owns(shardOf(id))) continue;
+    counts[!enabled ? 'disabled' : paused ? 'paused' : 'enabled'] += 1;
+  }
+  return counts;
+}

@@ -1,0 +1,91 @@
+/**
+ * How much waits, and for how long. Lanes that have everything in memory are simply asked. The others (more waits for
+ * them than they hold, or they do not send and hold nothing) are counted in the database, a bounded number of rows in
+ * each round; those whose turn it is not keep their last figure.
+ */
+import type { Uuid } from '../domain/ids.ts';
+import type { Pool } from '../store/database.ts';
+import { countWaiting, type WaitingCount } from '../store/queries/count-waiting.ts';
+import type { Lane } from './lane.ts';
+
+export interface Waiting {
+  fresh: number;
+  retries: number;
+  /** When the age of the oldest fresh one began; infinity: there is none. */
+  oldestFresh: number;
+  /** When the retry that is most overdue was due; infinity: there is none. */
+  firstDue: number;
+}
+
+export interface Census {
+  /** Of endpoints that are being sent to. */
+  readonly flowing: Waiting;
+  /** Of those that are not: paused, circuit open, told to wait, blocked by their order. */
+  readonly held: Waiting;
+}
+
+const LANES_PER_READ = 100;
+export const MOST_PER_LANE = 100_000;
+const ROWS_PER_ROUND = 200_000;
+
+export class CensusTaker {
+  readonly #pool: Pool;
+  /** Those whose count is oldest come first. */
+  readonly #counted = new Map<Uuid, WaitingCount>();
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async take(lanes: readonly Lane[], now: number): Promise<Census> {
+    const partly = new Set(lanes.filter((lane) => !lane.backlog.complete).map(({ id }) => id));
+    for (const id of this.#counted.keys()) if (!partly.has(id)) this.#counted.delete(id);
+    await this.#count([...partly].filter((id) => !this.#counted.has(id)).concat([...this.#counted.keys()]));
+
+    const census = { flowing: nothing(), held: nothing() };
+    for (const lane of lanes) {
+      const { backlog } = lane;
+      const counted = backlog.complete ? undefined : this.#counted.get(lane.id);
+      const flows = lane.flows && lane.holdUntil <= now && !backlog.orderHolds;
+      addTo(flows ? census.flowing : census.held, backlog);
+      if (counted !== undefined) addTo(flows ? census.flowing : census.held, beyond(counted, lane));
+    }
+    return census;
+  }
+
+  async #count(ids: readonly Uuid[]): Promise<void> {
+    let rows = 0;
+    for (let i = 0; i < ids.length && rows < ROWS_PER_ROUND; i += LANES_PER_READ) {
+      const counts = await countWaiting(this.#pool, ids.slice(i, i + LANES_PER_READ), MOST_PER_LANE);
+      for (const count of counts) {
+        rows += count.fresh + count.retries;
+        this.#counted.delete(count.endpointId);
+        this.#counted.set(count.endpointId, count);
+      }
+    }
+  }
+}
+
+const nothing = (): Waiting => ({
+  fresh: 0,
+  retries: 0,
+  oldestFresh: Number.POSITIVE_INFINITY,
+  firstDue: Number.POSITIVE_INFINITY,
+});
+
+/** What the database has besides what the lane holds in memory, which includes what is on the wire. */
+function beyond(counted: WaitingCount, lane: Lane): Waiting {
+  const underWay = lane.inFlight + lane.unsettled;
+  return {
+    ...counted,
+    fresh: Math.max(0, counted.fresh - lane.queuedFresh - underWay),
+    retries: Math.max(0, counted.retries - lane.queuedRetries),
+  };
+}
+
+function addTo(sum: Waiting, part: Readonly<Waiting>): void {
+  sum.fresh += part.fresh;
+  sum.retries += part.retries;
+  sum.oldestFresh = Math.min(sum.oldestFresh, part.oldestFresh);
+  sum.firstDue = Math.min(sum.firstDue, part.firstDue);
+}

@@ -1,0 +1,48 @@
+import { type ProblemCode, problemCodes } from '../../domain/problem.ts';
+import { ByEventType } from './event-types.ts';
+import type { Source } from './metrics.ts';
+
+/** What came in, and what was turned away. */
+export class AcceptMetrics {
+  readonly #byType: ByEventType<{ accepted: number }>;
+  readonly #rejected = new Map<ProblemCode, number>(
+    (Object.keys(problemCodes) as ProblemCode[]).map((code) => [code, 0]),
+  );
+  #repeated = 0;
+  #unmatched = 0;
+  #deliveries = 0;
+  #rematched = 0;
+
+  constructor(options: { readonly eventTypes: number }) {
+    this.#byType = new ByEventType(options.eventTypes, () => ({ accepted: 0 }));
+  }
+
+  accepted(eventType: string, deliveries: number): void {
+    this.#byType.of(eventType).accepted += 1;
+    this.#deliveries += deliveries;
+    if (deliveries === 0) this.#unmatched += 1;
+  }
+
+  repeated(): void {
+    this.#repeated += 1;
+  }
+
+  rematched(): void {
+    this.#rematched += 1;
+  }
+
+  rejected(code: ProblemCode): void {
+    this.#rejected.set(code, this.#rejected.get(code)! + 1);
+  }
+
+  readonly source: Source = (add) => {
+    for (const [event_type, { accepted }] of this.#byType.entries())
+      add('posthorn_events_accepted_total', accepted, { event_type });
+    add('posthorn_events_repeated_total', this.#repeated);
+    add('posthorn_events_unmatched_total', this.#unmatched);
+    add('posthorn_deliveries_created_total', this.#deliveries);
+    add('posthorn_subscription_cache_rematched_total', this.#rematched);
+    // Zeros too: what appears for the first time is no increase to Prometheus.
+    for (const [code, count] of this.#rejected) add('posthorn_rejected_total', count, { code });
+  };
+}
