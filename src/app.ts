@@ -10,12 +10,14 @@ import { DatabaseClock, systemClock } from './domain/clock.ts';
 import type { Endpoint } from './domain/endpoint.ts';
 import { newId, publicId, type Uuid } from './domain/ids.ts';
 import { Acceptor, type CommittedDelivery } from './ingest/index.ts';
+import { Drainer, outboxLag } from './outbox/index.ts';
 import { decide, expiresAt, Settler, signalOf, TaskRunner } from './settle/index.ts';
 import { inTransaction, openDatabase } from './store/database.ts';
 import { createEndpointCache } from './store/endpoint-cache.ts';
 import { migrate } from './store/migrate.ts';
 import { ensurePartitions } from './store/partitions.ts';
 import { disableEndpoint } from './store/queries/endpoints.ts';
+import { writePublishLimits } from './store/queries/outbox.ts';
 import { TASKS_CHANNEL } from './store/queries/tasks.ts';
 import { createSecretBox } from './store/secret-box.ts';
 import { logAttempt } from './telemetry/attempt-line.ts';
@@ -36,6 +38,8 @@ export type AppConfig = ConfigWithKeys & { readonly databaseUrl: string };
 /** How long a request may wait for a database that does not answer. */
 const ACCEPT_PATIENCE_MS = 10_000;
 const HAND_OVER_MS = 1_000;
+/** Whoever owns this shard is the one who reads the outbox often: there is always one, and soon another if it dies. */
+const OUTBOX_SHARD = 0;
 
 export interface AppOptions {
   readonly config: AppConfig;
@@ -70,11 +74,12 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
     await database.close();
     throw error;
   }
-  const makePartitions = async (): Promise<void> => {
-    const created = await ensurePartitions(apiPool, { days: config.partitionDays });
+  const makePartitions = async (oldestMs?: number): Promise<void> => {
+    const created = await ensurePartitions(apiPool, { days: config.partitionDays, oldestMs });
     if (created.length > 0) log.info({ partitions: created.length }, 'made partitions');
   };
   await makePartitions();
+  await writePublishLimits(apiPool, config);
 
   const secretBox = createSecretBox(config.encryptionKey, config.previousEncryptionKeys);
   const endpoints = createEndpointCache(apiPool, secretBox, (id, error) =>
@@ -267,6 +272,20 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
     written: counted?.acceptCommits.written,
   });
 
+  const drainer = new Drainer({
+    pool: database.pool('outbox'),
+    clock,
+    leads: () => ownership.owns(OUTBOX_SHARD),
+    pollMs: config.outboxPollMs,
+    standInMs: config.outboxStandInMs,
+    batchRows: config.ingestBatchRows,
+    batchBytes: config.ingestBatchBytes,
+    accept: (events) => acceptor.acceptPromised(events),
+    rejected: (id, reason) =>
+      log.error({ event_id: publicId('evt', id), reason }, 'a published event was rejected'),
+    problem,
+  });
+
   const authenticator = new Authenticator(apiPool, clock, config.adminKey);
   const upkeep = new Upkeep({
     pool: apiPool,
@@ -327,6 +346,7 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
         text: async () => toText((await gatherMetrics?.()) ?? [...readMetrics(), ...processCounts(1, 1)]),
       },
       notReady,
+      outboxLag: () => outboxLag(apiPool),
     },
     {
       requestTimeoutMs: config.requestTimeoutMs,
@@ -337,7 +357,7 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
 
   const closeAll = async (): Promise<void> => {
     // In the order in which work flows: nothing new, finish what was accepted, hand over the rest, write it all down.
-    await server.close();
+    await Promise.all([server.close(), drainer.stop()]);
     await acceptor.drained();
     await Promise.all([upkeep.stop(), tasks?.stop(), counted?.stop()]);
     const held = await ownership.beginStop();
@@ -357,6 +377,7 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
     await ownership.start();
     if (runsWorker) dispatcher.start();
     tasks?.start();
+    drainer.start();
     stats.start();
     upkeep.start();
     counted?.start({ clock, database, dispatcher, ownership, endpoints, deliverer, acceptor, problem });

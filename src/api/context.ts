@@ -3,6 +3,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { ProblemCode } from '../domain/problem.ts';
 import type { Acceptor, ReadLimits } from '../ingest/index.ts';
+import type { OutboxLag } from '../outbox/index.ts';
 import type { Pool } from '../store/database.ts';
 import type { EndpointCache } from '../store/endpoint-cache.ts';
 import type { SecretBox } from '../store/secret-box.ts';
@@ -35,4 +36,5 @@ export interface ApiContext {
   readonly metrics: ApiMetrics | null;
   /** Null: ready. Otherwise what is missing. */
   readonly notReady: () => Promise<string | null>;
+  readonly outboxLag: () => Promise<OutboxLag>;
 }

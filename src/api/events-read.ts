@@ -68,6 +68,12 @@ const eventFields = {
   endpoint_ids: Nullable(Type.Array(Id('ep'))),
   deliver_at: Nullable(Time),
   headers: Type.Record(Type.String(), Type.String()),
+  duplicate_of: Nullable(
+    Id('evt', 'Published in a transaction under a key that had become this event’s: nothing was sent again.'),
+  ),
+  key_conflict_with: Nullable(
+    Id('evt', 'Published in a transaction under a key that had become this event’s, which is another one.'),
+  ),
 };
 const exampleEvent = {
   id: exampleId('evt'),
@@ -81,6 +87,8 @@ const exampleEvent = {
   endpoint_ids: null,
   deliver_at: null,
   headers: {},
+  duplicate_of: null,
+  key_conflict_with: null,
 };
 const EventSchema = Type.Object(eventFields, { title: 'Event', examples: [exampleEvent] });
 const EventWithData = Type.Object(
@@ -287,5 +295,10 @@ function showEvent(event: EventView): Shown<typeof EventSchema> {
     endpoint_ids: options?.endpoint_ids?.map((id) => publicId(idPrefixes.endpoint, id)) ?? null,
     deliver_at: options?.deliver_at === undefined ? null : new Date(options.deliver_at),
     headers: options?.headers ?? {},
+    duplicate_of: showId(options?.duplicate_of),
+    key_conflict_with: showId(options?.key_conflict_with),
   };
 }
+
+const showId = (id: Uuid | undefined): string | null =>
+  id === undefined ? null : publicId(idPrefixes.event, id);

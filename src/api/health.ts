@@ -1,11 +1,18 @@
 import type { FastifyPluginAsync } from 'fastify';
 import { Type } from 'typebox';
 import type { ApiContext } from './context.ts';
+import { Nullable } from './validation.ts';
 
 const Alive = Type.Object({ status: Type.Literal('ok') }, { title: 'Alive', examples: [{ status: 'ok' }] });
+const Outbox = Type.Object({
+  oldest_age_seconds: Type.Number({
+    description: 'How long the oldest row of the outbox has waited; 0: none does.',
+  }),
+  rejected: Type.Integer({ description: 'Rows that could not become events, counted up to 1000.' }),
+});
 const Ready = Type.Object(
-  { status: Type.Literal('ready') },
-  { title: 'Ready', examples: [{ status: 'ready' }] },
+  { status: Type.Literal('ready'), outbox: Nullable(Outbox) },
+  { title: 'Ready', examples: [{ status: 'ready', outbox: { oldest_age_seconds: 0, rejected: 0 } }] },
 );
 const NotReady = Type.Object(
   { status: Type.Literal('not_ready'), detail: Type.String({ description: 'What is missing.' }) },
@@ -39,8 +46,17 @@ export function healthRoutes(context: ApiContext): FastifyPluginAsync {
       },
       async (_request, reply) => {
         const missing = await context.notReady();
-        if (missing === null) return { status: 'ready' };
-        return reply.code(503).header('retry-after', 1).send({ status: 'not_ready', detail: missing });
+        if (missing !== null)
+          return reply.code(503).header('retry-after', 1).send({ status: 'not_ready', detail: missing });
+        // Told, not judged: a server that has a lot to catch up with is ready, and taking it away would not help.
+        const outbox = await context.outboxLag().catch(() => null);
+        return {
+          status: 'ready',
+          outbox: outbox && {
+            oldest_age_seconds: Math.round(outbox.lagMs) / 1000,
+            rejected: outbox.rejected,
+          },
+        };
       },
     );
   };

@@ -189,6 +189,18 @@ const accepting = {
     max: 256 * MIB,
     about: 'Most bytes written by one commit; a single larger event is written alone.',
   }),
+  outboxPollMs: duration({
+    default: 20,
+    min: 1,
+    max: MINUTE,
+    about: 'Pause between two looks at the outbox, in the one process that looks often.',
+  }),
+  outboxStandInMs: duration({
+    default: SECOND,
+    min: 10,
+    max: HOUR,
+    about: 'How long a row of the outbox waits before the other processes see to it.',
+  }),
   tenantIngestPerSecond: number({
     default: 0,
     min: 0,

@@ -12,6 +12,29 @@ export interface EventContent {
   readonly headers: Readonly<Record<string, string>> | null;
 }
 
+/** What a producer asked for, checked: the input of the accept stage. */
+export interface NewEvent {
+  readonly tenant: string;
+  readonly type: string;
+  readonly data: Buffer;
+  readonly idempotencyKey: string | null;
+  readonly schemaVersion: string | null;
+  readonly channels: readonly string[];
+  readonly endpointIds: readonly Uuid[] | null;
+  readonly deliverAt: number | null;
+  readonly headers: Readonly<Record<string, string>> | null;
+}
+
+/**
+ * An event that somebody's transaction has committed already, under an id it was told: it cannot be refused any more
+ * for what it asks for, and the same id may come again (a crash, an answer that was lost) without being a second event.
+ */
+export interface PromisedEvent extends NewEvent {
+  readonly id: Uuid;
+  /** Its row in posthorn.outbox, which goes in the statement that stores the event. Null: it came from elsewhere. */
+  readonly outboxSeq: string | null;
+}
+
 export const MAX_EVENT_TYPE_LENGTH = 128;
 const EVENT_TYPE = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
 const EVENT_PATTERN = /^(\*|[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(\.\*)?)$/;

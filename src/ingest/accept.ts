@@ -13,7 +13,7 @@ import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
-import type { EventContent } from '../domain/event.ts';
+import type { EventContent, PromisedEvent } from '../domain/event.ts';
 import { deliveryIdOf, MAX_DELIVERIES_PER_EVENT, newEventId, timeOfId, type Uuid } from '../domain/ids.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
 import { delayMsBefore } from '../domain/retry.ts';
@@ -29,6 +29,7 @@ import {
   keyHolders,
   keyName,
 } from '../store/queries/accept-events.ts';
+import { hasWaited, type LostKey, lostKeyOptions, problemOfId } from './promised.ts';
 import type { NewEvent } from './read-event.ts';
 import { Subscriptions } from './subscriptions.ts';
 import { TenantRates } from './tenant-rates.ts';
@@ -65,7 +66,8 @@ export interface AcceptOptions {
   readonly patienceMs: number;
   /** Called after each commit. `complete: false`: some may have been committed by an earlier try, look for them. */
   readonly committed: (deliveries: readonly CommittedDelivery[], complete: boolean) => void;
-  readonly missingPartition: () => Promise<void>;
+  /** There is none for an id as old as this. */
+  readonly missingPartition: (oldestMs: number) => Promise<void>;
   readonly events?: AcceptEvents | undefined;
   readonly written?: BatcherOptions<unknown>['written'];
 }
@@ -84,6 +86,8 @@ interface Waiting {
   readonly id: Uuid;
   readonly fingerprint: Buffer | null;
   readonly since: number;
+  /** Null: a request, which can be refused. */
+  readonly promised: { readonly outboxSeq: string | null; readonly lostKey: LostKey | null } | null;
   readonly resolve: (accepted: Accepted) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -131,13 +135,50 @@ export class Acceptor {
     this.#shedLoad(event);
     if (event.endpointIds !== null) await this.#checkTargets(event.tenant, event.endpointIds);
     const id = newEventId(this.#options.clock.now());
-    const fingerprint =
-      event.idempotencyKey === null
-        ? null
-        : createHash('sha256').update(event.type).update('\n').update(event.data).digest();
+    const fingerprint = fingerprintOf(event);
     return new Promise((resolve, reject) => {
-      this.#batcher.add({ event, id, fingerprint, since: this.#options.clock.monotonic(), resolve, reject });
+      this.#batcher.add({
+        event,
+        id,
+        fingerprint,
+        since: this.#options.clock.monotonic(),
+        promised: null,
+        resolve,
+        reject,
+      });
     });
+  }
+
+  /**
+   * Takes in what has been committed elsewhere (see promised.ts), in this order, as one batch: an answer for each. All
+   * are rows of the outbox, or none is. A `Problem` with code "invalid" is final; any other error may pass.
+   */
+  async acceptPromised(events: readonly PromisedEvent[]): Promise<(Accepted | Error)[]> {
+    const answers = new Array<Accepted | Error>(events.length);
+    const { clock } = this.#options;
+    const batch: Waiting[] = [];
+    for (const [index, event] of events.entries()) {
+      const problem = problemOfId(event.id, clock.now());
+      if (problem !== null) {
+        answers[index] = problem;
+        continue;
+      }
+      batch.push({
+        event,
+        id: event.id,
+        fingerprint: fingerprintOf(event),
+        since: clock.monotonic(),
+        promised: { outboxSeq: event.outboxSeq, lostKey: null },
+        resolve: (accepted) => {
+          answers[index] = accepted;
+        },
+        reject: (error) => {
+          answers[index] = error instanceof Error ? error : new Error(String(error));
+        },
+      });
+    }
+    if (batch.length > 0) await this.#write(batch, true);
+    return answers;
   }
 
   #shedLoad(event: NewEvent): void {
@@ -188,7 +229,12 @@ export class Acceptor {
       const { version } = endpoints;
       const matched = await this.#matchAll(batch);
       const rows = batch.map((item, index) => this.#toRow(item, matched[index]!));
-      const answer = await acceptEvents(pool, rows, { version, guarded, idempotencyTtlMs });
+      const answer = await acceptEvents(pool, rows, {
+        version,
+        guarded,
+        idempotencyTtlMs,
+        outboxSeqs: outboxSeqsOf(batch),
+      });
       if (answer.stale) {
         this.#options.events?.rematched();
         await endpoints.refresh();
@@ -204,7 +250,8 @@ export class Acceptor {
     const matched: (readonly Endpoint[])[] = [];
     let work = 0;
     for (const item of batch) {
-      matched.push(this.#subscriptions.match(item.event).slice(0, MAX_DELIVERIES_PER_EVENT));
+      const wanted = isDuplicate(item) ? [] : this.#subscriptions.match(item.event);
+      matched.push(wanted.slice(0, MAX_DELIVERIES_PER_EVENT));
       work += this.#subscriptions.takeFilterWork();
       if (work < FILTER_WORK_PER_TURN) continue;
       work = 0;
@@ -213,7 +260,8 @@ export class Acceptor {
     return matched;
   }
 
-  #toRow({ event, id, fingerprint }: Waiting, endpoints: readonly Endpoint[]): EventRow {
+  #toRow(item: Waiting, endpoints: readonly Endpoint[]): EventRow {
+    const { event, id, fingerprint } = item;
     const now = this.#options.clock.now();
     return {
       id,
@@ -222,22 +270,23 @@ export class Acceptor {
       data: event.data,
       idempotencyKey: event.idempotencyKey,
       fingerprint,
-      options: storedOptions(event),
+      options: storedOptions(item),
       deliveries: endpoints.map((endpoint, ordinal) => ({
         id: deliveryIdOf(id, ordinal),
         endpointId: endpoint.id,
-        dueAt: this.#firstDueAt(event, endpoint, now),
+        dueAt: this.#firstDueAt(item, endpoint, now),
         fifo: endpoint.ordering === 'fifo',
       })),
     };
   }
 
-  #firstDueAt(event: NewEvent, endpoint: Endpoint, now: number): number | null {
+  #firstDueAt({ event, id, promised }: Waiting, endpoint: Endpoint, now: number): number | null {
     const delayMs = delayMsBefore(endpoint.retry, 1, this.#options.random);
     // Order of acceptance and a time of one's own exclude each other: FIFO endpoints take no deliver_at.
     if (event.deliverAt !== null && event.deliverAt > now && endpoint.ordering !== 'fifo')
       return event.deliverAt + delayMs;
-    return delayMs > 0 ? now + delayMs : null;
+    if (delayMs > 0) return now + delayMs;
+    return promised !== null && hasWaited(id, now) ? now : null;
   }
 
   async #answer(
@@ -285,12 +334,20 @@ export class Acceptor {
       keyed.map(({ event }) => ({ tenant: event.tenant, key: event.idempotencyKey! })),
     );
     const earlier: CommittedDelivery[] = [];
+    const again: Waiting[] = [];
     for (const item of others) {
       const key = item.event.idempotencyKey;
       const holder = key === null ? undefined : holders.get(keyName(item.event.tenant, key));
       if (holder !== undefined && holder.eventId !== item.id) {
         this.#options.events?.repeated();
-        answerDuplicate(item, holder);
+        if (item.promised === null) answerDuplicate(item, holder);
+        else again.push(withoutKey(item, holder));
+        continue;
+      }
+      if (key !== null && holder === undefined && (item.promised?.outboxSeq ?? null) === null) {
+        // The event that held the key lost it while we asked (it expired). Nothing of ours was written. A row of the
+        // outbox is still there then, and will be read again; or it is gone, and not ours.
+        again.push(item);
         continue;
       }
       const index = batch.indexOf(item);
@@ -300,16 +357,21 @@ export class Acceptor {
       this.#resolve(item, rows[index]!.deliveries.length);
     }
     if (earlier.length > 0) this.#options.committed(earlier, false);
+    if (again.length > 0) await this.#write(again, true);
   }
 
   async #recover(batch: readonly Waiting[], guarded: boolean, error: unknown): Promise<void> {
     const failure = failureOf(error);
     if (failure === 'bad_row') return this.#bisect(batch, guarded, error);
     if (failure === 'other') {
+      // What a trigger, or a broken page, has against one of them is not held against its neighbours.
+      if (batch.length > 1 && batch[0]!.promised !== null) return this.#bisect(batch, guarded, error);
       for (const item of batch) item.reject(error);
       return;
     }
-    if (failure === 'no_partition') await this.#options.missingPartition().catch(() => {});
+    if (failure === 'no_partition') {
+      await this.#options.missingPartition(Math.min(...batch.map(({ id }) => timeOfId(id)))).catch(() => {});
+    }
     const { clock, patienceMs } = this.#options;
     const alive = batch.filter((item) => {
       const inTime = clock.monotonic() - item.since < patienceMs;
@@ -365,8 +427,36 @@ function withoutRepeats(batch: readonly Waiting[]): { unique: readonly Waiting[]
   return { unique, repeated };
 }
 
-function storedOptions(event: NewEvent): Record<string, unknown> | null {
-  const options: Record<string, unknown> = {};
+function fingerprintOf(event: NewEvent): Buffer | null {
+  if (event.idempotencyKey === null) return null;
+  return createHash('sha256').update(event.type).update('\n').update(event.data).digest();
+}
+
+function outboxSeqsOf(batch: readonly Waiting[]): readonly string[] | null {
+  const first = batch[0]!.promised?.outboxSeq ?? null;
+  return first === null ? null : batch.map(({ promised }) => promised!.outboxSeq!);
+}
+
+function withoutKey(item: Waiting, holder: KeyHolder): Waiting {
+  const { event, fingerprint, promised } = item;
+  const lostKey: LostKey = {
+    key: event.idempotencyKey!,
+    eventId: holder.eventId,
+    sameContent: holder.fingerprint.equals(fingerprint!),
+  };
+  return {
+    ...item,
+    event: { ...event, idempotencyKey: null },
+    fingerprint: null,
+    promised: { outboxSeq: promised!.outboxSeq, lostKey },
+  };
+}
+
+const isDuplicate = ({ promised }: Waiting): boolean => promised?.lostKey?.sameContent ?? false;
+
+function storedOptions({ event, promised }: Waiting): Record<string, unknown> | null {
+  const lostKey = promised?.lostKey ?? null;
+  const options: Record<string, unknown> = lostKey === null ? {} : lostKeyOptions(lostKey);
   if (event.channels.length > 0) options.channels = event.channels;
   if (event.headers !== null) options.headers = event.headers;
   if (event.schemaVersion !== null) options.schema_version = event.schemaVersion;
@@ -389,7 +479,14 @@ function toContent({ event, id }: Waiting): EventContent {
 
 function toAccepted(item: Waiting, deliveries: number): Accepted {
   const { type, tenant } = item.event;
-  return { id: item.id, type, tenant, createdAt: timeOfId(item.id), deliveries, duplicate: false };
+  return {
+    id: item.id,
+    type,
+    tenant,
+    createdAt: timeOfId(item.id),
+    deliveries,
+    duplicate: isDuplicate(item),
+  };
 }
 
 function answerDuplicate(item: Waiting, holder: KeyHolder): void {

@@ -4,6 +4,7 @@ import {
   isEventType,
   isTenantId,
   MAX_EVENT_TYPE_LENGTH,
+  type NewEvent,
   RESERVED_TYPE_PREFIX,
 } from '../domain/event.ts';
 import { idPrefixes, parsePublicId, type Uuid } from '../domain/ids.ts';
@@ -21,18 +22,7 @@ import {
   startsObject,
 } from './json-scan.ts';
 
-/** What a producer asked for, checked: the input of the accept stage. */
-export interface NewEvent {
-  readonly tenant: string;
-  readonly type: string;
-  readonly data: Buffer;
-  readonly idempotencyKey: string | null;
-  readonly schemaVersion: string | null;
-  readonly channels: readonly string[];
-  readonly endpointIds: readonly Uuid[] | null;
-  readonly deliverAt: number | null;
-  readonly headers: Readonly<Record<string, string>> | null;
-}
+export type { NewEvent };
 
 export interface ReadLimits {
   readonly maxEventBytes: number;

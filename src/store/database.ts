@@ -5,7 +5,7 @@ import pg from 'pg';
  * planning them anew each time would cost more than running them, and a plan made while the queue was empty must
  * not become a sequential scan over a million rows. So on those sessions the planner is told to use the indexes.
  */
-export const purposes = ['ingest', 'settle', 'dispatch', 'control', 'notify', 'api'] as const;
+export const purposes = ['ingest', 'settle', 'dispatch', 'control', 'notify', 'outbox', 'api'] as const;
 export type Purpose = (typeof purposes)[number];
 
 export type Pool = pg.Pool;
@@ -36,6 +36,7 @@ const SESSION: Record<Purpose, readonly string[]> = {
   control: [...ALWAYS, "set statement_timeout = '5s'", "set lock_timeout = '2s'"],
   // A wake-up is a hint with sweeps behind it: no reason to wait for the disk.
   notify: ['set synchronous_commit = off', 'set jit = off', "set statement_timeout = '5s'"],
+  outbox: [...ALWAYS, ...FIXED_PLAN, ...BY_INDEX, "set statement_timeout = '10s'", "set lock_timeout = '2s'"],
   api: [...ALWAYS, "set statement_timeout = '20s'", "set lock_timeout = '5s'"],
 };
 
@@ -46,6 +47,7 @@ const QUERY_TIMEOUT_MS: Record<Purpose, number> = {
   dispatch: 35_000,
   control: 5_000,
   notify: 10_000,
+  outbox: 12_000,
   api: 40_000,
 };
 
@@ -70,6 +72,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     dispatch: options.dispatchConnections,
     control: 1,
     notify: 1,
+    outbox: 1,
     api: options.apiConnections,
   };
   return {

@@ -11,6 +11,8 @@ const DAY_MS = 86_400_000;
 
 export interface PartitionPlan {
   readonly days: number;
+  /** An event with an id this old has come out of an outbox. */
+  readonly oldestMs?: number | undefined;
 }
 
 interface Range {
@@ -22,9 +24,14 @@ interface Range {
 export function missingRanges(
   plan: PartitionPlan & { nowMs: number },
   coveredUntilMs: number | null,
+  coveredFromMs: number | null = null,
 ): Range[] {
   const sizeMs = plan.days * DAY_MS;
   const ranges: Range[] = [];
+  // One for all of the gap: it has waited there while nothing ran, so there is little in it.
+  if (plan.oldestMs !== undefined && coveredFromMs !== null && plan.oldestMs < coveredFromMs) {
+    ranges.push({ fromMs: Math.floor(plan.oldestMs / DAY_MS) * DAY_MS, toMs: coveredFromMs });
+  }
   // Ids are made by clocks that may be a little behind: the first partition begins a day before today.
   let fromMs = coveredUntilMs ?? Math.floor(plan.nowMs / DAY_MS) * DAY_MS - DAY_MS;
   while (fromMs < plan.nowMs + 2 * sizeMs) {
@@ -45,11 +52,12 @@ export async function ensurePartitions(pool: Pool, plan: PartitionPlan): Promise
     const nowMs = times[0]!.now.getTime();
     const created: string[] = [];
     for (const parent of PARTITIONED) {
-      const { rows } = await client.query<{ until: Date | null }>(
-        'select max(to_at) as until from posthorn.partitions where parent = $1',
+      const { rows } = await client.query<{ since: Date | null; until: Date | null }>(
+        'select min(from_at) as since, max(to_at) as until from posthorn.partitions where parent = $1',
         [parent],
       );
-      for (const range of missingRanges({ ...plan, nowMs }, rows[0]!.until?.getTime() ?? null)) {
+      const { since, until } = rows[0]!;
+      for (const range of missingRanges({ ...plan, nowMs }, until?.getTime() ?? null, since?.getTime())) {
         const name = `${parent}_${new Date(range.fromMs).toISOString().slice(0, 10).replaceAll('-', '')}`;
         // Names and bounds are made here, of digits and letters only: there is nothing to bind.
         await client.query(`create table posthorn.${name} (like posthorn.${parent} including all)`);

@@ -57,17 +57,32 @@ const PLAIN = {
     select version from current`,
 };
 
+// Rows of the outbox are locked before anything is written for them: one that another process has taken meanwhile is
+// gone, and must not take the key. They are deleted here, so they become events exactly once. One that loses its key
+// stays, to be looked at again.
+const STILL_HERE = `
+    still_here as materialized (
+      select o.seq, o.id from posthorn.outbox o
+       where o.seq = any ($18::bigint[]) and (select version from current) = $1 order by o.seq for update
+    ),`;
+const LEAVE_OUTBOX = `
+    left_outbox as (
+      delete from posthorn.outbox o using still_here s join incoming i on i.id = s.id
+       where o.seq = s.seq and (i.key is null or i.id = any (array(select event_id from won)))
+    ),`;
+
 // With idempotency keys, or when it is not known whether an earlier try was committed. Keys are sorted, or two
 // batches that share two of them could lock them in opposite order. An expired key is taken over; one that is
 // already ours (an earlier try) counts as won. Deliveries are written for exactly the events written here: those of
 // an earlier try may have been delivered and left the queue since.
-const GUARDED = {
-  name: 'accept_guarded',
+const guarded = (name: string, { fromOutbox }: { fromOutbox: boolean }) => ({
+  name,
   text: `
-    with current as materialized (select version from posthorn.subscription_version),
+    with current as materialized (select version from posthorn.subscription_version),${fromOutbox ? STILL_HERE : ''}
     incoming as materialized (
       select t.*, ($15::text[])[n] as key, ($16::bytea[])[n] as fingerprint
         from ${INCOMING} where (select version from current) = $1
+         ${fromOutbox ? 'and t.id = any (array(select id from still_here))' : ''}
     ),
     won as (
       insert into posthorn.idempotency_keys as k (tenant, key, event_id, fingerprint, expires_at)
@@ -84,7 +99,7 @@ const GUARDED = {
         from incoming where key is null or id = any (array(select event_id from won))
           on conflict (id) do nothing
       returning id
-    ),
+    ),${fromOutbox ? LEAVE_OUTBOX : ''}
     queued as (
       insert into posthorn.queue (id, endpoint_id, due_at, ages_from, fifo, tenant, event_type)
       select d.id, d.endpoint_id, to_timestamp(d.due_at), to_timestamp(d.due_at), d.fifo, i.tenant, i.type
@@ -92,31 +107,46 @@ const GUARDED = {
        order by d.position
     )
     select version, array(select id::text from accepted) as written from current`,
-};
+});
+const GUARDED = guarded('accept_guarded', { fromOutbox: false });
+const FROM_OUTBOX = guarded('accept_from_outbox', { fromOutbox: true });
+
+export interface AcceptStatementOptions {
+  /** The endpoints that the events were matched against. */
+  readonly version: number;
+  /** It is not known whether an earlier try was committed. */
+  readonly guarded: boolean;
+  readonly idempotencyTtlMs: number;
+  /** The rows of the outbox that these events are; null if they are none. */
+  readonly outboxSeqs: readonly string[] | null;
+}
 
 export async function acceptEvents(
   pool: Pool,
   events: readonly EventRow[],
-  options: { version: number; guarded: boolean; idempotencyTtlMs: number },
+  options: AcceptStatementOptions,
 ): Promise<AcceptAnswer> {
-  const guarded = options.guarded || events.some((event) => event.idempotencyKey !== null);
+  const { outboxSeqs } = options;
+  const isGuarded =
+    outboxSeqs !== null || options.guarded || events.some((event) => event.idempotencyKey !== null);
   const values = [
     options.version,
     ...eventValues(events),
     ...deliveryValues(events),
     ...payloadValues(events),
   ];
-  if (!guarded) {
+  if (!isGuarded) {
     const { rows } = await pool.query<{ version: string }>({ ...PLAIN, values });
     return Number(rows[0]!.version) === options.version ? { stale: false, written: 'all' } : { stale: true };
   }
   const { rows } = await pool.query<{ version: string; written: Uuid[] }>({
-    ...GUARDED,
+    ...(outboxSeqs === null ? GUARDED : FROM_OUTBOX),
     values: [
       ...values,
       events.map((event) => event.idempotencyKey),
       events.map((event) => event.fingerprint),
       options.idempotencyTtlMs / 1000,
+      ...(outboxSeqs === null ? [] : [literal(outboxSeqs)]),
     ],
   });
   const answer = rows[0]!;

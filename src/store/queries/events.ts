@@ -17,6 +17,9 @@ export interface EventOptions {
   readonly schema_version?: string;
   readonly endpoint_ids?: readonly Uuid[];
   readonly deliver_at?: number;
+  /** It came out of an outbox under a key that was another event's by then: this one's. */
+  readonly duplicate_of?: Uuid;
+  readonly key_conflict_with?: Uuid;
 }
 
 const COLUMNS = 'e.id, e.tenant, e.type, e.deliveries, e.idempotency_key, e.options';

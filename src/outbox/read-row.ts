@@ -1,0 +1,43 @@
+import { isEventType, isTenantId, type PromisedEvent } from '../domain/event.ts';
+import type { OutboxRow } from '../store/queries/outbox.ts';
+
+/**
+ * The event that a row of the outbox is, or what is wrong with it. `posthorn.publish` has checked all of it; a row that
+ * somebody put there by hand may be anything, and must not break what is stored together with it.
+ */
+export function readRow(row: OutboxRow): PromisedEvent | string {
+  if (!isTenantId(row.tenant)) return 'tenant: is not a tenant id';
+  if (!isEventType(row.type)) return 'type: is not an event type';
+  const options = row.options ?? {};
+  if (typeof options !== 'object' || Array.isArray(options)) return 'options: is not an object';
+  const {
+    channels = [],
+    endpoint_ids = null,
+    deliver_at = null,
+    headers = null,
+    schema_version = null,
+  } = options;
+  if (!areTexts(channels)) return 'options.channels: is not an array of texts';
+  if (endpoint_ids !== null && !areTexts(endpoint_ids)) return 'options.endpoint_ids: is not an array of ids';
+  if (deliver_at !== null && !Number.isFinite(deliver_at)) return 'options.deliver_at: is not a number';
+  if (headers !== null && (typeof headers !== 'object' || !areTexts(Object.values(headers))))
+    return 'options.headers: is not an object of texts';
+  if (schema_version !== null && typeof schema_version !== 'string')
+    return 'options.schema_version: is not a text';
+  return {
+    id: row.id,
+    outboxSeq: row.seq,
+    tenant: row.tenant,
+    type: row.type,
+    data: row.data,
+    idempotencyKey: row.idempotency_key,
+    schemaVersion: schema_version,
+    channels,
+    endpointIds: endpoint_ids,
+    deliverAt: deliver_at,
+    headers,
+  };
+}
+
+const areTexts = (values: unknown): boolean =>
+  Array.isArray(values) && values.every((value) => typeof value === 'string');

@@ -1,0 +1,103 @@
+import type { Uuid } from '../../domain/ids.ts';
+import type { Pool } from '../database.ts';
+import type { EventOptions } from './events.ts';
+
+/** What `posthorn.publish` left, as it stands in the table: nothing about it is certain but its number. */
+export interface OutboxRow {
+  readonly seq: string;
+  readonly id: Uuid;
+  readonly tenant: string;
+  readonly type: string;
+  readonly data: Buffer;
+  readonly idempotency_key: string | null;
+  readonly options: EventOptions | null;
+}
+
+export interface OutboxRead {
+  /** Not those up to here. '0': from the bottom. */
+  readonly afterSeq: string;
+  /** Nothing unless the first row has been there for so long. */
+  readonly minAgeMs: number;
+  readonly maxRows: number;
+  readonly maxBytes: number;
+}
+
+// In order, and without locks: whoever stores the events locks the rows then, and finds out what is left of them. With
+// skip locked, a second reader would overtake the first, and a FIFO endpoint would see that. The window adds up sizes
+// only: of rows that do not fit, no payload is fetched.
+const READ = {
+  name: 'outbox_read',
+  text: `
+    with head as materialized (
+      select seq, id, tenant, type, data, idempotency_key, options, created_at, octet_length(data) as bytes
+        from posthorn.outbox where seq > $1 order by seq limit $3
+    )
+    select seq::text, id, tenant, type, data, idempotency_key, options
+      from (select *, sum(bytes) over (order by seq) - bytes as bytes_before from head) sized
+     where (bytes_before < $4 or bytes_before = 0)
+       and ($2::float8 = 0 or (select min(created_at) from head) < clock_timestamp() - make_interval(secs => $2::float8))
+     order by sized.seq`, // by the number: `seq` alone would be the text of it
+};
+
+export async function readOutbox(pool: Pool, read: OutboxRead): Promise<OutboxRow[]> {
+  const { rows } = await pool.query<OutboxRow>({
+    ...READ,
+    values: [read.afterSeq, read.minAgeMs / 1000, read.maxRows, read.maxBytes],
+  });
+  return rows;
+}
+
+const REJECT = {
+  name: 'outbox_reject',
+  text: `
+    with gone as (
+      delete from posthorn.outbox o using unnest($1::bigint[], $2::text[]) as refused(seq, reason)
+       where o.seq = refused.seq
+      returning o.id, o.tenant, o.type, o.data, o.idempotency_key, o.fingerprint, o.options, o.created_at, refused.reason
+    )
+    insert into posthorn.outbox_rejected
+           (id, tenant, type, data, idempotency_key, fingerprint, options, created_at, reason)
+    select * from gone
+        on conflict (id) do update set rejected_at = now(), reason = excluded.reason`,
+};
+
+/** Puts rows aside that cannot become events: they stay to be seen, and nothing waits behind them. */
+export async function rejectOutboxRows(
+  pool: Pool,
+  refused: readonly { seq: string; reason: string }[],
+): Promise<void> {
+  await pool.query({
+    ...REJECT,
+    values: [refused.map(({ seq }) => seq), refused.map(({ reason }) => reason)],
+  });
+}
+
+export interface OutboxLag {
+  /** Age of the oldest row that waits; 0 if none does. */
+  readonly lagMs: number;
+  readonly rejected: number;
+}
+
+const STATE = {
+  name: 'outbox_state',
+  text: `
+    select coalesce((select extract(epoch from clock_timestamp() - created_at) * 1000
+                       from posthorn.outbox order by seq limit 1), 0)::float8 as lag_ms,
+           (select count(*)::int from (select from posthorn.outbox_rejected limit 1000) few) as rejected`,
+};
+
+/** `rejected` counts up to 1000: more is as bad. */
+export async function outboxLag(pool: Pool): Promise<OutboxLag> {
+  const { rows } = await pool.query<{ lag_ms: number; rejected: number }>(STATE);
+  return { lagMs: Math.max(0, rows[0]!.lag_ms), rejected: rows[0]!.rejected };
+}
+
+const WRITE_LIMITS = {
+  name: 'publish_limits',
+  text: 'update posthorn.publish_limits set max_event_bytes = $1 where max_event_bytes <> $1',
+};
+
+/** Tells `posthorn.publish` what this server accepts. */
+export async function writePublishLimits(pool: Pool, limits: { maxEventBytes: number }): Promise<void> {
+  await pool.query({ ...WRITE_LIMITS, values: [limits.maxEventBytes] });
+}
