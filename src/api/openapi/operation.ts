@@ -42,7 +42,10 @@ export function describeOperation(
   usedProblems: Set<number>,
 ): Operation {
   const { schema, config } = route;
-  const { operationId = '', summary = '', description, tags = [] } = schema;
+  const { operationId = '', summary = '', tags = [] } = schema;
+  const description = [schema.description, config.admin === true ? 'Needs an admin key.' : undefined]
+    .filter((text) => text !== undefined)
+    .join(' ');
   const parameters = [
     ...parametersOf(schema.params, 'path', components),
     ...parametersOf(schema.querystring, 'query', components),
@@ -52,7 +55,7 @@ export function describeOperation(
   return {
     operationId,
     summary,
-    ...(description !== undefined && { description }),
+    ...(description !== '' && { description }),
     tags,
     // Without this, what the whole document says holds: a key is needed.
     ...(config.needsKey !== true && { security: [] }),

@@ -3,9 +3,10 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest 
 import { Type } from 'typebox';
 import { readVersion } from '../../config/index.ts';
 import type { ApiContext } from '../context.ts';
-import { Nothing } from '../describe.ts';
+import { answerOf, Nothing } from '../describe.ts';
 import { buildDocument } from './document.ts';
 import type { DocumentedRoute } from './operation.ts';
+import { PAGE_POLICY, renderReference } from './reference/page.ts';
 
 /** Remembers every route that is registered from now on. HEAD is implied by GET. */
 export function collectRoutes(server: FastifyInstance): DocumentedRoute[] {
@@ -51,6 +52,25 @@ export function openApiRoutes(context: ApiContext, routes: readonly DocumentedRo
         },
       },
       async (request, reply) => sendCached(request, reply.type('application/json; charset=utf-8'), json()),
+    );
+
+    const page = cached(() => renderReference(build()));
+    server.get(
+      '/docs',
+      {
+        schema: {
+          operationId: 'getApiReference',
+          summary: 'This API as a page to read',
+          tags: ['Service'],
+          response: { 200: answerOf('The page.', 'text/html', Type.String()), 304: Nothing },
+        },
+      },
+      async (request, reply) =>
+        sendCached(
+          request,
+          reply.type('text/html; charset=utf-8').header('content-security-policy', PAGE_POLICY),
+          page(),
+        ),
     );
   };
 }
