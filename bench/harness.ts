@@ -55,6 +55,8 @@ export interface Load {
   readonly refused: number;
   readonly seconds: number;
   readonly latencies: number[];
+  /** Milliseconds since 1970: starting the process that posts is no part of what is measured. */
+  readonly beganAt: number;
 }
 
 export interface LoadOrder {

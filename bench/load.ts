@@ -92,6 +92,7 @@ class Connection {
 }
 
 const begin = performance.now();
+const beganAt = now();
 const connections = Array.from({ length: order.connections }, () => new Connection());
 if (order.rate === 0) {
   for (const connection of connections) {
@@ -116,4 +117,4 @@ if (order.rate === 0) {
 }
 await Promise.all(connections.map((connection) => connection.ended));
 const seconds = (performance.now() - begin) / 1000;
-process.send?.({ started, accepted, refused, seconds, latencies }, () => process.disconnect());
+process.send?.({ started, accepted, refused, seconds, latencies, beganAt }, () => process.disconnect());

@@ -101,13 +101,15 @@ export class Attempts {
     const start: Start = {
       deliveryId: item.delivery.id,
       attempts: item.delivery.attempts,
-      careful: lane.careful,
+      // Written down before and then not sent: that start is counted already, and nothing was killed by it.
+      careful: lane.careful && !item.startCounted,
       shard: lane.shard,
       probe: item.probe ? { endpointId: lane.id, breaker: lane.breaker.probeStarted(deadline) } : null,
     };
     const askedAt = this.#options.clock.monotonic();
     this.#options.writeBeforeSend(start, (mayLeave) => {
       const late = this.#options.clock.monotonic() - askedAt > LEAVES_WITHIN_MS;
+      item.startCounted = mayLeave && (item.startCounted || start.careful);
       if (mayLeave) return late ? this.#putBack(lane, item) : this.#send(lane, item, event);
       this.#abandonProbe(lane, item);
       lane.dropped(item);
@@ -155,6 +157,8 @@ export class Attempts {
   #answered(lane: Lane, item: LaneItem, event: EventContent, outcome: AttemptOutcome): void {
     const { clock, stages, events } = this.#options;
     if (outcome.withdrawn) return this.#putBack(lane, item);
+    // The settlement sets the count back.
+    if (lane.careful) item.startCounted = false;
     const verdict = stages.decide(outcome, item.delivery, lane.endpoint.retry);
     const health = this.#learn(lane, item, outcome);
     lane.answered(item);

@@ -29,7 +29,10 @@ export interface LaneItem {
   probe: boolean;
   /** When two at once may never be: not before this time, because an earlier owner may have it on the wire. */
   notBefore: number;
+  /** Starts in careful mode that were never heard of again, as the database has them. */
   carefulStarts: number;
+  /** One of them is of this worker, which put it back without sending it. */
+  startCounted?: boolean;
 }
 
 interface RetryEntry {
