@@ -1,10 +1,11 @@
 /** The only file that wires implementations: what each part needs of the others is written here and nowhere else. */
 import { hostname } from 'node:os';
 import { Authenticator } from './api/auth.ts';
+import { EndpointChallenges } from './api/endpoint-challenge.ts';
 import { createServer } from './api/server.ts';
 import { AppMetrics } from './app-metrics.ts';
 import { type ConfigWithKeys, readVersion, withListeningPort } from './config/index.ts';
-import { createDeliverer, type EgressPolicy } from './deliver/index.ts';
+import { createChallenger, createDeliverer, type EgressPolicy } from './deliver/index.ts';
 import { Dispatcher, decodeWake, Ownership, WAKE_CHANNEL, WakeSender } from './dispatch/index.ts';
 import { DatabaseClock, systemClock } from './domain/clock.ts';
 import type { Endpoint } from './domain/endpoint.ts';
@@ -330,6 +331,18 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
       endpoints,
       secretBox,
       egress,
+      challenges: new EndpointChallenges({
+        challenger: createChallenger({
+          deliverer,
+          clock,
+          timeoutMs: config.challengeTimeoutMs,
+          get publicUrl() {
+            return publicUrl;
+          },
+        }),
+        atOnce: config.challengesAtOnce,
+        required: config.requireChallenge,
+      }),
       get publicUrl() {
         return publicUrl;
       },

@@ -9,6 +9,7 @@ import type { EndpointCache } from '../store/endpoint-cache.ts';
 import type { SecretBox } from '../store/secret-box.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Authenticator } from './auth.ts';
+import type { EndpointChallenges } from './endpoint-challenge.ts';
 
 export interface ApiMetrics {
   rejected(code: ProblemCode): void;
@@ -26,6 +27,7 @@ export interface ApiContext {
   readonly endpoints: EndpointCache;
   readonly secretBox: SecretBox;
   readonly egress: EgressPolicy;
+  readonly challenges: EndpointChallenges;
   readonly publicUrl: string;
   readonly limits: ReadLimits & { readonly maxBatchBytes: number };
   readonly signatureOverlapMs: number;

@@ -26,6 +26,7 @@ const SHOWN = new Set([
   'follow_redirects',
   'batch',
   'debounce',
+  'challenge',
 ]);
 
 export function endpointChanges(before: Editable, after: Editable): FieldChange[] {

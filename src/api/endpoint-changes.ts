@@ -23,6 +23,7 @@ const CONFIG_FIELDS = [
   'ordering',
   'fifo_on_dead',
   'follow_redirects',
+  'challenge',
 ] as const satisfies readonly (keyof EndpointConfig)[];
 
 export type Editable = Pick<

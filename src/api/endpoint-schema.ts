@@ -1,6 +1,6 @@
 /** What may be set on an endpoint. Bounds are part of the contract: the same schema is in the OpenAPI document. */
 import { type Static, Type } from 'typebox';
-import { signatureProfiles } from '../domain/endpoint.ts';
+import { challenges, signatureProfiles } from '../domain/endpoint.ts';
 import { jitters, retryPresets } from '../domain/retry.ts';
 import { Nullable } from './validation.ts';
 
@@ -98,6 +98,13 @@ const settings = {
   ordering: Type.Optional(Nullable(Type.Enum(['none', 'fifo']))),
   fifo_on_dead: Type.Optional(Nullable(Type.Enum(['skip', 'block']))),
   follow_redirects: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: 3 }))),
+  challenge: Type.Optional(
+    Nullable(
+      Type.Enum([...challenges], {
+        description: 'What the receiver has to answer before the endpoint is created or its URL changed.',
+      }),
+    ),
+  ),
 };
 
 export const NewEndpoint = Type.Object(

@@ -1,7 +1,7 @@
 /** An endpoint as the API shows it: every default filled in, and how it is doing. */
 import { Type } from 'typebox';
 import { circuits } from '../domain/breaker.ts';
-import { disabledReasons, signatureProfiles } from '../domain/endpoint.ts';
+import { challenges, disabledReasons, signatureProfiles } from '../domain/endpoint.ts';
 import { jitters, retryPresets } from '../domain/retry.ts';
 import { EXAMPLE_TIME, exampleId, Id, Time } from './describe.ts';
 import { StatusMatcher } from './endpoint-schema.ts';
@@ -91,6 +91,7 @@ const fields = {
   ordering: Type.Enum(['none', 'fifo']),
   fifo_on_dead: Type.Enum(['skip', 'block']),
   follow_redirects: Type.Integer(),
+  challenge: Nullable(Type.Enum([...challenges])),
   batch: Type.Null(),
   debounce: Type.Null(),
   metadata: Type.Record(Type.String(), Type.Unknown()),
@@ -136,6 +137,7 @@ const example = {
   ordering: 'none',
   fifo_on_dead: 'skip',
   follow_redirects: 0,
+  challenge: null,
   batch: null,
   debounce: null,
   metadata: { team: 'logistics' },

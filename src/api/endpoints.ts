@@ -25,6 +25,7 @@ import type { ApiContext } from './context.ts';
 import { idParams, Nothing, Page, type Shown } from './describe.ts';
 import { endpointChanges } from './endpoint-audit.ts';
 import { applyPatch, type Editable, shownHeaders } from './endpoint-changes.ts';
+import { type Consent, receiverConsents } from './endpoint-consent.ts';
 import { EndpointPatch, NewEndpoint } from './endpoint-schema.ts';
 import { checkedSecret, fits, newSecret, profileOf } from './endpoint-secrets.ts';
 import { CreatedEndpoint, EndpointSchema } from './endpoint-view.ts';
@@ -52,19 +53,30 @@ const EMPTY: Editable = {
 
 export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
   const { pool, clock, endpoints, secretBox, egress } = context;
+  const consents = receiverConsents(context);
 
   const sealed = (id: Uuid, endpoint: Editable): Editable => ({
     ...endpoint,
     config: sealHeaders(endpoint.config, id, secretBox, isCredentialHeader),
   });
 
+  /** The receiver takes its time: this is not for inside the transaction. */
+  async function askReceiver(request: FastifyRequest<ById>, patch: EndpointPatch): Promise<Consent | null> {
+    if (patch.url === undefined && patch.challenge === undefined) return null;
+    const before = await findEndpoint(pool, endpointId(request.params.id), request.caller.tenant);
+    if (before === null) throw endpointNotFound(request.params.id);
+    return consents.toChange(request.caller, before, applyPatch(before, patch, egress));
+  }
+
   async function change(request: FastifyRequest<ById>, patch: EndpointPatch): Promise<EndpointView> {
     const { caller, params, audit } = request;
     const id = endpointId(params.id);
+    const consent = await askReceiver(request, patch);
     await inTransaction(pool, async (client) => {
       const before = await lockEndpoint(client, id, caller.tenant);
       if (before === null) throw endpointNotFound(params.id);
       const after = sealed(id, applyPatch(before, patch, egress));
+      consents.check(consent, caller, before, after);
       if (JSON.stringify(pick(before)) === JSON.stringify(after)) return audit.nothingChanged();
       const changes = endpointChanges(before, after);
       await audit.record(client, { tenant: before.tenant, objectId: params.id, changes });
@@ -108,9 +120,11 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
         const { tenant: named, secret: given, ...settings } = request.body;
         const tenant = readTenant(named, request.caller.tenant);
         const id = newId(clock.now());
-        const endpoint = sealed(id, applyPatch(EMPTY, settings, egress));
+        const wanted = applyPatch(EMPTY, settings, egress);
+        const endpoint = sealed(id, wanted);
         const profile = profileOf(endpoint.config.signature);
         const secret = given === undefined ? newSecret(profile) : checkedSecret(given, profile);
+        await consents.toNew(request.caller, { id, tenant }, wanted, secret);
         await inTransaction(pool, async (client) => {
           await createEndpoint(client, { id, tenant, ...endpoint });
           await request.audit.record(client, {
@@ -306,6 +320,7 @@ export function showEndpoint(view: EndpointView, lastDay: Totals): Shown<typeof 
     ordering: endpoint.ordering,
     fifo_on_dead: endpoint.fifoOnDead,
     follow_redirects: endpoint.followRedirects,
+    challenge: view.config.challenge ?? null,
     batch: null,
     debounce: null,
     metadata: view.metadata,

@@ -6,6 +6,7 @@
  * Names carry their unit. Conditions between two settings are in checks.ts.
  */
 import {
+  boolean,
   bytes,
   choice,
   cidrs,
@@ -356,6 +357,22 @@ const egress = {
     min: 10,
     max: 30 * SECOND,
     about: 'Deadline of a connection to a receiver, within the total deadline of the attempt.',
+  }),
+  requireChallenge: boolean({
+    default: false,
+    about: 'Whether endpoints that are registered with a tenant key must have a `challenge`.',
+  }),
+  challengeTimeoutMs: duration({
+    default: 5 * SECOND,
+    min: 50,
+    max: 30 * SECOND,
+    about: 'How long a receiver may take to answer a challenge.',
+  }),
+  challengesAtOnce: integer({
+    default: 20,
+    min: 1,
+    max: 10_000,
+    about: 'Challenges that one process waits for at once; a quarter of them at most for one tenant.',
   }),
   responseCapBytes: bytes({
     default: 16 * KIB,

@@ -40,9 +40,10 @@ export interface AttemptContext {
 }
 
 export interface AttemptInput {
+  readonly method: 'POST' | 'OPTIONS';
   readonly destination: Destination;
   readonly headers: Record<string, string>;
-  readonly body: Buffer;
+  readonly body: Buffer | null;
   readonly redirectsAllowed: number;
   readonly timeoutMs: number;
   /** Wall clock and monotonic time at which it started. */
@@ -103,10 +104,11 @@ export class Attempt implements ExchangeOwner {
 
   #exchangeWith(freshConnection: boolean): void {
     const { origin, path, target } = this.#destination;
+    const { method, body } = this.input;
     const exchange = new Exchange(this, this.#context.pools.take(origin, target, freshConnection));
     this.#exchange = exchange;
     this.#sentAt = this.#context.clock.monotonic();
-    exchange.start({ method: 'POST', path, headers: this.#headers, body: this.input.body });
+    exchange.start({ method, path, headers: this.#headers, body });
   }
 
   refusal(): DeliveryError | null {

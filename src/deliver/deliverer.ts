@@ -38,6 +38,14 @@ export interface AttemptRequest {
   readonly mayLeave?: () => boolean;
 }
 
+/** A request that carries no event: whether the receiver wants any is what it asks. */
+export interface AskRequest {
+  readonly endpoint: Endpoint;
+  /** Beside those of the endpoint. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+}
+
 export interface DelivererOptions {
   readonly egress: EgressPolicy;
   readonly userAgent: string;
@@ -65,6 +73,8 @@ export interface DelivererStats {
 export interface Deliverer {
   /** Calls `done` exactly once, never before it returns; never throws. */
   send(request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void;
+  /** OPTIONS, without body and signature; otherwise like `send`. */
+  ask(request: AskRequest, done: (outcome: AttemptOutcome) => void): void;
   stats(): DelivererStats;
   /** Cuts off what is still on its way (reported as `internal`) and resolves when every socket is closed. */
   close(): Promise<void>;
@@ -170,6 +180,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
       headers,
     );
     return new Attempt(context, {
+      method: 'POST',
       destination: plan.destination,
       headers,
       body: message.memory.subarray(message.bodyAt),
@@ -182,22 +193,48 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
     });
   }
 
+  function prepareAsking(request: AskRequest, done: (outcome: AttemptOutcome) => void): Attempt | ErrorClass {
+    const { endpoint, headers, timeoutMs } = request;
+    const plan = planOf(endpoint);
+    if (typeof plan.destination === 'string') return plan.destination;
+    const { 'content-type': _bodiless, ...constants } = plan.headers;
+    return new Attempt(context, {
+      method: 'OPTIONS',
+      destination: plan.destination,
+      headers: { ...constants, ...headers },
+      body: null,
+      redirectsAllowed: endpoint.followRedirects,
+      timeoutMs,
+      startedAt: clock.now(),
+      start: clock.monotonic(),
+      mayLeave: ALWAYS,
+      done,
+    });
+  }
+
+  function begin<Request extends { readonly endpoint: Endpoint }>(
+    request: Request,
+    prepareRequest: (request: Request, done: (outcome: AttemptOutcome) => void) => Attempt | ErrorClass,
+    done: (outcome: AttemptOutcome) => void,
+  ): void {
+    let prepared: Attempt | ErrorClass;
+    try {
+      prepared = closed ? 'internal' : prepareRequest(request, done);
+    } catch {
+      prepared = 'internal';
+    }
+    if (typeof prepared === 'string') {
+      const outcome = neverSent(request.endpoint.url, prepared, clock.now());
+      queueMicrotask(() => call(done, outcome));
+      return;
+    }
+    inFlight.add(prepared);
+    prepared.begin();
+  }
+
   return {
-    send(request, done) {
-      let prepared: Attempt | ErrorClass;
-      try {
-        prepared = closed ? 'internal' : prepare(request, done);
-      } catch {
-        prepared = 'internal';
-      }
-      if (typeof prepared === 'string') {
-        const outcome = neverSent(request.endpoint.url, prepared, clock.now());
-        queueMicrotask(() => call(done, outcome));
-        return;
-      }
-      inFlight.add(prepared);
-      prepared.begin();
-    },
+    send: (request, done) => begin(request, prepare, done),
+    ask: (request, done) => begin(request, prepareAsking, done),
     stats: () => ({ inFlight: inFlight.size, idleSockets: pools.idleSockets, origins: pools.origins }),
     async close() {
       closed = true;

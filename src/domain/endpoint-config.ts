@@ -3,7 +3,7 @@
  * that changes in a later version therefore reaches every endpoint that never said otherwise.
  */
 import { type BreakerSettings, DEFAULT_BREAKER } from './breaker.ts';
-import type { DisabledReason, Endpoint, EndpointSecret } from './endpoint.ts';
+import type { Challenge, DisabledReason, Endpoint, EndpointSecret } from './endpoint.ts';
 import type { Uuid } from './ids.ts';
 import {
   DEFAULT_MAX_AGE_SECONDS,
@@ -64,6 +64,7 @@ export interface EndpointConfig {
   ordering?: 'none' | 'fifo';
   fifo_on_dead?: 'skip' | 'block';
   follow_redirects?: number;
+  challenge?: Challenge;
 }
 
 export const DEFAULT_TIMEOUT_MS = 15_000;

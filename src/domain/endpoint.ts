@@ -20,6 +20,10 @@ export interface CustomSignature {
 }
 export type SignatureSetting = SignatureProfile | CustomSignature;
 
+/** How a receiver shows that it wants the requests, before an endpoint is registered. */
+export const challenges = ['echo', 'cloudevents'] as const;
+export type Challenge = (typeof challenges)[number];
+
 export interface RateLimit {
   readonly perSecond: number;
   readonly burst: number;

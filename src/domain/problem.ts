@@ -18,6 +18,7 @@ export const problemCodes = {
   invalid: { status: 422, title: 'The request is understood but not valid' },
   url_invalid: { status: 422, title: 'The URL is not valid' },
   url_forbidden: { status: 422, title: 'Posthorn may not call this URL' },
+  challenge_failed: { status: 422, title: 'The receiver did not meet the challenge' },
   rate_limited: { status: 429, title: 'Too many requests' },
   headers_too_large: { status: 431, title: 'The address or the headers are too large' },
   internal: { status: 500, title: 'Posthorn failed' },
