@@ -20,6 +20,7 @@ import { ensurePartitions } from './store/partitions.ts';
 import { disableEndpoint } from './store/queries/endpoints.ts';
 import { writePublishLimits } from './store/queries/outbox.ts';
 import { TASKS_CHANNEL } from './store/queries/tasks.ts';
+import { TENANTS_CHANNEL } from './store/queries/tenants.ts';
 import { createSecretBox } from './store/secret-box.ts';
 import { logAttempt } from './telemetry/attempt-line.ts';
 import type { Log } from './telemetry/log.ts';
@@ -41,6 +42,8 @@ const ACCEPT_PATIENCE_MS = 10_000;
 const HAND_OVER_MS = 1_000;
 /** Whoever owns this shard is the one who reads the outbox often: there is always one, and soon another if it dies. */
 const OUTBOX_SHARD = 0;
+/** Limits of tenants are told to every process; this is only for when that message is lost. */
+const TENANT_LIMITS_MS = 10_000;
 
 export interface AppOptions {
   readonly config: AppConfig;
@@ -185,6 +188,11 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
 
   const refreshEndpoints = (): void =>
     void endpoints.refresh().catch((error) => problem('read endpoints', error));
+  let tenantLimitsAt = Number.NEGATIVE_INFINITY;
+  const readTenants = (read: () => Promise<void>): void => {
+    tenantLimitsAt = clock.monotonic();
+    void read().catch((error) => problem('read the limits of tenants', error));
+  };
   const ownership = new Ownership({
     pool: database.pool('control'),
     name: workerName,
@@ -194,7 +202,14 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
     deadAfterMs: config.deadAfterMs,
     crashWindowMs: config.carefulWindowMs,
     takesShards: runsWorker,
-    channels: [WAKE_CHANNEL, 'posthorn_shards', 'posthorn_endpoints', 'posthorn_keys', TASKS_CHANNEL],
+    channels: [
+      WAKE_CHANNEL,
+      'posthorn_shards',
+      'posthorn_endpoints',
+      'posthorn_keys',
+      TASKS_CHANNEL,
+      TENANTS_CHANNEL,
+    ],
     events: {
       taken: (shards) => {
         log.debug({ shards: shards.length }, 'took shards');
@@ -210,17 +225,21 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
         dispatcher.renewed(lastSeq);
         if (endpointVersion !== endpoints.version) refreshEndpoints();
         else counted?.endpointsConfirmed(clock.monotonic());
+        if (clock.monotonic() - tenantLimitsAt > TENANT_LIMITS_MS)
+          readTenants(() => acceptor.reloadTenantLimits());
       },
       notified: (channel, payload) => {
         if (channel === WAKE_CHANNEL) for (const id of decodeWake(payload)) dispatcher.wake(id);
         else if (channel === 'posthorn_shards') ownership.hurry();
         else if (channel === 'posthorn_endpoints') refreshEndpoints();
         else if (channel === TASKS_CHANNEL) tasks?.hurry();
+        else if (channel === TENANTS_CHANNEL) readTenants(() => acceptor.tenantsChanged());
         else authenticator.forget();
       },
       connected: () => {
         authenticator.forget();
         dispatcher.sweepSoon();
+        readTenants(() => acceptor.tenantsChanged());
       },
       problem,
       buried: (workers, shards) => log.warn({ workers, shards }, 'took over from workers that died'),
@@ -387,6 +406,7 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
   };
 
   try {
+    await acceptor.reloadTenantLimits();
     await ownership.start();
     if (runsWorker) dispatcher.start();
     tasks?.start();

@@ -11,6 +11,7 @@ import { deliveryRoutes } from './deliveries.ts';
 import { endpointSecretRoutes } from './endpoint-secrets.ts';
 import { endpointStatsRoutes } from './endpoint-stats.ts';
 import { endpointRoutes } from './endpoints.ts';
+import { eventTypeRoutes } from './event-types.ts';
 import { eventRoutes } from './events.ts';
 import { eventReadRoutes } from './events-read.ts';
 import { filterRoutes } from './filters.ts';
@@ -23,6 +24,7 @@ import { readJson } from './read-json.ts';
 import { replayRoutes } from './replay.ts';
 import { sentRequestRoutes } from './sent-requests.ts';
 import { taskRoutes } from './tasks.ts';
+import { tenantRoutes } from './tenants.ts';
 import { testEventRoutes } from './test-events.ts';
 import { compileSchema } from './validation.ts';
 
@@ -167,6 +169,8 @@ function v1Routes(context: ApiContext): FastifyPluginAsync {
     await v1.register(deadLetterRoutes(context));
     await v1.register(taskRoutes(context));
     await v1.register(keyRoutes(context));
+    await v1.register(tenantRoutes(context));
+    await v1.register(eventTypeRoutes(context));
     await v1.register(auditRoutes(context));
   };
 }

@@ -29,6 +29,8 @@ import {
   keyHolders,
   keyName,
 } from '../store/queries/accept-events.ts';
+import { loadIngestLimits } from '../store/queries/tenants.ts';
+import { KnownTenants } from './known-tenants.ts';
 import { hasWaited, type LostKey, lostKeyOptions, problemOfId } from './promised.ts';
 import type { NewEvent } from './read-event.ts';
 import { Subscriptions } from './subscriptions.ts';
@@ -102,11 +104,13 @@ export class Acceptor {
   readonly #options: AcceptOptions;
   readonly #subscriptions = new Subscriptions();
   readonly #rates: TenantRates;
+  readonly #tenants: KnownTenants;
   readonly #batcher: Batcher<Waiting>;
 
   constructor(options: AcceptOptions) {
     this.#options = options;
     this.#rates = new TenantRates(options.tenantPerSecond, options.tenantBurst, options.clock);
+    this.#tenants = new KnownTenants(options.pool);
     this.#subscriptions.update(options.endpoints.all());
     options.endpoints.onChange((changed) => this.#subscriptions.update(changed));
     this.#batcher = new Batcher<Waiting>({
@@ -124,6 +128,16 @@ export class Acceptor {
 
   get subscriptionLookups(): Subscriptions['lookups'] {
     return this.#subscriptions.lookups;
+  }
+
+  /** Some tenant was changed or deleted. */
+  async tenantsChanged(): Promise<void> {
+    this.#tenants.forget();
+    await this.reloadTenantLimits();
+  }
+
+  async reloadTenantLimits(): Promise<void> {
+    this.#rates.setOwn(await loadIngestLimits(this.#options.pool));
   }
 
   /** Resolves when everything that was taken in has been answered. */
@@ -225,6 +239,8 @@ export class Acceptor {
 
   async #writeUnique(batch: readonly Waiting[], guarded: boolean): Promise<void> {
     const { pool, endpoints, idempotencyTtlMs } = this.#options;
+    const newTenants = this.#tenants.unknownOf(batch);
+    if (newTenants !== null) await this.#tenants.add(newTenants);
     for (;;) {
       const { version } = endpoints;
       const matched = await this.#matchAll(batch);

@@ -208,14 +208,22 @@ describe('SEC-2: tenants do not see each other', () => {
       events: event.id,
       deliveries: delivery!.id,
       tasks: replay.body.id,
+      tenants: theirs,
     };
+    // Not for tenants' keys at all.
+    const adminOnly = ['DELETE /v1/keys/:id', 'PUT /v1/tenants/:id', 'DELETE /v1/tenants/:id'];
 
     const mine = newTenant();
     const { key } = await createKey({ scope: 'tenant', tenant: mine });
     const walked: string[] = [];
     for (const { method, path } of await allRoutes()) {
       const kind = path.split('/')[2]!;
-      if (!path.includes(':id') || kind === 'keys') continue;
+      if (!path.includes(':id')) continue;
+      if (adminOnly.includes(`${method} ${path}`)) {
+        const answer = await posthorn.api(method, path, method === 'PUT' ? {} : undefined, { key });
+        expect(answer.body, `${method} ${path}`).toMatchObject({ status: 403, code: 'forbidden' });
+        continue;
+      }
       expect(ids, `${path}: this test needs an object of another tenant for it`).toHaveProperty(kind);
       const address = path.replace(':id', ids[kind]!).replace(':number', '1');
       const body = method === 'GET' || method === 'DELETE' ? undefined : {};
@@ -248,7 +256,7 @@ describe('SEC-2: tenants do not see each other', () => {
     expect(lists.length).toBeGreaterThan(3);
     for (const { path } of lists) {
       const answer = await posthorn.api('GET', path, undefined, { key });
-      if (path === '/v1/keys') expect(answer.status).toBe(403);
+      if (path === '/v1/keys' || path === '/v1/tenants') expect(answer.status).toBe(403);
       // That an admin made this key is of this tenant's concern; nothing else has happened there.
       else if (path === '/v1/audit') expect(answer.body.data).toMatchObject([{ tenant: mine }]);
       else expect(answer.body.data, path).toEqual([]);

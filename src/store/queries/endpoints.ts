@@ -4,6 +4,7 @@ import type { EndpointConfig, EndpointRecord } from '../../domain/endpoint-confi
 import type { Uuid } from '../../domain/ids.ts';
 import type { Client, Pool } from '../database.ts';
 import type { Sealed } from '../secret-box.ts';
+import { ensureTenant } from './tenants.ts';
 
 /** An endpoint as the API shows it: what is stored, and how it is doing. */
 export interface EndpointView {
@@ -61,9 +62,7 @@ export async function createEndpoint(
     paused: boolean;
   },
 ): Promise<void> {
-  await client.query('insert into posthorn.tenants (id) values ($1) on conflict do nothing', [
-    endpoint.tenant,
-  ]);
+  await ensureTenant(client, endpoint.tenant);
   const version = await nextVersion(client);
   await client.query(
     `insert into posthorn.endpoints (id, tenant, url, description, config, metadata, enabled, disabled_reason, paused, version)

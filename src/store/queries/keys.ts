@@ -1,5 +1,6 @@
 import type { Uuid } from '../../domain/ids.ts';
-import type { Pool, Queryable } from '../database.ts';
+import type { Client, Pool, Queryable } from '../database.ts';
+import { ensureTenant } from './tenants.ts';
 
 export type KeyScope = 'admin' | 'tenant' | 'read';
 
@@ -25,7 +26,7 @@ export async function findKey(pool: Pool, hash: Buffer): Promise<KeyRecord | nul
 }
 
 export async function createKey(
-  client: Queryable,
+  client: Client,
   key: {
     id: Uuid;
     scope: KeyScope;
@@ -35,6 +36,7 @@ export async function createKey(
     hash: Buffer;
   },
 ): Promise<KeyRecord> {
+  if (key.tenant !== null) await ensureTenant(client, key.tenant);
   const { rows } = await client.query<KeyRecord>(
     `insert into posthorn.api_keys (id, scope, tenant, description, prefix, hash) values ($1, $2, $3, $4, $5, $6) returning ${COLUMNS}`,
     [key.id, key.scope, key.tenant, key.description, key.prefix, key.hash],

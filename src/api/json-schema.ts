@@ -1,0 +1,125 @@
+/**
+ * JSON Schemas that people write. They are interpreted, never compiled to code, and nothing is fetched: a reference
+ * must lead somewhere within the schema itself.
+ */
+import { Errors, Meta, Pointer } from 'typebox/schema';
+import { type FieldError, Problem } from '../domain/problem.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+const DRAFTS: Readonly<Record<string, keyof typeof Meta>> = {
+  'https://json-schema.org/draft/2020-12/schema': 'https://json-schema.org/draft/2020-12/schema',
+  'http://json-schema.org/draft-07/schema': 'http://json-schema.org/draft-07/schema#',
+};
+const NEWEST = 'https://json-schema.org/draft/2020-12/schema';
+
+const MAX_BYTES = 64 * 1024;
+const MAX_ERRORS = 10;
+
+/** Throws what is wrong with the schema itself, naming the place. */
+export function checkSchema(schema: unknown, field: string): void {
+  checkSize(schema, field);
+  for (const errors of [checkDraft(schema, field), findUnusable(schema, schema, field)])
+    if (errors.length > 0) throw invalid(errors);
+}
+
+/** Throws where the value does not fit the schema, which has been checked. */
+export function checkAgainst(schema: unknown, value: unknown, field: string): void {
+  let errors: FieldError[];
+  try {
+    errors = findErrors(schema, value, field);
+  } catch (error) {
+    // `{"$ref": "#"}` and its like.
+    if (!(error instanceof RangeError)) throw error;
+    throw invalid([{ path: 'schema', message: 'refers to itself without end' }]);
+  }
+  if (errors.length > 0) throw invalid(errors);
+}
+
+export function checkSize(value: unknown, field: string): void {
+  if (Buffer.byteLength(JSON.stringify(value)) > MAX_BYTES)
+    throw invalid([{ path: field, message: `must have at most ${MAX_BYTES} bytes` }]);
+}
+
+function checkDraft(schema: unknown, field: string): FieldError[] {
+  const named = isObject(schema) && schema.$schema !== undefined ? schema.$schema : NEWEST;
+  const draft = typeof named === 'string' ? DRAFTS[named.replace(/#$/, '')] : undefined;
+  if (draft === undefined)
+    return [{ path: `${field}.$schema`, message: 'must be that of draft 2020-12 or draft-07' }];
+  return findErrors(Meta[draft], schema, field);
+}
+
+function findErrors(schema: unknown, value: unknown, field: string): FieldError[] {
+  const [, found] = Errors(schema as Json, value);
+  const hasDeeper = (path: string) => found.some((other) => other.instancePath.startsWith(`${path}/`));
+  return found
+    .filter(({ keyword, instancePath }) => keyword !== 'additionalProperties' || !hasDeeper(instancePath))
+    .map(({ keyword, instancePath, message }) => ({
+      path: pathOf(field, instancePath),
+      message: keyword === 'boolean' ? 'is not allowed by the schema' : message,
+    }));
+}
+
+/** Keywords that hold schemas by name, and those that hold values which only look like schemas. */
+const BY_NAME = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']);
+const VALUES = new Set(['const', 'enum', 'default', 'examples', 'required', 'dependentRequired']);
+
+/** What the meta-schema lets pass: patterns that are none, references that lead nowhere. */
+function findUnusable(root: unknown, schema: unknown, path: string): FieldError[] {
+  if (Array.isArray(schema))
+    return schema.flatMap((entry, index) => findUnusable(root, entry, `${path}[${index}]`));
+  if (!isObject(schema)) return [];
+  return Object.entries(schema).flatMap(([keyword, value]) => {
+    const at = `${path}.${keyword}`;
+    if (VALUES.has(keyword)) return [];
+    if (keyword === 'pattern') return checkPattern(value, at);
+    if (keyword === '$ref') return checkReference(root, value, at);
+    if (!BY_NAME.has(keyword) || !isObject(value)) return findUnusable(root, value, at);
+    return Object.entries(value).flatMap(([name, entry]) => [
+      ...(keyword === 'patternProperties' ? checkPattern(name, `${at}.${name}`) : []),
+      ...findUnusable(root, entry, `${at}.${name}`),
+    ]);
+  });
+}
+
+function checkPattern(pattern: unknown, path: string): FieldError[] {
+  if (typeof pattern !== 'string') return [];
+  try {
+    new RegExp(pattern, 'u');
+    return [];
+  } catch {
+    return [{ path, message: 'is not a valid regular expression' }];
+  }
+}
+
+function checkReference(root: unknown, reference: unknown, path: string): FieldError[] {
+  if (typeof reference !== 'string') return [];
+  if (!/^#(\/|$)/.test(reference))
+    return [{ path, message: 'must point into this schema, such as "#/$defs/name"' }];
+  try {
+    if (Pointer.Has(root as Json, decodeURIComponent(reference.slice(1)))) return [];
+  } catch {
+    // A stray "%".
+  }
+  return [{ path, message: 'points to nothing in this schema' }];
+}
+
+function invalid(found: readonly FieldError[]): Problem {
+  const unique = [...new Map(found.map((error) => [`${error.path} ${error.message}`, error])).values()];
+  const errors = unique.slice(0, MAX_ERRORS);
+  return new Problem('invalid', errors.map(({ path, message }) => `${path}: ${message}`).join('; '), {
+    errors,
+  });
+}
+
+/** `/items/0/id` → `example.items[0].id` */
+function pathOf(field: string, pointer: string): string {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .reduce((path, part) => (/^\d+$/.test(part) ? `${path}[${part}]` : `${path}.${part}`), field);
+}
+
+const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

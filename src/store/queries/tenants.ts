@@ -1,0 +1,119 @@
+import type { RateLimit } from '../../domain/endpoint.ts';
+import type { Client, Pool, Queryable } from '../database.ts';
+
+export interface TenantRecord {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly metadata: Record<string, unknown>;
+  readonly ingest_per_second: number | null;
+  readonly ingest_burst: number | null;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+}
+
+export type TenantSettings = Omit<TenantRecord, 'created_at' | 'updated_at'>;
+
+const COLUMNS = 'id, name, description, metadata, ingest_per_second, ingest_burst, created_at, updated_at';
+
+/** Told to every process: a tenant was changed, or is gone. */
+export const TENANTS_CHANNEL = 'posthorn_tenants';
+
+/** On first use, together with what uses it: it cannot be deleted until that is committed. */
+export async function ensureTenant(client: Client, id: string): Promise<void> {
+  await client.query('insert into posthorn.tenants (id) values ($1) on conflict do nothing', [id]);
+  await client.query('select from posthorn.tenants where id = $1 for key share', [id]);
+}
+
+/** The same for those that publish. In order: two processes may meet the same new ones at the same time. */
+export async function ensureTenants(pool: Pool, ids: readonly string[]): Promise<void> {
+  await pool.query({
+    name: 'ensure_tenants',
+    text: 'insert into posthorn.tenants (id) select unnest($1::text[]) on conflict do nothing',
+    values: [ids.toSorted()],
+  });
+}
+
+export async function findTenant(pool: Pool, id: string): Promise<TenantRecord | null> {
+  const { rows } = await pool.query<TenantRecord>(`select ${COLUMNS} from posthorn.tenants where id = $1`, [
+    id,
+  ]);
+  return rows[0] ?? null;
+}
+
+/** Locked against other changes, and against first uses, until the transaction ends. */
+export async function lockTenant(client: Client, id: string): Promise<TenantRecord | null> {
+  const { rows } = await client.query<TenantRecord>(
+    `select ${COLUMNS} from posthorn.tenants where id = $1 for update`,
+    [id],
+  );
+  return rows[0] ?? null;
+}
+
+export async function putTenant(client: Client, tenant: TenantSettings): Promise<TenantRecord> {
+  const { rows } = await client.query<TenantRecord>(
+    `insert into posthorn.tenants (id, name, description, metadata, ingest_per_second, ingest_burst)
+     values ($1, $2, $3, $4, $5, $6)
+         on conflict (id) do update
+        set name = excluded.name, description = excluded.description, metadata = excluded.metadata,
+            ingest_per_second = excluded.ingest_per_second, ingest_burst = excluded.ingest_burst, updated_at = now()
+     returning ${COLUMNS}`,
+    [
+      tenant.id,
+      tenant.name,
+      tenant.description,
+      tenant.metadata,
+      tenant.ingest_per_second,
+      tenant.ingest_burst,
+    ],
+  );
+  await tellAll(client);
+  return rows[0]!;
+}
+
+export async function deleteTenant(client: Client, id: string): Promise<void> {
+  await client.query('delete from posthorn.tenants where id = $1', [id]);
+  await tellAll(client);
+}
+
+async function tellAll(client: Queryable): Promise<void> {
+  await client.query(`select pg_notify('${TENANTS_CHANNEL}', '')`);
+}
+
+/** What still belongs to it and works. */
+export async function usesOfTenant(
+  client: Client,
+  id: string,
+): Promise<{ endpoints: boolean; keys: boolean }> {
+  const { rows } = await client.query<{ endpoints: boolean; keys: boolean }>(
+    `select exists (select from posthorn.endpoints where tenant = $1 and deleted_at is null) as endpoints,
+            exists (select from posthorn.api_keys where tenant = $1 and revoked_at is null) as keys`,
+    [id],
+  );
+  return rows[0]!;
+}
+
+/** Newest first. */
+export async function listTenants(
+  pool: Pool,
+  page: { before: { at: Date; name: string } | null; limit: number },
+): Promise<TenantRecord[]> {
+  const { before, limit } = page;
+  const { rows } = await pool.query<TenantRecord>(
+    `select ${COLUMNS} from posthorn.tenants
+      ${before === null ? '' : 'where (created_at, id) < ($2, $3)'}
+      order by created_at desc, id desc limit $1`,
+    before === null ? [limit] : [limit, before.at, before.name],
+  );
+  return rows;
+}
+
+/** Of the tenants that have a limit of their own: few. */
+export async function loadIngestLimits(pool: Pool): Promise<Map<string, RateLimit>> {
+  const { rows } = await pool.query<{ id: string; per_second: number; burst: number }>({
+    name: 'load_ingest_limits',
+    text: `select id, ingest_per_second as per_second, ingest_burst as burst
+             from posthorn.tenants where ingest_per_second is not null`,
+  });
+  return new Map(rows.map(({ id, per_second, burst }) => [id, { perSecond: per_second, burst }]));
+}
