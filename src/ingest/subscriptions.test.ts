@@ -175,6 +175,16 @@ describe('FAN-2: filters', () => {
     expect(subscriptions.takeFilterWork()).toBe(0);
   });
 
+  it('never fail: what cannot be read is let through', () => {
+    const ones = [
+      endpoint({ filter: { 'data.amount': 1 } }),
+      endpoint({ filter: { $not: { 'data.a': 1 } } }),
+    ];
+    const subscriptions = new Subscriptions();
+    subscriptions.update(ones);
+    expect(subscriptions.match(event('a', { data: Buffer.from('{"amount":') }))).toEqual(ones);
+  });
+
   it('that this version does not understand let everything through', () => {
     const future = endpoint({ filter: { 'data.amount': { $near: 1 } } });
     const subscriptions = new Subscriptions();

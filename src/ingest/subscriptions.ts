@@ -129,7 +129,7 @@ export class Subscriptions {
       const filter = filters[index];
       if (filter === undefined) return true;
       work.left = part;
-      const wanted = matchesFilter(filter, subject, work);
+      const wanted = matchesFilter(filter, subject, work) || subject.unreadable;
       this.#filterWork += part - work.left;
       return wanted;
     });
@@ -141,6 +141,8 @@ export class Subscriptions {
 /** Parses `data` when it is first looked at. */
 class EventSubject implements FilterSubject {
   parsedBytes = 0;
+  /** Not JSON after all. */
+  unreadable = false;
   readonly #event: MatchQuery;
   #data: unknown;
 
@@ -164,11 +166,14 @@ class EventSubject implements FilterSubject {
     return this.#event.idempotencyKey;
   }
 
-  /** It was read by the strict scanner before it got here, so it is JSON. */
+  /** Whoever took the event in has seen to it that it is JSON. If not, that is no reason to fail the whole batch. */
   get data(): unknown {
-    if (this.parsedBytes === 0) {
-      this.parsedBytes = this.#event.data.length;
+    if (this.parsedBytes > 0) return this.#data;
+    this.parsedBytes = this.#event.data.length;
+    try {
       this.#data = JSON.parse(this.#event.data.toString('utf8'));
+    } catch {
+      this.unreadable = true;
     }
     return this.#data;
   }
