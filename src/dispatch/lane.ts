@@ -15,30 +15,14 @@
 import { Breaker, type BreakerRecord } from '../domain/breaker.ts';
 import type { WaitingDelivery } from '../domain/delivery.ts';
 import { type Endpoint, shardOf } from '../domain/endpoint.ts';
-import type { EventContent } from '../domain/event.ts';
-import { Heap } from '../domain/heap.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { TokenBucket } from '../domain/token-bucket.ts';
+import { FreshQueue } from './fresh-queue.ts';
+import { dueTime, type LaneItem } from './lane-item.ts';
+import { RetryQueue } from './retry-queue.ts';
+import { SlowStart } from './slow-start.ts';
 
-export interface LaneItem {
-  delivery: WaitingDelivery;
-  /** The payload, if it is in memory anyway; otherwise it is read just before it is sent. */
-  event: EventContent | null;
-  state: 'queued' | 'in_flight' | 'unsettled';
-  /** It is the one request that finds out whether the receiver has recovered. */
-  probe: boolean;
-  /** When two at once may never be: not before this time, because an earlier owner may have it on the wire. */
-  notBefore: number;
-  /** Starts in careful mode that were never heard of again, as the database has them. */
-  carefulStarts: number;
-  /** One of them is of this worker, which put it back without sending it. */
-  startCounted?: boolean;
-}
-
-interface RetryEntry {
-  readonly item: LaneItem;
-  readonly dueAt: number;
-}
+export type { LaneItem };
 
 export interface LaneState {
   readonly breaker: BreakerRecord;
@@ -82,8 +66,6 @@ export class Lane {
   holdUntil = 0;
   inFlight = 0;
   unsettled = 0;
-  /** Slow start: how many at once, at most; grows with success. */
-  window = Number.POSITIVE_INFINITY;
   moreFresh = true;
   freshCursor = 0;
   retryHorizon = 0;
@@ -99,18 +81,15 @@ export class Lane {
   readonly #known = new Map<Uuid, LaneItem>();
   /** Deliveries that an earlier owner had on the wire when it handed over, and until when they may be there. */
   readonly #elsewhere = new Map<Uuid, number>();
-  #fresh: LaneItem[] = [];
-  #freshHead = 0;
-  #retries = new Heap<RetryEntry>((a, b) => a.dueAt < b.dueAt);
-  /** Entries of those that were given another time: still in the heap, at the old one. */
-  #movedRetries = 0;
-  /** None in the heap is due later than this. */
-  #latestRetry = 0;
+  readonly #fresh = new FreshQueue();
+  readonly #retries = new RetryQueue(
+    (item) => item.state === 'queued' && this.#known.get(item.delivery.id) === item,
+  );
+  readonly #slowStart = new SlowStart();
   readonly #memory: LaneMemory;
   #bucket: TokenBucket | null;
   #probing: LaneItem | null = null;
   #freshInARow = 0;
-  #successesInRound = 0;
   /** What left `known` while a read was under way: the read may still show it, as it was before. */
   #leftWhileLoading = new Set<Uuid>();
   /** The earliest due time that was let go of while a read was under way: the read does not bring it back. */
@@ -144,23 +123,23 @@ export class Lane {
   }
 
   get queuedFresh(): number {
-    return this.#fresh.length - this.#freshHead;
+    return this.#fresh.size;
   }
 
   get queuedRetries(): number {
-    return this.#retries.size - this.#movedRetries;
+    return this.#retries.size;
   }
 
   /** What waits for its turn, as far as it is in memory. O(1): asked of every lane now and then. */
   get backlog(): LaneBacklog {
-    const head = this.#fresh[this.#freshHead];
+    const head = this.#fresh.head;
     const retryAtHead = this.fifo && head !== undefined && head.delivery.attempts > 0;
     return {
       complete: !this.moreFresh && (this.fifo || this.retryHorizon === Number.POSITIVE_INFINITY),
       fresh: this.queuedFresh,
       retries: this.queuedRetries,
       oldestFresh: head?.delivery.agesFrom ?? Number.POSITIVE_INFINITY,
-      firstDue: this.#peekRetry()?.dueAt ?? Number.POSITIVE_INFINITY,
+      firstDue: this.#retries.firstDueAt,
       orderHolds: retryAtHead,
     };
   }
@@ -211,13 +190,13 @@ export class Lane {
     this.#remember(item);
     // One that must wait does not stand in the way of those behind it, except where order is all.
     if (!this.fifo && (item.notBefore > 0 || item.delivery.dueAt !== null)) {
-      this.#pushRetry(item);
+      this.#retries.push(item);
       return true;
     }
     // Where two at once may never be, all wait for it: one with an earlier number may have turned up since it left.
     this.holdUntil = Math.max(this.holdUntil, item.notBefore);
     this.#fresh.push(item);
-    if (this.fifo) this.#putInOrder();
+    if (this.fifo) this.#fresh.putInOrder();
     return true;
   }
 
@@ -234,26 +213,13 @@ export class Lane {
         return true;
       }
       known.delivery = item.delivery;
-      this.#movedRetries += 1;
-      this.#pushRetry(known);
+      this.#retries.move(known);
       return true;
     }
     if (this.#leftWhileLoading.has(id)) return false;
     this.#remember(item);
-    this.#pushRetry(item);
+    this.#retries.push(item);
     return true;
-  }
-
-  /**
-   * A batch that took its numbers first may be committed last: what has not been tried yet is put in order. One that
-   * has been tried keeps its place.
-   */
-  #putInOrder(): void {
-    const queue = this.#fresh;
-    const first = queue[this.#freshHead]!.delivery.attempts > 0 ? this.#freshHead + 1 : this.#freshHead;
-    // Only the one that has just come can be out of place, at either end.
-    for (let i = queue.length - 1; i > first && isLater(queue[i - 1]!, queue[i]!); i -= 1) swap(queue, i);
-    for (let i = first + 1; i < queue.length && isLater(queue[i - 1]!, queue[i]!); i += 1) swap(queue, i);
   }
 
   #remember(item: LaneItem): void {
@@ -270,11 +236,6 @@ export class Lane {
       read.delivery.attempts >= known.delivery.attempts &&
       read.delivery.dueAt !== known.delivery.dueAt
     );
-  }
-
-  #pushRetry(item: LaneItem): void {
-    this.#retries.push({ item, dueAt: dueTime(item) });
-    this.#latestRetry = Math.max(this.#latestRetry, item.delivery.dueAt ?? 0);
   }
 
   /** A fresh one that was not taken into memory: it stays in the database, somewhere after `cursor`. */
@@ -326,7 +287,7 @@ export class Lane {
   /** How many may be on the wire at once, just now. */
   get limit(): number {
     if (this.careful || this.fifo) return 1;
-    return Math.min(this.endpoint.maxInFlight, this.window);
+    return Math.min(this.endpoint.maxInFlight, this.#slowStart.window);
   }
 
   /**
@@ -343,11 +304,10 @@ export class Lane {
   /** When the next queued delivery is due. */
   #workAt(now: number): number {
     if (this.queuedFresh > 0) {
-      const head = this.#fresh[this.#freshHead]!;
+      const head = this.#fresh.head!;
       return this.fifo ? Math.max(now, dueTime(head)) : now;
     }
-    const retry = this.#peekRetry();
-    return retry === undefined ? Number.POSITIVE_INFINITY : Math.max(now, retry.dueAt);
+    return Math.max(now, this.#retries.firstDueAt);
   }
 
   #gateAt(now: number, monotonic: number): number {
@@ -375,12 +335,11 @@ export class Lane {
   /** Which kinds could be started now, given that `readyAt` says now. */
   kindsReady(now: number): { fresh: boolean; retry: boolean } {
     if (this.fifo) {
-      const head = this.#fresh[this.#freshHead];
+      const head = this.#fresh.head;
       const fresh = head !== undefined && head.delivery.attempts === 0;
       return { fresh, retry: head !== undefined && !fresh };
     }
-    const retry = this.#peekRetry();
-    const retryReady = retry !== undefined && retry.dueAt <= now;
+    const retryReady = this.#retries.due(now) !== null;
     // A probe is the oldest that is due, and counts as a retry whatever it is.
     if (!this.breaker.allowsTraffic) return { fresh: false, retry: retryReady || this.queuedFresh > 0 };
     return { fresh: this.queuedFresh > 0, retry: retryReady };
@@ -410,62 +369,27 @@ export class Lane {
   }
 
   #pick(kind: Kind, now: number, probe: boolean): LaneItem | null {
-    if (kind === 'fresh' || this.fifo) return this.#shiftFresh();
-    const retry = this.#peekRetry();
-    const due = retry !== undefined && retry.dueAt <= now ? retry : undefined;
-    const fresh = this.#fresh[this.#freshHead];
+    if (kind === 'fresh' || this.fifo) return this.#fresh.shift();
+    const retry = this.#retries.due(now);
+    const fresh = this.#fresh.head;
     if (
       probe &&
       fresh !== undefined &&
-      (due === undefined || fresh.delivery.agesFrom < due.item.delivery.agesFrom)
+      (retry === null || fresh.delivery.agesFrom < retry.delivery.agesFrom)
     ) {
-      return this.#shiftFresh();
+      return this.#fresh.shift();
     }
-    if (due === undefined) return null;
-    this.#retries.pop();
-    return due.item;
-  }
-
-  #shiftFresh(): LaneItem | null {
-    const item = this.#fresh[this.#freshHead];
-    if (item === undefined) return null;
-    this.#freshHead += 1;
-    if (this.#freshHead === this.#fresh.length) {
-      this.#fresh = [];
-      this.#freshHead = 0;
-    } else if (this.#freshHead > 1024) {
-      this.#fresh = this.#fresh.slice(this.#freshHead);
-      this.#freshHead = 0;
-    }
-    return item;
-  }
-
-  /** Entries whose delivery was given another time, or has been taken, are dropped on the way. */
-  #peekRetry(): RetryEntry | undefined {
-    for (;;) {
-      const entry = this.#retries.peek();
-      if (entry === undefined) return undefined;
-      const { item } = entry;
-      if (
-        item.state === 'queued' &&
-        dueTime(item) === entry.dueAt &&
-        this.#known.get(item.delivery.id) === item
-      ) {
-        return entry;
-      }
-      this.#retries.pop();
-      this.#movedRetries -= 1;
-    }
+    if (retry !== null) this.#retries.removeFirst();
+    return retry;
   }
 
   #putBack(item: LaneItem): void {
     item.state = 'queued';
     item.probe = false;
     if (this.fifo || (item.delivery.dueAt === null && item.notBefore === 0)) {
-      this.#fresh = [item, ...this.#fresh.slice(this.#freshHead)];
-      this.#freshHead = 0;
+      this.#fresh.putFirst(item);
     } else {
-      this.#pushRetry(item);
+      this.#retries.push(item);
     }
   }
 
@@ -477,7 +401,7 @@ export class Lane {
     this.#bucket?.giveBack();
     this.#endProbe(item);
     this.#putBack(item);
-    if (this.fifo) this.#putInOrder();
+    if (this.fifo) this.#fresh.putInOrder();
   }
 
   /** It was taken and turns out not to be as it is remembered: out of memory, to be read again. */
@@ -549,30 +473,20 @@ export class Lane {
     if (this.loading) this.#leftWhileLoading.add(item.delivery.id);
   }
 
-  /** Success opens the window again: doubled after each round in which as many succeeded as it has places. */
   succeeded(now: number): void {
     this.lastSuccessAt = now;
-    if (this.window === Number.POSITIVE_INFINITY) return;
-    this.#successesInRound += 1;
-    if (this.#successesInRound < this.window) return;
-    this.#successesInRound = 0;
-    this.window *= 2;
-    if (this.window >= this.endpoint.maxInFlight) this.window = Number.POSITIVE_INFINITY;
+    this.#slowStart.succeeded(this.endpoint.maxInFlight);
   }
 
   slowStart(): void {
-    this.window = 1;
-    this.#successesInRound = 0;
+    this.#slowStart.begin();
   }
 
   /** Forgets everything queued (the endpoint was switched off); what is in flight or unsettled goes on. */
   clearQueue(): void {
     for (const item of this.#known.values()) if (item.state === 'queued') this.#forget(item);
-    this.#fresh = [];
-    this.#freshHead = 0;
-    this.#retries = new Heap<RetryEntry>((a, b) => a.dueAt < b.dueAt);
-    this.#movedRetries = 0;
-    this.#latestRetry = 0;
+    this.#fresh.clear();
+    this.#retries.clear();
     this.moreFresh = true;
     this.freshCursor = 0;
     this.retryHorizon = 0;
@@ -584,18 +498,10 @@ export class Lane {
    * first. They are beyond the horizon, so they will be read again.
    */
   letGoOfLaterRetries(): void {
-    if (this.#latestRetry <= this.retryHorizon) return;
-    this.#latestRetry = 0;
-    const kept: RetryEntry[] = [];
-    for (let entry = this.#peekRetry(); entry !== undefined; entry = this.#peekRetry()) {
-      this.#retries.pop();
-      const { dueAt } = entry.item.delivery;
-      if (dueAt !== null && dueAt > this.retryHorizon) {
-        this.missedRetry(dueAt);
-        this.#forget(entry.item);
-      } else kept.push(entry);
+    for (const item of this.#retries.removeAfter(this.retryHorizon)) {
+      this.missedRetry(item.delivery.dueAt!);
+      this.#forget(item);
     }
-    for (const { item } of kept) this.#pushRetry(item);
   }
 
   /** The shard is not ours any more. What is in flight still ends, outside of any lane. */
@@ -621,17 +527,4 @@ function hasComeBack(read: LaneItem, known: LaneItem): boolean {
     read.delivery.trigger === 'replay' &&
     read.delivery.attempts > known.delivery.attempts
   );
-}
-
-const isLater = (a: LaneItem, b: LaneItem): boolean => a.delivery.seq > b.delivery.seq;
-
-function swap(queue: LaneItem[], i: number): void {
-  const item = queue[i]!;
-  queue[i] = queue[i - 1]!;
-  queue[i - 1] = item;
-}
-
-/** Not before it is due, and not before an earlier owner's request of it has met its deadline. */
-function dueTime(item: LaneItem): number {
-  return Math.max(item.delivery.dueAt ?? 0, item.notBefore);
 }

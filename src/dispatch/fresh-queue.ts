@@ -1,0 +1,64 @@
+/** First in, first out; or, where order is all, by the number that each was given when it was accepted. */
+import type { LaneItem } from './lane-item.ts';
+
+/** Places before the head are given back once there are so many. */
+const COMPACT_AFTER = 1024;
+
+export class FreshQueue {
+  #items: LaneItem[] = [];
+  #head = 0;
+
+  get size(): number {
+    return this.#items.length - this.#head;
+  }
+
+  get head(): LaneItem | undefined {
+    return this.#items[this.#head];
+  }
+
+  push(item: LaneItem): void {
+    this.#items.push(item);
+  }
+
+  shift(): LaneItem | null {
+    const item = this.#items[this.#head];
+    if (item === undefined) return null;
+    this.#head += 1;
+    if (this.#head === this.#items.length) this.clear();
+    else if (this.#head > COMPACT_AFTER) {
+      this.#items = this.#items.slice(this.#head);
+      this.#head = 0;
+    }
+    return item;
+  }
+
+  putFirst(item: LaneItem): void {
+    this.#items = [item, ...this.#items.slice(this.#head)];
+    this.#head = 0;
+  }
+
+  /**
+   * A batch that took its numbers first may be committed last: what has not been tried yet is put in order. One that
+   * has been tried keeps its place.
+   */
+  putInOrder(): void {
+    const queue = this.#items;
+    const first = queue[this.#head]!.delivery.attempts > 0 ? this.#head + 1 : this.#head;
+    // Only the one that has just come can be out of place, at either end.
+    for (let i = queue.length - 1; i > first && isLater(queue[i - 1]!, queue[i]!); i -= 1) swap(queue, i);
+    for (let i = first + 1; i < queue.length && isLater(queue[i - 1]!, queue[i]!); i += 1) swap(queue, i);
+  }
+
+  clear(): void {
+    this.#items = [];
+    this.#head = 0;
+  }
+}
+
+const isLater = (a: LaneItem, b: LaneItem): boolean => a.delivery.seq > b.delivery.seq;
+
+function swap(queue: LaneItem[], i: number): void {
+  const item = queue[i]!;
+  queue[i] = queue[i - 1]!;
+  queue[i - 1] = item;
+}
