@@ -334,13 +334,13 @@ export class Dispatcher {
     }
     const room = lane.flows && this.#memory.items < this.#options.budgetItems;
     if (delivery.dueAt !== null) {
-      if (delivery.dueAt < lane.retryHorizon && room && lane.queuedRetries < this.#options.laneItems) {
+      if (delivery.dueAt < lane.read.retryHorizon && room && lane.queuedRetries < this.#options.laneItems) {
         lane.addRetry(this.#newItem(delivery, null));
       } else {
-        lane.missedRetry(delivery.dueAt);
+        lane.read.missedRetry(delivery.dueAt);
       }
-    } else if (lane.moreFresh || lane.queuedFresh >= this.#options.laneItems || !room) {
-      lane.missedFresh(this.#refill.seqBefore(LOOK_BACK_MS));
+    } else if (lane.read.moreFresh || lane.queuedFresh >= this.#options.laneItems || !room) {
+      lane.read.missedFresh(this.#refill.seqBefore(LOOK_BACK_MS));
     } else {
       const keep = this.#memory.bytes + event.data.length <= this.#options.budgetBytes;
       lane.addFresh(this.#newItem(delivery, keep ? event : null));
@@ -432,12 +432,12 @@ export class Dispatcher {
    * again, if time alone will make it need more.
    */
   #feed(lane: Lane, now: number): number {
-    if (lane.loading || !lane.endpoint.enabled || lane.endpoint.deleted) return Number.POSITIVE_INFINITY;
+    if (lane.read.loading || !lane.endpoint.enabled || lane.endpoint.deleted) return Number.POSITIVE_INFINITY;
     const flows = lane.flows && this.#memory.items < this.#options.budgetItems;
     const low = flows ? this.#options.laneItems / 2 : 1;
-    const needsFresh = lane.moreFresh && lane.queuedFresh < low;
+    const needsFresh = lane.read.moreFresh && lane.queuedFresh < low;
     // A strictly ordered lane has no retries of its own: they wait at its head.
-    const retryHorizon = lane.fifo ? Number.POSITIVE_INFINITY : lane.retryHorizon;
+    const retryHorizon = lane.fifo ? Number.POSITIVE_INFINITY : lane.read.retryHorizon;
     const readsAheadAt = retryHorizon - READ_AHEAD_MS;
     if (readsAheadAt <= now && lane.queuedRetries >= low) lane.letGoOfLaterRetries();
     const needsRetries = readsAheadAt <= now && lane.queuedRetries < low;

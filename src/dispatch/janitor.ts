@@ -73,7 +73,7 @@ export class Janitor {
     const heldBack =
       !lane.active ||
       !lane.breaker.allowsTraffic ||
-      lane.moreFresh ||
+      lane.read.moreFresh ||
       lane.holdUntil > this.#options.clock.now();
     if (!heldBack || now - (this.#lastExpiry.get(lane) ?? Number.NEGATIVE_INFINITY) < EXPIRE_EVERY_MS) return;
     this.#lastExpiry.set(lane, now);

@@ -71,24 +71,24 @@ describe('a lane reads a row that it knows', () => {
       const id = newId(NOW);
       const add = (read: LaneItem) => (ordering === 'fifo' ? lane.addFresh(read) : lane.addRetry(read));
       const read = (found: LaneItem) => {
-        lane.loadStarted();
+        lane.read.started();
         add(found);
-        lane.freshRead(1, true);
-        lane.retriesRead(0, NOW, true);
-        lane.loadEnded();
+        lane.read.freshRead(1, true);
+        lane.read.retriesRead(0, NOW, true);
+        lane.read.ended();
       };
       read(item(lane, id, 1, NOW));
-      expect([lane.moreFresh, lane.retryHorizon]).toEqual([false, Number.POSITIVE_INFINITY]);
+      expect([lane.read.moreFresh, lane.read.retryHorizon]).toEqual([false, Number.POSITIVE_INFINITY]);
       const taken = lane.take('retry', NOW, 0)!;
       lane.answered(taken);
       const back = item(lane, id, 2, NOW + 5, 2);
       const replayed = { ...back, delivery: { ...back.delivery, trigger: 'replay' as const } };
       read(replayed);
       lane.ended(taken);
-      expect(lane.moreFresh || lane.retryHorizon <= NOW + 5).toBe(true);
+      expect(lane.read.moreFresh || lane.read.retryHorizon <= NOW + 5).toBe(true);
       read(replayed);
       expect(lane.readyAt(NOW, 0)).toBe(NOW + 5);
-      expect([lane.moreFresh, lane.retryHorizon]).toEqual([false, Number.POSITIVE_INFINITY]);
+      expect([lane.read.moreFresh, lane.read.retryHorizon]).toEqual([false, Number.POSITIVE_INFINITY]);
     },
   );
 
@@ -98,18 +98,18 @@ describe('a lane reads a row that it knows', () => {
       const lane = newLane(ordering);
       const id = newId(NOW);
       const add = (read: LaneItem) => (ordering === 'fifo' ? lane.addFresh(read) : lane.addRetry(read));
-      lane.retryHorizon = Number.POSITIVE_INFINITY;
+      lane.read.retryHorizon = Number.POSITIVE_INFINITY;
       add(item(lane, id, 1, NOW));
       const taken = lane.take('retry', NOW, 0)!;
       // The read sees the row as it is now …
-      lane.loadStarted();
+      lane.read.started();
       const before = item(lane, id, 1, NOW);
       // … the attempt fails, is written down, and waits for its next time …
       lane.answered(taken);
       lane.rescheduled(taken, { ...taken.delivery, attempts: 2, dueAt: NOW + 60_000 }, true);
       // … and only then the read arrives.
       add(before);
-      lane.loadEnded();
+      lane.read.ended();
       expect(lane.readyAt(NOW, 0)).toBe(NOW + 60_000);
     },
   );

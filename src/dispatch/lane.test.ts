@@ -105,7 +105,7 @@ describe('a lane', () => {
         lane.ended(head, false);
       }
       expect(takeNext(lane, NOW)).toBeNull();
-      expect([lane.moreFresh, lane.freshCursor, lane.size]).toEqual([true, 0, 0]);
+      expect([lane.read.moreFresh, lane.read.freshCursor, lane.size]).toEqual([true, 0, 0]);
     }
   });
 
@@ -121,7 +121,7 @@ describe('a lane', () => {
 
   it('RTY-7: moves a waiting retry that was made due now, and counts it once', () => {
     const lane = newLane();
-    lane.retryHorizon = Number.POSITIVE_INFINITY;
+    lane.read.retryHorizon = Number.POSITIVE_INFINITY;
     lane.addRetry(item(1, { attempts: 1, dueAt: NOW + 3_600_000 }));
     lane.addRetry(item(1, { attempts: 1, dueAt: NOW }));
     expect(lane.queuedRetries).toBe(1);
@@ -142,7 +142,7 @@ describe('a lane', () => {
 
   it('HLT-1: makes one probe, of the oldest that is due, when its circuit is open', () => {
     const lane = newLane({ breaker: { consecutive: 1, cooldown_seconds: 10 } });
-    lane.retryHorizon = Number.POSITIVE_INFINITY;
+    lane.read.retryHorizon = Number.POSITIVE_INFINITY;
     lane.addFresh(item(2, { agesFrom: NOW - 10 }));
     lane.addRetry(item(1, { attempts: 1, dueAt: NOW, agesFrom: NOW - 20 }));
     lane.breaker.heard('failure', NOW, false);
@@ -195,11 +195,11 @@ describe('a lane', () => {
 
   it('lets go of retries for later when earlier ones have no room', () => {
     const lane = newLane();
-    lane.retryHorizon = Number.POSITIVE_INFINITY;
+    lane.read.retryHorizon = Number.POSITIVE_INFINITY;
     for (let n = 1; n <= 5; n += 1) lane.addRetry(item(n, { attempts: 1, dueAt: NOW + n * 1_000 }));
-    lane.missedRetry(NOW + 3_500);
+    lane.read.missedRetry(NOW + 3_500);
     lane.letGoOfLaterRetries();
-    expect([lane.queuedRetries, lane.size, lane.retryHorizon]).toEqual([3, 3, NOW + 3_500]);
+    expect([lane.queuedRetries, lane.size, lane.read.retryHorizon]).toEqual([3, 3, NOW + 3_500]);
     lane.letGoOfLaterRetries();
     expect(lane.queuedRetries).toBe(3);
   });
@@ -270,12 +270,12 @@ class Bench {
   /** The dispatcher's own rule. */
   feed(): void {
     const { lane } = this;
-    if (lane.loading) return;
+    if (lane.read.loading) return;
     const low = LANE_ITEMS / 2;
-    const horizon = lane.fifo ? Number.POSITIVE_INFINITY : lane.retryHorizon;
+    const horizon = lane.fifo ? Number.POSITIVE_INFINITY : lane.read.retryHorizon;
     if (horizon <= this.now + 5_000 && lane.queuedRetries >= low) lane.letGoOfLaterRetries();
     const needsRetries = horizon <= this.now + 5_000 && lane.queuedRetries < low;
-    if ((lane.moreFresh && lane.queuedFresh < low) || needsRetries) this.want('more');
+    if ((lane.read.moreFresh && lane.queuedFresh < low) || needsRetries) this.want('more');
   }
 
   #query({ name, values }: { name: string; values: string[] }): Promise<unknown> {
@@ -324,10 +324,10 @@ class Bench {
     const fresh = item(this.seq, { dueAt });
     if (lane.fifo) this.want('recent');
     else if (dueAt !== null) {
-      if (dueAt < lane.retryHorizon && lane.queuedRetries < LANE_ITEMS) lane.addRetry(fresh);
-      else lane.missedRetry(dueAt);
-    } else if (lane.moreFresh || lane.queuedFresh >= LANE_ITEMS)
-      lane.missedFresh(this.refill.seqBefore(2_000));
+      if (dueAt < lane.read.retryHorizon && lane.queuedRetries < LANE_ITEMS) lane.addRetry(fresh);
+      else lane.read.missedRetry(dueAt);
+    } else if (lane.read.moreFresh || lane.queuedFresh >= LANE_ITEMS)
+      lane.read.missedFresh(this.refill.seqBefore(2_000));
     else lane.addFresh({ ...fresh, event: { data: Buffer.alloc(10) } as LaneItem['event'] });
     this.feed();
   }
@@ -408,8 +408,8 @@ class Bench {
       if (lane.knows(row.id)) continue;
       const covered =
         row.dueAt === null || lane.fifo
-          ? lane.moreFresh && row.seq > lane.freshCursor
-          : row.dueAt >= lane.retryHorizon - 0.01;
+          ? lane.read.moreFresh && row.seq > lane.read.freshCursor
+          : row.dueAt >= lane.read.retryHorizon - 0.01;
       expect(covered, `row ${row.seq} (due ${row.dueAt}) is lost`).toBe(true);
     }
   }
@@ -425,7 +425,7 @@ class Bench {
       this.check();
       const next = this.lane.readyAt(this.now, this.now);
       this.now = Math.max(this.now + 100, next < Number.POSITIVE_INFINITY ? next : 0);
-      const horizon = this.lane.retryHorizon;
+      const horizon = this.lane.read.retryHorizon;
       if (next === Number.POSITIVE_INFINITY && horizon < Number.POSITIVE_INFINITY)
         this.now = Math.max(this.now, horizon);
       this.feed();

@@ -8,9 +8,7 @@
  *   unsettled   answered, but the database does not know yet
  * and in `known` all that while, so that reading it again from the database does not send it twice.
  *
- * Lanes are bounded. What does not fit stays in PostgreSQL only, and the lane remembers that there is more:
- *   fresh   `moreFresh`: rows beyond `freshCursor` may exist that are not in memory
- *   retry   `retryHorizon`: every row that is due earlier is in memory; later ones may not be
+ * Lanes are bounded. What does not fit stays in PostgreSQL only, and `read` remembers that there is more.
  */
 import { Breaker, type BreakerRecord } from '../domain/breaker.ts';
 import type { WaitingDelivery } from '../domain/delivery.ts';
@@ -19,6 +17,7 @@ import type { Uuid } from '../domain/ids.ts';
 import type { TokenBucket } from '../domain/token-bucket.ts';
 import { FreshQueue } from './fresh-queue.ts';
 import { dueTime, type LaneItem } from './lane-item.ts';
+import { ReadProgress } from './read-progress.ts';
 import { RetryQueue } from './retry-queue.ts';
 import { SlowStart } from './slow-start.ts';
 
@@ -66,11 +65,8 @@ export class Lane {
   holdUntil = 0;
   inFlight = 0;
   unsettled = 0;
-  moreFresh = true;
-  freshCursor = 0;
-  retryHorizon = 0;
-  /** A read of this lane is under way. */
-  loading = false;
+  /** What of its rows is in memory. */
+  readonly read = new ReadProgress();
   /** Once taken from the worker, nothing of this lane may be started any more. */
   closed = false;
   /** Write before sending, one at a time: the shard has killed its workers again and again. */
@@ -90,12 +86,6 @@ export class Lane {
   #bucket: TokenBucket | null;
   #probing: LaneItem | null = null;
   #freshInARow = 0;
-  /** What left `known` while a read was under way: the read may still show it, as it was before. */
-  #leftWhileLoading = new Set<Uuid>();
-  /** The earliest due time that was let go of while a read was under way: the read does not bring it back. */
-  #lowestLetGoWhileLoading = Number.POSITIVE_INFINITY;
-  #freshMissedWhileLoading = false;
-  #clearedWhileLoading = false;
 
   constructor(
     endpoint: Endpoint,
@@ -135,7 +125,7 @@ export class Lane {
     const head = this.#fresh.head;
     const retryAtHead = this.fifo && head !== undefined && head.delivery.attempts > 0;
     return {
-      complete: !this.moreFresh && (this.fifo || this.retryHorizon === Number.POSITIVE_INFINITY),
+      complete: this.fifo ? !this.read.moreFresh : this.read.complete,
       fresh: this.queuedFresh,
       retries: this.queuedRetries,
       oldestFresh: head?.delivery.agesFrom ?? Number.POSITIVE_INFINITY,
@@ -184,9 +174,9 @@ export class Lane {
     // A replay makes the head of a FIFO lane due now.
     if (known !== undefined && this.fifo) {
       if (this.#isNewer(item, known)) known.delivery = item.delivery;
-      else if (hasComeBack(item, known)) this.missedFresh(0);
+      else if (hasComeBack(item, known)) this.read.missedFresh(0);
     }
-    if (known !== undefined || this.#leftWhileLoading.has(item.delivery.id)) return false;
+    if (known !== undefined || this.read.hasLeft(item.delivery.id)) return false;
     this.#remember(item);
     // One that must wait does not stand in the way of those behind it, except where order is all.
     if (!this.fifo && (item.notBefore > 0 || item.delivery.dueAt !== null)) {
@@ -205,7 +195,7 @@ export class Lane {
     const { id } = item.delivery;
     const known = this.#known.get(id);
     if (known !== undefined) {
-      if (hasComeBack(item, known)) this.missedRetry(item.delivery.dueAt ?? 0);
+      if (hasComeBack(item, known)) this.read.missedRetry(item.delivery.dueAt ?? 0);
       if (this.fifo || !this.#isNewer(item, known)) return false;
       if (known.delivery.dueAt === null && known.notBefore === 0) {
         // It stands among the fresh ones, due already: in both queues it would be sent twice.
@@ -216,7 +206,7 @@ export class Lane {
       this.#retries.move(known);
       return true;
     }
-    if (this.#leftWhileLoading.has(id)) return false;
+    if (this.read.hasLeft(id)) return false;
     this.#remember(item);
     this.#retries.push(item);
     return true;
@@ -236,50 +226,6 @@ export class Lane {
       read.delivery.attempts >= known.delivery.attempts &&
       read.delivery.dueAt !== known.delivery.dueAt
     );
-  }
-
-  /** A fresh one that was not taken into memory: it stays in the database, somewhere after `cursor`. */
-  missedFresh(cursor: number): void {
-    if (!this.moreFresh) this.freshCursor = cursor;
-    this.moreFresh = true;
-    if (this.loading) this.#freshMissedWhileLoading = true;
-  }
-
-  /** One with a due time that was not taken, or not kept, in memory. */
-  missedRetry(dueAt: number): void {
-    this.retryHorizon = Math.min(this.retryHorizon, dueAt);
-    if (this.loading) this.#lowestLetGoWhileLoading = Math.min(this.#lowestLetGoWhileLoading, dueAt);
-  }
-
-  loadStarted(): void {
-    this.loading = true;
-    this.#lowestLetGoWhileLoading = Number.POSITIVE_INFINITY;
-    this.#freshMissedWhileLoading = false;
-    this.#clearedWhileLoading = false;
-  }
-
-  /** The queue was cleared since the read began: what it brings has holes, and is left alone. */
-  get readIsVoid(): boolean {
-    return this.#clearedWhileLoading;
-  }
-
-  /** Fresh rows were read from their place in the order up to `cursor`; `complete`: there were no more. */
-  freshRead(cursor: number, complete: boolean): void {
-    this.moreFresh = !complete || this.#freshMissedWhileLoading;
-    this.freshCursor = cursor;
-  }
-
-  /** Rows due from `from` on were read, up to the last one's time, or all of them. */
-  retriesRead(from: number, lastDueAt: number, complete: boolean): void {
-    // The horizon sank below the start of the read meanwhile: the gap is still unread.
-    if (this.retryHorizon < from) return;
-    const reached = complete ? Number.POSITIVE_INFINITY : Math.max(this.retryHorizon, lastDueAt);
-    this.retryHorizon = Math.min(reached, this.#lowestLetGoWhileLoading);
-  }
-
-  loadEnded(): void {
-    this.loading = false;
-    this.#leftWhileLoading = new Set();
   }
 
   // --- who goes next --------------------------------------------------------------------------------------
@@ -453,8 +399,8 @@ export class Lane {
       return;
     }
     const dueAt = delivery.dueAt ?? 0;
-    if (dueAt >= this.retryHorizon || !hasRoom) {
-      this.missedRetry(dueAt);
+    if (dueAt >= this.read.retryHorizon || !hasRoom) {
+      this.read.missedRetry(dueAt);
       this.#forget(item);
       return;
     }
@@ -470,7 +416,7 @@ export class Lane {
   #forget(item: LaneItem): void {
     this.#letGoOfPayload(item);
     if (this.#known.delete(item.delivery.id)) this.#memory.items -= 1;
-    if (this.loading) this.#leftWhileLoading.add(item.delivery.id);
+    this.read.left(item.delivery.id);
   }
 
   succeeded(now: number): void {
@@ -487,10 +433,7 @@ export class Lane {
     for (const item of this.#known.values()) if (item.state === 'queued') this.#forget(item);
     this.#fresh.clear();
     this.#retries.clear();
-    this.moreFresh = true;
-    this.freshCursor = 0;
-    this.retryHorizon = 0;
-    this.#clearedWhileLoading = this.loading;
+    this.read.forgotAll();
   }
 
   /**
@@ -498,8 +441,8 @@ export class Lane {
    * first. They are beyond the horizon, so they will be read again.
    */
   letGoOfLaterRetries(): void {
-    for (const item of this.#retries.removeAfter(this.retryHorizon)) {
-      this.missedRetry(item.delivery.dueAt!);
+    for (const item of this.#retries.removeAfter(this.read.retryHorizon)) {
+      this.read.missedRetry(item.delivery.dueAt!);
       this.#forget(item);
     }
   }

@@ -13,14 +13,14 @@ test('a lane that missed an event while it was being read can ask again as soon 
     // The event is committed after the read has begun: the read does not show it.
     pool: {
       query: async () => {
-        lane.missedFresh(0);
+        lane.read.missedFresh(0);
         return { rows: [] };
       },
     } as unknown as Pool,
     clock: systemClock,
     laneItems: 10,
     room: () => 100,
-    filled: ([read]) => filled.resolve({ loading: read!.loading, moreFresh: read!.moreFresh }),
+    filled: ([lane]) => filled.resolve({ loading: lane!.read.loading, moreFresh: lane!.read.moreFresh }),
     failed: filled.reject,
   });
   refill.want(lane, 'bottom');

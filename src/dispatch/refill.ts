@@ -112,7 +112,7 @@ export class Refill {
       Math.min(this.#options.laneItems, Math.ceil(this.#options.room() / batch.length)),
     );
     const requests = batch.map(([lane, wanted]) => this.#request(lane, wanted, limit));
-    for (const [lane] of batch) lane.loadStarted();
+    for (const [lane] of batch) lane.read.started();
     try {
       const answers = await loadLanes(this.#options.pool, requests);
       for (const [index, [lane]] of batch.entries())
@@ -121,7 +121,7 @@ export class Refill {
       for (const [lane, wanted] of batch) this.#remember(lane, wanted);
       throw error;
     } finally {
-      for (const [lane] of batch) lane.loadEnded();
+      for (const [lane] of batch) lane.read.ended();
     }
     // Only now: a lane that missed something meanwhile asks again, and one that is still loading does not ask.
     this.#options.filled(batch.map(([lane]) => lane));
@@ -154,7 +154,7 @@ export class Refill {
   #request(lane: Lane, { want, since }: Wanted, limit: number): LaneRequest {
     const now = this.#options.clock.now();
     const waitedMs = this.#options.clock.monotonic() - since;
-    const next = lane.moreFresh ? lane.freshCursor : Number.POSITIVE_INFINITY;
+    const next = lane.read.moreFresh ? lane.read.freshCursor : Number.POSITIVE_INFINITY;
     const bound = this.#bound(lane);
     const room = Math.max(0, bound - Math.min(lane.queuedFresh, lane.fifo ? bound : lane.queuedRetries));
     // Known ones come back too: ask for enough to get past them.
@@ -166,19 +166,19 @@ export class Refill {
         return {
           ...bottom,
           freshAfter: Math.min(next, this.seqBefore(LOOK_BACK_MS)),
-          dueFrom: lane.retryHorizon,
+          dueFrom: lane.read.retryHorizon,
         };
       case 'recent':
         return {
           ...bottom,
           freshAfter: Math.min(next, this.seqBefore(LOOK_BACK_MS + waitedMs)),
-          dueFrom: Math.min(lane.retryHorizon, now - LOOK_BACK_MS - waitedMs),
+          dueFrom: Math.min(lane.read.retryHorizon, now - LOOK_BACK_MS - waitedMs),
         };
       case 'sweep':
         return {
           ...bottom,
           freshAfter: Math.min(next, this.seqBefore(SWEEP_LOOK_BACK_MS + waitedMs)),
-          dueFrom: Math.min(lane.retryHorizon, now - SWEEP_LOOK_BACK_MS - waitedMs),
+          dueFrom: Math.min(lane.read.retryHorizon, now - SWEEP_LOOK_BACK_MS - waitedMs),
         };
     }
   }
@@ -195,7 +195,7 @@ export class Refill {
   }
 
   #fill(lane: Lane, request: LaneRequest, answer: LaneAnswer): void {
-    if (lane.closed || lane.readIsVoid) return;
+    if (lane.closed || lane.read.isVoid) return;
     if (request.freshAfter !== null) this.#fillFresh(lane, request.freshAfter, request.limit, answer.fresh);
     if (request.dueFrom !== null) this.#fillRetries(lane, request.dueFrom, request.limit, answer.due);
   }
@@ -205,22 +205,22 @@ export class Refill {
     for (const row of rows) {
       // Full: the rest stays where it is. In a strictly ordered lane a late one is put in its place all the same.
       if (!lane.fifo && lane.queuedFresh >= this.#bound(lane) && !lane.knows(row.id))
-        return lane.freshRead(cursor, false);
+        return lane.read.freshRead(cursor, false);
       lane.addFresh(toItem(row, lane));
       cursor = row.seq;
     }
-    lane.freshRead(cursor, rows.length < limit);
+    lane.read.freshRead(cursor, rows.length < limit);
   }
 
   #fillRetries(lane: Lane, from: number, limit: number, rows: readonly LoadedDelivery[]): void {
     for (const row of rows) {
       if (lane.queuedRetries >= this.#bound(lane) && !lane.knows(row.id)) {
-        lane.retriesRead(from, row.dueAt ?? 0, false);
-        return lane.missedRetry(row.dueAt ?? 0);
+        lane.read.retriesRead(from, row.dueAt ?? 0, false);
+        return lane.read.missedRetry(row.dueAt ?? 0);
       }
       lane.addRetry(toItem(row, lane));
     }
-    lane.retriesRead(from, rows.at(-1)?.dueAt ?? 0, rows.length < limit);
+    lane.read.retriesRead(from, rows.at(-1)?.dueAt ?? 0, rows.length < limit);
   }
 }
 
