@@ -2,6 +2,7 @@
 import { hostname } from 'node:os';
 import { Authenticator } from './api/auth.ts';
 import { EndpointChallenges } from './api/endpoint-challenge.ts';
+import { KeyRates } from './api/key-rates.ts';
 import { createServer } from './api/server.ts';
 import { AppMetrics } from './app-metrics.ts';
 import { type ConfigWithKeys, readVersion, withListeningPort } from './config/index.ts';
@@ -306,7 +307,12 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
     problem,
   });
 
-  const authenticator = new Authenticator(apiPool, clock, config.adminKey);
+  const authenticator = new Authenticator(
+    apiPool,
+    clock,
+    config.adminKey,
+    new KeyRates(config.keyRequestsPerSecond, config.keyRequestsBurst, clock),
+  );
   const upkeep = new Upkeep({
     pool: apiPool,
     clock,

@@ -2,8 +2,10 @@ import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../domain/clock.ts';
 import { idPrefixes, publicId, type Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
+import type { TokenBucket } from '../domain/token-bucket.ts';
 import type { Pool } from '../store/database.ts';
 import { findKey, type KeyScope, touchKeys } from '../store/queries/keys.ts';
+import type { KeyRates } from './key-rates.ts';
 
 /** Whoever made a request, and what they may do. */
 export interface Caller {
@@ -13,6 +15,8 @@ export interface Caller {
   readonly tenant: string | null;
   /** The beginning of the key, by which people know it; not of the one in the configuration. */
   readonly prefix: string | null;
+  /** Null: it has no limit. */
+  readonly bucket: TokenBucket | null;
 }
 
 export function hashKey(key: string): Buffer {
@@ -26,7 +30,7 @@ export function newApiKey(): string {
 
 export const shownPrefix = (key: string): string => key.slice(0, 10);
 
-const ADMIN: Caller = { keyId: null, scope: 'admin', tenant: null, prefix: null };
+const ADMIN: Caller = { keyId: null, scope: 'admin', tenant: null, prefix: null, bucket: null };
 const REMEMBER_MS = 10_000;
 const REMEMBER_AT_MOST = 10_000;
 const TOUCH_EVERY_MS = 30_000;
@@ -40,15 +44,17 @@ export class Authenticator {
   readonly #pool: Pool;
   readonly #clock: Clock;
   readonly #adminHash: Buffer;
+  readonly #rates: KeyRates;
   readonly #remembered = new Map<string, { caller: Caller | null; until: number }>();
   readonly #used = new Set<Uuid>();
   #touchedAt = Number.NEGATIVE_INFINITY;
   #generation = 0;
 
-  constructor(pool: Pool, clock: Clock, adminKey: string) {
+  constructor(pool: Pool, clock: Clock, adminKey: string, rates: KeyRates) {
     this.#pool = pool;
     this.#clock = clock;
     this.#adminHash = hashKey(adminKey);
+    this.#rates = rates;
   }
 
   /** Some key was revoked. */
@@ -73,15 +79,32 @@ export class Authenticator {
 
   #accept(caller: Caller | null): Caller {
     if (caller === null) throw new Problem('unauthorized', 'This API key is not known, or it was revoked.');
+    if (caller.bucket !== null) this.#holdBack(caller.bucket);
     if (caller.keyId !== null) this.#noteUse(caller.keyId);
     return caller;
+  }
+
+  #holdBack(bucket: TokenBucket): void {
+    const now = this.#clock.monotonic();
+    if (bucket.tryTake(now)) return;
+    throw new Problem('rate_limited', 'This key makes more requests than its limit allows.', {
+      retryAfterSeconds: Math.ceil(bucket.msUntilNext(now) / 1000),
+    });
   }
 
   async #lookUp(hashed: Buffer): Promise<Caller | null> {
     const generation = this.#generation;
     const key = await findKey(this.#pool, hashed);
     const caller =
-      key === null ? null : { keyId: key.id, scope: key.scope, tenant: key.tenant, prefix: key.prefix };
+      key === null
+        ? null
+        : {
+            keyId: key.id,
+            scope: key.scope,
+            tenant: key.tenant,
+            prefix: key.prefix,
+            bucket: this.#rates.bucketOf(key),
+          };
     // A key was revoked while this one was being read, perhaps this one: do not remember what may be old.
     if (generation !== this.#generation) return caller;
     if (this.#remembered.size >= REMEMBER_AT_MOST) this.#remembered.clear();

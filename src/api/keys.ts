@@ -10,6 +10,7 @@ import { hashKey, newApiKey, shownPrefix } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import { EXAMPLE_TIME, exampleId, Id, idParams, Nothing, Page, type Shown, Time } from './describe.ts';
 import { DEFAULT_LIMIT, ListFilters, PageQuery, readCursor, toPage } from './pagination.ts';
+import { burstOf, RateLimitSchema } from './rate-limit.ts';
 import { Nullable } from './validation.ts';
 
 const scopes = ['admin', 'tenant', 'read'] as const;
@@ -21,6 +22,7 @@ const keyFields = {
   prefix: Type.String({ description: 'How the key begins, to recognize it by.' }),
   created_at: Time,
   last_used_at: Nullable(Time),
+  rate_limit: Nullable(Type.Object({ per_second: Type.Number(), burst: Type.Number() })),
 };
 const exampleKey = {
   id: exampleId('key'),
@@ -30,6 +32,7 @@ const exampleKey = {
   prefix: 'phk_9wLx4f',
   created_at: EXAMPLE_TIME,
   last_used_at: null,
+  rate_limit: null,
 };
 const KeySchema = Type.Object(keyFields, { title: 'Key', examples: [exampleKey] });
 const CreatedKey = Type.Object(
@@ -48,6 +51,7 @@ const NewKey = Type.Object(
       Type.String({ description: 'Required for a tenant key; narrows a read key; not for an admin key.' }),
     ),
     description: Type.Optional(Type.String({ maxLength: 200 })),
+    rate_limit: Type.Optional(Nullable(RateLimitSchema)),
   },
   {
     additionalProperties: false,
@@ -72,7 +76,7 @@ export function keyRoutes({ pool, clock, authenticator }: ApiContext): FastifyPl
         config: { admin: true },
       },
       async (request, reply) => {
-        const { scope, tenant, description } = request.body;
+        const { scope, tenant, description, rate_limit: limit } = request.body;
         if (scope === 'tenant' && tenant === undefined)
           throw invalidField('tenant', 'is required for a tenant key');
         if (scope === 'admin' && tenant !== undefined)
@@ -88,6 +92,8 @@ export function keyRoutes({ pool, clock, authenticator }: ApiContext): FastifyPl
             description: description ?? '',
             prefix: shownPrefix(key),
             hash: hashKey(key),
+            rate_per_second: limit?.per_second ?? null,
+            rate_burst: limit == null ? null : burstOf(limit),
           });
           await request.audit.record(client, changeOf(made));
           return made;
@@ -166,5 +172,9 @@ function showKey(key: KeyRecord): Shown<typeof KeySchema> {
     prefix: key.prefix,
     created_at: key.created_at,
     last_used_at: key.last_used_at,
+    rate_limit:
+      key.rate_per_second === null || key.rate_burst === null
+        ? null
+        : { per_second: key.rate_per_second, burst: key.rate_burst },
   };
 }

@@ -18,19 +18,10 @@ import type { ApiContext } from './context.ts';
 import { EXAMPLE_TIME, Nothing, Page, problems, type Shown, Time } from './describe.ts';
 import { readNamedCursor, toNamedPage } from './named-pages.ts';
 import { DEFAULT_LIMIT, PageQuery } from './pagination.ts';
+import { burstOf, RateLimitSchema } from './rate-limit.ts';
 import { Nullable } from './validation.ts';
 
 const MAX_METADATA_BYTES = 16 * 1024;
-
-export const RateLimitSchema = Type.Object(
-  {
-    per_second: Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 }),
-    burst: Type.Optional(
-      Type.Number({ minimum: 1, maximum: 1_000_000, description: 'At once after a quiet time.' }),
-    ),
-  },
-  { additionalProperties: false },
-);
 
 const TenantBody = Type.Object(
   {
@@ -206,7 +197,7 @@ function toSettings(id: string, body: Static<typeof TenantBody>): TenantSettings
     description,
     metadata,
     ingest_per_second: limit?.per_second ?? null,
-    ingest_burst: limit == null ? null : (limit.burst ?? Math.max(1, limit.per_second)),
+    ingest_burst: limit == null ? null : burstOf(limit),
   };
 }
 

@@ -131,6 +131,19 @@ const keys = {
     default: [],
     about: 'Retired encryption keys that can still read older secrets, newest first.',
   }),
+  keyRequestsPerSecond: number({
+    default: 0,
+    min: 0,
+    max: 1_000_000,
+    about:
+      'Requests a second that one API key may make of one process, unless it has a limit of its own; beyond it 429. 0: no limit.',
+  }),
+  keyRequestsBurst: integer({
+    default: 100,
+    min: 1,
+    max: 1_000_000,
+    about: 'Requests a key may make at once after a quiet time, if there is a limit.',
+  }),
   signatureOverlapMs: duration({
     default: 24 * HOUR,
     min: 0,

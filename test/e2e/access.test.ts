@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import {
@@ -101,6 +101,56 @@ describe('SEC-1: API keys', () => {
     expect(Math.abs(Date.now() - Date.parse(used))).toBeLessThan(60_000);
   });
 
+  test('a key is held to its rate in each process, and told when to come back', async () => {
+    const limit = { per_second: 0.01, burst: 3 };
+    const tenant = newTenant();
+    const { body: made } = await expectStatus(
+      posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant, rate_limit: limit }),
+      201,
+    );
+    expect(made.rate_limit).toEqual(limit);
+    expect((await listKeys())[0]).toMatchObject({ id: made.id, rate_limit: limit });
+    for (const process of [posthorn, other]) {
+      const ask = () => process.api('GET', '/v1/endpoints', undefined, { key: made.key });
+      for (let i = 0; i < 3; i += 1) await expectStatus(ask(), 200);
+      const refused = await expectStatus(ask(), 429);
+      expect(refused.body.code).toBe('rate_limited');
+      expect(Number(refused.headers['retry-after'])).toBeGreaterThan(50);
+      // Publishing counts too, and a batch is one request.
+      const events = [{ type: 'a.b', data: 1 }];
+      await expectStatus(process.api('POST', '/v1/events/batch', { events }, { key: made.key }), 429);
+    }
+    // Keys are looked up again after somebody revoked one; the bucket does not fill up by that.
+    const another = await createKey({ scope: 'tenant', tenant });
+    await expectStatus(posthorn.api('DELETE', `/v1/keys/${another.id}`), 204);
+    await expectStatus(posthorn.api('GET', '/v1/endpoints', undefined, { key: made.key }), 429);
+  });
+
+  test('the limit of the configuration holds for keys without one of their own, not for its own key', async () => {
+    const limited = await startTestPosthorn({
+      database,
+      inProcess: true,
+      env: {
+        POSTHORN_ROLE: 'api',
+        POSTHORN_KEY_REQUESTS_PER_SECOND: '0.01',
+        POSTHORN_KEY_REQUESTS_BURST: '1',
+      },
+    });
+    onTestFinished(() => limited.stop());
+    const { key } = await createKey({ scope: 'read' });
+    const { body: own } = await posthorn.api('POST', '/v1/keys', {
+      scope: 'read',
+      rate_limit: { per_second: 1000 },
+    });
+    expect(own.rate_limit).toEqual({ per_second: 1000, burst: 1000 });
+    await expectStatus(limited.api('GET', '/v1/endpoints', undefined, { key }), 200);
+    await expectStatus(limited.api('GET', '/v1/endpoints', undefined, { key }), 429);
+    for (let i = 0; i < 3; i += 1) {
+      await expectStatus(limited.api('GET', '/v1/endpoints', undefined, { key: own.key }), 200);
+      await expectStatus(limited.api('GET', '/v1/endpoints'), 200);
+    }
+  });
+
   test('a revoked key stops working at once, in every process', async () => {
     const { id, key } = await createKey({ scope: 'tenant', tenant: newTenant() });
     for (const process of [posthorn, other]) {
@@ -142,6 +192,8 @@ describe('SEC-1: API keys', () => {
     [{}, 'scope'],
     [{ scope: 'read', tenant: '' }, 'tenant'],
     [{ scope: 'admin', hash: 'x' }, 'hash'],
+    [{ scope: 'read', rate_limit: { per_second: 0 } }, 'rate_limit.per_second'],
+    [{ scope: 'read', rate_limit: { burst: 5 } }, 'rate_limit.per_second'],
   ])('what is no key is refused: %j', async (settings, path) => {
     const { body } = await expectStatus(posthorn.api('POST', '/v1/keys', settings), 422);
     expect(body.errors).toMatchObject([{ path }]);

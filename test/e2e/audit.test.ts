@@ -350,7 +350,7 @@ describe('a route that says nothing', () => {
     server.decorateRequest('audit');
     server.addHook('onRoute', (route) => auditRoute(context, route));
     server.addHook('onRequest', async (request) => {
-      request.caller = { keyId: null, scope: 'admin', tenant: 'acme', prefix: null };
+      request.caller = { keyId: null, scope: 'admin', tenant: 'acme', prefix: null, bucket: null };
     });
     server.post('/v1/new-things/:id/shake', async () => ({ shaken: true }));
     server.post('/v1/new-things/look', { config: { reads: true } }, async () => ({ looked: true }));

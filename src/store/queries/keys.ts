@@ -12,9 +12,13 @@ export interface KeyRecord {
   readonly prefix: string;
   readonly created_at: Date;
   readonly last_used_at: Date | null;
+  /** Null: the limit of the configuration. */
+  readonly rate_per_second: number | null;
+  readonly rate_burst: number | null;
 }
 
-const COLUMNS = 'id, scope, tenant, description, prefix, created_at, last_used_at';
+const COLUMNS =
+  'id, scope, tenant, description, prefix, created_at, last_used_at, rate_per_second, rate_burst';
 
 export async function findKey(pool: Pool, hash: Buffer): Promise<KeyRecord | null> {
   const { rows } = await pool.query<KeyRecord>({
@@ -34,12 +38,24 @@ export async function createKey(
     description: string;
     prefix: string;
     hash: Buffer;
+    rate_per_second: number | null;
+    rate_burst: number | null;
   },
 ): Promise<KeyRecord> {
   if (key.tenant !== null) await ensureTenant(client, key.tenant);
   const { rows } = await client.query<KeyRecord>(
-    `insert into posthorn.api_keys (id, scope, tenant, description, prefix, hash) values ($1, $2, $3, $4, $5, $6) returning ${COLUMNS}`,
-    [key.id, key.scope, key.tenant, key.description, key.prefix, key.hash],
+    `insert into posthorn.api_keys (id, scope, tenant, description, prefix, hash, rate_per_second, rate_burst)
+     values ($1, $2, $3, $4, $5, $6, $7, $8) returning ${COLUMNS}`,
+    [
+      key.id,
+      key.scope,
+      key.tenant,
+      key.description,
+      key.prefix,
+      key.hash,
+      key.rate_per_second,
+      key.rate_burst,
+    ],
   );
   return rows[0]!;
 }
