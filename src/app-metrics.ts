@@ -41,7 +41,11 @@ export class AppMetrics {
   readonly settleCommits = new CommitMetrics('settle');
   readonly #config: AppConfig;
   readonly #process = new ProcessMetrics();
-  readonly #disabled = new Map<DisabledReason, number>();
+  readonly #disabled = new Map<DisabledReason, number>([
+    ['gone', 0],
+    ['dead_letters', 0],
+    ['failing', 0],
+  ]);
   readonly #circuits = { open: 0, closed: 0 };
   #internalProblems = 0;
   #confirmedAt: number | null = null;

@@ -1,0 +1,325 @@
+/** The Grafana dashboard, as code: rows of panels, first what warns before an outage. */
+import { fileURLToPath } from 'node:url';
+
+export const dashboardFile = fileURLToPath(new URL('../ops/grafana/dashboard.json', import.meta.url));
+
+interface Query {
+  readonly expr: string;
+  readonly legend?: string;
+}
+
+interface Panel {
+  readonly title: string;
+  readonly about: string;
+  readonly unit?: string;
+  readonly queries: readonly Query[];
+  /** From this value on it is drawn red. */
+  readonly redFrom?: number;
+}
+
+const rate = (name: string, by = '', where = ''): string =>
+  `sum${by === '' ? '' : ` by (${by})`} (rate(${name}${where}[$__rate_interval]))`;
+const quantile = (p: number, histogram: string, where = ''): string =>
+  `histogram_quantile(${p}, ${rate(`${histogram}_bucket`, 'le', where)})`;
+const quantiles = (histogram: string, where = ''): Query[] =>
+  [0.5, 0.95, 0.99].map((p) => ({ expr: quantile(p, histogram, where), legend: `p${p * 100}` }));
+
+const rows: Readonly<Record<string, readonly Panel[]>> = {
+  'First to look at': [
+    {
+      title: 'Deliveries that wait',
+      about: 'Flowing: could be sent. Held: paused, circuit open, told to wait, blocked by their order.',
+      queries: [{ expr: 'sum by (kind, state) (posthorn_queue_depth)', legend: '{{kind}}, {{state}}' }],
+      redFrom: 10_000,
+    },
+    {
+      title: 'Age of the oldest',
+      about: 'Fresh ones since they were accepted, retries since they were due.',
+      unit: 's',
+      queries: [
+        { expr: 'max by (kind) (posthorn_queue_oldest_age_seconds{state="flowing"})', legend: '{{kind}}' },
+      ],
+      redFrom: 60,
+    },
+    {
+      title: 'Dead letters',
+      about: 'Deliveries that were given up, by tenant.',
+      queries: [
+        { expr: 'sum(posthorn_dead_letters)', legend: 'all' },
+        { expr: 'sum by (tenant) (posthorn_dead_letters_by_tenant)', legend: '{{tenant}}' },
+      ],
+      redFrom: 100,
+    },
+    {
+      title: 'Failing attempts, by event type',
+      about: 'Share of the requests to receivers that failed.',
+      unit: 'percentunit',
+      queries: [
+        {
+          expr: `1 - ${rate('posthorn_attempts_succeeded_total', 'event_type')} / ${rate('posthorn_attempts_total', 'event_type')}`,
+          legend: '{{event_type}}',
+        },
+      ],
+      redFrom: 0.05,
+    },
+  ],
+  Deliveries: [
+    {
+      title: 'Events and attempts a second',
+      about: 'What comes in, what goes out.',
+      unit: 'ops',
+      queries: [
+        { expr: rate('posthorn_events_accepted_total'), legend: 'events accepted' },
+        { expr: rate('posthorn_deliveries_created_total'), legend: 'deliveries made' },
+        { expr: rate('posthorn_attempts_total'), legend: 'attempts' },
+        { expr: rate('posthorn_deliveries_delivered_total'), legend: 'delivered' },
+      ],
+    },
+    {
+      title: 'From accept to delivered',
+      about: 'With retries.',
+      unit: 's',
+      queries: quantiles('posthorn_delivery_latency_seconds'),
+    },
+    {
+      title: 'Response time of receivers',
+      about: 'Of requests that were answered or ran into their deadline.',
+      unit: 's',
+      queries: quantiles('posthorn_response_time_seconds'),
+      redFrom: 10,
+    },
+    {
+      title: 'Failures by reason',
+      about: 'Error classes: docs/errors.md.',
+      unit: 'ops',
+      queries: [{ expr: rate('posthorn_attempts_failed_total', 'reason'), legend: '{{reason}}' }],
+    },
+    {
+      title: 'Ends of deliveries',
+      about: 'Retried: given another time.',
+      unit: 'ops',
+      queries: [
+        { expr: rate('posthorn_deliveries_retried_total'), legend: 'retried' },
+        { expr: rate('posthorn_deliveries_dead_total', 'reason'), legend: 'dead: {{reason}}' },
+      ],
+    },
+    {
+      title: 'Attempts per delivery',
+      about: 'Of deliveries that ended.',
+      queries: quantiles('posthorn_attempts_per_delivery'),
+    },
+    {
+      title: 'Requests on the wire',
+      about: 'And outcomes that are not written down yet.',
+      queries: [
+        { expr: 'sum(posthorn_in_flight)', legend: 'on the wire' },
+        { expr: 'sum(posthorn_unsettled)', legend: 'unsettled' },
+        { expr: 'sum by (state) (posthorn_sockets)', legend: 'sockets {{state}}' },
+      ],
+    },
+    {
+      title: 'Outbox',
+      about: 'How far behind the relay is.',
+      unit: 's',
+      queries: [{ expr: 'max(posthorn_relay_lag_seconds)', legend: 'lag' }],
+      redFrom: 30,
+    },
+  ],
+  Endpoints: [
+    {
+      title: 'Circuits open',
+      about: 'Endpoints that fail so much that only a probe is sent now and then.',
+      queries: [{ expr: 'sum(posthorn_circuits_open)', legend: 'open' }],
+    },
+    {
+      title: 'Endpoints',
+      about: 'By state.',
+      queries: [{ expr: 'sum by (state) (posthorn_endpoints)', legend: '{{state}}' }],
+    },
+    {
+      title: 'Switched off by Posthorn',
+      about: 'Within the hour, by reason.',
+      queries: [
+        {
+          expr: 'sum by (reason) (increase(posthorn_endpoints_disabled_total[1h]))',
+          legend: '{{reason}}',
+        },
+      ],
+    },
+    {
+      title: 'Problems that callers were answered',
+      about: 'Codes: docs/errors.md. "overloaded" is load that was shed.',
+      unit: 'ops',
+      queries: [{ expr: `${rate('posthorn_rejected_total', 'code')} > 0`, legend: '{{code}}' }],
+    },
+  ],
+  Inside: [
+    {
+      title: 'Shards',
+      about: '256 in all.',
+      queries: [
+        { expr: 'sum by (instance, process) (posthorn_shards_owned)', legend: '{{instance}} {{process}}' },
+      ],
+    },
+    {
+      title: 'Event loop',
+      about: 'How late it is (p99), and how busy.',
+      unit: 's',
+      queries: [
+        {
+          expr: 'posthorn_event_loop_delay_seconds{quantile="0.99"}',
+          legend: '{{instance}} {{process}}',
+        },
+      ],
+      redFrom: 0.2,
+    },
+    {
+      title: 'Busy',
+      about: 'Share of its time that a process has something to do.',
+      unit: 'percentunit',
+      queries: [{ expr: 'posthorn_event_loop_utilization', legend: '{{instance}} {{process}}' }],
+    },
+    {
+      title: 'Events per commit',
+      about: 'What shares a commit.',
+      queries: quantiles('posthorn_commit_items', '{stage="accept"}'),
+    },
+    {
+      title: 'Duration of commits',
+      about: 'p99 by stage, and how long the first of a commit waited for it.',
+      unit: 's',
+      queries: (['accept', 'settle'] as const).flatMap((stage) => [
+        {
+          expr: quantile(0.99, 'posthorn_commit_duration_seconds', `{stage="${stage}"}`),
+          legend: `${stage}`,
+        },
+        {
+          expr: quantile(0.99, 'posthorn_commit_wait_seconds', `{stage="${stage}"}`),
+          legend: `${stage}: wait`,
+        },
+      ]),
+    },
+    {
+      title: 'Connections to PostgreSQL',
+      about: 'In use, by purpose, and queries that wait for one.',
+      queries: [
+        { expr: 'sum by (pool) (posthorn_pool_connections{state="used"})', legend: '{{pool}}' },
+        { expr: 'sum by (pool) (posthorn_pool_waiting)', legend: '{{pool}}: waiting' },
+      ],
+    },
+    {
+      title: 'Subscriptions from memory',
+      about: 'Share of the questions that were answered from memory.',
+      unit: 'percentunit',
+      queries: [
+        {
+          expr: `${rate('posthorn_subscription_cache_lookups_total', '', '{result="hit"}')} / ${rate('posthorn_subscription_cache_lookups_total')}`,
+          legend: 'hits',
+        },
+      ],
+    },
+    {
+      title: 'Memory',
+      about: 'Resident, of each process.',
+      unit: 'bytes',
+      queries: [{ expr: 'process_resident_memory_bytes', legend: '{{instance}} {{process}}' }],
+    },
+  ],
+};
+
+const PANEL = { width: 6, height: 8 };
+// biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own placeholder
+const DATASOURCE = { type: 'prometheus', uid: '${datasource}' };
+
+export function dashboard(): string {
+  const panels: object[] = [];
+  let y = 0;
+  for (const [title, group] of Object.entries(rows)) {
+    panels.push({
+      id: panels.length + 1,
+      type: 'row',
+      title,
+      collapsed: false,
+      gridPos: { x: 0, y, w: 24, h: 1 },
+      panels: [],
+    });
+    y += 1;
+    for (const [index, panel] of group.entries()) {
+      const x = (index * PANEL.width) % 24;
+      const line = Math.floor((index * PANEL.width) / 24);
+      const gridPos = { x, y: y + line * PANEL.height, w: PANEL.width, h: PANEL.height };
+      panels.push(toPanel(panel, panels.length + 1, gridPos));
+    }
+    y += Math.ceil((group.length * PANEL.width) / 24) * PANEL.height;
+  }
+  return `${JSON.stringify({ ...FRAME, panels }, null, 2)}\n`;
+}
+
+function toPanel(
+  { title, about, unit = 'short', queries, redFrom }: Panel,
+  id: number,
+  gridPos: object,
+): object {
+  const steps = [
+    { color: 'green', value: null },
+    ...(redFrom === undefined ? [] : [{ color: 'red', value: redFrom }]),
+  ];
+  return {
+    id,
+    type: 'timeseries',
+    title,
+    description: about,
+    datasource: DATASOURCE,
+    gridPos,
+    fieldConfig: {
+      defaults: {
+        unit,
+        min: 0,
+        thresholds: { mode: 'absolute', steps },
+        custom: {
+          lineWidth: 1,
+          fillOpacity: 8,
+          thresholdsStyle: { mode: redFrom === undefined ? 'off' : 'dashed' },
+        },
+      },
+      overrides: [],
+    },
+    options: {
+      legend: { displayMode: 'list', placement: 'bottom' },
+      tooltip: { mode: 'multi', sort: 'desc' },
+    },
+    targets: queries.map(({ expr, legend = '' }, index) => ({
+      refId: String.fromCharCode(65 + index),
+      datasource: DATASOURCE,
+      expr,
+      legendFormat: legend,
+    })),
+  };
+}
+
+const FRAME = {
+  uid: 'posthorn',
+  title: 'Posthorn',
+  description: 'Made by `npm run ops:dashboard` from scripts/dashboard.ts.',
+  tags: ['posthorn', 'webhooks'],
+  schemaVersion: 39,
+  version: 1,
+  editable: true,
+  graphTooltip: 1,
+  refresh: '30s',
+  time: { from: 'now-3h', to: 'now' },
+  templating: {
+    list: [
+      {
+        name: 'datasource',
+        type: 'datasource',
+        query: 'prometheus',
+        label: 'Data source',
+        hide: 0,
+        refresh: 1,
+      },
+    ],
+  },
+  annotations: { list: [] },
+  links: [],
+};

@@ -1,0 +1,86 @@
+/** Alert rules, dashboard and runbook (OBS-2): they fit each other, and name nothing that does not exist. */
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { dashboard, dashboardFile } from '../scripts/dashboard.ts';
+import { catalogue, definitionOf, type MetricName } from '../src/telemetry/metrics/index.ts';
+import { runPromtool, WITHOUT_PROMTOOL } from './support/promtool.ts';
+
+const prometheus = fileURLToPath(new URL('../ops/prometheus/', import.meta.url));
+const rules = await readFile(`${prometheus}alerts.yml`, 'utf8');
+const runbook = await readFile(new URL('../docs/runbook.md', import.meta.url), 'utf8');
+
+const alerts = rules
+  .split(/^ {6}- alert: /m)
+  .slice(1)
+  .map((text) => ({ name: /^\w+/.exec(text)![0], text }));
+
+/** What stands in an expression and is none of our metrics, in words. */
+function unknownMetrics(text: string): string[] {
+  return [...new Set(text.match(/\b(posthorn|process)_\w+/g))].filter((name) => {
+    if (name in catalogue) return definitionOf(name as MetricName).type === 'histogram';
+    const histogram = name.replace(/_(bucket|sum|count)$/, '');
+    return !(histogram in catalogue) || definitionOf(histogram as MetricName).type !== 'histogram';
+  });
+}
+
+describe('alert rules', () => {
+  it('are there', () => {
+    expect(alerts.length).toBeGreaterThanOrEqual(15);
+  });
+
+  it('name only metrics that exist', () => {
+    expect(unknownMetrics(rules)).toEqual([]);
+    expect(unknownMetrics('rate(posthorn_atempts_total[5m])')).toEqual(['posthorn_atempts_total']);
+  });
+
+  it.each(alerts)(
+    '$name has a severity, a summary, a description and its section in the runbook',
+    ({ name, text }) => {
+      expect(text).toMatch(/severity: (critical|warning) /);
+      expect(text).toMatch(/^ +summary: ".+"$/m);
+      expect(text).toMatch(/^ +description: ".+"$/m);
+      expect(text).toContain(`runbook_url: docs/runbook.md#${name.toLowerCase()}\n`);
+      const section = runbook.split(/^## /m).find((part) => part.startsWith(`${name}\n`));
+      expect(section).toMatch(/\*\*Means\*\*/);
+      expect(section).toMatch(/\*\*Look\b/);
+      expect(section).toMatch(/\*\*Do\*\*|\*\*Look and do\*\*/);
+    },
+  );
+
+  it('are all that the runbook explains', () => {
+    const sections = [...runbook.matchAll(/^## (\w+)$/gm)].map(([, name]) => name);
+    expect(sections).toEqual(alerts.map(({ name }) => name));
+  });
+
+  it('each fire and stay silent in a rule test', async () => {
+    const tests = await readFile(`${prometheus}alerts.test.yml`, 'utf8');
+    for (const { name } of alerts) expect(tests).toContain(`alertname="${name}"`);
+  });
+
+  it.skipIf(WITHOUT_PROMTOOL)(
+    `OBS-2: promtool accepts them and their tests${WITHOUT_PROMTOOL ?? ''}`,
+    async () => {
+      for (const args of [
+        ['check', 'rules', 'alerts.yml'],
+        ['test', 'rules', 'alerts.test.yml'],
+      ]) {
+        const { ok, said } = await runPromtool(args, { cwd: prometheus });
+        expect(ok, said).toBe(true);
+      }
+    },
+  );
+});
+
+describe('the dashboard', () => {
+  it('ops/grafana/dashboard.json is up to date (if not: npm run ops:dashboard)', async () => {
+    expect(await readFile(dashboardFile, 'utf8')).toBe(dashboard());
+  });
+
+  it('shows only metrics that exist', () => {
+    const { panels } = JSON.parse(dashboard()) as { panels: { targets?: { expr: string }[] }[] };
+    const expressions = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+    expect(expressions.length).toBeGreaterThan(30);
+    expect(unknownMetrics(expressions.join('\n'))).toEqual([]);
+  });
+});

@@ -1,0 +1,37 @@
+/** Prometheus's own tool, as the judge of metrics and rules: on the path, or where `.ci/run` puts it. */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const FETCHED = fileURLToPath(
+  new URL('../../node_modules/.cache/prometheus/usr/bin/promtool', import.meta.url),
+);
+
+function find(): string | null {
+  const places = (process.env.PATH ?? '')
+    .split(path.delimiter)
+    .map((folder) => path.join(folder, 'promtool'));
+  return [FETCHED, ...places].find((place) => existsSync(place)) ?? null;
+}
+
+const promtool = find();
+
+/** For `test.skipIf`: null if there is a promtool, otherwise why nothing can be judged here. */
+export const WITHOUT_PROMTOOL =
+  promtool === null
+    ? ' (skipped: no promtool here; scripts/fetch-promtool.sh or `apt-get install prometheus` brings it)'
+    : null;
+
+/** Runs it; resolves with what it said, and whether it was content. */
+export function runPromtool(
+  args: readonly string[],
+  { cwd, input = '' }: { cwd?: string; input?: string } = {},
+): Promise<{ ok: boolean; said: string }> {
+  return new Promise((resolve) => {
+    const child = execFile(promtool!, args, { cwd, timeout: 60_000 }, (error, stdout, stderr) =>
+      resolve({ ok: error === null, said: `${stdout}${stderr}` }),
+    );
+    child.stdin?.end(input);
+  });
+}
