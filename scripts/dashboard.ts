@@ -167,7 +167,7 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
       unit: 's',
       queries: [
         {
-          expr: 'posthorn_event_loop_delay_seconds{quantile="0.99"}',
+          expr: 'posthorn_event_loop_delay_seconds{stat="p99"}',
           legend: '{{instance}} {{process}}',
         },
       ],

@@ -182,8 +182,8 @@ export const catalogue = {
   },
   posthorn_event_loop_delay_seconds: {
     type: 'gauge',
-    labels: ['quantile'],
-    help: 'How late timers fired between the last two measurements.',
+    labels: ['stat'],
+    help: 'How late timers fired between the last two measurements: p50, p99 and max.',
   },
   posthorn_event_loop_utilization: {
     type: 'gauge',

@@ -3,12 +3,12 @@ import type { Source } from './metrics.ts';
 
 /** How often the event loop is looked at; what it is late beyond that is its delay. */
 const RESOLUTION_MS = 20;
-const QUANTILES = [0.5, 0.99, 1];
+const STATS = { p50: 50, p99: 99, max: 100 };
 
 /** How busy this process is, and what it uses. */
 export class ProcessMetrics {
   readonly #delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
-  #lateSeconds = QUANTILES.map(() => 0);
+  #lateSeconds: Readonly<Record<string, number>> = {};
   #before = performance.eventLoopUtilization();
   #utilization = 0;
 
@@ -22,10 +22,12 @@ export class ProcessMetrics {
 
   /** Between two measurements: whoever reads out must not reset what somebody else is about to read. */
   measure(): void {
-    this.#lateSeconds = QUANTILES.map((quantile) => {
-      const ms = (quantile === 1 ? this.#delays.max : this.#delays.percentile(quantile * 100)) / 1e6;
-      return Math.max(0, ms - RESOLUTION_MS) / 1000;
-    });
+    this.#lateSeconds = Object.fromEntries(
+      Object.entries(STATS).map(([stat, percentile]) => {
+        const ms = this.#delays.percentile(percentile) / 1e6;
+        return [stat, Math.max(0, ms - RESOLUTION_MS) / 1000];
+      }),
+    );
     this.#delays.reset();
     const now = performance.eventLoopUtilization();
     this.#utilization = performance.eventLoopUtilization(now, this.#before).utilization;
@@ -33,8 +35,8 @@ export class ProcessMetrics {
   }
 
   readonly source: Source = (add) => {
-    for (const [index, quantile] of QUANTILES.entries())
-      add('posthorn_event_loop_delay_seconds', this.#lateSeconds[index]!, { quantile: String(quantile) });
+    for (const [stat, seconds] of Object.entries(this.#lateSeconds))
+      add('posthorn_event_loop_delay_seconds', seconds, { stat });
     add('posthorn_event_loop_utilization', this.#utilization);
     const { user, system } = process.cpuUsage();
     add('process_cpu_seconds_total', (user + system) / 1e6);
