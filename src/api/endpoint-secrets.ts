@@ -130,20 +130,18 @@ export function endpointSecretRoutes(context: ApiContext): FastifyPluginAsync {
         schema: {
           operationId: 'getSecret',
           summary: 'Show the signing secret',
-          description: 'Not with a read-only key.',
           tags: ['Endpoints'],
           params: EndpointId,
           response: { 200: CurrentSecret },
         },
-        // It changes nothing, but who has seen a secret is worth knowing.
-        config: { audit: 'endpoint.show_secret' },
+        // It signs: whoever has it can pose as Posthorn. So a key that may only look may not look at that, and who
+        // has seen it is worth knowing.
+        config: { reads: false, audit: 'endpoint.show_secret' },
       },
       async (request) => {
         const id = endpointId(request.params.id);
         const endpoint = await findEndpoint(pool, id, request.caller.tenant);
         if (endpoint === null) throw endpointNotFound(request.params.id);
-        // It signs: whoever has it can pose as Posthorn. A key that may only look may not look at that.
-        if (request.caller.scope === 'read') throw new Problem('forbidden', 'This key may not see secrets.');
         const [current, ...previous] = await loadSecrets(pool, id);
         if (current === undefined) throw new Problem('not_found', 'The endpoint has no secret.');
         await request.audit.record(pool, { tenant: endpoint.tenant, objectId: request.params.id });

@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import { Problem } from '../domain/problem.ts';
 import { CONTENT_TYPE } from '../telemetry/metrics/index.ts';
 import type { ApiContext } from './context.ts';
+import { problems } from './describe.ts';
 
 const Text = Type.String({ title: 'Metrics', examples: ['posthorn_in_flight 3\n'] });
 const DESCRIPTION = {
@@ -11,7 +12,14 @@ const DESCRIPTION = {
   description:
     'Of all processes of this node. Open to requests from the machine itself; from elsewhere with an admin key, or a read key of no tenant.',
   tags: ['Service'],
-  response: { 200: { description: 'Metrics', content: { 'text/plain': { schema: Text } } } },
+  response: {
+    200: { description: 'Metrics', content: { 'text/plain': { schema: Text } } },
+    ...problems({
+      401: 'From elsewhere, without a key.',
+      403: 'The key is for one tenant only.',
+      404: 'Metrics are switched off.',
+    }),
+  },
 } as const;
 
 /** Open to whoever is on this machine; from elsewhere with a key that may see all tenants. */

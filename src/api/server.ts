@@ -35,7 +35,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The handler reads the body's bytes itself. */
     rawBody?: boolean;
-    /** Changes nothing although it is not a GET: a read-only key may. */
+    /** True: changes nothing although it is not a GET. False: shows what a read-only key must not see. */
     reads?: boolean;
     /** Only with an admin key. */
     admin?: boolean;
@@ -197,8 +197,11 @@ function closeConnections(fastify: FastifyInstance, withinMs: number): void {
 function authorize(request: FastifyRequest): void {
   const { caller, method } = request;
   const { admin, reads } = request.routeOptions.config;
-  if (caller.scope === 'read' && method !== 'GET' && method !== 'HEAD' && reads !== true) {
-    throw new Problem('forbidden', 'This key may only read.');
+  if (caller.scope === 'read' && !(reads ?? (method === 'GET' || method === 'HEAD'))) {
+    throw new Problem(
+      'forbidden',
+      reads === false ? 'This key may not see secrets.' : 'This key may only read.',
+    );
   }
   if (admin === true && caller.scope !== 'admin') throw new Problem('forbidden', 'This needs an admin key.');
 }

@@ -10,7 +10,6 @@ export interface OpenApiDocument {
   readonly info: { readonly title: string; readonly version: string; readonly description: string };
   readonly servers: readonly { readonly url: string }[];
   readonly tags: readonly { readonly name: string; readonly description: string }[];
-  readonly security: readonly object[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: {
     readonly securitySchemes: object;
@@ -47,11 +46,15 @@ export function buildDocument(
     tags: Object.entries(tags)
       .filter(([name]) => used.has(name))
       .map(([name, description]) => ({ name, description })),
-    security: [{ key: [] }],
     paths,
     components: {
       securitySchemes: {
-        key: { type: 'http', scheme: 'bearer', description: 'An API key, `phk_…`.' },
+        key: {
+          type: 'http',
+          scheme: 'bearer',
+          description:
+            'An API key, `phk_…`. Roles: any key may `read`, admin and tenant keys `write`, `admin` is for admin keys.',
+        },
       },
       responses: {
         ...Object.fromEntries(

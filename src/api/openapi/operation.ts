@@ -27,10 +27,18 @@ export interface Operation {
   readonly summary: string;
   readonly description?: string;
   readonly tags: readonly string[];
-  readonly security?: readonly object[];
+  readonly security: readonly { readonly key: readonly Role[] }[];
   readonly parameters?: readonly Parameter[];
   readonly requestBody?: { readonly required: boolean; readonly content: Content };
   readonly responses: Readonly<Record<string, Answer>>;
+}
+
+/** The least that a key must be for: looking, changing what belongs to its tenant, or everything. */
+export type Role = 'read' | 'write' | 'admin';
+
+function roleOf({ method, config }: DocumentedRoute): Role {
+  if (config.admin === true) return 'admin';
+  return (config.reads ?? method === 'GET') ? 'read' : 'write';
 }
 
 const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
@@ -43,9 +51,7 @@ export function describeOperation(
 ): Operation {
   const { schema, config } = route;
   const { operationId = '', summary = '', tags = [] } = schema;
-  const description = [schema.description, config.admin === true ? 'Needs an admin key.' : undefined]
-    .filter((text) => text !== undefined)
-    .join(' ');
+  const { description } = schema;
   const parameters = [
     ...parametersOf(schema.params, 'path', components),
     ...parametersOf(schema.querystring, 'query', components),
@@ -55,10 +61,9 @@ export function describeOperation(
   return {
     operationId,
     summary,
-    ...(description !== '' && { description }),
+    ...(description !== undefined && { description }),
     tags,
-    // Without this, what the whole document says holds: a key is needed.
-    ...(config.needsKey !== true && { security: [] }),
+    security: config.needsKey === true ? [{ key: [roleOf(route)] }] : [],
     ...(parameters.length > 0 && { parameters }),
     ...(body !== undefined && {
       requestBody: {

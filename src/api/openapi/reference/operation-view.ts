@@ -11,7 +11,7 @@ export function operationView({ method, path, operation }: Entry, document: Open
   const resolved = body && resolve(body, document);
   return html`<article class="operation" id="${operation.operationId}">
 <h3><a class="anchor" href="#${operation.operationId}" aria-hidden="true" tabindex="-1">#</a>${operation.summary}</h3>
-<p class="address"><span class="method ${method.toLowerCase()}">${method}</span> <code>${withBreaks(path)}</code></p>
+<p class="address"><span class="method ${method.toLowerCase()}">${method}</span> <code>${withBreaks(path)}</code> <span class="keys">${KEYS[operation.security[0]?.key[0] ?? 'none']}</span></p>
 ${description !== undefined && prose(description)}
 ${
   parameters.length > 0 &&
@@ -38,6 +38,14 @@ ${answersView(operation.responses)}
 }
 
 const OPEN_UP_TO = 10;
+
+/** With which keys. */
+const KEYS = {
+  none: 'no key needed',
+  read: 'any key',
+  write: 'admin or tenant key',
+  admin: 'admin key',
+} as const;
 
 /** Long paths may be broken at their slashes, on a narrow screen. */
 function withBreaks(path: string): Html {
@@ -84,7 +92,7 @@ function curl(
     return example ?? whole;
   });
   const [example] = (body?.examples ?? []) as unknown[];
-  const needsKey = operation.security === undefined;
+  const needsKey = operation.security.length > 0;
   return [
     `curl ${method === 'GET' ? '' : `-X ${method} `}${document.servers[0]?.url}${address}`,
     ...(needsKey ? ['-H "Authorization: Bearer $POSTHORN_KEY"'] : []),

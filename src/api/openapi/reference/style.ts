@@ -46,6 +46,7 @@ p { margin: .4rem 0 .8rem; max-width: 46rem; }
 .anchor { position: absolute; left: -1.1rem; color: var(--line); }
 h3:hover .anchor { color: var(--link); }
 .address { margin: 0 0 .6rem; }
+.keys { color: var(--quiet); font-size: .8rem; margin-left: .6rem; white-space: nowrap; }
 .address code { background: none; padding: 0; font-size: .95em; }
 .method { display: inline-block; min-width: 4.1em; font: 600 .75rem/1.5 ui-monospace, Menlo, Consolas, monospace; }
 .get { color: var(--get); } .post { color: var(--post); } .patch { color: var(--patch); }

@@ -1,0 +1,84 @@
+/**
+ * Every operation, with requests made from its own schemas: fitting, nearly fitting, hostile. Nothing may fail inside,
+ * and every answer must be one that is documented.
+ *
+ *   FUZZ_RUNS=20000 npx vitest run test/e2e/fuzz.test.ts     more of it, with another seed each time
+ *   FUZZ_SEED=… FUZZ_RUNS=…                                   the same again
+ */
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Arbitraries, type FuzzRequest } from '../support/arbitrary.ts';
+import { Contract } from '../support/contract.ts';
+import { type Answer, expectStatus, usePosthorn } from '../support/posthorn.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { addressIn, makeWorld, type World } from '../support/world.ts';
+
+const RUNS = Number(process.env.FUZZ_RUNS ?? 1500);
+/** The gate tries the same every time; whoever asks for more gets something new. */
+const SEED = Number(
+  process.env.FUZZ_SEED ?? (process.env.FUZZ_RUNS === undefined ? 42 : Date.now() % 2 ** 31),
+);
+
+const posthorn = usePosthorn();
+let contract: Contract;
+let receiver: Receiver;
+let world: World;
+
+beforeAll(async () => {
+  receiver = await startReceiver();
+  receiver.answer({ status: 404 });
+  contract = new Contract((await expectStatus(posthorn.api('GET', '/openapi.json'), 200)).body);
+  world = await makeWorld(posthorn, receiver.url);
+});
+afterAll(() => receiver?.close());
+
+test('no request breaks anything, and every answer is a documented one', async () => {
+  const operations = new Map(contract.operations.map((operation) => [operation.name, operation]));
+  const arbitraries = new Arbitraries(contract, { url: receiver.url, tenant: world.tenant });
+  const requests = fc.oneof(...contract.operations.map((operation) => arbitraries.requestOf(operation)));
+  const seen = new Map<string, number>();
+  await fc.assert(
+    fc.asyncProperty(requests, async (request) => {
+      const operation = operations.get(request.operation)!;
+      const answer = await send(request, operation.method, operation.path);
+      seen.set(
+        `${request.operation} ${answer.status}`,
+        (seen.get(`${request.operation} ${answer.status}`) ?? 0) + 1,
+      );
+      if (answer.status >= 500) throw new Error(`${request.operation}: ${answer.status} ${answer.text}`);
+      const violation = contract.violation(operation, answer);
+      if (violation !== null) throw new Error(violation);
+      if (operation.method === 'DELETE' && answer.status === 204)
+        world = await makeWorld(posthorn, receiver.url);
+    }),
+    { numRuns: RUNS, seed: SEED },
+  );
+  if (process.env.FUZZ_RUNS !== undefined)
+    process.stdout.write(
+      `seed ${SEED}\n${[...seen]
+        .sort()
+        .map(([what, times]) => `${times}\t${what}\n`)
+        .join('')}`,
+    );
+  // It got through to the operations, and did not only break off at their doors.
+  const succeeded = new Set(
+    [...seen.keys()].filter((what) => / 2\d\d$/.test(what)).map((what) => what.split(' ')[0]),
+  );
+  expect(succeeded.size).toBeGreaterThan(contract.operations.length * 0.7);
+  expect((await posthorn.api('GET', '/readyz')).status).toBe(200);
+});
+
+function send(
+  { path, query, headers, body }: FuzzRequest,
+  method: string,
+  template: string,
+): Promise<Answer> {
+  const parameters = Object.fromEntries(
+    Object.entries(path).map(([place, value]) => [place, value?.toWellFormed() || world.parameters[place]!]),
+  );
+  const address = addressIn({ tenant: world.tenant, parameters }, template);
+  const search = new URLSearchParams(query).toString();
+  return posthorn.api(method, search === '' ? address : `${address}?${search}`, body ?? undefined, {
+    headers,
+  });
+}

@@ -1,0 +1,169 @@
+/** Every operation of the OpenAPI document is called. A route that is new is called too, or this fails and says why. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type ApiOperation, Contract } from '../support/contract.ts';
+import { type Answer, expectStatus, newReceiver, newTenant, usePosthorn } from '../support/posthorn.ts';
+import { startReceiver } from '../support/receiver.ts';
+import { addressIn, makeWorld, placesOf, type World } from '../support/world.ts';
+
+const posthorn = usePosthorn();
+let contract: Contract;
+
+beforeAll(async () => {
+  contract = new Contract(
+    (await expectStatus(posthorn.api('GET', '/openapi.json', undefined, { key: null }), 200)).body,
+  );
+  expect(contract.document.servers).toEqual([{ url: posthorn.url }]);
+});
+
+async function newKey(settings: { scope: string; tenant?: string }): Promise<string> {
+  return (await expectStatus(posthorn.api('POST', '/v1/keys', settings), 201)).body.key;
+}
+
+const needingKeys = (): ApiOperation[] => contract.operations.filter(({ role }) => role !== null);
+
+/** Called as its example says. */
+async function call(operation: ApiOperation, world: World, key?: string | null): Promise<Answer> {
+  const body = inTenant(contract.exampleOf(operation), world.tenant);
+  const answer = await posthorn.api(
+    operation.method,
+    addressIn(world, operation.path),
+    body,
+    key === undefined ? {} : { key },
+  );
+  expect(contract.violation(operation, answer)).toBeNull();
+  return answer;
+}
+
+/** The example, for another tenant than the one it names. */
+function inTenant(example: unknown, tenant: string): unknown {
+  if (example === undefined) return undefined;
+  return JSON.parse(JSON.stringify(example), (name, value) => (name === 'tenant' ? tenant : value));
+}
+
+/** Operations that succeed only on something in another state than the world has, and what they answer on this. */
+const OTHERWISE: Readonly<Record<string, number>> = {
+  cancelTask: 409,
+  restoreDelivery: 409,
+  deleteTenant: 409,
+};
+/** They are nobody's: every key may see them. */
+const isShared = (path: string): boolean => path.startsWith('/v1/event-types');
+/** They show all tenants or nothing: 403 with a key for one. */
+const ACROSS_TENANTS = new Set(['listTenants']);
+
+/** Whatever tells that a tenant is there. */
+const ownOf = ({ tenant, parameters }: World): string[] => [
+  tenant,
+  ...Object.entries(parameters).flatMap(([place, id]) => (isShared(place) || id.length < 10 ? [] : [id])),
+];
+
+describe('the API is as it says', () => {
+  test('every operation answers its example as documented', async () => {
+    const receiver = await newReceiver();
+    receiver.answer({ status: 404 });
+    let world = await makeWorld(posthorn, receiver.url);
+    for (const operation of contract.operations) {
+      if (operation.role !== 'read') world = await makeWorld(posthorn, receiver.url);
+      const answer = await call(operation, world);
+      const expected = OTHERWISE[operation.name];
+      if (expected === undefined)
+        expect(answer.status, `${operation.name}: ${answer.text}`).toBeLessThan(300);
+      else expect(answer.status, operation.name).toBe(expected);
+      // What an example made should not go on sending to the address of an example.
+      const { location } = answer.headers;
+      if (answer.status === 201 && typeof location === 'string')
+        await expectStatus(posthorn.api('DELETE', location), 204);
+    }
+  });
+});
+
+describe('SEC-2: in every operation there is', () => {
+  let theirs: World;
+  beforeAll(async () => {
+    const receiver = await startReceiver();
+    receiver.answer({ status: 404 });
+    theirs = await makeWorld(posthorn, receiver.url);
+    await receiver.close();
+  });
+
+  test('no key is 401', async () => {
+    for (const operation of needingKeys())
+      expect((await call(operation, theirs, null)).status, operation.name).toBe(401);
+    expect(needingKeys().length).toBeGreaterThan(30);
+  });
+
+  test('a read-only key reads, and changes nothing', async () => {
+    const may = ({ role, name }: ApiOperation, tenant: string | undefined) =>
+      role === 'read' && (tenant === undefined || !ACROSS_TENANTS.has(name));
+    for (const tenant of [undefined, theirs.tenant]) {
+      const key = await newKey({ scope: 'read', ...(tenant !== undefined && { tenant }) });
+      for (const operation of needingKeys()) {
+        const { status, text } = await call(operation, theirs, key);
+        expect(status, `${operation.name}: ${text}`).toBe(may(operation, tenant) ? 200 : 403);
+      }
+    }
+  });
+
+  test('what only an admin may do is 403 with a tenant’s key', async () => {
+    const key = await newKey({ scope: 'tenant', tenant: theirs.tenant });
+    const operations = needingKeys().filter(({ role }) => role === 'admin');
+    for (const operation of operations)
+      expect((await call(operation, theirs, key)).status, operation.name).toBe(403);
+    expect(operations.length).toBeGreaterThan(0);
+  });
+
+  test('another tenant’s objects are 404', async () => {
+    const key = await newKey({ scope: 'tenant', tenant: newTenant() });
+    const operations = needingKeys().filter(
+      ({ role, path }) => role !== 'admin' && !isShared(path) && placesOf(path).length > 0,
+    );
+    for (const operation of operations) {
+      const { body, text } = await call(operation, theirs, key);
+      expect(body, operation.name).toMatchObject({ status: 404, code: 'not_found' });
+      expect(text).not.toContain(theirs.tenant);
+    }
+    expect(operations.length).toBeGreaterThan(15);
+  });
+
+  test('naming another tenant is 403, in a query or a body', async () => {
+    const key = await newKey({ scope: 'tenant', tenant: newTenant() });
+    let tried = 0;
+    for (const operation of needingKeys().filter(
+      ({ path, role }) => role !== 'admin' && !path.includes('{'),
+    )) {
+      const { parameters = [] } = operation.operation;
+      if (parameters.some(({ name }) => name === 'tenant')) {
+        const answer = await posthorn.api(
+          operation.method,
+          `${operation.path}?tenant=${theirs.tenant}`,
+          undefined,
+          { key },
+        );
+        expect(answer.body, operation.name).toMatchObject({ status: 403, code: 'forbidden' });
+        tried += 1;
+      }
+      if (JSON.stringify(contract.exampleOf(operation) ?? null).includes('"tenant"')) {
+        const { body } = await call(operation, theirs, key);
+        // Each event of a batch is refused by itself.
+        const refusals = body.results?.map(({ error }: { error: unknown }) => error) ?? [body];
+        for (const refusal of refusals)
+          expect(refusal, operation.name).toMatchObject({ status: 403, code: 'forbidden' });
+        tried += 1;
+      }
+    }
+    expect(tried).toBeGreaterThan(7);
+  });
+
+  test('another tenant’s objects are in no list', async () => {
+    const key = await newKey({ scope: 'tenant', tenant: newTenant() });
+    const lists = needingKeys().filter(
+      ({ method, path, role }) => method === 'GET' && role === 'read' && !path.includes('{'),
+    );
+    for (const operation of lists) {
+      const { status, text } = await call(operation, theirs, key);
+      expect(status, operation.name).toBe(ACROSS_TENANTS.has(operation.name) ? 403 : 200);
+      for (const secret of ownOf(theirs)) expect(text, operation.name).not.toContain(secret);
+    }
+    expect(lists.length).toBeGreaterThan(4);
+  });
+});

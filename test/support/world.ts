@@ -1,0 +1,65 @@
+/** A tenant with one of everything, for tests that call every operation there is. */
+import { eventually } from './eventually.ts';
+import {
+  createEndpoint,
+  expectStatus,
+  newTenant,
+  publish,
+  type TestPosthorn,
+  untilDeliveries,
+} from './posthorn.ts';
+
+export interface World {
+  readonly tenant: string;
+  /** Path parameters by their place, such as `/v1/endpoints/{id}`. */
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+/** `receiverUrl` must refuse what it gets: the delivery is a dead one. */
+export async function makeWorld(posthorn: Pick<TestPosthorn, 'api'>, receiverUrl: string): Promise<World> {
+  const tenant = newTenant();
+  const endpoint = await createEndpoint(posthorn, { url: receiverUrl, tenant });
+  const event = await publish(posthorn, { type: 'order.created', tenant, data: { private: tenant } });
+  const [delivery] = await untilDeliveries(posthorn, event.id, 'dead');
+  const task = await expectStatus(
+    posthorn.api('POST', '/v1/dead-letters/replay', { filter: { tenant, type: 'never' } }),
+    202,
+  );
+  await eventually('the task has ended', async () => {
+    const { body } = await posthorn.api('GET', `/v1/tasks/${task.body.id}`);
+    return body.state === 'done';
+  });
+  const eventType = `${tenant.replace('tenant', 'thing')}.created`;
+  await expectStatus(posthorn.api('PUT', `/v1/event-types/${eventType}`, {}), 201);
+  const key = await expectStatus(posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant }), 201);
+  return {
+    tenant,
+    parameters: {
+      '/v1/endpoints/{id}': endpoint.id,
+      '/v1/events/{id}': event.id,
+      '/v1/deliveries/{id}': delivery!.id,
+      '/v1/deliveries/{id}/attempts/{number}': '1',
+      '/v1/tasks/{id}': task.body.id,
+      '/v1/keys/{id}': key.body.id,
+      '/v1/tenants/{id}': tenant,
+      '/v1/event-types/{name}': eventType,
+    },
+  };
+}
+
+/** The address of an operation on the objects of a world. */
+export function addressIn({ parameters }: World, path: string): string {
+  return placesOf(path).reduce((address, place) => {
+    const value = parameters[place];
+    if (value === undefined)
+      throw new Error(`${path} needs something to be called with: add '${place}' to test/support/world.ts.`);
+    return address.replace(/\{\w+\}/, encodeURIComponent(value));
+  }, path);
+}
+
+/** `/v1/a/{x}/b/{y}` has the places `/v1/a/{x}` and `/v1/a/{x}/b/{y}`. */
+export function placesOf(path: string): string[] {
+  return [...path.matchAll(/\{\w+\}/g)].map(({ 0: parameter, index }) =>
+    path.slice(0, index + parameter.length),
+  );
+}
