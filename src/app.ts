@@ -27,7 +27,7 @@ import { logAttempt } from './telemetry/attempt-line.ts';
 import type { Log } from './telemetry/log.ts';
 import { processCounts, type Sample, toText } from './telemetry/metrics/index.ts';
 import { recurringProblems } from './telemetry/recurring-problems.ts';
-import { EndpointStats, Upkeep } from './upkeep/index.ts';
+import { StatsKeeper, Upkeep } from './upkeep/index.ts';
 
 export interface App {
   readonly url: string;
@@ -123,7 +123,13 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
     written: counted?.settleCommits.written,
   });
 
-  const stats = new EndpointStats({ pool: apiPool, clock, everyMs: config.statsFlushMs, problem });
+  const stats = new StatsKeeper({
+    pool: apiPool,
+    clock,
+    everyMs: config.statsFlushMs,
+    typesPerTenant: config.statsTypesPerTenant,
+    problem,
+  });
 
   const dispatcher = new Dispatcher({
     pool: database.pool('dispatch'),
@@ -150,7 +156,6 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
       answered: (lane, item, outcome, verdict, event) => {
         const { delivery } = item;
         counted?.attempts.answered(event.type, delivery, outcome, verdict);
-        stats.record(lane.id, outcome, verdict, delivery.attempts + 1 - delivery.attemptsBeforeReplay);
         logAttempt(log, lane.endpoint, delivery, outcome, verdict);
       },
       circuitChanged: (lane) => {
@@ -378,6 +383,7 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
       },
       signatureOverlapMs: config.signatureOverlapMs,
       discardUndoMs: config.discardUndoMs,
+      statsCacheMs: config.statsCacheMs,
       wake,
       metrics: counted && {
         rejected: (code) => counted.accepts.rejected(code),

@@ -32,6 +32,7 @@ export interface ApiContext {
   readonly limits: ReadLimits & { readonly maxBatchBytes: number };
   readonly signatureOverlapMs: number;
   readonly discardUndoMs: number;
+  readonly statsCacheMs: number;
   /** Something of this endpoint became due: tell whoever owns it. */
   readonly wake: (endpointId: Uuid) => void;
   /** Null: switched off. */

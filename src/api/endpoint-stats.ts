@@ -1,39 +1,25 @@
 import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { findEndpoint } from '../store/queries/endpoints.ts';
-import { addTotals, type HourTotals, loadHours, noTotals, type Totals } from '../store/queries/stats.ts';
+import { endpointSeries, HOUR } from '../store/queries/stats.ts';
 import type { ApiContext } from './context.ts';
-import { EXAMPLE_TIME, idParams, type Shown, Time } from './describe.ts';
+import { idParams, type Shown } from './describe.ts';
 import { endpointId, endpointNotFound } from './endpoints.ts';
-import { Counts, exampleFigures, Figures, showCounts, showFigures } from './figures.ts';
+import { showCounts, showFigures } from './figures.ts';
+import {
+  ageOf,
+  showRates,
+  showSeries,
+  showWindow,
+  throughput,
+  totalOf,
+  WindowQuery,
+  windowOf,
+} from './stats-figures.ts';
+import { EndpointStatsSchema } from './stats-schema.ts';
 
-const HOUR_MS = 3_600_000;
-const WINDOWS = { '1h': HOUR_MS, '24h': 24 * HOUR_MS, '7d': 7 * 24 * HOUR_MS };
-const StatsQuery = Type.Object(
-  {
-    window: Type.Optional(
-      Type.Enum(Object.keys(WINDOWS) as (keyof typeof WINDOWS)[], {
-        description: 'In whole hours: the first may have begun a little earlier.',
-      }),
-    ),
-  },
-  { additionalProperties: false },
-);
-
+const StatsQuery = Type.Object({ window: WindowQuery }, { additionalProperties: false });
 const EndpointId = idParams('ep', 'endpoint');
-
-const StatsSchema = Type.Object(
-  {
-    window: Type.Enum(Object.keys(WINDOWS) as (keyof typeof WINDOWS)[]),
-    ...Counts,
-    ...Figures,
-    hours: Type.Array(Type.Object({ hour: Time, ...Counts, ...Figures })),
-  },
-  {
-    title: 'EndpointStats',
-    examples: [{ window: '24h', ...exampleFigures, hours: [{ hour: EXAMPLE_TIME, ...exampleFigures }] }],
-  },
-);
 
 export function endpointStatsRoutes({ pool, clock }: ApiContext): FastifyPluginAsync {
   return async (server) => {
@@ -42,25 +28,39 @@ export function endpointStatsRoutes({ pool, clock }: ApiContext): FastifyPluginA
       {
         schema: {
           operationId: 'getEndpointStats',
-          summary: 'Figures of an endpoint, hour by hour',
+          summary: 'Statistics of an endpoint',
           tags: ['Endpoints'],
           params: EndpointId,
           querystring: StatsQuery,
-          response: { 200: StatsSchema },
+          response: { 200: EndpointStatsSchema },
         },
       },
-      async (request): Promise<Shown<typeof StatsSchema>> => {
+      async (request): Promise<Shown<typeof EndpointStatsSchema>> => {
         const id = endpointId(request.params.id);
-        if ((await findEndpoint(pool, id, request.caller.tenant)) === null)
-          throw endpointNotFound(request.params.id);
-        const window = request.query.window ?? '24h';
-        const hours = await loadHours(pool, id, clock.now() - WINDOWS[window]);
+        const endpoint = await findEndpoint(pool, id, request.caller.tenant);
+        if (endpoint === null) throw endpointNotFound(request.params.id);
+        const window = windowOf(request.query.window ?? '24h', clock.now());
+        const firstHour = Math.floor(window.at / (HOUR * 1000)) * HOUR * 1000;
+        const [series, hours] = await Promise.all([
+          endpointSeries(pool, id, window),
+          endpointSeries(pool, id, { seconds: HOUR, at: firstHour }),
+        ]);
+        const total = totalOf(series);
         return {
-          window,
-          ...showCounts(totalOf(hours)),
-          ...showFigures(totalOf(hours)),
+          ...showWindow(window),
+          ...showCounts(total),
+          ...showRates(total),
+          ...showFigures(total),
+          throughput_per_second: throughput(total, window),
+          now: {
+            waiting: endpoint.waiting,
+            oldest_waiting_seconds: ageOf(endpoint.oldest_waiting, clock.now()),
+            dead: endpoint.dead,
+            circuit: endpoint.circuit ?? 'closed',
+          },
+          series: showSeries(series, window).map((point) => ({ ...point, accepted: null })),
           hours: hours.map((hour) => ({
-            hour: new Date(hour.hour),
+            hour: new Date(hour.at),
             ...showCounts(hour),
             ...showFigures(hour),
           })),
@@ -68,10 +68,4 @@ export function endpointStatsRoutes({ pool, clock }: ApiContext): FastifyPluginA
       },
     );
   };
-}
-
-function totalOf(hours: readonly HourTotals[]): Totals {
-  const total = noTotals();
-  for (const hour of hours) addTotals(total, hour);
-  return total;
 }

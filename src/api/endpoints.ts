@@ -18,7 +18,7 @@ import {
   updateEndpoint,
 } from '../store/queries/endpoints.ts';
 import { revokePreviousSecrets, rotateSecret } from '../store/queries/rotate-secret.ts';
-import { loadTotals, type Totals } from '../store/queries/stats.ts';
+import { endpointTotals, HOUR, type Totals } from '../store/queries/stats.ts';
 import { sealHeaders } from '../store/sealed-headers.ts';
 import { tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
@@ -39,7 +39,8 @@ const EndpointList = Type.Object(
 const EndpointId = idParams('ep', 'endpoint');
 type ById = { Params: { id: string } };
 
-const HEALTH_WINDOW_MS = 24 * 3_600_000;
+/** In whole hours: this one, and the day before it. */
+const HEALTH_WINDOW_MS = 25 * 3_600_000;
 
 const EMPTY: Editable = {
   url: '',
@@ -99,7 +100,7 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
 
   async function showAll(views: readonly EndpointView[]) {
     const ids = views.map(({ id }) => id);
-    const totals = await loadTotals(pool, ids, clock.now() - HEALTH_WINDOW_MS);
+    const totals = await endpointTotals(pool, ids, { seconds: HOUR, at: clock.now() - HEALTH_WINDOW_MS });
     return views.map((view) => showEndpoint(view, totals.get(view.id)!));
   }
 

@@ -1,8 +1,8 @@
 /** How endpoints are doing, in numbers: the same wherever they are shown. */
 import { Type } from 'typebox';
-import { percentileOf } from '../domain/histogram.ts';
 import type { Totals } from '../store/queries/stats.ts';
 import type { Shown } from './describe.ts';
+import { percentiles, share } from './stats-figures.ts';
 import { Nullable } from './validation.ts';
 
 export const Counts = {
@@ -21,7 +21,8 @@ export const Figures = {
   p99_ms: Nullable(Type.Number()),
   dead_letter_rate: Nullable(Type.Number()),
   retry_distribution: Type.Array(Type.Integer(), {
-    description: 'How many were delivered at the first try, the second, and so on.',
+    description:
+      'How many were delivered at the first try, the second, and so on; the tenth and later together.',
   }),
 };
 const FigureSchema = Type.Object(Figures);
@@ -44,17 +45,12 @@ export function showCounts({ attempts, successes, failures, retried, delivered, 
 }
 
 export function showFigures(total: Totals): Shown<typeof FigureSchema> {
-  const share = (part: number, whole: number) =>
-    whole === 0 ? null : Math.round((part / whole) * 1e4) / 1e4;
-  const percentile = (p: number) => {
-    const ms = percentileOf(total.latency, p);
-    return ms === null ? null : Math.round(ms * 10) / 10;
-  };
+  const { p50, p95, p99 } = percentiles(total.response);
   return {
     success_rate: share(total.successes, total.attempts),
-    p50_ms: percentile(0.5),
-    p95_ms: percentile(0.95),
-    p99_ms: percentile(0.99),
+    p50_ms: p50,
+    p95_ms: p95,
+    p99_ms: p99,
     dead_letter_rate: share(total.dead, total.delivered + total.dead),
     retry_distribution: total.tries,
   };

@@ -401,7 +401,20 @@ const health = {
     min: 50,
     max: 10 * MINUTE,
     about:
-      'How often the figures of endpoints are written down. Less often costs less, and shows them later.',
+      'How often what was counted is added up into statistics. Less often costs less, and shows it later.',
+  }),
+  statsCacheMs: duration({
+    default: 2 * SECOND,
+    min: 0,
+    max: MINUTE,
+    about: 'How long an answer of GET /v1/stats is shown again before it is made anew.',
+  }),
+  statsTypesPerTenant: integer({
+    default: 100,
+    min: 1,
+    max: 10_000,
+    about:
+      'Event types that have statistics of their own, per tenant and hour (and for all tenants together). The rest is counted as `other`.',
   }),
   autoDisableDeadRate: number({
     default: 0.5,

@@ -164,8 +164,10 @@ export class Attempts {
     lane.answered(item);
     events.freed(lane, item);
     events.answered(lane, item, outcome, verdict, event);
-    const { trigger } = item.delivery;
-    this.#settle(lane, item, verdict, { id: newId(clock.now()), outcome, trigger }, health);
+    const { trigger, attempts, attemptsBeforeReplay, agesFrom } = item.delivery;
+    const tries = attempts + 1 - attemptsBeforeReplay;
+    const attempt = { id: newId(clock.now()), outcome, trigger, eventType: event.type, tries, agesFrom };
+    this.#settle(lane, item, verdict, attempt, health);
   }
 
   /** What the answer says about the endpoint; returns what has to be remembered beyond this process. */
@@ -204,6 +206,8 @@ export class Attempts {
     if (blocksLane) lane.blocked = true;
     const settlement: Settlement = {
       deliveryId: item.delivery.id,
+      endpointId: lane.id,
+      tenant: lane.endpoint.tenant,
       attemptsBefore: item.delivery.attempts,
       verdict,
       blocksLane,

@@ -23,10 +23,19 @@ const outcome: AttemptOutcome = {
 
 const settlement = (deliveryId: Uuid, part: Partial<AttemptOutcome> = {}): Settlement => ({
   deliveryId,
+  endpointId: 'endpoint',
+  tenant: 'acme',
   attemptsBefore: 0,
   verdict: { kind: 'delivered' },
   blocksLane: false,
-  attempt: { id: `attempt of ${deliveryId}`, outcome: { ...outcome, ...part }, trigger: 'auto' },
+  attempt: {
+    id: `attempt of ${deliveryId}`,
+    outcome: { ...outcome, ...part },
+    trigger: 'auto',
+    eventType: 'a.b',
+    tries: 1,
+    agesFrom: 0,
+  },
 });
 
 const health = (endpointId: Uuid, consecutiveFailures: number): HealthChange => ({

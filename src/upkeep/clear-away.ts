@@ -3,13 +3,18 @@ import type { Clock } from '../domain/clock.ts';
 import { firstIdAt } from '../domain/ids.ts';
 import type { Pool } from '../store/database.ts';
 import { deleteAuditEntries } from '../store/queries/audit-log.ts';
+import { HOUR, MINUTE, QUARTER, RESOLUTIONS, type Resolution } from '../store/queries/stats.ts';
 import { deleteExpiredKeys, deleteLeftovers, deleteOldStats } from '../store/queries/upkeep.ts';
 
 const CHUNK = 5_000;
 /** What is left then waits for the next round: other chores want their turn too. */
 const CHUNKS_PER_ROUND = 200;
-/** The longest window of statistics is a week. */
-const KEEP_STATS_DAYS = 35;
+/** What the windows of 1 h, 24 h and 7 d show, and some more: hours are kept for questions about last month. */
+const KEEP_STATS_HOURS: Readonly<Record<Resolution, number>> = {
+  [MINUTE]: 2,
+  [QUARTER]: 26,
+  [HOUR]: 35 * 24,
+};
 const KEEP_TASKS_DAYS = 90;
 
 export interface ClearAwayOptions {
@@ -21,7 +26,10 @@ export interface ClearAwayOptions {
 export async function clearAway(options: ClearAwayOptions, stopped: () => boolean): Promise<void> {
   const { pool, clock, auditRetentionMs } = options;
   await inChunks(() => deleteExpiredKeys(pool, CHUNK), stopped);
-  await inChunks(() => deleteOldStats(pool, KEEP_STATS_DAYS, CHUNK), stopped);
+  for (const seconds of RESOLUTIONS) {
+    const keepHours = KEEP_STATS_HOURS[seconds];
+    await inChunks(() => deleteOldStats(pool, { seconds, keepHours, chunk: CHUNK }), stopped);
+  }
   const firstKept = firstIdAt(clock.now() - auditRetentionMs);
   await inChunks(() => deleteAuditEntries(pool, firstKept, CHUNK), stopped);
   await deleteLeftovers(pool, KEEP_TASKS_DAYS);

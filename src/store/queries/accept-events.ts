@@ -1,5 +1,6 @@
 import type { Uuid } from '../../domain/ids.ts';
 import type { Pool } from '../database.ts';
+import { journalAccepted, journalOfAccepted } from './stats-journal.ts';
 
 /** One event and its fan-out, ready to be written. */
 export interface EventRow {
@@ -53,6 +54,9 @@ const PLAIN = {
       insert into posthorn.queue (id, endpoint_id, due_at, ages_from, fifo, tenant, event_type)
       select id, endpoint_id, to_timestamp(due_at), to_timestamp(due_at), fifo, ($3::text[])[n], ($4::text[])[n]
         from ${FANOUT} where (select version from current) = $1
+    ),
+    counted as (
+      insert into posthorn.stats_journal (counts) select $15::text where (select version from current) = $1
     )
     select version from current`,
 };
@@ -63,7 +67,7 @@ const PLAIN = {
 const STILL_HERE = `
     still_here as materialized (
       select o.seq, o.id from posthorn.outbox o
-       where o.seq = any ($18::bigint[]) and (select version from current) = $1 order by o.seq for update
+       where o.seq = any ($20::bigint[]) and (select version from current) = $1 order by o.seq for update
     ),`;
 const LEAVE_OUTBOX = `
     left_outbox as (
@@ -105,6 +109,12 @@ const guarded = (name: string, { fromOutbox }: { fromOutbox: boolean }) => ({
       select d.id, d.endpoint_id, to_timestamp(d.due_at), to_timestamp(d.due_at), d.fifo, i.tenant, i.type
         from ${FANOUT} join incoming i using (n) join accepted a on a.id = i.id
        order by d.position
+    ),
+    -- Which of them were new is seldom less than all, and counted here only then.
+    counted as (
+      insert into posthorn.stats_journal (counts) select $18::text where (select count(*) from accepted) = $19
+    ),
+    counted_some as (${journalAccepted('incoming join accepted using (id) where (select count(*) from accepted) <> $19')}
     )
     select version, array(select id::text from accepted) as written from current`,
 });
@@ -136,7 +146,10 @@ export async function acceptEvents(
     ...payloadValues(events),
   ];
   if (!isGuarded) {
-    const { rows } = await pool.query<{ version: string }>({ ...PLAIN, values });
+    const { rows } = await pool.query<{ version: string }>({
+      ...PLAIN,
+      values: [...values, journalOfAccepted(events)],
+    });
     return Number(rows[0]!.version) === options.version ? { stale: false, written: 'all' } : { stale: true };
   }
   const { rows } = await pool.query<{ version: string; written: Uuid[] }>({
@@ -146,6 +159,8 @@ export async function acceptEvents(
       events.map((event) => event.idempotencyKey),
       events.map((event) => event.fingerprint),
       options.idempotencyTtlMs / 1000,
+      journalOfAccepted(events),
+      events.length,
       ...(outboxSeqs === null ? [] : [literal(outboxSeqs)]),
     ],
   });

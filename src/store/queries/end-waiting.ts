@@ -1,5 +1,6 @@
 import { firstIdAt, type Uuid } from '../../domain/ids.ts';
 import type { Pool } from '../database.ts';
+import { journalDeaths } from './stats-journal.ts';
 
 /** Waiting deliveries that end without an attempt, a chunk at a time: there may be a million of them. */
 const CHUNK = 2000;
@@ -60,6 +61,8 @@ const EXPIRE = {
       select id, endpoint_id, 'expired', attempts, replays, $6, last_status_code, last_error_class, now(), tenant, event_type from removed
           on conflict (id) do update set reason = 'expired', replaying = false, attempts = excluded.attempts,
              replays = excluded.replays, dead_at = excluded.dead_at, blocks_lane = excluded.blocks_lane
+    ),
+    counted as (${journalDeaths('removed')}
     )
     select count(*)::int as ended from removed`,
 };

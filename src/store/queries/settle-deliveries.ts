@@ -2,15 +2,29 @@ import type { BreakerRecord } from '../../domain/breaker.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import type { AttemptOutcome, Trigger, Verdict } from '../../domain/outcome.ts';
 import type { Pool } from '../database.ts';
+import { journalDeaths, journalOf } from './stats-journal.ts';
 
 /** One delivery that moves on: after an attempt, or (attempt null) because its time is over. */
 export interface Settlement {
   readonly deliveryId: Uuid;
+  readonly endpointId: Uuid;
+  readonly tenant: string;
   /** The fence: attempts made before this one. If the row says otherwise, somebody else has moved it on. */
   readonly attemptsBefore: number;
   readonly verdict: Verdict;
   readonly blocksLane: boolean;
-  readonly attempt: { readonly id: Uuid; readonly outcome: AttemptOutcome; readonly trigger: Trigger } | null;
+  readonly attempt: SettledAttempt | null;
+}
+
+export interface SettledAttempt {
+  readonly id: Uuid;
+  readonly outcome: AttemptOutcome;
+  readonly trigger: Trigger;
+  readonly eventType: string;
+  /** Requests made for it since it was accepted or last replayed, this one included. */
+  readonly tries: number;
+  /** When its age began: accepted or last replayed. */
+  readonly agesFrom: number;
 }
 
 export interface HealthChange {
@@ -23,6 +37,7 @@ export interface HealthChange {
 // lost its shard cannot overwrite a newer state. A failure is void too if a replay was asked for while it was on the
 // wire: the schedule has started again, and this attempt was not part of it. Both return the incoming columns, so
 // that nothing has to be joined again. Data of receivers is either bytea (cut from one blob) or made storable before.
+// Statistics are counted by the same commit, in one row; if not all of the batch was moved, by the next statement.
 // Plans: the sessions that run this use indexes only, whatever the statistics of the moment say.
 const SETTLE = {
   name: 'settle',
@@ -102,14 +117,24 @@ const SETTLE = {
          set circuit = excluded.circuit, consecutive_failures = excluded.consecutive_failures,
              opened_at = excluded.opened_at, cooldown_ms = excluded.cooldown_ms, next_probe_at = excluded.next_probe_at,
              failing_since = excluded.failing_since, updated_at = now()
+    ),
+    counted as (
+      insert into posthorn.stats_journal (counts)
+      select $6::text where $6 is not null and (select count(*) from removed) + (select count(*) from retried) = $7
+    ),
+    counted_deaths as (${journalDeaths('removed where attempt_id is null')}
     )
     select delivery_id as id from removed union all select delivery_id from retried`,
 };
 
-// A second copy of an attempt whose delivery somebody else has moved on meanwhile: kept in the log, nothing else.
+// A second copy of an attempt whose delivery somebody else has moved on meanwhile: kept in the log, nothing else. What the
+// rest of the batch did is counted here. Killed just between the two, that one batch is missing from the figures.
 const SUPERSEDED = {
   name: 'settle_superseded',
   text: `
+    with counted as (
+      insert into posthorn.stats_journal (counts) select $3::text where $3 is not null
+    )
     insert into posthorn.attempts
            (delivery_id, id, number, started_at, duration_ms, status_code, outcome, error_class, url, request_headers,
             response_truncated, trigger, worker)
@@ -148,11 +173,16 @@ export async function settleDeliveries(
       worker.name,
       JSON.stringify(health.map(toHealthRow)),
       worker.id,
+      journalOf(settlements),
+      settlements.length,
     ],
   });
   const won = new Set(moved.map((row) => row.id));
   const lost = rows.filter((row) => !won.has(row.delivery_id));
-  if (lost.length > 0) await pool.query({ ...SUPERSEDED, values: [JSON.stringify(lost), worker.name] });
+  if (lost.length > 0) {
+    const counted = journalOf(settlements.filter(({ deliveryId }) => won.has(deliveryId)));
+    await pool.query({ ...SUPERSEDED, values: [JSON.stringify(lost), worker.name, counted] });
+  }
   return won;
 }
 

@@ -1,97 +1,199 @@
+/** The figures: counts by the minute, the quarter of an hour and the hour, per endpoint and per tenant and event type. */
 import { addCounts } from '../../domain/histogram.ts';
 import type { Uuid } from '../../domain/ids.ts';
-import type { Pool } from '../database.ts';
+import type { Client, Pool } from '../database.ts';
 
-/** What happened to one endpoint in one hour, or the part of it that is new. */
-export interface HourOfEndpoint {
-  readonly endpointId: Uuid;
-  /** Milliseconds since 1970, a whole hour. */
-  readonly hour: number;
+export interface Totals {
+  /** Events, not deliveries: endpoints have none. */
+  accepted: number;
   attempts: number;
+  /** Of the attempts: the first of their delivery, or the first after a replay. */
+  firstTries: number;
   successes: number;
   failures: number;
+  /** Of the failures: those that will be tried again. */
   retried: number;
   delivered: number;
   dead: number;
-  readonly latency: number[];
+  readonly response: number[];
+  readonly delivery: number[];
+  /** How many were delivered at the first try, the second, and so on. */
   readonly tries: number[];
 }
 
-// Adds two arrays of counts, of whatever lengths.
-const sum = (column: string): string => `(
-  select coalesce(array_agg(coalesce(a, 0) + coalesce(b, 0) order by i), '{}')
-    from unnest(s.${column}, excluded.${column}) with ordinality as t(a, b, i))`;
-
-// In the order of the key: two processes may add to the same hours, after a shard has changed hands.
-const ADD = {
-  name: 'add_endpoint_stats',
-  text: `
-    insert into posthorn.endpoint_stats as s
-           (endpoint_id, hour, attempts, successes, failures, retried, delivered, dead, latency, tries)
-    select endpoint_id, to_timestamp(hour), attempts, successes, failures, retried, delivered, dead, latency, tries
-      from json_to_recordset($1::json) as t(
-             endpoint_id uuid, hour float8, attempts int, successes int, failures int, retried int, delivered int,
-             dead int, latency int[], tries int[])
-     order by endpoint_id, hour
-        on conflict (endpoint_id, hour) do update
-       set attempts = s.attempts + excluded.attempts, successes = s.successes + excluded.successes,
-           failures = s.failures + excluded.failures, retried = s.retried + excluded.retried,
-           delivered = s.delivered + excluded.delivered, dead = s.dead + excluded.dead,
-           latency = ${sum('latency')}, tries = ${sum('tries')}`,
-};
-
-export async function addStats(pool: Pool, hours: readonly HourOfEndpoint[]): Promise<void> {
-  const rows = hours.map(({ endpointId, hour, ...counts }) => ({
-    endpoint_id: endpointId,
-    hour: hour / 1000,
-    ...counts,
-  }));
-  await pool.query({ ...ADD, values: [JSON.stringify(rows)] });
-}
-
-export type Totals = Omit<HourOfEndpoint, 'endpointId' | 'hour'>;
-export interface HourTotals extends Totals {
-  readonly hour: number;
-}
-
 export const noTotals = (): Totals => ({
+  accepted: 0,
   attempts: 0,
+  firstTries: 0,
   successes: 0,
   failures: 0,
   retried: 0,
   delivered: 0,
   dead: 0,
-  latency: [],
+  response: [],
+  delivery: [],
   tries: [],
 });
 
 export function addTotals(to: Totals, from: Totals): void {
+  to.accepted += from.accepted;
   to.attempts += from.attempts;
+  to.firstTries += from.firstTries;
   to.successes += from.successes;
   to.failures += from.failures;
   to.retried += from.retried;
   to.delivered += from.delivered;
   to.dead += from.dead;
-  addCounts(to.latency, from.latency);
+  addCounts(to.response, from.response);
+  addCounts(to.delivery, from.delivery);
   addCounts(to.tries, from.tries);
 }
 
-// Arrays travel as JSON text, which the driver leaves alone: its own reading of arrays is several times slower.
-const HOURS = {
-  name: 'endpoint_hours',
-  text: `
-    select extract(epoch from hour)::float8 * 1000 as hour, attempts, successes, failures, retried, delivered, dead,
-           array_to_json(latency) as latency, array_to_json(tries) as tries
-      from posthorn.endpoint_stats
-     where endpoint_id = $1 and hour > to_timestamp($2::float8 / 1000)
-     order by hour`,
+/** The lengths of time that are counted by, in seconds. */
+export const MINUTE = 60;
+export const QUARTER = 900;
+export const HOUR = 3600;
+export const RESOLUTIONS = [MINUTE, QUARTER, HOUR] as const;
+export type Resolution = (typeof RESOLUTIONS)[number];
+
+/** A time that begins at `at` (milliseconds since 1970) and is `seconds` long. */
+export interface Bucket {
+  readonly seconds: Resolution;
+  readonly at: number;
+}
+export interface EndpointBucket extends Bucket {
+  readonly endpointId: Uuid;
+  readonly totals: Totals;
+}
+/** An empty name: all of them. */
+export interface EventBucket extends Bucket {
+  readonly tenant: string;
+  readonly type: string;
+  readonly totals: Totals;
+}
+/** Instead of the types of a tenant that are too many to be counted each by itself. */
+export const OTHER_TYPES = 'other';
+
+const NUMBERS = ['attempts', 'first_tries', 'successes', 'failures', 'retried', 'delivered', 'dead'];
+const HISTOGRAMS = ['response', 'delivery', 'tries'];
+
+// Adds two arrays of counts, of whatever lengths; unnest pads the shorter one with nulls, and keeps the order.
+const sum = (column: string): string =>
+  `array(select coalesce(a, 0) + coalesce(b, 0) from unnest(s.${column}, excluded.${column}) as t(a, b))`;
+
+const adding = (table: string, key: readonly [name: string, type: string][], numbers: readonly string[]) => {
+  const keys = [...key.map(([name]) => name), 'seconds', 'at'];
+  const columns = [...numbers, ...HISTOGRAMS].join(', ');
+  return `
+    insert into posthorn.${table} as s (${keys.join(', ')}, ${columns})
+    select ${key.map(([name]) => name).join(', ')}, seconds, to_timestamp(at), ${columns}
+      from json_to_recordset($1::json) as t(
+             ${key.map((column) => column.join(' ')).join(', ')}, seconds int, at float8,
+             ${[...numbers.map((name) => `${name} int`), ...HISTOGRAMS.map((name) => `${name} int[]`)].join(', ')})
+        on conflict (${keys.join(', ')}) do update
+       set ${numbers.map((name) => `${name} = s.${name} + excluded.${name}`).join(', ')},
+           ${HISTOGRAMS.map((name) => `${name} = ${sum(name)}`).join(', ')}`;
 };
 
-const HOUR_MS = 3_600_000;
+const ADD_ENDPOINTS = {
+  name: 'add_endpoint_stats',
+  text: adding('endpoint_stats', [['endpoint_id', 'uuid']], NUMBERS),
+};
+const ADD_EVENTS = {
+  name: 'add_event_stats',
+  text: adding(
+    'event_stats',
+    [
+      ['tenant', 'text'],
+      ['type', 'text'],
+    ],
+    ['accepted', ...NUMBERS],
+  ),
+};
 
-/** The hours that ended after `since`, oldest first. */
-export async function loadHours(pool: Pool, endpointId: Uuid, since: number): Promise<HourTotals[]> {
-  const { rows } = await pool.query<HourTotals>({ ...HOURS, values: [endpointId, since - HOUR_MS] });
+const ROWS_PER_STATEMENT = 1000;
+
+/** No two of the same key: a statement cannot add to the same row twice. */
+export async function addEndpointStats(client: Client, buckets: readonly EndpointBucket[]): Promise<void> {
+  const rows = buckets.map(({ endpointId, ...bucket }) => ({ endpoint_id: endpointId, ...toRow(bucket) }));
+  await addInChunks(client, ADD_ENDPOINTS, rows);
+}
+
+export async function addEventStats(client: Client, buckets: readonly EventBucket[]): Promise<void> {
+  const rows = buckets.map(({ tenant, type, ...bucket }) => ({ tenant, type, ...toRow(bucket) }));
+  await addInChunks(client, ADD_EVENTS, rows);
+}
+
+async function addInChunks(client: Client, statement: { name: string; text: string }, rows: unknown[]) {
+  for (let i = 0; i < rows.length; i += ROWS_PER_STATEMENT)
+    await client.query({ ...statement, values: [JSON.stringify(rows.slice(i, i + ROWS_PER_STATEMENT))] });
+}
+
+function toRow({ seconds, at, totals: { firstTries, ...totals } }: Bucket & { totals: Totals }) {
+  return { seconds, at: at / 1000, first_tries: firstTries, ...totals };
+}
+
+const TYPES_OF_HOURS = {
+  name: 'stats_types_of_hours',
+  text: `
+    select s.tenant, w.at, s.type
+      from unnest($1::text[], $2::float8[]) as w(tenant, at)
+      join posthorn.event_stats s on s.tenant = w.tenant and s.seconds = ${HOUR} and s.at = to_timestamp(w.at / 1000)
+     where s.type <> ''`,
+};
+
+/** The event types that are counted by themselves in these hours already. */
+export async function countedTypes(
+  client: Client,
+  hours: readonly { tenant: string; at: number }[],
+): Promise<{ tenant: string; at: number; type: string }[]> {
+  const { rows } = await client.query<{ tenant: string; at: number; type: string }>({
+    ...TYPES_OF_HOURS,
+    values: [hours.map(({ tenant }) => tenant), hours.map(({ at }) => at)],
+  });
+  return rows;
+}
+
+export interface TimedTotals extends Totals {
+  readonly at: number;
+}
+
+// Arrays travel as JSON text, which the driver leaves alone: its own reading of arrays is several times slower.
+const SHOWN = `
+  extract(epoch from at)::float8 * 1000 as at, attempts, first_tries as "firstTries", successes, failures, retried,
+  delivered, dead, array_to_json(response) as response, array_to_json(delivery) as delivery, array_to_json(tries) as tries`;
+
+const ENDPOINT_SERIES = {
+  name: 'endpoint_series',
+  text: `
+    select 0 as accepted, ${SHOWN} from posthorn.endpoint_stats
+     where endpoint_id = $1 and seconds = $2 and at >= to_timestamp($3::float8 / 1000) order by at`,
+};
+
+/** What happened since then, oldest first; times in which nothing happened are left out. */
+export async function endpointSeries(
+  pool: Pool,
+  endpointId: Uuid,
+  { seconds, at }: Bucket,
+): Promise<TimedTotals[]> {
+  const { rows } = await pool.query<TimedTotals>({ ...ENDPOINT_SERIES, values: [endpointId, seconds, at] });
+  return rows;
+}
+
+const EVENT_SERIES = {
+  name: 'event_series',
+  text: `
+    select accepted, ${SHOWN} from posthorn.event_stats
+     where tenant = $1 and type = $2 and seconds = $3 and at >= to_timestamp($4::float8 / 1000) order by at`,
+};
+
+export async function eventSeries(
+  pool: Pool,
+  tenant: string,
+  type: string,
+  { seconds, at }: Bucket,
+): Promise<TimedTotals[]> {
+  const { rows } = await pool.query<TimedTotals>({ ...EVENT_SERIES, values: [tenant, type, seconds, at] });
   return rows;
 }
 
@@ -100,29 +202,40 @@ export async function loadHours(pool: Pool, endpointId: Uuid, since: number): Pr
 const TOTALS = {
   name: 'endpoint_totals',
   text: `
-    select endpoint_id, sum(attempts)::int as attempts, sum(successes)::int as successes, sum(failures)::int as failures,
-           sum(retried)::int as retried, sum(delivered)::int as delivered, sum(dead)::int as dead,
-           '[' || string_agg(array_to_json(latency)::text, ',') || ']' as latency,
+    select endpoint_id, 0 as accepted, sum(attempts)::int as attempts, sum(first_tries)::int as "firstTries",
+           sum(successes)::int as successes, sum(failures)::int as failures, sum(retried)::int as retried,
+           sum(delivered)::int as delivered, sum(dead)::int as dead,
+           '[' || string_agg(array_to_json(response)::text, ',') || ']' as response,
+           '[' || string_agg(array_to_json(delivery)::text, ',') || ']' as delivery,
            '[' || string_agg(array_to_json(tries)::text, ',') || ']' as tries
       from posthorn.endpoint_stats
-     where endpoint_id = any ($1::uuid[]) and hour > to_timestamp($2::float8 / 1000)
+     where endpoint_id = any ($1::uuid[]) and seconds = $2 and at >= to_timestamp($3::float8 / 1000)
      group by endpoint_id`,
 };
 
-/** The same, added up, for many endpoints. */
-export async function loadTotals(
+/** Added up, for many endpoints. */
+export async function endpointTotals(
   pool: Pool,
   endpointIds: readonly Uuid[],
-  since: number,
+  { seconds, at }: Bucket,
 ): Promise<Map<Uuid, Totals>> {
   const found = new Map<Uuid, Totals>(endpointIds.map((id) => [id, noTotals()]));
   if (endpointIds.length === 0) return found;
-  const { rows } = await pool.query<
-    Omit<Totals, 'latency' | 'tries'> & { endpoint_id: Uuid; latency: string; tries: string }
-  >({ ...TOTALS, values: [`{${endpointIds.join(',')}}`, since - HOUR_MS] });
-  for (const { endpoint_id, latency, tries, ...counts } of rows) {
-    found.set(endpoint_id, { ...counts, latency: added(latency), tries: added(tries) });
-  }
+  type Row = Omit<Totals, 'response' | 'delivery' | 'tries'> & {
+    endpoint_id: Uuid;
+    response: string;
+    delivery: string;
+    tries: string;
+  };
+  const values = [`{${endpointIds.join(',')}}`, seconds, at];
+  const { rows } = await pool.query<Row>({ ...TOTALS, values });
+  for (const { endpoint_id, response, delivery, tries, ...counts } of rows)
+    found.set(endpoint_id, {
+      ...counts,
+      response: added(response),
+      delivery: added(delivery),
+      tries: added(tries),
+    });
   return found;
 }
 

@@ -14,9 +14,22 @@ export async function aloneInUpkeep(pool: Pool, work: () => Promise<void>): Prom
   });
 }
 
+const JOURNAL_LOCK = 7_283_640_004;
+
+/** Whether this transaction, and no other, may add up the journal. */
+export async function aloneWithJournal(client: Client): Promise<boolean> {
+  const { rows } = await client.query<{ mine: boolean }>({
+    name: 'lock_stats_journal',
+    text: 'select pg_try_advisory_xact_lock($1) as mine',
+    values: [JOURNAL_LOCK],
+  });
+  return rows[0]!.mine;
+}
+
 /**
  * Endpoints most of whose deliveries died within the day. Hours that began before it was last switched on do not
- * count, or it would be switched off again at once. A day is 25 rows an endpoint, found by the hour.
+ * count, or it would be switched off again at once. A day is 25 rows an endpoint, found by the hour. Only what died of
+ * its last attempt counts: that deliveries grew too old while it was paused is not the receiver's fault.
  */
 export async function endpointsDying(
   pool: Pool,
@@ -25,10 +38,11 @@ export async function endpointsDying(
   const { rows } = await pool.query<{ id: Uuid }>(
     `select e.id
        from posthorn.endpoint_stats s join posthorn.endpoints e on e.id = s.endpoint_id
-      where s.hour > now() - interval '24 hours' and e.enabled and e.deleted_at is null
-        and (e.enabled_since is null or s.hour > e.enabled_since)
+      where s.seconds = 3600 and s.at > now() - interval '24 hours' and e.enabled and e.deleted_at is null
+        and (e.enabled_since is null or s.at > e.enabled_since)
       group by e.id
-     having sum(s.delivered + s.dead) >= $2 and sum(s.dead) > $1::float8 * sum(s.delivered + s.dead)`,
+     having sum(s.delivered + s.failures - s.retried) >= $2
+        and sum(s.failures - s.retried) > $1::float8 * sum(s.delivered + s.failures - s.retried)`,
     [limits.deadRate, limits.minDeliveries],
   );
   return rows.map((row) => row.id);
@@ -57,15 +71,22 @@ export async function deleteExpiredKeys(pool: Pool, chunk: number): Promise<numb
   return rowCount ?? 0;
 }
 
-/** Hours of statistics that no window reaches any more. */
-export async function deleteOldStats(pool: Pool, days: number, chunk: number): Promise<number> {
-  const { rowCount } = await pool.query(
-    `delete from posthorn.endpoint_stats
-      where ctid = any (array(select ctid from posthorn.endpoint_stats
-                               where hour < now() - make_interval(days => $1) order by hour limit $2))`,
-    [days, chunk],
-  );
-  return rowCount ?? 0;
+/** Figures that no window reaches any more. */
+export async function deleteOldStats(
+  pool: Pool,
+  { seconds, keepHours, chunk }: { seconds: number; keepHours: number; chunk: number },
+): Promise<number> {
+  let deleted = 0;
+  for (const table of ['posthorn.endpoint_stats', 'posthorn.event_stats']) {
+    const { rowCount } = await pool.query(
+      `delete from ${table}
+        where ctid = any (array(select ctid from ${table}
+                                 where seconds = $1 and at < now() - make_interval(hours => $2) order by at limit $3))`,
+      [seconds, keepHours, chunk],
+    );
+    deleted = Math.max(deleted, rowCount ?? 0);
+  }
+  return deleted;
 }
 
 /** Secrets that sign no more, tasks that ended long ago, and workers that never came back and own nothing. */

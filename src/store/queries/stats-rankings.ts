@@ -1,0 +1,73 @@
+import type { Circuit } from '../../domain/breaker.ts';
+import type { Uuid } from '../../domain/ids.ts';
+import type { Pool } from '../database.ts';
+import type { Bucket } from './stats.ts';
+
+export interface TypeFigures {
+  readonly type: string;
+  readonly attempts: number;
+  readonly delivered: number;
+  readonly dead: number;
+}
+
+const BUSIEST_TYPES = {
+  name: 'busiest_types',
+  text: `
+    select type, sum(attempts)::int as attempts, sum(delivered)::int as delivered, sum(dead)::int as dead
+      from posthorn.event_stats
+     where tenant = $1 and seconds = $2 and at >= to_timestamp($3::float8 / 1000) and type <> ''
+     group by type order by sum(attempts) desc, sum(accepted) desc, type limit $4`,
+};
+
+/** An empty tenant: all of them. */
+export async function busiestTypes(
+  pool: Pool,
+  tenant: string,
+  { seconds, at }: Bucket,
+  limit: number,
+): Promise<TypeFigures[]> {
+  const { rows } = await pool.query<TypeFigures>({ ...BUSIEST_TYPES, values: [tenant, seconds, at, limit] });
+  return rows;
+}
+
+export interface EndpointFigures {
+  readonly id: Uuid;
+  readonly url: string;
+  readonly tenant: string;
+  readonly attempts: number;
+  readonly successes: number;
+  readonly failures: number;
+  readonly dead: number;
+  readonly circuit: Circuit;
+}
+
+// The worst are found among those that failed at all, by an index that has only those; then their whole figures are read.
+const WORST_ENDPOINTS = {
+  name: 'worst_endpoints',
+  text: `
+    with worst as materialized (
+      select e.id, e.url, e.tenant
+        from posthorn.endpoint_stats s join posthorn.endpoints e on e.id = s.endpoint_id
+       where s.failed and s.seconds = $2 and s.at >= to_timestamp($3::float8 / 1000)
+         and e.deleted_at is null and ($1 = '' or e.tenant = $1)
+       group by e.id order by sum(s.failures) desc, e.id limit $4
+    )
+    select w.id, w.url, w.tenant, sum(s.attempts)::int as attempts, sum(s.successes)::int as successes,
+           sum(s.failures)::int as failures, sum(s.dead)::int as dead, coalesce(h.circuit, 'closed') as circuit
+      from worst w
+      join posthorn.endpoint_stats s
+        on s.endpoint_id = w.id and s.seconds = $2 and s.at >= to_timestamp($3::float8 / 1000)
+      left join posthorn.endpoint_health h on h.endpoint_id = w.id
+     group by w.id, w.url, w.tenant, h.circuit order by sum(s.failures) desc, w.id`,
+};
+
+export async function worstEndpoints(
+  pool: Pool,
+  tenant: string,
+  { seconds, at }: Bucket,
+  limit: number,
+): Promise<EndpointFigures[]> {
+  const values = [tenant, seconds, at, limit];
+  const { rows } = await pool.query<EndpointFigures>({ ...WORST_ENDPOINTS, values });
+  return rows;
+}

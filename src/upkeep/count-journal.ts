@@ -1,0 +1,135 @@
+/** Rows of the journal, added up into what the tables of figures hold. Pure. */
+import { increment } from '../domain/histogram.ts';
+import type { Uuid } from '../domain/ids.ts';
+import {
+  addTotals,
+  type Bucket,
+  type EndpointBucket,
+  type EventBucket,
+  HOUR,
+  MINUTE,
+  noTotals,
+  RESOLUTIONS,
+  type Totals,
+} from '../store/queries/stats.ts';
+import { type JournalRow, NO_BUCKET, NUMBERS_PER_ATTEMPT, VERDICTS } from '../store/queries/stats-journal.ts';
+
+/** The last place counts all that needed so many tries or more. */
+const MOST_TRIES = 10;
+
+/** Under which name an event type is counted in that hour. An empty tenant: all of them together. */
+export type NameOfType = (tenant: string, hour: number, type: string) => string;
+
+export interface Counted {
+  readonly endpoints: readonly EndpointBucket[];
+  readonly events: readonly EventBucket[];
+}
+
+const startOf = (seconds: number, at: number): number => Math.floor(at / (seconds * 1000)) * seconds * 1000;
+
+export interface TypeOfHour {
+  readonly tenant: string;
+  readonly hour: number;
+  readonly type: string;
+}
+
+/** Every tenant, hour and type that the rows are about, and the same for all tenants together. */
+export function typesIn(rows: readonly JournalRow[]): TypeOfHour[] {
+  const found = new Map<string, TypeOfHour>();
+  for (const { at, counts } of rows) {
+    const hour = startOf(HOUR, at);
+    const note = (named: string, type: string): void => {
+      for (const tenant of [named, '']) found.set(`${hour} ${tenant} ${type}`, { tenant, hour, type });
+    };
+    for (const [tenant, type] of counts.accepted ?? []) note(tenant, type);
+    for (const [, tenant, type] of counts.attempts ?? []) note(tenant, type);
+    for (const [, tenant, type] of counts.dead ?? []) note(tenant, type);
+  }
+  return [...found.values()];
+}
+
+export function countJournal(rows: readonly JournalRow[], nameOf: NameOfType): Counted {
+  const endpoints = new Figures<{ endpointId: Uuid }>();
+  const events = new Figures<{ tenant: string; type: string }>();
+
+  /** The tenant's type, all types of the tenant, the type of all tenants, everything. */
+  function ofEvents(named: string, type: string, at: number): Totals[] {
+    const hour = startOf(HOUR, at);
+    return [named, ''].flatMap((tenant) =>
+      [nameOf(tenant, hour, type), ''].map((shown) =>
+        events.of(`${tenant} ${shown}`, { tenant, type: shown }, at),
+      ),
+    );
+  }
+
+  for (const { at, counts } of rows) {
+    for (const [tenant, type, number] of counts.accepted ?? [])
+      for (const totals of ofEvents(tenant, type, at)) totals.accepted += number;
+    for (const [endpointId, tenant, type, number] of counts.dead ?? []) {
+      endpoints.of(endpointId, { endpointId }, at).dead += number;
+      for (const totals of ofEvents(tenant, type, at)) totals.dead += number;
+    }
+    for (const [endpointId, tenant, type, numbers] of counts.attempts ?? []) {
+      const attempts = totalsOf(numbers);
+      addTotals(endpoints.of(endpointId, { endpointId }, at), attempts);
+      for (const totals of ofEvents(tenant, type, at)) addTotals(totals, attempts);
+    }
+  }
+  return { endpoints: endpoints.buckets(), events: events.buckets() };
+}
+
+function totalsOf(numbers: readonly number[]): Totals {
+  const totals = noTotals();
+  for (let i = 0; i < numbers.length; i += NUMBERS_PER_ATTEMPT) {
+    const tries = numbers[i + 1]!;
+    const response = numbers[i + 2]!;
+    const delivery = numbers[i + 3]!;
+    totals.attempts += 1;
+    if (tries === 1) totals.firstTries += 1;
+    if (numbers[i] === VERDICTS.delivered) {
+      totals.successes += 1;
+      totals.delivered += 1;
+      increment(totals.tries, Math.min(tries, MOST_TRIES) - 1);
+    } else {
+      totals.failures += 1;
+      if (numbers[i] === VERDICTS.dead) totals.dead += 1;
+      else totals.retried += 1;
+    }
+    if (response !== NO_BUCKET) increment(totals.response, response);
+    if (delivery !== NO_BUCKET) increment(totals.delivery, delivery);
+  }
+  return totals;
+}
+
+/** Counted by the minute; the longer times are sums of those. */
+class Figures<Subject extends object> {
+  readonly #subjects = new Map<string, { subject: Subject; minutes: Map<number, Totals> }>();
+
+  of(name: string, subject: Subject, at: number): Totals {
+    let found = this.#subjects.get(name);
+    if (found === undefined) {
+      found = { subject, minutes: new Map() };
+      this.#subjects.set(name, found);
+    }
+    return totalsAt(found.minutes, startOf(MINUTE, at));
+  }
+
+  buckets(): (Subject & Bucket & { totals: Totals })[] {
+    return [...this.#subjects.values()].flatMap(({ subject, minutes }) =>
+      RESOLUTIONS.flatMap((seconds) => {
+        const times = new Map<number, Totals>();
+        for (const [at, totals] of minutes) addTotals(totalsAt(times, startOf(seconds, at)), totals);
+        return [...times].map(([at, totals]) => ({ ...subject, seconds, at, totals }));
+      }),
+    );
+  }
+}
+
+function totalsAt(times: Map<number, Totals>, at: number): Totals {
+  let totals = times.get(at);
+  if (totals === undefined) {
+    totals = noTotals();
+    times.set(at, totals);
+  }
+  return totals;
+}

@@ -1,0 +1,115 @@
+/**
+ * Adds the journal up into the figures, every few seconds, one process at a time: whichever comes first. Taking the rows
+ * and adding them is one transaction, so a process that is killed in the middle of it leaves them to the next.
+ *
+ * With ten thousand busy endpoints a round is thirty thousand rows, and a row costs the database 27 µs. It may take a
+ * twentieth of the time: the more rows, the longer the pause, and the later the figures are.
+ */
+import type { Clock } from '../domain/clock.ts';
+import { inTransaction, type Pool } from '../store/database.ts';
+import { addEndpointStats, addEventStats, countedTypes, OTHER_TYPES } from '../store/queries/stats.ts';
+import { takeJournal } from '../store/queries/stats-journal.ts';
+import { aloneWithJournal } from '../store/queries/upkeep.ts';
+import { countJournal, type NameOfType, type TypeOfHour, typesIn } from './count-journal.ts';
+
+export interface StatsKeeperOptions {
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly everyMs: number;
+  /** So many event types of a tenant (and of all together) are counted each by itself in an hour, the rest as one. */
+  readonly typesPerTenant: number;
+  readonly problem: (what: string, error: unknown) => void;
+}
+
+const ROWS_PER_ROUND = 2000;
+const PAUSE_MS_PER_ROW = 0.5;
+
+export class StatsKeeper {
+  readonly #options: StatsKeeperOptions;
+  #cancel: (() => void) | null = null;
+  #running: Promise<void> = Promise.resolve();
+  #stopped = false;
+  #pauseMs: number;
+
+  constructor(options: StatsKeeperOptions) {
+    this.#options = options;
+    this.#pauseMs = options.everyMs;
+  }
+
+  start(): void {
+    if (this.#stopped || this.#cancel !== null) return;
+    this.#cancel = this.#options.clock.after(this.#pauseMs, () => {
+      this.#cancel = null;
+      this.#running = this.#work().finally(() => this.start());
+    });
+  }
+
+  /** What is in the journal then is added by another process, or by this one when it is started again. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#cancel?.();
+    this.#cancel = null;
+    await this.#running;
+  }
+
+  async #work(): Promise<void> {
+    let written = 0;
+    try {
+      for (let more = true; more && !this.#stopped; ) {
+        const round = await this.runOnce();
+        written += round.written;
+        more = round.taken === ROWS_PER_ROUND;
+      }
+    } catch (error) {
+      this.#options.problem('add up statistics', error);
+    }
+    this.#pauseMs = Math.max(this.#options.everyMs, written * PAUSE_MS_PER_ROW);
+  }
+
+  /** Returns how many rows of the journal were added up, and into how many rows of figures. */
+  async runOnce(): Promise<{ taken: number; written: number }> {
+    return inTransaction(this.#options.pool, async (client) => {
+      if (!(await aloneWithJournal(client))) return { taken: 0, written: 0 };
+      const rows = await takeJournal(client, ROWS_PER_ROUND);
+      if (rows.length === 0) return { taken: 0, written: 0 };
+      const types = typesIn(rows);
+      const hours = new Map(
+        types.map(({ tenant, hour }) => [`${hour} ${tenant}`, { tenant, at: hour }] as const),
+      );
+      const known = await countedTypes(client, [...hours.values()]);
+      const nameOf = namesOf(
+        known.map(({ tenant, at, type }) => ({ tenant, hour: at, type })),
+        types,
+        this.#options.typesPerTenant,
+      );
+      const { endpoints, events } = countJournal(rows, nameOf);
+      await addEndpointStats(client, endpoints);
+      await addEventStats(client, events);
+      return { taken: rows.length, written: endpoints.length + events.length };
+    });
+  }
+}
+
+/** First come, first counted: a type that has its own row in an hour keeps it. */
+export function namesOf(
+  known: readonly TypeOfHour[],
+  wanted: readonly TypeOfHour[],
+  most: number,
+): NameOfType {
+  const taken = new Map<string, Set<string>>();
+  const typesOf = (tenant: string, hour: number): Set<string> => {
+    const key = `${hour} ${tenant}`;
+    let types = taken.get(key);
+    if (types === undefined) {
+      types = new Set();
+      taken.set(key, types);
+    }
+    return types;
+  };
+  for (const { tenant, hour, type } of known) if (type !== OTHER_TYPES) typesOf(tenant, hour).add(type);
+  for (const { tenant, hour, type } of wanted) {
+    const types = typesOf(tenant, hour);
+    if (types.size < most) types.add(type);
+  }
+  return (tenant, hour, type) => (typesOf(tenant, hour).has(type) ? type : OTHER_TYPES);
+}

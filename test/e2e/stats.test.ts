@@ -1,0 +1,345 @@
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { PERCENTILE_ERROR } from '../../src/domain/histogram.ts';
+import { idPrefixes, newId, parsePublicId } from '../../src/domain/ids.ts';
+import type { AttemptOutcome } from '../../src/domain/outcome.ts';
+import { expireWaiting } from '../../src/store/queries/end-waiting.ts';
+import { type Settlement, settleDeliveries } from '../../src/store/queries/settle-deliveries.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+import {
+  createEndpoint,
+  deliveriesOf,
+  expectStatus,
+  newReceiver,
+  newTenant,
+  publish,
+  startTestPosthorn,
+  type TestPosthorn,
+} from '../support/posthorn.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+
+/** Never adds the journal up; what it has written there is left to whoever comes after it. */
+const NEVER_ADDS = { POSTHORN_STATS_FLUSH_MS: '10m', POSTHORN_STATS_CACHE_MS: '0' };
+const TYPES = 4;
+
+let database: TestDatabase;
+let posthorn: TestPosthorn;
+let receiver: Receiver;
+
+/** What was published by the two processes of the beginning, all to one endpoint of this tenant. */
+const tenant = newTenant();
+const type = 'order.paid';
+const [AT_ONCE, LATER, NEVER] = [10, 6, 4];
+const all = AT_ONCE + LATER + NEVER;
+let endpointId: string;
+const eventIds: string[] = [];
+
+// biome-ignore lint/suspicious/noExplicitAny: a test asserts on the parts it knows
+async function statsOf(query: string, from = posthorn, key = from.key): Promise<any> {
+  return (await expectStatus(from.api('GET', `/v1/stats?${query}`, undefined, { key }), 200)).body;
+}
+
+const outcome: AttemptOutcome = {
+  startedAt: Date.now(),
+  durationMs: 5,
+  timing: { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null },
+  statusCode: 200,
+  error: null,
+  url: 'https://a.test/',
+  requestHeaders: {},
+  responseHeaders: null,
+  responseBody: null,
+  responseTruncated: false,
+  retryAfterMs: null,
+};
+
+const workload = {
+  accepted: all,
+  attempts: all + LATER,
+  successes: AT_ONCE + LATER,
+  failures: LATER + NEVER,
+  retried: LATER,
+  delivered: AT_ONCE + LATER,
+  dead: NEVER,
+};
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const start = (env: Record<string, string>) => startTestPosthorn({ database, env });
+  const two = await Promise.all([start(NEVER_ADDS), start(NEVER_ADDS)]);
+  receiver = await startAnswering();
+  const endpoint = await createEndpoint(two[0]!, {
+    url: receiver.url,
+    tenant,
+    breaker: null,
+    retry: { schedule: [0, 0.05], jitter: 'none' },
+  });
+  endpointId = endpoint.id;
+  const wanted = [
+    ...Array.from({ length: AT_ONCE }, () => 'at once'),
+    ...Array.from({ length: LATER }, () => 'later'),
+    ...Array.from({ length: NEVER }, () => 'never'),
+  ];
+  for (const [index, data] of wanted.entries())
+    eventIds.push((await publish(two[index % 2]!, { tenant, type, data })).id);
+  await eventually('everything has ended', async () => {
+    const { now } = await statsOf('window=1h', two[0]);
+    return now.waiting === 0 && now.dead === NEVER;
+  });
+  expect(await statsOf('window=1h', two[1])).toMatchObject({ attempts: 0, accepted: 0 });
+  await two[0]!.kill('SIGKILL');
+  await two[1]!.kill('SIGKILL');
+  posthorn = await start({
+    POSTHORN_STATS_FLUSH_MS: '50ms',
+    POSTHORN_STATS_CACHE_MS: '0',
+    POSTHORN_STATS_TYPES_PER_TENANT: String(TYPES),
+    POSTHORN_UPKEEP_MS: '150ms',
+  });
+  await journalIsAddedUp();
+});
+afterAll(async () => {
+  await posthorn?.stop();
+  await receiver?.close();
+  await database?.drop();
+});
+
+async function startAnswering(): Promise<Receiver> {
+  const started = await startReceiver();
+  started.answer(({ json, headers, index }) => {
+    const delayMs = 20 + index * 5;
+    if (json().data === 'never') return { status: 400, delayMs };
+    return { status: json().data === 'later' && headers['posthorn-attempt'] === '1' ? 503 : 200, delayMs };
+  });
+  return started;
+}
+
+const journalIsAddedUp = () =>
+  eventually('the journal is added up', async () => {
+    const [row] = await database.query('select count(*)::int as rows from posthorn.stats_journal');
+    return row!.rows === 0;
+  });
+
+describe('statistics', () => {
+  test('are exact for what two processes did, although both were killed before it was added up', async () => {
+    const stats = await statsOf(`window=1h&tenant=${tenant}`);
+    expect(stats).toMatchObject({
+      window: '1h',
+      bucket_seconds: 60,
+      tenant,
+      type: null,
+      ...workload,
+      success_rate: 0.8,
+      final_success_rate: 0.8,
+      attempt_success_rate: 0.6154,
+      first_attempt_success_rate: AT_ONCE / all,
+      dead_letter_rate: 0.2,
+      retry_distribution: [AT_ONCE, LATER],
+      types: [{ type, attempts: 26, delivered: 16, dead: 4, success_rate: 0.8 }],
+      endpoints: [
+        { endpoint_id: endpointId, tenant, attempts: 26, failures: 10, success_rate: 0.6154, dead: 4 },
+      ],
+    });
+    expect(stats.now).toEqual({
+      waiting: 0,
+      fresh: 0,
+      retrying: 0,
+      oldest_waiting_seconds: null,
+      dead: NEVER,
+      circuits_open: 0,
+      endpoints: 1,
+      endpoints_disabled: 0,
+      endpoints_paused: 0,
+      capped: false,
+    });
+  });
+
+  test.each([
+    ['1h', 60, 60],
+    ['24h', 96, 900],
+    ['7d', 168, 3600],
+  ])('over %s: every point of the series is there, and they add up', async (window, points, seconds) => {
+    for (const path of [
+      `/v1/stats?window=${window}&tenant=${tenant}&type=${type}`,
+      `/v1/endpoints/${endpointId}/stats?window=${window}`,
+    ]) {
+      const { body } = await expectStatus(posthorn.api('GET', path), 200);
+      const { accepted, ...counts } = workload;
+      expect(body).toMatchObject({ window, bucket_seconds: seconds, ...counts });
+      const times = body.series.map(({ at }: { at: string }) => Date.parse(at));
+      expect(times).toEqual(
+        Array.from({ length: points }, (_, i) => Date.parse(body.from) + i * seconds * 1000),
+      );
+      expect(Date.parse(body.to) - times.at(-1)).toBeLessThan(seconds * 1000);
+      for (const name of ['attempts', 'successes', 'failures', 'delivered', 'dead'] as const)
+        expect(
+          body.series.reduce((sum: number, point: Record<string, number>) => sum + point[name]!, 0),
+        ).toBe(workload[name]);
+      expect(body.series[0]).toMatchObject({ attempts: 0, success_rate: null, delivery_p99_ms: null });
+    }
+  });
+
+  test('percentiles are within 9.1 % of what the attempt log says', async () => {
+    const response: number[] = [];
+    const delivery: number[] = [];
+    for (const id of eventIds) {
+      const attempts = (await expectStatus(posthorn.api('GET', `/v1/events/${id}/attempts`), 200)).body.data;
+      const event = (await expectStatus(posthorn.api('GET', `/v1/events/${id}`), 200)).body;
+      for (const { duration_ms, outcome, started_at } of attempts) {
+        response.push(duration_ms);
+        if (outcome === 'delivered')
+          delivery.push(Date.parse(started_at) + duration_ms - Date.parse(event.created_at));
+      }
+    }
+    const stats = await statsOf(`window=24h&tenant=${tenant}`);
+    for (const [shown, measured] of [
+      [stats.response_ms, response],
+      [stats.delivery_ms, delivery],
+    ]) {
+      const sorted = measured.toSorted((a: number, b: number) => a - b);
+      for (const p of [50, 95, 99]) {
+        const exact = sorted[Math.ceil((sorted.length * p) / 100) - 1];
+        // The log has whole milliseconds.
+        expect(Math.abs(shown[`p${p}`] - exact)).toBeLessThanOrEqual((exact + 2) * PERCENTILE_ERROR + 2);
+      }
+    }
+  });
+
+  test('a tenant sees its own; an admin all of them, or one', async () => {
+    const other = newTenant();
+    const { url } = await newReceiver();
+    await createEndpoint(posthorn, { url, tenant: other });
+    await publish(posthorn, { tenant: other, type: 'other.thing', data: 1 });
+    const { body } = await posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant: other });
+    const own = await eventually('its delivery is counted', async () => {
+      const stats = await statsOf('window=1h', posthorn, body.key);
+      return stats.delivered === 1 && stats;
+    });
+    expect(own).toMatchObject({ tenant: other, accepted: 1, attempts: 1, dead: 0, endpoints: [] });
+    expect(own.now).toMatchObject({ dead: 0, endpoints: 1 });
+    expect(own.types.map((found: { type: string }) => found.type)).toEqual(['other.thing']);
+    await expectStatus(posthorn.api('GET', `/v1/stats?tenant=${tenant}`, undefined, { key: body.key }), 403);
+    await expectStatus(
+      posthorn.api('GET', `/v1/endpoints/${endpointId}/stats`, undefined, { key: body.key }),
+      404,
+    );
+    expect(await statsOf(`type=${type}`, posthorn, body.key)).toMatchObject({ accepted: 0, attempts: 0 });
+    expect(await statsOf('')).toMatchObject({
+      tenant: null,
+      accepted: all + 1,
+      attempts: workload.attempts + 1,
+    });
+    expect(await statsOf(`type=${type}`)).toMatchObject({ type, ...workload });
+    await expectStatus(posthorn.api('GET', '/v1/stats?window=1y'), 422);
+  });
+
+  test('types beyond the limit are counted together', async () => {
+    const many = newTenant();
+    for (let i = 0; i < TYPES + 3; i += 1)
+      await publish(posthorn, { tenant: many, type: `kind.${i}`, data: 1 });
+    const stats = await eventually('all are counted', async () => {
+      const found = await statsOf(`window=1h&tenant=${many}`);
+      return found.accepted === TYPES + 3 && found;
+    });
+    expect(stats.types).toHaveLength(TYPES + 1);
+    expect(await statsOf(`window=1h&tenant=${many}&type=other`)).toMatchObject({ accepted: 3 });
+  });
+
+  test('HLT-3: what waits shows with its age, and what grew too old without an attempt is counted as dead', async () => {
+    const slow = newTenant();
+    const { url } = await newReceiver();
+    const paused = { url, tenant: slow, paused: true, retry: { schedule: [0], max_age_seconds: 1 } };
+    const [one, other] = [await createEndpoint(posthorn, paused), await createEndpoint(posthorn, paused)];
+    const ofEndpoint = async (id: string) =>
+      (await expectStatus(posthorn.api('GET', `/v1/endpoints/${id}/stats?window=1h`), 200)).body;
+    await publish(posthorn, { tenant: slow, type: 'too.old', data: 1 });
+    await eventually('it is too old', async () => {
+      const { now } = await ofEndpoint(one.id);
+      expect(now).toMatchObject({ waiting: 1, dead: 0, circuit: 'closed' });
+      return now.oldest_waiting_seconds >= 2;
+    });
+    const waiting = await statsOf(`tenant=${slow}`);
+    expect(waiting.now).toMatchObject({ waiting: 2, fresh: 2, endpoints: 2, endpoints_paused: 2 });
+    // By the worker, when its turn comes; and by a sweep, which a test cannot wait a minute for.
+    await posthorn.api('POST', `/v1/endpoints/${one.id}/resume`);
+    const pool = new pg.Pool({ connectionString: database.url, max: 1 });
+    const id = parsePublicId(idPrefixes.endpoint, other.id)!;
+    expect(await expireWaiting(pool, id, Date.now(), [], false)).toBe(1);
+    await pool.end();
+    for (const endpoint of [one, other]) {
+      const ended = await eventually('its death is counted', async () => {
+        const found = await ofEndpoint(endpoint.id);
+        return found.dead === 1 && found;
+      });
+      expect(ended).toMatchObject({ attempts: 0, dead_letter_rate: 1, success_rate: null });
+    }
+    const ended = await statsOf(`tenant=${slow}&type=too.old`);
+    expect(ended).toMatchObject({ accepted: 1, dead: 2, attempts: 0, success_rate: 0 });
+  });
+
+  test('an outcome that is written twice, or that somebody else was faster with, is counted once', async () => {
+    const twice = newTenant();
+    const { url } = await newReceiver();
+    const endpoint = await createEndpoint(posthorn, { url, tenant: twice, paused: true });
+    const endpointId = parsePublicId(idPrefixes.endpoint, endpoint.id)!;
+    const settlementOf = async (): Promise<Settlement> => {
+      const event = await publish(posthorn, { tenant: twice, type: 'a.b', data: 1 });
+      const [delivery] = await deliveriesOf(posthorn, event.id);
+      const deliveryId = parsePublicId(idPrefixes.delivery, delivery!.id)!;
+      const agesFrom = Date.parse(event.created_at);
+      const attempt = {
+        id: newId(Date.now()),
+        outcome,
+        trigger: 'auto',
+        eventType: 'a.b',
+        tries: 1,
+        agesFrom,
+      } as const;
+      const verdict = { kind: 'delivered' } as const;
+      return {
+        deliveryId,
+        endpointId,
+        tenant: twice,
+        attemptsBefore: 0,
+        verdict,
+        blocksLane: false,
+        attempt,
+      };
+    };
+    const [one, other] = [await settlementOf(), await settlementOf()];
+    const pool = new pg.Pool({ connectionString: database.url, max: 1 });
+    const settled = async (...batch: Settlement[]) =>
+      (await settleDeliveries(pool, batch, [], { id: endpointId, name: 'test' })).size;
+    expect([await settled(one), await settled(one, other), await settled(one, other)]).toEqual([1, 1, 0]);
+    await pool.end();
+    await journalIsAddedUp();
+    const stats = await statsOf(`window=1h&tenant=${twice}`);
+    expect(stats).toMatchObject({ accepted: 2, attempts: 2, delivered: 2, retry_distribution: [2] });
+  });
+
+  test('an event that was there already is not accepted again', async () => {
+    const keyed = newTenant();
+    const event = (key: string) => ({ tenant: keyed, type: 'a.b', data: 1, idempotency_key: key });
+    await publish(posthorn, event('one'));
+    await publish(posthorn, event('one'));
+    const events = [event('one'), event('two'), event('three')];
+    await expectStatus(posthorn.api('POST', '/v1/events/batch', { events }), 202);
+    await journalIsAddedUp();
+    expect(await statsOf(`window=1h&tenant=${keyed}`)).toMatchObject({ accepted: 3, attempts: 0 });
+  });
+
+  test('figures older than any window are cleared away, minutes long before hours', async () => {
+    await database.query(
+      `insert into posthorn.event_stats
+       select 'old', '', seconds, now() - make_interval(hours => hours), 1, 0, 0, 0, 0, 0, 0, 0, '{}', '{}', '{}'
+         from (values (60, 1), (60, 3), (900, 3), (900, 30), (3600, 30), (3600, 900)) as t(seconds, hours)`,
+    );
+    await eventually('three of six are left', async () => {
+      const rows = await database.query(
+        `select seconds, round(extract(epoch from now() - at) / 3600)::int as hours
+           from posthorn.event_stats where tenant = 'old' order by seconds`,
+      );
+      return JSON.stringify(rows.map(Object.values)) === '[[60,1],[900,3],[3600,30]]';
+    });
+  });
+});
