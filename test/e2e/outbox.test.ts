@@ -113,6 +113,20 @@ describe('OUT-1: posthorn.publish in the transaction of the caller', () => {
     expect(await eventOf(id)).toMatchObject({ tenant: 'default', deliveries: 0, data: null });
   });
 
+  test('from the commit to the receiver: tens of milliseconds', async () => {
+    const receiver = await newReceiver();
+    await createEndpoint(posthorn, { url: receiver.url, tenant });
+    const latencies: number[] = [];
+    for (let n = 1; n <= 30; n += 1) {
+      await shop.transaction((client) => shop.publish(client, { type: 'a.b', data: String(n), tenant }));
+      const committedAt = performance.now();
+      await receiver.waitFor(n);
+      latencies.push(performance.now() - committedAt);
+    }
+    // Loose, for the machine is shared: it is a look every 20 ms, and not the stand-in's every second.
+    expect(latencies.sort((a, b) => a - b)[15]).toBeLessThan(500);
+  });
+
   test('FIFO: the order within a transaction, and of transactions one after the other', async () => {
     const receiver = await newReceiver();
     await createEndpoint(posthorn, { url: receiver.url, tenant, ordering: 'fifo' });
