@@ -131,7 +131,7 @@ describe('the settler', () => {
     const { settler, pauses } = setUp((batch, call) => (call <= 9 ? new Error('gone') : idsOf(batch)));
     const done = await settleAll(settler, [settlement('a')]);
     expect(done.get('a')).toBe(true);
-    expect(pauses).toEqual([50, 100, 200, 400, 800, 1600, 2000, 2000, 2000]);
+    expect(pauses).toEqual([50, 100, 200, 300, 300, 300, 300, 300, 300]);
   });
 
   it('writes the last word about an endpoint, once', async () => {

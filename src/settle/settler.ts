@@ -30,7 +30,8 @@ interface Waiting {
 
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
 const FIRST_PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 2000;
+/** What is not written when its worker dies is sent again: the database is back for no longer than this unnoticed. */
+const LONGEST_PAUSE_MS = 300;
 
 export class Settler {
   readonly #options: SettlerOptions;

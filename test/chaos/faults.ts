@@ -165,6 +165,17 @@ export const faults = {
     member.cable!.mend();
     fault.to = Date.now();
   },
+
+  /** A step of the time service, and back. Seconds: what a worker schedules by the wrong clock is late by as much. */
+  async jump_the_clock({ system, random }, log) {
+    const member = random.pick(system.members);
+    const aheadMs = Math.round(random.between(1000, 8000)) * (random.chance(0.5) ? 1 : -1);
+    const fault = log({ what: `the clock of ${member.name} jumps by ${aheadMs} ms, and back`, hits: 'none' });
+    await member.setClock(aheadMs);
+    await delay(random.between(300, 1500));
+    await member.setClock(0);
+    fault.to = Date.now();
+  },
 } satisfies Record<string, Inflict>;
 
 export type FaultKind = keyof typeof faults | 'receivers_flap';

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,6 +14,7 @@ import { Cable } from './cable.ts';
 import { Http } from './http.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+const JUMPING_CLOCK = new URL('./jumping-clock.ts', import.meta.url).href;
 
 /** Short, so that what takes minutes in production takes seconds here. */
 export const TIMES = { heartbeatMs: 100, proofMs: 400, deadAfterMs: 2000, sweepMs: 500 };
@@ -166,6 +167,16 @@ export class Member {
     return `http://127.0.0.1:${this.port}`;
   }
 
+  get #clockFile(): string {
+    return `${this.logFile}.clock`;
+  }
+
+  /** Sets its wall clock: so much ahead of everybody else's, or behind. */
+  async setClock(aheadMs: number): Promise<void> {
+    await writeFile(this.#clockFile, String(aheadMs));
+    this.#child?.kill('SIGUSR2');
+  }
+
   get running(): boolean {
     return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null;
   }
@@ -173,9 +184,9 @@ export class Member {
   async start(): Promise<void> {
     // The port is kept: to its clients it is the same server that comes back.
     if (this.port === 0) this.port = await freePort();
-    const child = spawn(process.execPath, [MAIN, 'serve', '--role', this.role], {
+    const child = spawn(process.execPath, ['--import', JUMPING_CLOCK, MAIN, 'serve', '--role', this.role], {
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, ...this.#env, PORT: String(this.port) },
+      env: { ...process.env, ...this.#env, PORT: String(this.port), CHAOS_CLOCK_FILE: this.#clockFile },
     });
     const log = createWriteStream(this.logFile, { flags: 'a' });
     for (const stream of [child.stdout, child.stderr]) stream.pipe(log, { end: false });
