@@ -1,0 +1,194 @@
+/**
+ * The streaming replication protocol on a connection of `pg`: START_REPLICATION, then both sides talk in CopyData.
+ *
+ *   server → 'w' a piece of the log, 'k' keepalive (and whether it wants an answer)
+ *   client → 'r' how far everything is safe: the server forgets up to there
+ *
+ * The status goes out by a timer of its own, whether or not anything is being read: a consumer that is slow pauses the
+ * stream for as long as it likes without being taken for dead (`wal_sender_timeout`).
+ */
+import pg from 'pg';
+
+export interface ReplicationOptions {
+  readonly connectionString: string;
+  readonly slot: string;
+  /** Without one: all of the slot's, with the plugin's own options. */
+  readonly pluginOptions: Readonly<Record<string, string>>;
+  readonly statusMs: number;
+  /** One message of the output plugin. A view that is overwritten afterwards. */
+  readonly data: (payload: Buffer) => void;
+  /** The server has sent all there is up to here. */
+  readonly caughtUp: (lsn: bigint) => void;
+}
+
+export interface ReplicationStream {
+  /** Resolves after `stop`, rejects when the connection is lost or the server ends it. */
+  readonly ended: Promise<void>;
+  pause(): void;
+  resume(): void;
+  /** Everything before this position is safe. Only ever grows. */
+  confirm(lsn: bigint): void;
+  stop(): Promise<void>;
+}
+
+/** What `pg` has and does not declare. */
+interface Connection {
+  readonly stream: { pause(): void; resume(): void; destroy(): void; readonly writable: boolean };
+  on(event: 'copyData', listener: (message: { chunk: Buffer }) => void): void;
+  once(event: 'replicationStart', listener: () => void): void;
+  sendCopyFromChunk(chunk: Buffer): void;
+  endCopyFrom(): void;
+}
+
+const KEEPALIVE = 0x6b; // k
+const LOG_DATA = 0x77; // w
+const STATUS = 0x72; // r
+const LOG_DATA_HEADER_BYTES = 25; // letter, start, end, time
+const POSTGRES_EPOCH_MICROS = 946_684_800_000_000n;
+/** A server that was asked this often and never answered is gone, whatever TCP thinks. */
+const UNANSWERED_STATUSES = 6;
+const FAREWELL_MS = 1000;
+
+export async function startReplication(options: ReplicationOptions): Promise<ReplicationStream> {
+  const client = new pg.Client({
+    connectionString: options.connectionString,
+    application_name: 'posthorn relay',
+    connectionTimeoutMillis: 10_000,
+    keepAlive: true,
+    replication: 'database',
+  } as pg.ClientConfig);
+  // Unheard, the loss of the connection would end the process. `ended` tells it too.
+  client.on('error', () => {});
+  await client.connect();
+  const { connection } = client as unknown as { connection: Connection };
+  try {
+    // Values arrive as text: the same text whatever the server's defaults are.
+    await client.query("set client_encoding = 'UTF8'");
+    await client.query("set datestyle = 'ISO'");
+    await client.query("set timezone = 'UTC'");
+    return await begin(client, connection, options);
+  } catch (error) {
+    await client.end().catch(() => {});
+    throw error;
+  }
+}
+
+async function begin(
+  client: pg.Client,
+  connection: Connection,
+  options: ReplicationOptions,
+): Promise<ReplicationStream> {
+  let confirmed = 0n;
+  let received = 0n;
+  let unanswered = 0;
+  let paused = false;
+  let stopping = false;
+
+  const sendStatus = (wantsAnswer: boolean): void => {
+    if (connection.stream.writable)
+      connection.sendCopyFromChunk(statusMessage(received, confirmed, wantsAnswer));
+  };
+  const onCopyData = ({ chunk }: { chunk: Buffer }): void => {
+    unanswered = 0;
+    if (stopping) return;
+    if (chunk[0] === LOG_DATA) {
+      const end = chunk.readBigUInt64BE(1);
+      if (end > received) received = end;
+      options.data(chunk.subarray(LOG_DATA_HEADER_BYTES));
+    } else if (chunk[0] === KEEPALIVE) {
+      const end = chunk.readBigUInt64BE(1);
+      if (end > received) received = end;
+      options.caughtUp(end);
+      if (chunk[17] === 1) sendStatus(false);
+    }
+  };
+  connection.on('copyData', onCopyData);
+
+  const started = new Promise<void>((resolve) => connection.once('replicationStart', resolve));
+  const pluginOptions = Object.entries(options.pluginOptions).map(
+    ([name, value]) => `${pg.escapeIdentifier(name)} ${pg.escapeLiteral(value)}`,
+  );
+  const running = client
+    .query(
+      `START_REPLICATION SLOT ${pg.escapeIdentifier(options.slot)} LOGICAL 0/0 (${pluginOptions.join(', ')})`,
+    )
+    .then(() => {});
+  running.catch(() => {});
+  await Promise.race([started, running]);
+
+  const timer = setInterval(() => {
+    if (!paused && unanswered >= UNANSWERED_STATUSES) {
+      connection.stream.destroy();
+      return;
+    }
+    unanswered += 1;
+    sendStatus(!paused);
+  }, options.statusMs);
+  timer.unref();
+
+  const ended = running
+    .then(() => {
+      if (!stopping) throw new Error('The server ended the replication stream.');
+    })
+    .catch((error: unknown) => {
+      // What was cut off because we wanted to stop is no failure.
+      if (!stopping) throw error;
+    })
+    .finally(async () => {
+      clearInterval(timer);
+      await client.end().catch(() => {});
+    });
+  ended.catch(() => {});
+
+  return {
+    ended,
+    pause() {
+      if (paused) return;
+      paused = true;
+      connection.stream.pause();
+    },
+    resume() {
+      if (!paused) return;
+      paused = false;
+      unanswered = 0;
+      connection.stream.resume();
+    },
+    confirm(lsn) {
+      if (lsn <= confirmed) return;
+      confirmed = lsn;
+      sendStatus(false);
+    },
+    async stop() {
+      if (!stopping) {
+        stopping = true;
+        connection.stream.resume();
+        sendStatus(false);
+        if (connection.stream.writable) connection.endCopyFrom();
+      }
+      const cutOff = setTimeout(() => connection.stream.destroy(), FAREWELL_MS);
+      await ended;
+      clearTimeout(cutOff);
+    },
+  };
+}
+
+function statusMessage(received: bigint, confirmed: bigint, wantsAnswer: boolean): Buffer {
+  const message = Buffer.alloc(34);
+  message[0] = STATUS;
+  message.writeBigUInt64BE(received > confirmed ? received : confirmed, 1); // written
+  message.writeBigUInt64BE(confirmed, 9); // flushed: what the slot goes by
+  message.writeBigUInt64BE(confirmed, 17); // applied
+  message.writeBigInt64BE(BigInt(Date.now()) * 1000n - POSTGRES_EPOCH_MICROS, 25);
+  message[33] = wantsAnswer ? 1 : 0;
+  return message;
+}
+
+/** `16/B374D848`, as PostgreSQL writes a position in its log. */
+export function showLsn(lsn: bigint): string {
+  return `${(lsn >> 32n).toString(16).toUpperCase()}/${(lsn & 0xffff_ffffn).toString(16).toUpperCase()}`;
+}
+
+export function readLsn(text: string): bigint {
+  const [high, low] = text.split('/');
+  return (BigInt(`0x${high}`) << 32n) | BigInt(`0x${low}`);
+}
