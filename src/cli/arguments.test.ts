@@ -10,6 +10,7 @@ describe('parseArguments', () => {
       flags: { port: '80', 'egress-allow': '10.0.0.0/8,::1' },
       wantsHelp: false,
       wantsVersion: false,
+      wantsPrint: false,
     });
   });
 

@@ -8,6 +8,8 @@ export interface Arguments {
   readonly flags: Readonly<Record<string, string>>;
   readonly wantsHelp: boolean;
   readonly wantsVersion: boolean;
+  /** Show what would be done instead of doing it. */
+  readonly wantsPrint: boolean;
 }
 
 const settingOptions = Object.fromEntries(
@@ -20,7 +22,11 @@ const options = {
   ...settingOptions,
   help: { type: 'boolean' as const, short: 'h' },
   version: { type: 'boolean' as const, short: 'v' },
+  print: { type: 'boolean' as const },
 };
+
+/** The flags that are no settings. */
+const PLAIN = new Set(['help', 'version', 'print']);
 
 /** Every setting is a flag. Of a flag given twice the last one counts. */
 export function parseArguments(argv: readonly string[]): Arguments {
@@ -42,12 +48,18 @@ export function parseArguments(argv: readonly string[]): Arguments {
       ? options[token.name as keyof typeof options]
       : undefined;
     if (known === undefined) throw unknownFlag(token.rawName, token.name);
-    if (token.name === 'help' || token.name === 'version') plain.add(token.name);
+    if (PLAIN.has(token.name)) plain.add(token.name);
     else if (token.value !== undefined) flags[token.name] = token.value;
     else if (known.type === 'boolean') flags[token.name] = 'true';
     else throw new UsageError(`${token.rawName} needs a value: ${token.rawName} <value>`);
   }
-  return { positionals, flags, wantsHelp: plain.has('help'), wantsVersion: plain.has('version') };
+  return {
+    positionals,
+    flags,
+    wantsHelp: plain.has('help'),
+    wantsVersion: plain.has('version'),
+    wantsPrint: plain.has('print'),
+  };
 }
 
 function unknownFlag(rawName: string, name: string): UsageError {

@@ -7,6 +7,8 @@ export interface Command {
   readonly summary: string;
   readonly usage: string;
   readonly about: string;
+  /** Words that may follow the name, one at a time. */
+  readonly actions?: readonly string[];
   /** Resolves with the exit code when there is nothing left to do. */
   run(args: Arguments): Promise<number>;
 }

@@ -16,7 +16,7 @@ async function main(argv: readonly string[]): Promise<number> {
   if (name === undefined) return args.wantsHelp || argv.length === 0 ? help([]) : noCommand();
   const command = findCommand(name);
   if (args.wantsHelp) return say(commandHelp(command));
-  refuseExtra(rest);
+  refuseExtra(command.actions?.includes(rest[0] ?? '') ? rest.slice(1) : rest);
   const complaint = complainAboutNode();
   if (complaint !== null) throw new UsageError(complaint);
   return command.run(args);

@@ -464,6 +464,69 @@ const metrics = {
   }),
 };
 
+const relay = {
+  relayFrom: url({
+    flag: 'from',
+    default: null,
+    schemes: ['postgres', 'postgresql'],
+    secret: true,
+    about: 'Database that `posthorn relay` reads events from (13 or later; 14 for messages without a table).',
+  }),
+  relayMode: choice({
+    flag: 'mode',
+    of: ['poll', 'cdc'],
+    default: 'poll',
+    about: 'How the relay reads: by polling the table, or by following the log (change data capture).',
+  }),
+  relayName: text({
+    flag: 'name',
+    default: null,
+    maxLength: 200,
+    about: 'What the relay calls its source in the log and in metrics. Not set: host, port and database.',
+  }),
+  relayTable: text({
+    flag: 'table',
+    default: 'posthorn_outbox',
+    maxLength: 127,
+    about: 'Table that the relay reads, with its schema if that is not on the search path.',
+  }),
+  relayKeep: boolean({
+    flag: 'keep',
+    default: false,
+    about: 'Published rows stay in the table, with `published_at` set, instead of being removed.',
+  }),
+  relaySlot: text({
+    flag: 'slot',
+    default: null,
+    maxLength: 63,
+    about: 'Replication slot that the relay follows. Not set: posthorn_ and the name of the database.',
+  }),
+  relayPublication: text({
+    flag: 'publication',
+    default: 'posthorn_outbox',
+    maxLength: 63,
+    about: 'Publication that has the table, for following the log.',
+  }),
+  relayPollMs: duration({
+    default: 100,
+    min: 1,
+    max: HOUR,
+    about: 'Pause of a polling relay when there was nothing to read.',
+  }),
+  relayReportMs: duration({
+    default: 2 * SECOND,
+    min: 50,
+    max: 30 * SECOND,
+    about: 'How often the relay reports its lag, and tells the source how far it has come.',
+  }),
+  relayMaxWalBytes: bytes({
+    default: GIB,
+    min: MIB,
+    max: 1024 * GIB,
+    about: 'Log kept by the source for the slot, beyond which the relay warns.',
+  }),
+};
+
 /** In the order of the documentation. */
 export const sections = {
   Server: server,
@@ -477,6 +540,7 @@ export const sections = {
   Egress: egress,
   'Endpoint health': health,
   Metrics: metrics,
+  Relay: relay,
 };
 
 export const settings = {
@@ -491,4 +555,5 @@ export const settings = {
   ...egress,
   ...health,
   ...metrics,
+  ...relay,
 };

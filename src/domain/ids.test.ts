@@ -4,6 +4,7 @@ import {
   deliveryIdOf,
   deliveryRangeOfEvent,
   eventIdOfDelivery,
+  eventIdOfForeign,
   firstIdAt,
   newEventId,
   newId,
@@ -108,5 +109,32 @@ describe('new ids', () => {
     expect(firstIdAt(-1)).toBe(NIL);
     expect(firstIdAt(2 ** 60)).toBe('ffffffff-ffff-0000-0000-000000000000');
     expect(firstIdAt(1.5)).toBe('00000000-0001-0000-0000-000000000000');
+  });
+});
+
+describe('event ids of what others know by their own ids', () => {
+  const EVENT_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{8}0000$/;
+
+  it('is always the same, of the given time, and an event id', () => {
+    fc.assert(
+      fc.property(fc.uuid({ version: 4 }), fc.integer({ min: 0, max: 2 ** 47 }), (id, madeAt) => {
+        const eventId = eventIdOfForeign(id, madeAt);
+        expect(eventId).toMatch(EVENT_ID);
+        expect(timeOfId(eventId)).toBe(madeAt);
+        expect(eventIdOfForeign(id, madeAt)).toBe(eventId);
+      }),
+    );
+  });
+
+  it('has the time of a UUID of version 7, and is that id itself if it can be', () => {
+    const id = newId(1_700_000_000_000);
+    expect(timeOfId(eventIdOfForeign(id, 0))).toBe(timeOfId(id));
+    const eventId = newEventId(1_700_000_000_000);
+    expect(eventIdOfForeign(eventId, 0)).toBe(eventId);
+  });
+
+  it('differs for ids that differ', () => {
+    const ids = Array.from({ length: 2000 }, () => crypto.randomUUID());
+    expect(new Set(ids.map((id) => eventIdOfForeign(id, 5))).size).toBe(ids.length);
   });
 });

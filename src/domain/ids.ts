@@ -10,7 +10,7 @@
  * A delivery's id is its event's id with the ordinal filled in. So the event of a delivery is found without
  * storing or joining anything, and all deliveries of an event are one key range.
  */
-import { randomFillSync } from 'node:crypto';
+import { createHash, randomFillSync } from 'node:crypto';
 
 export type Uuid = string;
 
@@ -71,6 +71,25 @@ export function newEventId(nowMs: number): Uuid {
 /** A new id of anything else: all of the tail is random. */
 export function newId(nowMs: number): Uuid {
   return newUuid(nowMs, takeRandomHex(2));
+}
+
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+/**
+ * The event id of something that another system knows by an id of its own: always the same one. The time is that of
+ * a UUID of version 7 itself; any other id needs to be told one, and it must be the same each time.
+ */
+export function eventIdOfForeign(id: Uuid, madeAtMs: number): Uuid {
+  const hasTime = UUID_V7.test(id);
+  if (hasTime && id.endsWith('0000')) return id;
+  const time = hex(Math.trunc(hasTime ? timeOfId(id) : madeAtMs), 12);
+  const digest = createHash('sha256').update(id).digest('hex');
+  const variant = VARIANTS[Number.parseInt(digest[3]!, 16) & 3];
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${digest.slice(0, 3)}-${variant}${digest.slice(4, 7)}-${digest.slice(7, 15)}0000`;
+}
+
+export function hasTimeOfItsOwn(id: Uuid): boolean {
+  return UUID_V7.test(id);
 }
 
 export function deliveryIdOf(eventId: Uuid, ordinal: number): Uuid {

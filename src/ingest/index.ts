@@ -6,6 +6,7 @@ export {
   type ReadLimits,
   readBatch,
   readEvent,
+  readEventWithId,
   readTenant,
   readTime,
 } from './read-event.ts';

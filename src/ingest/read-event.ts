@@ -66,6 +66,26 @@ export function readEvent(body: Buffer, limits: ReadLimits, context: ReadContext
   });
 }
 
+/** As `readEvent`, of a producer that may have given it an `id`. What the id is worth is for the caller to say. */
+export function readEventWithId(
+  body: Buffer,
+  limits: ReadLimits,
+  context: ReadContext,
+): { readonly event: NewEvent; readonly id: unknown } {
+  return guarded(body, () => {
+    const start = skipSpace(body, 0);
+    if (!startsObject(body, start)) {
+      expectJson(body, start, limits);
+      throw new Problem('invalid', 'The message must be a JSON object with "type" and "data".');
+    }
+    const { fields, end } = scanObject(body, start, limits.maxNesting);
+    expectEnd(body, end);
+    const id = new FieldReader(body, fields).value('id');
+    fields.delete('id');
+    return { event: toEvent(body, fields, limits, context), id };
+  });
+}
+
 /** One entry per item of `{events: […]}`: a bad one is a problem of its own and does not sink the others. */
 export function readBatch(
   body: Buffer,

@@ -1,2 +1,7 @@
 export { type OutboxLag, outboxLag } from '../store/queries/outbox.ts';
 export { Drainer, type DrainerOptions } from './drainer.ts';
+export { checkSource } from './relay/check-source.ts';
+export { initStatements, runInit } from './relay/init.ts';
+export { PosthornSink } from './relay/posthorn-sink.ts';
+export { Relay } from './relay/relay.ts';
+export { RelayError } from './relay/relay-error.ts';

@@ -1,0 +1,23 @@
+/** What `posthorn relay init` makes in the source, or shows. Each statement may be run again. */
+import type { Pool } from '../../store/database.ts';
+import { type OutboxNames, outboxTableSql, replicationSql } from '../../store/queries/outbox-table.ts';
+import type { RelayMode } from '../../store/queries/relay-sources.ts';
+import { explainSource } from './check-source.ts';
+
+export function initStatements(names: OutboxNames, mode: RelayMode): string[] {
+  return [...outboxTableSql(names), ...(mode === 'cdc' ? replicationSql(names) : [])];
+}
+
+export async function runInit(
+  source: Pool,
+  shownUrl: string,
+  names: OutboxNames,
+  mode: RelayMode,
+): Promise<void> {
+  for (const statement of initStatements(names, mode)) {
+    // One by one, each committed by itself: a slot cannot be made in a transaction that has written.
+    await source.query(statement).catch((error: unknown) => {
+      throw explainSource(error, shownUrl);
+    });
+  }
+}

@@ -1,0 +1,320 @@
+/**
+ * Change data capture: follows the log of the source through a replication slot.
+ *
+ *   no slot, or a lost one ──▶ make one; the table is to be read
+ *   slot in use            ──▶ another relay follows: stand by
+ *   slot is ours           ──▶ (read the table if it is to be read) ──▶ follow
+ *
+ *   arrivals ──▶ Posthorn takes a batch (durable) ──▶ its rows are removed from the table ──▶ position confirmed
+ *
+ * In this order: what was not confirmed is sent again, and is known by its id; a row that is still in the table was
+ * perhaps not brought. So after the loss of a slot the table has everything that the log no longer has.
+ */
+import type { Pool } from '../../store/database.ts';
+import {
+  createSlot,
+  dropSlot,
+  readSlot,
+  readVisibility,
+  type SourceFacts,
+} from '../../store/queries/outbox-table.ts';
+import {
+  noteLostSlot,
+  noteNewSlot,
+  noteTableRead,
+  registerSource,
+} from '../../store/queries/relay-sources.ts';
+import { type ReplicationStream, showLsn, startReplication } from '../../store/replication.ts';
+import type { Log } from '../../telemetry/log.ts';
+import { LogReader } from './log-reader.ts';
+import { RelayError } from './relay-error.ts';
+import type { Sink, Tally } from './sink.ts';
+import type { OutboxTable } from './table.ts';
+
+export interface LogFollowerOptions {
+  readonly name: string;
+  readonly sourceUrl: string;
+  readonly source: Pool;
+  readonly pool: Pool;
+  readonly log: Log;
+  readonly sink: Sink;
+  readonly tally: Tally;
+  /** Null: there is no table, only messages. */
+  readonly table: OutboxTable | null;
+  readonly facts: SourceFacts;
+  readonly slot: string;
+  readonly publication: string;
+  readonly batchRows: number;
+  readonly batchBytes: number;
+  readonly maxEventBytes: number;
+  readonly statusMs: number;
+  readonly pause: (ms: number) => Promise<void>;
+}
+
+/** What may have arrived and not be done yet, before the source is asked to wait. */
+const QUEUE_BATCHES = 4;
+const IN_USE = '55006';
+const VISIBILITY_PAUSE_MS = 2;
+const MESSAGES_SINCE_VERSION = 140_000;
+
+export class LogFollower {
+  readonly #options: LogFollowerOptions;
+  #reader: LogReader | null = null;
+  #confirmed: bigint | null = null;
+  #standsBy = false;
+  /** Rows up to this one are not all in the log: there was no slot yet when they came. Null: all are. */
+  #readTableUntil: string | null = null;
+
+  constructor(options: LogFollowerOptions) {
+    this.#options = options;
+  }
+
+  /** True while another relay follows this slot. */
+  get standsBy(): boolean {
+    return this.#standsBy;
+  }
+
+  get confirmedLsn(): string | null {
+    return this.#confirmed === null ? null : showLsn(this.#confirmed);
+  }
+
+  /** When the oldest transaction that arrived and is not done was committed, by the source's clock. */
+  get oldestCommittedAt(): number | null {
+    return this.#reader?.oldestCommittedAt ?? null;
+  }
+
+  /** Once, before the first `run`: was there a relay before this one that left nothing to the table? */
+  async prepare(): Promise<void> {
+    const { pool, name } = this.#options;
+    const { needsTable } = await registerSource(pool, name, 'cdc');
+    if (needsTable) this.#readTableUntil = await this.#lastRow();
+    if (needsTable && this.#readTableUntil === null) await noteTableRead(pool, name);
+  }
+
+  /** Until `stopping`; throws when something is lost that a new try may find again. */
+  async run(stopping: AbortSignal, went: () => void): Promise<void> {
+    const { name, log } = this.#options;
+    const opened = await this.#open(stopping);
+    if (opened === null) return;
+    const { stream, arrival } = opened;
+    try {
+      if (this.#readTableUntil !== null) {
+        stream.pause();
+        await this.#readTable(this.#readTableUntil, stopping);
+        stream.resume();
+      }
+      log.info({ source: name, slot: this.#options.slot }, 'following the log');
+      await this.#follow(stream, arrival, stopping, went);
+    } finally {
+      this.#reader = null;
+      await stream.stop().catch(() => {});
+    }
+  }
+
+  async #open(stopping: AbortSignal) {
+    const { name, log, slot, statusMs, pause } = this.#options;
+    while (!stopping.aborted) {
+      const usable = await this.#ensureSlot();
+      if (usable) {
+        try {
+          const opened = await this.#start();
+          this.#standsBy = false;
+          return opened;
+        } catch (error) {
+          if ((error as { code?: unknown }).code !== IN_USE) throw error;
+        }
+      }
+      if (!this.#standsBy) log.info({ source: name, slot }, 'another relay follows this slot; standing by');
+      this.#standsBy = true;
+      await pause(statusMs);
+    }
+    return null;
+  }
+
+  /** False: in use by another. */
+  async #ensureSlot(): Promise<boolean> {
+    const { source, pool, name, slot, facts, log } = this.#options;
+    const state = await readSlot(source, slot);
+    if (state !== null && (state.plugin !== 'pgoutput' || state.database !== facts.database)) {
+      throw new RelayError(
+        `The replication slot "${slot}" is of the plugin ${state.plugin} in the database ${state.database}.`,
+        `Choose another name with --slot, or drop it: select pg_drop_replication_slot('${slot}').`,
+        { final: true },
+      );
+    }
+    if (state !== null && !state.lost) return !state.active;
+    const { confirmedLsn } = await registerSource(pool, name, 'cdc');
+    const wasLost = state?.lost === true || confirmedLsn !== null;
+    await noteLostSlot(pool, name, wasLost);
+    if (state !== null) await dropSlot(source, slot);
+    const lsn = await createSlot(source, slot);
+    await noteNewSlot(pool, name, lsn);
+    this.#readTableUntil = await this.#lastRow();
+    if (this.#readTableUntil === null) await noteTableRead(pool, name);
+    if (!wasLost) {
+      log.info({ source: name, slot, lsn }, 'made the replication slot');
+      return true;
+    }
+    log.error(
+      {
+        source: name,
+        slot,
+        lostAfter: confirmedLsn,
+        lostBefore: lsn,
+        reason: state === null ? 'dropped' : 'invalidated',
+      },
+      'the replication slot was lost and has been made anew. Rows of the table are read from there. Messages without a ' +
+        'row (pg_logical_emit_message) that were committed between these two positions are gone',
+    );
+    return true;
+  }
+
+  async #start() {
+    const { sourceUrl, slot, publication, facts, name, statusMs, maxEventBytes } = this.#options;
+    const reader = new LogReader({ table: facts.table, source: name, maxEventBytes });
+    const arrival = new Arrival();
+    const stream = await startReplication({
+      connectionString: sourceUrl,
+      slot,
+      statusMs,
+      pluginOptions: {
+        proto_version: '1',
+        publication_names: `"${publication.replaceAll('"', '""')}"`,
+        ...(facts.serverVersion >= MESSAGES_SINCE_VERSION && { messages: 'true' }),
+      },
+      data: (payload) => {
+        try {
+          reader.read(payload);
+        } catch (error) {
+          arrival.fail(error);
+        }
+        arrival.signal();
+      },
+      caughtUp: (lsn) => {
+        reader.caughtUp(lsn);
+        arrival.signal();
+      },
+    });
+    this.#reader = reader;
+    this.#confirmed = null;
+    stream.ended.catch((error) => arrival.fail(error));
+    return { stream, arrival };
+  }
+
+  #lastRow(): Promise<string | null> {
+    return this.#options.table?.lastWaiting() ?? Promise.resolve(null);
+  }
+
+  /** What the log does not have: rows from before the slot. What it has as well is known by its id. */
+  async #readTable(until: string, stopping: AbortSignal): Promise<void> {
+    const { table, pool, name, log } = this.#options;
+    let rows = 0;
+    while (!stopping.aborted) {
+      const carried = await table!.carryBatch(until);
+      rows += carried;
+      if (carried > 0) continue;
+      this.#readTableUntil = null;
+      await noteTableRead(pool, name);
+      log.info({ source: name, rows }, 'read the table');
+      return;
+    }
+  }
+
+  async #follow(
+    stream: ReplicationStream,
+    arrival: Arrival,
+    stopping: AbortSignal,
+    went: () => void,
+  ): Promise<void> {
+    const { batchRows, batchBytes } = this.#options;
+    const reader = this.#reader!;
+    stopping.addEventListener('abort', () => arrival.signal(), { once: true });
+    arrival.onSignal = () => {
+      if (reader.waiting > QUEUE_BATCHES * batchRows || reader.waitingBytes > QUEUE_BATCHES * batchBytes)
+        stream.pause();
+    };
+    while (!stopping.aborted) {
+      arrival.throwIfFailed();
+      if (reader.waiting === 0) {
+        this.#confirm(stream, reader.finish(0));
+        await arrival.next();
+        arrival.throwIfFailed();
+        went();
+        continue;
+      }
+      const done = await this.#carryBatch(reader);
+      this.#confirm(stream, reader.finish(done));
+      went();
+      if (reader.waiting < batchRows && reader.waitingBytes < batchBytes) stream.resume();
+    }
+  }
+
+  async #carryBatch(reader: LogReader): Promise<number> {
+    const { batchRows, batchBytes, sink, source, table, tally } = this.#options;
+    const batch = reader.take(batchRows, batchBytes);
+    const fates = await sink.accept(batch);
+    const rows = batch.filter(({ isRow }) => isRow);
+    if (table !== null && rows.length > 0) {
+      await this.#untilVisible(rows);
+      await table.settle(
+        source,
+        rows,
+        fates.filter((_, index) => batch[index]!.isRow),
+      );
+    }
+    tally.count(fates);
+    return batch.length;
+  }
+
+  /**
+   * A commit is in the log a moment before it is in the table for all to see. Whoever removes the row in that moment
+   * removes nothing, and it would stay for ever.
+   */
+  async #untilVisible(rows: readonly { readonly xid: number }[]): Promise<void> {
+    for (;;) {
+      const isVisible = await readVisibility(this.#options.source);
+      if (rows.every(({ xid }) => isVisible(xid))) return;
+      await this.#options.pause(VISIBILITY_PAUSE_MS);
+    }
+  }
+
+  #confirm(stream: ReplicationStream, lsn: bigint | null): void {
+    if (lsn === null || (this.#confirmed !== null && lsn <= this.#confirmed)) return;
+    this.#confirmed = lsn;
+    stream.confirm(lsn);
+  }
+}
+
+/** Wakes the one that waits for arrivals. */
+class Arrival {
+  onSignal: () => void = () => {};
+  #resolve: (() => void) | null = null;
+  #signalled = false;
+  #failure: { readonly error: unknown } | null = null;
+
+  signal(): void {
+    this.onSignal();
+    this.#signalled = true;
+    this.#resolve?.();
+    this.#resolve = null;
+  }
+
+  fail(error: unknown): void {
+    this.#failure ??= { error };
+    this.signal();
+  }
+
+  throwIfFailed(): void {
+    if (this.#failure !== null) throw this.#failure.error;
+  }
+
+  /** Resolves at the next signal, or at once if there was one since the last call. */
+  async next(): Promise<void> {
+    if (!this.#signalled) {
+      await new Promise<void>((resolve) => {
+        this.#resolve = resolve;
+      });
+    }
+    this.#signalled = false;
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * Into Posthorn, exactly once. A source delivers at least once: after a crash it gives the same again. Every event gets
+ * an id that follows from the source alone (`eventIdOfForeign`), and the accept statement stores an id once. So no
+ * table of what was seen is needed, none can expire, and two relays, a poll and the log may bring the same event.
+ */
+import type { NewEvent, PromisedEvent } from '../../domain/event.ts';
+import { eventIdOfForeign, hasTimeOfItsOwn, idPrefixes, parsePublicId, publicId } from '../../domain/ids.ts';
+import { invalidField, Problem } from '../../domain/problem.ts';
+import type { Pool } from '../../store/database.ts';
+import { recordRejected } from '../../store/queries/relay-sources.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { Fate, Incoming, Sink } from './sink.ts';
+
+export interface PosthornSinkOptions {
+  readonly source: string;
+  readonly pool: Pool;
+  readonly log: Log;
+  /** Reads and checks as the API does; throws a `Problem`. */
+  readonly read: (body: Buffer) => { readonly event: NewEvent; readonly id: unknown };
+  /** A `Problem` with code "invalid" is final, every other error may pass. */
+  readonly accept: (events: readonly PromisedEvent[]) => Promise<readonly (object | Error)[]>;
+  /**
+   * Resolves when the workers have been told of what was accepted. Before the source hears that it is done with them: a
+   * relay that is killed in between brings them again, and the workers need not wait for a sweep.
+   */
+  readonly told: () => Promise<void>;
+}
+
+export class PosthornSink implements Sink {
+  readonly #options: PosthornSinkOptions;
+
+  constructor(options: PosthornSinkOptions) {
+    this.#options = options;
+  }
+
+  async accept(items: readonly Incoming[]): Promise<readonly Fate[]> {
+    const fates = new Array<Fate>(items.length);
+    const events: PromisedEvent[] = [];
+    const places: number[] = [];
+    for (const [index, item] of items.entries()) {
+      try {
+        events.push(this.#read(item));
+        places.push(index);
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error;
+        fates[index] = { kind: 'rejected', problem: error.message };
+      }
+    }
+    const answers = events.length === 0 ? [] : await this.#options.accept(events);
+    for (const [order, answer] of answers.entries()) {
+      if (answer instanceof Error && !isFinal(answer)) throw answer;
+      fates[places[order]!] =
+        answer instanceof Error
+          ? { kind: 'rejected', problem: answer.message }
+          : { kind: 'accepted', eventId: publicId(idPrefixes.event, events[order]!.id) };
+    }
+    await Promise.all([this.#options.told(), this.#record(items, fates)]);
+    return fates;
+  }
+
+  #read(item: Incoming): PromisedEvent {
+    if (item.problem !== null) throw new Problem('invalid', item.problem);
+    const { event, id } = this.#options.read(item.body);
+    if (id !== undefined && !item.mayCarryId) throw invalidField('id', 'is not a field of this request');
+    return { ...event, id: eventIdOf(item, id ?? null), outboxSeq: null };
+  }
+
+  async #record(items: readonly Incoming[], fates: readonly Fate[]): Promise<void> {
+    const rejected = items.flatMap(({ id, body }, index) => {
+      const fate = fates[index]!;
+      return fate.kind === 'rejected' ? [{ id, body, problem: fate.problem }] : [];
+    });
+    if (rejected.length === 0) return;
+    const { pool, source, log } = this.#options;
+    await recordRejected(pool, source, rejected);
+    for (const { id, problem } of rejected)
+      log.warn({ source, id, problem }, 'refused an event of the outbox');
+  }
+}
+
+const isFinal = (error: Error): boolean => error instanceof Problem && error.code === 'invalid';
+
+function eventIdOf({ id, madeAt }: Incoming, given: unknown): string {
+  if (given !== null) {
+    const own =
+      typeof given === 'string' ? (parsePublicId(idPrefixes.event, given) ?? given.toLowerCase()) : '';
+    if (!hasTimeOfItsOwn(own))
+      throw invalidField('id', 'must be a UUID of version 7 or an event id (evt_…): both carry their time');
+    return eventIdOfForeign(own, 0);
+  }
+  if (!hasTimeOfItsOwn(id) && !(madeAt >= 0 && madeAt < 2 ** 47))
+    throw invalidField('created_at', 'must be a time');
+  return eventIdOfForeign(id, madeAt);
+}

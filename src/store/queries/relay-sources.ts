@@ -1,0 +1,146 @@
+/** What relays say about themselves in Posthorn's own database: for metrics, readiness and the console to show. */
+import type { Pool } from '../database.ts';
+
+export type RelayMode = 'poll' | 'cdc';
+
+export interface KnownSource {
+  /** The table has to be read before the log is followed: there was no slot, or it was lost. */
+  readonly needsTable: boolean;
+  /** How far the log was safe when a relay last said so. */
+  readonly confirmedLsn: string | null;
+}
+
+/** A relay begins. One that polls leaves it to the next one that follows the log to look at the table first. */
+export async function registerSource(pool: Pool, name: string, mode: RelayMode): Promise<KnownSource> {
+  const { rows } = await pool.query<{ needs_table: boolean; confirmed_lsn: string | null }>(
+    `insert into posthorn.relay_sources as s (name, mode) values ($1, $2)
+         on conflict (name) do update set mode = excluded.mode,
+            needs_table = s.needs_table or excluded.mode = 'poll'
+     returning needs_table, confirmed_lsn::text`,
+    [name, mode],
+  );
+  return { needsTable: rows[0]!.needs_table, confirmedLsn: rows[0]!.confirmed_lsn };
+}
+
+export interface SourceReport {
+  readonly lagSeconds: number;
+  readonly retainedBytes: number | null;
+  readonly confirmedLsn: string | null;
+  readonly accepted: number;
+  readonly rejected: number;
+  /** What is wrong just now, in words; null: nothing. */
+  readonly problem: string | null;
+}
+
+export async function reportSource(pool: Pool, name: string, report: SourceReport): Promise<void> {
+  await pool.query({
+    name: 'relay_report',
+    text: `update posthorn.relay_sources
+              set reported_at = now(), lag_seconds = $2, retained_bytes = $3,
+                  confirmed_lsn = coalesce($4::pg_lsn, confirmed_lsn),
+                  accepted = accepted + $5, rejected = rejected + $6, problem = $7
+            where name = $1`,
+    values: [
+      name,
+      report.lagSeconds,
+      report.retainedBytes,
+      report.confirmedLsn,
+      report.accepted,
+      report.rejected,
+      report.problem,
+    ],
+  });
+}
+
+/** Before a new slot is made: if we die right after, the next one still knows that the table has to be read. */
+export async function noteLostSlot(pool: Pool, name: string, slotWasLost: boolean): Promise<void> {
+  await pool.query(
+    `update posthorn.relay_sources
+        set needs_table = true,
+            lost_after = case when $2 then confirmed_lsn else lost_after end,
+            lost_before = case when $2 then null else lost_before end,
+            lost_at = case when $2 then now() else lost_at end
+      where name = $1`,
+    [name, slotWasLost],
+  );
+}
+
+export async function noteNewSlot(pool: Pool, name: string, lsn: string): Promise<void> {
+  await pool.query(
+    `update posthorn.relay_sources
+        set confirmed_lsn = $2::pg_lsn, lost_before = case when lost_at is not null then coalesce(lost_before, $2::pg_lsn) end
+      where name = $1`,
+    [name, lsn],
+  );
+}
+
+export async function noteTableRead(pool: Pool, name: string): Promise<void> {
+  await pool.query('update posthorn.relay_sources set needs_table = false where name = $1', [name]);
+}
+
+export async function recordRejected(
+  pool: Pool,
+  source: string,
+  rejected: readonly { readonly id: string; readonly body: Buffer; readonly problem: string }[],
+): Promise<void> {
+  for (const { id, body, problem } of rejected) {
+    await pool.query({
+      name: 'relay_rejected',
+      text: `insert into posthorn.relay_rejected (source, id, body, problem) values ($1, $2, $3, $4)
+                 on conflict (source, id) do update
+                set body = excluded.body, problem = excluded.problem, rejected_at = now()`,
+      values: [source, id, body, problem],
+    });
+  }
+}
+
+export interface RelaySource {
+  readonly name: string;
+  readonly mode: RelayMode;
+  /** Age of the oldest event that the relay has not brought yet. Grows while the relay is silent. */
+  readonly lagSeconds: number;
+  readonly silentSeconds: number;
+  /** Log that the source keeps for the slot. Null: it polls. */
+  readonly retainedBytes: number | null;
+  readonly accepted: number;
+  readonly rejected: number;
+  readonly problem: string | null;
+}
+
+/** A relay that says nothing for this long is down, and what it does not bring is late. */
+const SILENT_SECONDS = 15;
+
+export async function listRelaySources(pool: Pool): Promise<RelaySource[]> {
+  const { rows } = await pool.query<{
+    name: string;
+    mode: RelayMode;
+    lag: number;
+    silent: number;
+    retained_bytes: string | null;
+    accepted: string;
+    rejected: string;
+    problem: string | null;
+  }>({
+    name: 'relay_sources',
+    text: `select name, mode, lag_seconds as lag, extract(epoch from now() - reported_at)::float8 as silent,
+                  retained_bytes, accepted, rejected, problem
+             from posthorn.relay_sources order by name`,
+  });
+  return rows.map((row) => ({
+    name: row.name,
+    mode: row.mode,
+    lagSeconds: row.lag + (row.silent > SILENT_SECONDS ? row.silent : 0),
+    silentSeconds: row.silent,
+    retainedBytes: row.retained_bytes === null ? null : Number(row.retained_bytes),
+    accepted: Number(row.accepted),
+    rejected: Number(row.rejected),
+    problem: row.problem,
+  }));
+}
+
+export async function databaseNow(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ now: number }>(
+    'select extract(epoch from clock_timestamp())::float8 * 1000 as now',
+  );
+  return rows[0]!.now;
+}

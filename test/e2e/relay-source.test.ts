@@ -1,0 +1,127 @@
+/** A source with a life of its own: not set up for logical replication, restarted, throwing away its log (OUT-3, OUT-4). */
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { initStatements } from '../../src/outbox/relay/init.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/embedded/index.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+import { temporaryDirectory } from '../support/postgres.ts';
+import { newTenant } from '../support/posthorn.ts';
+import { runRelay, startRelay } from '../support/relay.ts';
+
+const NAMES = { table: 'posthorn_outbox', publication: 'posthorn_outbox', slot: 'posthorn_shop' };
+const ARGS = ['--mode', 'cdc', '--slot', NAMES.slot, '--name', 'shop'];
+
+let directory: string;
+let server: EmbeddedPostgres;
+let posthorn: TestDatabase;
+
+const startServer = async (settings: Record<string, string>): Promise<void> => {
+  server = await startEmbeddedPostgres({ dataDir: path.join(directory, 'data'), settings });
+};
+
+/** On a connection of its own: those of before a restart are gone. */
+async function inShop<T extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<T[]> {
+  const client = new pg.Client({ connectionString: server.connectionString });
+  await client.connect();
+  try {
+    return (await client.query<T>(text, values)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+const write = async (tenant: string, n: number): Promise<void> => {
+  await inShop("insert into posthorn_outbox (tenant, type, data) values ($1, 'a', to_json($2::int))", [
+    tenant,
+    n,
+  ]);
+};
+
+const untilData = (tenant: string, expected: readonly number[]): Promise<unknown> =>
+  eventually(
+    `${expected} arrived`,
+    async () => {
+      const rows = await posthorn.query<{ n: number }>(
+        "select convert_from(data, 'UTF8')::int as n from posthorn.events where tenant = $1 order by 1",
+        [tenant],
+      );
+      if (rows.length > expected.length)
+        throw new Error(`${rows.length} events instead of ${expected.length}`);
+      return rows.length === expected.length && rows.every(({ n }, index) => n === expected[index]);
+    },
+    { timeoutMs: 20_000 },
+  );
+
+beforeAll(async () => {
+  directory = await temporaryDirectory('posthorn-source-');
+  posthorn = await createTestDatabase();
+  await startServer({ wal_level: 'replica' });
+});
+
+afterAll(async () => {
+  await server.stop();
+  await posthorn.drop();
+  await rm(directory, { recursive: true, force: true, maxRetries: 5 });
+});
+
+test('OUT-3: a source whose log says too little is refused, with the statement that helps', async () => {
+  for (const statement of initStatements(NAMES, 'poll')) await inShop(statement);
+  const { ended, output } = await runRelay(ARGS, { from: server.connectionString, to: posthorn.url });
+  expect({ ended, output }).toEqual({
+    ended: 1,
+    output: expect.stringMatching(/wal_level of the source is replica[\s\S]*alter system set wal_level/),
+  });
+});
+
+test('OUT-4: a source that restarts, a log that grows, a slot that is invalidated', async () => {
+  await server.stop();
+  await startServer({ wal_level: 'logical', max_slot_wal_keep_size: '16MB' });
+  for (const statement of initStatements(NAMES, 'cdc')) await inShop(statement);
+  const tenant = newTenant();
+  const options = {
+    from: server.connectionString,
+    to: posthorn.url,
+    args: ARGS,
+    env: { POSTHORN_RELAY_MAX_WAL_BYTES: '1MiB' },
+  };
+  const relay = await startRelay(options);
+  await write(tenant, 1);
+  await untilData(tenant, [1]);
+
+  await server.stop();
+  await startServer({ wal_level: 'logical', max_slot_wal_keep_size: '16MB' });
+  await write(tenant, 2);
+  await untilData(tenant, [1, 2]);
+  await eventually('it says so', () => /interrupted; trying again[\s\S]*going on/.test(relay.output()));
+
+  // A transaction that stays open keeps the log from being forgotten, whatever the relay confirms.
+  const open = new pg.Client({ connectionString: server.connectionString });
+  await open.connect();
+  await open.query('begin');
+  await open.query('create table noise (text text)');
+  await open.query("insert into noise select repeat('x', 1000) from generate_series(1, 3000)");
+  await eventually('it warns', () => relay.output().includes('POSTHORN_RELAY_MAX_WAL_BYTES'));
+  const [state] = await posthorn.query<{ problem: string; retained_bytes: string }>(
+    "select problem, retained_bytes from posthorn.relay_sources where name = 'shop'",
+  );
+  expect(state!.problem).toContain('MiB of log');
+  expect(Number(state!.retained_bytes)).toBeGreaterThan(2 ** 20);
+  await open.query('rollback');
+  await open.end();
+
+  expect(await relay.kill('SIGTERM')).toBe(0);
+  await write(tenant, 3);
+  for (let segment = 0; segment < 4; segment += 1) {
+    await inShop("select pg_logical_emit_message(true, 'noise', repeat('x', 1000))");
+    await inShop('select pg_switch_wal()');
+  }
+  await inShop('checkpoint');
+  expect(await inShop('select wal_status from pg_replication_slots')).toEqual([{ wal_status: 'lost' }]);
+  const next = await startRelay(options);
+  await write(tenant, 4);
+  await untilData(tenant, [1, 2, 3, 4]);
+  expect(next.output()).toMatch(/"reason":"invalidated"[^\n]*slot was lost/);
+});

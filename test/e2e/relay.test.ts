@@ -1,0 +1,416 @@
+/** Events of another database: the relay, polling and following the log (OUT-3, OUT-4). */
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { arrivals, createEndpoint, newReceiver, newTenant, usePosthorn } from '../support/posthorn.ts';
+import { dropSlot, newShop, runRelay, type Shop, startRelay } from '../support/relay.ts';
+
+const posthorn = usePosthorn({ env: { POSTHORN_MAX_EVENT_BYTES: '4MiB' } });
+const BIG_EVENTS = { POSTHORN_MAX_EVENT_BYTES: '4MiB' };
+const to = () => posthorn.database.url;
+
+interface Stored {
+  readonly id: string;
+  readonly type: string;
+  readonly data: string;
+  readonly idempotency_key: string | null;
+  readonly options: Record<string, unknown> | null;
+}
+
+/** In the order in which they were accepted, as far as deliveries can say. */
+const eventsOf = (tenant: string): Promise<Stored[]> =>
+  posthorn.database.query<Stored>(
+    `select id, type, convert_from(data, 'UTF8') as data, idempotency_key, options
+       from posthorn.events where tenant = $1 order by id`,
+    [tenant],
+  );
+
+const untilEvents = (tenant: string, count: number): Promise<Stored[]> =>
+  eventually(`${count} events of ${tenant}`, async () => {
+    const events = await eventsOf(tenant);
+    if (events.length > count) throw new Error(`${events.length} events instead of ${count}`);
+    return events.length === count && events;
+  });
+
+const insertRow = (shop: Shop, tenant: string, data: string, type = 'order.created') =>
+  shop.query('insert into posthorn_outbox (tenant, type, data) values ($1, $2, $3)', [tenant, type, data]);
+
+const emit = (shop: Shop, event: Record<string, unknown>) =>
+  shop.query("select pg_logical_emit_message(true, 'posthorn', $1)", [JSON.stringify(event)]);
+
+/** What `work` wrote, and then not. */
+async function rolledBack(shop: Shop, work: (client: pg.Client) => Promise<unknown>): Promise<void> {
+  const client = new pg.Client({ connectionString: shop.url });
+  await client.connect();
+  await client.query('begin');
+  await work(client);
+  await client.query('rollback');
+  await client.end();
+}
+
+const rowsLeft = async (shop: Shop): Promise<number> =>
+  Number((await shop.query<{ count: string }>('select count(*) from posthorn_outbox'))[0]!.count);
+
+const sourceState = async (name: string) =>
+  (await posthorn.database.query('select * from posthorn.relay_sources where name = $1', [name]))[0];
+
+describe.each(['poll', 'cdc'] as const)('%s', (mode) => {
+  const start = (shop: Shop, more: readonly string[] = []) =>
+    startRelay({
+      from: shop.url,
+      to: to(),
+      args: ['--mode', mode, '--slot', shop.slot, '--name', shop.slot, ...more],
+      env: BIG_EVENTS,
+    });
+
+  test('OUT-3: what was committed arrives byte for byte and in order, what was rolled back never; rows go', async () => {
+    const shop = await newShop(mode);
+    const tenant = newTenant();
+    const receiver = await newReceiver();
+    const endpoint = await createEndpoint(posthorn, { url: receiver.url, tenant, ordering: 'fifo' });
+    const relay = await start(shop);
+    await rolledBack(shop, (client) =>
+      client.query("insert into posthorn_outbox (tenant, type, data) values ($1, 'order.lost', '1')", [
+        tenant,
+      ]),
+    );
+    await shop.query(
+      `insert into posthorn_outbox (tenant, type, data, idempotency_key, endpoint_ids, headers, schema_version, deliver_at)
+       values ($1, 'order.created', '{"n" : 1.00,\n "ü":"\\u00e9"}', 'key-1', array[$2], '{"x-order": "7"}', 'v2',
+               '2020-02-03 04:05:06.789+01')`,
+      [tenant, endpoint.id],
+    );
+    await shop.query(
+      "insert into posthorn_outbox (tenant, type, data) select $1, 'order.created', to_json(n) from generate_series(2, 300) n",
+      [tenant],
+    );
+    const requests = await receiver.waitFor(300);
+    expect(requests.map((request) => request.json().data)).toEqual([
+      { n: 1, ü: 'é' },
+      ...Array.from({ length: 299 }, (_, index) => index + 2),
+    ]);
+    expect(requests[0]!.headers['x-order']).toBe('7');
+    const [first] = (await eventsOf(tenant)).filter((event) => event.idempotency_key === 'key-1');
+    expect(first).toMatchObject({
+      type: 'order.created',
+      data: '{"n" : 1.00,\n "ü":"\\u00e9"}',
+      options: { schema_version: 'v2', deliver_at: Date.parse('2020-02-03T03:05:06.789Z') },
+    });
+    await eventually('the table is empty', async () => (await rowsLeft(shop)) === 0);
+    expect(await eventsOf(tenant)).toHaveLength(300);
+    expect(await relay.kill('SIGTERM')).toBe(0);
+    await insertRow(shop, tenant, '"while it was stopped"');
+    await start(shop);
+    await untilEvents(tenant, 301);
+  });
+
+  test("OUT-3: a row that is no event is marked and recorded, and stands in nobody's way", async () => {
+    const shop = await newShop(mode);
+    const tenant = newTenant();
+    const relay = await start(shop);
+    await insertRow(shop, tenant, '1', 'not a type!');
+    await insertRow(shop, tenant, `"${'x'.repeat(4 * 2 ** 20)}"`);
+    await shop.query(
+      "insert into posthorn_outbox (tenant, type, data, deliver_at) values ($1, 'a', '1', 'infinity')",
+      [tenant],
+    );
+    await insertRow(shop, tenant, '"fine"');
+    await untilEvents(tenant, 1);
+    const marked = await eventually('three rows are marked', async () => {
+      const rows = await shop.query<{ problem: string }>('select problem from posthorn_outbox order by seq');
+      return rows.length === 3 && rows.every(({ problem }) => problem !== null) && rows;
+    });
+    expect(marked.map(({ problem }) => problem)).toEqual([
+      expect.stringContaining('type'),
+      expect.stringContaining('bytes'),
+      expect.stringContaining('deliver_at'),
+    ]);
+    const recorded = await posthorn.database.query(
+      'select problem from posthorn.relay_rejected where source = $1',
+      [shop.slot],
+    );
+    expect(recorded).toHaveLength(3);
+    await eventually('it is counted', async () => {
+      const { accepted, rejected } = (await sourceState(shop.slot)) ?? {};
+      return accepted === '1' && rejected === '3';
+    });
+    expect(relay.output()).toContain('refused an event');
+  });
+
+  test('OUT-4: killed again and again while others write, it loses nothing and doubles nothing', async () => {
+    const shop = await newShop(mode);
+    const tenant = newTenant();
+    const receiver = await newReceiver();
+    await createEndpoint(posthorn, { url: receiver.url, tenant });
+    const committed = new Set<string>();
+    let writing = true;
+    const writers = [0, 1].map(async () => {
+      while (writing) {
+        const order = randomUUID();
+        const rollsBack = Math.random() < 0.2;
+        const asMessage = mode === 'cdc' && Math.random() < 0.5;
+        const write = async (client: pg.Client) => {
+          if (asMessage) {
+            const event = JSON.stringify({ tenant, type: 'order.created', data: order });
+            await client.query("select pg_logical_emit_message(true, 'posthorn', $1)", [event]);
+          } else {
+            await client.query(
+              "insert into posthorn_outbox (tenant, type, data) values ($1, 'order.created', $2)",
+              [tenant, JSON.stringify(order)],
+            );
+          }
+        };
+        const client = new pg.Client({ connectionString: shop.url });
+        await client.connect();
+        await client.query('begin');
+        await write(client);
+        await client.query(rollsBack ? 'rollback' : 'commit');
+        await client.end();
+        if (!rollsBack) committed.add(order);
+      }
+    });
+    for (let round = 0; round < 4; round += 1) {
+      const relay = await start(shop);
+      const before = (await eventsOf(tenant)).length;
+      await eventually('it brings something', async () => (await eventsOf(tenant)).length > before);
+      // Only time can choose the moment.
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 150));
+      await relay.kill('SIGKILL');
+    }
+    writing = false;
+    await Promise.all(writers);
+    const last = await start(shop);
+    let found: Stored[] = [];
+    const events = await eventually(
+      'all of it is there',
+      async () => {
+        found = await eventsOf(tenant);
+        return found.length >= committed.size && (await rowsLeft(shop)) === 0 && found;
+      },
+      {
+        timeoutMs: 20_000,
+        saw: () => ({ committed: committed.size, found: found.length, log: last.output() }),
+      },
+    );
+    expect(events.map(({ data }) => JSON.parse(data)).toSorted()).toEqual([...committed].toSorted());
+    await eventually('each is delivered', () => arrivals(receiver.requests).size === committed.size);
+    expect([...arrivals(receiver.requests).values()].every((times) => times === 1)).toBe(true);
+  });
+
+  test('OUT-3: large events, and an idempotency key that applies as in the API', async () => {
+    const shop = await newShop(mode);
+    const tenant = newTenant();
+    await start(shop);
+    const big = JSON.stringify('ä'.repeat(1_500_000));
+    await insertRow(shop, tenant, big);
+    for (const n of [1, 2]) {
+      await shop.query(
+        "insert into posthorn_outbox (tenant, type, data, idempotency_key) values ($1, 'a', '7', 'same')",
+        [tenant],
+      );
+      await eventually(`row ${n} is gone`, async () => (await rowsLeft(shop)) === 0);
+    }
+    const events = await eventsOf(tenant);
+    expect(events.some(({ data }) => data === big)).toBe(true);
+    const keyed = events.filter(({ data }) => data === '7');
+    expect(keyed.filter(({ options }) => options?.duplicate_of === undefined)).toHaveLength(1);
+  });
+});
+
+describe('polling', () => {
+  test('OUT-3: several relays share the table; --keep keeps rows and says what they became', async () => {
+    const shop = await newShop('poll');
+    const tenant = newTenant();
+    const args = ['--keep', '--name', shop.slot];
+    const env = { POSTHORN_INGEST_BATCH_ROWS: '20' };
+    await shop.query(
+      "insert into posthorn_outbox (tenant, type, data) select $1, 'order.created', to_json(n) from generate_series(1, 1000) n",
+      [tenant],
+    );
+    const relays = await Promise.all([1, 2].map(() => startRelay({ from: shop.url, to: to(), args, env })));
+    const events = await untilEvents(tenant, 1000);
+    expect(new Set(events.map(({ data }) => data)).size).toBe(1000);
+    await eventually('all are marked', async () => {
+      const left = await shop.query('select 1 from posthorn_outbox where published_at is null limit 1');
+      return left.length === 0;
+    });
+    const [row] = await shop.query<{ event_id: string }>('select event_id from posthorn_outbox limit 1');
+    expect((await posthorn.api('GET', `/v1/events/${row!.event_id}`)).status).toBe(200);
+    for (const relay of relays) expect(await relay.kill('SIGTERM')).toBe(0);
+  });
+
+  test('OUT-4: lag is the age of the oldest row that waits', async () => {
+    const shop = await newShop('poll');
+    const tenant = newTenant();
+    await insertRow(shop, tenant, '1');
+    await shop.query("update posthorn_outbox set created_at = now() - interval '50 seconds'");
+    const holder = new pg.Client({ connectionString: shop.url });
+    await holder.connect();
+    onTestFinished(() => holder.end());
+    await holder.query('begin');
+    await holder.query('select from posthorn_outbox for update');
+    await startRelay({ from: shop.url, to: to(), args: ['--name', shop.slot] });
+    await eventually('the lag shows', async () => (await sourceState(shop.slot))?.lag_seconds > 45);
+    await holder.query('rollback');
+    await untilEvents(tenant, 1);
+    await eventually('the lag is gone', async () => (await sourceState(shop.slot))?.lag_seconds === 0);
+  });
+});
+
+describe('change data capture', () => {
+  const start = (shop: Shop) =>
+    startRelay({
+      from: shop.url,
+      to: to(),
+      args: ['--mode', 'cdc', '--slot', shop.slot, '--name', shop.slot],
+    });
+
+  test('OUT-3: messages without a table, in the order of commits, mixed with rows and other tables', async () => {
+    const shop = await newShop('cdc');
+    const tenant = newTenant();
+    const receiver = await newReceiver();
+    await createEndpoint(posthorn, { url: receiver.url, tenant, ordering: 'fifo' });
+    await shop.query('create table orders (n int)');
+    await shop.query('alter publication posthorn_outbox add table orders');
+    await start(shop);
+    await rolledBack(shop, (client) =>
+      client.query(`select pg_logical_emit_message(true, 'posthorn', '{"type":"a","data":"lost"}')`),
+    );
+    await emit(shop, { tenant, type: 'a', data: 1 });
+    await shop.query('insert into orders values (1)');
+    await insertRow(shop, tenant, '2');
+    const id = '019a8000-0000-7abc-8000-123456789abc';
+    for (const _ of [1, 2]) await emit(shop, { tenant, type: 'a', data: 3, id });
+    await shop.query("select pg_logical_emit_message(true, 'another', 'not for us')");
+    await shop.query("select pg_logical_emit_message(false, 'posthorn', '{}')");
+    await shop.query("select pg_logical_emit_message(true, 'posthorn', 'not json')");
+    await emit(shop, { tenant, type: 'a', data: 4 });
+    const requests = await receiver.waitFor(4);
+    expect(requests.map((request) => request.json().data)).toEqual([1, 2, 3, 4]);
+    const rejected = await eventually('two are recorded', async () => {
+      const rows = await posthorn.database.query<{ problem: string; body: Buffer }>(
+        'select problem, body from posthorn.relay_rejected where source = $1 order by problem',
+        [shop.slot],
+      );
+      return rows.length === 2 && rows;
+    });
+    expect(rejected.map(({ body }) => body.toString())).toEqual(['not json', '{}']);
+    expect(await eventsOf(tenant)).toHaveLength(4);
+  });
+
+  test('OUT-3: one relay follows, another stands by and takes over', async () => {
+    const shop = await newShop('cdc');
+    const tenant = newTenant();
+    const first = await start(shop);
+    await emit(shop, { tenant, type: 'a', data: 1 });
+    await untilEvents(tenant, 1);
+    const second = await start(shop);
+    await eventually('the second stands by', () => second.output().includes('standing by'));
+    await first.kill('SIGKILL');
+    await emit(shop, { tenant, type: 'a', data: 2 });
+    await untilEvents(tenant, 2);
+    await eventually('the second follows', () => second.output().includes('following the log'));
+  });
+
+  test('OUT-4: the slot moves on with what others write, and its log is measured', async () => {
+    const shop = await newShop('cdc');
+    await start(shop);
+    await shop.query('create table noise (n int)');
+    const confirmed = async () =>
+      (
+        await shop.query<{ lsn: string }>(
+          "select (confirmed_flush_lsn - '0/0')::text as lsn from pg_replication_slots where slot_name = $1",
+          [shop.slot],
+        )
+      )[0]!.lsn;
+    const before = Number(await confirmed());
+    await shop.query('insert into noise select generate_series(1, 1000)');
+    await eventually('it is confirmed', async () => Number(await confirmed()) > before);
+    await eventually('it is reported', async () => (await sourceState(shop.slot))?.retained_bytes !== null);
+  });
+
+  test('OUT-4: a lost slot is reported and made anew, and the table has what the log no longer has', async () => {
+    const shop = await newShop('cdc');
+    const tenant = newTenant();
+    const first = await start(shop);
+    await insertRow(shop, tenant, '1');
+    await untilEvents(tenant, 1);
+    await eventually('a position is reported', async () => (await sourceState(shop.slot))?.confirmed_lsn);
+    await first.kill('SIGTERM');
+    await insertRow(shop, tenant, '2');
+    await emit(shop, { tenant, type: 'a', data: 'gone' });
+    await dropSlot(shop, shop.slot);
+    const second = await start(shop);
+    await insertRow(shop, tenant, '3');
+    const events = await untilEvents(tenant, 3);
+    expect(events.map(({ data }) => data).toSorted()).toEqual(['1', '2', '3']);
+    expect(second.output()).toMatch(/slot was lost/);
+    const { lost_after, lost_before } = (await sourceState(shop.slot))!;
+    expect([lost_after, lost_before]).toEqual([expect.stringMatching(/\//), expect.stringMatching(/\//)]);
+    await eventually('the table is empty', async () => (await rowsLeft(shop)) === 0);
+  });
+
+  test('OUT-4: connections that are cut on both sides are made again', async () => {
+    const shop = await newShop('cdc');
+    const tenant = newTenant();
+    const relay = await start(shop);
+    for (const round of [1, 2, 3]) {
+      await emit(shop, { tenant, type: 'a', data: round });
+      await insertRow(shop, tenant, String(round));
+      const cut =
+        "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'posthorn relay%'";
+      await shop.query(`${cut} and datname = current_database()`);
+      await posthorn.database.query(
+        "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name in ('posthorn ingest', 'posthorn api')",
+      );
+    }
+    const events = await untilEvents(tenant, 6);
+    expect(events.map(({ data }) => data).toSorted()).toEqual(['1', '1', '2', '2', '3', '3']);
+    expect(relay.running).toBe(true);
+  });
+});
+
+describe('posthorn relay init, and what it says when something is missing', () => {
+  test('the SQL that --print shows is the SQL that is run, and can be run again', async () => {
+    const shop = await newShop(null);
+    const args = ['init', '--mode', 'cdc', '--slot', shop.slot];
+    const printed = await runRelay([...args, '--print'], { from: shop.url, to: to() });
+    expect(printed.ended).toBe(0);
+    for (const statement of printed.output.split(/;\n\n/)) await shop.query(statement);
+    for (const _ of [1, 2]) expect((await runRelay(args, { from: shop.url, to: to() })).ended).toBe(0);
+  });
+
+  test('each mistake ends with what to do', async () => {
+    const shop = await newShop(null);
+    const run = (from: string, ...args: string[]) => runRelay(args, { from, to: to() });
+    const role = `shop_${randomUUID().slice(0, 8)}`;
+    await shop.query(`create role ${role} login password 'secret'`);
+    onTestFinished(async () => {
+      await shop.query(`drop owned by ${role}`);
+      await shop.query(`drop role ${role}`);
+    });
+    const asRole = shop.url.replace(/\/\/[^@/]*@/, `//${role}:secret@`);
+    const nowhere = await run('postgres://127.0.0.1:1/shop');
+    expect(nowhere).toMatchObject({
+      ended: 1,
+      output: expect.stringMatching(/cannot be reached[\s\S]*--from/),
+    });
+    const noTable = await run(shop.url);
+    expect(noTable).toMatchObject({
+      ended: 1,
+      output: expect.stringMatching(/no table posthorn_outbox[\s\S]*relay init/),
+    });
+    expect((await run(shop.url, 'init')).ended).toBe(0);
+    const noPublication = await run(shop.url, '--mode', 'cdc');
+    expect(noPublication).toMatchObject({ ended: 1, output: expect.stringContaining('no publication') });
+    const noRights = await run(asRole);
+    expect(noRights).toMatchObject({
+      ended: 1,
+      output: expect.stringContaining('grant select, update, delete'),
+    });
+    await shop.query(`grant select, update, delete on posthorn_outbox to ${role}`);
+    const noReplication = await run(asRole, '--mode', 'cdc');
+    expect(noReplication).toMatchObject({ ended: 1, output: expect.stringContaining('replication;') });
+  });
+});
