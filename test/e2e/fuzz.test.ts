@@ -34,7 +34,7 @@ afterAll(() => receiver?.close());
 
 test('no request breaks anything, and every answer is a documented one', async () => {
   const operations = new Map(contract.operations.map((operation) => [operation.name, operation]));
-  const arbitraries = new Arbitraries(contract, { url: receiver.url, tenant: world.tenant });
+  const arbitraries = new Arbitraries(contract, knownIn(world));
   const requests = fc.oneof(...contract.operations.map((operation) => arbitraries.requestOf(operation)));
   const seen = new Map<string, number>();
   await fc.assert(
@@ -48,10 +48,16 @@ test('no request breaks anything, and every answer is a documented one', async (
       if (answer.status >= 500) throw new Error(`${request.operation}: ${answer.status} ${answer.text}`);
       const violation = contract.violation(operation, answer);
       if (violation !== null) throw new Error(violation);
-      if (operation.method === 'DELETE' && answer.status === 204)
+      // It took away something that the others need.
+      if (operation.method === 'DELETE' && operation.path.endsWith('}') && answer.status === 204)
         world = await makeWorld(posthorn, receiver.url);
     }),
-    { numRuns: RUNS, seed: SEED },
+    // On a machine that has much else to do, fewer of them.
+    {
+      numRuns: RUNS,
+      seed: SEED,
+      ...(process.env.FUZZ_RUNS === undefined && { interruptAfterTimeLimit: 15_000 }),
+    },
   );
   if (process.env.FUZZ_RUNS !== undefined)
     process.stdout.write(
@@ -60,13 +66,29 @@ test('no request breaks anything, and every answer is a documented one', async (
         .map(([what, times]) => `${times}\t${what}\n`)
         .join('')}`,
     );
-  // It got through to the operations, and did not only break off at their doors.
-  const succeeded = new Set(
-    [...seen.keys()].filter((what) => / 2\d\d$/.test(what)).map((what) => what.split(' ')[0]),
-  );
-  expect(succeeded.size).toBeGreaterThan(contract.operations.length * 0.7);
+  // It got through to the operations, and did not only break off at their doors (unless there was no time for all).
+  const succeeded = [...seen.keys()].filter((what) => / 2\d\d$/.test(what)).map((what) => what.split(' ')[0]);
+  const runs = [...seen.values()].reduce((sum, times) => sum + times, 0);
+  if (runs >= RUNS) expect(new Set(succeeded).size).toBeGreaterThan(contract.operations.length * 0.8);
+  expect(runs).toBeGreaterThan(100);
   expect((await posthorn.api('GET', '/readyz')).status).toBe(200);
 });
+
+/** What fits where a schema only says "text". */
+function knownIn({ tenant, parameters }: World): Record<string, string> {
+  return {
+    tenant,
+    url: receiver.url,
+    events: 'order.*',
+    endpoint_id: parameters['/v1/endpoints/{id}']!,
+    endpoint_ids: parameters['/v1/endpoints/{id}']!,
+    event_id: parameters['/v1/events/{id}']!,
+    ids: parameters['/v1/deliveries/{id}']!,
+    since: '2020-01-01T00:00:00Z',
+    until: '2100-01-01T00:00:00Z',
+    secret: `whsec_${Buffer.alloc(24, 7).toString('base64')}`,
+  };
+}
 
 function send(
   { path, query, headers, body }: FuzzRequest,

@@ -67,7 +67,7 @@ export class Arbitraries {
       Object.fromEntries(
         parameters
           .filter((parameter) => parameter.in === place)
-          .map(({ name, schema }) => [name, fc.oneof(this.#fitting(schema, name).map(String), nastyText)]),
+          .map(({ name, schema }) => [name, mostly(this.#fitting(schema, name).map(String), nastyText)]),
       );
     const path = Object.fromEntries(
       placesOf(operation.path).map((place) => [
@@ -92,26 +92,37 @@ export class Arbitraries {
     const none = { weight: 1, arbitrary: fc.constant<string | null>(null) };
     const anything = { weight: 1, arbitrary: fc.oneof(nastyValue.map(toText), nastyText) };
     if (body === null) return fc.oneof({ ...none, weight: 4 }, anything);
-    const fitting = this.#fitting(body, 'body');
+    const examples = (this.#contract.resolve(body).examples ?? []) as unknown[];
+    const fitting = fc.oneof(
+      this.#fitting(body, 'body'),
+      fc.constantFrom(...examples.map((example) => this.#withKnown(example))),
+    );
     return fc.oneof(
       none,
       anything,
-      { weight: 5, arbitrary: fitting.map(toText) },
+      { weight: 8, arbitrary: fitting.map(toText) },
       { weight: 8, arbitrary: spoiled(fitting).map(toText) },
+    );
+  }
+
+  /** An example that names only what is there. */
+  #withKnown(example: unknown): unknown {
+    return JSON.parse(JSON.stringify(example), (name, value) =>
+      typeof value === 'string' ? (this.#known[name] ?? value) : value,
     );
   }
 
   #fitting(given: JsonSchema, name: string, depth = 0): Arbitrary<unknown> {
     const schema = this.#contract.resolve(given);
-    const known = this.#known[name];
-    if (known !== undefined) return fc.constant(known);
     if (Array.isArray(schema.anyOf))
       return fc.oneof(...(schema.anyOf as JsonSchema[]).map((part) => this.#fitting(part, name, depth)));
     if (Array.isArray(schema.enum)) return fc.constantFrom(...(schema.enum as unknown[]));
     if (schema.const !== undefined) return fc.constant(schema.const);
     switch (schema.type) {
-      case 'string':
-        return fittingText(schema);
+      case 'string': {
+        const known = this.#known[name];
+        return known === undefined ? fittingText(schema) : mostly(fc.constant(known), fittingText(schema));
+      }
       case 'integer':
         return fc.integer({ min: lowest(schema), max: highest(schema) });
       case 'number':
@@ -142,15 +153,18 @@ export class Arbitraries {
         typeof values === 'object' ? this.#fitting(values as JsonSchema, '', depth + 1) : fc.jsonValue();
       return fc.dictionary(fc.stringMatching(/^[a-z][a-z-]{0,8}$/), value, { maxKeys: 3 });
     }
-    const fields = Object.entries(properties).map(([name, part]) => [
-      name,
-      this.#fitting(part, name, depth + 1),
-    ]);
-    return fc.record(Object.fromEntries(fields) as Record<string, Arbitrary<unknown>>, {
-      requiredKeys: (schema.required ?? []) as string[],
+    const required = new Set(schema.required as string[] | undefined);
+    // A few of the optional ones: with all of them something would always exclude something else.
+    const fields = Object.entries(properties).map(([name, part]) => {
+      const value = this.#fitting(part, name, depth + 1);
+      return [name, required.has(name) ? value : mostly(fc.constant(undefined), value)];
     });
+    return fc.record(Object.fromEntries(fields) as Record<string, Arbitrary<unknown>>);
   }
 }
+
+const mostly = <T>(usual: Arbitrary<T>, other: Arbitrary<T>): Arbitrary<T> =>
+  fc.oneof({ weight: 4, arbitrary: usual }, { weight: 1, arbitrary: other });
 
 function fittingText(schema: JsonSchema): Arbitrary<string> {
   if (typeof schema.pattern === 'string')
@@ -214,9 +228,14 @@ function placesIn(value: unknown): [holder: Holder, key: string][] {
 
 const toText = (value: unknown): string => JSON.stringify(value) ?? 'undefined';
 
-/** Some of them, or none. */
+/** A few of them, or none. */
 function some(texts: Record<string, Arbitrary<string>>): Arbitrary<Record<string, string>> {
-  return fc.record(texts, { requiredKeys: [] }) as Arbitrary<Record<string, string>>;
+  const optional = Object.entries(texts).map(
+    ([name, text]) => [name, mostly(fc.constant(undefined), text)] as const,
+  );
+  return fc
+    .record(Object.fromEntries(optional) as Record<string, Arbitrary<string | undefined>>)
+    .map((given) => JSON.parse(JSON.stringify(given)) as Record<string, string>);
 }
 
 /** What an HTTP client can put into a header. */

@@ -134,5 +134,7 @@ function impliedProblems({ method, schema, config }: DocumentedRoute): number[] 
     ...(schema.params ? [404] : []),
     ...(takesBody ? [413, 415] : []),
     ...(hasInput || schema.params ? [422] : []),
+    // Keys have rate limits.
+    429,
   ];
 }

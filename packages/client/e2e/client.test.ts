@@ -1,0 +1,261 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { clientCode, methodName } from '../../../scripts/client-code.ts';
+import {
+  createEndpoint,
+  newReceiver,
+  newTenant,
+  untilDeliveries,
+  usePosthorn,
+} from '../../../test/support/posthorn.ts';
+import { readDocument } from '../../../test/support/routes.ts';
+import {
+  ConnectionError,
+  Posthorn,
+  ProblemError,
+  TimeoutError,
+  UnexpectedAnswerError,
+} from '../src/index.ts';
+
+const server = usePosthorn();
+const newClient = (options: Partial<ConstructorParameters<typeof Posthorn>[0]> = {}): Posthorn =>
+  new Posthorn({ url: server.url, key: server.key, ...options });
+
+describe('the generated part', () => {
+  test('is up to date (if not: npm run client:generate)', async () => {
+    const file = new URL('../src/generated.ts', import.meta.url);
+    expect(readFileSync(file, 'utf8')).toBe(clientCode(await readDocument()));
+  });
+
+  test('has a method for every operation, and no two of the same name', async () => {
+    const { paths } = await readDocument();
+    const posthorn = newClient() as unknown as Record<string, Record<string, unknown>>;
+    const names = Object.values(paths)
+      .flatMap((methods) => Object.values(methods))
+      .filter(({ responses }) => !JSON.stringify(responses).includes('text/event-stream'))
+      .map(({ operationId, tags: [tag = ''] }) => {
+        const resource = tag
+          .replace(/^./, (letter) => letter.toLowerCase())
+          .replace(/ (.)/g, (_, letter) => letter.toUpperCase());
+        return [resource, methodName(operationId, tag)] as const;
+      });
+    for (const [resource, method] of names)
+      expect(posthorn[resource]?.[method], `${resource}.${method}`).toBeTypeOf('function');
+    expect(new Set(names.map((name) => name.join('.'))).size).toBe(names.length);
+  });
+});
+
+describe('against a running Posthorn', () => {
+  test('an endpoint’s life, and an event’s', async () => {
+    const receiver = await newReceiver();
+    const posthorn = newClient();
+    const tenant = newTenant();
+    const endpoint = await posthorn.endpoints.create({ url: receiver.url, tenant, events: ['order.*'] });
+    expect(endpoint.secret).toMatch(/^whsec_/);
+    const event = await posthorn.events.publish({ type: 'order.created', tenant, data: { order: 1 } });
+    expect(event).toMatchObject({ deliveries: 1, duplicate: false });
+    const [request] = await receiver.waitFor(1);
+    expect(request!.json()).toMatchObject({ id: event.id, data: { order: 1 } });
+    const [delivery] = await untilDeliveries(server, event.id, 'delivered');
+    const attempts = await posthorn.deliveries.listAttempts(delivery!.id);
+    expect(attempts.data).toMatchObject([{ status_code: 200, outcome: 'delivered' }]);
+    expect((await posthorn.endpoints.update(endpoint.id, { description: 'x' })).description).toBe('x');
+    const batch = await posthorn.events.publishBatch({
+      events: [
+        { type: 'a.b', tenant, data: 1 },
+        { type: '', data: 1 },
+      ],
+    });
+    expect(batch.results).toMatchObject([{ type: 'a.b' }, { error: { code: 'invalid' } }]);
+    expect(await posthorn.endpoints.delete(endpoint.id)).toBeUndefined();
+    expect(await posthorn.service.getHealth()).toEqual({ status: 'ok' });
+  });
+
+  test('a list is one page, or everything page by page', async () => {
+    const receiver = await newReceiver();
+    const posthorn = newClient();
+    const tenant = newTenant();
+    const made: string[] = [];
+    for (let i = 0; i < 5; i += 1)
+      made.unshift((await createEndpoint(server, { url: receiver.url, tenant })).id);
+    const page = await posthorn.endpoints.list({ tenant, limit: 2 });
+    expect(page.data.map(({ id }) => id)).toEqual(made.slice(0, 2));
+    const all: string[] = [];
+    for await (const { id } of posthorn.endpoints.list({ tenant, limit: 2 })) all.push(id);
+    expect(all).toEqual(made);
+    const sizes: number[] = [];
+    for await (const { data } of posthorn.endpoints.list({ tenant, limit: 2 }).pages())
+      sizes.push(data.length);
+    expect(sizes).toEqual([2, 2, 1]);
+  });
+
+  test('a problem is an error that carries it', async () => {
+    const posthorn = newClient();
+    const missing = await posthorn.endpoints.get('ep_none/../x').catch((error: unknown) => error);
+    expect(missing).toBeInstanceOf(ProblemError);
+    expect(missing).toMatchObject({
+      code: 'not_found',
+      status: 404,
+      problem: { request_id: expect.stringMatching(/^req_/) },
+    });
+    const invalid = await posthorn.endpoints.create({ url: '' }).catch((error: unknown) => error);
+    expect(invalid).toMatchObject({ code: 'invalid', problem: { errors: [{ path: 'url' }] } });
+    await expect(newClient({ key: 'phk_wrong' }).keys.list()).rejects.toMatchObject({ code: 'unauthorized' });
+  });
+
+  test.each(['publish', 'publishBatch'] as const)(
+    '%s through a connection that is cut after the server accepted: one event',
+    async (method) => {
+      const proxy = await cutAnswers(2);
+      const posthorn = newClient({ url: proxy.url });
+      const tenant = newTenant();
+      const event = { type: 'order.created', tenant, data: { order: 1 } };
+      const answer =
+        method === 'publish'
+          ? await posthorn.events.publish(event)
+          : (await posthorn.events.publishBatch({ events: [event] })).results[0];
+      expect(answer).toMatchObject({ duplicate: true });
+      expect(proxy.cut()).toBe(2);
+      const events = await newClient().events.list({ tenant });
+      expect(events.data).toHaveLength(1);
+    },
+  );
+
+  test('what may not be carried out twice is not tried again', async () => {
+    const receiver = await newReceiver();
+    const proxy = await cutAnswers(1);
+    const posthorn = newClient({ url: proxy.url });
+    const tenant = newTenant();
+    await expect(posthorn.endpoints.create({ url: receiver.url, tenant })).rejects.toBeInstanceOf(
+      ConnectionError,
+    );
+    expect((await newClient().endpoints.list({ tenant })).data).toHaveLength(1);
+  });
+});
+
+describe('trying again', () => {
+  const OK = { status: 200, headers: { 'content-type': 'application/json' }, body: '{"status":"ok"}' };
+
+  /** Answers these in turn, the last of them for ever. */
+  async function answering(
+    ...answers: { status: number; headers?: Record<string, string>; body?: string }[]
+  ) {
+    const receiver = await newReceiver();
+    receiver.answer(({ index }) => answers[Math.min(index, answers.length - 1)]!);
+    return { receiver, posthorn: newClient({ url: receiver.url }) };
+  }
+
+  test('429 and 503 are tried again when Retry-After says', async () => {
+    const { receiver, posthorn } = await answering(
+      { status: 503, headers: { 'retry-after': '0' } },
+      { status: 429, headers: { 'retry-after': '1' } },
+      OK,
+    );
+    expect(await posthorn.service.getHealth()).toEqual({ status: 'ok' });
+    const [, second, third] = receiver.requests;
+    expect(third!.at - second!.at).toBeGreaterThanOrEqual(990);
+  });
+
+  test('a POST without a key is tried again after 429, and not after 503', async () => {
+    const limited = await answering({ status: 429, headers: { 'retry-after': '0' } }, OK);
+    await limited.posthorn.endpoints.pause('ep_1');
+    expect(limited.receiver.requests).toHaveLength(2);
+    const failing = await answering({ status: 503, headers: { 'retry-after': '0' } }, OK);
+    await expect(failing.posthorn.endpoints.pause('ep_1')).rejects.toBeInstanceOf(UnexpectedAnswerError);
+    expect(failing.receiver.requests).toHaveLength(1);
+  });
+
+  test('the idempotency key is the same in every try: the caller’s, the event’s, or a new one', async () => {
+    const event = { type: 'a.b', data: 1 };
+    const keysOf = async (publish: (posthorn: Posthorn) => Promise<unknown>) => {
+      const { receiver, posthorn } = await answering({ status: 503, headers: { 'retry-after': '0' } }, OK);
+      await publish(posthorn).catch(() => {});
+      return receiver.requests.map(({ headers }) => headers['idempotency-key']);
+    };
+    const [made, again] = await keysOf((posthorn) => posthorn.events.publish(event));
+    expect(made).toMatch(/^[0-9a-f-]{36}$/);
+    expect(again).toBe(made);
+    expect(await keysOf((posthorn) => posthorn.events.publish(event, { idempotencyKey: 'mine' }))).toEqual([
+      'mine',
+      'mine',
+    ]);
+    expect(await keysOf((posthorn) => posthorn.events.publish({ ...event, idempotency_key: 'own' }))).toEqual(
+      [undefined, undefined],
+    );
+    expect(await keysOf((posthorn) => posthorn.events.publish(event, { retries: 0 }))).toEqual([undefined]);
+  });
+
+  test('it gives up after as many tries as were asked for, or when it would have to wait for long', async () => {
+    const { receiver, posthorn } = await answering({ status: 503, headers: { 'retry-after': '0' } });
+    await expect(posthorn.service.getHealth({ retries: 2 })).rejects.toMatchObject({ status: 503 });
+    expect(receiver.requests).toHaveLength(3);
+    const patient = await answering({ status: 429, headers: { 'retry-after': '3600' } });
+    await expect(patient.posthorn.service.getHealth()).rejects.toMatchObject({ status: 429 });
+    expect(patient.receiver.requests).toHaveLength(1);
+  });
+
+  test('what is wrong is not tried again', async () => {
+    const { receiver, posthorn } = await answering({ status: 500, body: 'oops' });
+    await expect(posthorn.service.getHealth()).rejects.toMatchObject({
+      status: 500,
+      message: expect.stringContaining('oops'),
+    });
+    expect(receiver.requests).toHaveLength(1);
+  });
+
+  test('no answer in time is a TimeoutError; the caller’s signal ends everything at once', async () => {
+    const receiver = await newReceiver();
+    receiver.hang();
+    const posthorn = newClient({ url: receiver.url });
+    await expect(posthorn.service.getHealth({ timeoutMs: 50, retries: 1 })).rejects.toBeInstanceOf(
+      TimeoutError,
+    );
+    expect(receiver.requests).toHaveLength(2);
+    const reason = new Error('enough');
+    await expect(posthorn.service.getHealth({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+    const controller = new AbortController();
+    const waiting = posthorn.service.getHealth({ signal: controller.signal });
+    await receiver.waitFor(3);
+    controller.abort(reason);
+    await expect(waiting).rejects.toBe(reason);
+    // Also while it waits for the next try.
+    receiver.release();
+    receiver.answer({ status: 429, headers: { 'retry-after': '30' } });
+    const between = new AbortController();
+    const paused = posthorn.service.getHealth({ signal: between.signal });
+    await receiver.waitFor(4);
+    setTimeout(() => between.abort(reason), 20);
+    await expect(paused).rejects.toBe(reason);
+  });
+});
+
+/** Hands requests on to Posthorn, and cuts the connection when the first answers come: they were carried out. */
+async function cutAnswers(times: number): Promise<{ url: string; cut(): number }> {
+  let cut = 0;
+  const sockets = new Set<Socket>();
+  const { hostname, port } = new URL(server.url);
+  const proxy = createServer((client) => {
+    const upstream = connect(Number(port), hostname);
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on('error', () => {}).on('close', () => sockets.delete(socket));
+    }
+    client.pipe(upstream);
+    upstream.on('data', (bytes) => {
+      if (cut >= times) return void client.write(bytes);
+      cut += 1;
+      client.resetAndDestroy();
+      upstream.destroy();
+    });
+    client.on('close', () => upstream.destroy());
+  }).listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy();
+    proxy.close();
+    await once(proxy, 'close');
+  });
+  return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, cut: () => cut };
+}

@@ -1,0 +1,1055 @@
+/**
+ * Written by `npm run client:generate` from the OpenAPI document: do not edit.
+ */
+import { type PageRequest, Resource } from './resource.ts';
+import type { RequestOptions, Transport } from './transport.ts';
+
+/** A time in RFC 3339 and UTC. */
+export type Time = string;
+
+export interface AcceptedBatch {
+  results: (AcceptedEvent | RefusedEvent)[];
+}
+
+export interface AcceptedEvent {
+  id: string;
+  type: string;
+  tenant: string;
+  created_at: Time;
+  /** To how many endpoints it goes. */
+  deliveries: number;
+  /** It had been accepted before, under the same key. */
+  duplicate: boolean;
+}
+
+export interface Alive {
+  status: 'ok';
+}
+
+export interface Attempt {
+  delivery_id: string;
+  number: number;
+  started_at: Time;
+  duration_ms: number;
+  timing: {
+    dns_ms: number | null;
+    connect_ms: number | null;
+    tls_ms: number | null;
+    first_byte_ms: number | null;
+  };
+  status_code: number | null;
+  /** What came of it. Superseded: another worker had taken the delivery over. */
+  outcome: 'delivered' | 'retry' | 'dead' | 'superseded';
+  error: {
+    class: 'dns_failed' | 'egress_forbidden' | 'connect_refused' | 'connect_timeout' | 'connection_failed' | 'connection_reset' | 'tls_expired' | 'tls_name_mismatch' | 'tls_untrusted' | 'tls_failed' | 'timeout' | 'response_invalid' | 'response_headers_too_large' | 'http_1xx' | 'http_3xx' | 'redirect_failed' | 'http_4xx' | 'http_408' | 'http_410' | 'http_429' | 'http_5xx' | 'proxy_failed' | 'internal';
+    message: string | null;
+    hint: string | null;
+  } | null;
+  /** The address that answered, after redirects. */
+  url: string;
+  request_headers: Record<string, string>;
+  response_headers: Record<string, string> | null;
+  response_body: string | null;
+  response_truncated: boolean;
+  trigger: 'auto' | 'replay' | 'test';
+  /** The process that made it. */
+  worker: string;
+}
+
+export interface AttemptPage {
+  data: Attempt[];
+  next_cursor: string | null;
+}
+
+export interface AuditEntry {
+  id: string;
+  created_at: Time;
+  action: string;
+  tenant: string | null;
+  actor: {
+    id: string;
+    prefix: string | null;
+    scope: string;
+  };
+  object: {
+    type: string;
+    id: string | null;
+  };
+  changes: {
+    field: string;
+    before?: unknown;
+    after?: unknown;
+  }[];
+  request_id: string;
+  /** Where the request came from. */
+  address: string;
+}
+
+export interface AuditEntryPage {
+  data: AuditEntry[];
+  next_cursor: string | null;
+}
+
+export interface Breaker {
+  consecutive: number;
+  failure_rate: number;
+  min_requests: number;
+  window_seconds: number;
+  cooldown_seconds: number;
+  max_cooldown_seconds: number;
+}
+
+export interface Count {
+  count: number;
+  /** There are more: counting stopped. */
+  more: boolean;
+}
+
+export interface CreatedEndpoint {
+  id: string;
+  tenant: string;
+  url: string;
+  description: string;
+  /** Event types, prefixes such as `order.*`, or `*`. */
+  events: string[];
+  channels: string[];
+  filter: Record<string, unknown> | null;
+  enabled: boolean;
+  disabled_reason: 'manual' | 'gone' | 'failing' | 'dead_letters' | null;
+  paused: boolean;
+  api_version: string | null;
+  payload: 'full' | 'thin';
+  /** Credentials are not shown. */
+  headers: Record<string, string>;
+  auth: null;
+  signature: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
+    profile: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github';
+    header?: string | null;
+    prefix?: string | null;
+  };
+  retry: ScheduledRetry | ExponentialRetry;
+  breaker: Breaker | null;
+  timeout_ms: number;
+  max_in_flight: number;
+  rate_limit: {
+    per_second: number;
+    burst: number;
+  } | null;
+  ordering: 'none' | 'fifo';
+  fifo_on_dead: 'skip' | 'block';
+  follow_redirects: number;
+  challenge: 'echo' | 'cloudevents' | null;
+  batch: null;
+  debounce: null;
+  metadata: Record<string, unknown>;
+  health: Health;
+  created_at: Time;
+  updated_at: Time;
+  /** What it signs with. Keep it where the receiver runs. */
+  secret: string;
+}
+
+export interface CreatedKey {
+  id: string;
+  scope: 'admin' | 'tenant' | 'read';
+  tenant: string | null;
+  description: string;
+  /** How the key begins, to recognize it by. */
+  prefix: string;
+  created_at: Time;
+  last_used_at: Time | null;
+  rate_limit: {
+    per_second: number;
+    burst: number;
+  } | null;
+  /** The key itself. It is shown here and never again. */
+  key: string;
+}
+
+export interface CurrentSecret {
+  secret: string;
+  /** Of an Ed25519 secret: what receivers verify with. */
+  public_key?: string;
+  created_at: Time;
+  /** Older ones that still sign. */
+  previous: ({
+    created_at: Time;
+    expires_at: Time | null;
+  })[];
+}
+
+export interface DeadLetterOrder {
+  filter: {
+    /** Of this tenant only. */
+    tenant?: string;
+    /** To this endpoint only. */
+    endpoint_id?: string;
+    /** Of this event type only. */
+    type?: string;
+    /** Accepted at or after this RFC 3339 time. */
+    since?: string;
+    /** Accepted before this RFC 3339 time. */
+    until?: string;
+    reason?: 'exhausted' | 'rejected' | 'gone' | 'expired' | 'worker_crash';
+    /** These deliveries only. */
+    ids?: string[];
+  };
+  /** Only count. */
+  dry_run?: boolean;
+  /** Recorded with those that are discarded. */
+  why?: string;
+}
+
+export interface Delivery {
+  id: string;
+  event_id: string;
+  endpoint_id: string;
+  tenant: string;
+  event_type: string;
+  status: 'pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped';
+  /** How many were made. */
+  attempts: number;
+  max_attempts: number | null;
+  next_attempt_at: Time | null;
+  last_status_code: number | null;
+  last_error: string | null;
+  waiting_reason: 'schedule' | 'circuit_open' | 'rate_limited' | 'paused' | 'ordering' | null;
+  reason: string | null;
+  discard: {
+    why: string | null;
+    reason: string;
+    dead_at: Time;
+  } | null;
+  replaying: boolean;
+  replays: number;
+  created_at: Time;
+  delivered_at: Time | null;
+  dead_at: Time | null;
+}
+
+export interface DeliveryPage {
+  data: Delivery[];
+  next_cursor: string | null;
+}
+
+export interface Discard {
+  /** Recorded with it. */
+  why?: string;
+}
+
+export interface Endpoint {
+  id: string;
+  tenant: string;
+  url: string;
+  description: string;
+  /** Event types, prefixes such as `order.*`, or `*`. */
+  events: string[];
+  channels: string[];
+  filter: Record<string, unknown> | null;
+  enabled: boolean;
+  disabled_reason: 'manual' | 'gone' | 'failing' | 'dead_letters' | null;
+  paused: boolean;
+  api_version: string | null;
+  payload: 'full' | 'thin';
+  /** Credentials are not shown. */
+  headers: Record<string, string>;
+  auth: null;
+  signature: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
+    profile: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github';
+    header?: string | null;
+    prefix?: string | null;
+  };
+  retry: ScheduledRetry | ExponentialRetry;
+  breaker: Breaker | null;
+  timeout_ms: number;
+  max_in_flight: number;
+  rate_limit: {
+    per_second: number;
+    burst: number;
+  } | null;
+  ordering: 'none' | 'fifo';
+  fifo_on_dead: 'skip' | 'block';
+  follow_redirects: number;
+  challenge: 'echo' | 'cloudevents' | null;
+  batch: null;
+  debounce: null;
+  metadata: Record<string, unknown>;
+  health: Health;
+  created_at: Time;
+  updated_at: Time;
+}
+
+export interface EndpointPage {
+  data: Endpoint[];
+  next_cursor: string | null;
+}
+
+export interface EndpointPatch {
+  url?: string;
+  description?: string | null;
+  metadata?: Record<string, unknown> | null;
+  enabled?: boolean | null;
+  paused?: boolean | null;
+  events?: string[] | null;
+  channels?: string[] | null;
+  filter?: Record<string, unknown> | null;
+  api_version?: string | null;
+  payload?: 'full' | 'thin' | null;
+  headers?: Record<string, string | null> | null;
+  signature?: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
+    profile: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github';
+    header?: string;
+    prefix?: string;
+  } | null;
+  retry?: {
+    preset?: 'default' | 'standard-webhooks' | 'minute' | 'fast' | 'patient' | 'day';
+    /** Seconds before each attempt, the first included. */
+    schedule?: number[];
+    /** Seconds before the first retry. */
+    base?: number;
+    factor?: number;
+    max?: number;
+    attempts?: number;
+    jitter?: 'full' | 'equal' | 'proportional' | 'none';
+    max_age_seconds?: number;
+    permanent?: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
+    transient?: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
+  } | null;
+  breaker?: {
+    consecutive?: number;
+    failure_rate?: number;
+    min_requests?: number;
+    window_seconds?: number;
+    cooldown_seconds?: number;
+    max_cooldown_seconds?: number;
+  } | null;
+  timeout_ms?: number | null;
+  max_in_flight?: number | null;
+  rate_limit?: {
+    per_second: number;
+    burst?: number;
+  } | null;
+  ordering?: 'none' | 'fifo' | null;
+  fifo_on_dead?: 'skip' | 'block' | null;
+  follow_redirects?: number | null;
+  challenge?: 'echo' | 'cloudevents' | null;
+}
+
+export interface EndpointReplay {
+  /** Accepted at or after this RFC 3339 time. */
+  since?: string;
+  /** Accepted before this RFC 3339 time. */
+  until?: string;
+  status?: 'pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped' | ('pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped')[];
+  /** Only count. */
+  dry_run?: boolean;
+}
+
+export interface EndpointStats {
+  window: '1h' | '24h' | '7d';
+  attempts: number;
+  successes: number;
+  failures: number;
+  retried: number;
+  delivered: number;
+  dead: number;
+  success_rate: number | null;
+  p50_ms: number | null;
+  p95_ms: number | null;
+  p99_ms: number | null;
+  dead_letter_rate: number | null;
+  /** How many were delivered at the first try, the second, and so on. */
+  retry_distribution: number[];
+  hours: ({
+    hour: Time;
+    attempts: number;
+    successes: number;
+    failures: number;
+    retried: number;
+    delivered: number;
+    dead: number;
+    success_rate: number | null;
+    p50_ms: number | null;
+    p95_ms: number | null;
+    p99_ms: number | null;
+    dead_letter_rate: number | null;
+    /** How many were delivered at the first try, the second, and so on. */
+    retry_distribution: number[];
+  })[];
+}
+
+export interface Event {
+  id: string;
+  type: string;
+  tenant: string;
+  created_at: Time;
+  /** To how many endpoints it goes. */
+  deliveries: number;
+  idempotency_key: string | null;
+  schema_version: string | null;
+  channels: string[];
+  endpoint_ids: string[] | null;
+  deliver_at: Time | null;
+  headers: Record<string, string>;
+  duplicate_of: string | null;
+  key_conflict_with: string | null;
+}
+
+export interface EventPage {
+  data: Event[];
+  next_cursor: string | null;
+}
+
+export interface EventReplay {
+  endpoint_ids?: string[];
+  status?: 'pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped' | ('pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped')[];
+}
+
+export interface EventType {
+  name: string;
+  description: string;
+  schema: Record<string, unknown> | boolean | null;
+  example: unknown;
+  deprecated: boolean;
+  created_at: Time;
+  updated_at: Time;
+}
+
+export interface EventTypePage {
+  data: EventType[];
+  next_cursor: string | null;
+}
+
+export interface EventTypeSettings {
+  description?: string;
+  schema?: Record<string, unknown> | boolean | null;
+  /** A sample of `data`. It must fit the schema. */
+  example?: unknown;
+  deprecated?: boolean;
+}
+
+export interface EventWithData {
+  id: string;
+  type: string;
+  tenant: string;
+  created_at: Time;
+  /** To how many endpoints it goes. */
+  deliveries: number;
+  idempotency_key: string | null;
+  schema_version: string | null;
+  channels: string[];
+  endpoint_ids: string[] | null;
+  deliver_at: Time | null;
+  headers: Record<string, string>;
+  duplicate_of: string | null;
+  key_conflict_with: string | null;
+  /** What was published, byte for byte. */
+  data: unknown;
+}
+
+export interface ExponentialRetry {
+  /** Seconds before the first retry. */
+  base: number;
+  factor: number;
+  max: number;
+  attempts: number;
+  jitter: 'full' | 'equal' | 'proportional' | 'none';
+  max_age_seconds: number;
+  permanent: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
+  transient: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
+}
+
+export interface FilterTried {
+  matches: boolean;
+  reason: string | null;
+}
+
+export interface FilterTry {
+  filter: Record<string, unknown> | null;
+  /** As POST /v1/events takes it. */
+  event: Record<string, unknown>;
+}
+
+/** Now, and over the last day. */
+export interface Health {
+  circuit: 'closed' | 'open' | 'half_open';
+  opened_at: Time | null;
+  next_probe_at: Time | null;
+  consecutive_failures: number;
+  /** Deliveries that wait, counted up to 10,000. */
+  waiting: number;
+  /** Dead letters, counted up to 10,000. */
+  dead: number;
+  oldest_waiting_at: Time | null;
+  success_rate: number | null;
+  p50_ms: number | null;
+  p95_ms: number | null;
+  p99_ms: number | null;
+  dead_letter_rate: number | null;
+  /** How many were delivered at the first try, the second, and so on. */
+  retry_distribution: number[];
+}
+
+export interface Key {
+  id: string;
+  scope: 'admin' | 'tenant' | 'read';
+  tenant: string | null;
+  description: string;
+  /** How the key begins, to recognize it by. */
+  prefix: string;
+  created_at: Time;
+  last_used_at: Time | null;
+  rate_limit: {
+    per_second: number;
+    burst: number;
+  } | null;
+}
+
+export interface KeyPage {
+  data: Key[];
+  next_cursor: string | null;
+}
+
+export type Metrics = string;
+
+export interface NewBatch {
+  events: NewEvent[];
+}
+
+export interface NewEndpoint {
+  url: string;
+  description?: string | null;
+  metadata?: Record<string, unknown> | null;
+  enabled?: boolean | null;
+  paused?: boolean | null;
+  events?: string[] | null;
+  channels?: string[] | null;
+  filter?: Record<string, unknown> | null;
+  api_version?: string | null;
+  payload?: 'full' | 'thin' | null;
+  headers?: Record<string, string | null> | null;
+  signature?: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
+    profile: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github';
+    header?: string;
+    prefix?: string;
+  } | null;
+  retry?: {
+    preset?: 'default' | 'standard-webhooks' | 'minute' | 'fast' | 'patient' | 'day';
+    /** Seconds before each attempt, the first included. */
+    schedule?: number[];
+    /** Seconds before the first retry. */
+    base?: number;
+    factor?: number;
+    max?: number;
+    attempts?: number;
+    jitter?: 'full' | 'equal' | 'proportional' | 'none';
+    max_age_seconds?: number;
+    permanent?: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
+    transient?: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
+  } | null;
+  breaker?: {
+    consecutive?: number;
+    failure_rate?: number;
+    min_requests?: number;
+    window_seconds?: number;
+    cooldown_seconds?: number;
+    max_cooldown_seconds?: number;
+  } | null;
+  timeout_ms?: number | null;
+  max_in_flight?: number | null;
+  rate_limit?: {
+    per_second: number;
+    burst?: number;
+  } | null;
+  ordering?: 'none' | 'fifo' | null;
+  fifo_on_dead?: 'skip' | 'block' | null;
+  follow_redirects?: number | null;
+  challenge?: 'echo' | 'cloudevents' | null;
+  tenant?: string;
+  /** whsec_ and base64 of 24 to 64 bytes. */
+  secret?: string;
+}
+
+export interface NewEvent {
+  /** Segments of letters, digits, `_` and `-`, separated by dots. `posthorn.` is reserved. */
+  type: string;
+  /** Any JSON value. It reaches the receivers byte for byte. */
+  data: unknown;
+  tenant?: string | null;
+  idempotency_key?: string | null;
+  schema_version?: string | null;
+  channels?: string[] | null;
+  endpoint_ids?: string[] | null;
+  deliver_at?: Time | null;
+  headers?: Record<string, string> | null;
+}
+
+export interface NewKey {
+  scope: 'admin' | 'tenant' | 'read';
+  /** Required for a tenant key; narrows a read key; not for an admin key. */
+  tenant?: string;
+  description?: string;
+  rate_limit?: {
+    per_second: number;
+    /** At once after a quiet time. */
+    burst?: number;
+  } | null;
+}
+
+export interface NotReady {
+  status: 'not_ready';
+  /** What is missing. */
+  detail: string;
+}
+
+export type OpenApiDocument = Record<string, unknown>;
+
+/** What every error looks like (RFC 9457). */
+export interface Problem {
+  /** A URN that names the code. */
+  type: string;
+  title: string;
+  status: number;
+  /** What is wrong, and what to do about it. */
+  detail: string;
+  /** Stable: decide by this. */
+  code: 'malformed_json' | 'bad_request' | 'bad_cursor' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'idempotency_conflict' | 'too_large' | 'unsupported_media_type' | 'invalid' | 'url_invalid' | 'url_forbidden' | 'challenge_failed' | 'rate_limited' | 'headers_too_large' | 'internal' | 'overloaded' | 'unavailable';
+  errors: {
+    /** The field, such as `retry.schedule[0]`. */
+    path: string;
+    message: string;
+  }[];
+  /** Finds the request in the log. */
+  request_id?: string;
+}
+
+export interface Ready {
+  status: 'ready';
+  outbox: {
+    /** How long the oldest row of the outbox has waited; 0: none does. */
+    oldest_age_seconds: number;
+    /** Rows that could not become events, counted up to 1000. */
+    rejected: number;
+  } | null;
+}
+
+export interface RefusedEvent {
+  error: Problem;
+}
+
+export interface Replayed {
+  /** How many are sent again. */
+  deliveries: number;
+}
+
+export interface RotatedSecret {
+  secret: string;
+  /** Of an Ed25519 secret: what receivers verify with. */
+  public_key?: string;
+  previous_expires_at: Time | null;
+}
+
+export interface Rotation {
+  /** How long the old secret still signs beside the new one. */
+  overlap_seconds?: number;
+  /** The new secret, if you want to choose it. */
+  secret?: string;
+}
+
+export interface ScheduledRetry {
+  /** Seconds before each attempt. */
+  schedule: number[];
+  jitter: 'full' | 'equal' | 'proportional' | 'none';
+  max_age_seconds: number;
+  permanent: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
+  transient: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
+}
+
+export interface Task {
+  id: string;
+  kind: 'replay' | 'discard';
+  state: 'queued' | 'running' | 'done' | 'cancelled' | 'failed';
+  /** How many deliveries it is about; counted exactly up to 100,000. */
+  total: number;
+  done: number;
+  /** Could not be done, for instance because the endpoint is disabled. */
+  failed: number;
+  tenant: string | null;
+  filter: {
+    endpoint_id: string | null;
+    status: ('pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped')[];
+    type: string | null;
+    reason: 'exhausted' | 'rejected' | 'gone' | 'expired' | 'worker_crash' | null;
+    since: Time | null;
+    until: Time | null;
+    ids: string[] | null;
+  };
+  why: string | null;
+  error: string | null;
+  /** The key that ordered it. */
+  created_by: string;
+  created_at: Time;
+  updated_at: Time;
+  finished_at: Time | null;
+}
+
+export interface TaskPage {
+  data: Task[];
+  next_cursor: string | null;
+}
+
+export interface Tenant {
+  id: string;
+  name: string;
+  description: string;
+  metadata: Record<string, unknown>;
+  ingest_rate_limit: {
+    per_second: number;
+    burst: number;
+  } | null;
+  created_at: Time;
+  updated_at: Time;
+}
+
+export interface TenantPage {
+  data: Tenant[];
+  next_cursor: string | null;
+}
+
+export interface TenantSettings {
+  name?: string;
+  description?: string;
+  metadata?: Record<string, unknown>;
+  ingest_rate_limit?: {
+    per_second: number;
+    /** At once after a quiet time. */
+    burst?: number;
+  } | null;
+}
+
+export interface TestEvent {
+  type?: string;
+  data?: unknown;
+}
+
+/** What happened, as a producer publishes it: accepted, stored, and fanned out to the endpoints that want it. */
+export class Events extends Resource {
+  /** Publish an event. A 202 means that the event is stored and will be delivered. With an idempotency key it can be sent again safely: the answer is the same, with `duplicate: true`. */
+  publish(body: NewEvent, options?: RequestOptions): Promise<AcceptedEvent> {
+    return this.call('POST', `/v1/events`, { body, keyed: true }, options);
+  }
+
+  /** List events. */
+  list(query: { limit?: number; cursor?: string; tenant?: string; type?: string; since?: string; until?: string; idempotency_key?: string; has?: 'dead' | 'waiting' } = {}, options?: RequestOptions): PageRequest<Event> {
+    return this.pages('GET', `/v1/events`, { query }, options);
+  }
+
+  /** Publish many events. Each is accepted or refused by itself; the results are in the order of the events. */
+  publishBatch(body: NewBatch, options?: RequestOptions): Promise<AcceptedBatch> {
+    return this.call('POST', `/v1/events/batch`, { body, keyed: true }, options);
+  }
+
+  /** Show an event, with its data. */
+  get(id: string, options?: RequestOptions): Promise<EventWithData> {
+    return this.call('GET', `/v1/events/${encodeURIComponent(id)}`, {}, options);
+  }
+
+  /** List the deliveries of an event. */
+  listDeliveries(id: string, query: { limit?: number; cursor?: string; status?: 'pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped' } = {}, options?: RequestOptions): PageRequest<Delivery> {
+    return this.pages('GET', `/v1/events/${encodeURIComponent(id)}/deliveries`, { query }, options);
+  }
+
+  /** List the attempts of all deliveries of an event. Delivery by delivery, oldest first. */
+  listAttempts(id: string, query: { limit?: number; cursor?: string } = {}, options?: RequestOptions): PageRequest<Attempt> {
+    return this.pages('GET', `/v1/events/${encodeURIComponent(id)}/attempts`, { query }, options);
+  }
+
+  /** Send an event again. All of its deliveries, or those that fit. */
+  replay(id: string, body: EventReplay = {}, options?: RequestOptions): Promise<Replayed> {
+    return this.call('POST', `/v1/events/${encodeURIComponent(id)}/replay`, { body }, options);
+  }
+}
+
+/** Where a tenant wants its events sent, and how: retries, limits, signatures, order. */
+export class Endpoints extends Resource {
+  /** Create an endpoint. The answer shows its signing secret. */
+  create(body: NewEndpoint, options?: RequestOptions): Promise<CreatedEndpoint> {
+    return this.call('POST', `/v1/endpoints`, { body }, options);
+  }
+
+  /** List endpoints. */
+  list(query: { limit?: number; cursor?: string; tenant?: string } = {}, options?: RequestOptions): PageRequest<Endpoint> {
+    return this.pages('GET', `/v1/endpoints`, { query }, options);
+  }
+
+  /** Show an endpoint. */
+  get(id: string, options?: RequestOptions): Promise<Endpoint> {
+    return this.call('GET', `/v1/endpoints/${encodeURIComponent(id)}`, {}, options);
+  }
+
+  /** Change an endpoint. A merge patch: what is absent stays, `null` goes back to the default. `metadata` and `headers` are merged, other objects are replaced whole. */
+  update(id: string, body: EndpointPatch = {}, options?: RequestOptions): Promise<Endpoint> {
+    return this.call('PATCH', `/v1/endpoints/${encodeURIComponent(id)}`, { body }, options);
+  }
+
+  /** Delete an endpoint. What waits for it is skipped. Its history stays readable. */
+  delete(id: string, options?: RequestOptions): Promise<void> {
+    return this.call('DELETE', `/v1/endpoints/${encodeURIComponent(id)}`, {}, options);
+  }
+
+  /** Pause an endpoint. Nothing is sent to it until it is resumed; its deliveries wait. */
+  pause(id: string, options?: RequestOptions): Promise<Endpoint> {
+    return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/pause`, {}, options);
+  }
+
+  /** Resume a paused endpoint. */
+  resume(id: string, options?: RequestOptions): Promise<Endpoint> {
+    return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/resume`, {}, options);
+  }
+
+  /** Give an endpoint a new signing secret. The old one signs beside the new one for a while, so that receivers can change over. */
+  rotateSecret(id: string, body: Rotation = {}, options?: RequestOptions): Promise<RotatedSecret> {
+    return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/rotate-secret`, { body }, options);
+  }
+
+  /** Revoke the old signing secrets now. */
+  revokePreviousSecrets(id: string, options?: RequestOptions): Promise<void> {
+    return this.call('DELETE', `/v1/endpoints/${encodeURIComponent(id)}/secrets/previous`, {}, options);
+  }
+
+  /** Show the signing secret. */
+  getSecret(id: string, options?: RequestOptions): Promise<CurrentSecret> {
+    return this.call('GET', `/v1/endpoints/${encodeURIComponent(id)}/secret`, {}, options);
+  }
+
+  /** Figures of an endpoint, hour by hour. */
+  getStats(id: string, query: { window?: '1h' | '24h' | '7d' } = {}, options?: RequestOptions): Promise<EndpointStats> {
+    return this.call('GET', `/v1/endpoints/${encodeURIComponent(id)}/stats`, { query }, options);
+  }
+
+  /** Send a test event to an endpoint. To this endpoint only, whatever it subscribes to. */
+  sendTestEvent(id: string, body: TestEvent = {}, options?: RequestOptions): Promise<Delivery> {
+    return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/test`, { body }, options);
+  }
+
+  /** List the deliveries to an endpoint. Also of one that was deleted. */
+  listDeliveries(id: string, query: { limit?: number; cursor?: string; tenant?: string; endpoint_id?: string; event_id?: string; type?: string; since?: string; until?: string; status?: 'pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped' } = {}, options?: RequestOptions): PageRequest<Delivery> {
+    return this.pages('GET', `/v1/endpoints/${encodeURIComponent(id)}/deliveries`, { query }, options);
+  }
+
+  /** Send again what an endpoint did not get. In the background. By default what is dead or was skipped. */
+  replay(id: string, body: EndpointReplay = {}, options?: RequestOptions): Promise<Count | Task> {
+    return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/replay`, { body }, options);
+  }
+}
+
+/** One event on its way to one endpoint, with every attempt that was made. */
+export class Deliveries extends Resource {
+  /** List deliveries. */
+  list(query: { limit?: number; cursor?: string; tenant?: string; endpoint_id?: string; event_id?: string; type?: string; since?: string; until?: string; status?: 'pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped' } = {}, options?: RequestOptions): PageRequest<Delivery> {
+    return this.pages('GET', `/v1/deliveries`, { query }, options);
+  }
+
+  /** Show a delivery. */
+  get(id: string, options?: RequestOptions): Promise<Delivery> {
+    return this.call('GET', `/v1/deliveries/${encodeURIComponent(id)}`, {}, options);
+  }
+
+  /** List the attempts of a delivery. Oldest first, all of them in one page. */
+  listAttempts(id: string, options?: RequestOptions): PageRequest<Attempt> {
+    return this.pages('GET', `/v1/deliveries/${encodeURIComponent(id)}/attempts`, {}, options);
+  }
+
+  /** Show the request that was sent. The body of the answer is the body of the request, byte for byte, and its headers are on the answer too, without credentials. */
+  getSentRequest(id: string, number: string, options?: RequestOptions): Promise<unknown> {
+    return this.call('GET', `/v1/deliveries/${encodeURIComponent(id)}/attempts/${encodeURIComponent(number)}/request`, {}, options);
+  }
+
+  /** Send a delivery again. Whatever its status. One that waits becomes due now. */
+  replay(id: string, options?: RequestOptions): Promise<Delivery> {
+    return this.call('POST', `/v1/deliveries/${encodeURIComponent(id)}/replay`, {}, options);
+  }
+}
+
+/** Deliveries that were given up. Look at them, send them again, or discard them. */
+export class DeadLetters extends Resource {
+  /** List dead letters. Also those that are being sent again. */
+  list(query: { limit?: number; cursor?: string; tenant?: string; endpoint_id?: string; type?: string; since?: string; until?: string; reason?: 'exhausted' | 'rejected' | 'gone' | 'expired' | 'worker_crash'; event_id?: string } = {}, options?: RequestOptions): PageRequest<Delivery> {
+    return this.pages('GET', `/v1/dead-letters`, { query }, options);
+  }
+
+  /** Send dead letters again. In the background: the answer is a task. A dry run only counts. */
+  replay(body: DeadLetterOrder, options?: RequestOptions): Promise<Count | Task> {
+    return this.call('POST', `/v1/dead-letters/replay`, { body }, options);
+  }
+
+  /** Discard dead letters. In the background: the answer is a task. A dry run only counts. */
+  discard(body: DeadLetterOrder, options?: RequestOptions): Promise<Count | Task> {
+    return this.call('POST', `/v1/dead-letters/discard`, { body }, options);
+  }
+
+  /** Discard a dead delivery. Can be undone for a while. */
+  discardDelivery(id: string, body: Discard = {}, options?: RequestOptions): Promise<Delivery> {
+    return this.call('POST', `/v1/deliveries/${encodeURIComponent(id)}/discard`, { body }, options);
+  }
+
+  /** Undo a discard. */
+  restoreDelivery(id: string, options?: RequestOptions): Promise<Delivery> {
+    return this.call('POST', `/v1/deliveries/${encodeURIComponent(id)}/restore`, {}, options);
+  }
+}
+
+/** Work in the background: replays and discards of many deliveries. */
+export class Tasks extends Resource {
+  /** List tasks. */
+  list(query: { limit?: number; cursor?: string; tenant?: string } = {}, options?: RequestOptions): PageRequest<Task> {
+    return this.pages('GET', `/v1/tasks`, { query }, options);
+  }
+
+  /** How far a task is. */
+  get(id: string, options?: RequestOptions): Promise<Task> {
+    return this.call('GET', `/v1/tasks/${encodeURIComponent(id)}`, {}, options);
+  }
+
+  /** Cancel a task. What it has done already stays done. */
+  cancel(id: string, options?: RequestOptions): Promise<Task> {
+    return this.call('POST', `/v1/tasks/${encodeURIComponent(id)}/cancel`, {}, options);
+  }
+}
+
+/** Conditions on the content of events. */
+export class Filters extends Resource {
+  /** Try a filter on an event that is neither stored nor sent. */
+  try(body: FilterTry, options?: RequestOptions): Promise<FilterTried> {
+    return this.call('POST', `/v1/filters/try`, { body }, options);
+  }
+}
+
+/** The catalogue: what types of events there are, and what they look like. */
+export class EventTypes extends Resource {
+  /** List the catalogue, newest first. */
+  list(query: { limit?: number; cursor?: string } = {}, options?: RequestOptions): PageRequest<EventType> {
+    return this.pages('GET', `/v1/event-types`, { query }, options);
+  }
+
+  /** Get an event type. */
+  get(name: string, options?: RequestOptions): Promise<EventType> {
+    return this.call('GET', `/v1/event-types/${encodeURIComponent(name)}`, {}, options);
+  }
+
+  /** Create or replace an event type. */
+  put(name: string, body: EventTypeSettings = {}, options?: RequestOptions): Promise<EventType> {
+    return this.call('PUT', `/v1/event-types/${encodeURIComponent(name)}`, { body }, options);
+  }
+
+  /** Take an event type out of the catalogue. */
+  delete(name: string, options?: RequestOptions): Promise<void> {
+    return this.call('DELETE', `/v1/event-types/${encodeURIComponent(name)}`, {}, options);
+  }
+}
+
+/** Whom endpoints and events belong to. */
+export class Tenants extends Resource {
+  /** List tenants, newest first. */
+  list(query: { limit?: number; cursor?: string } = {}, options?: RequestOptions): PageRequest<Tenant> {
+    return this.pages('GET', `/v1/tenants`, { query }, options);
+  }
+
+  /** Get a tenant. */
+  get(id: string, options?: RequestOptions): Promise<Tenant> {
+    return this.call('GET', `/v1/tenants/${encodeURIComponent(id)}`, {}, options);
+  }
+
+  /** Create or replace a tenant. */
+  put(id: string, body: TenantSettings = {}, options?: RequestOptions): Promise<Tenant> {
+    return this.call('PUT', `/v1/tenants/${encodeURIComponent(id)}`, { body }, options);
+  }
+
+  /** Delete a tenant that has no endpoints and no keys. */
+  delete(id: string, options?: RequestOptions): Promise<void> {
+    return this.call('DELETE', `/v1/tenants/${encodeURIComponent(id)}`, {}, options);
+  }
+}
+
+/** API keys: made, listed, revoked. */
+export class Keys extends Resource {
+  /** Make an API key. */
+  create(body: NewKey, options?: RequestOptions): Promise<CreatedKey> {
+    return this.call('POST', `/v1/keys`, { body }, options);
+  }
+
+  /** List API keys. */
+  list(query: { limit?: number; cursor?: string; tenant?: string } = {}, options?: RequestOptions): PageRequest<Key> {
+    return this.pages('GET', `/v1/keys`, { query }, options);
+  }
+
+  /** Revoke an API key. It stops working at once, in every process. */
+  revoke(id: string, options?: RequestOptions): Promise<void> {
+    return this.call('DELETE', `/v1/keys/${encodeURIComponent(id)}`, {}, options);
+  }
+}
+
+/** Who changed what, and when. */
+export class Audit extends Resource {
+  /** Who changed what, newest first. */
+  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: string; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
+    return this.pages('GET', `/v1/audit`, { query }, options);
+  }
+}
+
+/** About Posthorn itself: is it alive, is it ready, what can it do. */
+export class Service extends Resource {
+  /** Is the process alive? */
+  getHealth(options?: RequestOptions): Promise<Alive> {
+    return this.call('GET', `/healthz`, {}, options);
+  }
+
+  /** Can it take requests? Ready means that the database answers and that this process may send. */
+  getReadiness(options?: RequestOptions): Promise<Ready> {
+    return this.call('GET', `/readyz`, {}, options);
+  }
+
+  /** Metrics for Prometheus. Of all processes of this node. Open to requests from the machine itself; from elsewhere with an admin key, or a read key of no tenant. */
+  getMetrics(options?: RequestOptions): Promise<string> {
+    return this.call('GET', `/metrics`, {}, options);
+  }
+
+  /** This API as an OpenAPI 3.1 document. */
+  getOpenApiDocument(options?: RequestOptions): Promise<OpenApiDocument> {
+    return this.call('GET', `/openapi.json`, {}, options);
+  }
+
+  /** This API as a page to read. */
+  getApiReference(options?: RequestOptions): Promise<string> {
+    return this.call('GET', `/docs`, {}, options);
+  }
+}
+
+/** The whole API. */
+export class Resources {
+  readonly events: Events;
+  readonly endpoints: Endpoints;
+  readonly deliveries: Deliveries;
+  readonly deadLetters: DeadLetters;
+  readonly tasks: Tasks;
+  readonly filters: Filters;
+  readonly eventTypes: EventTypes;
+  readonly tenants: Tenants;
+  readonly keys: Keys;
+  readonly audit: Audit;
+  readonly service: Service;
+
+  constructor(transport: Transport) {
+    this.events = new Events(transport);
+    this.endpoints = new Endpoints(transport);
+    this.deliveries = new Deliveries(transport);
+    this.deadLetters = new DeadLetters(transport);
+    this.tasks = new Tasks(transport);
+    this.filters = new Filters(transport);
+    this.eventTypes = new EventTypes(transport);
+    this.tenants = new Tenants(transport);
+    this.keys = new Keys(transport);
+    this.audit = new Audit(transport);
+    this.service = new Service(transport);
+  }
+}

@@ -1,0 +1,196 @@
+/** The client's types and methods, from the OpenAPI document. */
+import type { JsonSchema } from '../src/api/openapi/components.ts';
+import type { OpenApiDocument } from '../src/api/openapi/document.ts';
+import type { Operation, Parameter } from '../src/api/openapi/operation.ts';
+
+interface Entry {
+  readonly method: string;
+  readonly path: string;
+  readonly operation: Operation;
+}
+
+const HEAD = `/**
+ * Written by \`npm run client:generate\` from the OpenAPI document: do not edit.
+ */
+import { type PageRequest, Resource } from './resource.ts';
+import type { RequestOptions, Transport } from './transport.ts';
+
+/** A time in RFC 3339 and UTC. */
+export type Time = string;
+`;
+
+export function clientCode(document: OpenApiDocument): string {
+  const entries: Entry[] = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
+  );
+  const callable = entries.filter((entry) => answerOf(entry) !== null);
+  const types = Object.entries(document.components.schemas).map(([name, schema]) =>
+    typeDeclaration(name, schema),
+  );
+  const chapters = document.tags.map(({ name, description }) => ({
+    name,
+    description,
+    entries: callable.filter(({ operation }) => operation.tags.includes(name)),
+  }));
+  const inUse = chapters.filter(({ entries: own }) => own.length > 0);
+  const resources = inUse.map((chapter) => resourceClass(chapter, document));
+  const names = inUse.map(({ name }) => name);
+  return `${[HEAD.trimEnd(), ...types, ...resources, everything(names)].join('\n\n')}\n`;
+}
+
+function everything(tags: readonly string[]): string {
+  const names = tags.map((tag) => [fieldName(tag), className(tag)] as const);
+  return `/** The whole API. */
+export class Resources {
+${names.map(([field, type]) => `  readonly ${field}: ${type};`).join('\n')}
+
+  constructor(transport: Transport) {
+${names.map(([field, type]) => `    this.${field} = new ${type}(transport);`).join('\n')}
+  }
+}`;
+}
+
+const fieldName = (tag: string): string => className(tag).replace(/^./, (letter) => letter.toLowerCase());
+
+/** `Dead letters` → `DeadLetters` */
+const className = (tag: string): string =>
+  tag
+    .split(' ')
+    .map((word) => word[0]!.toUpperCase() + word.slice(1))
+    .join('');
+
+/** Without the words that the resource's own name says already: `listEndpoints` of `endpoints` is `list`. */
+export function methodName(operationId: string, tag: string): string {
+  const plural = className(tag);
+  const singular = plural.replace(/ies$/, 'y').replace(/s$/, '');
+  return operationId.replace(new RegExp(`(${plural}|${singular})(?=[A-Z]|$)`), '');
+}
+
+interface Chapter {
+  readonly name: string;
+  readonly description: string;
+  readonly entries: readonly Entry[];
+}
+
+function resourceClass({ name, description, entries }: Chapter, document: OpenApiDocument): string {
+  const methods = entries.map((entry) => methodCode(entry, name, document));
+  return `${comment(description, '')}export class ${className(name)} extends Resource {\n${methods.join('\n\n')}\n}`;
+}
+
+function methodCode(entry: Entry, tag: string, document: OpenApiDocument): string {
+  const { method, path, operation } = entry;
+  const { parameters = [], requestBody, summary, description } = operation;
+  const query = parameters.filter((parameter) => parameter.in === 'query');
+  const body = requestBody?.content['application/json']?.schema;
+  const required = requestBody?.required === true;
+  const page = pageItem(entry, document);
+  const signature = [
+    ...parameters.filter((parameter) => parameter.in === 'path').map(({ name }) => `${name}: string`),
+    ...(body === undefined ? [] : [`body: ${typeOf(body)}${required ? '' : ' = {}'}`]),
+    ...(query.length === 0 ? [] : [`query: ${queryType(query)} = {}`]),
+    'options?: RequestOptions',
+  ];
+  const keyed = parameters.some(({ name }) => name.toLowerCase() === 'idempotency-key');
+  const call = [
+    `'${method}'`,
+    `\`${path.replace(/\{(\w+)\}/g, '$' + '{encodeURIComponent($1)}')}\``,
+    `{ ${[
+      ...(body === undefined ? [] : ['body']),
+      ...(query.length === 0 ? [] : ['query']),
+      ...(keyed ? ['keyed: true'] : []),
+    ].join(', ')} }`.replace('{  }', '{}'),
+    'options',
+  ];
+  const answer = answerOf(entry)!;
+  return `${comment([`${summary}.`.replace('?.', '?'), description ?? ''].filter(Boolean).join(' '), '  ')}  ${methodName(operation.operationId, tag)}(${signature.join(', ')}): ${page === null ? `Promise<${answer}>` : `PageRequest<${page}>`} {
+    return this.${page === null ? 'call' : 'pages'}(${call.join(', ')});
+  }`;
+}
+
+function queryType(query: readonly Parameter[]): string {
+  return `{ ${query
+    .map(({ name, required, schema }) => `${name}${required ? '' : '?'}: ${typeOf(schema)}`)
+    .join('; ')} }`;
+}
+
+/** What it answers if it succeeds; null: nothing that a promise could be of. */
+function answerOf({ operation }: Entry): string | null {
+  const types = Object.entries(operation.responses)
+    .filter(([status]) => status.startsWith('2'))
+    .map(([, answer]) => {
+      const { content } = '$ref' in answer ? {} : answer;
+      if (content === undefined) return 'void';
+      const [[type, { schema }]] = Object.entries(content) as [[string, { schema: JsonSchema }]];
+      if (type === 'text/event-stream') return null;
+      return type.endsWith('json') ? typeOf(schema) : 'string';
+    });
+  return types.includes(null) ? null : [...new Set(types)].join(' | ');
+}
+
+function pageItem({ operation }: Entry, document: OpenApiDocument): string | null {
+  const answer = operation.responses['200'];
+  if (answer === undefined || '$ref' in answer) return null;
+  const { $ref } = answer.content?.['application/json']?.schema ?? {};
+  const schema = typeof $ref === 'string' ? document.components.schemas[$ref.split('/').at(-1)!] : undefined;
+  const properties = (schema?.properties ?? {}) as Record<string, JsonSchema>;
+  if (properties.next_cursor === undefined || properties.data === undefined) return null;
+  return typeOf(properties.data.items as JsonSchema);
+}
+
+function typeDeclaration(name: string, schema: JsonSchema): string {
+  const intro = typeof schema.description === 'string' ? comment(schema.description, '') : '';
+  if (Object.keys(schema.properties ?? {}).length === 0)
+    return `${intro}export type ${name} = ${typeOf(schema)};`;
+  return `${intro}export interface ${name} ${objectType(schema, '')}`;
+}
+
+function typeOf(schema: JsonSchema, indent = ''): string {
+  if (typeof schema.$ref === 'string') return schema.$ref.split('/').at(-1)!;
+  if (Array.isArray(schema.anyOf))
+    return [...new Set((schema.anyOf as JsonSchema[]).map((part) => typeOf(part, indent)))].join(' | ');
+  if (Array.isArray(schema.enum)) return schema.enum.map((value) => literal(value)).join(' | ');
+  if (schema.const !== undefined) return literal(schema.const);
+  switch (schema.type) {
+    case 'string':
+      return schema.format === 'date-time' ? 'Time' : 'string';
+    case 'integer':
+    case 'number':
+      return 'number';
+    case 'boolean':
+      return 'boolean';
+    case 'null':
+      return 'null';
+    case 'array': {
+      const items = typeOf((schema.items ?? {}) as JsonSchema, indent);
+      return /[|]/.test(items) ? `(${items})[]` : `${items}[]`;
+    }
+    case 'object':
+      return objectType(schema, indent);
+    default:
+      return 'unknown';
+  }
+}
+
+function objectType(schema: JsonSchema, indent: string): string {
+  const properties = Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>);
+  if (properties.length === 0) {
+    const values = schema.additionalProperties;
+    return `Record<string, ${typeof values === 'object' ? typeOf(values as JsonSchema, indent) : 'unknown'}>`;
+  }
+  const required = new Set(schema.required as string[] | undefined);
+  const inner = `${indent}  `;
+  const fields = properties.map(([name, part]) => {
+    const field = /^[a-z_]\w*$/i.test(name) ? name : literal(name);
+    const description = typeof part.description === 'string' ? comment(part.description, inner) : '';
+    return `${description}${inner}${field}${required.has(name) ? '' : '?'}: ${typeOf(part, inner)};`;
+  });
+  return `{\n${fields.join('\n')}\n${indent}}`;
+}
+
+const literal = (value: unknown): string =>
+  typeof value === 'string'
+    ? `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+    : JSON.stringify(value);
+
+const comment = (text: string, indent: string): string =>
+  `${indent}/** ${text.replaceAll('*/', '* /').replaceAll('\n', ' ')} */\n`;
