@@ -347,19 +347,62 @@ export interface EndpointReplay {
 
 export interface EndpointStats {
   window: '1h' | '24h' | '7d';
+  from: Time;
+  to: Time;
+  /** How long one point of `series` is. */
+  bucket_seconds: number;
   attempts: number;
   successes: number;
   failures: number;
   retried: number;
   delivered: number;
   dead: number;
+  attempt_success_rate: number | null;
+  final_success_rate: number | null;
+  first_attempt_success_rate: number | null;
+  dead_letter_rate: number | null;
+  /** Deliveries made, a second. */
+  throughput_per_second: number;
+  /** How long receivers took to answer. Within 9.1 % of the true ones. */
+  response_ms: {
+    p50: number | null;
+    p95: number | null;
+    p99: number | null;
+  };
+  /** From acceptance to delivery. Within 9.1 % of the true ones. */
+  delivery_ms: {
+    p50: number | null;
+    p95: number | null;
+    p99: number | null;
+  };
+  /** How many were delivered at the first try, the second, and so on; the tenth and later together. */
+  retry_distribution: number[];
   success_rate: number | null;
   p50_ms: number | null;
   p95_ms: number | null;
   p99_ms: number | null;
-  dead_letter_rate: number | null;
-  /** How many were delivered at the first try, the second, and so on. */
-  retry_distribution: number[];
+  now: {
+    waiting: number;
+    oldest_waiting_seconds: number | null;
+    dead: number;
+    circuit: 'closed' | 'open' | 'half_open';
+  };
+  series: ({
+    at: Time;
+    accepted: null;
+    attempts: number;
+    successes: number;
+    failures: number;
+    delivered: number;
+    dead: number;
+    success_rate: number | null;
+    response_p50_ms: number | null;
+    response_p95_ms: number | null;
+    response_p99_ms: number | null;
+    delivery_p50_ms: number | null;
+    delivery_p95_ms: number | null;
+    delivery_p99_ms: number | null;
+  })[];
   hours: ({
     hour: Time;
     attempts: number;
@@ -373,7 +416,7 @@ export interface EndpointStats {
     p95_ms: number | null;
     p99_ms: number | null;
     dead_letter_rate: number | null;
-    /** How many were delivered at the first try, the second, and so on. */
+    /** How many were delivered at the first try, the second, and so on; the tenth and later together. */
     retry_distribution: number[];
   })[];
 }
@@ -486,7 +529,7 @@ export interface Health {
   p95_ms: number | null;
   p99_ms: number | null;
   dead_letter_rate: number | null;
-  /** How many were delivered at the first try, the second, and so on. */
+  /** How many were delivered at the first try, the second, and so on; the tenth and later together. */
   retry_distribution: number[];
 }
 
@@ -665,6 +708,90 @@ export interface ScheduledRetry {
   transient: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
 }
 
+export interface Stats {
+  window: '1h' | '24h' | '7d';
+  from: Time;
+  to: Time;
+  /** How long one point of `series` is. */
+  bucket_seconds: number;
+  attempts: number;
+  successes: number;
+  failures: number;
+  retried: number;
+  delivered: number;
+  dead: number;
+  attempt_success_rate: number | null;
+  final_success_rate: number | null;
+  first_attempt_success_rate: number | null;
+  dead_letter_rate: number | null;
+  /** Deliveries made, a second. */
+  throughput_per_second: number;
+  /** How long receivers took to answer. Within 9.1 % of the true ones. */
+  response_ms: {
+    p50: number | null;
+    p95: number | null;
+    p99: number | null;
+  };
+  /** From acceptance to delivery. Within 9.1 % of the true ones. */
+  delivery_ms: {
+    p50: number | null;
+    p95: number | null;
+    p99: number | null;
+  };
+  /** How many were delivered at the first try, the second, and so on; the tenth and later together. */
+  retry_distribution: number[];
+  tenant: string | null;
+  type: string | null;
+  accepted: number;
+  success_rate: number | null;
+  now: {
+    waiting: number;
+    fresh: number;
+    retrying: number;
+    oldest_waiting_seconds: number | null;
+    dead: number;
+    circuits_open: number;
+    endpoints: number;
+    endpoints_disabled: number;
+    endpoints_paused: number;
+    /** Counting stopped at 100,000: `waiting` or `dead` is that or more. */
+    capped: boolean;
+  };
+  series: ({
+    at: Time;
+    accepted: number;
+    attempts: number;
+    successes: number;
+    failures: number;
+    delivered: number;
+    dead: number;
+    success_rate: number | null;
+    response_p50_ms: number | null;
+    response_p95_ms: number | null;
+    response_p99_ms: number | null;
+    delivery_p50_ms: number | null;
+    delivery_p95_ms: number | null;
+    delivery_p99_ms: number | null;
+  })[];
+  types: ({
+    type: string;
+    attempts: number;
+    delivered: number;
+    dead: number;
+    success_rate: number | null;
+  })[];
+  endpoints: ({
+    endpoint_id: string;
+    url: string;
+    tenant: string;
+    attempts: number;
+    failures: number;
+    success_rate: number | null;
+    dead: number;
+    circuit: 'closed' | 'open' | 'half_open';
+  })[];
+}
+
 export interface Task {
   id: string;
   kind: 'replay' | 'discard';
@@ -822,7 +949,7 @@ export class Endpoints extends Resource {
     return this.call('GET', `/v1/endpoints/${encodeURIComponent(id)}/secret`, {}, options);
   }
 
-  /** Figures of an endpoint, hour by hour. */
+  /** Statistics of an endpoint. */
   getStats(id: string, query: { window?: '1h' | '24h' | '7d' } = {}, options?: RequestOptions): Promise<EndpointStats> {
     return this.call('GET', `/v1/endpoints/${encodeURIComponent(id)}/stats`, { query }, options);
   }
@@ -997,6 +1124,14 @@ export class Audit extends Resource {
   }
 }
 
+/** Figures over time, and what happens just now. */
+export class Statistics extends Resource {
+  /** Statistics of everything, of a tenant or of an event type. */
+  getStats(query: { window?: '1h' | '24h' | '7d'; tenant?: string; type?: string } = {}, options?: RequestOptions): Promise<Stats> {
+    return this.call('GET', `/v1/stats`, { query }, options);
+  }
+}
+
 /** About Posthorn itself: is it alive, is it ready, what can it do. */
 export class Service extends Resource {
   /** Is the process alive? */
@@ -1037,6 +1172,7 @@ export class Resources {
   readonly tenants: Tenants;
   readonly keys: Keys;
   readonly audit: Audit;
+  readonly statistics: Statistics;
   readonly service: Service;
 
   constructor(transport: Transport) {
@@ -1050,6 +1186,7 @@ export class Resources {
     this.tenants = new Tenants(transport);
     this.keys = new Keys(transport);
     this.audit = new Audit(transport);
+    this.statistics = new Statistics(transport);
     this.service = new Service(transport);
   }
 }
