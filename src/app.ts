@@ -384,6 +384,7 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
       signatureOverlapMs: config.signatureOverlapMs,
       discardUndoMs: config.discardUndoMs,
       statsCacheMs: config.statsCacheMs,
+      idempotency: { ttlMs: config.idempotencyTtlMs, claimMs: config.idempotencyClaimMs },
       wake,
       metrics: counted && {
         rejected: (code) => counted.accepts.rejected(code),

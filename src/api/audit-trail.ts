@@ -13,6 +13,7 @@ import type { Queryable } from '../store/database.ts';
 import { type AuditEntry, type FieldChange, insertAuditEntry } from '../store/queries/audit-log.ts';
 import { nameOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
+import { listOf } from './hooks.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -132,12 +133,6 @@ async function recordAfterwards({ pool, log }: ApiContext, request: FastifyReque
     log.error({ err: error, audit: request.audit.entry(change) }, 'a change could not be recorded');
     throw error;
   }
-}
-
-/** One hook, several, or none. */
-function listOf<T>(hooks: T | T[] | undefined): T[] {
-  if (hooks === undefined) return [];
-  return Array.isArray(hooks) ? hooks : [hooks];
 }
 
 const LONGEST_VALUE = 1024;

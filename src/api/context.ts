@@ -33,6 +33,8 @@ export interface ApiContext {
   readonly signatureOverlapMs: number;
   readonly discardUndoMs: number;
   readonly statsCacheMs: number;
+  /** Of requests other than publishing. */
+  readonly idempotency: { readonly ttlMs: number; readonly claimMs: number };
   /** Something of this endpoint became due: tell whoever owns it. */
   readonly wake: (endpointId: Uuid) => void;
   /** Null: switched off. */

@@ -16,6 +16,7 @@ import { eventRoutes } from './events.ts';
 import { eventReadRoutes } from './events-read.ts';
 import { filterRoutes } from './filters.ts';
 import { healthRoutes } from './health.ts';
+import { makeIdempotent } from './idempotent-requests.ts';
 import { keyRoutes } from './keys.ts';
 import { metricsRoutes } from './metrics.ts';
 import { collectRoutes, openApiRoutes } from './openapi/routes.ts';
@@ -96,6 +97,7 @@ export async function createServer(context: ApiContext, options: ServerOptions):
   closeConnections(server, options.closeWithinMs);
   server.decorateRequest('caller');
   server.decorateRequest('audit');
+  server.decorateRequest('claim', null);
   readBodies(server, context.limits.maxNesting);
   server.setValidatorCompiler(({ schema, httpPart }) => compileSchema(schema as TSchema, httpPart ?? 'body'));
   // Answers are made by hand from typed values: compiling serializers would only repeat them.
@@ -142,6 +144,7 @@ function v1Routes(context: ApiContext): FastifyPluginAsync {
       route.bodyLimit ??= SMALL_BODY_BYTES;
       route.config = { ...route.config, needsKey: true };
       auditRoute(context, route);
+      makeIdempotent(context, route);
     });
     v1.addHook('onRequest', (request, _reply, done) => {
       const admit = (caller: Caller): void => {

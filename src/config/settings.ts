@@ -232,7 +232,14 @@ const accepting = {
     default: 24 * HOUR,
     min: SECOND,
     max: 90 * DAY,
-    about: 'How long an idempotency key is remembered.',
+    about: 'How long an idempotency key is remembered, of an event or of another request.',
+  }),
+  idempotencyClaimMs: duration({
+    default: 2 * MINUTE,
+    min: 100,
+    max: HOUR,
+    about:
+      'A request with an idempotency key that was begun and not answered in this time (its process died) may be carried out again. Longer than any request takes.',
   }),
 };
 

@@ -13,6 +13,7 @@ export const problemCodes = {
   request_timeout: { status: 408, title: 'The request took too long to arrive' },
   conflict: { status: 409, title: 'The state of the object does not allow that' },
   idempotency_conflict: { status: 409, title: 'The idempotency key was used for something else' },
+  request_in_progress: { status: 409, title: 'The same request is being carried out' },
   too_large: { status: 413, title: 'The body is too large' },
   unsupported_media_type: { status: 415, title: 'The content type is not supported' },
   invalid: { status: 422, title: 'The request is understood but not valid' },

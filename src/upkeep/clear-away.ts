@@ -3,6 +3,7 @@ import type { Clock } from '../domain/clock.ts';
 import { firstIdAt } from '../domain/ids.ts';
 import type { Pool } from '../store/database.ts';
 import { deleteAuditEntries } from '../store/queries/audit-log.ts';
+import { deleteExpiredRequests } from '../store/queries/idempotent-requests.ts';
 import { HOUR, MINUTE, QUARTER, RESOLUTIONS, type Resolution } from '../store/queries/stats.ts';
 import { deleteExpiredKeys, deleteLeftovers, deleteOldStats } from '../store/queries/upkeep.ts';
 
@@ -30,6 +31,7 @@ export async function clearAway(options: ClearAwayOptions, stopped: () => boolea
     const keepHours = KEEP_STATS_HOURS[seconds];
     await inChunks(() => deleteOldStats(pool, { seconds, keepHours, chunk: CHUNK }), stopped);
   }
+  await inChunks(() => deleteExpiredRequests(pool, CHUNK), stopped);
   const firstKept = firstIdAt(clock.now() - auditRetentionMs);
   await inChunks(() => deleteAuditEntries(pool, firstKept, CHUNK), stopped);
   await deleteLeftovers(pool, KEEP_TASKS_DAYS);

@@ -3,6 +3,7 @@ import type { Uuid } from '../../domain/ids.ts';
 import type { Pool } from '../../store/database.ts';
 import {
   countOtherKeys,
+  resealAnswersBatch,
   resealBatch,
   resealHeadersBatch,
 } from '../../store/queries/rotate-encryption-key.ts';
@@ -63,7 +64,7 @@ async function rotate(pool: Pool, box: SecretBox): Promise<void> {
   refuseUnknownKeys(before, box);
   const total = sum(before);
   let done = 0;
-  for (const reseal of [resealBatch, resealHeadersBatch]) {
+  for (const reseal of [resealBatch, resealHeadersBatch, resealAnswersBatch]) {
     let after: Uuid | null = null;
     for (;;) {
       const batch = await reseal(pool, box, after, BATCH);

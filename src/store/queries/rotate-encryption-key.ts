@@ -8,12 +8,15 @@ import type { Uuid } from '../../domain/ids.ts';
 import type { Pool } from '../database.ts';
 import { openHeader, sealHeader } from '../sealed-headers.ts';
 import type { SecretBox } from '../secret-box.ts';
+import { answerOf } from './idempotent-requests.ts';
 
 /** How many secrets are sealed with a key other than this one, by key. */
 export async function countOtherKeys(pool: Pool, keyId: string): Promise<Map<string, number>> {
   const { rows } = await pool.query<{ key_id: string; secrets: number }>(
     `select key_id, count(*)::int as secrets
        from (select key_id from posthorn.endpoint_secrets
+             union all
+             select key_id from posthorn.idempotent_requests where key_id is not null
              union all
              select h.value ->> 'key_id'
                from posthorn.endpoints e, jsonb_each(e.config -> 'sealed_headers') h) sealed
@@ -55,6 +58,37 @@ export async function resealBatch(
       box.keyId,
       rows.map(({ id }) => id),
       rows.map(({ ciphertext }) => ciphertext),
+      fresh.map(({ ciphertext }) => ciphertext),
+    ],
+  );
+  return { last: last.id, resealed: rowCount ?? 0 };
+}
+
+/** The same for the answers that are kept for repeated requests. */
+export async function resealAnswersBatch(
+  pool: Pool,
+  box: SecretBox,
+  after: Uuid | null,
+  limit: number,
+): Promise<{ last: Uuid; resealed: number } | null> {
+  const { rows } = await pool.query<{ id: Uuid; key_id: string; answer: Buffer }>(
+    `select id, key_id, answer from posthorn.idempotent_requests
+      where key_id <> $1 and ($2::uuid is null or id > $2) order by id limit $3`,
+    [box.keyId, after, limit],
+  );
+  const last = rows.at(-1);
+  if (last === undefined) return null;
+  const fresh = rows.map(({ id, key_id: keyId, answer }) =>
+    box.seal(box.open({ keyId, ciphertext: answer }, answerOf(id)), answerOf(id)),
+  );
+  const { rowCount } = await pool.query(
+    `update posthorn.idempotent_requests r set key_id = $1, answer = n.answer
+       from unnest($2::uuid[], $3::bytea[], $4::bytea[]) as n (id, was, answer)
+      where r.id = n.id and r.answer = n.was`,
+    [
+      box.keyId,
+      rows.map(({ id }) => id),
+      rows.map(({ answer }) => answer),
       fresh.map(({ ciphertext }) => ciphertext),
     ],
   );
