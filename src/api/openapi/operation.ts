@@ -132,6 +132,8 @@ function impliedProblems({ method, schema, config }: DocumentedRoute): number[] 
     401,
     403,
     ...(schema.params ? [404] : []),
+    // The same idempotency key for another request, or while the first is under way.
+    ...(config.documents?.headers !== undefined ? [409] : []),
     ...(takesBody ? [413, 415] : []),
     ...(hasInput || schema.params ? [422] : []),
     // Keys have rate limits.
