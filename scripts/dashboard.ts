@@ -121,7 +121,7 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
       title: 'Outbox',
       about: 'How far behind the relay is.',
       unit: 's',
-      queries: [{ expr: 'max(posthorn_relay_lag_seconds)', legend: 'lag' }],
+      queries: [{ expr: 'max by (source) (posthorn_relay_lag_seconds)', legend: '{{source}}' }],
       redFrom: 30,
     },
   ],

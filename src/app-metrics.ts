@@ -6,8 +6,10 @@ import type { Census, Dispatcher, Ownership } from './dispatch/index.ts';
 import type { Clock } from './domain/clock.ts';
 import { type DisabledReason, shardOf } from './domain/endpoint.ts';
 import type { Acceptor } from './ingest/index.ts';
+import { type OutboxLag, outboxLag } from './outbox/index.ts';
 import { type Database, purposes } from './store/database.ts';
 import type { EndpointCache } from './store/endpoint-cache.ts';
+import { countDeadLetters, type DeadLetterDepth } from './store/queries/count-dead-letters.ts';
 import {
   AcceptMetrics,
   type Add,
@@ -17,7 +19,7 @@ import {
   ProcessMetrics,
   type Source,
 } from './telemetry/metrics/index.ts';
-import { type Measured, Measurements } from './upkeep/index.ts';
+import { Measurements } from './upkeep/index.ts';
 
 export interface MeasuredParts {
   readonly clock: Clock;
@@ -32,6 +34,7 @@ export interface MeasuredParts {
 
 /** Shard 0 stands for the database: its owner shows what is not any process's own. */
 const SHARD_OF_ALL = 0;
+const MOST_DEAD_LETTERS = 1_000_000;
 
 export class AppMetrics {
   readonly metrics = new Metrics();
@@ -49,7 +52,7 @@ export class AppMetrics {
   readonly #circuits = { open: 0, closed: 0 };
   #internalProblems = 0;
   #confirmedAt: number | null = null;
-  #measurements: Measurements<MeasuredQueue> | null = null;
+  #measurements: Measurements<Figures> | null = null;
 
   constructor(config: AppConfig) {
     this.#config = config;
@@ -90,16 +93,28 @@ export class AppMetrics {
     this.metrics.addSource((add) => this.#readMeasured(parts, add));
     this.#process.start();
     this.#measurements = new Measurements({
-      pool: parts.database.pool('api'),
       clock: parts.clock,
       everyMs: this.#config.measureMs,
-      tenants: this.#config.metricsTenants,
-      waiting: async () => ({ census: await parts.dispatcher.census(), endpoints: countEndpoints(parts) }),
-      isMine: () => parts.ownership.owns(SHARD_OF_ALL),
-      alsoMeasure: () => this.#process.measure(),
+      measure: () => this.#measure(parts),
       problem: parts.problem,
     });
     this.#measurements.start();
+  }
+
+  async #measure({ database, dispatcher, ownership, ...parts }: MeasuredParts): Promise<Figures> {
+    this.#process.measure();
+    const pool = database.pool('api');
+    const ofDatabase = ownership.owns(SHARD_OF_ALL)
+      ? {
+          deadLetters: await countDeadLetters(pool, {
+            tenants: this.#config.metricsTenants,
+            most: MOST_DEAD_LETTERS,
+          }),
+          outbox: await outboxLag(pool),
+        }
+      : null;
+    const endpoints = countEndpoints({ ownership, ...parts });
+    return { census: await dispatcher.census(), endpoints, ofDatabase };
   }
 
   async stop(): Promise<void> {
@@ -122,16 +137,21 @@ export class AppMetrics {
     const measured = this.#measurements?.latest ?? null;
     if (measured === null) return;
     add('posthorn_measurement_age_seconds', (monotonic - measured.takenAt) / 1000);
-    addQueue(add, measured.waiting.census, clock.now());
-    for (const [state, count] of Object.entries(measured.waiting.endpoints))
-      add('posthorn_endpoints', count, { state });
-    addDeadLetters(add, measured.deadLetters);
+    const { census, endpoints, ofDatabase } = measured.figures;
+    addQueue(add, census, clock.now());
+    for (const [state, count] of Object.entries(endpoints)) add('posthorn_endpoints', count, { state });
+    if (ofDatabase === null) return;
+    addDeadLetters(add, ofDatabase.deadLetters);
+    add('posthorn_relay_lag_seconds', ofDatabase.outbox.lagMs / 1000, { source: 'outbox' });
+    add('posthorn_relay_rejected', ofDatabase.outbox.rejected, { source: 'outbox' });
   }
 }
 
-interface MeasuredQueue {
+interface Figures {
   readonly census: Census;
   readonly endpoints: Readonly<Record<'enabled' | 'paused' | 'disabled', number>>;
+  /** Null: another process shows them. */
+  readonly ofDatabase: { readonly deadLetters: DeadLetterDepth; readonly outbox: OutboxLag } | null;
 }
 
 function readParts(parts: MeasuredParts, add: Add): void {
@@ -173,8 +193,7 @@ function addQueue(add: Add, census: Census, now: number): void {
   }
 }
 
-function addDeadLetters(add: Add, depth: Measured<unknown>['deadLetters']): void {
-  if (depth === null) return;
+function addDeadLetters(add: Add, depth: DeadLetterDepth): void {
   add('posthorn_dead_letters', depth.total);
   let others = depth.total;
   for (const { tenant, count } of depth.tenants) {
@@ -185,7 +204,10 @@ function addDeadLetters(add: Add, depth: Measured<unknown>['deadLetters']): void
 }
 
 /** Of the shards of this process: the sum over all of them is then right. */
-function countEndpoints({ endpoints, ownership }: MeasuredParts): MeasuredQueue['endpoints'] {
+function countEndpoints({
+  endpoints,
+  ownership,
+}: Pick<MeasuredParts, 'endpoints' | 'ownership'>): Figures['endpoints'] {
   const counts = { enabled: 0, paused: 0, disabled: 0 };
   for (const { id, enabled, paused, deleted } of endpoints.all()) {
     if (deleted || !ownership.owns(shardOf(id))) continue;

@@ -1,3 +1,3 @@
-export { type Measured, Measurements } from './measurements.ts';
+export { Measurements } from './measurements.ts';
 export { StatsKeeper } from './stats-keeper.ts';
 export { Upkeep } from './upkeep.ts';

@@ -1,43 +1,26 @@
-/** Takes the figures that cost a query now and then, so that whoever asks for them gets the last ones at once. */
+/** Takes figures that cost a query now and then, so that whoever asks for them gets the last ones at once. */
 import type { Clock } from '../domain/clock.ts';
-import type { Pool } from '../store/database.ts';
-import { countDeadLetters, type DeadLetterDepth } from '../store/queries/count-dead-letters.ts';
 
-export interface Measured<Waiting> {
-  readonly takenAt: number;
-  readonly waiting: Waiting;
-  /** Null: another process measures it. */
-  readonly deadLetters: DeadLetterDepth | null;
-}
-
-export interface MeasurementsOptions<Waiting> {
-  readonly pool: Pool;
+export interface MeasurementsOptions<Figures> {
   readonly clock: Clock;
   readonly everyMs: number;
-  readonly tenants: number;
-  readonly waiting: () => Promise<Waiting>;
-  /** Figures of the whole database are taken by one process only: this one? */
-  readonly isMine: () => boolean;
-  /** Something to measure besides, at the same rhythm. */
-  readonly alsoMeasure: () => void;
+  readonly measure: () => Promise<Figures>;
   readonly problem: (what: string, error: unknown) => void;
 }
 
-const MOST_DEAD_LETTERS = 1_000_000;
-
-export class Measurements<Waiting> {
-  readonly #options: MeasurementsOptions<Waiting>;
-  #latest: Measured<Waiting> | null = null;
+export class Measurements<Figures> {
+  readonly #options: MeasurementsOptions<Figures>;
+  #latest: { readonly takenAt: number; readonly figures: Figures } | null = null;
   #cancel: (() => void) | null = null;
   #running: Promise<void> = Promise.resolve();
   #stopped = false;
 
-  constructor(options: MeasurementsOptions<Waiting>) {
+  constructor(options: MeasurementsOptions<Figures>) {
     this.#options = options;
   }
 
   /** Null: nothing has been measured yet. */
-  get latest(): Measured<Waiting> | null {
+  get latest(): { readonly takenAt: number; readonly figures: Figures } | null {
     return this.#latest;
   }
 
@@ -57,14 +40,10 @@ export class Measurements<Waiting> {
   }
 
   async runOnce(): Promise<void> {
-    const { pool, clock, tenants, waiting, isMine, alsoMeasure, problem } = this.#options;
-    alsoMeasure();
+    const { clock, measure, problem } = this.#options;
     try {
       const takenAt = clock.monotonic();
-      const deadLetters = isMine()
-        ? await countDeadLetters(pool, { tenants, most: MOST_DEAD_LETTERS })
-        : null;
-      this.#latest = { takenAt, deadLetters, waiting: await waiting() };
+      this.#latest = { takenAt, figures: await measure() };
     } catch (error) {
       problem('measure what waits', error);
     }

@@ -22,7 +22,9 @@ import {
 import { runPromtool, WITHOUT_PROMTOOL } from '../support/promtool.ts';
 import { readScrape, type Scrape, type ScrapedSample } from '../support/scrape.ts';
 
-const posthorn = usePosthorn({ env: { POSTHORN_MEASURE_MS: '50', POSTHORN_ACCEPT_QUEUE_EVENTS: '100' } });
+const posthorn = usePosthorn({
+  env: { POSTHORN_MEASURE_MS: '50', POSTHORN_ACCEPT_QUEUE_EVENTS: '100', POSTHORN_OUTBOX_POLL_MS: '1m' },
+});
 const RULES = fileURLToPath(new URL('../../ops/prometheus/alerts.yml', import.meta.url));
 
 const scrape = async (from: Pick<TestPosthorn, 'api'> = posthorn): Promise<Scrape> =>
@@ -50,7 +52,7 @@ async function publishMany(tenant: string, type: string, count: number): Promise
 const STEPS = 200;
 const END = '50m';
 /** Gauges of what piles up go on as they went; all others stay as they were at the end. */
-const PILES_UP = /^posthorn_(queue_|dead_letters)/;
+const PILES_UP = /^posthorn_(queue_|dead_letters|relay_lag)/;
 
 function story(before: Scrape, after: Scrape): string {
   const key = ({ name, labels }: ScrapedSample) =>
@@ -228,6 +230,15 @@ judged(`OBS-2: circuits open, an endpoint is disabled, load is shed${why}`, asyn
   await expectAlerts([before, after], {
     firing: ['PosthornCircuitsOpen', 'PosthornEndpointsDisabled', 'PosthornShedding'].map(named),
   });
+});
+
+judged(`OBS-2: events in the outbox are not taken over${why}`, async () => {
+  const lag = (now: Scrape) => now.value('posthorn_relay_lag_seconds', { source: 'outbox' });
+  await untilScrape('nothing waits', (now) => lag(now) === 0);
+  await posthorn.database.query(`select posthorn.publish('alert.outbox', '1')`);
+  const before = await untilScrape('it waits', (now) => lag(now) > 0);
+  const after = await untilScrape('it waits longer', (now) => lag(now) > lag(before) + 0.5);
+  await expectAlerts([before, after], { firing: [named('PosthornRelayLag')] });
 });
 
 judged(`OBS-2: nobody owns the shards${why}`, async () => {

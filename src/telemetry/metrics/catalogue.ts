@@ -120,13 +120,15 @@ export const catalogue = {
   // --- publishing from transactions
   posthorn_relay_lag_seconds: {
     type: 'gauge',
+    labels: ['source'],
     scope: 'database',
-    help: 'How long the oldest event in the outbox has waited to be taken over.',
+    help: 'How long the oldest committed event has waited in an outbox to be taken over.',
   },
-  posthorn_relay_waiting: {
+  posthorn_relay_rejected: {
     type: 'gauge',
+    labels: ['source'],
     scope: 'database',
-    help: 'Events in the outbox that wait to be taken over.',
+    help: 'Events of an outbox that were put aside because they cannot be accepted, counted up to 1000.',
   },
 
   // --- inside
