@@ -14,7 +14,7 @@ import { newId, publicId, type Uuid } from './domain/ids.ts';
 import { Acceptor, type CommittedDelivery } from './ingest/index.ts';
 import { Drainer, outboxLag } from './outbox/index.ts';
 import { decide, expiresAt, Settler, signalOf, TaskRunner } from './settle/index.ts';
-import { inTransaction, openDatabase } from './store/database.ts';
+import { DISPATCH_CONNECTIONS, inTransaction, openDatabase } from './store/database.ts';
 import { createEndpointCache } from './store/endpoint-cache.ts';
 import { migrate } from './store/migrate.ts';
 import { ensurePartitions } from './store/partitions.ts';
@@ -66,7 +66,7 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
   const database = openDatabase({
     connectionString: config.databaseUrl,
     apiConnections: config.databasePoolSize,
-    dispatchConnections: 3,
+    dispatchConnections: DISPATCH_CONNECTIONS,
     onIdleError: (purpose, error) => log.debug({ err: error, purpose }, 'lost an idle database connection'),
   });
   const clock = new DatabaseClock(systemClock);

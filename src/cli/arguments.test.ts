@@ -11,6 +11,7 @@ describe('parseArguments', () => {
       wantsHelp: false,
       wantsVersion: false,
       wantsPrint: false,
+      wantsJson: false,
     });
   });
 

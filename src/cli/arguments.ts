@@ -10,6 +10,7 @@ export interface Arguments {
   readonly wantsVersion: boolean;
   /** Show what would be done instead of doing it. */
   readonly wantsPrint: boolean;
+  readonly wantsJson: boolean;
 }
 
 const settingOptions = Object.fromEntries(
@@ -23,10 +24,11 @@ const options = {
   help: { type: 'boolean' as const, short: 'h' },
   version: { type: 'boolean' as const, short: 'v' },
   print: { type: 'boolean' as const },
+  json: { type: 'boolean' as const },
 };
 
 /** The flags that are no settings. */
-const PLAIN = new Set(['help', 'version', 'print']);
+const PLAIN = new Set(['help', 'version', 'print', 'json']);
 
 /** Every setting is a flag. Of a flag given twice the last one counts. */
 export function parseArguments(argv: readonly string[]): Arguments {
@@ -59,6 +61,7 @@ export function parseArguments(argv: readonly string[]): Arguments {
     wantsHelp: plain.has('help'),
     wantsVersion: plain.has('version'),
     wantsPrint: plain.has('print'),
+    wantsJson: plain.has('json'),
   };
 }
 

@@ -9,6 +9,8 @@ export interface Command {
   readonly about: string;
   /** Words that may follow the name, one at a time. */
   readonly actions?: readonly string[];
+  /** Has a form for machines. */
+  readonly takesJson?: true;
   /** Resolves with the exit code when there is nothing left to do. */
   run(args: Arguments): Promise<number>;
 }

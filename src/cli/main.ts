@@ -17,6 +17,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const command = findCommand(name);
   if (args.wantsHelp) return say(commandHelp(command));
   refuseExtra(command.actions?.includes(rest[0] ?? '') ? rest.slice(1) : rest);
+  if (args.wantsJson && command.takesJson !== true) throw new UsageError(`${name} has no --json.`);
   const complaint = complainAboutNode();
   if (complaint !== null) throw new UsageError(complaint);
   return command.run(args);

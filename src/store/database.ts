@@ -57,6 +57,9 @@ export interface Database {
   close(): Promise<void>;
 }
 
+/** Of the dispatch stage: reads of lanes, of payloads, and writes before sending at once. */
+export const DISPATCH_CONNECTIONS = 3;
+
 export interface DatabaseOptions {
   readonly connectionString: string;
   readonly apiConnections: number;
@@ -64,17 +67,25 @@ export interface DatabaseOptions {
   readonly onIdleError: (purpose: Purpose, error: Error) => void;
 }
 
+type Sizes = Pick<DatabaseOptions, 'apiConnections' | 'dispatchConnections'>;
+
+const poolSizes = ({ apiConnections, dispatchConnections }: Sizes): Record<Purpose, number> => ({
+  ingest: 2,
+  settle: 1,
+  dispatch: dispatchConnections,
+  control: 1,
+  notify: 1,
+  outbox: 1,
+  api: apiConnections,
+});
+
+/** How many connections a process makes at the most. */
+export const connectionsPerProcess = (sizes: Sizes): number =>
+  Object.values(poolSizes(sizes)).reduce((sum, size) => sum + size, 0);
+
 export function openDatabase(options: DatabaseOptions): Database {
   const pools = new Map<Purpose, Pool>();
-  const sizes: Record<Purpose, number> = {
-    ingest: 2,
-    settle: 1,
-    dispatch: options.dispatchConnections,
-    control: 1,
-    notify: 1,
-    outbox: 1,
-    api: options.apiConnections,
-  };
+  const sizes = poolSizes(options);
   return {
     connectionString: options.connectionString,
     pool(purpose) {

@@ -1,9 +1,10 @@
 import type { Command } from '../command.ts';
 import { dev } from './dev.ts';
+import { doctor } from './doctor.ts';
 import { migrate } from './migrate.ts';
 import { relay } from './relay.ts';
 import { rotateEncryptionKey } from './rotate-encryption-key.ts';
 import { serve } from './serve.ts';
 
 /** In the order of the overview. */
-export const commands: readonly Command[] = [dev, serve, migrate, relay, rotateEncryptionKey];
+export const commands: readonly Command[] = [dev, serve, doctor, migrate, relay, rotateEncryptionKey];

@@ -25,6 +25,7 @@ import { chooseServerUser, giveClusterTo } from './server-user.ts';
 import { prepareSocketDirectory, removeSocketDirectory } from './socket-directory.ts';
 
 export { EmbeddedPostgresError, type EmbeddedPostgresErrorCode } from './errors.ts';
+export { type FoundPostgres, findEmbeddedPostgres } from './find-running.ts';
 
 export interface EmbeddedPostgres {
   /** For `pg`: database `posthorn`, user `posthorn`, a superuser of this cluster. Holds the password. */

@@ -1,0 +1,103 @@
+/** Everything that is asked of the database, on one connection of its own. */
+import pg from 'pg';
+import type { Config } from '../../config/index.ts';
+import { type Client, connectionsPerProcess, DISPATCH_CONNECTIONS } from '../../store/database.ts';
+import { readMigrations } from '../../store/migrate.ts';
+import { checkSession } from '../../store/queries/check-session.ts';
+import {
+  readAppliedMigrations,
+  readPartitions,
+  readServer,
+  readWorkers,
+  sampleSecrets,
+  sampleUrls,
+} from '../../store/queries/inspect.ts';
+import { explainError } from '../explain-error.ts';
+import { type Finding, problem } from './finding.ts';
+import { judgeSecrets, type Keys } from './judge-keys.ts';
+import {
+  judgeClock,
+  judgeConnections,
+  judgeDurability,
+  judgeLog,
+  judgeMigrations,
+  judgePartitions,
+  judgeSession,
+  judgeVacuum,
+  judgeVersion,
+  judgeWorkers,
+} from './judge-server.ts';
+
+const PATIENCE_MS = 10_000;
+
+export interface DatabaseReport {
+  readonly findings: Finding[];
+  /** Of some endpoints, for the check of names. */
+  readonly urls: string[];
+}
+
+export interface CheckedDatabase {
+  readonly url: string;
+  /** Whether somebody should be working on it now. */
+  readonly shouldRun: boolean;
+}
+
+export async function checkDatabase(
+  config: Config,
+  keys: Keys,
+  { url, shouldRun }: CheckedDatabase,
+): Promise<DatabaseReport> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'posthorn doctor',
+    connectionTimeoutMillis: PATIENCE_MS,
+    query_timeout: PATIENCE_MS,
+  }) as unknown as Client;
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return await ask(client, config, keys, shouldRun);
+  } catch (error) {
+    return { findings: [unreachable(error, url)], urls: [] };
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+function unreachable(error: unknown, databaseUrl: string): Finding {
+  const explained = explainError(error, { databaseUrl })?.message ?? String(error);
+  const [detail = '', ...todo] = explained.split('\n');
+  return problem('Database', detail, todo.join(' ') || 'Look into the log of PostgreSQL.');
+}
+
+async function ask(client: Client, config: Config, keys: Keys, shouldRun: boolean): Promise<DatabaseReport> {
+  const askedAt = Date.now();
+  const server = await readServer(client);
+  const halfWayMs = (Date.now() - askedAt) / 2;
+  const findings = [
+    judgeVersion(server),
+    judgeDurability(server),
+    judgeVacuum(server),
+    judgeConnections(server, {
+      processes: config.processes,
+      perProcess: connectionsPerProcess({
+        apiConnections: config.databasePoolSize,
+        dispatchConnections: DISPATCH_CONNECTIONS,
+      }),
+    }),
+    judgeLog(server, { needsLogical: false }),
+    judgeClock(Date.now() - halfWayMs - server.now),
+    judgeSession(await checkSession(client)),
+  ];
+  const known = (await readMigrations()).map(({ name }) => name);
+  const applied = await readAppliedMigrations(client);
+  findings.push(judgeMigrations(applied, known));
+  // The rest asks for what an older schema may not have.
+  if (applied === null || applied.length < known.length) return { findings, urls: [] };
+  findings.push(
+    judgePartitions(await readPartitions(client)),
+    judgeWorkers(await readWorkers(client), { deadAfterMs: config.deadAfterMs, shouldRun }),
+    judgeSecrets(keys, await sampleSecrets(client)),
+  );
+  return { findings, urls: await sampleUrls(client, 50) };
+}

@@ -1,0 +1,106 @@
+/** Looks at everything in turn. A check that fails keeps no other from being made, where that makes sense. */
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { type Config, ConfigError, ensureKeys, loadConfig, type Mode, maskUrl } from '../../config/index.ts';
+import { findEmbeddedPostgres, startEmbeddedPostgres } from '../../store/embedded/index.ts';
+import { explainError } from '../explain-error.ts';
+import { checkDatabase } from './check-database.ts';
+import { checkDisk } from './check-disk.ts';
+import { checkNames, checkProxy, judgeGuard } from './check-egress.ts';
+import { type Finding, ok, problem, warning } from './finding.ts';
+import { judgeKeys, type Keys } from './judge-keys.ts';
+
+export interface Examination {
+  readonly mode: Mode;
+  readonly database: string;
+  readonly findings: Finding[];
+}
+
+/** Given a database of its own it is looked at as `serve` would, otherwise as `dev`. */
+export async function examine(
+  env: Readonly<Record<string, string | undefined>>,
+  flags: Readonly<Record<string, string>>,
+): Promise<Examination> {
+  const findings: Finding[] = [];
+  const isGiven = (flags['database-url'] ?? env.DATABASE_URL?.trim() ?? '') !== '';
+  const mode: Mode = isGiven ? 'serve' : 'dev';
+  let config: Config;
+  try {
+    const warnings: string[] = [];
+    config = loadConfig({ mode, env, flags, warn: (message) => warnings.push(message) });
+    findings.push(
+      warnings.length === 0
+        ? ok('Configuration', `as \`posthorn ${mode}\` reads it`)
+        : warning('Configuration', warnings.join(' '), 'Correct the name, or remove the variable.'),
+    );
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const detail = error.problems.map(({ message }) => message).join('; ');
+    findings.push(problem('Configuration', `${detail}.`, '`posthorn help settings` lists what is allowed.'));
+    return { mode, database: 'not looked at', findings };
+  }
+
+  const keys = await findKeys(config, findings);
+  const { database, urls } =
+    config.databaseUrl === null
+      ? await examineEmbedded(config, keys, findings)
+      : await examineGiven(config, keys, config.databaseUrl, findings);
+  findings.push(judgeGuard(config), await checkNames(urls));
+  const proxy = await checkProxy(config.egressProxy);
+  if (proxy !== null) findings.push(proxy);
+  return { mode, database, findings };
+}
+
+/** Those that were given, or that `dev` has made; none is made here. */
+async function findKeys(config: Config, findings: Finding[]): Promise<Keys> {
+  const isKept = (name: string) => existsSync(path.join(config.dataDir, name));
+  if (config.mode === 'serve' || !(isKept('admin-key') && isKept('encryption-key'))) {
+    findings.push(judgeKeys(config, config.mode === 'dev' ? config.dataDir : null));
+    return config;
+  }
+  try {
+    const keys = await ensureKeys(config, { notice: () => {} });
+    findings.push(judgeKeys(keys, null));
+    return keys;
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const detail = error.problems.map(({ message }) => message).join('; ');
+    findings.push(problem('Keys', detail, 'Bring the file back from a backup.'));
+    return config;
+  }
+}
+
+async function examineGiven(config: Config, keys: Keys, url: string, findings: Finding[]) {
+  const report = await checkDatabase(config, keys, { url, shouldRun: true });
+  findings.push(...report.findings);
+  return { database: maskUrl(url), urls: report.urls };
+}
+
+async function examineEmbedded(config: Config, keys: Keys, findings: Finding[]) {
+  const found = await findEmbeddedPostgres(config.dataDir);
+  if (found.state === 'absent') {
+    findings.push(ok('Database', 'none yet: `posthorn dev` makes an embedded one'));
+    return { database: `embedded, in ${config.dataDir}`, urls: [] };
+  }
+  findings.push(await checkDisk(found.dir));
+  if (found.state === 'running') {
+    const report = await checkDatabase(config, keys, { url: found.connectionString, shouldRun: true });
+    findings.push(...report.findings);
+    return { database: `embedded, running, in ${found.dir}`, urls: report.urls };
+  }
+  const database = `embedded, started for this, in ${found.dir}`;
+  try {
+    const embedded = await startEmbeddedPostgres({ dataDir: config.dataDir });
+    try {
+      const report = await checkDatabase(config, keys, { url: embedded.connectionString, shouldRun: false });
+      findings.push(...report.findings);
+      return { database, urls: report.urls };
+    } finally {
+      await embedded.stop();
+    }
+  } catch (error) {
+    const [detail = '', ...todo] = (explainError(error, config)?.message ?? String(error)).split('\n');
+    findings.push(problem('Database', detail, todo.join(' ') || 'Look into the log of PostgreSQL.'));
+    return { database, urls: [] };
+  }
+}

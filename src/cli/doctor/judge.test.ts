@@ -1,0 +1,220 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import type { ServerFacts } from '../../store/queries/inspect.ts';
+import { createSecretBox } from '../../store/secret-box.ts';
+import { judgeDisk } from './check-disk.ts';
+import { judgeGuard } from './check-egress.ts';
+import { type Finding, ok, problem, warning } from './finding.ts';
+import { judgeKeys, judgeSecrets } from './judge-keys.ts';
+import {
+  judgeClock,
+  judgeConnections,
+  judgeDurability,
+  judgeLog,
+  judgeMigrations,
+  judgePartitions,
+  judgeSession,
+  judgeVacuum,
+  judgeVersion,
+  judgeWorkers,
+} from './judge-server.ts';
+import { reportJson, reportText } from './report.ts';
+
+const server: ServerFacts = {
+  versionNumber: 180_004,
+  version: '18.4',
+  settings: {
+    fsync: 'on',
+    full_page_writes: 'on',
+    synchronous_commit: 'on',
+    autovacuum: 'on',
+    track_counts: 'on',
+    wal_level: 'replica',
+    default_transaction_read_only: 'off',
+  },
+  isStandby: false,
+  connectionsAllowed: 97,
+  connectionsOfOthers: 7,
+  now: 0,
+};
+const withSetting = (name: string, value: string): ServerFacts => ({
+  ...server,
+  settings: { ...server.settings, [name]: value },
+});
+const states = (findings: readonly Finding[]) => findings.map(({ state }) => state);
+
+describe('the server', () => {
+  it('needs PostgreSQL 15 or later, and the primary', () => {
+    expect(judgeVersion(server).state).toBe('ok');
+    expect(judgeVersion({ ...server, versionNumber: 140_011, version: '14.11' })).toMatchObject({
+      state: 'problem',
+      detail: expect.stringContaining('14.11'),
+    });
+    expect(judgeVersion({ ...server, isStandby: true }).state).toBe('problem');
+  });
+
+  it('must keep what it has committed', () => {
+    expect(judgeDurability(server).state).toBe('ok');
+    expect(judgeDurability(withSetting('fsync', 'off')).todo).toContain('fsync = on');
+    expect(judgeDurability(withSetting('default_transaction_read_only', 'on')).state).toBe('problem');
+    // Posthorn sets it itself, in every session.
+    expect(judgeDurability(withSetting('synchronous_commit', 'off')).state).toBe('ok');
+  });
+
+  it('must vacuum', () => {
+    expect(states([judgeVacuum(server), judgeVacuum(withSetting('autovacuum', 'off'))])).toEqual([
+      'ok',
+      'problem',
+    ]);
+  });
+
+  it('must have connections enough', () => {
+    const judge = (processes: number) => judgeConnections(server, { processes, perProcess: 20 }).state;
+    expect([judge(1), judge(3), judge(4), judge(5)]).toEqual(['ok', 'ok', 'warning', 'problem']);
+  });
+
+  it('needs a logical log only where changes are followed', () => {
+    const judge = (facts: ServerFacts, needsLogical: boolean) => judgeLog(facts, { needsLogical }).state;
+    expect([judge(server, false), judge(server, true)]).toEqual(['ok', 'problem']);
+    expect(judge(withSetting('wal_level', 'logical'), true)).toBe('ok');
+  });
+
+  it('must be reached by a session of our own', () => {
+    expect(judgeSession({ isOneSession: true, hears: true }).state).toBe('ok');
+    expect(judgeSession({ isOneSession: true, hears: false })).toMatchObject({
+      state: 'problem',
+      todo: expect.stringContaining('session mode'),
+    });
+    expect(judgeSession({ isOneSession: false, hears: true }).state).toBe('problem');
+  });
+
+  it('should have the same time', () => {
+    expect([20, -20, 5_000, -5_000, 90_000].map((ms) => judgeClock(ms).state)).toEqual([
+      'ok',
+      'ok',
+      'warning',
+      'warning',
+      'problem',
+    ]);
+    expect(judgeClock(-5_000).detail).toContain('5.0 s behind');
+  });
+});
+
+describe('the schema', () => {
+  const known = ['0001_a.sql', '0002_b.sql'];
+  it('may be missing or old, but not newer', () => {
+    const judge = (applied: string[] | null) => judgeMigrations(applied, known);
+    expect(judge(known).state).toBe('ok');
+    expect(judge(null).state).toBe('warning');
+    expect(judge(['0001_a.sql']).detail).toContain('0002_b.sql');
+    expect(judge([...known, '0003_c.sql'])).toMatchObject({
+      state: 'problem',
+      detail: expect.stringContaining('0003_c.sql'),
+    });
+  });
+
+  it('has partitions for now and ahead', () => {
+    const good = { parent: 'events', coversNow: true, aheadMs: 14 * 86_400_000, gaps: 0 };
+    expect(judgePartitions([good]).state).toBe('ok');
+    expect(judgePartitions([good, { ...good, parent: 'attempts', coversNow: false }])).toMatchObject({
+      state: 'problem',
+      detail: expect.stringContaining('attempts'),
+    });
+    expect(judgePartitions([{ ...good, gaps: 1 }]).state).toBe('warning');
+    expect(judgePartitions([{ ...good, aheadMs: 3_600_000 }]).state).toBe('warning');
+  });
+});
+
+describe('shards', () => {
+  const worker = { name: 'a', shards: 128, silentMs: 100, stopping: false };
+  const judge = (workers: (typeof worker)[], unowned = 0, shouldRun = true) =>
+    judgeWorkers({ workers, unowned }, { deadAfterMs: 8_000, shouldRun });
+  it('must all be owned by somebody who lives', () => {
+    expect(judge([worker, { ...worker, name: 'b' }])).toMatchObject({
+      state: 'ok',
+      detail: expect.stringContaining('2 workers'),
+    });
+    expect(judge([worker, { ...worker, name: 'b', silentMs: 60_000 }])).toMatchObject({
+      state: 'problem',
+      detail: expect.stringContaining('128 of 256'),
+    });
+    expect(judge([worker], 128).state).toBe('problem');
+    expect(judge([], 256).state).toBe('warning');
+    expect(judge([], 256, false).state).toBe('ok');
+  });
+});
+
+describe('keys', () => {
+  const encryptionKey = randomBytes(32);
+  const keys = { adminKey: 'phk_x', encryptionKey, previousEncryptionKeys: [] };
+  const sealed = (key: Buffer, count = 1) => {
+    const { keyId, ciphertext } = createSecretBox(key).seal('whsec_x', 'endpoint');
+    return { endpointId: 'endpoint', keyId, ciphertext, count };
+  };
+
+  it('must be set, except where dev makes them', () => {
+    expect(judgeKeys(keys, null).state).toBe('ok');
+    expect(judgeKeys({ ...keys, adminKey: null }, null)).toMatchObject({
+      state: 'problem',
+      detail: expect.stringContaining('POSTHORN_ADMIN_KEY'),
+    });
+    expect(judgeKeys({ ...keys, encryptionKey: null }, './.posthorn').state).toBe('ok');
+  });
+
+  it('must open what is stored', () => {
+    const other = randomBytes(32);
+    expect(judgeSecrets(keys, []).state).toBe('ok');
+    expect(judgeSecrets(keys, [sealed(encryptionKey)]).state).toBe('ok');
+    expect(judgeSecrets(keys, [sealed(encryptionKey), sealed(other, 3)])).toMatchObject({
+      state: 'problem',
+      detail: expect.stringContaining('3 sealed with key'),
+    });
+    const damaged = { ...sealed(encryptionKey), endpointId: 'another' };
+    expect(judgeSecrets(keys, [damaged]).state).toBe('problem');
+    expect(judgeSecrets({ ...keys, previousEncryptionKeys: [other] }, [sealed(other)])).toMatchObject({
+      state: 'warning',
+      todo: expect.stringContaining('rotate-encryption-key'),
+    });
+    expect(judgeSecrets({ ...keys, encryptionKey: null }, [sealed(other)]).state).toBe('problem');
+  });
+});
+
+it('the disk should have room', () => {
+  expect([10, 1, 0.1].map((gib) => judgeDisk(gib * 2 ** 30, '/data').state)).toEqual([
+    'ok',
+    'warning',
+    'problem',
+  ]);
+});
+
+it('the guard should be whole in production', () => {
+  const whole = { mode: 'serve', egressAllow: [], egressHttps: 'required' } as const;
+  expect(judgeGuard(whole).state).toBe('ok');
+  expect(judgeGuard({ ...whole, egressAllow: ['10.0.0.0/8'] }).detail).toContain('10.0.0.0/8');
+  expect(judgeGuard({ ...whole, egressHttps: 'optional' }).state).toBe('warning');
+  expect(judgeGuard({ ...whole, mode: 'dev', egressAllow: ['127.0.0.0/8'] }).state).toBe('ok');
+});
+
+it('the report has a line for each, and what to do below it', () => {
+  const findings = [
+    ok('Database', 'PostgreSQL 18.4'),
+    warning('Clock', 'Late.', 'Set it.'),
+    problem('Keys', 'None.', 'Make some.'),
+  ];
+  const examination = { mode: 'serve', database: 'postgres://…', findings } as const;
+  expect(
+    reportText({ ...examination, findings: [...findings] }),
+  ).toBe(`Posthorn, as \`posthorn serve\` would run it. Database: postgres://…
+
+✓ Database  PostgreSQL 18.4
+! Clock     Late.
+            → Set it.
+✗ Keys      None.
+            → Make some.
+
+1 problem, 1 thing to look at.`);
+  expect(JSON.parse(reportJson({ ...examination, findings: [...findings] }))).toMatchObject({
+    ok: false,
+    checks: [{ check: 'Database', state: 'ok' }, { state: 'warning' }, { state: 'problem' }],
+  });
+});
