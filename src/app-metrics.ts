@@ -10,6 +10,7 @@ import { type OutboxLag, outboxLag } from './outbox/index.ts';
 import { type Database, purposes } from './store/database.ts';
 import type { EndpointCache } from './store/endpoint-cache.ts';
 import { countDeadLetters, type DeadLetterDepth } from './store/queries/count-dead-letters.ts';
+import { listRelaySources, type RelaySource } from './store/queries/relay-sources.ts';
 import {
   AcceptMetrics,
   type Add,
@@ -35,6 +36,7 @@ export interface MeasuredParts {
 /** Shard 0 stands for the database: its owner shows what is not any process's own. */
 const SHARD_OF_ALL = 0;
 const MOST_DEAD_LETTERS = 1_000_000;
+const MOST_RELAYS = 50;
 
 export class AppMetrics {
   readonly metrics = new Metrics();
@@ -111,6 +113,7 @@ export class AppMetrics {
             most: MOST_DEAD_LETTERS,
           }),
           outbox: await outboxLag(pool),
+          relays: await listRelaySources(pool),
         }
       : null;
     const endpoints = countEndpoints({ ownership, ...parts });
@@ -142,8 +145,7 @@ export class AppMetrics {
     for (const [state, count] of Object.entries(endpoints)) add('posthorn_endpoints', count, { state });
     if (ofDatabase === null) return;
     addDeadLetters(add, ofDatabase.deadLetters);
-    add('posthorn_relay_lag_seconds', ofDatabase.outbox.lagMs / 1000, { source: 'outbox' });
-    add('posthorn_relay_rejected', ofDatabase.outbox.rejected, { source: 'outbox' });
+    addRelays(add, ofDatabase.outbox, ofDatabase.relays);
   }
 }
 
@@ -151,7 +153,11 @@ interface Figures {
   readonly census: Census;
   readonly endpoints: Readonly<Record<'enabled' | 'paused' | 'disabled', number>>;
   /** Null: another process shows them. */
-  readonly ofDatabase: { readonly deadLetters: DeadLetterDepth; readonly outbox: OutboxLag } | null;
+  readonly ofDatabase: {
+    readonly deadLetters: DeadLetterDepth;
+    readonly outbox: OutboxLag;
+    readonly relays: readonly RelaySource[];
+  } | null;
 }
 
 function readParts(parts: MeasuredParts, add: Add): void {
@@ -201,6 +207,18 @@ function addDeadLetters(add: Add, depth: DeadLetterDepth): void {
     others -= count;
   }
   if (others > 0) add('posthorn_dead_letters_by_tenant', others, { tenant: 'other' });
+}
+
+/** The outbox in Posthorn's own database, and those of other databases that a relay reads. */
+function addRelays(add: Add, outbox: OutboxLag, relays: readonly RelaySource[]): void {
+  add('posthorn_relay_lag_seconds', outbox.lagMs / 1000, { source: 'outbox' });
+  add('posthorn_relay_rejected', outbox.rejected, { source: 'outbox' });
+  for (const { name, lagSeconds, rejected, retainedBytes } of relays.slice(0, MOST_RELAYS)) {
+    const source = `relay ${name}`;
+    add('posthorn_relay_lag_seconds', lagSeconds, { source });
+    add('posthorn_relay_rejected', rejected, { source });
+    if (retainedBytes !== null) add('posthorn_relay_retained_bytes', retainedBytes, { source });
+  }
 }
 
 /** Of the shards of this process: the sum over all of them is then right. */

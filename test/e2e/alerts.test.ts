@@ -238,7 +238,20 @@ judged(`OBS-2: events in the outbox are not taken over${why}`, async () => {
   await posthorn.database.query(`select posthorn.publish('alert.outbox', '1')`);
   const before = await untilScrape('it waits', (now) => lag(now) > 0);
   const after = await untilScrape('it waits longer', (now) => lag(now) > lag(before) + 0.5);
-  await expectAlerts([before, after], { firing: [named('PosthornRelayLag')] });
+  const outbox = `${named('PosthornRelayLag')}, source="outbox"`;
+  await expectAlerts([before, after], { firing: [outbox] });
+
+  // What a relay says of itself (test/e2e/relay.test.ts has real ones), and one that has fallen silent.
+  await posthorn.database.query(
+    `insert into posthorn.relay_sources (name, mode, lag_seconds, retained_bytes, reported_at)
+     values ('shop', 'cdc', 2, 4096, now()), ('crm', 'poll', 2, null, now() - interval '1 minute')`,
+  );
+  const relays = await untilScrape('both are shown', (now) => now.text.includes('source="relay shop"'));
+  expect(relays.value('posthorn_relay_retained_bytes', { source: 'relay shop' })).toBe(4096);
+  await expectAlerts([relays, relays], {
+    firing: [`${named('PosthornRelayLag')}, source="relay crm"`],
+    silent: [`${named('PosthornRelayLag')}, source="relay shop"`],
+  });
 });
 
 judged(`OBS-2: nobody owns the shards${why}`, async () => {

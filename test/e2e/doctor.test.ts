@@ -31,7 +31,10 @@ const settings = (databaseUrl: string) => ({ ...TEST_SETTINGS, DATABASE_URL: dat
 
 test('a server in good health', async () => {
   await createEndpoint(posthorn, { url: 'http://127.0.0.1:1/', tenant: 'a' });
-  const { exitCode, states, text } = await doctor(settings(posthorn.database.url));
+  const { exitCode, states, text } = await doctor({
+    ...settings(posthorn.database.url),
+    POSTHORN_RELAY_FROM: posthorn.database.url,
+  });
   expect(exitCode, text).toBe(0);
   // The tests allow loopback; and whether a name resolves is not theirs to say.
   const { 'Egress guard': guard, DNS: _names, ...others } = states;
@@ -43,13 +46,13 @@ test('a server in good health', async () => {
     Durability: 'ok',
     Autovacuum: 'ok',
     Connections: 'ok',
-    'Write-ahead log': 'ok',
     Clock: 'ok',
     Session: 'ok',
     Schema: 'ok',
     Partitions: 'ok',
     Shards: 'ok',
     Secrets: 'ok',
+    'Relay source': 'ok',
   });
   expect(text).toContain('all 256 owned, by one worker');
   expect(text).not.toContain(new URL(posthorn.database.url).password);

@@ -19,10 +19,10 @@ import {
   judgeClock,
   judgeConnections,
   judgeDurability,
-  judgeLog,
   judgeMigrations,
   judgePartitions,
   judgeSession,
+  judgeSource,
   judgeVacuum,
   judgeVersion,
   judgeWorkers,
@@ -47,6 +47,24 @@ export async function checkDatabase(
   keys: Keys,
   { url, shouldRun }: CheckedDatabase,
 ): Promise<DatabaseReport> {
+  try {
+    return await connected(url, (client) => ask(client, config, keys, shouldRun));
+  } catch (error) {
+    return { findings: [unreachable('Database', error, url)], urls: [] };
+  }
+}
+
+/** Null: there is no relay in this configuration. */
+export async function checkSource({ relayFrom, relayMode }: Config): Promise<Finding | null> {
+  if (relayFrom === null) return null;
+  try {
+    return await connected(relayFrom, async (client) => judgeSource(await readServer(client), relayMode));
+  } catch (error) {
+    return unreachable('Relay source', error, relayFrom);
+  }
+}
+
+async function connected<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({
     connectionString: url,
     application_name: 'posthorn doctor',
@@ -56,18 +74,16 @@ export async function checkDatabase(
   client.on('error', () => {});
   try {
     await client.connect();
-    return await ask(client, config, keys, shouldRun);
-  } catch (error) {
-    return { findings: [unreachable(error, url)], urls: [] };
+    return await work(client);
   } finally {
     await client.end().catch(() => {});
   }
 }
 
-function unreachable(error: unknown, databaseUrl: string): Finding {
+function unreachable(check: string, error: unknown, databaseUrl: string): Finding {
   const explained = explainError(error, { databaseUrl })?.message ?? String(error);
   const [detail = '', ...todo] = explained.split('\n');
-  return problem('Database', detail, todo.join(' ') || 'Look into the log of PostgreSQL.');
+  return problem(check, detail, todo.join(' ') || 'Look into the log of PostgreSQL.');
 }
 
 async function ask(client: Client, config: Config, keys: Keys, shouldRun: boolean): Promise<DatabaseReport> {
@@ -85,7 +101,6 @@ async function ask(client: Client, config: Config, keys: Keys, shouldRun: boolea
         dispatchConnections: DISPATCH_CONNECTIONS,
       }),
     }),
-    judgeLog(server, { needsLogical: false }),
     judgeClock(Date.now() - halfWayMs - server.now),
     judgeSession(await checkSession(client)),
   ];

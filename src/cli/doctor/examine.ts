@@ -4,7 +4,7 @@ import path from 'node:path';
 import { type Config, ConfigError, ensureKeys, loadConfig, type Mode, maskUrl } from '../../config/index.ts';
 import { findEmbeddedPostgres, startEmbeddedPostgres } from '../../store/embedded/index.ts';
 import { explainError } from '../explain-error.ts';
-import { checkDatabase } from './check-database.ts';
+import { checkDatabase, checkSource } from './check-database.ts';
 import { checkDisk } from './check-disk.ts';
 import { checkNames, checkProxy, judgeGuard } from './check-egress.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
@@ -46,8 +46,8 @@ export async function examine(
       ? await examineEmbedded(config, keys, findings)
       : await examineGiven(config, keys, config.databaseUrl, findings);
   findings.push(judgeGuard(config), await checkNames(urls));
-  const proxy = await checkProxy(config.egressProxy);
-  if (proxy !== null) findings.push(proxy);
+  for (const found of [await checkProxy(config.egressProxy), await checkSource(config)])
+    if (found !== null) findings.push(found);
   return { mode, database, findings };
 }
 

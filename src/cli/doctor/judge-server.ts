@@ -60,15 +60,16 @@ export function judgeConnections(
     : problem(check, `${detail}.`, todo);
 }
 
-export function judgeLog({ settings }: ServerFacts, { needsLogical }: { needsLogical: boolean }): Finding {
-  const check = 'Write-ahead log';
-  if (needsLogical && settings.wal_level !== 'logical')
+/** The database that a relay reads from. */
+export function judgeSource({ settings, version }: ServerFacts, mode: 'poll' | 'cdc'): Finding {
+  const check = 'Relay source';
+  if (mode === 'cdc' && settings.wal_level !== 'logical')
     return problem(
       check,
-      `wal_level is ${settings.wal_level}: changes cannot be followed.`,
-      'Set wal_level = logical in postgresql.conf and restart the server, or use the relay by polling.',
+      `wal_level is ${settings.wal_level}: its log cannot be followed.`,
+      'Set wal_level = logical there and restart that server, or let the relay poll (POSTHORN_RELAY_MODE=poll).',
     );
-  return ok(check, `wal_level ${settings.wal_level}`);
+  return ok(check, `PostgreSQL ${version}, read by ${mode === 'cdc' ? 'following its log' : 'polling'}`);
 }
 
 export function judgeSession({ isOneSession, hears }: SessionFacts): Finding {

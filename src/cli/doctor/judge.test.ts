@@ -10,10 +10,10 @@ import {
   judgeClock,
   judgeConnections,
   judgeDurability,
-  judgeLog,
   judgeMigrations,
   judgePartitions,
   judgeSession,
+  judgeSource,
   judgeVacuum,
   judgeVersion,
   judgeWorkers,
@@ -73,10 +73,9 @@ describe('the server', () => {
     expect([judge(1), judge(3), judge(4), judge(5)]).toEqual(['ok', 'ok', 'warning', 'problem']);
   });
 
-  it('needs a logical log only where changes are followed', () => {
-    const judge = (facts: ServerFacts, needsLogical: boolean) => judgeLog(facts, { needsLogical }).state;
-    expect([judge(server, false), judge(server, true)]).toEqual(['ok', 'problem']);
-    expect(judge(withSetting('wal_level', 'logical'), true)).toBe('ok');
+  it('of a relay needs a logical log only where that is followed', () => {
+    expect(states([judgeSource(server, 'poll'), judgeSource(server, 'cdc')])).toEqual(['ok', 'problem']);
+    expect(judgeSource(withSetting('wal_level', 'logical'), 'cdc').state).toBe('ok');
   });
 
   it('must be reached by a session of our own', () => {

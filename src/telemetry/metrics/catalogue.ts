@@ -122,13 +122,19 @@ export const catalogue = {
     type: 'gauge',
     labels: ['source'],
     scope: 'database',
-    help: 'How long the oldest committed event has waited in an outbox to be taken over.',
+    help: 'How long the oldest committed event has waited to be taken over from an outbox: the one in the database of Posthorn itself ("outbox"), or one that a relay reads. Grows while that relay is silent.',
   },
   posthorn_relay_rejected: {
     type: 'gauge',
     labels: ['source'],
     scope: 'database',
-    help: 'Events of an outbox that were put aside because they cannot be accepted, counted up to 1000.',
+    help: 'Events of an outbox that were put aside because they cannot be accepted.',
+  },
+  posthorn_relay_retained_bytes: {
+    type: 'gauge',
+    labels: ['source'],
+    scope: 'database',
+    help: 'Log that a source keeps for the relay that follows it.',
   },
 
   // --- inside
