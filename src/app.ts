@@ -281,6 +281,7 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
 
   const acceptor = new Acceptor({
     pool: database.pool('ingest'),
+    outboxPool: database.pool('outbox'),
     endpoints,
     clock,
     random: Math.random,

@@ -54,6 +54,8 @@ export interface CommittedDelivery {
 
 export interface AcceptOptions {
   readonly pool: Pool;
+  /** For batches of the outbox; those of others go without it. */
+  readonly outboxPool?: Pool;
   readonly endpoints: EndpointCache;
   readonly clock: Clock;
   readonly random: () => number;
@@ -238,18 +240,19 @@ export class Acceptor {
   }
 
   async #writeUnique(batch: readonly Waiting[], guarded: boolean): Promise<void> {
-    const { pool, endpoints, idempotencyTtlMs } = this.#options;
+    const { pool, outboxPool, endpoints, idempotencyTtlMs } = this.#options;
     const newTenants = this.#tenants.unknownOf(batch);
     if (newTenants !== null) await this.#tenants.add(newTenants);
     for (;;) {
       const { version } = endpoints;
       const matched = await this.#matchAll(batch);
       const rows = batch.map((item, index) => this.#toRow(item, matched[index]!));
-      const answer = await acceptEvents(pool, rows, {
+      const outboxSeqs = outboxSeqsOf(batch);
+      const answer = await acceptEvents(outboxSeqs === null ? pool : (outboxPool ?? pool), rows, {
         version,
         guarded,
         idempotencyTtlMs,
-        outboxSeqs: outboxSeqsOf(batch),
+        outboxSeqs,
       });
       if (answer.stale) {
         this.#options.events?.rematched();
