@@ -1,6 +1,7 @@
 /** The only file that wires implementations: what each part needs of the others is written here and nowhere else. */
 import { hostname } from 'node:os';
 import { Authenticator } from './api/auth.ts';
+import { trustProxies } from './api/client-address.ts';
 import { EndpointChallenges } from './api/endpoint-challenge.ts';
 import { KeyRates } from './api/key-rates.ts';
 import { createServer } from './api/server.ts';
@@ -384,6 +385,7 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
       },
       signatureOverlapMs: config.signatureOverlapMs,
       discardUndoMs: config.discardUndoMs,
+      isTrustedProxy: trustProxies(config.trustedProxies),
       statsCacheMs: config.statsCacheMs,
       idempotency: { ttlMs: config.idempotencyTtlMs, claimMs: config.idempotencyClaimMs },
       wake,

@@ -12,6 +12,7 @@ import { newId } from '../domain/ids.ts';
 import type { Queryable } from '../store/database.ts';
 import { type AuditEntry, type FieldChange, insertAuditEntry } from '../store/queries/audit-log.ts';
 import { nameOf } from './auth.ts';
+import { clientAddress } from './client-address.ts';
 import type { ApiContext } from './context.ts';
 import { listOf } from './hooks.ts';
 
@@ -40,13 +41,21 @@ export interface Change {
 export class AuditTrail {
   readonly #request: FastifyRequest;
   readonly #clock: Clock;
+  readonly #address: string;
   readonly #action: string;
   /** Nothing is left to be recorded. */
   complete = false;
 
-  constructor(request: FastifyRequest, clock: Clock, action: string) {
+  constructor(request: FastifyRequest, context: ApiContext, action: string) {
     this.#request = request;
-    this.#clock = clock;
+    this.#clock = context.clock;
+    // At once: a connection that has been closed has none any more.
+    const { socket, headers } = request;
+    this.#address = clientAddress(
+      socket.remoteAddress ?? '',
+      headers['x-forwarded-for'],
+      context.isTrustedProxy,
+    );
     this.#action = action;
   }
 
@@ -62,7 +71,7 @@ export class AuditTrail {
   }
 
   entry(change: Change): AuditEntry {
-    const { caller, ip, id } = this.#request;
+    const { caller, id } = this.#request;
     const action = change.action ?? this.#action;
     return {
       id: newId(this.#clock.now()),
@@ -74,7 +83,7 @@ export class AuditTrail {
       object_type: change.objectType ?? action.split('.')[0]!,
       object_id: change.objectId,
       request_id: id,
-      address: ip,
+      address: this.#address,
       changes: change.changes ?? [],
     };
   }
@@ -109,7 +118,7 @@ export function auditRoute(context: ApiContext, route: RouteOptions): void {
   if (action === null) return;
   route.preHandler = [
     async (request: FastifyRequest): Promise<void> => {
-      request.audit = new AuditTrail(request, context.clock, action);
+      request.audit = new AuditTrail(request, context, action);
     },
     ...listOf(route.preHandler),
   ];

@@ -9,6 +9,7 @@ import type { EndpointCache } from '../store/endpoint-cache.ts';
 import type { SecretBox } from '../store/secret-box.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Authenticator } from './auth.ts';
+import type { IsTrustedProxy } from './client-address.ts';
 import type { EndpointChallenges } from './endpoint-challenge.ts';
 
 export interface ApiMetrics {
@@ -32,6 +33,7 @@ export interface ApiContext {
   readonly limits: ReadLimits & { readonly maxBatchBytes: number };
   readonly signatureOverlapMs: number;
   readonly discardUndoMs: number;
+  readonly isTrustedProxy: IsTrustedProxy;
   readonly statsCacheMs: number;
   /** Of requests other than publishing. */
   readonly idempotency: { readonly ttlMs: number; readonly claimMs: number };

@@ -79,10 +79,11 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
       const after = sealed(id, applyPatch(before, patch, egress));
       consents.check(consent, caller, before, after);
       if (JSON.stringify(pick(before)) === JSON.stringify(after)) return audit.nothingChanged();
-      const changes = endpointChanges(before, after);
-      await audit.record(client, { tenant: before.tenant, objectId: params.id, changes });
       await updateEndpoint(client, { id, ...after }, !before.enabled && after.enabled);
       const [old, profile] = [profileOf(before.config.signature), profileOf(after.config.signature)];
+      const changes = endpointChanges(before, after);
+      if (!fits(old, profile)) changes.push({ field: 'secret' });
+      await audit.record(client, { tenant: before.tenant, objectId: params.id, changes });
       if (!fits(old, profile)) {
         // The secrets there are of the wrong kind: with none that fits nothing could be sent at all.
         const sealed = secretBox.seal(newSecret(profile), id);

@@ -46,6 +46,11 @@ const server = {
     schemes: ['http', 'https'],
     about: 'Base of the links in thin payloads, the portal and the CLI. Not set: http://HOST:PORT.',
   }),
+  trustedProxies: cidrs({
+    default: [],
+    about:
+      'Proxies in front of the API whose `X-Forwarded-For` is believed, for the addresses in the audit log.',
+  }),
   requestTimeoutMs: duration({
     default: 30 * SECOND,
     min: SECOND,

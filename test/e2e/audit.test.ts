@@ -24,7 +24,7 @@ let posthorn: TestPosthorn;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  posthorn = await startTestPosthorn({ database });
+  posthorn = await startTestPosthorn({ database, env: { POSTHORN_TRUSTED_PROXIES: '127.0.0.1' } });
 });
 afterAll(async () => {
   await posthorn?.stop();
@@ -210,6 +210,13 @@ describe('SEC-4: every change is recorded', () => {
       expect(all).not.toContain(hidden);
   });
 
+  test('with the address that a trusted proxy names', async () => {
+    const tenant = newTenant();
+    const headers = { 'x-forwarded-for': '198.51.100.1, 203.0.113.7' };
+    await expectStatus(posthorn.api('PUT', `/v1/tenants/${tenant}`, {}, { headers }), 201);
+    expect(await audit(`tenant=${tenant}`)).toMatchObject([{ address: '203.0.113.7' }]);
+  });
+
   test('what is refused or changes nothing leaves no entry', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
@@ -343,6 +350,7 @@ describe('a route that says nothing', () => {
     const context = {
       pool: db.pool('api'),
       clock: { now: Date.now },
+      isTrustedProxy: () => false,
       log: { error: (line: object) => logged.push(line) },
     } as unknown as ApiContext;
     const server = Fastify();
