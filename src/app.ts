@@ -17,6 +17,12 @@ import { Drainer, outboxLag } from './outbox/index.ts';
 import { decide, expiresAt, Settler, signalOf, TaskRunner } from './settle/index.ts';
 import { DISPATCH_CONNECTIONS, inTransaction, openDatabase } from './store/database.ts';
 import { createEndpointCache } from './store/endpoint-cache.ts';
+import {
+  announceTail,
+  listenToTails,
+  sendToTails,
+  TAIL_INTEREST_CHANNEL,
+} from './store/live-tail-channel.ts';
 import { migrate } from './store/migrate.ts';
 import { ensurePartitions } from './store/partitions.ts';
 import { disableEndpoint } from './store/queries/endpoints.ts';
@@ -25,6 +31,7 @@ import { TASKS_CHANNEL } from './store/queries/tasks.ts';
 import { TENANTS_CHANNEL } from './store/queries/tenants.ts';
 import { createSecretBox } from './store/secret-box.ts';
 import { logAttempt } from './telemetry/attempt-line.ts';
+import { LiveTail } from './telemetry/live-tail/index.ts';
 import type { Log } from './telemetry/log.ts';
 import { processCounts, type Sample, toText } from './telemetry/metrics/index.ts';
 import { recurringProblems } from './telemetry/recurring-problems.ts';
@@ -42,6 +49,7 @@ export type AppConfig = ConfigWithKeys & { readonly databaseUrl: string };
 /** How long a request may wait for a database that does not answer. */
 const ACCEPT_PATIENCE_MS = 10_000;
 const HAND_OVER_MS = 1_000;
+const TAIL_ANNOUNCE_MS = 5_000;
 /** Whoever owns this shard is the one who reads the outbox often: there is always one, and soon another if it dies. */
 const OUTBOX_SHARD = 0;
 /** Limits of tenants are told to every process; this is only for when that message is lost. */
@@ -115,12 +123,23 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
   });
 
   const workerName = `${hostname()}:${process.pid}`;
+  const tail = new LiveTail({
+    clock,
+    name: newId(clock.now()),
+    messagesPerSecond: config.streamMessagesPerSecond,
+    announceMs: TAIL_ANNOUNCE_MS,
+    send: (payloads) => sendToTails(database.pool('tail'), payloads),
+    announce: (payload) => announceTail(database.pool('tail'), payload),
+    listen: (heard, lost) => listenToTails(database.pool('tail'), heard, lost),
+    problem,
+  });
   const settler = new Settler({
     pool: database.pool('settle'),
     clock,
     batchRows: config.settleBatchRows,
     worker: () => ({ id: ownership.workerId, name: workerName }),
     failed: (error) => problem('record outcomes', error),
+    tail,
     written: counted?.settleCommits.written,
   });
 
@@ -161,6 +180,7 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
       },
       circuitChanged: (lane) => {
         counted?.circuitChanged(lane.breaker.allowsTraffic);
+        tail.circuitChanged(lane.endpoint, lane.breaker.record.circuit);
         log.info(
           { endpoint_id: publicId('ep', lane.id), circuit: lane.breaker.record.circuit },
           'circuit changed',
@@ -216,6 +236,7 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
       'posthorn_keys',
       TASKS_CHANNEL,
       TENANTS_CHANNEL,
+      TAIL_INTEREST_CHANNEL,
     ],
     events: {
       taken: (shards) => {
@@ -241,6 +262,7 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
         else if (channel === 'posthorn_endpoints') refreshEndpoints();
         else if (channel === TASKS_CHANNEL) tasks?.hurry();
         else if (channel === TENANTS_CHANNEL) readTenants(() => acceptor.tenantsChanged());
+        else if (channel === TAIL_INTEREST_CHANNEL) tail.heardInterest(payload);
         else authenticator.forget();
       },
       connected: () => {
@@ -253,6 +275,7 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
     },
   });
   endpoints.onChange((changed) => dispatcher.endpointsChanged(changed));
+  endpoints.onChange((changed) => tail.endpointsChanged(changed));
 
   const wakeSender = new WakeSender(database.pool('notify'), (error) => problem('wake other workers', error));
   const handOn = (deliveries: readonly CommittedDelivery[], complete: boolean): void => {
@@ -297,6 +320,7 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
     committed: handOn,
     missingPartition: makePartitions,
     events: counted?.accepts,
+    tail,
     written: counted?.acceptCommits.written,
   });
 
@@ -388,6 +412,13 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
       isTrustedProxy: trustProxies(config.trustedProxies),
       statsCacheMs: config.statsCacheMs,
       idempotency: { ttlMs: config.idempotencyTtlMs, claimMs: config.idempotencyClaimMs },
+      tail,
+      stream: {
+        clients: config.streamClients,
+        clientsPerKey: config.streamClientsPerKey,
+        bufferBytes: config.streamBufferBytes,
+        heartbeatMs: config.streamHeartbeatMs,
+      },
       wake,
       metrics: counted && {
         rejected: (code) => counted.accepts.rejected(code),
@@ -415,7 +446,7 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
       settler.drained(),
       new Promise<void>((resolve) => clock.after(config.drainMs / 4, resolve)),
     ]);
-    await Promise.all([wakeSender.idle(), stats.stop()]);
+    await Promise.all([wakeSender.idle(), stats.stop(), tail.stop()]);
     await ownership.stop();
     await deliverer.close();
     await database.close();

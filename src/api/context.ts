@@ -7,6 +7,7 @@ import type { OutboxLag } from '../outbox/index.ts';
 import type { Pool } from '../store/database.ts';
 import type { EndpointCache } from '../store/endpoint-cache.ts';
 import type { SecretBox } from '../store/secret-box.ts';
+import type { LiveTail } from '../telemetry/live-tail/index.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Authenticator } from './auth.ts';
 import type { IsTrustedProxy } from './client-address.ts';
@@ -16,6 +17,13 @@ export interface ApiMetrics {
   rejected(code: ProblemCode): void;
   /** Of the whole node: with several processes, of all of them. */
   text(): Promise<string>;
+}
+
+export interface StreamLimits {
+  readonly clients: number;
+  readonly clientsPerKey: number;
+  readonly bufferBytes: number;
+  readonly heartbeatMs: number;
 }
 
 /** What the routes work with; `app.ts` fills it in. */
@@ -37,6 +45,8 @@ export interface ApiContext {
   readonly statsCacheMs: number;
   /** Of requests other than publishing. */
   readonly idempotency: { readonly ttlMs: number; readonly claimMs: number };
+  readonly tail: Pick<LiveTail, 'join' | 'leave'>;
+  readonly stream: StreamLimits;
   /** Something of this endpoint became due: tell whoever owns it. */
   readonly wake: (endpointId: Uuid) => void;
   /** Null: switched off. */

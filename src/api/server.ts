@@ -25,6 +25,7 @@ import { readJson } from './read-json.ts';
 import { replayRoutes } from './replay.ts';
 import { sentRequestRoutes } from './sent-requests.ts';
 import { statsRoutes } from './stats.ts';
+import { streamRoutes } from './stream.ts';
 import { taskRoutes } from './tasks.ts';
 import { tenantRoutes } from './tenants.ts';
 import { testEventRoutes } from './test-events.ts';
@@ -165,6 +166,7 @@ function v1Routes(context: ApiContext): FastifyPluginAsync {
     await v1.register(filterRoutes(context));
     await v1.register(endpointStatsRoutes(context));
     await v1.register(statsRoutes(context));
+    await v1.register(streamRoutes(context));
     await v1.register(testEventRoutes(context));
     await v1.register(eventRoutes(context));
     await v1.register(eventReadRoutes(context));

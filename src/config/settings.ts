@@ -407,6 +407,40 @@ const egress = {
   }),
 };
 
+const stream = {
+  streamClients: integer({
+    default: 50,
+    min: 0,
+    max: 10_000,
+    about: 'Live tails (GET /v1/stream) that one process serves at once.',
+  }),
+  streamClientsPerKey: integer({
+    default: 10,
+    min: 1,
+    max: 10_000,
+    about: 'Of those, the ones with the same API key.',
+  }),
+  streamBufferBytes: bytes({
+    default: 256 * KIB,
+    min: KIB,
+    max: 64 * MIB,
+    about:
+      'How much may wait for a live tail that reads slowly; beyond it messages are dropped, and counted.',
+  }),
+  streamMessagesPerSecond: integer({
+    default: 200,
+    min: 10,
+    max: 100_000,
+    about: 'Messages that one process gives to live tails; of more it shows a sample, and says so.',
+  }),
+  streamHeartbeatMs: duration({
+    default: 15 * SECOND,
+    min: 50,
+    max: 10 * MINUTE,
+    about: 'How often a live tail is sent a sign of life when nothing happens.',
+  }),
+};
+
 const health = {
   statsFlushMs: duration({
     default: 5 * SECOND,
@@ -551,6 +585,7 @@ export const sections = {
   Dispatch: dispatching,
   Egress: egress,
   'Endpoint health': health,
+  'Live tail': stream,
   Metrics: metrics,
   Relay: relay,
 };
@@ -565,6 +600,7 @@ export const settings = {
   ...ownership,
   ...dispatching,
   ...egress,
+  ...stream,
   ...health,
   ...metrics,
   ...relay,

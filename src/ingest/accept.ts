@@ -73,6 +73,8 @@ export interface AcceptOptions {
   /** There is none for an id as old as this. */
   readonly missingPartition: (oldestMs: number) => Promise<void>;
   readonly events?: AcceptEvents | undefined;
+  /** Told of what was accepted, while somebody watches. */
+  readonly tail?: { readonly open: boolean; accepted(event: Accepted): void };
   readonly written?: BatcherOptions<unknown>['written'];
 }
 
@@ -336,8 +338,11 @@ export class Acceptor {
   }
 
   #resolve(item: Waiting, deliveries: number): void {
-    this.#options.events?.accepted(item.event.type, deliveries);
-    item.resolve(toAccepted(item, deliveries));
+    const { events, tail } = this.#options;
+    events?.accepted(item.event.type, deliveries);
+    const accepted = toAccepted(item, deliveries);
+    if (tail?.open) tail.accepted(accepted);
+    item.resolve(accepted);
   }
 
   /** Those that this statement did not write: an earlier try did, or another event holds the key. */

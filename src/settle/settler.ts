@@ -16,6 +16,8 @@ export interface SettlerOptions {
   readonly batchRows: number;
   readonly worker: () => { id: Uuid; name: string };
   readonly failed: (error: unknown, items: number) => void;
+  /** Told of what was moved on, while somebody watches. */
+  readonly tail?: { readonly open: boolean; settled(settlements: readonly Settlement[]): void };
   readonly written?: BatcherOptions<unknown>['written'];
 }
 
@@ -68,6 +70,11 @@ export class Settler {
         this.#options.worker(),
       );
       for (const item of batch) item.done(moved.has(item.settlement.deliveryId));
+      const { tail } = this.#options;
+      if (tail?.open)
+        tail.settled(
+          batch.flatMap(({ settlement }) => (moved.has(settlement.deliveryId) ? [settlement] : [])),
+        );
     } catch (error) {
       await this.#again(batch, pauseMs, error);
     }

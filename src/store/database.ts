@@ -5,7 +5,16 @@ import pg from 'pg';
  * planning them anew each time would cost more than running them, and a plan made while the queue was empty must
  * not become a sequential scan over a million rows. So on those sessions the planner is told to use the indexes.
  */
-export const purposes = ['ingest', 'settle', 'dispatch', 'control', 'notify', 'outbox', 'api'] as const;
+export const purposes = [
+  'ingest',
+  'settle',
+  'dispatch',
+  'control',
+  'notify',
+  'outbox',
+  'tail',
+  'api',
+] as const;
 export type Purpose = (typeof purposes)[number];
 
 export type Pool = pg.Pool;
@@ -36,6 +45,8 @@ const SESSION: Record<Purpose, readonly string[]> = {
   control: [...ALWAYS, "set statement_timeout = '5s'", "set lock_timeout = '2s'"],
   // A wake-up is a hint with sweeps behind it: no reason to wait for the disk.
   notify: ['set synchronous_commit = off', 'set jit = off', "set statement_timeout = '5s'"],
+  // Live tails: what is lost is lost, and nobody waits.
+  tail: ['set synchronous_commit = off', 'set jit = off', "set statement_timeout = '2s'"],
   // Its plans are made while the outbox is empty, as it nearly always is, and must do for the backlog after a standstill:
   // by sequential scans, a batch out of 100,000 rows took 26 s.
   outbox: [
@@ -56,6 +67,7 @@ const QUERY_TIMEOUT_MS: Record<Purpose, number> = {
   dispatch: 35_000,
   control: 5_000,
   notify: 10_000,
+  tail: 3_000,
   outbox: 12_000,
   api: 40_000,
 };
@@ -84,6 +96,7 @@ const poolSizes = ({ apiConnections, dispatchConnections }: Sizes): Record<Purpo
   dispatch: dispatchConnections,
   control: 1,
   notify: 1,
+  tail: 2,
   outbox: 1,
   api: apiConnections,
 });

@@ -1,0 +1,2 @@
+export type { TailFilter } from './message.ts';
+export { LiveTail, type Watcher } from './tail.ts';
