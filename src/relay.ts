@@ -4,12 +4,12 @@ import { isReservedHeader } from './deliver/index.ts';
 import { WakeSender } from './dispatch/index.ts';
 import { DatabaseClock, systemClock } from './domain/clock.ts';
 import { Acceptor, readEventWithId } from './ingest/index.ts';
-import { checkSource, initStatements, PosthornSink, Relay, runInit } from './outbox/index.ts';
-import { openDatabase } from './store/database.ts';
+import { checkSource, initStatements, PosthornSink, Relay, RelayError, runInit } from './outbox/index.ts';
+import { openDatabase, type Pool } from './store/database.ts';
 import { createEndpointCache } from './store/endpoint-cache.ts';
 import { ensurePartitions } from './store/partitions.ts';
 import type { OutboxNames } from './store/queries/outbox-table.ts';
-import { databaseNow } from './store/queries/relay-sources.ts';
+import { databaseNow, isRelaySchemaThere } from './store/queries/relay-sources.ts';
 import type { SecretBox } from './store/secret-box.ts';
 import { addressOf, openSourcePool } from './store/source-database.ts';
 import type { Log } from './telemetry/log.ts';
@@ -62,6 +62,7 @@ export async function startRelay({
     const facts = await checkSource(source, shownUrl, names, config.relayMode);
     const pool = database.pool('api');
     const clock = new DatabaseClock(systemClock);
+    await checkPosthorn(pool, maskUrl(databaseUrl));
     clock.heard(await databaseNow(pool));
     const endpoints = createEndpointCache(pool, NO_SECRETS, () => {});
     await endpoints.refresh();
@@ -138,6 +139,15 @@ export async function startRelay({
     await close();
     throw error;
   }
+}
+
+async function checkPosthorn(pool: Pool, shownUrl: string): Promise<void> {
+  if (await isRelaySchemaThere(pool)) return;
+  throw new RelayError(
+    `The database of Posthorn (${shownUrl}) has no schema for a relay: it is older than this version, or another database.`,
+    'Run `posthorn migrate`, or start the servers of this version, and check DATABASE_URL.',
+    { final: true },
+  );
 }
 
 /** Makes what the relay needs in the source. Returns the address, for people. */

@@ -125,3 +125,13 @@ test('OUT-4: a source that restarts, a log that grows, a slot that is invalidate
   await untilData(tenant, [1, 2, 3, 4]);
   expect(next.output()).toMatch(/"reason":"invalidated"[^\n]*slot was lost/);
 });
+
+test('OUT-3: a slot of that name which is not ours is not touched', async () => {
+  await inShop("select pg_create_physical_replication_slot('taken')");
+  const { ended, output } = await runRelay(['--mode', 'cdc', '--slot', 'taken'], {
+    from: server.connectionString,
+    to: posthorn.url,
+  });
+  expect({ ended, output }).toEqual({ ended: 1, output: expect.stringMatching(/slot "taken"[\s\S]*--slot/) });
+  expect(await inShop("select 1 from pg_replication_slots where slot_name = 'taken'")).toHaveLength(1);
+});

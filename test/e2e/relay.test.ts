@@ -1,5 +1,6 @@
 /** Events of another database: the relay, polling and following the log (OUT-3, OUT-4). */
 import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
@@ -170,7 +171,7 @@ describe.each(['poll', 'cdc'] as const)('%s', (mode) => {
         if (!rollsBack) committed.add(order);
       }
     });
-    for (let round = 0; round < 4; round += 1) {
+    for (let round = 0; round < 3; round += 1) {
       const relay = await start(shop);
       const before = (await eventsOf(tenant)).length;
       await eventually('it brings something', async () => (await eventsOf(tenant)).length > before);
@@ -285,17 +286,24 @@ describe('change data capture', () => {
     await shop.query("select pg_logical_emit_message(true, 'another', 'not for us')");
     await shop.query("select pg_logical_emit_message(false, 'posthorn', '{}')");
     await shop.query("select pg_logical_emit_message(true, 'posthorn', 'not json')");
+    // A name that PostgreSQL's text cannot have ends up in the message of the problem.
+    await emit(shop, { tenant, type: 'a', data: 4, 'nul\0': 1 });
     await emit(shop, { tenant, type: 'a', data: 4 });
     const requests = await receiver.waitFor(4);
     expect(requests.map((request) => request.json().data)).toEqual([1, 2, 3, 4]);
-    const rejected = await eventually('two are recorded', async () => {
+    const rejected = await eventually('three are recorded', async () => {
       const rows = await posthorn.database.query<{ problem: string; body: Buffer }>(
         'select problem, body from posthorn.relay_rejected where source = $1 order by problem',
         [shop.slot],
       );
-      return rows.length === 2 && rows;
+      return rows.length === 3 && rows;
     });
-    expect(rejected.map(({ body }) => body.toString())).toEqual(['not json', '{}']);
+    expect(rejected.map(({ problem }) => problem).toSorted()).toEqual([
+      expect.stringMatching(/not valid JSON/),
+      expect.stringMatching(/Unknown field: nul\ufffd/),
+      expect.stringMatching(/must be true/),
+    ]);
+    expect(rejected.map(({ body }) => body.toString())).toContain('not json');
     expect(await eventsOf(tenant)).toHaveLength(4);
   });
 
@@ -371,6 +379,19 @@ describe('change data capture', () => {
   });
 });
 
+test('OUT-3: every statement of docs/relay.md runs', async () => {
+  const shop = await newShop('cdc');
+  const text = await readFile(new URL('../../docs/relay.md', import.meta.url), 'utf8');
+  const blocks = [...text.matchAll(/^```sql\n([\s\S]*?)^```/gm)].map((block) => block[1]!);
+  expect(blocks.length).toBeGreaterThanOrEqual(3);
+  await shop.query('create table orders (id int, total numeric)');
+  const role = `relay_${randomUUID().slice(0, 8)}`;
+  for (const block of blocks) await shop.query(block.replaceAll(/\brelay\b/g, role));
+  expect(await rowsLeft(shop)).toBe(1);
+  await shop.query(`drop owned by ${role}`);
+  await shop.query(`drop role ${role}`);
+});
+
 describe('posthorn relay init, and what it says when something is missing', () => {
   test('the SQL that --print shows is the SQL that is run, and can be run again', async () => {
     const shop = await newShop(null);
@@ -410,6 +431,8 @@ describe('posthorn relay init, and what it says when something is missing', () =
       output: expect.stringContaining('grant select, update, delete'),
     });
     await shop.query(`grant select, update, delete on posthorn_outbox to ${role}`);
+    const elsewhere = await runRelay([], { from: shop.url, to: shop.url });
+    expect(elsewhere).toMatchObject({ ended: 1, output: expect.stringContaining('posthorn migrate') });
     const noReplication = await run(asRole, '--mode', 'cdc');
     expect(noReplication).toMatchObject({ ended: 1, output: expect.stringContaining('replication;') });
   });

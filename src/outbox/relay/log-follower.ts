@@ -26,10 +26,11 @@ import {
 } from '../../store/queries/relay-sources.ts';
 import { type ReplicationStream, showLsn, startReplication } from '../../store/replication.ts';
 import type { Log } from '../../telemetry/log.ts';
-import { LogReader } from './log-reader.ts';
+import { type Arrival, LogReader } from './log-reader.ts';
 import { RelayError } from './relay-error.ts';
-import type { Sink, Tally } from './sink.ts';
+import type { Fate, Sink, Tally } from './sink.ts';
 import type { OutboxTable } from './table.ts';
+import { WakeUp } from './wake-up.ts';
 
 export interface LogFollowerOptions {
   readonly name: string;
@@ -172,7 +173,7 @@ export class LogFollower {
   async #start() {
     const { sourceUrl, slot, publication, facts, name, statusMs, maxEventBytes } = this.#options;
     const reader = new LogReader({ table: facts.table, source: name, maxEventBytes });
-    const arrival = new Arrival();
+    const arrival = new WakeUp();
     const stream = await startReplication({
       connectionString: sourceUrl,
       slot,
@@ -222,48 +223,60 @@ export class LogFollower {
 
   async #follow(
     stream: ReplicationStream,
-    arrival: Arrival,
+    arrival: WakeUp,
     stopping: AbortSignal,
     went: () => void,
   ): Promise<void> {
-    const { batchRows, batchBytes } = this.#options;
+    const { batchRows, batchBytes, sink, tally } = this.#options;
     const reader = this.#reader!;
     stopping.addEventListener('abort', () => arrival.signal(), { once: true });
     arrival.onSignal = () => {
       if (reader.waiting > QUEUE_BATCHES * batchRows || reader.waitingBytes > QUEUE_BATCHES * batchBytes)
         stream.pause();
     };
-    while (!stopping.aborted) {
-      arrival.throwIfFailed();
-      if (reader.waiting === 0) {
-        this.#confirm(stream, reader.finish(0));
-        await arrival.next();
+    // The rows of one batch are removed while Posthorn takes the next one.
+    let settling: Promise<void> | null = null;
+    try {
+      while (!stopping.aborted) {
+        arrival.clear();
         arrival.throwIfFailed();
-        went();
-        continue;
+        if (reader.waiting > 0) {
+          const batch = reader.take(batchRows, batchBytes);
+          if (reader.waiting < batchRows && reader.waitingBytes < batchBytes) stream.resume();
+          const fates = await sink.accept(batch);
+          tally.count(fates);
+          await settling;
+          settling = this.#settle(batch, fates).then(() => {
+            settling = null;
+            this.#confirm(stream, reader.finish(batch.length));
+          });
+          // Thrown where it is awaited, before the next batch or below.
+          settling.catch(() => {});
+          went();
+        } else if (settling !== null) {
+          await Promise.race([settling, arrival.next]);
+        } else {
+          this.#confirm(stream, reader.finish(0));
+          await arrival.next;
+          arrival.throwIfFailed();
+          went();
+        }
       }
-      const done = await this.#carryBatch(reader);
-      this.#confirm(stream, reader.finish(done));
-      went();
-      if (reader.waiting < batchRows && reader.waitingBytes < batchBytes) stream.resume();
+    } finally {
+      await settling;
     }
   }
 
-  async #carryBatch(reader: LogReader): Promise<number> {
-    const { batchRows, batchBytes, sink, source, table, tally } = this.#options;
-    const batch = reader.take(batchRows, batchBytes);
-    const fates = await sink.accept(batch);
+  async #settle(batch: readonly Arrival[], fates: readonly Fate[]): Promise<void> {
+    const { source, table } = this.#options;
     const rows = batch.filter(({ isRow }) => isRow);
-    if (table !== null && rows.length > 0) {
-      await this.#untilVisible(rows);
-      await table.settle(
-        source,
-        rows,
-        fates.filter((_, index) => batch[index]!.isRow),
-      );
-    }
-    tally.count(fates);
-    return batch.length;
+    if (table === null || rows.length === 0) return;
+    await this.#untilVisible(rows);
+    await table.settle(
+      source,
+      rows,
+      fates.filter((_, index) => batch[index]!.isRow),
+    );
   }
 
   /**
@@ -282,39 +295,5 @@ export class LogFollower {
     if (lsn === null || (this.#confirmed !== null && lsn <= this.#confirmed)) return;
     this.#confirmed = lsn;
     stream.confirm(lsn);
-  }
-}
-
-/** Wakes the one that waits for arrivals. */
-class Arrival {
-  onSignal: () => void = () => {};
-  #resolve: (() => void) | null = null;
-  #signalled = false;
-  #failure: { readonly error: unknown } | null = null;
-
-  signal(): void {
-    this.onSignal();
-    this.#signalled = true;
-    this.#resolve?.();
-    this.#resolve = null;
-  }
-
-  fail(error: unknown): void {
-    this.#failure ??= { error };
-    this.signal();
-  }
-
-  throwIfFailed(): void {
-    if (this.#failure !== null) throw this.#failure.error;
-  }
-
-  /** Resolves at the next signal, or at once if there was one since the last call. */
-  async next(): Promise<void> {
-    if (!this.#signalled) {
-      await new Promise<void>((resolve) => {
-        this.#resolve = resolve;
-      });
-    }
-    this.#signalled = false;
   }
 }

@@ -43,7 +43,7 @@ export class PosthornSink implements Sink {
         places.push(index);
       } catch (error) {
         if (!(error instanceof Problem)) throw error;
-        fates[index] = { kind: 'rejected', problem: error.message };
+        fates[index] = rejected(error);
       }
     }
     const answers = events.length === 0 ? [] : await this.#options.accept(events);
@@ -51,7 +51,7 @@ export class PosthornSink implements Sink {
       if (answer instanceof Error && !isFinal(answer)) throw answer;
       fates[places[order]!] =
         answer instanceof Error
-          ? { kind: 'rejected', problem: answer.message }
+          ? rejected(answer)
           : { kind: 'accepted', eventId: publicId(idPrefixes.event, events[order]!.id) };
     }
     await Promise.all([this.#options.told(), this.#record(items, fates)]);
@@ -66,17 +66,24 @@ export class PosthornSink implements Sink {
   }
 
   async #record(items: readonly Incoming[], fates: readonly Fate[]): Promise<void> {
-    const rejected = items.flatMap(({ id, body }, index) => {
+    const refused = items.flatMap(({ id, body }, index) => {
       const fate = fates[index]!;
       return fate.kind === 'rejected' ? [{ id, body, problem: fate.problem }] : [];
     });
-    if (rejected.length === 0) return;
+    if (refused.length === 0) return;
     const { pool, source, log } = this.#options;
-    await recordRejected(pool, source, rejected);
-    for (const { id, problem } of rejected)
+    await recordRejected(pool, source, refused);
+    for (const { id, problem } of refused)
       log.warn({ source, id, problem }, 'refused an event of the outbox');
   }
 }
+
+/** The message may quote the event, and an event may have what no text in PostgreSQL can: that must not block us. */
+function rejected({ message }: Error): Fate {
+  const problem = message.slice(0, LONGEST_PROBLEM).replaceAll('\0', '\ufffd').toWellFormed();
+  return { kind: 'rejected', problem };
+}
+const LONGEST_PROBLEM = 2000;
 
 const isFinal = (error: Error): boolean => error instanceof Problem && error.code === 'invalid';
 

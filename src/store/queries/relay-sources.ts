@@ -144,3 +144,10 @@ export async function databaseNow(pool: Pool): Promise<number> {
   );
   return rows[0]!.now;
 }
+
+export async function isRelaySchemaThere(pool: Pool): Promise<boolean> {
+  const { rows } = await pool.query<{ there: boolean }>(
+    "select to_regclass('posthorn.relay_sources') is not null as there",
+  );
+  return rows[0]!.there;
+}
