@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { Authenticator } from './api/auth.ts';
 import { trustProxies } from './api/client-address.ts';
 import { EndpointChallenges } from './api/endpoint-challenge.ts';
+import { Inboxes } from './api/inbox/inboxes.ts';
 import { KeyRates } from './api/key-rates.ts';
 import { createServer } from './api/server.ts';
 import { AppMetrics } from './app-metrics.ts';
@@ -387,6 +388,7 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
       endpoints,
       secretBox,
       egress,
+      inboxes: config.inbox ? new Inboxes(clock) : null,
       challenges: new EndpointChallenges({
         challenger: createChallenger({
           deliverer,

@@ -25,6 +25,7 @@ export interface StreamLimits {
   readonly bufferBytes: number;
   readonly heartbeatMs: number;
 }
+import type { Inboxes } from './inbox/inboxes.ts';
 
 /** What the routes work with; `app.ts` fills it in. */
 export interface ApiContext {
@@ -38,6 +39,8 @@ export interface ApiContext {
   readonly egress: EgressPolicy;
   readonly challenges: EndpointChallenges;
   readonly publicUrl: string;
+  /** Null: there is no built-in receiver. */
+  readonly inboxes: Inboxes | null;
   readonly limits: ReadLimits & { readonly maxBatchBytes: number };
   readonly signatureOverlapMs: number;
   readonly discardUndoMs: number;

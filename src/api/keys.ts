@@ -61,7 +61,29 @@ const NewKey = Type.Object(
 );
 const KeyList = Type.Object({ ...PageQuery, tenant: ListFilters.tenant }, { additionalProperties: false });
 
-export function keyRoutes({ pool, clock, authenticator }: ApiContext): FastifyPluginAsync {
+const CurrentKey = Type.Object(
+  {
+    id: Nullable(Id('key', 'Null: the first admin key, which is in the configuration.')),
+    scope: keyFields.scope,
+    tenant: keyFields.tenant,
+    prefix: keyFields.prefix,
+    capabilities: Type.Object({ inbox: Type.Boolean({ description: 'There is a built-in receiver.' }) }),
+  },
+  {
+    title: 'CurrentKey',
+    examples: [
+      {
+        id: exampleId('key'),
+        scope: 'tenant',
+        tenant: 'acme',
+        prefix: 'phk_9wLx4f',
+        capabilities: { inbox: true },
+      },
+    ],
+  },
+);
+
+export function keyRoutes({ pool, clock, authenticator, inboxes }: ApiContext): FastifyPluginAsync {
   return async (server) => {
     server.post<{ Body: Static<typeof NewKey> }>(
       '/keys',
@@ -123,6 +145,25 @@ export function keyRoutes({ pool, clock, authenticator }: ApiContext): FastifyPl
         });
         return toPage(rows, limit, idPrefixes.key, showKey);
       },
+    );
+
+    server.get(
+      '/keys/current',
+      {
+        schema: {
+          operationId: 'getCurrentKey',
+          summary: 'What the key of this request may do',
+          tags: ['Keys'],
+          response: { 200: CurrentKey },
+        },
+      },
+      async ({ caller, headers }) => ({
+        id: caller.keyId && publicId(idPrefixes.key, caller.keyId),
+        scope: caller.scope,
+        tenant: caller.tenant,
+        prefix: shownPrefix(headers.authorization!.slice('Bearer '.length).trim()),
+        capabilities: { inbox: inboxes !== null },
+      }),
     );
 
     server.delete<{ Params: Static<typeof KeyId> }>(

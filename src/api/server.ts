@@ -5,7 +5,9 @@ import { Problem } from '../domain/problem.ts';
 import { auditRoutes } from './audit.ts';
 import { auditRoute } from './audit-trail.ts';
 import type { Caller } from './auth.ts';
+import { consoleRoutes } from './console/routes.ts';
 import type { ApiContext } from './context.ts';
+import { deadLetterGroupRoutes } from './dead-letter-groups.ts';
 import { deadLetterRoutes } from './dead-letters.ts';
 import { deliveryRoutes } from './deliveries.ts';
 import { endpointSecretRoutes } from './endpoint-secrets.ts';
@@ -17,6 +19,8 @@ import { eventReadRoutes } from './events-read.ts';
 import { filterRoutes } from './filters.ts';
 import { healthRoutes } from './health.ts';
 import { makeIdempotent } from './idempotent-requests.ts';
+import { inboxReceiver } from './inbox/receive.ts';
+import { inboxRoutes } from './inbox/routes.ts';
 import { keyRoutes } from './keys.ts';
 import { metricsRoutes } from './metrics.ts';
 import { collectRoutes, openApiRoutes } from './openapi/routes.ts';
@@ -135,6 +139,8 @@ export async function createServer(context: ApiContext, options: ServerOptions):
   if (options.healthOnly) return server;
   await server.register(v1Routes(context), { prefix: '/v1' });
   await server.register(openApiRoutes(context, routes));
+  await server.register(consoleRoutes());
+  if (context.inboxes !== null) await server.register(inboxReceiver(context, context.inboxes));
   return server;
 }
 
@@ -174,11 +180,13 @@ function v1Routes(context: ApiContext): FastifyPluginAsync {
     await v1.register(sentRequestRoutes(context));
     await v1.register(replayRoutes(context));
     await v1.register(deadLetterRoutes(context));
+    await v1.register(deadLetterGroupRoutes(context));
     await v1.register(taskRoutes(context));
     await v1.register(keyRoutes(context));
     await v1.register(tenantRoutes(context));
     await v1.register(eventTypeRoutes(context));
     await v1.register(auditRoutes(context));
+    if (context.inboxes !== null) await v1.register(inboxRoutes(context, context.inboxes));
   };
 }
 

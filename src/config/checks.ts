@@ -47,6 +47,13 @@ export const checks: readonly Check[] = [
         : `${name('role')} is for \`posthorn serve\`: \`posthorn dev\` always runs everything`,
   },
   {
+    about: ['processes', 'inbox'],
+    problem: ({ processes, inbox }, name) =>
+      !inbox || processes === 1
+        ? null
+        : `${name('inbox')} is for a single process, and ${name('processes')} is ${processes}: a request would arrive at one, and be looked for in another`,
+  },
+  {
     about: ['processes', 'port', 'role'],
     problem: ({ processes, port, role }, name) =>
       processes === 1 || port !== 0 || role === 'worker'

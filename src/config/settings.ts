@@ -57,6 +57,11 @@ const server = {
     max: 10 * MINUTE,
     about: 'How long a client may take to send a request to the API.',
   }),
+  inbox: boolean({
+    default: (mode) => mode === 'dev',
+    about:
+      'A built-in receiver at /inbox/{token}, to try things out with. In memory: for a single process only.',
+  }),
   drainMs: duration({
     default: 20 * SECOND,
     min: 0,

@@ -12,3 +12,4 @@ export { compilePolicy, DEVELOPMENT_EGRESS, type EgressPolicy, STRICT_EGRESS } f
 export { buildBody } from './envelope.ts';
 export { isCredentialHeader, isReservedHeader, isSendableHeader } from './headers.ts';
 export { createDnsLookup, createSystemLookup, type Lookup } from './resolve.ts';
+export { signMessage } from './sign.ts';

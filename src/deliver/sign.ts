@@ -140,3 +140,14 @@ export function createSigner(endpoint: Endpoint): Signer {
       };
   }
 }
+
+/** The signature headers of a body that was not made here. */
+export function signMessage(
+  endpoint: Endpoint,
+  given: Omit<SignInput, 'message'> & { readonly body: Buffer },
+): Record<string, string> {
+  const memory = Buffer.concat([Buffer.alloc(SIGNING_HEADROOM), given.body]);
+  const headers: Record<string, string> = {};
+  createSigner(endpoint)({ ...given, message: { memory, bodyAt: SIGNING_HEADROOM } }, headers);
+  return headers;
+}

@@ -13,6 +13,7 @@ export const tags = {
   Portal: 'Access for your customers to their own endpoints and deliveries.',
   Audit: 'Who changed what, and when.',
   Statistics: 'Figures over time, and what happens just now.',
+  Inboxes: 'Throw-away receivers, to try things out with.',
   Service: 'About Posthorn itself: is it alive, is it ready, what can it do.',
 } as const;
 export type Tag = keyof typeof tags;

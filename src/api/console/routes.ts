@@ -1,0 +1,78 @@
+/** `GET /console…`: static files, and for every other address below it the page that reads the address itself. */
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
+import { Problem } from '../../domain/problem.ts';
+import { type ConsoleFile, type ConsoleFiles, findConsole, INDEX, loadConsole } from './files.ts';
+
+/** Only what is served here, nothing inline, no frames, no forms that go elsewhere. */
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self' data:",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+const PAGE_HEADERS = {
+  'content-security-policy': CONTENT_SECURITY_POLICY,
+  'cross-origin-opener-policy': 'same-origin',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=()',
+  'cache-control': 'no-cache',
+};
+/** Their names carry a hash of their content. */
+const ASSETS = 'assets/';
+const FOR_EVER = 'public, max-age=31536000, immutable';
+
+const NOT_BUILT = `<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>Posthorn console</title>
+<h1>The console has not been built</h1>
+<p>Run <code>npm run build:console</code> in the folder of Posthorn, then reload this page. The API works without it.</p>
+</html>
+`;
+
+export function consoleRoutes(): FastifyPluginAsync {
+  let files: Promise<ConsoleFiles> | null = null;
+  /** At the first request: a server whose console nobody opens does not read it. */
+  const load = (): Promise<ConsoleFiles> | null => {
+    if (files !== null) return files;
+    const directory = findConsole();
+    if (directory === null) return null;
+    files = loadConsole(directory);
+    files.catch(() => {
+      files = null;
+    });
+    return files;
+  };
+
+  const serve = async (request: FastifyRequest<{ Params: { '*'?: string } }>, reply: FastifyReply) => {
+    const name = request.params['*'] ?? '';
+    const built = await load();
+    if (built === null)
+      return reply
+        .code(503)
+        .headers({ ...PAGE_HEADERS, 'content-type': 'text/html; charset=utf-8' })
+        .send(NOT_BUILT);
+    const asset = name === INDEX ? undefined : built.get(name);
+    if (asset !== undefined) {
+      const cacheControl = name.startsWith(ASSETS) ? FOR_EVER : 'no-cache';
+      return send(request, reply.header('cache-control', cacheControl), asset);
+    }
+    if (name.startsWith(ASSETS)) throw new Problem('not_found', 'The console has no such file.');
+    return send(request, reply.headers(PAGE_HEADERS), built.get(INDEX)!);
+  };
+
+  return async (server) => {
+    server.get('/console', { schema: { hide: true } }, serve);
+    server.get('/console/*', { schema: { hide: true } }, serve);
+  };
+}
+
+function send(request: FastifyRequest, reply: FastifyReply, file: ConsoleFile): FastifyReply {
+  void reply.headers({ etag: file.etag, vary: 'accept-encoding', 'content-type': file.contentType });
+  if (request.headers['if-none-match'] === file.etag) return reply.code(304).send();
+  const accepted = request.headers['accept-encoding'] ?? '';
+  if (file.gzipped === null || !/\bgzip\b/.test(String(accepted))) return reply.send(file.body);
+  return reply.header('content-encoding', 'gzip').send(file.gzipped);
+}

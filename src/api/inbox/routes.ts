@@ -1,0 +1,243 @@
+/** Making inboxes, telling them how to answer, and looking at what arrived. */
+import type { FastifyPluginAsync } from 'fastify';
+import { type Static, Type } from 'typebox';
+import { Problem } from '../../domain/problem.ts';
+import { readTenant } from '../../ingest/index.ts';
+import { type Caller, tenantOf } from '../auth.ts';
+import type { ApiContext } from '../context.ts';
+import { EXAMPLE_TIME, exampleId, Nothing, Page, type Shown, Time } from '../describe.ts';
+import { ListFilters } from '../pagination.ts';
+import { DEFAULT_ANSWER, type Inbox, type Inboxes, type ReceivedRequest } from './inboxes.ts';
+
+const answer = {
+  status: Type.Optional(
+    Type.Integer({ minimum: 200, maximum: 599, description: 'The status that requests get.' }),
+  ),
+  delay_ms: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: 30_000, description: 'How long they wait for it.' }),
+  ),
+  reset: Type.Optional(Type.Boolean({ description: 'Cut the connection instead of answering.' })),
+};
+const NewInbox = Type.Object(
+  { ...answer, tenant: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })) },
+  { additionalProperties: false, title: 'NewInbox', examples: [{ tenant: 'acme' }] },
+);
+const InboxPatch = Type.Object(answer, {
+  additionalProperties: false,
+  title: 'InboxPatch',
+  examples: [{ status: 503, delay_ms: 2000 }],
+});
+const InboxList = Type.Object({ tenant: ListFilters.tenant }, { additionalProperties: false });
+
+const Answer = Type.Object({ status: Type.Integer(), delay_ms: Type.Integer(), reset: Type.Boolean() });
+const exampleAnswer = { status: 200, delay_ms: 0, reset: false };
+const InboxSchema = Type.Object(
+  {
+    token: Type.String({ description: 'Whoever knows it can send to the inbox.' }),
+    url: Type.String({ description: 'Where requests to it go.' }),
+    tenant: Type.String(),
+    answer: Answer,
+    received: Type.Integer({ description: 'How many arrived in all.' }),
+    created_at: Time,
+    expires_at: Time,
+  },
+  {
+    title: 'Inbox',
+    examples: [
+      {
+        token: 'w8Zc3uHq1vK0mJpT5rXyEg',
+        url: 'http://127.0.0.1:8787/inbox/w8Zc3uHq1vK0mJpT5rXyEg',
+        tenant: 'acme',
+        answer: exampleAnswer,
+        received: 1,
+        created_at: EXAMPLE_TIME,
+        expires_at: EXAMPLE_TIME,
+      },
+    ],
+  },
+);
+const RequestSchema = Type.Object(
+  {
+    number: Type.Integer({ description: 'Counts from 1.' }),
+    received_at: Time,
+    method: Type.String(),
+    path: Type.String(),
+    headers: Type.Record(Type.String(), Type.String(), { description: 'Credentials are redacted.' }),
+    body: Type.String(),
+    truncated: Type.Boolean(),
+    signature: Type.Object({
+      verdict: Type.Enum(['valid', 'invalid', 'unknown'], {
+        description: 'Checked with the secrets of the endpoint that has this address.',
+      }),
+      detail: Type.String(),
+    }),
+    answered: Answer,
+  },
+  {
+    title: 'InboxRequest',
+    examples: [
+      {
+        number: 1,
+        received_at: EXAMPLE_TIME,
+        method: 'POST',
+        path: '/inbox/w8Zc3uHq1vK0mJpT5rXyEg',
+        headers: { 'webhook-id': exampleId('evt') },
+        body: '{"type":"order.created"}',
+        truncated: false,
+        signature: { verdict: 'valid', detail: 'Signed with the secret of the endpoint (standard).' },
+        answered: exampleAnswer,
+      },
+    ],
+  },
+);
+const InboxPage = Page(InboxSchema);
+const RequestPage = Page(RequestSchema);
+const tags = ['Inboxes'] as const;
+const Token = Type.Object({ token: Type.String({ description: 'The token of the inbox.' }) });
+type ByToken = { Params: { token: string } };
+
+export function inboxRoutes(context: ApiContext, inboxes: Inboxes): FastifyPluginAsync {
+  function find(caller: Caller, token: string): Inbox {
+    const inbox = inboxes.find(token);
+    if (inbox === null || (caller.tenant !== null && caller.tenant !== inbox.tenant))
+      throw new Problem('not_found', 'There is no such inbox. It may have expired: make a new one.');
+    return inbox;
+  }
+  const show = (inbox: Inbox): Shown<typeof InboxSchema> => ({
+    token: inbox.token,
+    url: `${context.publicUrl}/inbox/${inbox.token}`,
+    tenant: inbox.tenant,
+    answer: inbox.answer,
+    received: inbox.received,
+    created_at: new Date(inbox.createdAt),
+    expires_at: new Date(inbox.expiresAt),
+  });
+
+  return async (server) => {
+    server.post<{ Body: Static<typeof NewInbox> }>(
+      '/inboxes',
+      {
+        schema: {
+          operationId: 'createInbox',
+          summary: 'Make a throw-away receiver',
+          tags,
+          body: NewInbox,
+          response: { 201: InboxSchema },
+        },
+      },
+      async (request, reply) => {
+        const { tenant, ...given } = request.body;
+        const inbox = inboxes.create(readTenant(tenant, request.caller.tenant), {
+          ...DEFAULT_ANSWER,
+          ...given,
+        });
+        return reply.code(201).header('location', `/v1/inboxes/${inbox.token}`).send(show(inbox));
+      },
+    );
+
+    server.get<{ Querystring: Static<typeof InboxList> }>(
+      '/inboxes',
+      {
+        schema: {
+          operationId: 'listInboxes',
+          summary: 'List inboxes',
+          tags,
+          querystring: InboxList,
+          response: { 200: InboxPage },
+        },
+      },
+      async (request) => ({
+        data: inboxes.list(tenantOf(request.caller, request.query.tenant)).map(show),
+        next_cursor: null,
+      }),
+    );
+
+    server.get<ByToken>(
+      '/inboxes/:token',
+      {
+        schema: {
+          operationId: 'getInbox',
+          summary: 'Show an inbox',
+          tags,
+          params: Token,
+          response: { 200: InboxSchema },
+        },
+      },
+      async (request) => show(find(request.caller, request.params.token)),
+    );
+
+    server.patch<ByToken & { Body: Static<typeof InboxPatch> }>(
+      '/inboxes/:token',
+      {
+        schema: {
+          operationId: 'updateInbox',
+          summary: 'Set how an inbox answers',
+          tags,
+          params: Token,
+          body: InboxPatch,
+          response: { 200: InboxSchema },
+        },
+      },
+      async (request) => {
+        const inbox = find(request.caller, request.params.token);
+        inbox.answer = { ...inbox.answer, ...request.body };
+        return show(inbox);
+      },
+    );
+
+    server.delete<ByToken>(
+      '/inboxes/:token',
+      {
+        schema: {
+          operationId: 'deleteInbox',
+          summary: 'Delete an inbox and what is in it',
+          tags,
+          params: Token,
+          response: { 204: Nothing },
+        },
+      },
+      async (request, reply) => {
+        inboxes.delete(find(request.caller, request.params.token).token);
+        return reply.code(204).send();
+      },
+    );
+
+    server.get<ByToken>(
+      '/inboxes/:token/requests',
+      {
+        schema: {
+          operationId: 'listInboxRequests',
+          summary: 'What arrived at an inbox, newest first',
+          tags,
+          params: Token,
+          response: { 200: RequestPage },
+        },
+      },
+      async (request) => ({
+        data: find(request.caller, request.params.token).requests.map(showRequest),
+        next_cursor: null,
+      }),
+    );
+
+    server.delete<ByToken>(
+      '/inboxes/:token/requests',
+      {
+        schema: {
+          operationId: 'clearInbox',
+          summary: 'Forget what arrived at an inbox',
+          tags,
+          params: Token,
+          response: { 204: Nothing },
+        },
+      },
+      async (request, reply) => {
+        find(request.caller, request.params.token).requests.length = 0;
+        return reply.code(204).send();
+      },
+    );
+  };
+}
+
+function showRequest({ at, body, ...request }: ReceivedRequest): Shown<typeof RequestSchema> {
+  return { ...request, received_at: new Date(at), body: body.toString('utf8') };
+}

@@ -1,0 +1,47 @@
+/** Is it from this Posthorn? The request is signed again with the secrets of its endpoint, and the two compared. */
+import { signMessage } from '../../deliver/index.ts';
+import type { Endpoint } from '../../domain/endpoint.ts';
+import type { ReceivedRequest } from './inboxes.ts';
+
+type Verdict = ReceivedRequest['signature'];
+
+/** The endpoints whose requests arrive at an address. */
+export function endpointsAt(url: string, tenant: string, endpoints: Iterable<Endpoint>): Endpoint[] {
+  return [...endpoints].filter(
+    (endpoint) => endpoint.url === url && endpoint.tenant === tenant && !endpoint.deleted,
+  );
+}
+
+export function verifySignature(
+  endpoints: readonly Endpoint[],
+  headers: Readonly<Record<string, string>>,
+  body: Buffer,
+  nowMs: number,
+): Verdict {
+  if (endpoints.length === 0)
+    return {
+      verdict: 'unknown',
+      detail: 'No endpoint has this address, so there is no secret to check with.',
+    };
+  const eventId = headers['webhook-id'];
+  const timestampSeconds = Number(headers['webhook-timestamp']);
+  if (eventId === undefined || !Number.isInteger(timestampSeconds))
+    return { verdict: 'invalid', detail: 'The headers webhook-id and webhook-timestamp are missing.' };
+  for (const endpoint of endpoints) {
+    const expected = signMessage(endpoint, { eventId, timestampSeconds, body, nowMs });
+    const fits = Object.entries(expected).some(([name, value]) => shares(headers[name], value));
+    if (fits)
+      return { verdict: 'valid', detail: `Signed with the secret of the endpoint (${nameOf(endpoint)}).` };
+  }
+  return { verdict: 'invalid', detail: 'Not signed with a live secret of the endpoint.' };
+}
+
+/** One live secret is enough: during a rotation there are two signatures. */
+function shares(given: string | undefined, expected: string): boolean {
+  if (given === undefined) return false;
+  const parts = new Set(given.split(/[ ,](?=v1a?[,=])/));
+  return expected.split(/[ ,](?=v1a?[,=])/).some((part) => !part.startsWith('t=') && parts.has(part));
+}
+
+const nameOf = ({ signature }: Endpoint): string =>
+  typeof signature === 'string' ? signature : signature.profile;

@@ -1,0 +1,37 @@
+import type { Uuid } from '../../domain/ids.ts';
+import type { DeadReason } from '../../domain/outcome.ts';
+import type { Pool } from '../database.ts';
+
+export interface DeadLetterGroup {
+  readonly endpoint_id: Uuid;
+  /** Null: the endpoint has been deleted. */
+  readonly url: string | null;
+  readonly tenant: string;
+  readonly reason: DeadReason;
+  readonly count: number;
+  readonly oldest_at: Date;
+  readonly newest_at: Date;
+}
+
+// The newest by an index that ends in the id, of all tenants or of one, and no more than the limit: somebody who has
+// millions of dead letters wants to see where they come from, not to wait for an exact number.
+const groupsOf = (condition: string) => `
+    select d.endpoint_id, e.url, d.tenant, d.reason, count(*)::int as count, min(d.dead_at) as oldest_at,
+           max(d.dead_at) as newest_at
+      from (select endpoint_id, tenant, reason, dead_at from posthorn.dead_letters
+             where ${condition} order by id desc limit $1) d
+      left join posthorn.endpoints e on e.id = d.endpoint_id and e.deleted_at is null
+     group by d.endpoint_id, e.url, d.tenant, d.reason
+     order by count desc, newest_at desc`;
+const OF_ALL = { name: 'group_dead_letters', text: groupsOf('true') };
+const OF_TENANT = { name: 'group_dead_letters_of_tenant', text: groupsOf('tenant = $2') };
+
+/** How many there are per endpoint and reason, among the newest `limit`. Most first. */
+export async function groupDeadLetters(
+  pool: Pool,
+  tenant: string | null,
+  limit: number,
+): Promise<DeadLetterGroup[]> {
+  const query = tenant === null ? { ...OF_ALL, values: [limit] } : { ...OF_TENANT, values: [limit, tenant] };
+  return (await pool.query<DeadLetterGroup>(query)).rows;
+}
