@@ -27,6 +27,18 @@ export default defineConfig({
           hookTimeout: 120_000,
         },
       },
+      {
+        test: {
+          name: 'console',
+          include: ['test/console/**/*.test.ts'],
+          globalSetup: ['test/support/postgres.ts', 'test/console/support/prepare.ts'],
+          setupFiles: ['test/support/no-leaks.ts'],
+          // A browser and a server each.
+          maxWorkers: 2,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
     ],
   },
 });

@@ -166,6 +166,18 @@ export interface CreatedKey {
   key: string;
 }
 
+export interface CurrentKey {
+  id: string | null;
+  scope: 'admin' | 'tenant' | 'read';
+  tenant: string | null;
+  /** How the key begins, to recognize it by. */
+  prefix: string;
+  capabilities: {
+    /** There is a built-in receiver. */
+    inbox: boolean;
+  };
+}
+
 export interface CurrentSecret {
   secret: string;
   /** Of an Ed25519 secret: what receivers verify with. */
@@ -176,6 +188,21 @@ export interface CurrentSecret {
     created_at: Time;
     expires_at: Time | null;
   })[];
+}
+
+export interface DeadLetterGroups {
+  data: ({
+    endpoint_id: string;
+    url: string | null;
+    tenant: string;
+    reason: 'exhausted' | 'rejected' | 'gone' | 'expired' | 'worker_crash';
+    count: number;
+    oldest_at: Time;
+    newest_at: Time;
+  })[];
+  next_cursor: null;
+  /** There are older ones that were not counted. */
+  more: boolean;
 }
 
 export interface DeadLetterOrder {
@@ -533,6 +560,64 @@ export interface Health {
   retry_distribution: number[];
 }
 
+export interface Inbox {
+  /** Whoever knows it can send to the inbox. */
+  token: string;
+  /** Where requests to it go. */
+  url: string;
+  tenant: string;
+  answer: {
+    status: number;
+    delay_ms: number;
+    reset: boolean;
+  };
+  /** How many arrived in all. */
+  received: number;
+  created_at: Time;
+  expires_at: Time;
+}
+
+export interface InboxPage {
+  data: Inbox[];
+  next_cursor: string | null;
+}
+
+export interface InboxPatch {
+  /** The status that requests get. */
+  status?: number;
+  /** How long they wait for it. */
+  delay_ms?: number;
+  /** Cut the connection instead of answering. */
+  reset?: boolean;
+}
+
+export interface InboxRequest {
+  /** Counts from 1. */
+  number: number;
+  received_at: Time;
+  method: string;
+  path: string;
+  /** Credentials are redacted. */
+  headers: Record<string, string>;
+  body: string;
+  truncated: boolean;
+  signature: {
+    /** Checked with the secrets of the endpoint that has this address. */
+    verdict: 'valid' | 'invalid' | 'unknown';
+    detail: string;
+  };
+  answered: {
+    status: number;
+    delay_ms: number;
+    reset: boolean;
+  };
+}
+
+export interface InboxRequestPage {
+  data: InboxRequest[];
+  next_cursor: string | null;
+}
+
 export interface Key {
   id: string;
   scope: 'admin' | 'tenant' | 'read';
@@ -625,6 +710,16 @@ export interface NewEvent {
   endpoint_ids?: string[] | null;
   deliver_at?: Time | null;
   headers?: Record<string, string> | null;
+}
+
+export interface NewInbox {
+  /** The status that requests get. */
+  status?: number;
+  /** How long they wait for it. */
+  delay_ms?: number;
+  /** Cut the connection instead of answering. */
+  reset?: boolean;
+  tenant?: string;
 }
 
 export interface NewKey {
@@ -1024,6 +1119,19 @@ export class DeadLetters extends Resource {
   restoreDelivery(id: string, options?: RequestOptions): Promise<Delivery> {
     return this.call('POST', `/v1/deliveries/${encodeURIComponent(id)}/restore`, {}, options);
   }
+
+  /** Count dead letters by endpoint and reason. Among the newest 100,000. */
+  listGroups(query: { tenant?: string } = {}, options?: RequestOptions): PageRequest<{
+  endpoint_id: string;
+  url: string | null;
+  tenant: string;
+  reason: 'exhausted' | 'rejected' | 'gone' | 'expired' | 'worker_crash';
+  count: number;
+  oldest_at: Time;
+  newest_at: Time;
+}> {
+    return this.pages('GET', `/v1/dead-letters/groups`, { query }, options);
+  }
 }
 
 /** Work in the background: replays and discards of many deliveries. */
@@ -1110,6 +1218,11 @@ export class Keys extends Resource {
     return this.pages('GET', `/v1/keys`, { query }, options);
   }
 
+  /** What the key of this request may do. */
+  getCurrent(options?: RequestOptions): Promise<CurrentKey> {
+    return this.call('GET', `/v1/keys/current`, {}, options);
+  }
+
   /** Revoke an API key. It stops working at once, in every process. */
   revoke(id: string, options?: RequestOptions): Promise<void> {
     return this.call('DELETE', `/v1/keys/${encodeURIComponent(id)}`, {}, options);
@@ -1129,6 +1242,44 @@ export class Statistics extends Resource {
   /** Statistics of everything, of a tenant or of an event type. */
   getStats(query: { window?: '1h' | '24h' | '7d'; tenant?: string; type?: string } = {}, options?: RequestOptions): Promise<Stats> {
     return this.call('GET', `/v1/stats`, { query }, options);
+  }
+}
+
+/** Throw-away receivers, to try things out with. */
+export class Inboxes extends Resource {
+  /** Make a throw-away receiver. */
+  createInbox(body: NewInbox = {}, options?: RequestOptions): Promise<Inbox> {
+    return this.call('POST', `/v1/inboxes`, { body }, options);
+  }
+
+  /** List inboxes. */
+  list(query: { tenant?: string } = {}, options?: RequestOptions): PageRequest<Inbox> {
+    return this.pages('GET', `/v1/inboxes`, { query }, options);
+  }
+
+  /** Show an inbox. */
+  getInbox(token: string, options?: RequestOptions): Promise<Inbox> {
+    return this.call('GET', `/v1/inboxes/${encodeURIComponent(token)}`, {}, options);
+  }
+
+  /** Set how an inbox answers. */
+  updateInbox(token: string, body: InboxPatch = {}, options?: RequestOptions): Promise<Inbox> {
+    return this.call('PATCH', `/v1/inboxes/${encodeURIComponent(token)}`, { body }, options);
+  }
+
+  /** Delete an inbox and what is in it. */
+  deleteInbox(token: string, options?: RequestOptions): Promise<void> {
+    return this.call('DELETE', `/v1/inboxes/${encodeURIComponent(token)}`, {}, options);
+  }
+
+  /** What arrived at an inbox, newest first. */
+  listInboxRequests(token: string, options?: RequestOptions): PageRequest<InboxRequest> {
+    return this.pages('GET', `/v1/inboxes/${encodeURIComponent(token)}/requests`, {}, options);
+  }
+
+  /** Forget what arrived at an inbox. */
+  clearInbox(token: string, options?: RequestOptions): Promise<void> {
+    return this.call('DELETE', `/v1/inboxes/${encodeURIComponent(token)}/requests`, {}, options);
   }
 }
 
@@ -1173,6 +1324,7 @@ export class Resources {
   readonly keys: Keys;
   readonly audit: Audit;
   readonly statistics: Statistics;
+  readonly inboxes: Inboxes;
   readonly service: Service;
 
   constructor(transport: Transport) {
@@ -1187,6 +1339,7 @@ export class Resources {
     this.keys = new Keys(transport);
     this.audit = new Audit(transport);
     this.statistics = new Statistics(transport);
+    this.inboxes = new Inboxes(transport);
     this.service = new Service(transport);
   }
 }

@@ -114,6 +114,11 @@ export function inboxRoutes(context: ApiContext, inboxes: Inboxes): FastifyPlugi
   });
 
   return async (server) => {
+    server.addHook('onSend', async (request) => {
+      // Nothing of it lasts, so there is nothing to put on record. (A GET has no trail at all.)
+      (request.audit as typeof request.audit | undefined)?.nothingChanged();
+    });
+
     server.post<{ Body: Static<typeof NewInbox> }>(
       '/inboxes',
       {

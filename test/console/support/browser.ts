@@ -1,0 +1,130 @@
+/**
+ * A real browser for tests of the console. Every page is watched: an error in its console, a violation of its policy, a
+ * request to anywhere else or an answer of 5xx fails the test that opened it.
+ */
+
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, inject, onTestFinished } from 'vitest';
+import { CHROMIUM_ARGS } from '../../../scripts/find-chromium.ts';
+
+export const noBrowser = (): boolean => inject('chromium') === null;
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+export interface ConsoleBrowser {
+  /** A page in a profile of its own, signed in with this key; null: not signed in. */
+  open(key: string | null, path?: string, options?: BrowserContextOptions): Promise<Page>;
+}
+
+/** For all tests of a file. `url` is asked when a page is opened. */
+export function useBrowser(url: () => string): ConsoleBrowser {
+  let browser: Browser | undefined;
+  beforeAll(async () => {
+    const executablePath = inject('chromium');
+    if (executablePath !== null) browser = await chromium.launch({ executablePath, args: CHROMIUM_ARGS });
+  });
+  afterAll(async () => browser?.close());
+
+  return {
+    async open(key, path = '', options = {}) {
+      const context = await browser!.newContext({ viewport: { width: 1280, height: 860 }, ...options });
+      context.setDefaultTimeout(10_000);
+      const page = await context.newPage();
+      const faults = watch(page, url());
+      onTestFinished(async () => {
+        await context.close();
+        expect(faults).toEqual([]);
+      });
+      await page.goto(`${url()}/console${path}`);
+      if (key !== null) await signIn(page, key);
+      return page;
+    },
+  };
+}
+
+export async function signIn(page: Page, key: string): Promise<void> {
+  await page.getByLabel('API key').fill(key);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: /^Search or paste an id/ }).waitFor();
+}
+
+function watch(page: Page, origin: string): string[] {
+  const faults: string[] = [];
+  page.on('pageerror', (error) => faults.push(`uncaught: ${error.message}`));
+  page.on('console', (message) => {
+    // The browser notes every 4xx; some tests are about those.
+    const isStatus = message.text().startsWith('Failed to load resource');
+    if ((message.type() === 'error' || message.type() === 'warning') && !isStatus)
+      faults.push(message.text());
+  });
+  page.on('request', (request) => {
+    if (!request.url().startsWith(origin) && !request.url().startsWith('data:'))
+      faults.push(`outside: ${request.url()}`);
+  });
+  page.on('response', (response) => {
+    if (response.status() >= 500) faults.push(`${response.status()} ${response.url()}`);
+  });
+  return faults;
+}
+
+interface Violation {
+  readonly id: string;
+  readonly help: string;
+  readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
+}
+
+export type Rules = 'all' | 'colours' | 'structure';
+const CONTRAST = ['color-contrast', 'link-in-text-block'];
+const RUN: Record<Rules, object> = {
+  all: {},
+  colours: { runOnly: CONTRAST },
+  structure: { rules: Object.fromEntries(CONTRAST.map((rule) => [rule, { enabled: false }])) },
+};
+
+/** What axe finds against WCAG and its own best practices, in words. */
+export async function findBarriers(page: Page, rules: Rules = 'all'): Promise<string[]> {
+  // Evaluated by the debugger: a script tag would be refused by the page's policy.
+  if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axeSource);
+  const options = JSON.stringify({ resultTypes: ['violations'], ...RUN[rules] });
+  const violations = (await page.evaluate(
+    `axe.run(document, ${options}).then((results) => results.violations)`,
+  )) as Violation[];
+  return violations.flatMap(({ id, help, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${id}: ${help}\n${html.slice(0, 300)}\n${failureSummary}`),
+  );
+}
+
+/** To another page of the console without loading everything again. */
+export async function goTo(page: Page, path: string): Promise<void> {
+  await page.evaluate(
+    `history.pushState(null, '', ${JSON.stringify(`/console${path}`)}); dispatchEvent(new PopStateEvent('popstate'))`,
+  );
+}
+
+/** Does as told, and counts how often: what a person would do with the mouse or the keyboard. */
+export class Hand {
+  count = 0;
+  readonly page: Page;
+
+  constructor(page: Page) {
+    this.page = page;
+  }
+
+  async press(key: string): Promise<void> {
+    this.count += 1;
+    await this.page.keyboard.press(key);
+  }
+
+  /** As from the clipboard, all at once. */
+  async paste(text: string): Promise<void> {
+    this.count += 1;
+    await this.page.keyboard.insertText(text);
+  }
+
+  async click(role: 'button' | 'link', name: string | RegExp): Promise<void> {
+    this.count += 1;
+    await this.page.getByRole(role, { name, exact: true }).first().click();
+  }
+}
