@@ -25,6 +25,7 @@ export interface StreamLimits {
   readonly bufferBytes: number;
   readonly heartbeatMs: number;
 }
+
 import type { Inboxes } from './inbox/inboxes.ts';
 
 /** What the routes work with; `app.ts` fills it in. */

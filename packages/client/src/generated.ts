@@ -751,7 +751,7 @@ export interface Problem {
   /** What is wrong, and what to do about it. */
   detail: string;
   /** Stable: decide by this. */
-  code: 'malformed_json' | 'bad_request' | 'bad_cursor' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'idempotency_conflict' | 'too_large' | 'unsupported_media_type' | 'invalid' | 'url_invalid' | 'url_forbidden' | 'challenge_failed' | 'rate_limited' | 'headers_too_large' | 'internal' | 'overloaded' | 'unavailable';
+  code: 'malformed_json' | 'bad_request' | 'bad_cursor' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'idempotency_conflict' | 'request_in_progress' | 'too_large' | 'unsupported_media_type' | 'invalid' | 'url_invalid' | 'url_forbidden' | 'challenge_failed' | 'rate_limited' | 'headers_too_large' | 'internal' | 'overloaded' | 'unavailable';
   errors: {
     /** The field, such as `retry.schedule[0]`. */
     path: string;
@@ -887,6 +887,8 @@ export interface Stats {
   })[];
 }
 
+export type Stream = string;
+
 export interface Task {
   id: string;
   kind: 'replay' | 'discard';
@@ -988,7 +990,7 @@ export class Events extends Resource {
 
   /** Send an event again. All of its deliveries, or those that fit. */
   replay(id: string, body: EventReplay = {}, options?: RequestOptions): Promise<Replayed> {
-    return this.call('POST', `/v1/events/${encodeURIComponent(id)}/replay`, { body }, options);
+    return this.call('POST', `/v1/events/${encodeURIComponent(id)}/replay`, { body, keyed: true }, options);
   }
 }
 
@@ -996,7 +998,7 @@ export class Events extends Resource {
 export class Endpoints extends Resource {
   /** Create an endpoint. The answer shows its signing secret. */
   create(body: NewEndpoint, options?: RequestOptions): Promise<CreatedEndpoint> {
-    return this.call('POST', `/v1/endpoints`, { body }, options);
+    return this.call('POST', `/v1/endpoints`, { body, keyed: true }, options);
   }
 
   /** List endpoints. */
@@ -1021,17 +1023,17 @@ export class Endpoints extends Resource {
 
   /** Pause an endpoint. Nothing is sent to it until it is resumed; its deliveries wait. */
   pause(id: string, options?: RequestOptions): Promise<Endpoint> {
-    return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/pause`, {}, options);
+    return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/pause`, { keyed: true }, options);
   }
 
   /** Resume a paused endpoint. */
   resume(id: string, options?: RequestOptions): Promise<Endpoint> {
-    return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/resume`, {}, options);
+    return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/resume`, { keyed: true }, options);
   }
 
   /** Give an endpoint a new signing secret. The old one signs beside the new one for a while, so that receivers can change over. */
   rotateSecret(id: string, body: Rotation = {}, options?: RequestOptions): Promise<RotatedSecret> {
-    return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/rotate-secret`, { body }, options);
+    return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/rotate-secret`, { body, keyed: true }, options);
   }
 
   /** Revoke the old signing secrets now. */
@@ -1051,7 +1053,7 @@ export class Endpoints extends Resource {
 
   /** Send a test event to an endpoint. To this endpoint only, whatever it subscribes to. */
   sendTestEvent(id: string, body: TestEvent = {}, options?: RequestOptions): Promise<Delivery> {
-    return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/test`, { body }, options);
+    return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/test`, { body, keyed: true }, options);
   }
 
   /** List the deliveries to an endpoint. Also of one that was deleted. */
@@ -1061,7 +1063,7 @@ export class Endpoints extends Resource {
 
   /** Send again what an endpoint did not get. In the background. By default what is dead or was skipped. */
   replay(id: string, body: EndpointReplay = {}, options?: RequestOptions): Promise<Count | Task> {
-    return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/replay`, { body }, options);
+    return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/replay`, { body, keyed: true }, options);
   }
 }
 
@@ -1089,7 +1091,7 @@ export class Deliveries extends Resource {
 
   /** Send a delivery again. Whatever its status. One that waits becomes due now. */
   replay(id: string, options?: RequestOptions): Promise<Delivery> {
-    return this.call('POST', `/v1/deliveries/${encodeURIComponent(id)}/replay`, {}, options);
+    return this.call('POST', `/v1/deliveries/${encodeURIComponent(id)}/replay`, { keyed: true }, options);
   }
 }
 
@@ -1102,22 +1104,22 @@ export class DeadLetters extends Resource {
 
   /** Send dead letters again. In the background: the answer is a task. A dry run only counts. */
   replay(body: DeadLetterOrder, options?: RequestOptions): Promise<Count | Task> {
-    return this.call('POST', `/v1/dead-letters/replay`, { body }, options);
+    return this.call('POST', `/v1/dead-letters/replay`, { body, keyed: true }, options);
   }
 
   /** Discard dead letters. In the background: the answer is a task. A dry run only counts. */
   discard(body: DeadLetterOrder, options?: RequestOptions): Promise<Count | Task> {
-    return this.call('POST', `/v1/dead-letters/discard`, { body }, options);
+    return this.call('POST', `/v1/dead-letters/discard`, { body, keyed: true }, options);
   }
 
   /** Discard a dead delivery. Can be undone for a while. */
   discardDelivery(id: string, body: Discard = {}, options?: RequestOptions): Promise<Delivery> {
-    return this.call('POST', `/v1/deliveries/${encodeURIComponent(id)}/discard`, { body }, options);
+    return this.call('POST', `/v1/deliveries/${encodeURIComponent(id)}/discard`, { body, keyed: true }, options);
   }
 
   /** Undo a discard. */
   restoreDelivery(id: string, options?: RequestOptions): Promise<Delivery> {
-    return this.call('POST', `/v1/deliveries/${encodeURIComponent(id)}/restore`, {}, options);
+    return this.call('POST', `/v1/deliveries/${encodeURIComponent(id)}/restore`, { keyed: true }, options);
   }
 
   /** Count dead letters by endpoint and reason. Among the newest 100,000. */
@@ -1148,7 +1150,7 @@ export class Tasks extends Resource {
 
   /** Cancel a task. What it has done already stays done. */
   cancel(id: string, options?: RequestOptions): Promise<Task> {
-    return this.call('POST', `/v1/tasks/${encodeURIComponent(id)}/cancel`, {}, options);
+    return this.call('POST', `/v1/tasks/${encodeURIComponent(id)}/cancel`, { keyed: true }, options);
   }
 }
 
@@ -1210,7 +1212,7 @@ export class Tenants extends Resource {
 export class Keys extends Resource {
   /** Make an API key. */
   create(body: NewKey, options?: RequestOptions): Promise<CreatedKey> {
-    return this.call('POST', `/v1/keys`, { body }, options);
+    return this.call('POST', `/v1/keys`, { body, keyed: true }, options);
   }
 
   /** List API keys. */
@@ -1249,7 +1251,7 @@ export class Statistics extends Resource {
 export class Inboxes extends Resource {
   /** Make a throw-away receiver. */
   createInbox(body: NewInbox = {}, options?: RequestOptions): Promise<Inbox> {
-    return this.call('POST', `/v1/inboxes`, { body }, options);
+    return this.call('POST', `/v1/inboxes`, { body, keyed: true }, options);
   }
 
   /** List inboxes. */
