@@ -24,6 +24,7 @@ import { failureOf } from '../store/failures.ts';
 import {
   acceptEvents,
   type DeliveryRow,
+  databaseNow,
   type EventRow,
   type KeyHolder,
   keyHolders,
@@ -31,7 +32,7 @@ import {
 } from '../store/queries/accept-events.ts';
 import { loadIngestLimits } from '../store/queries/tenants.ts';
 import { KnownTenants } from './known-tenants.ts';
-import { hasWaited, type LostKey, lostKeyOptions, problemOfId } from './promised.ts';
+import { hasWaited, type LostKey, lostKeyOptions, problemOfId, seemsAhead } from './promised.ts';
 import type { NewEvent } from './read-event.ts';
 import { Subscriptions } from './subscriptions.ts';
 import { TenantRates } from './tenant-rates.ts';
@@ -173,10 +174,12 @@ export class Acceptor {
    */
   async acceptPromised(events: readonly PromisedEvent[]): Promise<(Accepted | Error)[]> {
     const answers = new Array<Accepted | Error>(events.length);
-    const { clock } = this.#options;
+    const { clock, pool } = this.#options;
+    const suspicious = events.some(({ id }) => seemsAhead(id, clock.now()));
+    const now = suspicious ? await databaseNow(pool) : clock.now();
     const batch: Waiting[] = [];
     for (const [index, event] of events.entries()) {
-      const problem = problemOfId(event.id, clock.now());
+      const problem = problemOfId(event.id, now);
       if (problem !== null) {
         answers[index] = problem;
         continue;

@@ -27,12 +27,17 @@ const AHEAD_MS = 3_600_000;
 /** From here on an event has waited so long that its age counts from now: it must not be too old when it arrives. */
 const WAITED_MS = 60_000;
 
+/** By a clock that may have jumped: to be asked again by the database's before it is held against anybody. */
+export function seemsAhead(id: Uuid, now: number): boolean {
+  return timeOfId(id) > now + AHEAD_MS;
+}
+
 /** What is wrong with an id that was made elsewhere; null if it can be an event's. */
 export function problemOfId(id: Uuid, now: number): Problem | null {
   if (!EVENT_ID.test(id))
     return invalidField('id', 'must be an event id: a UUID of version 7 whose last 16 bits are zero');
   const time = timeOfId(id);
-  if (time < EARLIEST_MS || time > now + AHEAD_MS)
+  if (time < EARLIEST_MS || seemsAhead(id, now))
     return invalidField('id', `says it was made at ${new Date(time).toISOString()}, which cannot be`);
   return null;
 }

@@ -4,7 +4,7 @@ import { type ChaosReport, runChaos } from './run.ts';
 /** CHAOS_SEED=n repeats the choice of faults; their timing is the machine's. */
 const seed = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 1e6));
 
-test('EVD-3 DSP-2 DSP-3 DSP-8 HLT-1: whatever dies, nothing that was accepted is lost', {
+test('EVD-3 DSP-2 DSP-3 DSP-8 HLT-1 OUT-1: whatever dies, nothing that was accepted is lost', {
   timeout: 180_000,
 }, async () => {
   const report: ChaosReport = await runChaos({
@@ -22,4 +22,5 @@ test('EVD-3 DSP-2 DSP-3 DSP-8 HLT-1: whatever dies, nothing that was accepted is
   process.stdout.write(`chaos: ${JSON.stringify(numbers)}\n`);
   expect(story, story).toBe('');
   expect(report.accepted).toBeGreaterThanOrEqual(1000);
+  expect(report.ordered).toBeGreaterThan(50);
 });

@@ -11,6 +11,7 @@ import { keepHistory, readAttempts, readCircuits, readOwnership } from './histor
 import { Producer } from './producer.ts';
 import { Random } from './random.ts';
 import { type Receivers, startReceivers } from './receivers.ts';
+import { Shop } from './shop.ts';
 import { Postgres, System, until } from './system.ts';
 import { type Complaint, type Facts, judge, pairOf } from './verdict.ts';
 
@@ -33,6 +34,8 @@ export interface ChaosOptions {
 export interface ChaosReport {
   readonly seed: number;
   readonly accepted: number;
+  /** Of these, published in the transactions of a shop. */
+  readonly ordered: number;
   readonly deliveries: number;
   readonly arrivals: number;
   readonly unknown: number;
@@ -84,7 +87,9 @@ async function run(
     faults,
   );
   const changes = new EndpointChanges(system, receivers, endpoints, new Random(options.seed + 3));
+  const shop = new Shop(system.postgres, endpoints, new Random(options.seed + 4));
   producer.start([...types, LATE], options.eventsPerSecond);
+  await shop.start(types, options.eventsPerSecond / 7);
   flapping.start();
   changes.start();
 
@@ -113,18 +118,22 @@ async function run(
   }
   await changes.stop();
   await producer.stop();
+  await shop.stop();
   await flapping.stop();
   for (const member of system.members) if (!member.running) await member.start();
   try {
-    await until('the queue is empty', () => queueIsEmpty(system.postgres), options.drainMs);
+    await until('the outbox and the queue are empty', () => nothingWaits(system.postgres), options.drainMs);
     await until('every shard has a living owner', () => everyShardIsOwned(system.postgres), 10_000);
   } catch (error) {
     stuck = await describeStuck(system, endpoints, (error as Error).message);
   }
 
   const dead = await deadLetters(system, endpoints);
+  const ordered = await shop.ordered();
+  complaints.push(...(await shop.differences()));
+  const accepted = [...producer.accepted, ...ordered];
   const facts = {
-    accepted: producer.accepted,
+    accepted,
     endpoints,
     arrivals: await receivers.arrivals(),
     faults,
@@ -145,8 +154,9 @@ async function run(
   ];
   return {
     seed: options.seed,
-    accepted: producer.accepted.length,
-    deliveries: producer.accepted.reduce((sum, event) => sum + event.endpoints.length, 0),
+    accepted: accepted.length,
+    ordered: ordered.length,
+    deliveries: accepted.reduce((sum, event) => sum + event.endpoints.length, 0),
     arrivals: facts.arrivals.length,
     unknown: producer.unknown,
     dead: count([...dead.values()]),
@@ -205,9 +215,9 @@ class EndpointChanges {
   }
 }
 
-async function queueIsEmpty(postgres: Postgres): Promise<boolean> {
+async function nothingWaits(postgres: Postgres): Promise<boolean> {
   const [row] = await postgres.query<{ waiting: boolean }>(
-    'select exists (select from posthorn.queue) as waiting',
+    'select exists (select from posthorn.queue) or exists (select from posthorn.outbox) as waiting',
   );
   return !row!.waiting;
 }

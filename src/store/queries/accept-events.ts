@@ -218,6 +218,14 @@ function payloadValues(events: readonly EventRow[]): unknown[] {
   return [Buffer.concat(events.map((event) => event.data)), JSON.stringify(options)];
 }
 
+/** The database's own clock, for when ours is in doubt. */
+export async function databaseNow(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ now: number }>(
+    'select extract(epoch from clock_timestamp())::float8 * 1000 as now',
+  );
+  return rows[0]!.now;
+}
+
 export interface KeyHolder {
   readonly eventId: Uuid;
   readonly fingerprint: Buffer;

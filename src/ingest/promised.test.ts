@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { firstIdAt, type Uuid } from '../domain/ids.ts';
+import { hasWaited, problemOfId, seemsAhead } from './promised.ts';
+
+const NOW = Date.UTC(2027, 0, 31);
+const HOUR_MS = 3_600_000;
+/** Not newEventId: ids of one process only ever grow. */
+const idAt = (ms: number): Uuid => `${firstIdAt(ms).slice(0, 14)}7abc-8abc-012345670000`;
+
+test('an id that was made elsewhere has to be one that an event can have', () => {
+  expect(problemOfId(idAt(NOW), NOW)).toBeNull();
+  expect(problemOfId(idAt(NOW + HOUR_MS / 2), NOW)).toBeNull();
+  expect(problemOfId(idAt(NOW - 5 * 365 * 24 * HOUR_MS), NOW)).toBeNull();
+  // Its last 16 bits belong to the deliveries.
+  expect(problemOfId(idAt(NOW).replace(/.{4}$/, 'abcd'), NOW)).toMatchObject({ code: 'invalid' });
+  expect(problemOfId('550e8400-e29b-41d4-a716-446655440000', NOW)).toMatchObject({ code: 'invalid' });
+  expect(problemOfId('', NOW)).toMatchObject({ code: 'invalid' });
+  expect(problemOfId(idAt(Date.UTC(2019, 11)), NOW)?.message).toContain('2019-12-01');
+  expect(problemOfId(idAt(NOW + 2 * HOUR_MS), NOW)?.message).toContain('cannot be');
+});
+
+test('ahead and late are told by the time in the id', () => {
+  expect(seemsAhead(idAt(NOW + 2 * HOUR_MS), NOW)).toBe(true);
+  expect(seemsAhead(idAt(NOW), NOW)).toBe(false);
+  expect(hasWaited(idAt(NOW - 61_000), NOW)).toBe(true);
+  expect(hasWaited(idAt(NOW - 59_000), NOW)).toBe(false);
+});

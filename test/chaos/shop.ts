@@ -1,0 +1,117 @@
+/**
+ * A shop beside Posthorn: it writes orders, and publishes each in the transaction that writes it. What it committed is
+ * what the table of orders says at the end; an answer that was lost on the way is nobody's guess.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import { publish } from '../../src/outbox/publish.ts';
+import type { RegisteredEndpoint } from './endpoints.ts';
+import type { AcceptedEvent } from './producer.ts';
+import type { Random } from './random.ts';
+import type { Postgres } from './system.ts';
+
+const CUSTOMERS = 3;
+
+export class Shop {
+  readonly #postgres: Postgres;
+  readonly #endpoints: readonly RegisteredEndpoint[];
+  readonly #random: Random;
+  readonly #pool: pg.Pool;
+  #orders = 0;
+  #running: Promise<void>[] = [];
+  #stopped = false;
+
+  constructor(postgres: Postgres, endpoints: readonly RegisteredEndpoint[], random: Random) {
+    this.#postgres = postgres;
+    this.#endpoints = endpoints;
+    this.#random = random;
+    this.#pool = new pg.Pool({ connectionString: postgres.url, max: CUSTOMERS, application_name: 'shop' });
+    this.#pool.on('error', () => {});
+    // Also those that are in use: what they are used for fails by itself.
+    this.#pool.on('connect', (client) => client.on('error', () => {}));
+  }
+
+  async start(types: readonly string[], perSecond: number): Promise<void> {
+    await this.#postgres.query(
+      'create table chaos.orders (n int primary key, event_id text, type text, endpoints text[], at float8)',
+    );
+    for (let n = 0; n < CUSTOMERS; n += 1)
+      this.#running.push(this.#shop(types, (CUSTOMERS * 1000) / perSecond));
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await Promise.all(this.#running);
+    await this.#pool.end();
+  }
+
+  /** Every order that exists, as an event that was accepted. */
+  async ordered(): Promise<AcceptedEvent[]> {
+    const rows = await this.#postgres.query<{
+      event_id: string;
+      type: string;
+      endpoints: string[];
+      at: number;
+    }>('select event_id, type, endpoints, at from chaos.orders');
+    return rows.map(({ event_id: id, type, endpoints, at }) => ({
+      id,
+      type,
+      postedAt: at,
+      acceptedAt: at,
+      endpoints,
+      keyed: false,
+      order: null,
+    }));
+  }
+
+  /** Orders that are no events, and events that nobody ordered. */
+  async differences(): Promise<string[]> {
+    const rows = await this.#postgres.query<{ n: number | null; event_id: string }>(`
+      with published as (
+        select posthorn.public_id('evt', id) as event_id from posthorn.events
+         where convert_from(data, 'UTF8') like '{"shop":%'
+      )
+      select o.n, coalesce(o.event_id, p.event_id) as event_id
+        from chaos.orders o full join published p using (event_id) where o.n is null or p.event_id is null`);
+    return rows.map(({ n, event_id }) =>
+      n === null
+        ? `OUTBOX: ${event_id} is an event, and its transaction was not committed`
+        : `OUTBOX: order ${n} was committed, and ${event_id} is no event`,
+    );
+  }
+
+  async #shop(types: readonly string[], everyMs: number): Promise<void> {
+    while (!this.#stopped) {
+      // A transaction that failed, or whose answer was lost, is over: the table says which.
+      await this.#order(this.#random.pick(types)).catch(() => delay(50));
+      await delay(everyMs * (0.5 + this.#random.next()));
+    }
+  }
+
+  async #order(type: string): Promise<void> {
+    this.#orders += 1;
+    const n = this.#orders;
+    const endpoints = this.#endpoints.filter(({ types }) => types.includes(type)).map(({ name }) => name);
+    const client = await this.#pool.connect();
+    let failure: Error | undefined;
+    try {
+      await client.query('begin');
+      const key = this.#random.chance(0.3) ? `order-${n}` : null;
+      const event = { type, tenant: 'chaos', data: { shop: n }, idempotencyKey: key };
+      const id = await publish(event, { tx: client });
+      await client.query('insert into chaos.orders values ($1, $2, $3, $4, $5)', [
+        n,
+        id,
+        type,
+        endpoints,
+        Date.now(),
+      ]);
+      await client.query(this.#random.chance(0.1) ? 'rollback' : 'commit');
+    } catch (error) {
+      failure = error as Error;
+      throw error;
+    } finally {
+      client.release(failure);
+    }
+  }
+}
