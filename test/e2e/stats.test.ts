@@ -326,6 +326,14 @@ describe('statistics', () => {
     await expectStatus(posthorn.api('POST', '/v1/events/batch', { events }), 202);
     await journalIsAddedUp();
     expect(await statsOf(`window=1h&tenant=${keyed}`)).toMatchObject({ accepted: 3, attempts: 0 });
+    // One that is made by hand counts as well.
+    const { url } = await newReceiver();
+    const { id } = await createEndpoint(posthorn, { url, tenant: keyed });
+    await expectStatus(posthorn.api('POST', `/v1/endpoints/${id}/test`), 202);
+    await eventually('the test event is counted', async () => {
+      const { accepted, delivered } = await statsOf(`window=1h&tenant=${keyed}`);
+      return accepted === 4 && delivered === 1;
+    });
   });
 
   test('figures older than any window are cleared away, minutes long before hours', async () => {

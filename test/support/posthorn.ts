@@ -7,6 +7,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
+import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
@@ -164,6 +165,14 @@ async function startHere(env: Readonly<Record<string, string>>, key: string): Pr
   };
 }
 
+/** Of an answer that has no end; whoever wants to read on uses `openTail`. */
+async function beginningOf(body: Readable): Promise<string> {
+  const [chunk] = (await once(body, 'data')) as [Buffer];
+  body.on('error', () => {});
+  body.destroy();
+  return chunk.toString();
+}
+
 function caller(client: Agent, url: string, adminKey: string): Call {
   return async (method, path, body, { key = adminKey, headers = {}, timeoutMs = 20_000 } = {}) => {
     const raw = typeof body === 'string' || Buffer.isBuffer(body);
@@ -179,7 +188,8 @@ function caller(client: Agent, url: string, adminKey: string): Call {
       },
       body: body === undefined ? null : raw ? body : JSON.stringify(body),
     });
-    const text = await response.body.text();
+    const isStream = /event-stream/.test(String(response.headers['content-type']));
+    const text = await (isStream ? beginningOf(response.body) : response.body.text());
     const isJson = /json/.test(String(response.headers['content-type']));
     return {
       status: response.statusCode,

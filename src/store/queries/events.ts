@@ -1,5 +1,6 @@
 import type { Uuid } from '../../domain/ids.ts';
 import type { Pool, Queryable } from '../database.ts';
+import { journalOfAccepted } from './stats-journal.ts';
 
 /** An event as lists show it: without its payload. */
 export interface EventView {
@@ -137,6 +138,9 @@ export async function insertTestEvent(
      accepted as (
        insert into posthorn.events (id, tenant, type, data, deliveries, options)
        select $1, $4, $5, $6, 1, $7 from live
+     ),
+     counted as (
+       insert into posthorn.stats_journal (counts) select $8::text from live
      )
      insert into posthorn.queue (id, endpoint_id, fifo, trigger, tenant, event_type)
      select $2, live.id, live.fifo, 'test', $4, $5 from live`,
@@ -148,6 +152,7 @@ export async function insertTestEvent(
       event.type,
       event.data,
       JSON.stringify(event.options),
+      journalOfAccepted([event]),
     ],
   );
   return rowCount === 1;
