@@ -7,6 +7,7 @@
  */
 import type { Clock } from '../domain/clock.ts';
 import type { AttemptOutcome, ErrorClass } from '../domain/outcome.ts';
+import type { AccessToken, TokenSource } from './access-tokens.ts';
 import {
   codeOf,
   DeliveryError,
@@ -15,19 +16,12 @@ import {
   isConnectionLoss,
   statusErrorClass,
 } from './classify-error.ts';
-import type { Target } from './connector.ts';
+import type { Destination } from './destination.ts';
 import { Exchange, type ExchangeOwner } from './exchange.ts';
 import { withoutCredentials } from './headers.ts';
 import { followRedirect } from './redirect.ts';
 import { parseRetryAfter } from './retry-after.ts';
 import type { SocketPools } from './socket-pool.ts';
-
-export interface Destination {
-  readonly url: string;
-  readonly origin: string;
-  readonly path: string;
-  readonly target: Target;
-}
 
 export interface AttemptContext {
   readonly clock: Clock;
@@ -43,6 +37,8 @@ export interface AttemptInput {
   readonly method: 'POST' | 'OPTIONS';
   readonly destination: Destination;
   readonly headers: Record<string, string>;
+  /** Where `authorization` comes from, if it is an access token. */
+  readonly tokens: TokenSource | null;
   readonly body: Buffer | null;
   readonly redirectsAllowed: number;
   readonly timeoutMs: number;
@@ -69,6 +65,8 @@ export class Attempt implements ExchangeOwner {
   readonly #context: AttemptContext;
   #destination: Destination;
   #headers: Record<string, string>;
+  #token: AccessToken | null = null;
+  /** Null while it waits for its token. */
   #exchange: Exchange | null = null;
   #sentAt = 0;
   #firstByteMs: number | null = null;
@@ -91,6 +89,19 @@ export class Attempt implements ExchangeOwner {
     this.#cancelDeadline = clock.after(this.input.timeoutMs, () => {
       this.#cancelDeadline = clock.after(0, () => this.#deadline());
     });
+    const { tokens } = this.input;
+    if (tokens === null) this.#exchangeWith(false);
+    else tokens.get((token) => this.#authorized(token));
+  }
+
+  #authorized(token: AccessToken | DeliveryError): void {
+    if (this.outcome !== null) return;
+    if (token instanceof DeliveryError) {
+      this.#finish(token.errorClass, token.detail);
+      return;
+    }
+    this.#token = token;
+    this.#headers.authorization = `Bearer ${token.value}`;
     this.#exchangeWith(false);
   }
 
@@ -103,12 +114,11 @@ export class Attempt implements ExchangeOwner {
   }
 
   #exchangeWith(freshConnection: boolean): void {
-    const { origin, path, target } = this.#destination;
     const { method, body } = this.input;
-    const exchange = new Exchange(this, this.#context.pools.take(origin, target, freshConnection));
+    const exchange = new Exchange(this, this.#context.pools.take(this.#destination, freshConnection));
     this.#exchange = exchange;
     this.#sentAt = this.#context.clock.monotonic();
-    exchange.start({ method, path, headers: this.#headers, body });
+    exchange.start({ method, path: this.#destination.path, headers: this.#headers, body });
   }
 
   refusal(): DeliveryError | null {
@@ -128,7 +138,7 @@ export class Attempt implements ExchangeOwner {
   ended(exchange: Exchange, error: unknown): void {
     if (exchange.status !== null) {
       if (this.#isRedirect(exchange.status)) this.#redirect(exchange);
-      else this.#finish(statusErrorClass(exchange.status), exchange.status);
+      else this.#finish(this.#statusClass(exchange.status), exchange.status);
     } else if (this.#connectionWasStale(exchange, error)) {
       // Not the receiver's fault and nothing it would know of, so it is no attempt of its own. A fresh connection is
       // never stale, so this happens once.
@@ -140,11 +150,24 @@ export class Attempt implements ExchangeOwner {
 
   #deadline(): void {
     const exchange = this.#exchange;
-    if (exchange === null || this.outcome !== null) return;
+    if (this.outcome !== null) return;
+    if (exchange === null) {
+      this.#finish('oauth_failed', 'timeout');
+      return;
+    }
     const { status, connecting } = exchange;
     exchange.cut();
-    if (status !== null) this.#finish(statusErrorClass(status), status);
+    if (status !== null) this.#finish(this.#statusClass(status), status);
     else this.#finish(connecting ? 'connect_timeout' : 'timeout', null);
+  }
+
+  /** A token that is refused is not sent again. Unless it was fetched just now, a new one may do. */
+  #statusClass(status: number): ErrorClass | null {
+    const token = this.#token;
+    if (status !== 401 || token === null || this.#headers.authorization === undefined)
+      return statusErrorClass(status);
+    this.input.tokens!.discard(token.value);
+    return token.fresh ? statusErrorClass(status) : 'oauth_rejected';
   }
 
   #isRedirect(status: number): boolean {
@@ -186,8 +209,10 @@ export class Attempt implements ExchangeOwner {
   #finish(errorClass: ErrorClass | null, detail: string | number | null): void {
     if (this.outcome !== null) return;
     this.#cancelDeadline?.();
-    const exchange = this.#exchange!;
-    const { status, headers, times } = exchange;
+    const exchange = this.#exchange;
+    const status = exchange?.status ?? null;
+    const headers = exchange?.headers ?? null;
+    const times = exchange?.times;
     const retryAfter = status === 429 || status === 503 ? headers?.['retry-after'] : undefined;
     this.outcome = {
       startedAt: this.input.startedAt,
@@ -203,8 +228,8 @@ export class Attempt implements ExchangeOwner {
       url: this.#destination.url,
       requestHeaders: withoutCredentials(this.#headers),
       responseHeaders: headers,
-      responseBody: exchange.body,
-      responseTruncated: exchange.truncated,
+      responseBody: exchange?.body ?? null,
+      responseTruncated: exchange?.truncated ?? false,
       retryAfterMs: parseRetryAfter(retryAfter, this.#context.clock.now()),
       ...(this.#withdrawn && { withdrawn: true }),
     };

@@ -133,6 +133,8 @@ const MESSAGES: Record<ErrorClass, string> = {
   http_410: 'The receiver is gone',
   http_429: 'The receiver asks for fewer requests',
   http_5xx: 'The receiver failed',
+  oauth_failed: 'The token endpoint gave no access token',
+  oauth_rejected: 'The receiver refused the access token',
   proxy_failed: 'The egress proxy failed',
   internal: 'The request could not be made',
 };

@@ -11,6 +11,7 @@ import { isIP, connect as netConnect, type Socket } from 'node:net';
 import { createSecureContext, type SecureContext, connect as tlsConnect } from 'node:tls';
 import type { Clock } from '../domain/clock.ts';
 import { type ConnectStage, connectError, DeliveryError } from './classify-error.ts';
+import type { ClientIdentity } from './client-identity.ts';
 import { isLocalhostName } from './egress/check-url.ts';
 import type { CompiledPolicy } from './egress/policy.ts';
 import { type ForwardProxy, openTunnel } from './proxy.ts';
@@ -22,6 +23,8 @@ export interface Target {
   /** Name or address, without brackets. */
   readonly host: string;
   readonly port: number;
+  /** Shown to it if it asks. */
+  readonly identity: ClientIdentity | null;
 }
 
 /** How long the stages took; null for those that were not gone through. */
@@ -53,17 +56,28 @@ const ignore = (): void => {};
 /** What all connections share. */
 interface Shared extends ConnectorOptions {
   readonly sessions: TlsSessions;
-  /** One for all: a context per connection would load the trust store every time. */
-  secureContext(): SecureContext;
+  /** One for all, and one for each identity: a context per connection would load the trust store every time. */
+  secureContext(identity: ClientIdentity | null): SecureContext;
 }
 
 export function createConnector(options: ConnectorOptions): Connector {
-  let context: SecureContext | null = null;
+  let anonymous: SecureContext | null = null;
+  const identified = new WeakMap<ClientIdentity, SecureContext>();
+  const trust = options.ca === null ? {} : { ca: options.ca };
   const shared: Shared = {
     ...options,
     sessions: new TlsSessions(),
-    secureContext() {
-      context ??= createSecureContext(options.ca === null ? {} : { ca: options.ca });
+    secureContext(identity) {
+      if (identity === null) {
+        anonymous ??= createSecureContext(trust);
+        return anonymous;
+      }
+      let context = identified.get(identity);
+      if (context === undefined) {
+        const { cert, key, ca } = identity.certificate;
+        context = createSecureContext({ ...trust, cert, key, ...(ca !== null && { ca }) });
+        identified.set(identity, context);
+      }
       return context;
     },
   };
@@ -173,19 +187,21 @@ class Connecting {
   }
 
   #openTls(plain: Socket): void {
-    const { host, port } = this.#target;
-    const { sessions, secureContext } = this.#shared;
-    const sessionKey = `${host}:${port}`;
+    const { host, port, identity } = this.#target;
+    const { sessions } = this.#shared;
+    const sessionKey = identity === null ? `${host}:${port}` : `${host}:${port} ${identity.name}`;
     const session = sessions.get(sessionKey);
     this.#stage = 'tls';
     // The TLS socket reports what happens to the one underneath; twice would be once too often.
     plain.removeListener('error', this.#fail);
     plain.on('error', ignore);
+    const secureContext = this.#secureContext();
+    if (secureContext === null) return;
     const secure = tlsConnect({
       socket: plain,
       host,
       servername: isIP(host) === 0 ? host : '',
-      secureContext: secureContext(),
+      secureContext,
       ALPNProtocols: ['http/1.1'],
       ...(session === undefined ? {} : { session }),
     });
@@ -197,6 +213,16 @@ class Connecting {
       secure.on('session', (fresh) => sessions.set(sessionKey, fresh));
       this.#finish(null);
     });
+  }
+
+  /** Null, and failed: the certificate was good when it was given, but what OpenSSL takes changes with its versions. */
+  #secureContext(): SecureContext | null {
+    try {
+      return this.#shared.secureContext(this.#target.identity);
+    } catch (error) {
+      this.#fail(error);
+      return null;
+    }
   }
 
   #fail = (error: unknown): void => this.#finish(connectError(this.#stage, error));

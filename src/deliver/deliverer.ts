@@ -9,13 +9,16 @@
  */
 import { type Clock, systemClock } from '../domain/clock.ts';
 import type { Endpoint, SignatureProfile } from '../domain/endpoint.ts';
+import type { OAuthClient } from '../domain/endpoint-auth.ts';
 import type { EventContent } from '../domain/event.ts';
 import { publicId, type Uuid } from '../domain/ids.ts';
 import type { AttemptOutcome, ErrorClass } from '../domain/outcome.ts';
-import { Attempt, type AttemptContext, type Destination } from './attempt.ts';
+import { AccessTokens, type TokenSource } from './access-tokens.ts';
+import { Attempt, type AttemptContext } from './attempt.ts';
 import { errorMessage } from './classify-error.ts';
+import { identityOf } from './client-identity.ts';
 import { type CertificateAuthorities, createConnector } from './connector.ts';
-import { bareHost, checkUrl } from './egress/check-url.ts';
+import { type Destination, locateUrl } from './destination.ts';
 import { compilePolicy, type EgressPolicy } from './egress/policy.ts';
 import { buildMessage } from './envelope.ts';
 import { type AttemptFacts, addProfileHeaders, attemptHeaders, staticHeaders } from './headers.ts';
@@ -23,6 +26,13 @@ import { parseProxyUrl } from './proxy.ts';
 import { createDnsLookup, type Lookup } from './resolve.ts';
 import { createSigner, SIGNING_HEADROOM, type Signer } from './sign.ts';
 import { SocketPools } from './socket-pool.ts';
+import {
+  readTokenAnswer,
+  TOKEN_RESPONSE_CAP_BYTES,
+  TOKEN_TIMEOUT_MS,
+  tokenKey,
+  tokenRequest,
+} from './token-request.ts';
 
 export interface AttemptRequest {
   readonly endpoint: Endpoint;
@@ -36,6 +46,12 @@ export interface AttemptRequest {
   readonly timeoutMs?: number;
   /** Asked once more when the connection is open: false, and nothing is sent. */
   readonly mayLeave?: () => boolean;
+}
+
+/** Asks the token endpoint of an OAuth 2 client. */
+interface TokenFetch {
+  readonly endpoint: Endpoint;
+  readonly client: OAuthClient;
 }
 
 /** A request that carries no event: whether the receiver wants any is what it asks. */
@@ -85,6 +101,7 @@ const ALWAYS = (): boolean => true;
 interface Plan {
   readonly destination: Destination | ErrorClass;
   readonly headers: Readonly<Record<string, string>>;
+  readonly tokens: TokenSource | null;
   readonly profile: SignatureProfile;
   readonly sign: Signer;
 }
@@ -105,6 +122,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
     maxIdleSockets: options.maxIdleSockets ?? 1024,
     maxHeaderBytes: options.maxHeaderBytes ?? 16 * 1024,
   });
+  const tokens = new AccessTokens(clock);
   const plans = new WeakMap<Endpoint, Plan>();
   const inFlight = new Set<Attempt>();
   let settled: Attempt[] = [];
@@ -124,38 +142,52 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
       inFlight.delete(attempt);
       if (settled.push(attempt) === 1) queueMicrotask(flush);
     },
-    locate,
+    locate: (url) => locateUrl(url, options.egress, null),
   };
-
-  function locate(url: string): Destination | ErrorClass {
-    const check = checkUrl(url, options.egress);
-    if (!check.ok) return 'egress_forbidden';
-    const parsed = new URL(check.url);
-    const tls = parsed.protocol === 'https:';
-    return {
-      url: check.url,
-      origin: parsed.origin,
-      path: parsed.pathname + parsed.search,
-      target: {
-        tls,
-        host: bareHost(parsed.hostname),
-        port: parsed.port === '' ? (tls ? 443 : 80) : Number(parsed.port),
-      },
-    };
-  }
+  const tokenContext: AttemptContext = { ...context, responseCapBytes: TOKEN_RESPONSE_CAP_BYTES };
 
   function planOf(endpoint: Endpoint): Plan {
     let plan = plans.get(endpoint);
     if (plan === undefined) {
       plan = {
-        destination: locate(endpoint.url),
+        destination: locateUrl(endpoint.url, options.egress, identityOf(endpoint)),
         headers: staticHeaders(endpoint, options.userAgent),
+        tokens: tokensOf(endpoint),
         profile: typeof endpoint.signature === 'string' ? endpoint.signature : endpoint.signature.profile,
         sign: createSigner(endpoint),
       };
       plans.set(endpoint, plan);
     }
     return plan;
+  }
+
+  /** Through the same guard, pools and deadlines as deliveries: a tenant says where tokens come from. */
+  function tokensOf(endpoint: Endpoint): TokenSource | null {
+    const { auth: client } = endpoint;
+    if (client?.type !== 'oauth2') return null;
+    return tokens.source(tokenKey(endpoint.id, client), (done) =>
+      begin({ endpoint, client }, prepareTokenFetch, (outcome) => done(readTokenAnswer(outcome))),
+    );
+  }
+
+  function prepareTokenFetch(
+    { endpoint, client }: TokenFetch,
+    done: (outcome: AttemptOutcome) => void,
+  ): Attempt | ErrorClass {
+    const destination = locateUrl(client.tokenUrl, options.egress, null);
+    if (typeof destination === 'string') return destination;
+    return new Attempt(tokenContext, {
+      method: 'POST',
+      destination,
+      ...tokenRequest(client, options.userAgent),
+      tokens: null,
+      redirectsAllowed: 0,
+      timeoutMs: Math.min(endpoint.timeoutMs, TOKEN_TIMEOUT_MS),
+      startedAt: clock.now(),
+      start: clock.monotonic(),
+      mayLeave: ALWAYS,
+      done,
+    });
   }
 
   function prepare(request: AttemptRequest, done: (outcome: AttemptOutcome) => void): Attempt | ErrorClass {
@@ -183,6 +215,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
       method: 'POST',
       destination: plan.destination,
       headers,
+      tokens: plan.tokens,
       body: message.memory.subarray(message.bodyAt),
       redirectsAllowed: endpoint.followRedirects,
       timeoutMs: Math.min(request.timeoutMs ?? endpoint.timeoutMs, endpoint.timeoutMs),
@@ -202,6 +235,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
       method: 'OPTIONS',
       destination: plan.destination,
       headers: { ...constants, ...headers },
+      tokens: plan.tokens,
       body: null,
       redirectsAllowed: endpoint.followRedirects,
       timeoutMs,

@@ -1,5 +1,6 @@
 /** The request headers of one attempt: the endpoint's constants, the event's extras, and what only we may set. */
 import type { Endpoint } from '../domain/endpoint.ts';
+import type { EndpointAuth } from '../domain/endpoint-auth.ts';
 import type { EventContent } from '../domain/event.ts';
 
 /** What frames the message, names the host or is Posthorn's own word to the receiver: nobody else may set it. */
@@ -83,9 +84,20 @@ export function staticHeaders(endpoint: Endpoint, userAgent: string): Record<str
   const headers = copySendable(endpoint.headers, {});
   headers['content-type'] = 'application/json';
   headers['user-agent'] = userAgent;
+  const authorization = fixedAuthorization(endpoint.auth);
+  if (authorization !== null) headers.authorization = authorization;
   if (endpoint.apiVersion !== null) headers['posthorn-api-version'] = endpoint.apiVersion;
   return headers;
 }
+
+/** An access token is not: it is fetched, and goes with its time. */
+function fixedAuthorization(auth: EndpointAuth | null): string | null {
+  if (auth?.type === 'basic') return basicAuthorization(auth.username, auth.password);
+  return auth?.type === 'bearer' ? `Bearer ${auth.token}` : null;
+}
+
+export const basicAuthorization = (username: string, password: string): string =>
+  `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
 
 export interface AttemptFacts {
   readonly event: EventContent;

@@ -1,6 +1,6 @@
 /** Where a 307 or 308 leads: the next destination with the headers for it, or why it is not followed. */
 import type { ErrorClass } from '../domain/outcome.ts';
-import type { Destination } from './attempt.ts';
+import type { Destination } from './destination.ts';
 import { isCredentialHeader } from './headers.ts';
 
 export interface Redirect {
@@ -24,7 +24,11 @@ export function followRedirect(
   if (typeof destination === 'string') return destination;
   // Never from a protected connection to an open one, even where policy lets http be registered.
   if (from.target.tls && !destination.target.tls) return 'redirect_failed';
-  if (destination.origin === from.origin) return { destination, headers: { ...headers } };
+  if (destination.origin === from.origin) {
+    const { target, pool } = from;
+    return { destination: { ...destination, target, pool }, headers: { ...headers } };
+  }
+  // What proves who is asking, a client certificate too, stays with its origin.
   const kept: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
     if (!isCredentialHeader(name)) kept[name] = value;

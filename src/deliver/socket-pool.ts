@@ -1,5 +1,5 @@
 /**
- * Keep-alive sockets by origin. A slot is one undici Client, that is one socket, and carries one attempt at a time:
+ * Keep-alive sockets by origin, apart for each endpoint with a client certificate. A slot is one undici Client, that is one socket, and carries one attempt at a time:
  * so it is always known which attempt a connection is being opened for, what its times are, and what to cut off at
  * the deadline, also while it still connects. (undici's own Pool does not tell.) The warmest slot is used first, so
  * that the others can grow cold and close.
@@ -22,9 +22,16 @@ export interface PoolSettings {
   readonly maxHeaderBytes: number;
 }
 
-interface Origin {
-  readonly key: string;
+/** Where a connection leads, and who may share it. */
+export interface Place {
+  readonly origin: string;
   readonly target: Target;
+  /** The origin, and whoever shows a certificate to it. */
+  readonly pool: string;
+}
+
+interface Origin {
+  readonly place: Place;
   readonly idle: Slot[];
   slots: number;
 }
@@ -45,7 +52,7 @@ export class Slot {
   constructor(pools: SocketPools, origin: Origin, settings: PoolSettings) {
     this.#pools = pools;
     this.origin = origin;
-    this.#client = new Client(origin.key, {
+    this.#client = new Client(origin.place.origin, {
       pipelining: 1,
       allowH2: false,
       // The attempt has its own deadline over everything.
@@ -56,7 +63,7 @@ export class Slot {
       maxHeaderSize: settings.maxHeaderBytes,
       connect: (_options, callback) => {
         let answered = false;
-        const cancel = settings.connector(origin.target, (error, socket, times) => {
+        const cancel = settings.connector(origin.place.target, (error, socket, times) => {
           answered = true;
           this.#cancelConnect = null;
           this.#socket = socket;
@@ -121,11 +128,11 @@ export class SocketPools {
   }
 
   /** A warm slot if there is one (and `fresh` does not forbid it), else a new one. */
-  take(key: string, target: Target, fresh: boolean): Slot {
-    let origin = this.#origins.get(key);
+  take(place: Place, fresh: boolean): Slot {
+    let origin = this.#origins.get(place.pool);
     if (origin === undefined) {
-      origin = { key, target, idle: [], slots: 0 };
-      this.#origins.set(key, origin);
+      origin = { place, idle: [], slots: 0 };
+      this.#origins.set(place.pool, origin);
     }
     const warm = fresh ? undefined : origin.idle.pop();
     if (warm !== undefined) {
@@ -146,7 +153,7 @@ export class SocketPools {
     const { origin } = slot;
     if (this.#idle.delete(slot)) origin.idle.splice(origin.idle.lastIndexOf(slot), 1);
     origin.slots -= 1;
-    if (origin.slots === 0) this.#origins.delete(origin.key);
+    if (origin.slots === 0) this.#origins.delete(origin.place.pool);
   }
 
   closing(closed: Promise<void>): void {

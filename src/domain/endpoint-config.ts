@@ -4,6 +4,7 @@
  */
 import { type BreakerSettings, DEFAULT_BREAKER } from './breaker.ts';
 import type { Challenge, DisabledReason, Endpoint, EndpointSecret } from './endpoint.ts';
+import { type AuthConfig, resolveAuth, resolveCertificate, type TlsConfig } from './endpoint-auth.ts';
 import type { Uuid } from './ids.ts';
 import {
   DEFAULT_MAX_AGE_SECONDS,
@@ -39,8 +40,8 @@ export interface BreakerConfig {
   max_cooldown_seconds?: number;
 }
 
-/** A header whose value is a secret. */
-export interface SealedHeader {
+/** A secret as it is stored. */
+export interface SealedValue {
   readonly key_id: string;
   /** base64 */
   readonly ciphertext: string;
@@ -53,7 +54,11 @@ export interface EndpointConfig {
   api_version?: string;
   payload?: 'full' | 'thin';
   headers?: Record<string, string>;
-  sealed_headers?: Record<string, SealedHeader>;
+  sealed_headers?: Record<string, SealedValue>;
+  auth?: AuthConfig;
+  tls?: TlsConfig;
+  /** The secrets of `auth` and `tls`. */
+  sealed_settings?: { auth?: SealedValue; tls?: SealedValue };
   signature?: Endpoint['signature'];
   retry?: RetryConfig;
   /** Null is a choice of its own here: no breaker. Absent: the default one. */
@@ -141,6 +146,8 @@ export function resolveEndpoint(record: EndpointRecord, secrets: readonly Endpoi
     apiVersion: config.api_version ?? null,
     payload: config.payload ?? 'full',
     headers: config.headers ?? {},
+    auth: resolveAuth(config.auth),
+    certificate: resolveCertificate(config.tls),
     signature: config.signature ?? 'standard',
     retry: resolveRetry(config.retry),
     breaker: resolveBreaker(config.breaker),

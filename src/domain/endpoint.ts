@@ -1,4 +1,5 @@
 import type { BreakerSettings } from './breaker.ts';
+import type { ClientCertificate, EndpointAuth } from './endpoint-auth.ts';
 import type { Uuid } from './ids.ts';
 import type { RetryPolicy } from './retry.ts';
 
@@ -49,6 +50,8 @@ export interface Endpoint {
   readonly apiVersion: string | null;
   readonly payload: 'full' | 'thin';
   readonly headers: Readonly<Record<string, string>>;
+  readonly auth: EndpointAuth | null;
+  readonly certificate: ClientCertificate | null;
   readonly signature: SignatureSetting;
   readonly retry: RetryPolicy;
   readonly breaker: BreakerSettings | null;

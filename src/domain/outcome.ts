@@ -18,7 +18,8 @@ export const errorClasses = {
   tls_name_mismatch: 'The TLS certificate is for another host name. Install one that names this host.',
   tls_untrusted:
     'The TLS certificate is self-signed or its chain is incomplete. Use a public certificate authority and send the intermediate certificates.',
-  tls_failed: 'The TLS handshake failed. Check protocol versions and ciphers of the receiver.',
+  tls_failed:
+    'The TLS handshake failed. Check protocol versions and ciphers of the receiver, and the client certificate (tls) if it asks for one.',
   timeout: 'No complete answer within the deadline. Answer 2xx first and do the work afterwards.',
   response_invalid: 'The answer was not valid HTTP. Check what serves this port.',
   response_headers_too_large: 'The response headers are larger than Posthorn reads. Send fewer.',
@@ -30,6 +31,10 @@ export const errorClasses = {
   http_410: 'The receiver says that it is gone for good. The endpoint has been disabled.',
   http_429: 'The receiver asks for fewer requests. Set a rate_limit on the endpoint.',
   http_5xx: 'The receiver failed. Look into its logs at the time of the attempt.',
+  oauth_failed:
+    'The token endpoint gave no access token. Check token_url, client_id, client_secret and scope of auth, and whether it works.',
+  oauth_rejected:
+    'The receiver refused an access token that should still have been good. The next attempt fetches a new one.',
   proxy_failed: 'The egress proxy refused or failed. This is for the operator of Posthorn to fix.',
   internal: 'Posthorn itself failed to make the request. This is for the operator of Posthorn to fix.',
 } as const;

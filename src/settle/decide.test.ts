@@ -48,6 +48,13 @@ describe('RTY-1: what an answer means', () => {
     expect(decide(failure(kind), fresh, policy, context)).toEqual({ kind: 'retry', dueAt: NOW + 30_000 });
   });
 
+  it('DLV-7: an access token refused is tried again with a new one, whatever the endpoint says of 401', () => {
+    const refused = outcome({ statusCode: 401, error: { class: 'oauth_rejected', message: '' } });
+    const strict = resolveRetry({ permanent: [401] });
+    expect(decide(refused, fresh, strict, context).kind).toBe('retry');
+    expect(signalOf(refused)).toBe('neutral');
+  });
+
   it('the classes can be changed per endpoint', () => {
     const own = resolveRetry({ permanent: [503], transient: ['4xx', 410, '3xx'] });
     expect(decide(answer(404), fresh, own, context).kind).toBe('retry');

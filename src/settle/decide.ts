@@ -3,6 +3,7 @@
  *
  *   2xx                                  delivered
  *   410                                  dead (gone), and the endpoint is disabled
+ *   an access token refused              retry, with a new one
  *   permanent by the endpoint's rules    dead (rejected)
  *   anything else                        retry, unless
  *     that was the last attempt          dead (exhausted)
@@ -33,7 +34,8 @@ export function decide(
   if (status !== null && isSuccess(status)) return { kind: 'delivered' };
   if (status === GONE && !policy.transient.includes(GONE))
     return { kind: 'dead', reason: 'gone', disableEndpoint: true };
-  if (status !== null && !isTransientStatus(policy, status)) {
+  const newTokenMayDo = outcome.error?.class === 'oauth_rejected';
+  if (status !== null && !newTokenMayDo && !isTransientStatus(policy, status)) {
     return { kind: 'dead', reason: 'rejected', disableEndpoint: false };
   }
   const made = delivery.attempts + 1 - delivery.attemptsBeforeReplay;

@@ -2,7 +2,7 @@ import type { DisabledReason, Endpoint } from '../domain/endpoint.ts';
 import { type EndpointConfig, resolveEndpoint } from '../domain/endpoint-config.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { Pool } from './database.ts';
-import { openHeaders } from './sealed-headers.ts';
+import { openConfig, withoutSecrets } from './sealed-config.ts';
 import type { SecretBox } from './secret-box.ts';
 
 /**
@@ -89,7 +89,7 @@ export function createEndpointCache(
     } catch (error) {
       if (version === 0) throw error;
       unreadable(row.id!, error);
-      return toEndpoint({ ...row, secrets: null, config: { ...row.config, headers: {} }, paused: true }, box);
+      return toEndpoint({ ...row, secrets: null, config: withoutSecrets(row.config), paused: true }, box);
     }
   }
 
@@ -128,6 +128,7 @@ export function createEndpointCache(
 function toEndpoint(row: EndpointRow, box: SecretBox): Endpoint {
   const id = row.id!;
   // A deleted one is kept only until its last deliveries are skipped: no need to know its secrets for that.
+  const config = row.deleted ? withoutSecrets(row.config) : openConfig(row.config, id, box);
   const secrets = (row.deleted ? [] : (row.secrets ?? [])).map((sealed) => ({
     secret: box.open({ keyId: sealed.key_id, ciphertext: Buffer.from(sealed.ciphertext, 'base64') }, id),
     expiresAt: sealed.expires_at,
@@ -137,7 +138,7 @@ function toEndpoint(row: EndpointRow, box: SecretBox): Endpoint {
       id,
       tenant: row.tenant,
       url: row.url,
-      config: openHeaders(row.config, id, box),
+      config,
       enabled: row.enabled,
       disabledReason: row.disabled_reason,
       paused: row.paused,

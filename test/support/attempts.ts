@@ -21,6 +21,8 @@ export function anEndpoint(url: string, overrides: Partial<Endpoint> = {}): Endp
     apiVersion: null,
     payload: 'full',
     headers: {},
+    auth: null,
+    certificate: null,
     signature: 'standard',
     retry: {
       kind: 'schedule',

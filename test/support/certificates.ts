@@ -16,4 +16,9 @@ export const certificates = {
   expired: pair('expired'),
   otherName: pair('other-name'),
   selfSigned: pair('self-signed'),
+  /** What a receiver gives as its authority to ask for client certificates. */
+  clientAuthority: read('client-authority.crt'),
+  clientOne: pair('client-one'),
+  clientTwo: pair('client-two'),
+  clientExpired: pair('client-expired'),
 };

@@ -8,6 +8,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 
 export interface RecordedRequest {
   readonly method: string;
@@ -24,6 +25,8 @@ export interface RecordedRequest {
   readonly connection: number;
   /** 0 for the first request. */
   readonly index: number;
+  /** The common name in the client's certificate; null if it showed none. */
+  readonly clientName: string | null;
 }
 
 export interface Reply {
@@ -73,6 +76,10 @@ export interface Receiver {
 
 export interface ReceiverOptions {
   readonly tls?: { readonly key: string | Buffer; readonly cert: string | Buffer };
+  /** Asks for a client certificate of this authority. */
+  readonly clientAuthority?: string;
+  /** What becomes of clients without one: refused (default), or told apart by `clientName`. */
+  readonly withoutCertificate?: 'refuse' | 'accept';
   readonly port?: number;
   readonly host?: string;
   /** How the receiver is named in `url`. Default: its address. */
@@ -151,7 +158,9 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
   };
 
   const server =
-    options.tls === undefined ? createServer(listener) : createTlsServer({ ...options.tls }, listener);
+    options.tls === undefined
+      ? createServer(listener)
+      : createTlsServer({ ...options.tls, ...askingForCertificates(options) }, listener);
   server.keepAliveTimeout = 0;
   server.requestTimeout = 0;
   server.headersTimeout = 0;
@@ -218,6 +227,16 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
   };
 }
 
+function askingForCertificates({ clientAuthority, withoutCertificate }: ReceiverOptions) {
+  if (clientAuthority === undefined) return {};
+  return { requestCert: true, ca: clientAuthority, rejectUnauthorized: withoutCertificate !== 'accept' };
+}
+
+function clientName({ socket }: IncomingMessage): string | null {
+  const subject = socket instanceof TLSSocket ? socket.getPeerCertificate().subject : undefined;
+  return typeof subject?.CN === 'string' ? subject.CN : null;
+}
+
 function record(message: IncomingMessage, body: Buffer, index: number, connection: number): RecordedRequest {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(message.headers))
@@ -232,6 +251,7 @@ function record(message: IncomingMessage, body: Buffer, index: number, connectio
     at: Date.now(),
     connection,
     index,
+    clientName: clientName(message),
   };
 }
 

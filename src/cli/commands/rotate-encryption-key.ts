@@ -6,6 +6,7 @@ import {
   resealAnswersBatch,
   resealBatch,
   resealHeadersBatch,
+  resealSettingsBatch,
 } from '../../store/queries/rotate-encryption-key.ts';
 import { createSecretBox, type SecretBox, SecretBoxError } from '../../store/secret-box.ts';
 import type { Command } from '../command.ts';
@@ -64,7 +65,7 @@ async function rotate(pool: Pool, box: SecretBox): Promise<void> {
   refuseUnknownKeys(before, box);
   const total = sum(before);
   let done = 0;
-  for (const reseal of [resealBatch, resealHeadersBatch, resealAnswersBatch]) {
+  for (const reseal of [resealBatch, resealHeadersBatch, resealSettingsBatch, resealAnswersBatch]) {
     let after: Uuid | null = null;
     for (;;) {
       const batch = await reseal(pool, box, after, BATCH);

@@ -3,10 +3,12 @@
  * replaces what is still as it was read: safe beside servers that run, beside itself, and to break off and repeat.
  * Servers need not be told: what they hold in memory is the secret itself, which stays the same.
  */
-import type { SealedHeader } from '../../domain/endpoint-config.ts';
+import type { SealedValue } from '../../domain/endpoint-config.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import type { Pool } from '../database.ts';
-import { openHeader, sealHeader } from '../sealed-headers.ts';
+import { headerOwner } from '../sealed-headers.ts';
+import { settingOwner } from '../sealed-settings.ts';
+import { openValue, sealValue } from '../sealed-value.ts';
 import type { SecretBox } from '../secret-box.ts';
 import { answerOf } from './idempotent-requests.ts';
 
@@ -18,8 +20,11 @@ export async function countOtherKeys(pool: Pool, keyId: string): Promise<Map<str
              union all
              select key_id from posthorn.idempotent_requests where key_id is not null
              union all
-             select h.value ->> 'key_id'
-               from posthorn.endpoints e, jsonb_each(e.config -> 'sealed_headers') h) sealed
+             select v.value ->> 'key_id'
+               from posthorn.endpoints e, jsonb_each(e.config -> 'sealed_headers') v
+             union all
+             select v.value ->> 'key_id'
+               from posthorn.endpoints e, jsonb_each(e.config -> 'sealed_settings') v) sealed
       where key_id <> $1 group by key_id order by key_id`,
     [keyId],
   );
@@ -95,45 +100,54 @@ export async function resealAnswersBatch(
   return { last: last.id, resealed: rowCount ?? 0 };
 }
 
-interface HeadersRow {
+/** Where an endpoint's configuration holds secrets, each a map by name, and what those are bound to. */
+const owners = { sealed_headers: headerOwner, sealed_settings: settingOwner };
+
+interface ConfigRow {
   readonly id: Uuid;
-  readonly sealed: Record<string, SealedHeader>;
+  readonly sealed: Record<string, SealedValue>;
 }
 
-/** The same for the headers of endpoints that are secrets. */
-export async function resealHeadersBatch(
-  pool: Pool,
-  box: SecretBox,
-  after: Uuid | null,
-  limit: number,
-): Promise<{ last: Uuid; resealed: number } | null> {
-  const { rows } = await pool.query<HeadersRow>(
-    `select id, config -> 'sealed_headers' as sealed from posthorn.endpoints
-      where config ? 'sealed_headers' and ($2::uuid is null or id > $2)
-        and exists (select from jsonb_each(config -> 'sealed_headers') h where h.value ->> 'key_id' <> $1)
-      order by id limit $3`,
-    [box.keyId, after, limit],
-  );
-  const last = rows.at(-1);
-  if (last === undefined) return null;
-  const fresh = rows.map(({ id, sealed }) =>
-    Object.fromEntries(
-      Object.entries(sealed).map(([name, header]) => [
-        name,
-        sealHeader(openHeader(header, id, name, box), id, name, box),
-      ]),
-    ),
-  );
-  const { rows: changed } = await pool.query<{ headers: number }>(
-    `update posthorn.endpoints e set config = jsonb_set(e.config, '{sealed_headers}', n.sealed)
-       from unnest($1::uuid[], $2::jsonb[], $3::jsonb[]) as n (id, was, sealed)
-      where e.id = n.id and e.config -> 'sealed_headers' = n.was
-      returning (select count(*)::int from jsonb_object_keys(n.sealed)) as headers`,
-    [
-      rows.map(({ id }) => id),
-      rows.map(({ sealed }) => JSON.stringify(sealed)),
-      fresh.map((sealed) => JSON.stringify(sealed)),
-    ],
-  );
-  return { last: last.id, resealed: changed.reduce((sum, { headers }) => sum + headers, 0) };
-}
+/** The same for secrets in the configuration of endpoints. */
+const resealConfigBatch =
+  (field: keyof typeof owners) =>
+  async (
+    pool: Pool,
+    box: SecretBox,
+    after: Uuid | null,
+    limit: number,
+  ): Promise<{ last: Uuid; resealed: number } | null> => {
+    const { rows } = await pool.query<ConfigRow>(
+      `select id, config -> $4::text as sealed from posthorn.endpoints
+        where config ? $4::text and ($2::uuid is null or id > $2)
+          and exists (select from jsonb_each(config -> $4::text) v where v.value ->> 'key_id' <> $1)
+        order by id limit $3`,
+      [box.keyId, after, limit, field],
+    );
+    const last = rows.at(-1);
+    if (last === undefined) return null;
+    const fresh = rows.map(({ id, sealed }) =>
+      Object.fromEntries(
+        Object.entries(sealed).map(([name, value]) => {
+          const owner = owners[field](id, name);
+          return [name, sealValue(openValue(value, owner, box), owner, box)];
+        }),
+      ),
+    );
+    const { rows: changed } = await pool.query<{ secrets: number }>(
+      `update posthorn.endpoints e set config = jsonb_set(e.config, array[$4::text], n.sealed)
+         from unnest($1::uuid[], $2::jsonb[], $3::jsonb[]) as n (id, was, sealed)
+        where e.id = n.id and e.config -> $4::text = n.was
+        returning (select count(*)::int from jsonb_object_keys(n.sealed)) as secrets`,
+      [
+        rows.map(({ id }) => id),
+        rows.map(({ sealed }) => JSON.stringify(sealed)),
+        fresh.map((sealed) => JSON.stringify(sealed)),
+        field,
+      ],
+    );
+    return { last: last.id, resealed: changed.reduce((sum, { secrets }) => sum + secrets, 0) };
+  };
+
+export const resealHeadersBatch = resealConfigBatch('sealed_headers');
+export const resealSettingsBatch = resealConfigBatch('sealed_settings');

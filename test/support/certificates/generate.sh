@@ -40,5 +40,23 @@ leaf other-name 'DNS:somewhere-else.test' 20200101000000Z 21200101000000Z
 key self-signed
 openssl req -x509 -new -key self-signed.key -days 36500 -subj '/CN=receiver.test' \
   -addext 'subjectAltName=DNS:receiver.test,DNS:localhost,IP:127.0.0.1' -out self-signed.crt
-# Nothing is ever signed with it again except by this script, which makes a new one.
-rm authority.key
+
+# Client certificates have an authority of their own, so that receivers can tell them from the others.
+key client-authority
+openssl req -x509 -new -key client-authority.key -days 36500 -subj '/CN=Posthorn test client authority' \
+  -out client-authority.crt
+
+# client <file> <not after>
+client() {
+  key "$1"
+  openssl req -new -key "$1.key" -subj "/CN=$1" -out "$work/$1.csr"
+  printf 'extendedKeyUsage=clientAuth\n' > "$work/$1.ext"
+  openssl ca -batch -notext -config "$work/ca.conf" -cert client-authority.crt -keyfile client-authority.key \
+    -in "$work/$1.csr" -extfile "$work/$1.ext" -startdate 20200101000000Z -enddate "$2" -out "$1.crt"
+}
+
+client client-one 21200101000000Z
+client client-two 21200101000000Z
+client client-expired 20210101000000Z
+# Nothing is ever signed with them again except by this script, which makes new ones.
+rm authority.key client-authority.key

@@ -1,0 +1,39 @@
+/** The secrets of `auth` and `tls`: each has one, sealed beside it in the configuration, opened to send. */
+import { authSecrets } from '../domain/endpoint-auth.ts';
+import type { EndpointConfig } from '../domain/endpoint-config.ts';
+import type { Uuid } from '../domain/ids.ts';
+import { openValue, sealValue } from './sealed-value.ts';
+import type { SecretBox } from './secret-box.ts';
+
+/** Bound to the endpoint and to the setting: a ciphertext moved elsewhere does not open. */
+export const settingOwner = (id: Uuid, setting: string): string => `${id} ${setting}`;
+
+/** Takes what is secret out of the two. What is sealed already stays as it is. */
+export function sealSettings(config: EndpointConfig, id: Uuid, box: SecretBox): EndpointConfig {
+  const { auth, tls } = config;
+  const sealed = { ...config.sealed_settings };
+  const after = { ...config };
+  if (auth !== undefined) {
+    const { [authSecrets[auth.type]]: secret, ...shown } = auth;
+    if (secret !== undefined) sealed.auth = sealValue(secret, settingOwner(id, 'auth'), box);
+    after.auth = shown;
+  }
+  if (tls !== undefined) {
+    const { key, ...shown } = tls;
+    if (key !== undefined) sealed.tls = sealValue(key, settingOwner(id, 'tls'), box);
+    after.tls = shown;
+  }
+  return Object.keys(sealed).length === 0 ? after : { ...after, sealed_settings: sealed };
+}
+
+/** The configuration with both in plain text: for memory only. */
+export function openSettings(config: EndpointConfig, id: Uuid, box: SecretBox): EndpointConfig {
+  const { auth, tls, sealed_settings: sealed } = config;
+  if (sealed === undefined) return config;
+  const open = { ...config };
+  if (auth !== undefined && sealed.auth !== undefined)
+    open.auth = { ...auth, [authSecrets[auth.type]]: openValue(sealed.auth, settingOwner(id, 'auth'), box) };
+  if (tls !== undefined && sealed.tls !== undefined)
+    open.tls = { ...tls, key: openValue(sealed.tls, settingOwner(id, 'tls'), box) };
+  return open;
+}
