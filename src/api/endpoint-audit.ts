@@ -1,6 +1,7 @@
 /** What of an endpoint's changes goes into the audit log. */
 import type { FieldChange } from '../store/queries/audit-log.ts';
 import { fieldChanges } from './audit-trail.ts';
+import { withSealed } from './endpoint-auth-schema.ts';
 import type { Editable } from './endpoint-changes.ts';
 
 /** Fields whose values may be kept. Of all others, also of those that are yet to come, only the name is. */
@@ -34,8 +35,8 @@ export function endpointChanges(before: Editable, after: Editable): FieldChange[
 }
 
 const flat = ({ config, ...fields }: Editable): Record<string, unknown> => {
-  const { headers, sealed_headers, ...settings } = config;
-  return { ...settings, ...pick(fields), headers: { ...headers, ...sealed_headers } };
+  const { headers, sealed_headers, sealed_settings: _sealed, ...settings } = config;
+  return { ...settings, ...withSealed(config), ...pick(fields), headers: { ...headers, ...sealed_headers } };
 };
 
 /** What is given may be the whole view, with times and figures. */

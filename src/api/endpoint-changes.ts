@@ -6,6 +6,9 @@ import { parseFilter } from '../domain/filter-syntax.ts';
 import { type FieldError, invalidFields, Problem } from '../domain/problem.ts';
 import { totalDelaySeconds } from '../domain/retry.ts';
 import type { EndpointView } from '../store/queries/endpoints.ts';
+import type { ApiContext } from './context.ts';
+import { checkCombination, checkCredentials, patchCredentials } from './endpoint-auth.ts';
+import { REDACTED } from './endpoint-auth-schema.ts';
 import type { EndpointPatch } from './endpoint-schema.ts';
 
 /** The settings that live in `config`; the others have columns of their own. */
@@ -31,7 +34,11 @@ export type Editable = Pick<
   'url' | 'description' | 'config' | 'metadata' | 'enabled' | 'disabled_reason' | 'paused'
 >;
 
-export function applyPatch(before: Editable, patch: EndpointPatch, egress: EgressPolicy): Editable {
+export function applyPatch(
+  before: Editable,
+  patch: EndpointPatch,
+  { egress, clock }: Pick<ApiContext, 'egress' | 'clock'>,
+): Editable {
   const enabled = patch.enabled === undefined ? before.enabled : (patch.enabled ?? true);
   const after: Editable = {
     url: patch.url === undefined ? before.url : checkedUrl(patch.url, egress),
@@ -42,7 +49,12 @@ export function applyPatch(before: Editable, patch: EndpointPatch, egress: Egres
     disabled_reason: enabled ? null : (before.disabled_reason ?? 'manual'),
     paused: patch.paused === undefined ? before.paused : (patch.paused ?? false),
   };
-  const errors = [...checkConfig(after.config), ...checkSizes(after)];
+  const errors = [
+    ...checkConfig(after.config),
+    ...checkCredentials(after.config, patch, egress, clock.now()),
+    ...checkCombination(after.url, after.config),
+    ...checkSizes(after),
+  ];
   if (errors.length > 0) throw invalidFields(errors);
   return after;
 }
@@ -65,12 +77,11 @@ function patchConfig(before: EndpointConfig, patch: EndpointPatch): EndpointConf
   // Null is a value here: no breaker at all.
   if (patch.breaker !== undefined) config.breaker = patch.breaker;
   if (patch.headers !== undefined) patchHeaders(config as EndpointConfig, patch.headers);
+  patchCredentials(config as EndpointConfig, patch);
   return config as EndpointConfig;
 }
 
-/** What a sealed header is shown as. Sent back, it leaves the header as it is. */
-const REDACTED = '[redacted]';
-
+/** What is sealed is shown as redacted. Sent back, that leaves the header as it is. */
 export function shownHeaders({ headers, sealed_headers }: EndpointConfig): Record<string, string> {
   return {
     ...headers,

@@ -4,7 +4,7 @@ import { resolveEndpoint } from '../domain/endpoint-config.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
 import type { EndpointView } from '../store/queries/endpoints.ts';
-import { openHeaders } from '../store/sealed-headers.ts';
+import { openConfig } from '../store/sealed-config.ts';
 import type { Caller } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import type { Editable } from './endpoint-changes.ts';
@@ -24,7 +24,7 @@ interface Identity {
 export function receiverConsents({ challenges, endpoints, secretBox }: ApiContext) {
   /** The endpoint as the engine would know it. */
   const resolved = (of: Identity, to: Editable, secrets: readonly EndpointSecret[]): Endpoint => {
-    const config = openHeaders(to.config, of.id, secretBox);
+    const config = openConfig(to.config, of.id, secretBox);
     const { url, enabled, paused, disabled_reason: disabledReason } = to;
     return resolveEndpoint({ ...of, url, config, enabled, paused, disabledReason, deleted: false }, secrets);
   };

@@ -2,6 +2,7 @@
 import { type Static, Type } from 'typebox';
 import { challenges, signatureProfiles } from '../domain/endpoint.ts';
 import { jitters, retryPresets } from '../domain/retry.ts';
+import { AuthSchema, TlsSchema } from './endpoint-auth-schema.ts';
 import { Nullable } from './validation.ts';
 
 export const StatusMatcher = Type.Union([
@@ -89,6 +90,8 @@ const settings = {
   api_version: Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 64 }))),
   payload: Type.Optional(Nullable(Type.Enum(['full', 'thin']))),
   headers: Type.Optional(Nullable(Type.Record(Type.String(), Nullable(Type.String({ maxLength: 4096 }))))),
+  auth: Type.Optional(Nullable(AuthSchema)),
+  tls: Type.Optional(Nullable(TlsSchema)),
   signature: Type.Optional(Nullable(SignatureSchema)),
   retry: Type.Optional(Nullable(RetrySchema)),
   breaker: Type.Optional(Nullable(BreakerSchema)),

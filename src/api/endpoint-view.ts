@@ -4,6 +4,7 @@ import { circuits } from '../domain/breaker.ts';
 import { challenges, disabledReasons, signatureProfiles } from '../domain/endpoint.ts';
 import { jitters, retryPresets } from '../domain/retry.ts';
 import { EXAMPLE_TIME, exampleId, Id, Time } from './describe.ts';
+import { ShownAuth, ShownTls } from './endpoint-auth-schema.ts';
 import { StatusMatcher } from './endpoint-schema.ts';
 import { Figures } from './figures.ts';
 import { Nullable } from './validation.ts';
@@ -74,7 +75,8 @@ const fields = {
   api_version: Nullable(Type.String()),
   payload: Type.Enum(['full', 'thin']),
   headers: Type.Record(Type.String(), Type.String(), { description: 'Credentials are not shown.' }),
-  auth: Type.Null(),
+  auth: Nullable(ShownAuth),
+  tls: Nullable(ShownTls),
   signature: Type.Union([
     Type.Enum([...signatureProfiles]),
     Type.Object({
@@ -114,7 +116,8 @@ const example = {
   api_version: null,
   payload: 'full',
   headers: {},
-  auth: null,
+  auth: { type: 'basic', username: 'posthorn', password: '[redacted]' },
+  tls: null,
   signature: 'standard',
   retry: {
     schedule: retryPresets.default,

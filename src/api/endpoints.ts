@@ -19,11 +19,12 @@ import {
 } from '../store/queries/endpoints.ts';
 import { revokePreviousSecrets, rotateSecret } from '../store/queries/rotate-secret.ts';
 import { endpointTotals, HOUR, type Totals } from '../store/queries/stats.ts';
-import { sealHeaders } from '../store/sealed-headers.ts';
+import { sealConfig } from '../store/sealed-config.ts';
 import { tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import { idParams, Nothing, Page, type Shown } from './describe.ts';
 import { endpointChanges } from './endpoint-audit.ts';
+import { showAuth, showTls } from './endpoint-auth-schema.ts';
 import { applyPatch, type Editable, shownHeaders } from './endpoint-changes.ts';
 import { type Consent, receiverConsents } from './endpoint-consent.ts';
 import { EndpointPatch, NewEndpoint } from './endpoint-schema.ts';
@@ -53,12 +54,12 @@ const EMPTY: Editable = {
 };
 
 export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
-  const { pool, clock, endpoints, secretBox, egress } = context;
+  const { pool, clock, endpoints, secretBox } = context;
   const consents = receiverConsents(context);
 
   const sealed = (id: Uuid, endpoint: Editable): Editable => ({
     ...endpoint,
-    config: sealHeaders(endpoint.config, id, secretBox, isCredentialHeader),
+    config: sealConfig(endpoint.config, id, secretBox, isCredentialHeader),
   });
 
   /** The receiver takes its time: this is not for inside the transaction. */
@@ -66,7 +67,7 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
     if (patch.url === undefined && patch.challenge === undefined) return null;
     const before = await findEndpoint(pool, endpointId(request.params.id), request.caller.tenant);
     if (before === null) throw endpointNotFound(request.params.id);
-    return consents.toChange(request.caller, before, applyPatch(before, patch, egress));
+    return consents.toChange(request.caller, before, applyPatch(before, patch, context));
   }
 
   async function change(request: FastifyRequest<ById>, patch: EndpointPatch): Promise<EndpointView> {
@@ -76,7 +77,7 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
     await inTransaction(pool, async (client) => {
       const before = await lockEndpoint(client, id, caller.tenant);
       if (before === null) throw endpointNotFound(params.id);
-      const after = sealed(id, applyPatch(before, patch, egress));
+      const after = sealed(id, applyPatch(before, patch, context));
       consents.check(consent, caller, before, after);
       if (JSON.stringify(pick(before)) === JSON.stringify(after)) return audit.nothingChanged();
       await updateEndpoint(client, { id, ...after }, !before.enabled && after.enabled);
@@ -122,7 +123,7 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
         const { tenant: named, secret: given, ...settings } = request.body;
         const tenant = readTenant(named, request.caller.tenant);
         const id = newId(clock.now());
-        const wanted = applyPatch(EMPTY, settings, egress);
+        const wanted = applyPatch(EMPTY, settings, context);
         const endpoint = sealed(id, wanted);
         const profile = profileOf(endpoint.config.signature);
         const secret = given === undefined ? newSecret(profile) : checkedSecret(given, profile);
@@ -305,7 +306,8 @@ export function showEndpoint(view: EndpointView, lastDay: Totals): Shown<typeof 
     api_version: endpoint.apiVersion,
     payload: endpoint.payload,
     headers: shownHeaders(view.config),
-    auth: null,
+    auth: showAuth(view.config.auth),
+    tls: showTls(view.config.tls),
     signature: endpoint.signature,
     retry: showRetry(endpoint.retry),
     breaker: breaker && {

@@ -57,9 +57,9 @@ describe('SIG-5: the encryption key is rotated', () => {
     const receiver = await newReceiver();
     const secretOf = new Map<string, string>();
     const create = async (posthorn: TestPosthorn, tenant: string) => {
-      const headers = { authorization: `Bearer ${tenant}` };
+      const credentials = { headers: { 'x-token': tenant }, auth: { type: 'bearer', token: tenant } };
       const once = { headers: { 'idempotency-key': tenant } };
-      return (await createEndpoint(posthorn, { url: receiver.url, tenant, headers }, once)).secret;
+      return (await createEndpoint(posthorn, { url: receiver.url, tenant, ...credentials }, once)).secret;
     };
     /** An event of each tenant arrives, signed with the secret that its endpoint was given. */
     const expectDeliveries = async (posthorn: TestPosthorn, ...tenants: string[]) => {
@@ -68,7 +68,7 @@ describe('SIG-5: the encryption key is rotated', () => {
         await untilDeliveries(posthorn, event.id, 'delivered');
         const { body, headers } = receiver.requests.at(-1)!;
         new Webhook(secretOf.get(tenant)!).verify(body, headers);
-        expect(headers.authorization).toBe(`Bearer ${tenant}`);
+        expect(headers).toMatchObject({ authorization: `Bearer ${tenant}`, 'x-token': tenant });
       }
     };
 
@@ -103,6 +103,8 @@ describe('SIG-5: the encryption key is rotated', () => {
     expect(both.map(({ output }) => output).join()).toMatch(/Sealed \d+ secrets with key [0-9a-f]{12}/);
     const after = await stored();
     expect(new Set(after.map(({ key_id }) => key_id)).size).toBe(1);
+    const configs = JSON.stringify(await database.query('select config from posthorn.endpoints'));
+    expect(new Set(configs.match(/"key_id":"\w+"/g))).toEqual(new Set([`"key_id":"${after[0]!.key_id}"`]));
     expect(after[2]).toEqual(before[2]);
     expect(after[0]!.ciphertext).not.toEqual(before[0]!.ciphertext);
 
@@ -246,6 +248,8 @@ describe('no secret in any output', () => {
       ['previous encryption key', previousKey],
       ['static authorization', 'Bearer static-9b1f04'],
       ['static token', 'token-7c22aa'],
+      ['password', 'pass-3e8d51'],
+      ['password as it is sent', Buffer.from('posthorn:pass-3e8d51').toString('base64')],
       ['authorization of an attacker', 'phk_guess-5d0e11'],
     ]);
     const env = {
@@ -270,7 +274,9 @@ describe('no secret in any output', () => {
       const made: TestEndpoint[] = [];
       for (const signature of ['standard', 'standard-ed25519', 'hex', 'stripe', 'github']) {
         const headers = { Authorization: 'Bearer static-9b1f04', 'X-Acme-Token': 'token-7c22aa' };
-        made.push(await createEndpoint(posthorn, { url: receiver.url, tenant, signature, headers }));
+        const auth = { type: 'basic', username: 'posthorn', password: 'pass-3e8d51' };
+        const credentials = signature === 'hex' ? { auth } : { headers };
+        made.push(await createEndpoint(posthorn, { url: receiver.url, tenant, signature, ...credentials }));
       }
       const keys: { id: string; key: string }[] = [];
       for (const scope of ['admin', 'tenant', 'read']) {
