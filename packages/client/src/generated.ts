@@ -41,7 +41,7 @@ export interface Attempt {
   /** What came of it. Superseded: another worker had taken the delivery over. */
   outcome: 'delivered' | 'retry' | 'dead' | 'superseded';
   error: {
-    class: 'dns_failed' | 'egress_forbidden' | 'connect_refused' | 'connect_timeout' | 'connection_failed' | 'connection_reset' | 'tls_expired' | 'tls_name_mismatch' | 'tls_untrusted' | 'tls_failed' | 'timeout' | 'response_invalid' | 'response_headers_too_large' | 'http_1xx' | 'http_3xx' | 'redirect_failed' | 'http_4xx' | 'http_408' | 'http_410' | 'http_429' | 'http_5xx' | 'proxy_failed' | 'internal';
+    class: 'dns_failed' | 'egress_forbidden' | 'connect_refused' | 'connect_timeout' | 'connection_failed' | 'connection_reset' | 'tls_expired' | 'tls_name_mismatch' | 'tls_untrusted' | 'tls_failed' | 'timeout' | 'response_invalid' | 'response_headers_too_large' | 'http_1xx' | 'http_3xx' | 'redirect_failed' | 'http_4xx' | 'http_408' | 'http_410' | 'http_429' | 'http_5xx' | 'oauth_failed' | 'oauth_rejected' | 'proxy_failed' | 'internal';
     message: string | null;
     hint: string | null;
   } | null;
@@ -90,6 +90,17 @@ export interface AuditEntryPage {
   next_cursor: string | null;
 }
 
+export interface BasicAuth {
+  type: 'basic';
+  username: string;
+  password: '[redacted]';
+}
+
+export interface BearerAuth {
+  type: 'bearer';
+  token: '[redacted]';
+}
+
 export interface Breaker {
   consecutive: number;
   failure_rate: number;
@@ -97,6 +108,12 @@ export interface Breaker {
   window_seconds: number;
   cooldown_seconds: number;
   max_cooldown_seconds: number;
+}
+
+export interface ClientCertificate {
+  cert: string;
+  key: '[redacted]';
+  ca: string | null;
 }
 
 export interface Count {
@@ -121,7 +138,8 @@ export interface CreatedEndpoint {
   payload: 'full' | 'thin';
   /** Credentials are not shown. */
   headers: Record<string, string>;
-  auth: null;
+  auth: BasicAuth | BearerAuth | OAuth2 | null;
+  tls: ClientCertificate | null;
   signature: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
     profile: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github';
     header?: string | null;
@@ -280,7 +298,8 @@ export interface Endpoint {
   payload: 'full' | 'thin';
   /** Credentials are not shown. */
   headers: Record<string, string>;
-  auth: null;
+  auth: BasicAuth | BearerAuth | OAuth2 | null;
+  tls: ClientCertificate | null;
   signature: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
     profile: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github';
     header?: string | null;
@@ -323,6 +342,23 @@ export interface EndpointPatch {
   api_version?: string | null;
   payload?: 'full' | 'thin' | null;
   headers?: Record<string, string | null> | null;
+  auth?: {
+    type: 'basic' | 'bearer' | 'oauth2';
+    username?: string;
+    password?: string;
+    token?: string;
+    token_url?: string;
+    client_id?: string;
+    client_secret?: string;
+    scope?: string | null;
+  } | null;
+  tls?: {
+    /** PEM: the certificate, then its chain. */
+    cert: string;
+    /** PEM: its private key. */
+    key: string;
+    ca?: string | null;
+  } | null;
   signature?: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
     profile: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github';
     header?: string;
@@ -656,6 +692,23 @@ export interface NewEndpoint {
   api_version?: string | null;
   payload?: 'full' | 'thin' | null;
   headers?: Record<string, string | null> | null;
+  auth?: {
+    type: 'basic' | 'bearer' | 'oauth2';
+    username?: string;
+    password?: string;
+    token?: string;
+    token_url?: string;
+    client_id?: string;
+    client_secret?: string;
+    scope?: string | null;
+  } | null;
+  tls?: {
+    /** PEM: the certificate, then its chain. */
+    cert: string;
+    /** PEM: its private key. */
+    key: string;
+    ca?: string | null;
+  } | null;
   signature?: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
     profile: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github';
     header?: string;
@@ -738,6 +791,14 @@ export interface NotReady {
   status: 'not_ready';
   /** What is missing. */
   detail: string;
+}
+
+export interface OAuth2 {
+  type: 'oauth2';
+  token_url: string;
+  client_id: string;
+  client_secret: '[redacted]';
+  scope: string | null;
 }
 
 export type OpenApiDocument = Record<string, unknown>;
