@@ -117,6 +117,19 @@ export async function startPostgres(): Promise<Postgres> {
   };
 }
 
+/** Another database on the same server. Its `stop` only closes the connections to it. */
+export async function newDatabase(postgres: Postgres, name: string): Promise<Postgres> {
+  await postgres.query(`create database ${name}`);
+  const url = postgres.url.replace(/\/[^/?]+(\?|$)/, `/${name}$1`);
+  const pool = new pg.Pool({ connectionString: url, max: 2 });
+  return {
+    ...postgres,
+    url,
+    query: async (text, values) => (await pool.query(text, values)).rows,
+    stop: () => pool.end(),
+  };
+}
+
 export interface Posthorn {
   readonly port: number;
   readonly key: string;
