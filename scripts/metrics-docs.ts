@@ -31,7 +31,8 @@ means and what to do is in [the runbook](runbook.md); \`ops/grafana/dashboard.js
   \`other\`. Reasons are the closed lists of [errors.md](errors.md).
 - **Cheap.** A scrape reads memory and asks the database nothing. Depth and age of the queue, dead letters, endpoints and
   the event loop are measured every \`POSTHORN_MEASURE_MS\`; \`posthorn_measurement_age_seconds\` says how long ago that was. An
-  endpoint's backlog is counted up to 100,000 of each kind, dead letters up to a million.
+  endpoint's backlog is counted up to 100,000 of each kind, dead letters up to a million; a round visits a bounded number of
+  rows, so that with very many large backlogs some figures are a few rounds old.
 - \`POSTHORN_METRICS=off\` switches all of it off.
 `;
 

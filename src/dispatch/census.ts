@@ -1,7 +1,8 @@
 /**
  * How much waits, and for how long. Lanes that have everything in memory are simply asked. The others (more waits for
- * them than they hold, or they do not send and hold nothing) are counted in the database, a bounded number of rows in
- * each round; those whose turn it is not keep their last figure.
+ * them than they hold, or they do not send and hold nothing) are counted in the database: many of them up to a thousand,
+ * then those that have more one by one. A round visits a bounded number of rows; lanes whose turn it is not keep their
+ * last figure.
  */
 import type { Uuid } from '../domain/ids.ts';
 import type { Pool } from '../store/database.ts';
@@ -25,13 +26,17 @@ export interface Census {
 }
 
 const LANES_PER_READ = 100;
-export const MOST_PER_LANE = 100_000;
+const FEW = 1_000;
+const MOST = 100_000;
+/** Of each of the two kinds of counts. With the queue in memory that is some 100 ms of the database's time. */
 const ROWS_PER_ROUND = 200_000;
 
 export class CensusTaker {
   readonly #pool: Pool;
   /** Those whose count is oldest come first. */
   readonly #counted = new Map<Uuid, WaitingCount>();
+  /** Those with more than a few, the one first that has waited longest to be counted further. */
+  readonly #large = new Set<Uuid>();
 
   constructor(pool: Pool) {
     this.#pool = pool;
@@ -39,8 +44,11 @@ export class CensusTaker {
 
   async take(lanes: readonly Lane[], now: number): Promise<Census> {
     const partly = new Set(lanes.filter((lane) => !lane.backlog.complete).map(({ id }) => id));
-    for (const id of this.#counted.keys()) if (!partly.has(id)) this.#counted.delete(id);
-    await this.#count([...partly].filter((id) => !this.#counted.has(id)).concat([...this.#counted.keys()]));
+    for (const id of this.#counted.keys()) if (!partly.has(id)) this.#forget(id);
+    await this.#countFew(
+      [...partly].filter((id) => !this.#counted.has(id)).concat([...this.#counted.keys()]),
+    );
+    await this.#countLarge();
 
     const census = { flowing: nothing(), held: nothing() };
     for (const lane of lanes) {
@@ -53,16 +61,45 @@ export class CensusTaker {
     return census;
   }
 
-  async #count(ids: readonly Uuid[]): Promise<void> {
+  async #countFew(ids: readonly Uuid[]): Promise<void> {
     let rows = 0;
     for (let i = 0; i < ids.length && rows < ROWS_PER_ROUND; i += LANES_PER_READ) {
-      const counts = await countWaiting(this.#pool, ids.slice(i, i + LANES_PER_READ), MOST_PER_LANE);
-      for (const count of counts) {
-        rows += count.fresh + count.retries;
-        this.#counted.delete(count.endpointId);
-        this.#counted.set(count.endpointId, count);
+      for (const count of await countWaiting(this.#pool, ids.slice(i, i + LANES_PER_READ), FEW)) {
+        const { endpointId, fresh, retries } = count;
+        rows += fresh + retries;
+        if (fresh < FEW && retries < FEW) this.#large.delete(endpointId);
+        else this.#large.add(endpointId);
+        const before = this.#counted.get(endpointId);
+        this.#remember({
+          ...count,
+          fresh: fresh < FEW ? fresh : Math.max(FEW, before?.fresh ?? 0),
+          retries: retries < FEW ? retries : Math.max(FEW, before?.retries ?? 0),
+        });
       }
     }
+  }
+
+  async #countLarge(): Promise<void> {
+    let rows = 0;
+    for (const id of [...this.#large]) {
+      if (rows >= ROWS_PER_ROUND) return;
+      for (const count of await countWaiting(this.#pool, [id], MOST)) {
+        rows += count.fresh + count.retries;
+        this.#remember(count);
+      }
+      this.#large.delete(id);
+      this.#large.add(id);
+    }
+  }
+
+  #remember(count: WaitingCount): void {
+    this.#counted.delete(count.endpointId);
+    this.#counted.set(count.endpointId, count);
+  }
+
+  #forget(id: Uuid): void {
+    this.#counted.delete(id);
+    this.#large.delete(id);
   }
 }
 
