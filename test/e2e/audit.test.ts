@@ -236,6 +236,31 @@ describe('SEC-4: every change is recorded', () => {
     ]);
   });
 
+  test('or is not made: what cannot be recorded does not happen', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    const { id } = await createEndpoint(posthorn, { tenant, url: receiver.url });
+    const changes = [
+      ['POST', '/v1/endpoints', { tenant, url: receiver.url }],
+      ['POST', `/v1/endpoints/${id}/pause`],
+      ['DELETE', `/v1/endpoints/${id}`],
+      ['POST', '/v1/keys', { scope: 'tenant', tenant }],
+      ['PUT', `/v1/tenants/${tenant}`, { name: 'changed' }],
+      ['GET', `/v1/endpoints/${id}/secret`],
+    ] as const;
+    await database.query('alter table posthorn.audit_log rename to audit_log_away');
+    try {
+      for (const [method, path, body] of changes)
+        expect((await posthorn.api(method, path, body)).status, `${method} ${path}`).toBe(500);
+    } finally {
+      await database.query('alter table posthorn.audit_log_away rename to audit_log');
+    }
+    const { body: endpoints } = await posthorn.api('GET', `/v1/endpoints?tenant=${tenant}`);
+    expect(endpoints.data).toMatchObject([{ id, paused: false }]);
+    expect((await posthorn.api('GET', `/v1/keys?tenant=${tenant}`)).body.data).toEqual([]);
+    expect((await posthorn.api('GET', `/v1/tenants/${tenant}`)).body.name).toBe('');
+  });
+
   test('and is still there when every process has been started again', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
