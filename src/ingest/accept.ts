@@ -9,7 +9,6 @@
  *                  │ one bad value: in halves, until only the culprit fails
  *                  └ database away for too long: 503
  */
-import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
@@ -26,25 +25,28 @@ import {
   type DeliveryRow,
   databaseNow,
   type EventRow,
-  type KeyHolder,
   keyHolders,
   keyName,
 } from '../store/queries/accept-events.ts';
 import { loadIngestLimits } from '../store/queries/tenants.ts';
 import { KnownTenants } from './known-tenants.ts';
-import { hasWaited, type LostKey, lostKeyOptions, problemOfId, seemsAhead } from './promised.ts';
+import { hasWaited, problemOfId, seemsAhead } from './promised.ts';
 import type { NewEvent } from './read-event.ts';
 import { Subscriptions } from './subscriptions.ts';
 import { TenantRates } from './tenant-rates.ts';
-
-export interface Accepted {
-  readonly id: Uuid;
-  readonly type: string;
-  readonly tenant: string;
-  readonly createdAt: number;
-  readonly deliveries: number;
-  readonly duplicate: boolean;
-}
+import {
+  type Accepted,
+  answerDuplicate,
+  fingerprintOf,
+  isDuplicate,
+  outboxSeqsOf,
+  storedOptions,
+  toAccepted,
+  toContent,
+  type Waiting,
+  withoutKey,
+  withoutRepeats,
+} from './waiting.ts';
 
 /** A delivery that has just been committed, for whoever sends it. */
 export interface CommittedDelivery {
@@ -86,17 +88,6 @@ export interface AcceptEvents {
   repeated(): void;
   /** A batch was matched again: an endpoint had changed meanwhile. */
   rematched(): void;
-}
-
-interface Waiting {
-  readonly event: NewEvent;
-  readonly id: Uuid;
-  readonly fingerprint: Buffer | null;
-  readonly since: number;
-  /** Null: a request, which can be refused. */
-  readonly promised: { readonly outboxSeq: string | null; readonly lostKey: LostKey | null } | null;
-  readonly resolve: (accepted: Accepted) => void;
-  readonly reject: (error: unknown) => void;
 }
 
 /** What an item costs in memory besides its payload. */
@@ -435,101 +426,4 @@ export class Acceptor {
     await this.#write(batch.slice(0, middle), guarded);
     await this.#write(batch.slice(middle), guarded);
   }
-}
-
-function withoutRepeats(batch: readonly Waiting[]): { unique: readonly Waiting[]; repeated: Waiting[] } {
-  const seen = new Set<string>();
-  const repeated: Waiting[] = [];
-  const unique = batch.filter((item) => {
-    const key = item.event.idempotencyKey;
-    if (key === null) return true;
-    const name = keyName(item.event.tenant, key);
-    if (!seen.has(name)) {
-      seen.add(name);
-      return true;
-    }
-    repeated.push(item);
-    return false;
-  });
-  return { unique, repeated };
-}
-
-function fingerprintOf(event: NewEvent): Buffer | null {
-  if (event.idempotencyKey === null) return null;
-  return createHash('sha256').update(event.type).update('\n').update(event.data).digest();
-}
-
-function outboxSeqsOf(batch: readonly Waiting[]): readonly string[] | null {
-  const first = batch[0]!.promised?.outboxSeq ?? null;
-  return first === null ? null : batch.map(({ promised }) => promised!.outboxSeq!);
-}
-
-function withoutKey(item: Waiting, holder: KeyHolder): Waiting {
-  const { event, fingerprint, promised } = item;
-  const lostKey: LostKey = {
-    key: event.idempotencyKey!,
-    eventId: holder.eventId,
-    sameContent: holder.fingerprint.equals(fingerprint!),
-  };
-  return {
-    ...item,
-    event: { ...event, idempotencyKey: null },
-    fingerprint: null,
-    promised: { outboxSeq: promised!.outboxSeq, lostKey },
-  };
-}
-
-const isDuplicate = ({ promised }: Waiting): boolean => promised?.lostKey?.sameContent ?? false;
-
-function storedOptions({ event, promised }: Waiting): Record<string, unknown> | null {
-  const lostKey = promised?.lostKey ?? null;
-  const options: Record<string, unknown> = lostKey === null ? {} : lostKeyOptions(lostKey);
-  if (event.channels.length > 0) options.channels = event.channels;
-  if (event.headers !== null) options.headers = event.headers;
-  if (event.schemaVersion !== null) options.schema_version = event.schemaVersion;
-  if (event.endpointIds !== null) options.endpoint_ids = event.endpointIds;
-  if (event.deliverAt !== null) options.deliver_at = event.deliverAt;
-  return Object.keys(options).length === 0 ? null : options;
-}
-
-function toContent({ event, id }: Waiting): EventContent {
-  return {
-    id,
-    tenant: event.tenant,
-    type: event.type,
-    data: event.data,
-    idempotencyKey: event.idempotencyKey,
-    schemaVersion: event.schemaVersion,
-    headers: event.headers,
-  };
-}
-
-function toAccepted(item: Waiting, deliveries: number): Accepted {
-  const { type, tenant } = item.event;
-  return {
-    id: item.id,
-    type,
-    tenant,
-    createdAt: timeOfId(item.id),
-    deliveries,
-    duplicate: isDuplicate(item),
-  };
-}
-
-function answerDuplicate(item: Waiting, holder: KeyHolder): void {
-  if (!holder.fingerprint.equals(item.fingerprint!)) {
-    item.reject(
-      new Problem(
-        'idempotency_conflict',
-        `The idempotency key "${item.event.idempotencyKey}" was used for an event with another type or data.`,
-        {
-          errors: [{ path: 'idempotency_key', message: 'was used for something else' }],
-        },
-      ),
-    );
-    return;
-  }
-  const { type, tenant } = item.event;
-  const { eventId, deliveries } = holder;
-  item.resolve({ id: eventId, type, tenant, createdAt: timeOfId(eventId), deliveries, duplicate: true });
 }

@@ -1,4 +1,4 @@
-export { type Accepted, type AcceptOptions, Acceptor, type CommittedDelivery } from './accept.ts';
+export { type AcceptOptions, Acceptor, type CommittedDelivery } from './accept.ts';
 export { expectJson, JsonDepthError, JsonSyntaxError } from './json-scan.ts';
 export {
   type NewEvent,
@@ -11,3 +11,4 @@ export {
   readTime,
 } from './read-event.ts';
 export { matchesType } from './subscriptions.ts';
+export type { Accepted } from './waiting.ts';
