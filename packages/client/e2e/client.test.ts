@@ -1,8 +1,6 @@
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { clientCode, methodName } from '../../../scripts/client-code.ts';
 import {
   createEndpoint,
   newReceiver,
@@ -10,7 +8,6 @@ import {
   untilDeliveries,
   usePosthorn,
 } from '../../../test/support/posthorn.ts';
-import { readDocument } from '../../../test/support/routes.ts';
 import {
   ConnectionError,
   Posthorn,
@@ -22,30 +19,6 @@ import {
 const server = usePosthorn();
 const newClient = (options: Partial<ConstructorParameters<typeof Posthorn>[0]> = {}): Posthorn =>
   new Posthorn({ url: server.url, key: server.key, ...options });
-
-describe('the generated part', () => {
-  test('is up to date (if not: npm run client:generate)', async () => {
-    const file = new URL('../src/generated.ts', import.meta.url);
-    expect(readFileSync(file, 'utf8')).toBe(clientCode(await readDocument()));
-  });
-
-  test('has a method for every operation, and no two of the same name', async () => {
-    const { paths } = await readDocument();
-    const posthorn = newClient() as unknown as Record<string, Record<string, unknown>>;
-    const names = Object.values(paths)
-      .flatMap((methods) => Object.values(methods))
-      .filter(({ responses }) => !JSON.stringify(responses).includes('text/event-stream'))
-      .map(({ operationId, tags: [tag = ''] }) => {
-        const resource = tag
-          .replace(/^./, (letter) => letter.toLowerCase())
-          .replace(/ (.)/g, (_, letter) => letter.toUpperCase());
-        return [resource, methodName(operationId, tag)] as const;
-      });
-    for (const [resource, method] of names)
-      expect(posthorn[resource]?.[method], `${resource}.${method}`).toBeTypeOf('function');
-    expect(new Set(names.map((name) => name.join('.'))).size).toBe(names.length);
-  });
-});
 
 describe('against a running Posthorn', () => {
   test('an endpoint’s life, and an event’s', async () => {

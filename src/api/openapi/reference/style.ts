@@ -18,6 +18,8 @@ body {
 }
 a { color: var(--link); text-decoration: none; }
 a:hover { text-decoration: underline; }
+p a, td a, dd a, dt a, h4 a { text-decoration: underline 1px; text-underline-offset: .18em; }
+.brand a { text-decoration: none; }
 :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; border-radius: 2px; }
 code, pre { font-family: ui-monospace, 'SF Mono', Menlo, Consolas, monospace; font-size: .875em; }
 p code, td code, dd code { background: var(--code); border-radius: 3px; padding: .08em .3em; overflow-wrap: anywhere; }
