@@ -98,6 +98,7 @@ function methodCode(entry: Entry, tag: string, document: OpenApiDocument): strin
       ...(body === undefined ? [] : ['body']),
       ...(query.length === 0 ? [] : ['query']),
       ...(keyed ? ['keyed: true'] : []),
+      ...(method === 'POST' && operation.security[0]?.key[0] === 'read' ? ['reads: true'] : []),
     ].join(', ')} }`.replace('{  }', '{}'),
     'options',
   ];

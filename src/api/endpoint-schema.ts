@@ -67,18 +67,41 @@ const SignatureSchema = Type.Union([
   ),
 ]);
 
+const Url = Type.String({
+  minLength: 1,
+  maxLength: 2048,
+  description: 'Where to send: https, unless the operator allows http.',
+});
+
 /** Null takes a setting back to its default. */
 const settings = {
-  url: Type.Optional(Type.String({ minLength: 1, maxLength: 2048 })),
+  url: Type.Optional(Url),
   description: Type.Optional(Nullable(Type.String({ maxLength: 500 }))),
-  metadata: Type.Optional(Nullable(Type.Record(Type.String({ maxLength: 128 }), Type.Unknown()))),
-  enabled: Type.Optional(Nullable(Type.Boolean())),
-  paused: Type.Optional(Nullable(Type.Boolean())),
+  metadata: Type.Optional(
+    Nullable(
+      Type.Record(Type.String({ maxLength: 128 }), Type.Unknown(), { description: 'Yours, at most 16 KiB.' }),
+    ),
+  ),
+  enabled: Type.Optional(
+    Nullable(Type.Boolean({ description: 'Off: new events are not for it, and what waits is skipped.' })),
+  ),
+  paused: Type.Optional(Nullable(Type.Boolean({ description: 'On: everything waits until it is resumed.' }))),
   events: Type.Optional(
-    Nullable(Type.Array(Type.String({ minLength: 1, maxLength: 130 }), { minItems: 1, maxItems: 500 })),
+    Nullable(
+      Type.Array(Type.String({ minLength: 1, maxLength: 130 }), {
+        minItems: 1,
+        maxItems: 500,
+        description: 'Event types, prefixes such as `order.*`, or `*` for all, which is the default.',
+      }),
+    ),
   ),
   channels: Type.Optional(
-    Nullable(Type.Array(Type.String({ minLength: 1, maxLength: 128 }), { maxItems: 50 })),
+    Nullable(
+      Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
+        maxItems: 50,
+        description: 'Only events with one of these channels. None: all events.',
+      }),
+    ),
   ),
   filter: Type.Optional(
     Nullable(
@@ -87,20 +110,65 @@ const settings = {
       }),
     ),
   ),
-  api_version: Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 64 }))),
-  payload: Type.Optional(Nullable(Type.Enum(['full', 'thin']))),
-  headers: Type.Optional(Nullable(Type.Record(Type.String(), Nullable(Type.String({ maxLength: 4096 }))))),
+  api_version: Type.Optional(
+    Nullable(
+      Type.String({ minLength: 1, maxLength: 64, description: 'Sent along as `posthorn-api-version`.' }),
+    ),
+  ),
+  payload: Type.Optional(
+    Nullable(
+      Type.Enum(['full', 'thin'], { description: 'Thin: a link to the event instead of its `data`.' }),
+    ),
+  ),
+  headers: Type.Optional(
+    Nullable(
+      Type.Record(Type.String(), Nullable(Type.String({ maxLength: 4096 })), {
+        description:
+          'Sent along with every request. Those that are credentials are stored encrypted and not shown.',
+      }),
+    ),
+  ),
   auth: Type.Optional(Nullable(AuthSchema)),
   tls: Type.Optional(Nullable(TlsSchema)),
   signature: Type.Optional(Nullable(SignatureSchema)),
   retry: Type.Optional(Nullable(RetrySchema)),
   breaker: Type.Optional(Nullable(BreakerSchema)),
-  timeout_ms: Type.Optional(Nullable(Type.Integer({ minimum: 1000, maximum: 30_000 }))),
-  max_in_flight: Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: 1000 }))),
+  timeout_ms: Type.Optional(
+    Nullable(
+      Type.Integer({
+        minimum: 1000,
+        maximum: 30_000,
+        description: 'For everything, to the last byte of the answer.',
+      }),
+    ),
+  ),
+  max_in_flight: Type.Optional(
+    Nullable(Type.Integer({ minimum: 1, maximum: 1000, description: 'Requests at the same time.' })),
+  ),
   rate_limit: Type.Optional(Nullable(RateLimitSchema)),
-  ordering: Type.Optional(Nullable(Type.Enum(['none', 'fifo']))),
-  fifo_on_dead: Type.Optional(Nullable(Type.Enum(['skip', 'block']))),
-  follow_redirects: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: 3 }))),
+  ordering: Type.Optional(
+    Nullable(
+      Type.Enum(['none', 'fifo'], {
+        description: 'Fifo: in the order of acceptance, one after the other; a retry holds the rest back.',
+      }),
+    ),
+  ),
+  fifo_on_dead: Type.Optional(
+    Nullable(
+      Type.Enum(['skip', 'block'], {
+        description: 'With fifo: go on after a delivery that died, or wait until somebody deals with it.',
+      }),
+    ),
+  ),
+  follow_redirects: Type.Optional(
+    Nullable(
+      Type.Integer({
+        minimum: 0,
+        maximum: 3,
+        description: 'How many redirects to follow, 307 and 308 only.',
+      }),
+    ),
+  ),
   challenge: Type.Optional(
     Nullable(
       Type.Enum([...challenges], {
@@ -113,8 +181,14 @@ const settings = {
 export const NewEndpoint = Type.Object(
   {
     ...settings,
-    url: Type.String({ minLength: 1, maxLength: 2048 }),
-    tenant: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
+    url: Url,
+    tenant: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 128,
+        description: "Whose endpoint it is. A tenant's key implies it; otherwise `default`.",
+      }),
+    ),
     secret: Type.Optional(
       Type.String({ maxLength: 200, description: 'whsec_ and base64 of 24 to 64 bytes.' }),
     ),

@@ -8,13 +8,8 @@ import {
   untilDeliveries,
   usePosthorn,
 } from '../../../test/support/posthorn.ts';
-import {
-  ConnectionError,
-  Posthorn,
-  ProblemError,
-  TimeoutError,
-  UnexpectedAnswerError,
-} from '../src/index.ts';
+import { ConnectionError, Posthorn, ProblemError, TimeoutError } from '../src/index.ts';
+import { Transport } from '../src/transport.ts';
 
 const server = usePosthorn();
 const newClient = (options: Partial<ConstructorParameters<typeof Posthorn>[0]> = {}): Posthorn =>
@@ -96,11 +91,25 @@ describe('against a running Posthorn', () => {
     },
   );
 
-  test('what may not be carried out twice is not tried again', async () => {
+  test('an endpoint made through such a connection: one, with its secret', async () => {
     const receiver = await newReceiver();
     const proxy = await cutAnswers(1);
-    const posthorn = newClient({ url: proxy.url });
     const tenant = newTenant();
+    const { id, secret } = await newClient({ url: proxy.url }).endpoints.create({
+      url: receiver.url,
+      tenant,
+    });
+    expect(proxy.cut()).toBe(1);
+    const posthorn = newClient();
+    expect((await posthorn.endpoints.list({ tenant })).data).toMatchObject([{ id }]);
+    expect((await posthorn.endpoints.getSecret(id)).secret).toBe(secret);
+  });
+
+  test('without tries left, nobody knows what came of it', async () => {
+    const receiver = await newReceiver();
+    const proxy = await cutAnswers(1);
+    const tenant = newTenant();
+    const posthorn = newClient({ url: proxy.url, retries: 0 });
     await expect(posthorn.endpoints.create({ url: receiver.url, tenant })).rejects.toBeInstanceOf(
       ConnectionError,
     );
@@ -131,13 +140,30 @@ describe('trying again', () => {
     expect(third!.at - second!.at).toBeGreaterThanOrEqual(990);
   });
 
-  test('a POST without a key is tried again after 429, and not after 503', async () => {
-    const limited = await answering({ status: 429, headers: { 'retry-after': '0' } }, OK);
-    await limited.posthorn.endpoints.pause('ep_1');
-    expect(limited.receiver.requests).toHaveLength(2);
-    const failing = await answering({ status: 503, headers: { 'retry-after': '0' } }, OK);
-    await expect(failing.posthorn.endpoints.pause('ep_1')).rejects.toBeInstanceOf(UnexpectedAnswerError);
-    expect(failing.receiver.requests).toHaveLength(1);
+  test('a POST without a key is tried again after 429, and not after 503; one that only reads always is', async () => {
+    const tries = async (status: number, request: object) => {
+      const { receiver } = await answering({ status, headers: { 'retry-after': '0' } }, OK);
+      const transport = new Transport({ url: receiver.url, key: 'phk_x' });
+      await transport.request('POST', '/v1/x', request).catch(() => {});
+      return receiver.requests.length;
+    };
+    expect(await tries(429, {})).toBe(2);
+    expect(await tries(503, {})).toBe(1);
+    expect(await tries(503, { reads: true })).toBe(2);
+  });
+
+  test('a try that meets the one before, still under way, waits for its answer', async () => {
+    const { receiver, posthorn } = await answering(
+      {
+        status: 409,
+        headers: { 'content-type': 'application/problem+json', 'retry-after': '0' },
+        body: JSON.stringify({ code: 'request_in_progress', status: 409, detail: 'under way' }),
+      },
+      OK,
+    );
+    await posthorn.endpoints.pause('ep_1');
+    const [first, second] = receiver.requests.map(({ headers }) => headers['idempotency-key']);
+    expect(second).toBe(first);
   });
 
   test('the idempotency key is the same in every try: the caller’s, the event’s, or a new one', async () => {

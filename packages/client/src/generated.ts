@@ -331,6 +331,7 @@ export interface EndpointPage {
 }
 
 export interface EndpointPatch {
+  /** Where to send: https, unless the operator allows http. */
   url?: string;
   description?: string | null;
   metadata?: Record<string, unknown> | null;
@@ -681,6 +682,7 @@ export interface NewBatch {
 }
 
 export interface NewEndpoint {
+  /** Where to send: https, unless the operator allows http. */
   url: string;
   description?: string | null;
   metadata?: Record<string, unknown> | null;
@@ -746,6 +748,7 @@ export interface NewEndpoint {
   fifo_on_dead?: 'skip' | 'block' | null;
   follow_redirects?: number | null;
   challenge?: 'echo' | 'cloudevents' | null;
+  /** Whose endpoint it is. A tenant's key implies it; otherwise `default`. */
   tenant?: string;
   /** whsec_ and base64 of 24 to 64 bytes. */
   secret?: string;
@@ -1219,7 +1222,7 @@ export class Tasks extends Resource {
 export class Filters extends Resource {
   /** Try a filter on an event that is neither stored nor sent. */
   try(body: FilterTry, options?: RequestOptions): Promise<FilterTried> {
-    return this.call('POST', `/v1/filters/try`, { body }, options);
+    return this.call('POST', `/v1/filters/try`, { body, reads: true }, options);
   }
 }
 

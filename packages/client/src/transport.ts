@@ -2,6 +2,7 @@
  * One request, tried again while that is safe and useful:
  *
  *   - 429: it was not carried out, whatever it was;
+ *   - 409 `request_in_progress`: an earlier try is still under way, and its answer is on its way;
  *   - 502, 503, 504, a broken connection, no answer in time: nobody knows whether it was. So only what may be carried out
  *     twice is tried again: GET, PUT, PATCH, DELETE, and a POST with an idempotency key, by which Posthorn knows it again.
  */
@@ -39,6 +40,8 @@ export interface Request {
   readonly query?: object;
   /** The operation takes an idempotency key. */
   readonly keyed?: boolean;
+  /** It changes nothing, although it is a POST. */
+  readonly reads?: boolean;
 }
 
 const TIMEOUT_MS = 30_000;
@@ -66,7 +69,8 @@ export class Transport {
   ): Promise<unknown> {
     const retries = options.retries ?? this.#options.retries ?? RETRIES;
     const key = idempotencyKey(request, options, retries);
-    const isRepeatable = method !== 'POST' || key !== undefined || hasKey(request.body);
+    const isRepeatable =
+      method !== 'POST' || request.reads === true || key !== undefined || hasKey(request.body);
     const init: RequestInit = {
       method,
       headers: {
@@ -124,14 +128,18 @@ function outcomeOf(response: Response, text: string): Outcome {
   const { ok, status, headers } = response;
   const isJson = /\bjson\b/.test(headers.get('content-type') ?? '');
   if (ok) return { ok, value: text === '' ? undefined : isJson ? JSON.parse(text) : text };
+  const error = isJson ? problemOf(status, text) : new UnexpectedAnswerError(status, text);
   return {
     ok: false,
-    error: isJson ? problemOf(status, text) : new UnexpectedAnswerError(status, text),
+    error,
     refused: status === 429,
-    uncertain: UNCERTAIN.has(status),
+    uncertain: UNCERTAIN.has(status) || isUnderWay(error),
     retryAfterMs: retryAfterMs(headers.get('retry-after')),
   };
 }
+
+const isUnderWay = (error: PosthornError): boolean =>
+  error instanceof ProblemError && error.code === 'request_in_progress';
 
 function problemOf(status: number, text: string): PosthornError {
   const body = JSON.parse(text) as Partial<Problem>;

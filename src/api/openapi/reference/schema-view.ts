@@ -62,20 +62,22 @@ export interface Row {
 
 /** Fields of an object, one row each; objects inside of it indented below. */
 export function fieldTable(rows: readonly Row[]): Html {
+  // What most fields are need not be said with each of them.
+  const mark = rows.filter(({ required }) => required).length > rows.length / 2 ? 'optional' : 'required';
   return html`<div class="wide"><table>
     <thead><tr><th scope="col">Field</th><th scope="col">Type</th><th scope="col">Meaning</th></tr></thead>
-    <tbody>${rows.map((row) => fieldRows(row, ''))}</tbody>
+    <tbody>${rows.map((row) => fieldRows(row, '', mark))}</tbody>
   </table></div>`;
 }
 
-function fieldRows(row: Row, prefix: string): Html {
+function fieldRows(row: Row, prefix: string, mark: 'required' | 'optional'): Html {
   const { schema } = row;
   const described = row.description ?? descriptionOf(schema);
   const fallback = schema.default === undefined ? '' : ` Default ${JSON.stringify(schema.default)}.`;
   return html`<tr>
-    <th scope="row"><code>${prefix && html`<span class="outer">${prefix}</span>`}${row.name}</code>${row.required && html` <span class="required">required</span>`}</th>
+    <th scope="row"><code>${prefix && html`<span class="outer">${prefix}</span>`}${row.name}</code>${row.required === (mark === 'required') && html` <span class="${mark}">${mark}</span>`}</th>
     <td>${typeOf(schema)}</td><td>${inline(described + fallback)}</td>
-  </tr>${rowsOf(innerObject(schema)).map((inner) => fieldRows(inner, `${prefix}${row.name}.`))}`;
+  </tr>${rowsOf(innerObject(schema)).map((inner) => fieldRows(inner, `${prefix}${row.name}.`, mark))}`;
 }
 
 /** Of a union, whatever part of it says something. */

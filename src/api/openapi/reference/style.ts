@@ -64,7 +64,8 @@ thead th { color: var(--quiet); font-weight: 500; font-size: .8rem; padding-bott
 tbody th { font-weight: 400; width: 32%; overflow-wrap: anywhere; }
 td:nth-child(2) { width: 30%; color: var(--quiet); overflow-wrap: anywhere; }
 .outer { color: var(--quiet); }
-.required { color: var(--delete); font-size: .75rem; white-space: nowrap; }
+.required, .optional { color: var(--delete); font-size: .75rem; white-space: nowrap; }
+.optional { color: var(--quiet); }
 pre {
   margin: .3rem 0; padding: .9rem 1rem; background: var(--code); border: 1px solid var(--line); border-radius: 6px;
   overflow-x: auto; line-height: 1.5; tab-size: 2;
