@@ -33,9 +33,10 @@ beforeAll(async () => {
 afterAll(() => receiver?.close());
 
 test('no request breaks anything, and every answer is a documented one', async () => {
-  const operations = new Map(contract.operations.map((operation) => [operation.name, operation]));
+  const ending = contract.operations.filter(({ streams }) => !streams);
+  const operations = new Map(ending.map((operation) => [operation.name, operation]));
   const arbitraries = new Arbitraries(contract, knownIn(world));
-  const requests = fc.oneof(...contract.operations.map((operation) => arbitraries.requestOf(operation)));
+  const requests = fc.oneof(...ending.map((operation) => arbitraries.requestOf(operation)));
   const seen = new Map<string, number>();
   await fc.assert(
     fc.asyncProperty(requests, async (request) => {
@@ -69,7 +70,7 @@ test('no request breaks anything, and every answer is a documented one', async (
   // It got through to the operations, and did not only break off at their doors (unless there was no time for all).
   const succeeded = [...seen.keys()].filter((what) => / 2\d\d$/.test(what)).map((what) => what.split(' ')[0]);
   const runs = [...seen.values()].reduce((sum, times) => sum + times, 0);
-  if (runs >= RUNS) expect(new Set(succeeded).size).toBeGreaterThan(contract.operations.length * 0.8);
+  if (runs >= RUNS) expect(new Set(succeeded).size).toBeGreaterThan(ending.length * 0.8);
   expect(runs).toBeGreaterThan(100);
   expect((await posthorn.api('GET', '/readyz')).status).toBe(200);
 });

@@ -12,6 +12,8 @@ export interface ApiOperation {
   /** Null: no key is needed. */
   readonly role: Role | null;
   readonly body: JsonSchema | null;
+  /** Its answer does not end: it has tests of its own. */
+  readonly streams: boolean;
 }
 
 export interface SeenAnswer {
@@ -38,6 +40,7 @@ export class Contract {
         operation,
         role: operation.security[0]?.key[0] ?? null,
         body: operation.requestBody?.content['application/json']?.schema ?? null,
+        streams: JSON.stringify(operation.responses).includes('text/event-stream'),
       })),
     );
   }
