@@ -4,11 +4,11 @@ import { withQuery } from './api/client.ts';
 import { useQuery } from './api/query.ts';
 import { showTenant, signOut, useMay, useSession } from './api/session.ts';
 import type { OverviewStats, Page } from './api/types.ts';
-import { Link, usePlace } from './router.tsx';
+import { Link, navigate, usePlace } from './router.tsx';
 import { Button } from './ui/basics.tsx';
 import { showCount } from './ui/format.ts';
 import { Icon, type IconName, Logo } from './ui/icons.tsx';
-import { Palette } from './ui/palette.tsx';
+import { Palette, placeOfId } from './ui/palette.tsx';
 import { toggleTheme, useTheme } from './ui/theme.ts';
 
 interface Entry {
@@ -48,8 +48,17 @@ export function Shell({ children }: { children: ReactNode }) {
       event.preventDefault();
       setPalette((open) => !open);
     };
+    const pasted = (event: ClipboardEvent): void => {
+      const inField = (event.target as HTMLElement).closest?.('input, textarea, select, dialog') != null;
+      const place = inField ? null : placeOfId(event.clipboardData?.getData('text') ?? '');
+      if (place !== null) navigate(place.to);
+    };
     window.addEventListener('keydown', pressed);
-    return () => window.removeEventListener('keydown', pressed);
+    window.addEventListener('paste', pasted);
+    return () => {
+      window.removeEventListener('keydown', pressed);
+      window.removeEventListener('paste', pasted);
+    };
   }, []);
 
   return (
@@ -148,7 +157,7 @@ function TenantChoice() {
   return (
     <select
       className="input"
-      style={{ width: 'auto', maxWidth: 180 }}
+      style={{ width: 'auto', maxWidth: 'min(180px, 32vw)' }}
       aria-label="Tenant"
       value={shownTenant ?? ''}
       onChange={(event) => showTenant(event.target.value === '' ? null : event.target.value)}

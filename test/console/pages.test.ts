@@ -1,7 +1,14 @@
 /** Every page, in both themes and on a phone: readable by everybody, and within the screen. */
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import { createEndpoint, newReceiver, publish, untilDeliveries, usePosthorn } from '../support/posthorn.ts';
+import {
+  createEndpoint,
+  newReceiver,
+  newTenant,
+  publish,
+  untilDeliveries,
+  usePosthorn,
+} from '../support/posthorn.ts';
 import { findBarriers, goTo, noBrowser, type Rules, signIn, useBrowser } from './support/browser.ts';
 
 const posthorn = usePosthorn({ env: { POSTHORN_INBOX: 'true', POSTHORN_STATS_FLUSH_MS: '100' } });
@@ -9,17 +16,18 @@ const browser = useBrowser(() => posthorn.url);
 
 /** Something on every page: a dead letter, a delivery, a key, an inbox with a request. */
 async function furnish(): Promise<Record<'endpoint' | 'event' | 'dead' | 'inbox', string>> {
+  const tenant = newTenant();
   const receiver = await newReceiver();
   receiver.answer(({ headers }) => ({
     status: headers['posthorn-event-type'] === 'order.created' ? 200 : 400,
   }));
   const endpoint = await createEndpoint(posthorn, {
     url: receiver.url,
-    tenant: 'acme',
+    tenant,
     description: 'Orders',
   });
-  const event = await publish(posthorn, { type: 'order.created', tenant: 'acme', data: { order: 1 } });
-  const dead = await publish(posthorn, { type: 'order.refused', tenant: 'acme', data: { order: 2 } });
+  const event = await publish(posthorn, { type: 'order.created', tenant, data: { order: 1 } });
+  const dead = await publish(posthorn, { type: 'order.refused', tenant, data: { order: 2 } });
   await untilDeliveries(posthorn, event.id, 'delivered');
   await untilDeliveries(posthorn, dead.id, 'dead');
   await posthorn.api('POST', '/v1/keys', { scope: 'read', description: 'Dashboard' });
@@ -27,10 +35,15 @@ async function furnish(): Promise<Record<'endpoint' | 'event' | 'dead' | 'inbox'
     description: 'An order was placed.',
     example: { order: 1 },
   });
-  const { body: inbox } = await posthorn.api('POST', '/v1/inboxes', { tenant: 'acme' });
+  const { body: inbox } = await posthorn.api('POST', '/v1/inboxes', { tenant });
   await fetch(inbox.url, { method: 'POST', body: '{"hello":"there"}' });
   return { endpoint: endpoint.id, event: event.id, dead: dead.id, inbox: inbox.token };
 }
+
+const COUNT_SHIFTS = `window.shifted = 0;
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) window.shifted += entry.value;
+}).observe({ type: 'layout-shift', buffered: true });`;
 
 const DESK = { width: 1280, height: 860 };
 const PHONE = { width: 390, height: 844 };
@@ -117,5 +130,18 @@ describe.skipIf(noBrowser())('pages of the console', () => {
     await phone.getByRole('heading', { name: 'Live tail' }).waitFor();
     await phone.getByRole('button', { name: 'Dark theme' }).click();
     expect(await faultsOf(phone, 'live tail, dark, 390 px')).toEqual([]);
+  });
+
+  test('CON-7: nothing jumps while a page loads', async () => {
+    const { endpoint, event } = await furnish();
+    const page = await browser.open(posthorn.key);
+    for (const path of ['/', '/endpoints', `/endpoints/${endpoint}`, '/events', `/events/${event}`]) {
+      await page.addInitScript(COUNT_SHIFTS);
+      await page.goto(`${posthorn.url}/console${path}`);
+      await page.getByText('order.created').or(page.getByText('Orders')).first().waitFor();
+      await page.waitForLoadState('networkidle', { timeout: 1500 }).catch(() => {});
+      // Good by the measure of web vitals is up to 0.1.
+      expect(Number(await page.evaluate('window.shifted')), path).toBeLessThan(0.1);
+    }
   });
 });

@@ -67,6 +67,8 @@ export interface Endpoint {
   readonly payload: 'full' | 'thin';
   readonly headers: Record<string, string>;
   readonly auth: Record<string, unknown> | null;
+  readonly tls?: { readonly cert: string; readonly key: string; readonly ca: string | null } | null;
+  readonly challenge?: string | null;
   readonly signature: string | { profile: string; header?: string; prefix?: string };
   readonly retry: Retry;
   readonly breaker: Breaker | null;
@@ -186,6 +188,7 @@ export interface StatsPoint {
 export interface Stats {
   readonly window: string;
   readonly bucket_seconds: number;
+  readonly to: string;
   readonly accepted?: number | null;
   readonly attempts: number;
   readonly successes: number;

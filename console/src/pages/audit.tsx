@@ -42,14 +42,18 @@ export function AuditPage() {
             }
             columns={[
               { name: 'When', width: 104, cell: ({ created_at }) => <Ago at={created_at} /> },
-              { name: 'What', cell: ({ action }) => <strong>{action}</strong> },
+              { name: 'What', cell: ({ action }) => <span className="mono">{action}</span> },
               {
                 name: 'Who',
                 width: '18%',
                 wideOnly: true,
                 cell: ({ actor }) => (
                   <span className="soft" title={actor.id}>
-                    <span className="mono">{actor.prefix ?? actor.id}</span> · {actor.scope}
+                    {actor.prefix === null ? (
+                      'first admin key'
+                    ) : (
+                      <span className="mono">{actor.prefix}…</span>
+                    )}
                   </span>
                 ),
               },
@@ -91,7 +95,8 @@ function ChangesDialog({ entry, onClose }: { entry: AuditEntry; onClose: () => v
     <Dialog title={entry.action} onClose={onClose} wide>
       <div className="dialog-body">
         <p className="small faint">
-          <At at={entry.created_at} /> · {entry.actor.prefix ?? entry.actor.id} · from {entry.address}
+          <At at={entry.created_at} /> · {entry.actor.prefix ?? 'first admin key'} ({entry.actor.scope}) ·
+          from {entry.address}
         </p>
         <dl className="facts">
           {entry.changes.map(({ field, before, after }) => (

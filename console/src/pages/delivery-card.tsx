@@ -11,7 +11,7 @@ import { shortUrl, showMs } from '../ui/format.ts';
 import { Icon } from '../ui/icons.tsx';
 import { At } from '../ui/time.tsx';
 import { toast, toastError } from '../ui/toasts.tsx';
-import { CodeBadge, errorName, StatusBadge, WaitingFor, whyDead } from '../ui/words.tsx';
+import { CodeBadge, errorName, hintAfter, StatusBadge, WaitingFor, whyDead } from '../ui/words.tsx';
 import { TimingBar, TimingLegend } from './timing.tsx';
 
 export function DeliveryCard({
@@ -70,7 +70,7 @@ export function DeliveryCard({
       {delivery.status !== 'delivered' && (last?.error != null || delivery.reason !== null) && (
         <div className="delivery-note">
           <Notice tone={delivery.status === 'dead' ? 'bad' : 'warn'} title={noticeTitle(delivery, last)}>
-            {last?.error?.hint}
+            {last?.error != null && hintAfter(errorName(last.error.class), last.error.hint)}
           </Notice>
         </div>
       )}
@@ -186,17 +186,10 @@ function AttemptDetail({ attempt }: { attempt: Attempt }) {
       <TimingLegend attempt={attempt} />
       {attempt.error !== null && (
         <Notice tone="warn" title={errorName(attempt.error.class)}>
-          {attempt.error.message}
-          {attempt.error.hint !== null && <div>{attempt.error.hint}</div>}
+          {hintAfter(errorName(attempt.error.class), attempt.error.hint) ?? attempt.error.message}
         </Notice>
       )}
-      <div className="grid two">
-        <div className="stack">
-          <h3>Request</h3>
-          <Headers headers={attempt.request_headers} />
-          {request.data !== undefined && <Json text={request.data} label="request body" />}
-          {request.error !== null && <p className="small faint">{request.error.message}</p>}
-        </div>
+      <div className="grid exchange">
         <div className="stack">
           <h3>
             Response {attempt.status_code !== null && <span className="faint">{attempt.status_code}</span>}
@@ -218,6 +211,12 @@ function AttemptDetail({ attempt }: { attempt: Attempt }) {
               )}
             </>
           )}
+        </div>
+        <div className="stack">
+          <h3>Request</h3>
+          <Headers headers={attempt.request_headers} />
+          {request.data !== undefined && <Json text={request.data} label="request body" />}
+          {request.error !== null && <p className="small faint">{request.error.message}</p>}
         </div>
       </div>
     </div>

@@ -1,6 +1,31 @@
 /** An endpoint as the fields of a form, and the way back: only what was changed is sent. */
 import type { Endpoint } from '../api/types.ts';
 
+export interface AuthDraft {
+  type: 'none' | 'basic' | 'bearer' | 'oauth2';
+  username: string;
+  password: string;
+  token: string;
+  token_url: string;
+  client_id: string;
+  client_secret: string;
+  scope: string;
+}
+
+export interface TlsDraft {
+  cert: string;
+  key: string;
+  ca: string;
+}
+
+/** Which fields go with which kind of authentication. */
+export const AUTH_FIELDS = {
+  none: [],
+  basic: ['username', 'password'],
+  bearer: ['token'],
+  oauth2: ['token_url', 'client_id', 'client_secret', 'scope'],
+} as const satisfies Record<AuthDraft['type'], readonly (keyof AuthDraft)[]>;
+
 export interface Draft {
   url: string;
   description: string;
@@ -38,7 +63,9 @@ export interface Draft {
   signature_header: string;
   signature_prefix: string;
   headers: readonly (readonly [string, string])[];
-  auth: string;
+  challenge: string;
+  auth: AuthDraft;
+  tls: TlsDraft;
   batch: string;
   debounce: string;
   metadata: string;
@@ -98,11 +125,27 @@ export function toDraft(endpoint: Partial<Endpoint>): Draft {
     signature_header: text('header' in profile ? profile.header : ''),
     signature_prefix: text('prefix' in profile ? profile.prefix : ''),
     headers: Object.entries(endpoint.headers ?? {}),
-    auth: json(endpoint.auth),
+    challenge: text(endpoint.challenge),
+    auth: toAuthDraft(endpoint.auth ?? {}),
+    tls: { cert: text(endpoint.tls?.cert), key: text(endpoint.tls?.key), ca: text(endpoint.tls?.ca) },
     batch: json(endpoint.batch),
     debounce: json(endpoint.debounce),
     metadata: Object.keys(endpoint.metadata ?? {}).length === 0 ? '' : json(endpoint.metadata),
   };
+}
+
+function toAuthDraft(auth: Record<string, unknown>): AuthDraft {
+  const names = [
+    'username',
+    'password',
+    'token',
+    'token_url',
+    'client_id',
+    'client_secret',
+    'scope',
+  ] as const;
+  const fields = Object.fromEntries(names.map((name) => [name, text(auth[name])])) as Omit<AuthDraft, 'type'>;
+  return { ...fields, type: (auth.type as AuthDraft['type'] | undefined) ?? 'none' };
 }
 
 export class DraftError extends Error {
@@ -174,11 +217,21 @@ export function toSettings(draft: Draft): Record<string, unknown> {
     headers: Object.fromEntries(
       draft.headers.filter(([name]) => name.trim() !== '').map(([name, value]) => [name.trim(), value]),
     ),
-    auth: jsonOf('auth', draft.auth),
+    challenge: orNull(draft.challenge),
+    auth: authOf(draft.auth),
+    tls: Object.values(draft.tls).every((value) => value.trim() === '')
+      ? null
+      : Object.fromEntries(Object.entries(draft.tls).filter(([, value]) => value.trim() !== '')),
     batch: jsonOf('batch', draft.batch),
     debounce: jsonOf('debounce', draft.debounce),
     metadata: jsonOf('metadata', draft.metadata) ?? {},
   };
+}
+
+function authOf(auth: AuthDraft): Record<string, string> | null {
+  if (auth.type === 'none') return null;
+  const given = AUTH_FIELDS[auth.type].filter((name) => auth[name] !== '');
+  return { type: auth.type, ...Object.fromEntries(given.map((name) => [name, auth[name]])) };
 }
 
 function retryOf(draft: Draft): Record<string, unknown> {

@@ -5,9 +5,10 @@ import { asApiError, invalidate } from '../api/query.ts';
 import { useMay, useSession } from '../api/session.ts';
 import type { Endpoint } from '../api/types.ts';
 import { navigate } from '../router.tsx';
-import { Button, Notice } from '../ui/basics.tsx';
+import { Button } from '../ui/basics.tsx';
 import { Check, errorAt, SelectField, TextArea, TextField } from '../ui/fields.tsx';
 import { toast } from '../ui/toasts.tsx';
+import { AccessFields } from './endpoint-access.tsx';
 import { type Draft, DraftError, PRESETS, toDraft, toPatch, toSettings } from './endpoint-draft.ts';
 
 /** Without an endpoint: for a new one. */
@@ -148,6 +149,16 @@ function Fields({ draft, set, errors, isNew }: FieldsProps) {
           {...field('events')}
         />
         <TextField label="Channels" mono hint="Empty: whatever channel." {...field('channels')} />
+        <SelectField
+          label="Challenge"
+          options={[
+            ['', 'None'],
+            ['echo', 'Echo: the receiver sends a word back'],
+            ['cloudevents', 'CloudEvents: the receiver allows the origin'],
+          ]}
+          hint="What the receiver has to answer before the address is taken."
+          {...field('challenge')}
+        />
       </Section>
       <Section title="Delivery" about="How fast, how many at once, in which order.">
         <TextField
@@ -270,15 +281,7 @@ function Fields({ draft, set, errors, isNew }: FieldsProps) {
         title="Headers and access"
         about="Sent with every request. Credentials are encrypted, and never shown again."
       >
-        <HeaderPairs headers={draft.headers} set={(headers) => set({ headers })} error={at('headers')} />
-        <TextArea
-          className="wide"
-          rows={4}
-          label="Authentication (JSON)"
-          placeholder={'{ "type": "bearer", "token": "…" }'}
-          hint="basic, bearer or oauth2. Empty: none."
-          {...field('auth')}
-        />
+        <AccessFields draft={draft} set={set} errors={errors} />
       </Section>
       <Section title="Bundling" about="Fewer requests: several events in one, or only the last of many.">
         <TextArea
@@ -385,58 +388,5 @@ function RetrySection({
         {...field('transient', 'retry.transient')}
       />
     </Section>
-  );
-}
-
-function HeaderPairs({
-  headers,
-  set,
-  error,
-}: {
-  headers: Draft['headers'];
-  set: (headers: Draft['headers']) => void;
-  error: string | undefined;
-}) {
-  const may = useMay();
-  const change = (index: number, pair: readonly [string, string]): void =>
-    set(headers.map((each, i) => (i === index ? pair : each)));
-  return (
-    <div className="field wide">
-      <span className="field-label">Headers</span>
-      {headers.map(([name, value], index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a name is being typed, it cannot be the key
-        <div className="pairs" key={index}>
-          <input
-            className="input mono"
-            aria-label={`Name of header ${index + 1}`}
-            placeholder="x-team"
-            value={name}
-            onChange={(event) => change(index, [event.target.value, value])}
-          />
-          <input
-            className="input mono"
-            aria-label={`Value of header ${index + 1}`}
-            value={value}
-            onChange={(event) => change(index, [name, event.target.value])}
-          />
-          {may.write && (
-            <Button
-              icon="cross"
-              kind="quiet"
-              label={`Remove header ${index + 1}`}
-              onClick={() => set(headers.filter((_, i) => i !== index))}
-            />
-          )}
-        </div>
-      ))}
-      {error !== undefined && <Notice tone="bad">{error}</Notice>}
-      {may.write && (
-        <div>
-          <Button kind="small" icon="plus" onClick={() => set([...headers, ['', '']])}>
-            Add header
-          </Button>
-        </div>
-      )}
-    </div>
   );
 }

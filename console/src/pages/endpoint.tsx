@@ -11,18 +11,12 @@ import { Ago, Countdown } from '../ui/time.tsx';
 import { usePageTitle } from '../ui/title.ts';
 import { toast, toastError } from '../ui/toasts.tsx';
 import { CircuitBadge, endpointState } from '../ui/words.tsx';
+import { FailureChart, LatencyChart, SuccessChart, ThroughputChart } from './charts.tsx';
 import { DeliveryList } from './delivery-list.tsx';
 import { FilterEditor } from './endpoint-filter.tsx';
 import { EndpointForm } from './endpoint-form.tsx';
 import { SecretCard } from './endpoint-secret.tsx';
-import {
-  FailureChart,
-  LatencyChart,
-  SuccessChart,
-  ThroughputChart,
-  useWindow,
-  WindowChoice,
-} from './overview.tsx';
+import { useWindow, WindowChoice } from './overview.tsx';
 import { TestDialog } from './test-event.tsx';
 
 const TABS = [
@@ -208,24 +202,17 @@ function ReplayDialog({ endpoint, onClose }: { endpoint: Endpoint; onClose: () =
 }
 
 function Overview({ id, endpoint }: { id: string; endpoint: Endpoint | undefined }) {
-  const window = useWindow('24h');
+  const window = useWindow('1h');
   const stats = useQuery<Stats>(`/v1/endpoints/${id}/stats?window=${window}`, { pollMs: 5_000 });
-  const points = stats.data?.series;
   return (
     <div className="grid">
       <div className="grid aside">
         <Card title="Requests" actions={<WindowChoice value={window} />}>
-          <div className="card-body grid two">
-            {points === undefined && stats.data !== undefined ? (
-              <Notice>This server has no figures over time.</Notice>
-            ) : (
-              <>
-                <ThroughputChart points={points ?? []} bucketSeconds={stats.data?.bucket_seconds ?? 60} />
-                <LatencyChart points={points ?? []} />
-                <SuccessChart points={points ?? []} />
-                <FailureChart points={points ?? []} />
-              </>
-            )}
+          <div className="grid two">
+            <ThroughputChart stats={stats.data} />
+            <LatencyChart stats={stats.data} />
+            <SuccessChart stats={stats.data} />
+            <FailureChart stats={stats.data} />
           </div>
         </Card>
         <div className="grid">

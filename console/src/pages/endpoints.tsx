@@ -115,7 +115,13 @@ const columnsFor = (withTenant: boolean): Column<Endpoint>[] => [
     },
   },
   { name: 'Last 24 h', width: 120, wideOnly: true, cell: (endpoint) => <DaySpark id={endpoint.id} /> },
-  { name: 'Success', width: 80, num: true, cell: ({ health }) => showRate(health.success_rate) },
+  {
+    name: 'Success',
+    width: 80,
+    num: true,
+    wideOnly: true,
+    cell: ({ health }) => showRate(health.success_rate),
+  },
   { name: 'p95', width: 80, num: true, wideOnly: true, cell: ({ health }) => showMs(health.p95_ms) },
   { name: 'Waiting', width: 80, num: true, wideOnly: true, cell: ({ health }) => showCount(health.waiting) },
   {

@@ -35,6 +35,7 @@ export function LivePage() {
     const close = openStream(withQuery('/v1/stream', { tenant: shownTenant }), {
       state: setState,
       message: (message) => {
+        if (message.event === 'ready') return;
         last += 1;
         arrived.push({ key: last, message });
       },
@@ -127,6 +128,19 @@ function kindOf({ event, data }: StreamMessage): string {
   return data.outcome === 'delivered' ? 'delivered' : 'failed';
 }
 
+/** What is new about an endpoint: the rest of the message, in short. */
+function changeOf(data: Record<string, unknown>): string {
+  const said = Object.entries(data).filter(
+    ([name]) => !['endpoint_id', 'tenant', 'at', 'url'].includes(name),
+  );
+  return said.map(([name, value]) => `${name}: ${textOf(value)}`).join(' · ');
+}
+
+const GAPS: Record<string, string> = {
+  dropped: 'This page was too slow for some lines',
+  sampled: 'Too much at once: only some lines are shown',
+};
+
 function TailLine({ message }: { message: StreamMessage }) {
   const { event, data } = message;
   const at = textOf(data.at ?? data.created_at);
@@ -168,13 +182,22 @@ function TailLine({ message }: { message: StreamMessage }) {
       </div>
     );
   }
+  if (event === 'endpoint')
+    return (
+      <div className="tail-row fresh">
+        {time}
+        <Badge tone="accent">endpoint</Badge>
+        <Link to={`/endpoints/${textOf(data.endpoint_id)}`} className="truncate">
+          {textOf(data.endpoint_id)}
+        </Link>
+        <span className="soft truncate wide-only">{changeOf(data)}</span>
+      </div>
+    );
   return (
     <div className="tail-row fresh">
       {time}
-      <Badge tone={event === 'dropped' ? 'warn' : 'mute'}>{event}</Badge>
-      <span className="truncate">
-        {event === 'dropped' ? 'Too much at once: some lines are missing' : JSON.stringify(data)}
-      </span>
+      <Badge tone={event in GAPS ? 'warn' : 'mute'}>{event}</Badge>
+      <span className="truncate">{GAPS[event] ?? JSON.stringify(data)}</span>
     </div>
   );
 }

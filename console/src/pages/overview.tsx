@@ -2,7 +2,7 @@ import { type ReactNode, useMemo } from 'react';
 import { withQuery } from '../api/client.ts';
 import { useQuery } from '../api/query.ts';
 import { useMay, useSession } from '../api/session.ts';
-import type { Endpoint, OverviewStats, Page, StatsPoint } from '../api/types.ts';
+import type { Endpoint, OverviewStats, Page } from '../api/types.ts';
 import { Link, setQuery, usePlace } from '../router.tsx';
 import {
   Badge,
@@ -15,11 +15,11 @@ import {
   Segments,
   Skeleton,
 } from '../ui/basics.tsx';
-import { Chart } from '../ui/chart.tsx';
 import { plural, shortUrl, showCount, showMs, showPerSecond, showRate, showSeconds } from '../ui/format.ts';
 import { Table } from '../ui/table.tsx';
 import { usePageTitle } from '../ui/title.ts';
 import { CircuitBadge } from '../ui/words.tsx';
+import { FailureChart, LatencyChart, latestRate, SuccessChart, ThroughputChart } from './charts.tsx';
 
 export const WINDOWS = [
   ['1h', '1 hour'],
@@ -58,7 +58,20 @@ export function OverviewPage() {
       ) : (
         <div className="grid">
           <Tiles stats={stats.data} />
-          <Charts stats={stats.data} />
+          <div className="grid two">
+            <Card title="Deliveries per second">
+              <ThroughputChart stats={stats.data} />
+            </Card>
+            <Card title="Response time">
+              <LatencyChart stats={stats.data} />
+            </Card>
+            <Card title="Success rate">
+              <SuccessChart stats={stats.data} />
+            </Card>
+            <Card title="Failed requests and dead letters">
+              <FailureChart stats={stats.data} />
+            </Card>
+          </div>
           <div className="grid two">
             <FailingEndpoints stats={stats.data} />
             <Types stats={stats.data} />
@@ -111,6 +124,8 @@ function FirstRun() {
     </>
   );
 }
+
+const WINDOW_WORDS: Record<string, string> = { '1h': '1 hour', '24h': '24 hours', '7d': '7 days' };
 
 function Tile({
   label,
@@ -166,9 +181,9 @@ function Tiles({ stats }: { stats: OverviewStats | undefined }) {
       />
       <Tile
         label="Throughput"
-        value={stats && showPerSecond(stats.throughput_per_second)}
+        value={stats && showPerSecond(latestRate(stats))}
         unit="/ s"
-        note={stats && `${plural(stats.delivered, 'delivery', 'deliveries')} in ${stats.window}`}
+        note={stats && `${showCount(stats.delivered)} in ${WINDOW_WORDS[stats.window]}`}
         to="/live"
       />
       <Tile
@@ -195,139 +210,6 @@ function Tiles({ stats }: { stats: OverviewStats | undefined }) {
         tone={(now?.circuits_open ?? 0) > 0 ? 'bad' : ''}
       />
     </div>
-  );
-}
-
-const NO_POINTS: readonly StatsPoint[] = [];
-
-function Charts({ stats }: { stats: Pick<OverviewStats, 'series' | 'bucket_seconds'> | undefined }) {
-  const points = stats?.series ?? NO_POINTS;
-  const bucket = stats?.bucket_seconds ?? 60;
-  return (
-    <div className="grid two">
-      <Card title="Deliveries per second">
-        <div className="card-body">
-          <ThroughputChart points={points} bucketSeconds={bucket} />
-        </div>
-      </Card>
-      <Card title="Response time">
-        <div className="card-body">
-          <LatencyChart points={points} />
-        </div>
-      </Card>
-      <Card title="Success rate of requests">
-        <div className="card-body">
-          <SuccessChart points={points} />
-        </div>
-      </Card>
-      <Card title="Failed requests and dead letters">
-        <div className="card-body">
-          <FailureChart points={points} />
-        </div>
-      </Card>
-    </div>
-  );
-}
-
-interface PointsProps {
-  points: readonly StatsPoint[];
-}
-
-export function ThroughputChart({ points, bucketSeconds }: PointsProps & { bucketSeconds: number }) {
-  const { times, series } = useMemo(() => {
-    const perSecond = (value: number | null | undefined) => (value ?? 0) / bucketSeconds;
-    const accepted = points.some((point) => point.accepted != null);
-    return {
-      times: points.map(({ at }) => at),
-      series: [
-        {
-          name: 'Delivered',
-          colour: 1 as const,
-          filled: true,
-          values: points.map((point) => perSecond(point.delivered)),
-        },
-        ...(accepted
-          ? [
-              {
-                name: 'Accepted',
-                colour: 2 as const,
-                values: points.map((point) => perSecond(point.accepted)),
-              },
-            ]
-          : []),
-      ],
-    };
-  }, [points, bucketSeconds]);
-  return (
-    <Chart
-      label="Deliveries per second over time"
-      times={times}
-      series={series}
-      show={(value) => showPerSecond(value ?? 0)}
-    />
-  );
-}
-
-export function LatencyChart({ points }: PointsProps) {
-  const { times, series } = useMemo(
-    () => ({
-      times: points.map(({ at }) => at),
-      series: [
-        { name: 'p50', colour: 2 as const, values: points.map((point) => point.response_p50_ms) },
-        { name: 'p95', colour: 1 as const, values: points.map((point) => point.response_p95_ms) },
-        { name: 'p99', colour: 3 as const, values: points.map((point) => point.response_p99_ms) },
-      ],
-    }),
-    [points],
-  );
-  return (
-    <Chart label="Percentiles of the response time over time" times={times} series={series} show={showMs} />
-  );
-}
-
-export function SuccessChart({ points }: PointsProps) {
-  const { times, series } = useMemo(
-    () => ({
-      times: points.map(({ at }) => at),
-      series: [
-        {
-          name: 'Success',
-          colour: 2 as const,
-          filled: true,
-          values: points.map((point) => point.success_rate),
-        },
-      ],
-    }),
-    [points],
-  );
-  return (
-    <Chart label="Success rate over time" times={times} series={series} show={showRate} range={[0, 1]} />
-  );
-}
-
-export function FailureChart({ points }: PointsProps) {
-  const { times, series } = useMemo(
-    () => ({
-      times: points.map(({ at }) => at),
-      series: [
-        {
-          name: 'Failed requests',
-          colour: 3 as const,
-          filled: true,
-          values: points.map((point) => point.failures),
-        },
-        { name: 'Dead letters', colour: 4 as const, values: points.map((point) => point.dead) },
-      ],
-    }),
-    [points],
-  );
-  return (
-    <Chart
-      label="Failures over time"
-      times={times}
-      series={series}
-      show={(value) => showCount(Math.round(value ?? 0))}
-    />
   );
 }
 

@@ -8,7 +8,7 @@ import { Button, Notice } from '../ui/basics.tsx';
 import { Dialog, FormDialog } from '../ui/dialog.tsx';
 import { errorAt, TextArea, TextField } from '../ui/fields.tsx';
 import { showMs } from '../ui/format.ts';
-import { CodeBadge, errorName, StatusBadge, WaitingFor } from '../ui/words.tsx';
+import { CodeBadge, errorName, hintAfter, StatusBadge, WaitingFor } from '../ui/words.tsx';
 import { toDelivery } from './delivery-list.tsx';
 
 export function TestDialog({ endpoint, onClose }: { endpoint: Endpoint; onClose: () => void }) {
@@ -85,7 +85,7 @@ function Watch({ delivery, onClose, again }: { delivery: Delivery; onClose: () =
         </div>
         {last?.error != null && (
           <Notice tone="warn" title={errorName(last.error.class)}>
-            {last.error.hint}
+            {hintAfter(errorName(last.error.class), last.error.hint)}
           </Notice>
         )}
         {now.status === 'delivered' && (

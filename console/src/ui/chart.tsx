@@ -16,15 +16,17 @@ interface ChartProps {
   times: readonly string[];
   series: readonly Series[];
   show: (value: number | null) => string;
-  /** A fixed range, such as 0 to 1. */
-  range?: readonly [number, number];
+  /** As it stands at the axis; as the values, if not given. */
+  tick?: (value: number) => string;
+  /** A share: from a little below the lowest up to 1. */
+  isShare?: boolean;
 }
 
 const HEIGHT = 190;
 const css = (name: string): string =>
   getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-export function Chart({ label, times, series, show, range }: ChartProps) {
+export function Chart({ label, times, series, show, tick, isShare = false }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [at, setAt] = useState<number | null>(null);
@@ -38,8 +40,8 @@ export function Chart({ label, times, series, show, range }: ChartProps) {
       ] as uPlot.AlignedData,
     [times, series],
   );
-  const latest = useRef({ data, series, show, range });
-  latest.current = { data, series, show, range };
+  const latest = useRef({ data, series, tick: tick ?? show });
+  latest.current = { data, series, tick: tick ?? show };
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: drawn anew for another theme or other lines only
   useEffect(() => {
@@ -55,25 +57,24 @@ export function Chart({ label, times, series, show, range }: ChartProps) {
         width: element.clientWidth,
         height: HEIGHT,
         legend: { show: false },
-        padding: [8, 4, 0, 0],
+        padding: [8, 16, 0, 0],
         cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
         hooks: { setCursor: [(self) => setAt(self.cursor.idx ?? null)] },
         scales: {
           y: {
-            range: (_self, min, max) => {
-              const fixed = latest.current.range;
-              if (fixed !== undefined) return [Math.min(fixed[0], min ?? fixed[0]), fixed[1]];
-              return [0, max === null || max === 0 ? 1 : max * 1.1];
-            },
+            range: (_self, min, max) =>
+              isShare
+                ? [Math.max(0, Math.floor(((min ?? 1) - 0.05) * 10) / 10), 1]
+                : [0, max === null || max === 0 ? 1 : max * 1.1],
           },
         },
         axes: [
-          { ...axis, grid: { show: false }, space: 64, values: timeLabels },
+          { ...axis, grid: { show: false }, size: 24, space: 64, values: timeLabels },
           {
             ...axis,
             size: 52,
             space: 36,
-            values: (_self, ticks) => ticks.map((tick) => latest.current.show(tick)),
+            values: (_self, ticks) => ticks.map((value) => latest.current.tick(value)),
           },
         ],
         series: [
@@ -84,7 +85,12 @@ export function Chart({ label, times, series, show, range }: ChartProps) {
               label: name,
               stroke,
               width: 1.6,
-              points: { show: false },
+              // A line needs two of them: one alone is a dot.
+              points: {
+                show: (self: uPlot, index: number) => isLonely(self.data[index]!),
+                size: 6,
+                fill: stroke,
+              },
               spanGaps: true,
               ...(filled && { fill: `${stroke}22` }),
             };
@@ -108,7 +114,7 @@ export function Chart({ label, times, series, show, range }: ChartProps) {
 
   const shownAt = at !== null && at < times.length ? at : null;
   return (
-    <figure className="stack" aria-label={label} style={{ gap: 6 }}>
+    <figure className="card-body stack" aria-label={label}>
       <figcaption className="chart-legend">
         {series.map(({ name, colour, values }) => (
           <span key={name}>
@@ -124,6 +130,9 @@ export function Chart({ label, times, series, show, range }: ChartProps) {
     </figure>
   );
 }
+
+const isLonely = (values: Iterable<number | null | undefined>): boolean =>
+  [...values].filter((value) => value != null).length === 1;
 
 const lastOf = (values: readonly (number | null)[]): number | null =>
   values.findLast((value) => value !== null) ?? null;

@@ -6,6 +6,7 @@ import { type ReactNode, useEffect, useLayoutEffect, useRef, useState } from 're
 import type { PagedList } from '../api/pages.ts';
 import { Link } from '../router.tsx';
 import { Button, Failure, Skeleton } from './basics.tsx';
+import { useIsWide } from './wide.ts';
 
 export interface Column<T> {
   readonly name: string;
@@ -36,7 +37,7 @@ const SPARE_ROWS = 12;
 
 export function Table<T>({
   label,
-  columns,
+  columns: all,
   rows,
   keyOf,
   linkOf,
@@ -45,11 +46,12 @@ export function Table<T>({
   skeletonRows = 8,
   empty,
 }: TableProps<T>) {
+  const isWide = useIsWide();
+  const columns = isWide ? all : all.filter(({ wideOnly }) => !wideOnly);
   const body = useRef<HTMLTableSectionElement>(null);
   const [first, last] = useVisible(body, rows?.length ?? 0, rowHeight);
   if (rows !== undefined && rows.length === 0) return <>{empty}</>;
-  const classOf = ({ num, wideOnly }: Column<T>): string =>
-    `${num ? 'num' : ''}${wideOnly ? ' wide-only' : ''}`;
+  const classOf = ({ num }: Column<T>): string => (num ? 'num' : '');
   return (
     <div className="table-wrap">
       <table
@@ -60,11 +62,7 @@ export function Table<T>({
       >
         <colgroup>
           {columns.map((column) => (
-            <col
-              key={column.name}
-              className={column.wideOnly ? 'wide-only' : ''}
-              style={{ width: column.width }}
-            />
+            <col key={column.name} style={{ width: column.width }} />
           ))}
         </colgroup>
         <thead>

@@ -59,6 +59,11 @@ const ERRORS: Record<string, string> = {
 
 export const errorName = (errorClass: string): string => ERRORS[errorClass] ?? errorClass;
 
+/** What to do about an error, below its name: the same words are not said again. */
+export function hintAfter(title: string, hint: string | null): string | null {
+  return hint?.startsWith(`${title}. `) ? hint.slice(title.length + 2) : hint;
+}
+
 const REASONS: Record<string, string> = {
   exhausted: 'every attempt failed',
   rejected: 'the receiver rejected it',

@@ -1,0 +1,87 @@
+/**
+ * The pictures of the README, from the real thing: `npm run screenshots` starts Posthorn on an embedded PostgreSQL, lets
+ * real receivers work for a while, and writes docs/images/*.png. Needs a Chromium (see find-chromium.ts).
+ */
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { chromium, type Page } from 'playwright-core';
+import { startApp } from '../src/app.ts';
+import { ensureKeys, loadConfig } from '../src/config/index.ts';
+import { startEmbeddedPostgres } from '../src/store/embedded/index.ts';
+import { createLog } from '../src/telemetry/log.ts';
+import { buildConsole } from './build-console.ts';
+import { CHROMIUM_ARGS, findChromium } from './find-chromium.ts';
+import { furnish } from './screenshot-traffic.ts';
+
+const IMAGES = fileURLToPath(new URL('../docs/images/', import.meta.url));
+const PLAY_SECONDS = Number(process.env.SCREENSHOT_SECONDS ?? 150);
+
+const executablePath = findChromium();
+if (executablePath === null) throw new Error('There is no Chromium: apt-get install chromium');
+await buildConsole({ ifNeeded: true });
+await mkdir(IMAGES, { recursive: true });
+
+const directory = await mkdtemp(path.join(tmpdir(), 'posthorn-screenshots-'));
+const loaded = loadConfig({
+  mode: 'dev',
+  env: { PORT: '0', POSTHORN_DATA_DIR: directory, POSTHORN_LOG_LEVEL: 'error', POSTHORN_STATS_CACHE_MS: '0' },
+});
+const config = await ensureKeys(loaded, { notice: () => {} });
+const database = await startEmbeddedPostgres({ dataDir: path.join(directory, 'postgres') });
+const app = await startApp({
+  config: { ...config, databaseUrl: database.connectionString },
+  log: createLog(loaded),
+});
+const traffic = await furnish(app.url, config.adminKey);
+const browser = await chromium.launch({ executablePath, args: CHROMIUM_ARGS });
+try {
+  console.log(`${PLAY_SECONDS} s of deliveries …`);
+  await sleep(PLAY_SECONDS * 1000);
+  const light = await open('light');
+  await take(light, '/', 'overview', 'Failing endpoints');
+  await take(light, `/events/${await traffic.deadEvent()}`, 'event', 'every attempt failed', async () => {
+    await light.getByRole('button', { name: /^#4/ }).first().click();
+    await light.getByText('webhook-signature').first().waitFor();
+  });
+  await take(light, '/dead-letters', 'dead-letters', 'Newest');
+  const dark = await open('dark');
+  await take(dark, `/endpoints/${traffic.flakyEndpoint}`, 'endpoint-dark', 'Recent deliveries');
+  await take(dark, '/live', 'live-dark', 'order.created', () => sleep(2500));
+} finally {
+  await traffic.stop();
+  await browser.close();
+  await app.stop();
+  await database.stop();
+  await rm(directory, { recursive: true, force: true });
+}
+
+async function open(colorScheme: 'light' | 'dark'): Promise<Page> {
+  const context = await browser.newContext({
+    colorScheme,
+    viewport: { width: 1320, height: 860 },
+    reducedMotion: 'reduce',
+  });
+  const page = await context.newPage();
+  await page.goto(`${app.url}/console`);
+  await page.getByLabel('API key').fill(config.adminKey);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  return page;
+}
+
+async function take(
+  page: Page,
+  place: string,
+  name: string,
+  there: string,
+  prepare: () => Promise<unknown> = () => sleep(1500),
+): Promise<void> {
+  await page.goto(`${app.url}/console${place}`);
+  await page.getByText(there).first().waitFor();
+  await prepare();
+  await page.screenshot({ path: path.join(IMAGES, `${name}.png`) });
+  console.log(`docs/images/${name}.png`);
+}
