@@ -8,15 +8,15 @@ import { KeyRates } from './api/key-rates.ts';
 import { createServer } from './api/server.ts';
 import { AppMetrics } from './app-metrics.ts';
 import { type ConfigWithKeys, readVersion, withListeningPort } from './config/index.ts';
-import { createChallenger, createDeliverer, type EgressPolicy } from './deliver/index.ts';
+import { createChallenger, createDeliverer, type EgressPolicy, isReservedHeader } from './deliver/index.ts';
 import { Dispatcher, decodeWake, Ownership, WAKE_CHANNEL, WakeSender } from './dispatch/index.ts';
 import { DatabaseClock, systemClock } from './domain/clock.ts';
 import type { Endpoint } from './domain/endpoint.ts';
 import { newId, publicId, type Uuid } from './domain/ids.ts';
-import { Acceptor, type CommittedDelivery } from './ingest/index.ts';
+import { type Accepted, Acceptor, type CommittedDelivery, readEvent } from './ingest/index.ts';
 import { Drainer, outboxLag } from './outbox/index.ts';
 import { decide, expiresAt, Settler, signalOf, TaskRunner } from './settle/index.ts';
-import { DISPATCH_CONNECTIONS, inTransaction, openDatabase } from './store/database.ts';
+import { type Database, DISPATCH_CONNECTIONS, inTransaction, openDatabase } from './store/database.ts';
 import { createEndpointCache } from './store/endpoint-cache.ts';
 import {
   announceTail,
@@ -40,6 +40,8 @@ import { StatsKeeper, Upkeep } from './upkeep/index.ts';
 
 export interface App {
   readonly url: string;
+  /** An event as `POST /v1/events` takes it, of whichever tenant it says. */
+  publish(body: Buffer): Promise<Accepted>;
   /** Of this process. */
   readMetrics(): Sample[];
   stop(): Promise<void>;
@@ -63,7 +65,23 @@ export interface AppOptions {
   readonly gatherMetrics?: () => Promise<Sample[] | null>;
 }
 
-export async function startApp({ config, log, gatherMetrics }: AppOptions): Promise<App> {
+export async function startApp(options: AppOptions): Promise<App> {
+  const { config, log } = options;
+  const database = openDatabase({
+    connectionString: config.databaseUrl,
+    apiConnections: config.databasePoolSize,
+    dispatchConnections: DISPATCH_CONNECTIONS,
+    onIdleError: (purpose, error) => log.debug({ err: error, purpose }, 'lost an idle database connection'),
+  });
+  try {
+    return await startOn(database, options);
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+async function startOn(database: Database, { config, log, gatherMetrics }: AppOptions): Promise<App> {
   const counted = config.metrics === 'on' ? new AppMetrics(config) : null;
   const report = recurringProblems(log, systemClock);
   const problem: typeof report = (what, error) => {
@@ -73,22 +91,11 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
   const runsWorker = config.role !== 'api';
   const runsApi = config.role !== 'worker';
 
-  const database = openDatabase({
-    connectionString: config.databaseUrl,
-    apiConnections: config.databasePoolSize,
-    dispatchConnections: DISPATCH_CONNECTIONS,
-    onIdleError: (purpose, error) => log.debug({ err: error, purpose }, 'lost an idle database connection'),
-  });
   const clock = new DatabaseClock(systemClock);
   const apiPool = database.pool('api');
 
-  try {
-    const applied = await migrate(apiPool);
-    if (applied.length > 0) log.info({ applied }, 'migrated the database');
-  } catch (error) {
-    await database.close();
-    throw error;
-  }
+  const applied = await migrate(apiPool);
+  if (applied.length > 0) log.info({ applied }, 'migrated the database');
   const makePartitions = async (oldestMs?: number): Promise<void> => {
     const created = await ensurePartitions(apiPool, { days: config.partitionDays, oldestMs });
     if (created.length > 0) log.info({ partitions: created.length }, 'made partitions');
@@ -468,6 +475,8 @@ export async function startApp({ config, log, gatherMetrics }: AppOptions): Prom
     let stopping: Promise<void> | null = null;
     return {
       url,
+      publish: async (body) =>
+        acceptor.accept(readEvent(body, config, { keyTenant: null, idempotencyKey: null, isReservedHeader })),
       readMetrics,
       stop: () => {
         stopping ??= closeAll();

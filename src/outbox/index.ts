@@ -1,5 +1,6 @@
 export { type OutboxLag, outboxLag } from '../store/queries/outbox.ts';
 export { Drainer, type DrainerOptions } from './drainer.ts';
+export { type OutboxEvent, publish, type Transaction } from './publish.ts';
 export { checkSource } from './relay/check-source.ts';
 export { initStatements, runInit } from './relay/init.ts';
 export { PosthornSink } from './relay/posthorn-sink.ts';

@@ -1,0 +1,26 @@
+import { describe, expect, it } from 'vitest';
+import { toEventJson } from './publish.ts';
+
+const text = (event: Parameters<typeof toEventJson>[0]): string => toEventJson(event).toString();
+
+describe('an event given by a program', () => {
+  it('has the fields of the API, and only those that were given', () => {
+    expect(text({ type: 'order.created', data: { a: 1 }, idempotencyKey: 'k', tenant: null })).toBe(
+      '{"type":"order.created","idempotency_key":"k","data":{"a":1}}',
+    );
+  });
+
+  it('keeps JSON that is given as text, byte for byte', () => {
+    expect(text({ type: 'a', json: '{ "n": 1.10, "big": 12345678901234567890 }' })).toBe(
+      '{"type":"a","data":{ "n": 1.10, "big": 12345678901234567890 }}',
+    );
+  });
+
+  it('lets no text bring fields of its own', () => {
+    expect(() => text({ type: 'a', json: '1,"tenant":"other"' })).toThrow('json: is not JSON');
+  });
+
+  it('leaves out what JSON cannot express: the reader says that data is missing', () => {
+    expect(text({ type: 'a', data: undefined })).toBe('{"type":"a"}');
+  });
+});
