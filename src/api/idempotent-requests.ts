@@ -10,7 +10,7 @@
  *
  * Keys belong to the API key that uses them: nobody gets another's answer, which may show a secret.
  */
-import { createHash } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import { Type } from 'typebox';
 import { newId, type Uuid } from '../domain/ids.ts';
@@ -144,9 +144,12 @@ async function finish(
   }
 }
 
-/** As text, so a body whose fields are in another order is another one. */
-function fingerprintOf({ method, url, body }: FastifyRequest): Buffer {
-  return createHash('sha256')
+/**
+ * As text, so a body whose fields are in another order is another one. Keyed by the API key, which is nowhere in the
+ * database: whoever reads that cannot guess at a password in the body.
+ */
+function fingerprintOf({ method, url, body, headers }: FastifyRequest): Buffer {
+  return createHmac('sha256', headers.authorization!)
     .update(`${method} ${url}\n`)
     .update(JSON.stringify(body ?? {}))
     .digest();
