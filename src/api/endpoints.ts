@@ -1,10 +1,8 @@
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { isCredentialHeader } from '../deliver/index.ts';
-import { resolveEndpoint } from '../domain/endpoint-config.ts';
-import { idPrefixes, newId, parsePublicId, publicId, timeOfId, type Uuid } from '../domain/ids.ts';
+import { idPrefixes, newId, parsePublicId, publicId, type Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
-import type { RetryPolicy } from '../domain/retry.ts';
 import { readTenant } from '../ingest/index.ts';
 import { inTransaction } from '../store/database.ts';
 import {
@@ -18,20 +16,19 @@ import {
   updateEndpoint,
 } from '../store/queries/endpoints.ts';
 import { revokePreviousSecrets, rotateSecret } from '../store/queries/rotate-secret.ts';
-import { endpointTotals, HOUR, type Totals } from '../store/queries/stats.ts';
+import { endpointTotals, HOUR } from '../store/queries/stats.ts';
 import { sealConfig } from '../store/sealed-config.ts';
 import { tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
-import { idParams, Nothing, Page, type Shown } from './describe.ts';
+import { idParams, Nothing, Page } from './describe.ts';
 import { endpointChanges } from './endpoint-audit.ts';
-import { showAuth, showTls } from './endpoint-auth-schema.ts';
-import { applyPatch, type Editable, shownHeaders } from './endpoint-changes.ts';
+import { applyPatch, type Editable } from './endpoint-changes.ts';
 import { type Consent, receiverConsents } from './endpoint-consent.ts';
 import { EndpointPatch, NewEndpoint } from './endpoint-schema.ts';
 import { checkedSecret, fits, newSecret, profileOf } from './endpoint-secrets.ts';
 import { CreatedEndpoint, EndpointSchema } from './endpoint-view.ts';
-import { showFigures } from './figures.ts';
 import { DEFAULT_LIMIT, ListFilters, PageQuery, readCursor, toPage } from './pagination.ts';
+import { showEndpoint } from './show-endpoint.ts';
 
 const EndpointList = Type.Object(
   { ...PageQuery, tenant: ListFilters.tenant },
@@ -288,69 +285,3 @@ export function endpointId(text: string): Uuid {
 }
 
 export const endpointNotFound = (text: string) => new Problem('not_found', `There is no endpoint ${text}.`);
-
-export function showEndpoint(view: EndpointView, lastDay: Totals): Shown<typeof EndpointSchema> {
-  const endpoint = resolveEndpoint({ ...view, disabledReason: view.disabled_reason, deleted: false }, []);
-  const { breaker, rateLimit } = endpoint;
-  return {
-    id: publicId(idPrefixes.endpoint, view.id),
-    tenant: view.tenant,
-    url: view.url,
-    description: view.description,
-    events: endpoint.events,
-    channels: endpoint.channels,
-    filter: endpoint.filter,
-    enabled: view.enabled,
-    disabled_reason: view.disabled_reason,
-    paused: view.paused,
-    api_version: endpoint.apiVersion,
-    payload: endpoint.payload,
-    headers: shownHeaders(view.config),
-    auth: showAuth(view.config.auth),
-    tls: showTls(view.config.tls),
-    signature: endpoint.signature,
-    retry: showRetry(endpoint.retry),
-    breaker: breaker && {
-      consecutive: breaker.consecutive,
-      failure_rate: breaker.failureRate,
-      min_requests: breaker.minRequests,
-      window_seconds: breaker.windowSeconds,
-      cooldown_seconds: breaker.cooldownSeconds,
-      max_cooldown_seconds: breaker.maxCooldownSeconds,
-    },
-    timeout_ms: endpoint.timeoutMs,
-    max_in_flight: endpoint.maxInFlight,
-    rate_limit: rateLimit && { per_second: rateLimit.perSecond, burst: rateLimit.burst },
-    ordering: endpoint.ordering,
-    fifo_on_dead: endpoint.fifoOnDead,
-    follow_redirects: endpoint.followRedirects,
-    challenge: view.config.challenge ?? null,
-    batch: null,
-    debounce: null,
-    metadata: view.metadata,
-    health: {
-      circuit: view.circuit ?? 'closed',
-      opened_at: view.opened_at,
-      next_probe_at: view.next_probe_at,
-      consecutive_failures: view.consecutive_failures ?? 0,
-      waiting: view.waiting,
-      dead: view.dead,
-      oldest_waiting_at: view.oldest_waiting === null ? null : new Date(timeOfId(view.oldest_waiting)),
-      ...showFigures(lastDay),
-    },
-    created_at: view.created_at,
-    updated_at: view.updated_at,
-  };
-}
-
-function showRetry(retry: RetryPolicy) {
-  const rules = {
-    jitter: retry.jitter,
-    max_age_seconds: retry.maxAgeSeconds,
-    permanent: retry.permanent,
-    transient: retry.transient,
-  };
-  if (retry.kind === 'schedule') return { schedule: retry.schedule, ...rules };
-  const { base, factor, max, attempts } = retry;
-  return { base, factor, max, attempts, ...rules };
-}
