@@ -33,8 +33,8 @@ export default defineConfig({
           include: ['test/console/**/*.test.ts'],
           globalSetup: ['test/support/postgres.ts', 'test/console/support/prepare.ts'],
           setupFiles: ['test/support/no-leaks.ts'],
-          // A browser and a server each.
-          maxWorkers: 2,
+          // Must be the same for all that run at the same time.
+          maxWorkers: 3,
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },
