@@ -28,6 +28,7 @@ import { migrate } from './store/migrate.ts';
 import { ensurePartitions } from './store/partitions.ts';
 import { disableEndpoint } from './store/queries/endpoints.ts';
 import { writePublishLimits } from './store/queries/outbox.ts';
+import { listRelaySources } from './store/queries/relay-sources.ts';
 import { TASKS_CHANNEL } from './store/queries/tasks.ts';
 import { TENANTS_CHANNEL } from './store/queries/tenants.ts';
 import { createSecretBox } from './store/secret-box.ts';
@@ -435,6 +436,7 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
       },
       notReady,
       outboxLag: () => outboxLag(apiPool),
+      relaySources: () => listRelaySources(apiPool),
     },
     {
       requestTimeoutMs: config.requestTimeoutMs,

@@ -6,6 +6,7 @@ import type { Acceptor, ReadLimits } from '../ingest/index.ts';
 import type { OutboxLag } from '../outbox/index.ts';
 import type { Pool } from '../store/database.ts';
 import type { EndpointCache } from '../store/endpoint-cache.ts';
+import type { RelaySource } from '../store/queries/relay-sources.ts';
 import type { SecretBox } from '../store/secret-box.ts';
 import type { LiveTail } from '../telemetry/live-tail/index.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -58,4 +59,5 @@ export interface ApiContext {
   /** Null: ready. Otherwise what is missing. */
   readonly notReady: () => Promise<string | null>;
   readonly outboxLag: () => Promise<OutboxLag>;
+  readonly relaySources: () => Promise<RelaySource[]>;
 }

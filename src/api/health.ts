@@ -10,9 +10,26 @@ const Outbox = Type.Object({
   }),
   rejected: Type.Integer({ description: 'Rows that could not become events, counted up to 1000.' }),
 });
+/** Without their names: nobody had to show a key to ask, and a name says where a database is. */
+const Relays = Type.Object({
+  sources: Type.Integer({ description: 'Other databases that relays read, or have read.' }),
+  oldest_age_seconds: Type.Number({
+    description: 'How long the oldest event in any of them has waited; grows while its relay is silent.',
+  }),
+  troubled: Type.Integer({ description: 'How many have a problem just now. The relay logs what it is.' }),
+});
 const Ready = Type.Object(
-  { status: Type.Literal('ready'), outbox: Nullable(Outbox) },
-  { title: 'Ready', examples: [{ status: 'ready', outbox: { oldest_age_seconds: 0, rejected: 0 } }] },
+  { status: Type.Literal('ready'), outbox: Nullable(Outbox), relays: Nullable(Relays) },
+  {
+    title: 'Ready',
+    examples: [
+      {
+        status: 'ready',
+        outbox: { oldest_age_seconds: 0, rejected: 0 },
+        relays: { sources: 1, oldest_age_seconds: 0, troubled: 0 },
+      },
+    ],
+  },
 );
 const NotReady = Type.Object(
   { status: Type.Literal('not_ready'), detail: Type.String({ description: 'What is missing.' }) },
@@ -49,12 +66,21 @@ export function healthRoutes(context: ApiContext): FastifyPluginAsync {
         if (missing !== null)
           return reply.code(503).header('retry-after', 1).send({ status: 'not_ready', detail: missing });
         // Told, not judged: a server that has a lot to catch up with is ready, and taking it away would not help.
-        const outbox = await context.outboxLag().catch(() => null);
+        const [outbox, relays] = await Promise.all([
+          context.outboxLag().catch(() => null),
+          context.relaySources().catch(() => null),
+        ]);
         return {
           status: 'ready',
           outbox: outbox && {
             oldest_age_seconds: Math.round(outbox.lagMs) / 1000,
             rejected: outbox.rejected,
+          },
+          relays: relays && {
+            sources: relays.length,
+            oldest_age_seconds:
+              Math.round(Math.max(0, ...relays.map((relay) => relay.lagSeconds)) * 1000) / 1000,
+            troubled: relays.filter((relay) => relay.problem !== null).length,
           },
         };
       },

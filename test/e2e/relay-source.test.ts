@@ -126,6 +126,44 @@ test('OUT-4: a source that restarts, a log that grows, a slot that is invalidate
   expect(next.output()).toMatch(/"reason":"invalidated"[^\n]*slot was lost/);
 });
 
+test('OUT-4: a relay that has to wait holds the log back, and is not taken for dead', async () => {
+  await inShop("alter system set wal_sender_timeout = '1s'");
+  await inShop('select pg_reload_conf()');
+  const tenant = newTenant();
+  const relay = await startRelay({
+    from: server.connectionString,
+    to: posthorn.url,
+    args: ARGS,
+    env: { POSTHORN_INGEST_BATCH_ROWS: '10' },
+  });
+  await write(tenant, 1);
+  await untilData(tenant, [1]);
+  const holder = new pg.Client({ connectionString: posthorn.url });
+  await holder.connect();
+  await holder.query('begin');
+  await holder.query('lock table posthorn.events in exclusive mode');
+  // One transaction of more than the sockets between them can hold, while nothing can be accepted.
+  await inShop(
+    `insert into posthorn_outbox (tenant, type, data)
+     select $1, 'a', (repeat(' ', 200000) || n)::json from generate_series(2, 100) n`,
+    [tenant],
+  );
+  // Only time can show that the server's patience (1 s) is not used up.
+  await new Promise((resolve) => setTimeout(resolve, 2500));
+  const [state] = await inShop<{ active: boolean }>(
+    'select active from pg_replication_slots where slot_name = $1',
+    [NAMES.slot],
+  );
+  expect(state!.active).toBe(true);
+  await holder.query('rollback');
+  await holder.end();
+  await untilData(
+    tenant,
+    Array.from({ length: 100 }, (_, index) => index + 1),
+  );
+  expect(relay.output()).not.toContain('interrupted');
+});
+
 test('OUT-3: a slot of that name which is not ours is not touched', async () => {
   await inShop("select pg_create_physical_replication_slot('taken')");
   const { ended, output } = await runRelay(['--mode', 'cdc', '--slot', 'taken'], {

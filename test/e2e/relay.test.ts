@@ -109,7 +109,18 @@ describe.each(['poll', 'cdc'] as const)('%s', (mode) => {
   test("OUT-3: a row that is no event is marked and recorded, and stands in nobody's way", async () => {
     const shop = await newShop(mode);
     const tenant = newTenant();
+    await posthorn.database.query(
+      `create or replace function refuse() returns trigger language plpgsql as $$ begin raise 'not today'; end $$`,
+    );
+    await posthorn.database.query(
+      `create trigger no_poison before insert on posthorn.events for each row
+       when (new.type = 'poison') execute function refuse()`,
+    );
+    onTestFinished(async () => {
+      await posthorn.database.query('drop trigger no_poison on posthorn.events');
+    });
     const relay = await start(shop);
+    await insertRow(shop, tenant, '1', 'poison');
     await insertRow(shop, tenant, '1', 'not a type!');
     await insertRow(shop, tenant, `"${'x'.repeat(4 * 2 ** 20)}"`);
     await shop.query(
@@ -118,11 +129,12 @@ describe.each(['poll', 'cdc'] as const)('%s', (mode) => {
     );
     await insertRow(shop, tenant, '"fine"');
     await untilEvents(tenant, 1);
-    const marked = await eventually('three rows are marked', async () => {
+    const marked = await eventually('four rows are marked', async () => {
       const rows = await shop.query<{ problem: string }>('select problem from posthorn_outbox order by seq');
-      return rows.length === 3 && rows.every(({ problem }) => problem !== null) && rows;
+      return rows.length === 4 && rows.every(({ problem }) => problem !== null) && rows;
     });
     expect(marked.map(({ problem }) => problem)).toEqual([
+      expect.stringContaining('not today'),
       expect.stringContaining('type'),
       expect.stringContaining('bytes'),
       expect.stringContaining('deliver_at'),
@@ -131,10 +143,10 @@ describe.each(['poll', 'cdc'] as const)('%s', (mode) => {
       'select problem from posthorn.relay_rejected where source = $1',
       [shop.slot],
     );
-    expect(recorded).toHaveLength(3);
+    expect(recorded).toHaveLength(4);
     await eventually('it is counted', async () => {
       const { accepted, rejected } = (await sourceState(shop.slot)) ?? {};
-      return accepted === '1' && rejected === '3';
+      return accepted === '1' && rejected === '4';
     });
     expect(relay.output()).toContain('refused an event');
   });
@@ -253,6 +265,8 @@ describe('polling', () => {
     await holder.query('select from posthorn_outbox for update');
     await startRelay({ from: shop.url, to: to(), args: ['--name', shop.slot] });
     await eventually('the lag shows', async () => (await sourceState(shop.slot))?.lag_seconds > 45);
+    const { relays } = (await posthorn.api('GET', '/readyz')).body;
+    expect(relays.oldest_age_seconds).toBeGreaterThan(45);
     await holder.query('rollback');
     await untilEvents(tenant, 1);
     await eventually('the lag is gone', async () => (await sourceState(shop.slot))?.lag_seconds === 0);

@@ -833,6 +833,14 @@ export interface Ready {
     /** Rows that could not become events, counted up to 1000. */
     rejected: number;
   } | null;
+  relays: {
+    /** Other databases that relays read, or have read. */
+    sources: number;
+    /** How long the oldest event in any of them has waited; grows while its relay is silent. */
+    oldest_age_seconds: number;
+    /** How many have a problem just now. The relay logs what it is. */
+    troubled: number;
+  } | null;
 }
 
 export interface RefusedEvent {

@@ -26,8 +26,13 @@ export interface PosthornSinkOptions {
   readonly told: () => Promise<void>;
 }
 
+/** So often may an event fail for what looks like its own fault before it is put aside. */
+const FAILURES_TO_REJECT = 3;
+
 export class PosthornSink implements Sink {
   readonly #options: PosthornSinkOptions;
+  /** By event id: how often that was. */
+  #failures = new Map<string, number>();
 
   constructor(options: PosthornSinkOptions) {
     this.#options = options;
@@ -47,8 +52,8 @@ export class PosthornSink implements Sink {
       }
     }
     const answers = events.length === 0 ? [] : await this.#options.accept(events);
+    this.#throwIfAnyMayPass(events, answers);
     for (const [order, answer] of answers.entries()) {
-      if (answer instanceof Error && !isFinal(answer)) throw answer;
       fates[places[order]!] =
         answer instanceof Error
           ? rejected(answer)
@@ -56,6 +61,27 @@ export class PosthornSink implements Sink {
     }
     await Promise.all([this.#options.told(), this.#record(items, fates)]);
     return fates;
+  }
+
+  /**
+   * An error may be Posthorn's trouble or the event's own. It is the event's if others of its batch are stored and it is
+   * not, or if somebody's trigger refuses it: then nothing waits for ever behind it. A right that is missing, say,
+   * would be everybody's trouble, and no reason to put all of them aside.
+   */
+  #throwIfAnyMayPass(events: readonly PromisedEvent[], answers: readonly (object | Error)[]): void {
+    const failures = new Map<string, number>();
+    const othersWent = answers.some((answer) => !(answer instanceof Error));
+    let mayPass: Error | null = null;
+    for (const [order, answer] of answers.entries()) {
+      if (!(answer instanceof Error) || isFinal(answer)) continue;
+      const { id } = events[order]!;
+      const isItsOwn = !isAway(answer) && (othersWent || isRaisedOrTooMuch(answer));
+      const count = (this.#failures.get(id) ?? 0) + (isItsOwn ? 1 : 0);
+      failures.set(id, count);
+      if (count < FAILURES_TO_REJECT) mayPass ??= answer;
+    }
+    this.#failures = failures;
+    if (mayPass !== null) throw mayPass;
   }
 
   #read(item: Incoming): PromisedEvent {
@@ -85,6 +111,10 @@ function rejected({ message }: Error): Fate {
 }
 const LONGEST_PROBLEM = 2000;
 
+const isAway = (error: Error): boolean => error instanceof Problem && error.code === 'unavailable';
+/** SQLSTATE classes P0 (raised by a function) and 54 (a limit of the program). */
+const isRaisedOrTooMuch = (error: Error): boolean =>
+  /^(P0|54)/.test(String((error as { code?: unknown }).code));
 const isFinal = (error: Error): boolean => error instanceof Problem && error.code === 'invalid';
 
 function eventIdOf({ id, madeAt }: Incoming, given: unknown): string {
