@@ -9,7 +9,7 @@ import { createServer } from './api/server.ts';
 import { AppMetrics } from './app-metrics.ts';
 import { type ConfigWithKeys, readVersion, withListeningPort } from './config/index.ts';
 import { createChallenger, createDeliverer, type EgressPolicy, isReservedHeader } from './deliver/index.ts';
-import { Dispatcher, decodeWake, Ownership, WAKE_CHANNEL, WakeSender } from './dispatch/index.ts';
+import { Dispatcher, decodeWake, Ownership, WAKE_CHANNEL, WakeSender, wantOfWake } from './dispatch/index.ts';
 import { DatabaseClock, systemClock } from './domain/clock.ts';
 import type { Endpoint } from './domain/endpoint.ts';
 import { newId, publicId, type Uuid } from './domain/ids.ts';
@@ -266,7 +266,8 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
           readTenants(() => acceptor.reloadTenantLimits());
       },
       notified: (channel, payload) => {
-        if (channel === WAKE_CHANNEL) for (const id of decodeWake(payload)) dispatcher.wake(id);
+        if (channel === WAKE_CHANNEL)
+          for (const id of decodeWake(payload)) dispatcher.wake(id, wantOfWake(payload));
         else if (channel === 'posthorn_shards') ownership.hurry();
         else if (channel === 'posthorn_endpoints') refreshEndpoints();
         else if (channel === TASKS_CHANNEL) tasks?.hurry();
@@ -292,7 +293,7 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
       // Not complete: an earlier try wrote them, and they may be gone again by now. Let the lane look for itself.
       if (!complete) dispatcher.wake(delivery.endpointId, 'sweep');
       else if (dispatcher.offer(delivery, event)) continue;
-      wakeSender.wake(delivery.endpointId);
+      wakeSender.wake(delivery.endpointId, complete ? 'recent' : 'sweep');
     }
   };
 

@@ -80,8 +80,10 @@ export async function startRelay({
       tenantPerSecond: config.tenantIngestPerSecond,
       tenantBurst: config.tenantIngestBurst,
       patienceMs: ACCEPT_PATIENCE_MS,
-      committed: (deliveries) => {
-        for (const { delivery } of deliveries) wakeSender.wake(delivery.endpointId);
+      // Not complete: a relay that was killed had stored them, and may not have told anybody.
+      committed: (deliveries, complete) => {
+        for (const { delivery } of deliveries)
+          wakeSender.wake(delivery.endpointId, complete ? 'recent' : 'sweep');
       },
       missingPartition: async (oldestMs) => {
         await ensurePartitions(pool, { days: config.partitionDays, oldestMs });

@@ -3,4 +3,4 @@ export type { Census } from './census.ts';
 export { Dispatcher } from './dispatcher.ts';
 export type { Lane, LaneItem } from './lane.ts';
 export { Ownership } from './ownership.ts';
-export { decodeWake, WAKE_CHANNEL, WakeSender } from './wake.ts';
+export { decodeWake, WAKE_CHANNEL, WakeSender, wantOfWake } from './wake.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Pool } from '../store/database.ts';
-import { decodeWake, encodeWake, WakeSender } from './wake.ts';
+import { decodeWake, encodeWake, WakeSender, wantOfWake } from './wake.ts';
 
 const uuid = fc.uuid();
 
@@ -31,6 +31,21 @@ describe('a wake-up', () => {
     expect(messages).toHaveLength(1);
     expect(messages[0]!.every((message) => message.length < 8000)).toBe(true);
     expect(new Set(messages[0]!.flatMap(decodeWake))).toEqual(new Set(ids));
+  });
+
+  it('may ask to look further back, and that is not lost among others for the same endpoint', async () => {
+    const messages: string[] = [];
+    const pool = { query: ({ values }: { values: [string[]] }) => void messages.push(...values[0]) };
+    const sender = new WakeSender(pool as unknown as Pool, () => {});
+    const [one, two] = fc.sample(uuid, { numRuns: 2, seed: 1 });
+    sender.wake(one!);
+    sender.wake(two!, 'sweep');
+    sender.wake(two!);
+    await sender.idle();
+    expect(messages.map((message) => [wantOfWake(message), decodeWake(message)])).toEqual([
+      ['recent', [one]],
+      ['sweep', [two]],
+    ]);
   });
 
   it('that fails is given up, and the next one is sent', async () => {

@@ -9,24 +9,34 @@ import type { Pool } from '../store/database.ts';
 export const WAKE_CHANNEL = 'posthorn_wake';
 const IDS_PER_MESSAGE = 300; // 300 · 23 characters stay below PostgreSQL's 8,000 bytes
 
-export function encodeWake(ids: readonly Uuid[]): string {
-  return ids.map((id) => Buffer.from(id.replaceAll('-', ''), 'hex').toString('base64url')).join(',');
+/** Before the ids: look further back than usual, for what was committed a while ago and perhaps never announced. */
+const LOOK_BACK = '*';
+type WakeWant = 'recent' | 'sweep';
+
+export function encodeWake(ids: readonly Uuid[], want: WakeWant = 'recent'): string {
+  const prefix = want === 'sweep' ? LOOK_BACK : '';
+  return prefix + ids.map((id) => Buffer.from(id.replaceAll('-', ''), 'hex').toString('base64url')).join(',');
 }
 
+export const wantOfWake = (message: string): WakeWant => (message.startsWith(LOOK_BACK) ? 'sweep' : 'recent');
+
 export function decodeWake(message: string): Uuid[] {
-  return message.split(',').flatMap((text) => {
-    const hex = Buffer.from(text, 'base64url').toString('hex');
-    if (hex.length !== 32) return [];
-    return [
-      `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`,
-    ];
-  });
+  return message
+    .replace(LOOK_BACK, '')
+    .split(',')
+    .flatMap((text) => {
+      const hex = Buffer.from(text, 'base64url').toString('hex');
+      if (hex.length !== 32) return [];
+      return [
+        `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`,
+      ];
+    });
 }
 
 export class WakeSender {
   readonly #pool: Pool;
   readonly #failed: (error: unknown) => void;
-  #waiting = new Set<Uuid>();
+  #waiting = new Map<Uuid, WakeWant>();
   #running: Promise<void> | null = null;
 
   constructor(pool: Pool, failed: (error: unknown) => void) {
@@ -34,8 +44,8 @@ export class WakeSender {
     this.#failed = failed;
   }
 
-  wake(endpointId: Uuid): void {
-    this.#waiting.add(endpointId);
+  wake(endpointId: Uuid, want: WakeWant = 'recent'): void {
+    if (want === 'sweep' || !this.#waiting.has(endpointId)) this.#waiting.set(endpointId, want);
     this.#running ??= this.#run();
   }
 
@@ -47,11 +57,14 @@ export class WakeSender {
     // Lets the rest of the batch be added first.
     await Promise.resolve();
     while (this.#waiting.size > 0) {
-      const ids = [...this.#waiting];
-      this.#waiting = new Set();
+      const waiting = this.#waiting;
+      this.#waiting = new Map();
       const messages: string[] = [];
-      for (let i = 0; i < ids.length; i += IDS_PER_MESSAGE)
-        messages.push(encodeWake(ids.slice(i, i + IDS_PER_MESSAGE)));
+      for (const want of ['recent', 'sweep'] as const) {
+        const ids = [...waiting].filter((entry) => entry[1] === want).map(([id]) => id);
+        for (let i = 0; i < ids.length; i += IDS_PER_MESSAGE)
+          messages.push(encodeWake(ids.slice(i, i + IDS_PER_MESSAGE), want));
+      }
       try {
         await this.#pool.query({
           name: 'wake',

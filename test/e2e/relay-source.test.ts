@@ -2,7 +2,7 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { initStatements } from '../../src/outbox/relay/init.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/embedded/index.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -31,6 +31,15 @@ async function inShop<T extends pg.QueryResultRow>(text: string, values: unknown
   } finally {
     await client.end();
   }
+}
+
+/** One that stays, for a transaction of its own; closed with the test. */
+async function openClient(connectionString: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString });
+  client.on('error', () => {});
+  await client.connect();
+  onTestFinished(() => client.end());
+  return client;
 }
 
 const write = async (tenant: string, n: number): Promise<void> => {
@@ -98,19 +107,19 @@ test('OUT-4: a source that restarts, a log that grows, a slot that is invalidate
   await eventually('it says so', () => /interrupted; trying again[\s\S]*going on/.test(relay.output()));
 
   // A transaction that stays open keeps the log from being forgotten, whatever the relay confirms.
-  const open = new pg.Client({ connectionString: server.connectionString });
-  await open.connect();
+  const open = await openClient(server.connectionString);
   await open.query('begin');
   await open.query('create table noise (text text)');
   await open.query("insert into noise select repeat('x', 1000) from generate_series(1, 3000)");
   await eventually('it warns', () => relay.output().includes('POSTHORN_RELAY_MAX_WAL_BYTES'));
-  const [state] = await posthorn.query<{ problem: string; retained_bytes: string }>(
-    "select problem, retained_bytes from posthorn.relay_sources where name = 'shop'",
-  );
-  expect(state!.problem).toContain('MiB of log');
-  expect(Number(state!.retained_bytes)).toBeGreaterThan(2 ** 20);
+  const state = await eventually('it reports that', async () => {
+    const [row] = await posthorn.query<{ problem: string | null; retained_bytes: string }>(
+      "select problem, retained_bytes from posthorn.relay_sources where name = 'shop'",
+    );
+    return row?.problem?.includes('MiB of log') && row;
+  });
+  expect(Number(state.retained_bytes)).toBeGreaterThan(2 ** 20);
   await open.query('rollback');
-  await open.end();
 
   expect(await relay.kill('SIGTERM')).toBe(0);
   await write(tenant, 3);
@@ -138,8 +147,7 @@ test('OUT-4: a relay that has to wait holds the log back, and is not taken for d
   });
   await write(tenant, 1);
   await untilData(tenant, [1]);
-  const holder = new pg.Client({ connectionString: posthorn.url });
-  await holder.connect();
+  const holder = await openClient(posthorn.url);
   await holder.query('begin');
   await holder.query('lock table posthorn.events in exclusive mode');
   // One transaction of more than the sockets between them can hold, while nothing can be accepted.
@@ -156,7 +164,6 @@ test('OUT-4: a relay that has to wait holds the log back, and is not taken for d
   );
   expect(state!.active).toBe(true);
   await holder.query('rollback');
-  await holder.end();
   await untilData(
     tenant,
     Array.from({ length: 100 }, (_, index) => index + 1),
