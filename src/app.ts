@@ -37,7 +37,7 @@ import { LiveTail } from './telemetry/live-tail/index.ts';
 import type { Log } from './telemetry/log.ts';
 import { processCounts, type Sample, toText } from './telemetry/metrics/index.ts';
 import { recurringProblems } from './telemetry/recurring-problems.ts';
-import { StatsKeeper, Upkeep } from './upkeep/index.ts';
+import { OperationalEvents, StatsKeeper, Upkeep } from './upkeep/index.ts';
 
 export interface App {
   readonly url: string;
@@ -375,6 +375,22 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
     problem,
   });
 
+  const operationalEvents = new OperationalEvents({
+    pool: apiPool,
+    clock,
+    endpoints,
+    everyMs: config.operationalEventsMs,
+    levelsEveryMs: config.operationalLevelsMs,
+    operatorTenant: config.operatorTenant,
+    deadWindowMs: config.deadEventWindowMs,
+    deadLettersThreshold: config.deadLettersThreshold,
+    queueAgeThresholdMs: config.queueAgeThresholdMs,
+    get publicUrl() {
+      return publicUrl;
+    },
+    problem,
+  });
+
   const readMetrics = (): Sample[] => counted?.metrics.read() ?? [];
 
   async function notReady(): Promise<string | null> {
@@ -450,7 +466,7 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
     // In the order in which work flows: nothing new, finish what was accepted, hand over the rest, write it all down.
     await Promise.all([server.close(), drainer.stop()]);
     await acceptor.drained();
-    await Promise.all([upkeep.stop(), tasks?.stop(), counted?.stop()]);
+    await Promise.all([upkeep.stop(), operationalEvents.stop(), tasks?.stop(), counted?.stop()]);
     const held = await ownership.beginStop();
     await dispatcher.handOver(held, (given) => ownership.release(given), config.drainMs / 2);
     await dispatcher.stop();
@@ -472,6 +488,7 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
     drainer.start();
     stats.start();
     upkeep.start();
+    operationalEvents.start();
     counted?.start({ clock, database, dispatcher, ownership, endpoints, deliverer, acceptor, problem });
     const url = await server.listen({ port: config.port, host: config.host });
     publicUrl = withListeningPort(config, Number(new URL(url).port)).publicUrl;

@@ -77,7 +77,8 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
       const after = sealed(id, applyPatch(before, patch, context));
       consents.check(consent, caller, before, after);
       if (JSON.stringify(pick(before)) === JSON.stringify(after)) return audit.nothingChanged();
-      await updateEndpoint(client, { id, ...after }, !before.enabled && after.enabled);
+      const switched = before.enabled === after.enabled ? null : after.enabled ? 'on' : 'off';
+      await updateEndpoint(client, { id, ...after }, switched);
       const [old, profile] = [profileOf(before.config.signature), profileOf(after.config.signature)];
       const changes = endpointChanges(before, after);
       if (!fits(old, profile)) changes.push({ field: 'secret' });

@@ -1,4 +1,5 @@
 /** Conditions between settings: each value may be fine alone, but not beside the other. */
+import { isTenantId } from '../domain/event.ts';
 import { showBytes, showDuration } from './kinds.ts';
 import type { Config } from './load.ts';
 import type { SettingKey } from './names.ts';
@@ -45,6 +46,13 @@ export const checks: readonly Check[] = [
       mode === 'serve' || role === 'all'
         ? null
         : `${name('role')} is for \`posthorn serve\`: \`posthorn dev\` always runs everything`,
+  },
+  {
+    about: ['operatorTenant'],
+    problem: ({ operatorTenant }, name) =>
+      isTenantId(operatorTenant)
+        ? null
+        : `${name('operatorTenant')} must be a tenant id: 1 to 128 letters, digits, or any of . _ : - and begin with a letter or digit`,
   },
   {
     about: ['processes', 'inbox'],

@@ -578,6 +578,49 @@ const relay = {
   }),
 };
 
+const operational = {
+  operatorTenant: text({
+    default: 'posthorn',
+    maxLength: 128,
+    about:
+      "The tenant whose endpoints may hear of everybody's: they get the operational events that they subscribe to by name.",
+  }),
+  operationalEventsMs: duration({
+    default: SECOND,
+    min: 10,
+    max: HOUR,
+    about: 'Pause between two looks for what is to be told as operational events.',
+  }),
+  operationalLevelsMs: duration({
+    default: 15 * SECOND,
+    min: 10,
+    max: HOUR,
+    about:
+      'Pause between two looks at the number of dead letters and the age of the queue, if somebody wants to know.',
+  }),
+  deadEventWindowMs: duration({
+    default: MINUTE,
+    min: 10,
+    max: DAY,
+    about:
+      'At most one `posthorn.delivery.dead` in so much time for each endpoint; it says how many there were.',
+  }),
+  deadLettersThreshold: integer({
+    default: 100,
+    min: 1,
+    max: 1_000_000,
+    about:
+      'So many dead letters send a `posthorn.dead_letters.threshold`, and fewer than half of them another.',
+  }),
+  queueAgeThresholdMs: duration({
+    default: MINUTE,
+    min: 10,
+    max: 30 * DAY,
+    about:
+      'A delivery that could be sent and waits so long sends a `posthorn.queue.age`; when all wait less than half, another.',
+  }),
+};
+
 /** In the order of the documentation. */
 export const sections = {
   Server: server,
@@ -592,6 +635,7 @@ export const sections = {
   'Endpoint health': health,
   'Live tail': stream,
   Metrics: metrics,
+  'Operational events': operational,
   Relay: relay,
 };
 
@@ -608,5 +652,6 @@ export const settings = {
   ...stream,
   ...health,
   ...metrics,
+  ...operational,
   ...relay,
 };

@@ -14,6 +14,7 @@ import type { WaitingDelivery } from '../domain/delivery.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
 import { eventIdOfDelivery, newId, type Uuid } from '../domain/ids.ts';
+import { noteOfCircuit } from '../domain/operational.ts';
 import type { AttemptOutcome, DeadReason, Verdict } from '../domain/outcome.ts';
 import type { RetryPolicy } from '../domain/retry.ts';
 import type { Start } from '../store/queries/mark-started.ts';
@@ -160,22 +161,30 @@ export class Attempts {
     // The settlement sets the count back.
     if (lane.careful) item.startCounted = false;
     const verdict = stages.decide(outcome, item.delivery, lane.endpoint.retry);
-    const health = this.#learn(lane, item, outcome);
+    const attemptId = newId(clock.now());
+    const health = this.#learn(lane, item, outcome, attemptId, event.type);
     lane.answered(item);
     events.freed(lane, item);
     events.answered(lane, item, outcome, verdict, event);
     const { trigger, attempts, attemptsBeforeReplay, agesFrom } = item.delivery;
     const tries = attempts + 1 - attemptsBeforeReplay;
-    const attempt = { id: newId(clock.now()), outcome, trigger, eventType: event.type, tries, agesFrom };
+    const attempt = { id: attemptId, outcome, trigger, eventType: event.type, tries, agesFrom };
     this.#settle(lane, item, verdict, attempt, health);
   }
 
   /** What the answer says about the endpoint; returns what has to be remembered beyond this process. */
-  #learn(lane: Lane, item: LaneItem, outcome: AttemptOutcome): HealthChange | null {
+  #learn(
+    lane: Lane,
+    item: LaneItem,
+    outcome: AttemptOutcome,
+    attemptId: Uuid,
+    eventType: string,
+  ): HealthChange | null {
     const { clock, stages, events, retryAfterCapMs } = this.#options;
     const now = clock.now();
     const signal = stages.signalOf(outcome);
     const wasFailing = lane.failingSince !== null;
+    const before = lane.breaker.record;
     const changed = lane.breaker.heard(signal, now, item.probe);
     if (signal === 'success') {
       lane.failingSince = null;
@@ -191,7 +200,17 @@ export class Attempts {
       lane.holdUntil = Math.max(lane.holdUntil, now + Math.min(outcome.retryAfterMs, retryAfterCapMs));
     }
     if (!changed && signal !== 'failure' && !(signal === 'success' && wasFailing)) return null;
-    return { endpointId: lane.id, breaker: lane.breaker.record, failingSince: lane.failingSince };
+    const health = { endpointId: lane.id, breaker: lane.breaker.record, failingSince: lane.failingSince };
+    if (!changed) return health;
+    const note = noteOfCircuit({
+      id: attemptId,
+      endpointId: lane.id,
+      eventType,
+      before,
+      after: health.breaker,
+      outcome,
+    });
+    return note === null ? health : { ...health, circuitNote: note };
   }
 
   #settle(

@@ -51,6 +51,13 @@ export function isEventPattern(text: string): boolean {
   return text.length <= MAX_EVENT_TYPE_LENGTH + 2 && EVENT_PATTERN.test(text);
 }
 
+/** Everything is everything but Posthorn's own events: those are asked for by name. */
+export function matchesType(pattern: string, type: string): boolean {
+  if (pattern === '*') return !type.startsWith(RESERVED_TYPE_PREFIX);
+  if (pattern.endsWith('.*')) return type.startsWith(pattern.slice(0, -1));
+  return pattern === type;
+}
+
 export const DEFAULT_TENANT = 'default';
 const TENANT = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/;
 

@@ -10,5 +10,4 @@ export {
   readTenant,
   readTime,
 } from './read-event.ts';
-export { matchesType } from './subscriptions.ts';
 export type { Accepted } from './waiting.ts';

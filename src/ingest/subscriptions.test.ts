@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Endpoint } from '../domain/endpoint.ts';
 import { type EndpointConfig, resolveEndpoint } from '../domain/endpoint-config.ts';
-import { matchesType, Subscriptions } from './subscriptions.ts';
+import { matchesType } from '../domain/event.ts';
+import { Subscriptions } from './subscriptions.ts';
 
 let count = 0;
 function endpoint(config: EndpointConfig = {}, part: Partial<Endpoint> = {}): Endpoint {

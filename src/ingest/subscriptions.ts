@@ -1,5 +1,5 @@
 import type { Endpoint } from '../domain/endpoint.ts';
-import { RESERVED_TYPE_PREFIX } from '../domain/event.ts';
+import { matchesType } from '../domain/event.ts';
 import {
   type FilterNode,
   type FilterSubject,
@@ -177,10 +177,4 @@ class EventSubject implements FilterSubject {
     }
     return this.#data;
   }
-}
-
-export function matchesType(pattern: string, type: string): boolean {
-  if (pattern === '*') return !type.startsWith(RESERVED_TYPE_PREFIX);
-  if (pattern.endsWith('.*')) return type.startsWith(pattern.slice(0, -1));
-  return pattern === type;
 }

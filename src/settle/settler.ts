@@ -5,6 +5,7 @@
  */
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
+import type { CircuitNote } from '../domain/operational.ts';
 import { Batcher, type BatcherOptions } from '../store/batcher.ts';
 import type { Pool } from '../store/database.ts';
 import { failureOf } from '../store/failures.ts';
@@ -61,13 +62,19 @@ export class Settler {
   async #write(batch: readonly Waiting[], pauseMs: number): Promise<void> {
     const health = new Map<Uuid, HealthChange>();
     // The last word about an endpoint counts: the same row cannot be written twice by one statement.
-    for (const item of batch) if (item.health !== null) health.set(item.health.endpointId, item.health);
+    const circuits: CircuitNote[] = [];
+    for (const { health: change } of batch) {
+      if (change === null) continue;
+      health.set(change.endpointId, change);
+      if (change.circuitNote !== undefined) circuits.push(change.circuitNote);
+    }
     try {
       const moved = await settleDeliveries(
         this.#options.pool,
         batch.map((item) => item.settlement),
         [...health.values()],
         this.#options.worker(),
+        circuits,
       );
       for (const item of batch) item.done(moved.has(item.settlement.deliveryId));
       const { tail } = this.#options;

@@ -1,5 +1,6 @@
 import { firstIdAt, type Uuid } from '../../domain/ids.ts';
 import type { Pool } from '../database.ts';
+import { noteDeaths } from './operational-notes.ts';
 import { journalDeaths } from './stats-journal.ts';
 
 /** Waiting deliveries that end without an attempt, a chunk at a time: there may be a million of them. */
@@ -63,6 +64,11 @@ const EXPIRE = {
              replays = excluded.replays, dead_at = excluded.dead_at, blocks_lane = excluded.blocks_lane
     ),
     counted as (${journalDeaths('removed')}
+    ),
+    noted as (${noteDeaths(
+      `(select *, id as delivery_id, 'expired' as reason, last_status_code as status_code, last_error_class as error_class
+          from removed) as died`,
+    )}
     )
     select count(*)::int as ended from removed`,
 };

@@ -2,8 +2,10 @@ import type { Circuit } from '../../domain/breaker.ts';
 import type { DisabledReason } from '../../domain/endpoint.ts';
 import type { EndpointConfig, EndpointRecord } from '../../domain/endpoint-config.ts';
 import type { Uuid } from '../../domain/ids.ts';
+import { operationalTypes } from '../../domain/operational.ts';
 import type { Client, Pool } from '../database.ts';
 import type { Sealed } from '../secret-box.ts';
+import { noteEndpoint } from './operational-notes.ts';
 import { ensureTenant } from './tenants.ts';
 
 /** An endpoint as the API shows it: what is stored, and how it is doing. */
@@ -111,7 +113,7 @@ export async function updateEndpoint(
     EndpointView,
     'id' | 'url' | 'description' | 'config' | 'metadata' | 'enabled' | 'disabled_reason' | 'paused'
   >,
-  switchedOn: boolean,
+  switched: 'on' | 'off' | null,
 ): Promise<void> {
   const version = await nextVersion(client);
   await client.query(
@@ -133,9 +135,11 @@ export async function updateEndpoint(
       endpoint.disabled_reason,
       endpoint.paused,
       version,
-      switchedOn,
+      switched === 'on',
     ],
   );
+  if (switched === 'on') await noteEndpoint(client, endpoint.id, operationalTypes.endpointEnabled, {});
+  if (switched === 'off') await noteDisabled(client, endpoint.id, endpoint.disabled_reason);
 }
 
 /** Its waiting deliveries are ended by the owner of its shard; its history stays. */
@@ -159,8 +163,12 @@ export async function disableEndpoint(client: Client, id: Uuid, reason: Disabled
     'update posthorn.endpoints set enabled = false, disabled_reason = $2, updated_at = now(), version = $3 where id = $1',
     [id, reason, version],
   );
+  await noteDisabled(client, id, reason);
   return true;
 }
+
+const noteDisabled = (client: Client, id: Uuid, reason: DisabledReason | null): Promise<void> =>
+  noteEndpoint(client, id, operationalTypes.endpointDisabled, { reason });
 
 export async function findEndpoint(
   pool: Pool,

@@ -1,7 +1,10 @@
 import type { BreakerRecord } from '../../domain/breaker.ts';
+import { shardOf } from '../../domain/endpoint.ts';
 import type { Uuid } from '../../domain/ids.ts';
+import type { CircuitNote } from '../../domain/operational.ts';
 import type { AttemptOutcome, Trigger, Verdict } from '../../domain/outcome.ts';
 import type { Pool } from '../database.ts';
+import { noteCircuits, noteDeaths } from './operational-notes.ts';
 import { journalDeaths, journalOf } from './stats-journal.ts';
 
 /** One delivery that moves on: after an attempt, or (attempt null) because its time is over. */
@@ -31,6 +34,8 @@ export interface HealthChange {
   readonly endpointId: Uuid;
   readonly breaker: BreakerRecord;
   readonly failingSince: number | null;
+  /** It opened or closed by this, and that is to be told. */
+  readonly circuitNote?: CircuitNote;
 }
 
 // One statement, one commit. `removed` and `retried` are compare-and-set on the number of attempts: a worker that
@@ -123,6 +128,12 @@ const SETTLE = {
       select $6::text where $6 is not null and (select count(*) from removed) + (select count(*) from retried) = $7
     ),
     counted_deaths as (${journalDeaths('removed where attempt_id is null')}
+    ),
+    noted_deaths as (${noteDeaths(
+      "(select *, before + (attempt_id is not null)::int as attempts from removed where verdict = 'dead') as died",
+    )}
+    ),
+    noted_circuits as (${noteCircuits('$8', '$5')}
     )
     select delivery_id as id from removed union all select delivery_id from retried`,
 };
@@ -153,6 +164,7 @@ export async function settleDeliveries(
   settlements: readonly Settlement[],
   health: readonly HealthChange[],
   worker: { id: Uuid; name: string },
+  circuits: readonly CircuitNote[] = [],
 ): Promise<Set<Uuid>> {
   const bodies: Buffer[] = [];
   let start = 1;
@@ -175,6 +187,7 @@ export async function settleDeliveries(
       worker.id,
       journalOf(settlements),
       settlements.length,
+      circuits.length === 0 ? null : JSON.stringify(circuits.map(toCircuitRow)),
     ],
   });
   const won = new Set(moved.map((row) => row.id));
@@ -222,7 +235,7 @@ function toHealthRow({ endpointId, breaker, failingSince }: HealthChange) {
   const seconds = (ms: number | null) => (ms === null ? null : ms / 1000);
   return {
     endpoint_id: endpointId,
-    shard: Number.parseInt(endpointId.slice(34), 16),
+    shard: shardOf(endpointId),
     circuit: breaker.circuit,
     consecutive_failures: breaker.consecutiveFailures,
     opened_at: seconds(breaker.openedAt),
@@ -231,6 +244,14 @@ function toHealthRow({ endpointId, breaker, failingSince }: HealthChange) {
     failing_since: seconds(failingSince),
   };
 }
+
+const toCircuitRow = ({ id, kind, endpointId, detail }: CircuitNote) => ({
+  id,
+  kind,
+  endpoint_id: endpointId,
+  shard: shardOf(endpointId),
+  detail,
+});
 
 const rounded = (ms: number | null | undefined): number | undefined =>
   ms === null || ms === undefined ? undefined : Math.round(ms);

@@ -100,4 +100,10 @@ export async function deleteLeftovers(pool: Pool, days: number): Promise<void> {
       where w.renewed_at < clock_timestamp() - interval '1 day'
         and not exists (select from posthorn.shards s where s.owner = w.id)`,
   );
+  // Of endpoints that are no more, and of dead letters whose window has long been over.
+  await pool.query(
+    `delete from posthorn.operational_state s
+      where s.at < now() - interval '2 days' and s.subject <> '' and (s.kind = 'posthorn.delivery.dead'
+         or exists (select from posthorn.endpoints e where e.id = s.subject::uuid and e.deleted_at is not null))`,
+  );
 }

@@ -1,0 +1,41 @@
+/** Notes of what happened, as parts of the statements that made it happen. Told by src/upkeep/operational-events.ts. */
+
+import type { Uuid } from '../../domain/ids.ts';
+import { type OperationalType, operationalTypes } from '../../domain/operational.ts';
+import type { Client } from '../database.ts';
+
+/**
+ * One row for all that died together of one cause, however many there are. `from` has delivery_id, endpoint_id,
+ * event_type, reason, attempts, status_code and error_class. What dies of operational events is not told of: that is
+ * what keeps them from being about themselves.
+ */
+export const noteDeaths = (from: string): string => `
+  insert into posthorn.operational_notes (kind, endpoint_id, detail)
+  select '${operationalTypes.deliveryDead}', endpoint_id, json_build_object(
+           'count', count(*), 'reason', reason, 'event_type', event_type, 'delivery_id', (array_agg(delivery_id))[1],
+           'attempts', (array_agg(attempts))[1], 'status_code', (array_agg(status_code))[1],
+           'error_class', (array_agg(error_class))[1])
+    from ${from} where event_type not like 'posthorn.%'
+   group by endpoint_id, event_type, reason`;
+
+/** `rows` is a JSON array; only what the owner of the shard says is believed, as with the circuit itself. */
+export const noteCircuits = (rows: string, owner: string): string => `
+  insert into posthorn.operational_notes (id, kind, endpoint_id, detail)
+  select id, kind, endpoint_id, detail
+    from json_to_recordset(${rows}::json) as t(id uuid, kind text, endpoint_id uuid, shard smallint, detail json)
+    join posthorn.shards s using (shard)
+   where s.owner = ${owner}
+      on conflict (id) do nothing`;
+
+/** Within the transaction that switches it on or off. */
+export async function noteEndpoint(
+  client: Client,
+  endpointId: Uuid,
+  kind: OperationalType,
+  detail: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  await client.query(
+    'insert into posthorn.operational_notes (kind, endpoint_id, detail) values ($1, $2, $3)',
+    [kind, endpointId, detail],
+  );
+}

@@ -1,0 +1,124 @@
+/** What operational events say (docs/operational-events.md). */
+import { eventIdOfDelivery, publicId, type Uuid } from '../domain/ids.ts';
+import type { Note, NotedEndpoint } from '../store/queries/operational-events.ts';
+import type { OldestWaiting } from '../store/queries/operational-levels.ts';
+
+type Payload = Readonly<Record<string, unknown>>;
+
+/** A tenant may make up as many types as it likes. */
+const MOST_TYPES = 20;
+
+const isoTime = (ms: number): string => new Date(ms).toISOString();
+
+function describeEndpoint(endpoint: NotedEndpoint, publicUrl: string): Payload {
+  const id = publicId('ep', endpoint.id);
+  return {
+    id,
+    // The path may hold a token: whoever may see it finds it in the console.
+    host: new URL(endpoint.url).host,
+    description: endpoint.description,
+    metadata: endpoint.metadata,
+    enabled: endpoint.enabled,
+    disabled_reason: endpoint.disabled_reason,
+    console_url: `${publicUrl}/console/endpoints/${id}`,
+  };
+}
+
+export function endpointPayload(note: Note, endpoint: NotedEndpoint, publicUrl: string): Payload {
+  return {
+    tenant: endpoint.tenant,
+    at: isoTime(note.at),
+    endpoint: describeEndpoint(endpoint, publicUrl),
+    ...note.detail,
+  };
+}
+
+interface Deaths {
+  readonly count: number;
+  readonly reason: string;
+  readonly event_type: string;
+  readonly delivery_id: Uuid;
+  readonly attempts: number;
+  readonly status_code: number | null;
+  readonly error_class: string | null;
+}
+
+/** Of all notes of one endpoint, oldest first. */
+export function deathsPayload(notes: readonly Note[], endpoint: NotedEndpoint, publicUrl: string): Payload {
+  const reasons = new Map<string, number>();
+  const types = new Map<string, number>();
+  const add = (counts: Map<string, number>, name: string, count: number): void =>
+    void counts.set(name, (counts.get(name) ?? 0) + count);
+  let count = 0;
+  for (const { detail } of notes) {
+    const died = detail as unknown as Deaths;
+    count += died.count;
+    add(reasons, died.reason, died.count);
+    add(types, died.event_type, died.count);
+  }
+  const last = notes.at(-1)!;
+  const { delivery_id, event_type, reason, attempts, status_code, error_class } =
+    last.detail as unknown as Deaths;
+  const id = publicId('dlv', delivery_id);
+  return {
+    tenant: endpoint.tenant,
+    at: isoTime(last.at),
+    endpoint: describeEndpoint(endpoint, publicUrl),
+    count,
+    since: isoTime(notes[0]!.at),
+    reasons: Object.fromEntries(reasons),
+    event_types: Object.fromEntries([...types].sort((a, b) => b[1] - a[1]).slice(0, MOST_TYPES)),
+    last: {
+      delivery_id: id,
+      event_id: publicId('evt', eventIdOfDelivery(delivery_id)),
+      event_type,
+      reason,
+      attempts,
+      status_code,
+      error_class,
+      console_url: `${publicUrl}/console/deliveries/${id}`,
+    },
+  };
+}
+
+export interface Level {
+  readonly state: 'above' | 'below';
+  readonly threshold: number;
+  readonly value: number;
+}
+
+/** `value` is counted up to ten times the threshold. */
+export function deadLettersPayload(
+  { state, threshold, value }: Level,
+  now: number,
+  publicUrl: string,
+): Payload {
+  return {
+    at: isoTime(now),
+    state,
+    threshold,
+    dead_letters: value,
+    console_url: `${publicUrl}/console/dead-letters`,
+  };
+}
+
+export function queueAgePayload(
+  { state, threshold, value }: Level,
+  oldest: OldestWaiting | null,
+  now: number,
+  publicUrl: string,
+): Payload {
+  const id = oldest && publicId('dlv', oldest.deliveryId);
+  return {
+    at: isoTime(now),
+    state,
+    threshold_seconds: threshold / 1000,
+    oldest_age_seconds: Math.round(value / 1000),
+    oldest: oldest && {
+      delivery_id: id,
+      endpoint_id: publicId('ep', oldest.endpointId),
+      tenant: oldest.tenant,
+      console_url: `${publicUrl}/console/deliveries/${id}`,
+    },
+  };
+}
