@@ -189,6 +189,39 @@ describe('the live tail of several processes', () => {
     expect(world.problem).toHaveBeenCalledTimes(2);
   });
 
+  test.each([
+    'null',
+    '{"from":"x","filters":[null]}',
+    '{"from":"x","filters":[{"tenant":1}]}',
+    '{"from":"x","filters":"all"}',
+    '{"filters":[]}',
+  ])('an interest that somebody else made up changes nothing for what is accepted: %s', async (payload) => {
+    const world = newWorld();
+    const here = world.process('here');
+    here.heardInterest(payload);
+    here.accepted(event('acme'));
+    here.settled([settled(ONE, 'acme')]);
+    await world.pass(1000);
+    expect(here.open).toBe(false);
+    expect(world.problem).toHaveBeenCalledTimes(1);
+  });
+
+  test.each([
+    'null',
+    '{"from":"x","messages":[null],"skipped":{}}',
+    '{"from":"x","messages":[{"event":"attempt"}],"skipped":{}}',
+    '{"from":"x","messages":[{"event":"a\\n\\ndata: b","data":{}}],"skipped":{}}',
+    '{"from":"x","messages":[],"skipped":null}',
+    '{"from":"x","messages":[],"skipped":{"acme":"9"}}',
+  ])('messages that somebody else made up are not shown: %s', async (payload) => {
+    const world = newWorld();
+    const watcher = newWatcher();
+    await world.process('here').join(watcher);
+    world.listeners.get('here')!(payload);
+    expect(watcher.shown).toEqual([]);
+    expect(world.problem).toHaveBeenCalledTimes(1);
+  });
+
   test('payloads fit into a NOTIFY, and carry everything', () => {
     const messages = Array.from({ length: 200 }, (_, n) => ({
       event: 'event.accepted' as const,

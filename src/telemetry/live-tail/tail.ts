@@ -218,7 +218,7 @@ export class LiveTail {
   }
 
   /** Anybody who can connect to the database can send anything, and other versions may. */
-  #read<T>(decode: (payload: string) => T | null, payload: string): T | null {
+  #read<T>(decode: (payload: string) => T, payload: string): T | null {
     try {
       return decode(payload);
     } catch (error) {

@@ -44,9 +44,17 @@ export function encodeBatch({ from, messages, skipped }: Batch): string[] {
   return payloads;
 }
 
-export function decodeBatch(payload: string): Batch | null {
-  const batch = JSON.parse(payload) as Partial<Batch>;
-  return Array.isArray(batch.messages) ? { from: '', skipped: {}, ...batch, messages: batch.messages } : null;
+/** Throws at what is not one. */
+export function decodeBatch(payload: string): Batch {
+  const { from, messages, skipped } = JSON.parse(payload) as Record<keyof Batch, unknown>;
+  if (
+    typeof from !== 'string' ||
+    !Array.isArray(messages) ||
+    !messages.every(isMessage) ||
+    !areCounts(skipped)
+  )
+    throw new TypeError('not a batch of messages');
+  return { from, messages, skipped };
 }
 
 /** What a process wants to hear about; no filters: nothing any more. */
@@ -64,7 +72,26 @@ export function encodeInterest({ from, filters }: Interest): string {
   return JSON.stringify({ from, filters: [EVERYTHING] });
 }
 
-export function decodeInterest(payload: string): Interest | null {
-  const { from, filters } = JSON.parse(payload) as Partial<Interest>;
-  return typeof from === 'string' && Array.isArray(filters) ? { from, filters } : null;
+/** Throws at what is not one. */
+export function decodeInterest(payload: string): Interest {
+  const { from, filters } = JSON.parse(payload) as Record<keyof Interest, unknown>;
+  if (typeof from !== 'string' || !Array.isArray(filters) || !filters.every(isFilter))
+    throw new TypeError('not an interest');
+  return { from, filters };
 }
+
+// Every role of the database may NOTIFY. What is not as it should be ends here: behind this, accepting would stumble over it.
+const EVENTS: ReadonlySet<unknown> = new Set<TailMessage['event']>(['event.accepted', 'attempt', 'endpoint']);
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const isMessage = (value: unknown): value is TailMessage =>
+  isObject(value) && EVENTS.has(value.event) && isObject(value.data);
+
+const areCounts = (value: unknown): value is Batch['skipped'] =>
+  isObject(value) && Object.values(value).every((count) => typeof count === 'number');
+
+const isFilter = (value: unknown): value is TailFilter =>
+  isObject(value) &&
+  Object.keys(EVERYTHING).every((name) => value[name] === null || typeof value[name] === 'string');
