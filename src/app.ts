@@ -94,6 +94,7 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
 
   const clock = new DatabaseClock(systemClock);
   const apiPool = database.pool('api');
+  const lookupPool = database.pool('lookup');
 
   const applied = await migrate(apiPool);
   if (applied.length > 0) log.info({ applied }, 'migrated the database');
@@ -105,7 +106,7 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
   await writePublishLimits(apiPool, config);
 
   const secretBox = createSecretBox(config.encryptionKey, config.previousEncryptionKeys);
-  const endpoints = createEndpointCache(apiPool, secretBox, (id, error) =>
+  const endpoints = createEndpointCache(lookupPool, secretBox, (id, error) =>
     problem(`open the secrets of ${publicId('ep', id)}`, error),
   );
   const egress: EgressPolicy = {
@@ -349,7 +350,7 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
   });
 
   const authenticator = new Authenticator(
-    apiPool,
+    lookupPool,
     clock,
     config.adminKey,
     new KeyRates(config.keyRequestsPerSecond, config.keyRequestsBurst, clock),
@@ -395,7 +396,7 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
 
   async function notReady(): Promise<string | null> {
     try {
-      await apiPool.query('select 1');
+      await lookupPool.query('select 1');
     } catch {
       return 'The database does not answer.';
     }

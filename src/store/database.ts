@@ -12,6 +12,7 @@ export const purposes = [
   'control',
   'notify',
   'outbox',
+  'lookup',
   'tail',
   'api',
 ] as const;
@@ -57,6 +58,8 @@ const SESSION: Record<Purpose, readonly string[]> = {
     "set lock_timeout = '2s'",
     "set statement_timeout = '10s'",
   ],
+  // Keys and endpoints: accepting cannot do without them, and must not wait behind those who read lists.
+  lookup: [...ALWAYS, "set statement_timeout = '20s'", "set lock_timeout = '5s'"],
   api: [...ALWAYS, "set statement_timeout = '20s'", "set lock_timeout = '5s'"],
 };
 
@@ -69,6 +72,7 @@ const QUERY_TIMEOUT_MS: Record<Purpose, number> = {
   notify: 10_000,
   tail: 3_000,
   outbox: 12_000,
+  lookup: 25_000,
   api: 40_000,
 };
 
@@ -98,6 +102,7 @@ const poolSizes = ({ apiConnections, dispatchConnections }: Sizes): Record<Purpo
   notify: 1,
   tail: 2,
   outbox: 1,
+  lookup: 2,
   api: apiConnections,
 });
 

@@ -1,0 +1,37 @@
+/** "Accepting and delivering have connections of their own": whatever the rest of the API is doing. */
+import pg from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { createEndpoint, expectStatus, newReceiver, newTenant, usePosthorn } from '../support/posthorn.ts';
+
+const posthorn = usePosthorn();
+
+test('every connection of the API waits for a lock: events are accepted, with new keys and new endpoints too', async () => {
+  const tenant = newTenant();
+  const receiver = await newReceiver();
+  await createEndpoint(posthorn, { url: receiver.url, tenant });
+  const { body: unused } = await expectStatus(
+    posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant }),
+    201,
+  );
+  const somebody = new pg.Client({ connectionString: posthorn.database.url });
+  await somebody.connect();
+  onTestFinished(() => somebody.end());
+  await somebody.query('begin');
+  await somebody.query('lock posthorn.event_types in access exclusive mode');
+  // Endpoints have changed, as far as accepting knows: it has to read them anew.
+  await posthorn.database.query('update posthorn.subscription_version set version = version + 1');
+  const readers = Array.from({ length: 12 }, () => posthorn.api('GET', '/v1/event-types'));
+  await eventually('all connections of the API wait', async () => {
+    const waiting = await posthorn.database.query(
+      "select pid from pg_stat_activity where application_name = 'posthorn api' and wait_event_type = 'Lock' and datname = current_database()",
+    );
+    return waiting.length >= 4;
+  });
+  const event = { type: 'order.created', tenant, data: {} };
+  const answer = await posthorn.api('POST', '/v1/events', event, { key: unused.key, timeoutMs: 2500 });
+  expect(answer.status).toBe(202);
+  await eventually('it is delivered', () => receiver.requests.length === 1);
+  await somebody.query('rollback');
+  await Promise.all(readers);
+});
