@@ -6,6 +6,8 @@ import { type Client, inTransaction, type Pool } from './database.ts';
 /** An arbitrary number that only migrations lock: two processes that start together take turns. */
 const MIGRATION_LOCK = 7_283_640_001;
 const OLDEST_SERVER = 150_000;
+/** Large tables take the time they take, and so does whoever migrates before us. The driver's own 0 would mean its default. */
+const AS_LONG_AS_IT_TAKES = { query_timeout: 2 ** 31 - 1 };
 
 export class SchemaError extends Error {
   override name = 'SchemaError';
@@ -40,13 +42,19 @@ export async function migrate(pool: Pool, migrations?: readonly Migration[]): Pr
     // The lock ends with the transaction, also when the process is killed.
     await client.query("set local lock_timeout = '60s'");
     await client.query("set local statement_timeout = '0'");
-    await client.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
+    const lock = {
+      text: 'select pg_advisory_xact_lock($1)',
+      values: [MIGRATION_LOCK],
+      ...AS_LONG_AS_IT_TAKES,
+    };
+    await client.query(lock);
     await checkServer(client);
     const applied = await appliedMigrations(client);
     refuseSurprises(applied, wanted);
     const missing = wanted.slice(applied.length);
     for (const migration of missing) {
-      await client.query(migration.sql);
+      const change = { text: migration.sql, ...AS_LONG_AS_IT_TAKES };
+      await client.query(change);
       await client.query(
         'insert into posthorn.schema_migrations (version, name, checksum) values ($1, $2, $3)',
         [migration.version, migration.name, migration.checksum],

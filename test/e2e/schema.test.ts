@@ -7,7 +7,7 @@ import { ADMIN_KEY, MAIN, startTestPosthorn, TEST_SETTINGS } from '../support/po
 import { startProcess } from '../support/processes.ts';
 import { describeSchema } from '../support/schema.ts';
 
-async function emptyDatabase(): Promise<TestDatabase & { pool(): pg.Pool }> {
+async function emptyDatabase(): Promise<TestDatabase & { pool(settings?: pg.PoolConfig): pg.Pool }> {
   const database = await createTestDatabase({ empty: true });
   const pools: pg.Pool[] = [];
   onTestFinished(async () => {
@@ -16,8 +16,8 @@ async function emptyDatabase(): Promise<TestDatabase & { pool(): pg.Pool }> {
   });
   return {
     ...database,
-    pool() {
-      const pool = new pg.Pool({ connectionString: database.url, max: 1 });
+    pool(settings = {}) {
+      const pool = new pg.Pool({ connectionString: database.url, max: 1, ...settings });
       pool.on('error', () => {});
       pools.push(pool);
       return pool;
@@ -70,6 +70,13 @@ describe('migrations', () => {
     const { body } = await two.api('POST', '/v1/events', { type: 'a.b', data: 1 });
     expect(body).toMatchObject({ deliveries: 0 });
     await Promise.all([one.stop(), two.stop()]);
+  });
+
+  test('one that takes longer than the connection lets other statements take is waited for', async () => {
+    const database = await emptyDatabase();
+    const slow: Migration = { version: 1, name: '0001_slow.sql', sql: 'select pg_sleep(0.5)', checksum: 'x' };
+    const both = [1, 2].map(() => migrate(database.pool({ query_timeout: 300 }), [slow]));
+    expect((await Promise.all(both)).flat()).toEqual([slow.name]);
   });
 
   test('one that fails leaves nothing behind, also of those before it', async () => {
