@@ -36,7 +36,26 @@ const NotReady = Type.Object(
   { title: 'NotReady', examples: [{ status: 'not_ready', detail: 'The database does not answer.' }] },
 );
 
+/** How long a probe waits for figures that decide nothing. */
+const FIGURES_MS = 200;
+
+/** Null: it failed, or takes longer than a probe should. Asked for once, however many probes come meanwhile. */
+function inTime<T>({ clock }: ApiContext, ask: () => Promise<T>): () => Promise<T | null> {
+  let asked: Promise<T> | null = null;
+  return () => {
+    asked ??= ask().finally(() => {
+      asked = null;
+    });
+    const late = Promise.withResolvers<null>();
+    const cancel = clock.after(FIGURES_MS, () => late.resolve(null));
+    return Promise.race([asked.catch(() => null), late.promise]).finally(cancel);
+  };
+}
+
 export function healthRoutes(context: ApiContext): FastifyPluginAsync {
+  const outboxLag = inTime(context, context.outboxLag);
+  const relaySources = inTime(context, context.relaySources);
+
   return async (server) => {
     server.get(
       '/healthz',
@@ -66,10 +85,7 @@ export function healthRoutes(context: ApiContext): FastifyPluginAsync {
         if (missing !== null)
           return reply.code(503).header('retry-after', 1).send({ status: 'not_ready', detail: missing });
         // Told, not judged: a server that has a lot to catch up with is ready, and taking it away would not help.
-        const [outbox, relays] = await Promise.all([
-          context.outboxLag().catch(() => null),
-          context.relaySources().catch(() => null),
-        ]);
+        const [outbox, relays] = await Promise.all([outboxLag(), relaySources()]);
         return {
           status: 'ready',
           outbox: outbox && {

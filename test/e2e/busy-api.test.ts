@@ -6,6 +6,16 @@ import { createEndpoint, expectStatus, newReceiver, newTenant, usePosthorn } fro
 
 const posthorn = usePosthorn();
 
+/** A transaction that keeps everybody from this table, until it is rolled back. */
+async function locking(table: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: posthorn.database.url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  await client.query('begin');
+  await client.query(`lock ${table} in access exclusive mode`);
+  return client;
+}
+
 test('every connection of the API waits for a lock: events are accepted, with new keys and new endpoints too', async () => {
   const tenant = newTenant();
   const receiver = await newReceiver();
@@ -14,11 +24,7 @@ test('every connection of the API waits for a lock: events are accepted, with ne
     posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant }),
     201,
   );
-  const somebody = new pg.Client({ connectionString: posthorn.database.url });
-  await somebody.connect();
-  onTestFinished(() => somebody.end());
-  await somebody.query('begin');
-  await somebody.query('lock posthorn.event_types in access exclusive mode');
+  const somebody = await locking('posthorn.event_types');
   // Endpoints have changed, as far as accepting knows: it has to read them anew.
   await posthorn.database.query('update posthorn.subscription_version set version = version + 1');
   const readers = Array.from({ length: 12 }, () => posthorn.api('GET', '/v1/event-types'));
@@ -34,4 +40,15 @@ test('every connection of the API waits for a lock: events are accepted, with ne
   await eventually('it is delivered', () => receiver.requests.length === 1);
   await somebody.query('rollback');
   await Promise.all(readers);
+});
+
+test('a process is ready although nobody can say how far the outbox is', async () => {
+  const somebody = await locking('posthorn.outbox');
+  const answer = await posthorn.api('GET', '/readyz', undefined, { key: null, timeoutMs: 2500 });
+  expect([answer.status, answer.body]).toMatchObject([200, { status: 'ready', outbox: null }]);
+  await somebody.query('rollback');
+  await eventually('the outbox is told of again', async () => {
+    const { body } = await posthorn.api('GET', '/readyz', undefined, { key: null });
+    return body.outbox?.rejected === 0;
+  });
 });
