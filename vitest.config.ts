@@ -8,6 +8,7 @@ export default defineConfig({
           name: 'unit',
           include: [
             'src/**/*.test.ts',
+            'console/src/**/*.test.ts',
             'packages/*/test/**/*.test.ts',
             'test/*.test.ts',
             'test/simulation/**/*.test.ts',

@@ -8,7 +8,8 @@ import { Link, navigate, usePlace } from './router.tsx';
 import { Button } from './ui/basics.tsx';
 import { showCount } from './ui/format.ts';
 import { Icon, type IconName, Logo } from './ui/icons.tsx';
-import { Palette, placeOfId } from './ui/palette.tsx';
+import { placeOfId } from './ui/ids.ts';
+import { Palette } from './ui/palette.tsx';
 import { toggleTheme, useTheme } from './ui/theme.ts';
 
 interface Entry {

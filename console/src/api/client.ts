@@ -50,7 +50,8 @@ export async function send(
       ...(sentWith !== null && { authorization: `Bearer ${sentWith}` }),
       ...(body !== undefined && { 'content-type': 'application/json' }),
     },
-    body: body === undefined ? undefined : JSON.stringify(body),
+    // Text is JSON already, with numbers that JavaScript would round.
+    body: typeof body === 'string' || body === undefined ? body : JSON.stringify(body),
     signal: signal ?? null,
     credentials: 'omit',
     cache: 'no-store',

@@ -7,7 +7,7 @@ import { Link } from '../router.tsx';
 import { Button, Card, Empty, Notice, PageHead } from '../ui/basics.tsx';
 import { Dialog } from '../ui/dialog.tsx';
 import { plural } from '../ui/format.ts';
-import { placeOfId } from '../ui/palette.tsx';
+import { placeOfId } from '../ui/ids.ts';
 import { PagedTable } from '../ui/table.tsx';
 import { Ago, At } from '../ui/time.tsx';
 import { usePageTitle } from '../ui/title.ts';

@@ -6,7 +6,7 @@ import type { EventSummary } from '../api/types.ts';
 import { navigate, setQuery, usePlace } from '../router.tsx';
 import { Button, Card, Empty, PageHead } from '../ui/basics.tsx';
 import { showCount } from '../ui/format.ts';
-import { placeOfId } from '../ui/palette.tsx';
+import { placeOfId } from '../ui/ids.ts';
 import { type Column, PagedTable } from '../ui/table.tsx';
 import { Ago } from '../ui/time.tsx';
 import { usePageTitle } from '../ui/title.ts';

@@ -7,8 +7,8 @@ import { navigate } from '../router.tsx';
 import { FormDialog } from '../ui/dialog.tsx';
 import { errorAt, TextArea, TextField } from '../ui/fields.tsx';
 import { plural } from '../ui/format.ts';
+import { withRawMember } from '../ui/json-text.ts';
 import { toast } from '../ui/toasts.tsx';
-import { parseJson } from './test-event.tsx';
 
 interface Accepted {
   readonly id: string;
@@ -35,12 +35,19 @@ export function PublishDialog({
   const [data, setData] = useState(example);
   const known = useQuery<Page<EventType>>('/v1/event-types?limit=250').data?.data ?? [];
   const submit = async (): Promise<void> => {
-    const event = await call<Accepted>('POST', '/v1/events', {
-      type,
-      data: parseJson(data),
-      ...(may.allTenants && tenant !== '' && { tenant }),
-      ...(key !== '' && { idempotency_key: key }),
-    });
+    const event = await call<Accepted>(
+      'POST',
+      '/v1/events',
+      withRawMember(
+        {
+          type,
+          ...(may.allTenants && tenant !== '' && { tenant }),
+          ...(key !== '' && { idempotency_key: key }),
+        },
+        'data',
+        data,
+      ),
+    );
     invalidate('/v1/events', '/v1/stats');
     toast(
       event.duplicate
