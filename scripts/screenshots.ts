@@ -17,7 +17,7 @@ import { CHROMIUM_ARGS, findChromium } from './find-chromium.ts';
 import { furnish } from './screenshot-traffic.ts';
 
 const IMAGES = fileURLToPath(new URL('../docs/images/', import.meta.url));
-const PLAY_SECONDS = Number(process.env.SCREENSHOT_SECONDS ?? 150);
+const PLAY_SECONDS = Number(process.env.SCREENSHOT_SECONDS ?? 1200);
 
 const executablePath = findChromium();
 if (executablePath === null) throw new Error('There is no Chromium: apt-get install chromium');

@@ -9,7 +9,13 @@ import { Toasts } from './ui/toasts.tsx';
 
 export function App() {
   const state = useSessionState();
-  if (state.kind === 'starting') return <div className="sign-in" aria-busy="true" />;
+  if (state.kind === 'starting')
+    return (
+      <main className="sign-in soft" aria-busy="true">
+        <h1 className="sr-only">Posthorn</h1>
+        {state.notice}
+      </main>
+    );
   if (state.kind === 'out') return <SignIn notice={state.notice} />;
   return (
     <>

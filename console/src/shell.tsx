@@ -1,8 +1,9 @@
 /** What is around every page: where one can go, whose world it is, the way to any id. */
 import { type ReactNode, useEffect, useState } from 'react';
-import { withQuery } from './api/client.ts';
+import { reachable, withQuery } from './api/client.ts';
 import { useQuery } from './api/query.ts';
 import { showTenant, signOut, useMay, useSession } from './api/session.ts';
+import { useStore } from './api/store.ts';
 import type { OverviewStats, Page } from './api/types.ts';
 import { Link, navigate, usePlace } from './router.tsx';
 import { Button } from './ui/basics.tsx';
@@ -91,6 +92,7 @@ export function Shell({ children }: { children: ReactNode }) {
           <TenantChoice />
           <ThemeButton />
         </header>
+        <ConnectionNotice />
         <main className="main" tabIndex={-1}>
           {children}
         </main>
@@ -170,6 +172,16 @@ function TenantChoice() {
         </option>
       ))}
     </select>
+  );
+}
+
+/** What is on the page may be old by now: that should be known. */
+function ConnectionNotice() {
+  const isReachable = useStore(reachable);
+  return (
+    <div role="status">
+      {!isReachable && <div className="offline">Posthorn does not answer. Trying again…</div>}
+    </div>
   );
 }
 

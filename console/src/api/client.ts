@@ -1,4 +1,6 @@
 /** One function for every call: the key goes into a header and nowhere else, every failure is an `ApiError`. */
+import { createStore } from './store.ts';
+
 export interface FieldError {
   readonly path: string;
   readonly message: string;
@@ -27,6 +29,9 @@ export class ApiError extends Error {
 
 let key: string | null = null;
 let refused: () => void = () => {};
+
+/** Whether the last request got an answer, whatever it was. */
+export const reachable = createStore(true);
 
 export function setKey(newKey: string | null): void {
   key = newKey;
@@ -58,12 +63,14 @@ export async function send(
     referrerPolicy: 'no-referrer',
   }).catch((error: unknown) => {
     if (signal?.aborted) throw error;
+    reachable.set(false);
     throw new ApiError(
       0,
       'unreachable',
       'Posthorn does not answer. It may be restarting: this page tries again.',
     );
   });
+  reachable.set(true);
   if (response.ok) return response;
   if (response.status === 401 && key !== null && sentWith === key) refused();
   throw await toError(response);

@@ -3,7 +3,7 @@
  * never in the address and never in storage that outlives the tab.
  */
 import { call, onRefused, setKey } from './client.ts';
-import { clearQueries } from './query.ts';
+import { asApiError, clearQueries } from './query.ts';
 import { createStore, useStore } from './store.ts';
 import type { CurrentKey } from './types.ts';
 
@@ -12,11 +12,15 @@ export interface Session extends CurrentKey {
   readonly shownTenant: string | null;
 }
 
-type State = { kind: 'starting' } | { kind: 'out'; notice: string | null } | { kind: 'in'; session: Session };
+type State =
+  | { kind: 'starting'; notice: string | null }
+  | { kind: 'out'; notice: string | null }
+  | { kind: 'in'; session: Session };
 
 const KEY = 'posthorn.key';
 const TENANT = 'posthorn.tenant';
-const state = createStore<State>({ kind: 'starting' });
+const RETRY_MS = 2_000;
+const state = createStore<State>({ kind: 'starting', notice: null });
 
 export const useSessionState = (): State => useStore(state);
 
@@ -70,9 +74,14 @@ export async function resumeSession(): Promise<void> {
   onRefused(() => signOut('Your key is not accepted any more. It may have been revoked.'));
   const key = sessionStorage.getItem(KEY);
   if (key === null) return state.set({ kind: 'out', notice: null });
-  try {
-    await signIn(key);
-  } catch (error) {
-    state.set({ kind: 'out', notice: error instanceof Error ? error.message : null });
+  for (;;) {
+    try {
+      return await signIn(key);
+    } catch (error) {
+      const { status, message } = asApiError(error);
+      if (status >= 400 && status < 500 && status !== 429) return signOut(message);
+      state.set({ kind: 'starting', notice: message });
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    }
   }
 }

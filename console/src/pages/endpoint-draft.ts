@@ -66,8 +66,6 @@ export interface Draft {
   challenge: string;
   auth: AuthDraft;
   tls: TlsDraft;
-  batch: string;
-  debounce: string;
   metadata: string;
 }
 
@@ -128,8 +126,6 @@ export function toDraft(endpoint: Partial<Endpoint>): Draft {
     challenge: text(endpoint.challenge),
     auth: toAuthDraft(endpoint.auth ?? {}),
     tls: { cert: text(endpoint.tls?.cert), key: text(endpoint.tls?.key), ca: text(endpoint.tls?.ca) },
-    batch: json(endpoint.batch),
-    debounce: json(endpoint.debounce),
     metadata: Object.keys(endpoint.metadata ?? {}).length === 0 ? '' : json(endpoint.metadata),
   };
 }
@@ -222,8 +218,6 @@ export function toSettings(draft: Draft): Record<string, unknown> {
     tls: Object.values(draft.tls).every((value) => value.trim() === '')
       ? null
       : Object.fromEntries(Object.entries(draft.tls).filter(([, value]) => value.trim() !== '')),
-    batch: jsonOf('batch', draft.batch),
-    debounce: jsonOf('debounce', draft.debounce),
     metadata: jsonOf('metadata', draft.metadata) ?? {},
   };
 }

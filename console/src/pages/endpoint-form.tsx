@@ -283,20 +283,6 @@ function Fields({ draft, set, errors, isNew }: FieldsProps) {
       >
         <AccessFields draft={draft} set={set} errors={errors} />
       </Section>
-      <Section title="Bundling" about="Fewer requests: several events in one, or only the last of many.">
-        <TextArea
-          rows={4}
-          label="Batch (JSON)"
-          placeholder={'{ "max_events": 100, "max_wait_ms": 1000 }'}
-          {...field('batch')}
-        />
-        <TextArea
-          rows={4}
-          label="Debounce (JSON)"
-          placeholder={'{ "key": "data.order_id", "window_ms": 5000 }'}
-          {...field('debounce')}
-        />
-      </Section>
       <Section title="Metadata" about="Whatever you want to find here again. Not sent.">
         <TextArea
           className="wide"

@@ -10,6 +10,7 @@ import { plural, shortUrl, showCount, showMs, showRate } from '../ui/format.ts';
 import { Ago, Countdown } from '../ui/time.tsx';
 import { usePageTitle } from '../ui/title.ts';
 import { toast, toastError } from '../ui/toasts.tsx';
+import { useKept } from '../ui/use-kept.ts';
 import { CircuitBadge, endpointState } from '../ui/words.tsx';
 import { FailureChart, LatencyChart, SuccessChart, ThroughputChart } from './charts.tsx';
 import { DeliveryList } from './delivery-list.tsx';
@@ -203,16 +204,17 @@ function ReplayDialog({ endpoint, onClose }: { endpoint: Endpoint; onClose: () =
 
 function Overview({ id, endpoint }: { id: string; endpoint: Endpoint | undefined }) {
   const window = useWindow('1h');
-  const stats = useQuery<Stats>(`/v1/endpoints/${id}/stats?window=${window}`, { pollMs: 5_000 });
+  const { data } = useQuery<Stats>(`/v1/endpoints/${id}/stats?window=${window}`, { pollMs: 5_000 });
+  const stats = useKept(data, id);
   return (
     <div className="grid">
       <div className="grid aside">
         <Card title="Requests" actions={<WindowChoice value={window} />}>
           <div className="grid two">
-            <ThroughputChart stats={stats.data} />
-            <LatencyChart stats={stats.data} />
-            <SuccessChart stats={stats.data} />
-            <FailureChart stats={stats.data} />
+            <ThroughputChart stats={stats} />
+            <LatencyChart stats={stats} />
+            <SuccessChart stats={stats} />
+            <FailureChart stats={stats} />
           </div>
         </Card>
         <div className="grid">

@@ -12,7 +12,7 @@ import { plural, showCount } from '../ui/format.ts';
 import { rawMember } from '../ui/json-text.ts';
 import { Ago, At } from '../ui/time.tsx';
 import { usePageTitle } from '../ui/title.ts';
-import { toast } from '../ui/toasts.tsx';
+import { toast, toastError } from '../ui/toasts.tsx';
 import { StatusBadge } from '../ui/words.tsx';
 import { DeliveryCard } from './delivery-card.tsx';
 
@@ -161,7 +161,7 @@ function ReplayButtons({
   return (
     <>
       {failed > 0 && (
-        <Button kind="primary" icon="replay" onClick={() => void replay(FAILED).catch(() => {})}>
+        <Button kind="primary" icon="replay" onClick={() => void replay(FAILED).catch(toastError)}>
           {failed === 1 ? 'Replay' : `Replay ${failed} failed`}
         </Button>
       )}

@@ -18,6 +18,7 @@ import {
 import { plural, shortUrl, showCount, showMs, showPerSecond, showRate, showSeconds } from '../ui/format.ts';
 import { Table } from '../ui/table.tsx';
 import { usePageTitle } from '../ui/title.ts';
+import { useKept } from '../ui/use-kept.ts';
 import { CircuitBadge } from '../ui/words.tsx';
 import { FailureChart, LatencyChart, latestRate, SuccessChart, ThroughputChart } from './charts.tsx';
 
@@ -46,6 +47,7 @@ export function OverviewPage() {
   const stats = useQuery<OverviewStats>(withQuery('/v1/stats', { window, tenant: shownTenant }), {
     pollMs: window === '1h' ? 3_000 : 15_000,
   });
+  const shown = useKept(stats.data, shownTenant ?? '');
   const first = useQuery<Page<Endpoint>>(withQuery('/v1/endpoints', { limit: 1, tenant: shownTenant }));
   if (first.data?.data.length === 0) return <FirstRun />;
   return (
@@ -53,28 +55,28 @@ export function OverviewPage() {
       <PageHead title="Overview">
         <WindowChoice value={window} />
       </PageHead>
-      {stats.error !== null && stats.data === undefined ? (
+      {stats.error !== null && shown === undefined ? (
         <Unavailable stats={stats} />
       ) : (
         <div className="grid">
-          <Tiles stats={stats.data} />
+          <Tiles stats={shown} />
           <div className="grid two">
             <Card title="Deliveries per second">
-              <ThroughputChart stats={stats.data} />
+              <ThroughputChart stats={shown} />
             </Card>
             <Card title="Response time">
-              <LatencyChart stats={stats.data} />
+              <LatencyChart stats={shown} />
             </Card>
             <Card title="Success rate">
-              <SuccessChart stats={stats.data} />
+              <SuccessChart stats={shown} />
             </Card>
             <Card title="Failed requests and dead letters">
-              <FailureChart stats={stats.data} />
+              <FailureChart stats={shown} />
             </Card>
           </div>
           <div className="grid two">
-            <FailingEndpoints stats={stats.data} />
-            <Types stats={stats.data} />
+            <FailingEndpoints stats={shown} />
+            <Types stats={shown} />
           </div>
         </div>
       )}

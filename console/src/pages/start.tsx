@@ -18,6 +18,7 @@ import { setAnswer } from './inbox-answer.tsx';
 /** What has been made so far. In the tab's storage, so that one can look elsewhere and come back. */
 interface Progress {
   readonly token?: string;
+  readonly tenant?: string;
   readonly endpointId?: string;
   readonly firstEvent?: string;
   readonly secondEvent?: string;
@@ -72,13 +73,13 @@ function Steps() {
       ...WATCHABLE,
     });
     invalidate('/v1/endpoints');
-    set({ token: made.token, endpointId: id });
+    set({ token: made.token, tenant: made.tenant, endpointId: id });
   };
   const publish = (order: number) =>
     call<{ id: string }>('POST', '/v1/events', {
       type: 'order.created',
       data: { order, amount: 120 },
-      tenant: inbox.data?.tenant,
+      tenant: progress.tenant,
       endpoint_ids: [endpointId],
     });
   const arrived = requests.find(({ headers }) => headers['webhook-id'] === firstEvent);

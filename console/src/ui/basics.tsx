@@ -1,7 +1,8 @@
 /** The small parts that everything is made of. */
-import { type ButtonHTMLAttributes, type ReactNode, useState } from 'react';
+import type { ButtonHTMLAttributes, ReactNode } from 'react';
 import type { ApiError } from '../api/client.ts';
 import { Link } from '../router.tsx';
+import { useCopy } from './clipboard.ts';
 import { Icon, type IconName } from './icons.tsx';
 
 export type Tone = 'good' | 'warn' | 'bad' | 'info' | 'accent' | 'mute';
@@ -191,17 +192,12 @@ function titleOf({ status }: ApiError): string {
 
 /** An id that goes to the clipboard with a click. */
 export function Copy({ text, shown = text, label }: { text: string; shown?: string; label?: string }) {
-  const [copied, setCopied] = useState(false);
-  const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText(text).catch(() => {});
-    setCopied(true);
-    setTimeout(() => setCopied(false), 1500);
-  };
+  const [copied, copy] = useCopy(text);
   return (
     <button
       type="button"
       className="copy"
-      onClick={() => void copy()}
+      onClick={copy}
       title="Copy"
       aria-label={`Copy ${label === undefined ? '' : `${label} `}${shown}`}
     >

@@ -1,6 +1,7 @@
 /** Code, JSON and headers to read. JSON is coloured from its text: what is shown is what was sent, digit by digit. */
-import { type ReactNode, useMemo, useState } from 'react';
+import { type ReactNode, useMemo } from 'react';
 import { Button } from './basics.tsx';
+import { useCopy } from './clipboard.ts';
 import { layOut, tokensOf } from './json-text.ts';
 
 const MOST_COLOURED = 60_000;
@@ -36,12 +37,7 @@ export function Json({ text, label = 'JSON' }: { text: string; label?: string })
 }
 
 export function CodeBlock({ text, label, children }: { text: string; label: string; children?: ReactNode }) {
-  const [copied, setCopied] = useState(false);
-  const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText(text).catch(() => {});
-    setCopied(true);
-    setTimeout(() => setCopied(false), 1500);
-  };
+  const [copied, copy] = useCopy(text);
   return (
     <div className="code-block">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard has to reach it */}
@@ -49,12 +45,7 @@ export function CodeBlock({ text, label, children }: { text: string; label: stri
       <pre tabIndex={0} role="region" aria-label={label}>
         {children ?? text}
       </pre>
-      <Button
-        kind="small quiet"
-        icon={copied ? 'check' : 'copy'}
-        label={`Copy ${label}`}
-        onClick={() => void copy()}
-      />
+      <Button kind="small quiet" icon={copied ? 'check' : 'copy'} label={`Copy ${label}`} onClick={copy} />
     </div>
   );
 }

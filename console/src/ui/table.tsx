@@ -160,7 +160,8 @@ export function PagedTable<T>({ list, ...table }: Omit<TableProps<T>, 'rows'> & 
     return <Failure error={list.error} retry={list.refresh} />;
   return (
     <>
-      {list.error !== null && <Failure error={list.error} retry={list.refresh} />}
+      {/* A lost connection is said above every page: here it would only move the rows. */}
+      {list.error !== null && list.error.status !== 0 && <Failure error={list.error} retry={list.refresh} />}
       <Table rows={list.rows} {...table} />
       <MoreRows list={list} />
     </>
