@@ -37,6 +37,7 @@ import { LiveTail } from './telemetry/live-tail/index.ts';
 import type { Log } from './telemetry/log.ts';
 import { processCounts, type Sample, toText } from './telemetry/metrics/index.ts';
 import { recurringProblems } from './telemetry/recurring-problems.ts';
+import { traceSending } from './telemetry/tracing.ts';
 import { OperationalEvents, StatsKeeper, Upkeep } from './upkeep/index.ts';
 
 export interface App {
@@ -133,6 +134,19 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
   });
 
   const workerName = `${hostname()}:${process.pid}`;
+  const tracer =
+    config.tracing === 'off'
+      ? null
+      : (await import('./telemetry/otel-tracer.ts')).createOtelTracer({
+          endpoint: config.tracingEndpoint,
+          sampleRate: config.tracingSampleRate,
+          flushMs: config.tracingFlushMs,
+          serviceName: config.tracingServiceName,
+          version: readVersion(),
+          instance: workerName,
+          clock,
+          problem,
+        });
   const tail = new LiveTail({
     clock,
     name: newId(clock.now()),
@@ -168,7 +182,10 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
     ownership: () => ownership,
     problem,
     stages: {
-      send: (request, done) => deliverer.send(request, done),
+      send:
+        tracer === null
+          ? (request, done) => deliverer.send(request, done)
+          : traceSending(tracer, (request, done) => deliverer.send(request, done)),
       decide: (outcome, delivery, policy) =>
         decide(outcome, delivery, policy, {
           now: clock.now(),
@@ -333,6 +350,7 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
     events: counted?.accepts,
     tail,
     written: counted?.acceptCommits.written,
+    tracer,
   });
 
   const drainer = new Drainer({
@@ -448,6 +466,7 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
         heartbeatMs: config.streamHeartbeatMs,
       },
       wake,
+      tracer,
       metrics: counted && {
         rejected: (code) => counted.accepts.rejected(code),
         text: async () => toText((await gatherMetrics?.()) ?? [...readMetrics(), ...processCounts(1, 1)]),
@@ -478,7 +497,7 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
     await Promise.all([wakeSender.idle(), stats.stop(), tail.stop()]);
     await ownership.stop();
     await deliverer.close();
-    await database.close();
+    await Promise.all([database.close(), tracer?.stop()]);
   };
 
   try {

@@ -35,6 +35,20 @@ describe('import rules', () => {
     expect(source.length).toBeGreaterThan(50);
   });
 
+  it('OBS-3: OpenTelemetry is known to one module, which nobody loads unless tracing is on', () => {
+    const modules = source.filter((module) => !isTest(module));
+    const knows = modules.filter(({ text }) =>
+      importsOf(text).some((name) => name.startsWith('@opentelemetry/')),
+    );
+    expect(knows.map(({ file }) => file)).toEqual(['src/telemetry/otel-tracer.ts']);
+    const loads = modules.filter(({ text }) =>
+      importsOf(text).some((name) => name.endsWith('/otel-tracer.ts')),
+    );
+    expect(loads.map(({ file }) => file)).toEqual(['src/app.ts']);
+    expect(loads[0]!.text).toMatch(/await import\('\.\/telemetry\/otel-tracer\.ts'\)/);
+    expect(loads[0]!.text).not.toMatch(/from '\.\/telemetry\/otel-tracer\.ts'/);
+  });
+
   it('missed no import statement', () => {
     // Counted another way: every statement ends in a quoted name, on the line of its `from` or of its `import`.
     const endings = /^(?:import|export|\}).*?(?:\bfrom |^import )['"][^'"]+['"]/gm;

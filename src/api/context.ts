@@ -10,6 +10,7 @@ import type { RelaySource } from '../store/queries/relay-sources.ts';
 import type { SecretBox } from '../store/secret-box.ts';
 import type { LiveTail } from '../telemetry/live-tail/index.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { Tracer } from '../telemetry/tracing.ts';
 import type { Authenticator } from './auth.ts';
 import type { IsTrustedProxy } from './client-address.ts';
 import type { EndpointChallenges } from './endpoint-challenge.ts';
@@ -56,6 +57,8 @@ export interface ApiContext {
   readonly wake: (endpointId: Uuid) => void;
   /** Null: switched off. */
   readonly metrics: ApiMetrics | null;
+  /** Null: switched off. */
+  readonly tracer: Tracer | null;
   /** Null: ready. Otherwise what is missing. */
   readonly notReady: () => Promise<string | null>;
   readonly outboxLag: () => Promise<OutboxLag>;

@@ -84,11 +84,18 @@ export const NewBatch = Type.Object(
   },
 );
 
-export const IdempotencyHeader = Type.Object({
+export const PublishHeaders = Type.Object({
   'Idempotency-Key': Type.Optional(
     Type.String({
       maxLength: 255,
       description: 'Instead of `idempotency_key` in the body. For a batch each event gets a key made of it.',
+    }),
+  ),
+  traceparent: Type.Optional(
+    Type.String({
+      maxLength: 55,
+      description:
+        'W3C trace context, kept with the event and sent to the receivers; `tracestate` as well. `headers.traceparent` of an event outranks it.',
     }),
   ),
 });

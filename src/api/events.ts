@@ -2,17 +2,19 @@ import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { isReservedHeader } from '../deliver/index.ts';
 import { idPrefixes, publicId } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
+import { readTraceContext } from '../domain/trace-context.ts';
 import { type Accepted, type NewEvent, type ReadContext, readBatch, readEvent } from '../ingest/index.ts';
 import type { ApiContext } from './context.ts';
 import { problems, type Shown } from './describe.ts';
 import {
   AcceptedBatch,
   AcceptedEvent,
-  IdempotencyHeader,
   MAX_BATCH_EVENTS,
   NewBatch,
   NewEvent as NewEventSchema,
+  PublishHeaders,
 } from './event-schema.ts';
+import { traceAccepting } from './traced-accept.ts';
 
 /** The envelope around `data` in a request: type, key, channels, headers. */
 const ENVELOPE_BYTES = 64 * 1024;
@@ -22,7 +24,9 @@ const NOT_NOW = problems({
   503: 'More is waiting than can be taken in, or the database does not answer. Try again after `Retry-After` seconds.',
 });
 
-export function eventRoutes({ acceptor, limits, metrics }: ApiContext): FastifyPluginAsync {
+export function eventRoutes({ acceptor, limits, metrics, tracer }: ApiContext): FastifyPluginAsync {
+  const accept =
+    tracer === null ? (event: NewEvent) => acceptor.accept(event) : traceAccepting(tracer, acceptor);
   return async (server) => {
     server.post<{ Body: Buffer }>(
       '/events',
@@ -42,13 +46,13 @@ export function eventRoutes({ acceptor, limits, metrics }: ApiContext): FastifyP
         config: {
           rawBody: true,
           publishes: true,
-          documents: { body: NewEventSchema, headers: IdempotencyHeader },
+          documents: { body: NewEventSchema, headers: PublishHeaders },
         },
         bodyLimit: limits.maxEventBytes + ENVELOPE_BYTES,
       },
       async (request, reply) => {
         const event = readEvent(bodyOf(request), limits, readContext(request));
-        const accepted = await acceptor.accept(event);
+        const accepted = await accept(event);
         return reply.code(202).send(showAccepted(accepted));
       },
     );
@@ -63,7 +67,7 @@ export function eventRoutes({ acceptor, limits, metrics }: ApiContext): FastifyP
           tags: ['Events'],
           response: { 202: AcceptedBatch },
         },
-        config: { rawBody: true, publishes: true, documents: { body: NewBatch, headers: IdempotencyHeader } },
+        config: { rawBody: true, publishes: true, documents: { body: NewBatch, headers: PublishHeaders } },
         bodyLimit: limits.maxBatchBytes,
       },
       async (request, reply) => {
@@ -72,7 +76,7 @@ export function eventRoutes({ acceptor, limits, metrics }: ApiContext): FastifyP
           items.map(async (item: NewEvent | Problem) => {
             try {
               if (item instanceof Problem) throw item;
-              return showAccepted(await acceptor.accept(item));
+              return showAccepted(await accept(item));
             } catch (error) {
               if (!(error instanceof Problem)) throw error;
               metrics?.rejected(error.code);
@@ -99,6 +103,7 @@ function readContext(request: FastifyRequest): ReadContext {
     keyTenant: request.caller.tenant,
     idempotencyKey: typeof header === 'string' ? header : null,
     isReservedHeader,
+    trace: readTraceContext(request.headers.traceparent, request.headers.tracestate),
   };
 }
 

@@ -621,6 +621,40 @@ const operational = {
   }),
 };
 
+const tracing = {
+  tracing: choice({
+    of: ['off', 'on'],
+    default: 'off',
+    about:
+      "Whether spans of publishing and delivering are sent to a collector by OpenTelemetry's protocol (docs/tracing.md).",
+  }),
+  tracingEndpoint: url({
+    env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    default: 'http://localhost:4318',
+    schemes: ['http', 'https'],
+    about: 'The collector (OTLP over HTTP). Its credentials go into OTEL_EXPORTER_OTLP_HEADERS.',
+  }),
+  tracingServiceName: text({
+    env: 'OTEL_SERVICE_NAME',
+    default: 'posthorn',
+    maxLength: 255,
+    about: 'The name of the service in its traces.',
+  }),
+  tracingSampleRate: number({
+    default: 1,
+    min: 0,
+    max: 1,
+    about:
+      'The share of events that are traced, of those whose producer has not decided it by `traceparent`.',
+  }),
+  tracingFlushMs: duration({
+    default: 5 * SECOND,
+    min: 10,
+    max: HOUR,
+    about: 'How long a span may wait to be sent with others.',
+  }),
+};
+
 /** In the order of the documentation. */
 export const sections = {
   Server: server,
@@ -636,6 +670,7 @@ export const sections = {
   'Live tail': stream,
   Metrics: metrics,
   'Operational events': operational,
+  Tracing: tracing,
   Relay: relay,
 };
 
@@ -653,5 +688,6 @@ export const settings = {
   ...health,
   ...metrics,
   ...operational,
+  ...tracing,
   ...relay,
 };

@@ -27,6 +27,8 @@ export interface AttemptRequest {
   readonly deliveryId: Uuid;
   readonly number: number;
   readonly retryReason: string | null;
+  /** Since when it was due. */
+  readonly waitingSince: number;
   /** Asked again when the connection is open: making one may take seconds. */
   readonly mayLeave: () => boolean;
 }
@@ -130,6 +132,7 @@ export class Attempts {
       event,
       deliveryId: delivery.id,
       number: delivery.attempts + 1,
+      waitingSince: delivery.dueAt ?? delivery.agesFrom,
       retryReason: delivery.trigger === 'auto' ? delivery.lastErrorClass : delivery.trigger,
       mayLeave: () => !lane.closed && this.#options.mayStart(lane.shard),
     };

@@ -29,6 +29,7 @@ import {
   keyName,
 } from '../store/queries/accept-events.ts';
 import { loadIngestLimits } from '../store/queries/tenants.ts';
+import type { Tracer } from '../telemetry/tracing.ts';
 import { KnownTenants } from './known-tenants.ts';
 import { hasWaited, problemOfId, seemsAhead } from './promised.ts';
 import type { NewEvent } from './read-event.ts';
@@ -79,6 +80,8 @@ export interface AcceptOptions {
   /** Told of what was accepted, while somebody watches. */
   readonly tail?: { readonly open: boolean; accepted(event: Accepted): void };
   readonly written?: BatcherOptions<unknown>['written'];
+  /** Told of every commit, where traces are wanted. */
+  readonly tracer?: Pick<Tracer, 'stored'> | null;
 }
 
 /** For whoever counts. */
@@ -236,7 +239,7 @@ export class Acceptor {
   }
 
   async #writeUnique(batch: readonly Waiting[], guarded: boolean): Promise<void> {
-    const { pool, outboxPool, endpoints, idempotencyTtlMs } = this.#options;
+    const { pool, outboxPool, endpoints, clock, idempotencyTtlMs, tracer } = this.#options;
     const newTenants = this.#tenants.unknownOf(batch);
     if (newTenants !== null) await this.#tenants.add(newTenants);
     for (;;) {
@@ -244,6 +247,7 @@ export class Acceptor {
       const matched = await this.#matchAll(batch);
       const rows = batch.map((item, index) => this.#toRow(item, matched[index]!));
       const outboxSeqs = outboxSeqsOf(batch);
+      const batchStartedAt = clock.now();
       const answer = await acceptEvents(outboxSeqs === null ? pool : (outboxPool ?? pool), rows, {
         version,
         guarded,
@@ -254,6 +258,11 @@ export class Acceptor {
         this.#options.events?.rematched();
         await endpoints.refresh();
         continue;
+      }
+      if (tracer != null) {
+        const committedAt = clock.now();
+        for (const { id, event } of batch)
+          tracer.stored({ id, headers: event.headers, batchStartedAt, committedAt });
       }
       await this.#answer(batch, rows, matched, answer.written);
       return;

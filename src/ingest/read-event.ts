@@ -9,6 +9,7 @@ import {
 } from '../domain/event.ts';
 import { idPrefixes, parsePublicId, type Uuid } from '../domain/ids.ts';
 import { type FieldError, invalidField, invalidFields, Problem } from '../domain/problem.ts';
+import { type TraceContext, traceContextOf, withTraceContext } from '../domain/trace-context.ts';
 import {
   expectEnd,
   JsonDepthError,
@@ -35,6 +36,8 @@ export interface ReadContext {
   readonly keyTenant: string | null;
   readonly idempotencyKey: string | null;
   readonly isReservedHeader: (name: string) => boolean;
+  /** Of the request. What the event's own headers say of a trace outranks it. */
+  readonly trace?: TraceContext | null;
 }
 
 const MAX_KEY_LENGTH = 255;
@@ -193,7 +196,9 @@ function toEvent(
   if (event.headers !== null)
     read.check('headers', () => checkHeaders(event.headers!, context.isReservedHeader));
   read.throwErrors();
-  return event;
+  const { trace } = context;
+  if (trace == null || traceContextOf(event.headers) !== null) return event;
+  return { ...event, headers: withTraceContext(event.headers, trace) };
 }
 
 const NO_CHANNELS: readonly string[] = [];
