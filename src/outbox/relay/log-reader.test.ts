@@ -46,6 +46,16 @@ const feed = (reader: LogReader, ...messages: Buffer[]): void => {
 };
 
 describe('OUT-3: from the log to events', () => {
+  test('behind what could not be read nothing is confirmed: it has to come again', () => {
+    const reader = newReader();
+    feed(reader, begin(10), message('1'), commit(20), relation(['id', 'data']), begin(30));
+    reader.take(1, 1e6);
+    expect(() => reader.read(insert([null, '2']))).toThrow();
+    feed(reader, commit(40));
+    reader.caughtUp(50n);
+    expect(reader.finish(1)).toBe(20n);
+  });
+
   test('a position may be confirmed when all before it is done, and not a moment earlier', () => {
     const reader = newReader();
     feed(reader, begin(10), message('1'), message('2'), commit(20), begin(30), message('3'), commit(40));

@@ -37,6 +37,7 @@ export class LogReader {
   readonly #options: LogReaderOptions;
   readonly #decoder: PgOutputDecoder;
   #transaction: Begin | null = null;
+  #broken = false;
   #ordinal = 0;
   #waiting: Arrival[] = [];
   #waitingBytes = 0;
@@ -64,7 +65,15 @@ export class LogReader {
   }
   #oldest: number | null = null;
 
+  /** Once this has thrown, something is missing: nothing that comes after it is ever confirmed. */
   read(payload: Buffer): void {
+    if (this.#broken) return;
+    this.#broken = true;
+    this.#readChange(payload);
+    this.#broken = false;
+  }
+
+  #readChange(payload: Buffer): void {
     const change = this.#decoder.decode(payload);
     switch (change.kind) {
       case 'begin':
@@ -89,7 +98,7 @@ export class LogReader {
 
   /** The server has nothing more up to here: what others write moves the slot on too. */
   caughtUp(lsn: bigint): void {
-    if (this.#transaction === null) this.#mark(lsn);
+    if (this.#transaction === null && !this.#broken) this.#mark(lsn);
   }
 
   take(maxRows: number, maxBytes: number): Arrival[] {
