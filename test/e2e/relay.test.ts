@@ -37,6 +37,13 @@ const untilEvents = (tenant: string, count: number): Promise<Stored[]> =>
 const insertRow = (shop: Shop, tenant: string, data: string, type = 'order.created') =>
   shop.query('insert into posthorn_outbox (tenant, type, data) values ($1, $2, $3)', [tenant, type, data]);
 
+/** A row that is in the table only, as if it were older than the slot. */
+async function insertOutsideOfLog(shop: Shop, tenant: string, data: string): Promise<void> {
+  await shop.query('alter publication posthorn_outbox drop table posthorn_outbox');
+  await insertRow(shop, tenant, data);
+  await shop.query('alter publication posthorn_outbox add table posthorn_outbox');
+}
+
 const emit = (shop: Shop, event: Record<string, unknown>) =>
   shop.query("select pg_logical_emit_message(true, 'posthorn', $1)", [JSON.stringify(event)]);
 
@@ -350,6 +357,37 @@ describe('change data capture', () => {
     await shop.query('insert into noise select generate_series(1, 1000)');
     await eventually('it is confirmed', async () => Number(await confirmed()) > before);
     await eventually('it is reported', async () => (await sourceState(shop.slot))?.retained_bytes !== null);
+  });
+
+  test('OUT-4: a relay that stood by reads the table, if the one before it died before it had', async () => {
+    const shop = await newShop('cdc');
+    const tenant = newTenant();
+    const first = await start(shop);
+    const second = await start(shop);
+    await eventually('the second stands by', () => second.output().includes('standing by'));
+    // What a relay leaves that has just made its slot anew and is killed.
+    await insertOutsideOfLog(shop, tenant, '1');
+    await posthorn.database.query('update posthorn.relay_sources set needs_table = true where name = $1', [
+      shop.slot,
+    ]);
+    await first.kill('SIGKILL');
+    await untilEvents(tenant, 1);
+    await eventually('the row is gone', async () => (await rowsLeft(shop)) === 0);
+  });
+
+  test('OUT-4: a row from before the slot that somebody has locked is waited for', async () => {
+    const shop = await newShop('cdc');
+    const tenant = newTenant();
+    await insertOutsideOfLog(shop, tenant, '1');
+    const somebody = new pg.Client({ connectionString: shop.url });
+    await somebody.connect();
+    await somebody.query('begin');
+    await somebody.query('select from posthorn_outbox for update');
+    const relay = await start(shop);
+    await eventually('the relay has looked', () => /following the log|are locked/.test(relay.output()));
+    await somebody.query('rollback');
+    await somebody.end();
+    await untilEvents(tenant, 1);
   });
 
   test('OUT-4: a lost slot is reported and made anew, and the table has what the log no longer has', async () => {

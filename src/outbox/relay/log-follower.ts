@@ -56,6 +56,7 @@ export interface LogFollowerOptions {
 const QUEUE_BATCHES = 4;
 const IN_USE = '55006';
 const VISIBILITY_PAUSE_MS = 2;
+const LOCKED_ROWS_PAUSE_MS = 200;
 const MESSAGES_SINCE_VERSION = 140_000;
 
 export class LogFollower {
@@ -63,8 +64,6 @@ export class LogFollower {
   #reader: LogReader | null = null;
   #confirmed: bigint | null = null;
   #standsBy = false;
-  /** Rows up to this one are not all in the log: there was no slot yet when they came. Null: all are. */
-  #readTableUntil: string | null = null;
 
   constructor(options: LogFollowerOptions) {
     this.#options = options;
@@ -84,12 +83,17 @@ export class LogFollower {
     return this.#reader?.oldestCommittedAt ?? null;
   }
 
-  /** Once, before the first `run`: was there a relay before this one that left nothing to the table? */
-  async prepare(): Promise<void> {
-    const { pool, name } = this.#options;
+  /**
+   * Up to which row the table has to be read before the log: those are not all in it. Null: all are. Asked of the database
+   * each time: whoever made the slot may have died before it had read the table, while this one stood by.
+   */
+  async prepare(): Promise<string | null> {
+    const { pool, name, table } = this.#options;
     const { needsTable } = await registerSource(pool, name, 'cdc');
-    if (needsTable) this.#readTableUntil = await this.#lastRow();
-    if (needsTable && this.#readTableUntil === null) await noteTableRead(pool, name);
+    if (!needsTable) return null;
+    const until = (await table?.lastWaiting()) ?? null;
+    if (until === null) await noteTableRead(pool, name);
+    return until;
   }
 
   /** Until `stopping`; throws when something is lost that a new try may find again. */
@@ -99,11 +103,10 @@ export class LogFollower {
     if (opened === null) return;
     const { stream, arrival } = opened;
     try {
-      if (this.#readTableUntil !== null) {
-        stream.pause();
-        await this.#readTable(this.#readTableUntil, stopping);
-        stream.resume();
-      }
+      stream.pause();
+      const until = await this.prepare();
+      if (until !== null) await this.#readTable(until, stopping);
+      stream.resume();
       log.info({ source: name, slot: this.#options.slot }, 'following the log');
       await this.#follow(stream, arrival, stopping, went);
     } finally {
@@ -150,8 +153,6 @@ export class LogFollower {
     if (state !== null) await dropSlot(source, slot);
     const lsn = await createSlot(source, slot);
     await noteNewSlot(pool, name, lsn);
-    this.#readTableUntil = await this.#lastRow();
-    if (this.#readTableUntil === null) await noteTableRead(pool, name);
     if (!wasLost) {
       log.info({ source: name, slot, lsn }, 'made the replication slot');
       return true;
@@ -202,19 +203,23 @@ export class LogFollower {
     return { stream, arrival };
   }
 
-  #lastRow(): Promise<string | null> {
-    return this.#options.table?.lastWaiting() ?? Promise.resolve(null);
-  }
-
   /** What the log does not have: rows from before the slot. What it has as well is known by its id. */
   async #readTable(until: string, stopping: AbortSignal): Promise<void> {
-    const { table, pool, name, log } = this.#options;
+    const { table, pool, name, log, pause } = this.#options;
     let rows = 0;
+    let waits = false;
     while (!stopping.aborted) {
       const carried = await table!.carryBatch(until);
       rows += carried;
       if (carried > 0) continue;
-      this.#readTableUntil = null;
+      // Passed over because somebody holds them, perhaps a relay that is gone: nobody would ever look at them again.
+      if ((await table!.lastWaiting(until)) !== null) {
+        if (!waits)
+          log.warn({ source: name }, 'rows of the table are locked by another transaction; waiting');
+        waits = true;
+        await pause(LOCKED_ROWS_PAUSE_MS);
+        continue;
+      }
       await noteTableRead(pool, name);
       log.info({ source: name, rows }, 'read the table');
       return;

@@ -36,12 +36,12 @@ export class OutboxTable {
     this.#options = options;
   }
 
-  /** The `seq` of the last row that waits; null: none does. */
-  lastWaiting(): Promise<string | null> {
-    return lastWaitingSeq(this.#options.source, this.#options.table);
+  /** The `seq` of the last row that waits, of those up to this one; null: none does. */
+  lastWaiting(untilSeq: string | null = null): Promise<string | null> {
+    return lastWaitingSeq(this.#options.source, this.#options.table, untilSeq);
   }
 
-  /** Carries one batch over, of rows up to this `seq`. Returns how many rows that were; 0: nothing waits. */
+  /** Carries one batch over, of rows up to this `seq`. Returns how many rows that were; 0: what waits is locked. */
   async carryBatch(untilSeq: string | null = null): Promise<number> {
     const { source, sink, tally, table, batchRows, batchBytes, maxEventBytes } = this.#options;
     return inTransaction(source, async (client) => {

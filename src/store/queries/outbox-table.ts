@@ -110,10 +110,16 @@ export async function readVisibility(pool: Pool): Promise<(xid: number) => boole
   return (xid) => ((nextXid - xid) | 0) > 0 && !inProgress.has(xid);
 }
 
-export async function lastWaitingSeq(pool: Pool, table: string): Promise<string | null> {
+export async function lastWaitingSeq(
+  pool: Pool,
+  table: string,
+  untilSeq: string | null,
+): Promise<string | null> {
   const { rows } = await pool.query<{ seq: string }>(
     // By its own name: `order by seq` would mean the text, and no index.
-    `select t.seq::text as seq from ${quoteName(table)} t where ${WAITING} order by t.seq desc limit 1`,
+    `select t.seq::text as seq from ${quoteName(table)} t
+      where ${WAITING} and t.seq <= coalesce($1::bigint, 9223372036854775807) order by t.seq desc limit 1`,
+    [untilSeq],
   );
   return rows[0]?.seq ?? null;
 }
