@@ -336,6 +336,19 @@ describe('statistics', () => {
     });
   });
 
+  test('a week of thousands of millions is shown', async () => {
+    const busy = newTenant();
+    const inAnHour = 2_000_000_000;
+    await database.query(
+      `insert into posthorn.event_stats
+       select $1, type, 3600, date_trunc('hour', now()) - make_interval(hours => ago), $2, $2, $2, $2, 0, 0, $2, 0, '{}', '{}', '{}'
+         from unnest(array['', 'a.b']) as type, generate_series(1, 2) as ago`,
+      [busy, inAnHour],
+    );
+    const { attempts, types } = await statsOf(`window=7d&tenant=${busy}`);
+    expect([attempts, types[0].attempts]).toEqual([2 * inAnHour, 2 * inAnHour]);
+  });
+
   test('figures older than any window are cleared away, minutes long before hours', async () => {
     await database.query(
       `insert into posthorn.event_stats

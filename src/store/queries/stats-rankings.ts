@@ -10,10 +10,11 @@ export interface TypeFigures {
   readonly dead: number;
 }
 
+// Sums as float8: exact up to 2^53, where int ends at two thousand million, a busy week of all tenants together.
 const BUSIEST_TYPES = {
   name: 'busiest_types',
   text: `
-    select type, sum(attempts)::int as attempts, sum(delivered)::int as delivered, sum(dead)::int as dead
+    select type, sum(attempts)::float8 as attempts, sum(delivered)::float8 as delivered, sum(dead)::float8 as dead
       from posthorn.event_stats
      where tenant = $1 and seconds = $2 and at >= to_timestamp($3::float8 / 1000) and type <> ''
      group by type order by sum(attempts) desc, sum(accepted) desc, type limit $4`,
@@ -52,8 +53,8 @@ const WORST_ENDPOINTS = {
          and e.deleted_at is null and ($1 = '' or e.tenant = $1)
        group by e.id order by sum(s.failures) desc, e.id limit $4
     )
-    select w.id, w.url, w.tenant, sum(s.attempts)::int as attempts, sum(s.successes)::int as successes,
-           sum(s.failures)::int as failures, sum(s.dead)::int as dead, coalesce(h.circuit, 'closed') as circuit
+    select w.id, w.url, w.tenant, sum(s.attempts)::float8 as attempts, sum(s.successes)::float8 as successes,
+           sum(s.failures)::float8 as failures, sum(s.dead)::float8 as dead, coalesce(h.circuit, 'closed') as circuit
       from worst w
       join posthorn.endpoint_stats s
         on s.endpoint_id = w.id and s.seconds = $2 and s.at >= to_timestamp($3::float8 / 1000)

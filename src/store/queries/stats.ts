@@ -202,9 +202,9 @@ export async function eventSeries(
 const TOTALS = {
   name: 'endpoint_totals',
   text: `
-    select endpoint_id, 0 as accepted, sum(attempts)::int as attempts, sum(first_tries)::int as "firstTries",
-           sum(successes)::int as successes, sum(failures)::int as failures, sum(retried)::int as retried,
-           sum(delivered)::int as delivered, sum(dead)::int as dead,
+    select endpoint_id, 0 as accepted, sum(attempts)::float8 as attempts, sum(first_tries)::float8 as "firstTries",
+           sum(successes)::float8 as successes, sum(failures)::float8 as failures, sum(retried)::float8 as retried,
+           sum(delivered)::float8 as delivered, sum(dead)::float8 as dead,
            '[' || string_agg(array_to_json(response)::text, ',') || ']' as response,
            '[' || string_agg(array_to_json(delivery)::text, ',') || ']' as delivery,
            '[' || string_agg(array_to_json(tries)::text, ',') || ']' as tries
