@@ -6,6 +6,7 @@ import { EndpointChallenges } from './api/endpoint-challenge.ts';
 import { Inboxes } from './api/inbox/inboxes.ts';
 import { KeyRates } from './api/key-rates.ts';
 import { createServer } from './api/server.ts';
+import { acceptingWith } from './api/traced-accept.ts';
 import { AppMetrics } from './app-metrics.ts';
 import { type ConfigWithKeys, readVersion, withListeningPort } from './config/index.ts';
 import { createChallenger, createDeliverer, type EgressPolicy, isReservedHeader } from './deliver/index.ts';
@@ -512,11 +513,12 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
     counted?.start({ clock, database, dispatcher, ownership, endpoints, deliverer, acceptor, problem });
     const url = await server.listen({ port: config.port, host: config.host });
     publicUrl = withListeningPort(config, Number(new URL(url).port)).publicUrl;
+    const accept = acceptingWith(tracer, acceptor);
     let stopping: Promise<void> | null = null;
     return {
       url,
       publish: async (body) =>
-        acceptor.accept(readEvent(body, config, { keyTenant: null, idempotencyKey: null, isReservedHeader })),
+        accept(readEvent(body, config, { keyTenant: null, idempotencyKey: null, isReservedHeader })),
       readMetrics,
       stop: () => {
         stopping ??= closeAll();

@@ -14,7 +14,7 @@ import {
   NewEvent as NewEventSchema,
   PublishHeaders,
 } from './event-schema.ts';
-import { traceAccepting } from './traced-accept.ts';
+import { acceptingWith } from './traced-accept.ts';
 
 /** The envelope around `data` in a request: type, key, channels, headers. */
 const ENVELOPE_BYTES = 64 * 1024;
@@ -25,8 +25,7 @@ const NOT_NOW = problems({
 });
 
 export function eventRoutes({ acceptor, limits, metrics, tracer }: ApiContext): FastifyPluginAsync {
-  const accept =
-    tracer === null ? (event: NewEvent) => acceptor.accept(event) : traceAccepting(tracer, acceptor);
+  const accept = acceptingWith(tracer, acceptor);
   return async (server) => {
     server.post<{ Body: Buffer }>(
       '/events',

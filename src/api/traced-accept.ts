@@ -3,11 +3,12 @@ import { withTraceContext } from '../domain/trace-context.ts';
 import type { Accepted, Acceptor, NewEvent } from '../ingest/index.ts';
 import type { Tracer } from '../telemetry/tracing.ts';
 
-/** Every event in a span of its own, whose context is stored with it. */
-export function traceAccepting(
-  tracer: Tracer,
+/** How events are accepted: where there is a tracer, each in a span of its own, whose context is stored with it. */
+export function acceptingWith(
+  tracer: Tracer | null,
   acceptor: Pick<Acceptor, 'accept'>,
 ): (event: NewEvent) => Promise<Accepted> {
+  if (tracer === null) return (event) => acceptor.accept(event);
   return async (event) => {
     const span = tracer.publishing(event);
     const { context } = span;

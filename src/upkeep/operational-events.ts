@@ -20,6 +20,7 @@ import type { EndpointCache } from '../store/endpoint-cache.ts';
 import {
   aloneInTelling,
   clearState,
+  currentVersion,
   hasNotes,
   type Note,
   type NotedEndpoint,
@@ -47,8 +48,13 @@ export interface OperationalEventsOptions extends LevelOptions {
 }
 
 const NOTES_PER_ROUND = 5_000;
+/** If endpoints change all the time, the next round may be luckier. */
+const MOST_LOOKS = 5;
 /** An endpoint that cannot be reached is not where to say so. Its dead letters it may hear of: others may arrive. */
 const ABOUT_ITSELF: ReadonlySet<OperationalType> = new Set([operationalTypes.deliveryDead]);
+
+/** Rolls back: the notes are taken again. */
+class EndpointsChanged extends Error {}
 
 export class OperationalEvents {
   readonly #options: OperationalEventsOptions;
@@ -79,12 +85,27 @@ export class OperationalEvents {
   async runOnce(): Promise<void> {
     const { pool, clock, levelsEveryMs, problem } = this.#options;
     try {
-      if (await hasNotes(pool)) await this.#tellNotes();
+      if (await hasNotes(pool)) await this.#tellWhenCurrent();
       if (clock.monotonic() - this.#levelsCheckedAt < levelsEveryMs) return;
       this.#levelsCheckedAt = clock.monotonic();
       await this.#tellLevels();
     } catch (error) {
       problem('tell what happened (operational events)', error);
+    }
+  }
+
+  /**
+   * Whoever subscribed before something happened is told of it: so the endpoints in memory must be at least as new as
+   * the notes. They are read outside of the transaction, which has a connection already and must not wait for another.
+   */
+  async #tellWhenCurrent(): Promise<void> {
+    for (let looks = 0; looks < MOST_LOOKS && !this.#stopped; looks += 1) {
+      await this.#options.endpoints.refresh();
+      try {
+        return await this.#tellNotes();
+      } catch (error) {
+        if (!(error instanceof EndpointsChanged)) throw error;
+      }
     }
   }
 
@@ -94,8 +115,7 @@ export class OperationalEvents {
       if (!(await aloneInTelling(client))) return;
       const notes = await takeNotes(client, deadWindowMs, NOTES_PER_ROUND);
       if (notes.length === 0) return;
-      // Not before the notes were taken: whoever subscribed before something happened is told of it.
-      await endpoints.refresh();
+      if ((await currentVersion(client)) !== endpoints.version) throw new EndpointsChanged();
       const subscribers = subscribersIn(endpoints.all());
       const told: OperationalEvent[] = [];
       const about = await notedEndpoints(client, [...new Set(notes.map(({ endpoint_id }) => endpoint_id))]);

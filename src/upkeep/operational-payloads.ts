@@ -15,7 +15,7 @@ function describeEndpoint(endpoint: NotedEndpoint, publicUrl: string): Payload {
   return {
     id,
     // The path may hold a token: whoever may see it finds it in the console.
-    host: new URL(endpoint.url).host,
+    host: URL.parse(endpoint.url)?.host ?? null,
     description: endpoint.description,
     metadata: endpoint.metadata,
     enabled: endpoint.enabled,

@@ -349,7 +349,7 @@ describe('OBS-4: no loops, no losses', () => {
     await running.kill('SIGKILL');
     expect(receiver.requests).toHaveLength(0);
 
-    running = await startTestPosthorn({ database, env: SETTINGS });
+    running = await startTestPosthorn({ database, env: SETTINGS, inProcess: true });
     await receiver.waitFor(4);
     await untilAtRest(database);
     expect(

@@ -52,6 +52,14 @@ export async function takeNotes(client: Client, deadWindowMs: number, most: numb
   return rows.sort((a, b) => Number(a.seq) - Number(b.seq));
 }
 
+/** Of the endpoints, as of now: later than what this transaction has read before. */
+export async function currentVersion(client: Client): Promise<number> {
+  const { rows } = await client.query<{ version: string }>(
+    'select version from posthorn.subscription_version',
+  );
+  return Number(rows[0]!.version);
+}
+
 export interface NotedEndpoint {
   readonly id: Uuid;
   readonly tenant: string;
