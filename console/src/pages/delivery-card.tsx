@@ -7,7 +7,7 @@ import type { Attempt, Delivery, Endpoint, Page } from '../api/types.ts';
 import { Link, usePlace } from '../router.tsx';
 import { Badge, Button, Copy, Notice, Skeleton } from '../ui/basics.tsx';
 import { CodeBlock, Headers, Json } from '../ui/code.tsx';
-import { shortUrl, showMs } from '../ui/format.ts';
+import { shortUrl, showMs, showSeconds } from '../ui/format.ts';
 import { Icon } from '../ui/icons.tsx';
 import { At } from '../ui/time.tsx';
 import { toast, toastError } from '../ui/toasts.tsx';
@@ -86,6 +86,7 @@ export function DeliveryCard({
               key={`${attempt.number}-${attempt.started_at}`}
               attempt={attempt}
               all={rows}
+              since={delivery.created_at}
               open={index === 0 && chosen}
             />
           ))}
@@ -143,8 +144,19 @@ const OUTCOMES: Record<Attempt['outcome'], string> = {
   superseded: 'answer not used',
 };
 
-function AttemptLine({ attempt, all, open }: { attempt: Attempt; all: readonly Attempt[]; open: boolean }) {
+function AttemptLine({
+  attempt,
+  all,
+  since,
+  open,
+}: {
+  attempt: Attempt;
+  all: readonly Attempt[];
+  since: string;
+  open: boolean;
+}) {
   const [shown, setShown] = useState(open);
+  const sinceSeconds = Math.max(0, (Date.parse(attempt.started_at) - Date.parse(since)) / 1000);
   const longest = Math.max(...all.map(({ duration_ms }) => duration_ms), 1);
   return (
     <div className="attempt">
@@ -156,13 +168,17 @@ function AttemptLine({ attempt, all, open }: { attempt: Attempt; all: readonly A
         </span>
         <span className="truncate soft wide-only">
           {attempt.error === null ? OUTCOMES[attempt.outcome] : errorName(attempt.error.class)}
+          {attempt.trigger !== 'auto' && ` · ${attempt.trigger}`}
         </span>
         <span className="wide-only">
           <TimingBar attempt={attempt} scaleMs={longest} />
         </span>
         <span className="num soft">{showMs(attempt.duration_ms)}</span>
-        <span className="wide-only small faint">
-          {attempt.trigger === 'auto' ? '' : <Icon name={attempt.trigger === 'replay' ? 'replay' : 'send'} />}
+        <span
+          className="num small faint wide-only"
+          title={`${showSeconds(sinceSeconds)} after it was accepted`}
+        >
+          +{showSeconds(sinceSeconds)}
         </span>
       </button>
       {shown && <AttemptDetail attempt={attempt} />}

@@ -4,7 +4,8 @@ import { usePages } from '../api/pages.ts';
 import { useMay } from '../api/session.ts';
 import type { EventType } from '../api/types.ts';
 import { Badge, Button, Card, Empty, Notice, PageHead } from '../ui/basics.tsx';
-import { FormDialog } from '../ui/dialog.tsx';
+import { Json } from '../ui/code.tsx';
+import { Dialog, FormDialog } from '../ui/dialog.tsx';
 import { Check, errorAt, TextArea, TextField } from '../ui/fields.tsx';
 import { PagedTable } from '../ui/table.tsx';
 import { usePageTitle } from '../ui/title.ts';
@@ -18,6 +19,7 @@ export function EventTypesPage() {
   const list = usePages<EventType>('/v1/event-types', ({ name }) => name);
   const [editing, setEditing] = useState<Partial<EventType> | null>(null);
   const [publishing, setPublishing] = useState<EventType | null>(null);
+  const [shown, setShown] = useState<EventType | null>(null);
   const missing = list.error?.status === 404;
   return (
     <>
@@ -75,10 +77,13 @@ export function EventTypesPage() {
               },
               {
                 name: 'Actions',
-                width: 168,
+                width: may.write ? 220 : 96,
                 head: <span className="sr-only">Actions</span>,
                 cell: (type) => (
                   <span className="row" style={{ justifyContent: 'flex-end' }}>
+                    <Button kind="small" onClick={() => setShown(type)}>
+                      Show
+                    </Button>
                     {may.write && (
                       <Button kind="small" onClick={() => setPublishing(type)}>
                         Publish
@@ -96,6 +101,7 @@ export function EventTypesPage() {
           />
         </Card>
       )}
+      {shown !== null && <TypeView type={shown} onClose={() => setShown(null)} />}
       {editing !== null && (
         <TypeDialog
           type={editing}
@@ -113,6 +119,28 @@ export function EventTypesPage() {
         />
       )}
     </>
+  );
+}
+
+function TypeView({ type, onClose }: { type: EventType; onClose: () => void }) {
+  return (
+    <Dialog title={type.name} onClose={onClose} wide>
+      <div className="dialog-body">
+        <p className="soft">{type.description}</p>
+        <h3>Example</h3>
+        {type.example == null ? (
+          <p className="faint">None.</p>
+        ) : (
+          <Json text={show(type.example)} label="example" />
+        )}
+        <h3>JSON Schema</h3>
+        {type.schema == null ? (
+          <p className="faint">None.</p>
+        ) : (
+          <Json text={show(type.schema)} label="schema" />
+        )}
+      </div>
+    </Dialog>
   );
 }
 

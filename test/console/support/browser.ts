@@ -30,7 +30,7 @@ export function useBrowser(url: () => string): ConsoleBrowser {
   return {
     async open(key, path = '', options = {}) {
       const context = await browser!.newContext({ viewport: { width: 1280, height: 860 }, ...options });
-      context.setDefaultTimeout(10_000);
+      context.setDefaultTimeout(20_000);
       const page = await context.newPage();
       const faults = watch(page, url());
       onTestFinished(async () => {
