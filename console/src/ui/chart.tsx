@@ -122,9 +122,7 @@ export function Chart({ label, times, series, show, tick, isShare = false }: Cha
             {name} <b>{show(shownAt === null ? lastOf(values) : (values[shownAt] ?? null))}</b>
           </span>
         ))}
-        <span className="faint" style={{ marginLeft: 'auto' }}>
-          {shownAt === null ? 'latest' : timeOf(times[shownAt]!)}
-        </span>
+        <span className="chart-at faint">{shownAt === null ? 'latest' : timeOf(times[shownAt]!)}</span>
       </figcaption>
       <div className="chart" ref={box} />
     </figure>
