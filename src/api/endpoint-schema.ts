@@ -91,7 +91,8 @@ const settings = {
       Type.Array(Type.String({ minLength: 1, maxLength: 130 }), {
         minItems: 1,
         maxItems: 500,
-        description: 'Event types, prefixes such as `order.*`, or `*` for all, which is the default.',
+        description:
+          'Event types, prefixes such as `order.*`, or `*` for all, which is the default. `*` is everything but operational events (`posthorn.…`), which are asked for by name.',
       }),
     ),
   ),

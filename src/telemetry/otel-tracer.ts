@@ -41,13 +41,15 @@ export interface OtelOptions {
 const MAX_WAITING_SPANS = 20_000;
 const SPANS_PER_REQUEST = 512;
 const EXPORT_TIMEOUT_MS = 5_000;
+/** The end of the process does not wait for a collector that is away. */
+const STOP_WITHIN_MS = 2_000;
 /** Of so many events it is known when they were committed; beyond that a lane's wait is counted from acceptance. */
 const REMEMBERED_COMMITS = 10_000;
 
 export function createOtelTracer(options: OtelOptions): Tracer {
   const { clock } = options;
   diag.setLogger(
-    { ...SILENT, error: (message) => options.problem('export traces', new Error(message)) },
+    { ...SILENT, error: (message) => options.problem('export traces', new Error(wordsOf(message))) },
     { logLevel: DiagLogLevel.ERROR, suppressOverrideMessage: true },
   );
   const provider = new NodeTracerProvider({
@@ -158,7 +160,7 @@ export function createOtelTracer(options: OtelOptions): Tracer {
 
     stop: () =>
       new Promise((resolve) => {
-        const cancel = clock.after(EXPORT_TIMEOUT_MS, resolve);
+        const cancel = clock.after(STOP_WITHIN_MS, resolve);
         void provider
           .shutdown()
           .catch((error) => options.problem('export traces', error))
@@ -200,6 +202,15 @@ function resourceOf(attributes: Record<string, string>): NonNullable<NodeTracerC
     getRawAttributes: () => Object.entries(attributes),
   } as NonNullable<NodeTracerConfig['resource']>;
   return resource;
+}
+
+/** What the library reports is an error's fields as JSON. */
+function wordsOf(report: string): string {
+  try {
+    return JSON.parse(report).message ?? report;
+  } catch {
+    return report;
+  }
 }
 
 const nothing = (): void => {};
