@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import { signMessage } from '../../deliver/index.ts';
+import { type Endpoint, type SignatureProfile, signatureProfiles } from '../../domain/endpoint.ts';
+import { resolveEndpoint } from '../../domain/endpoint-config.ts';
+import { newSecret } from '../endpoint-secrets.ts';
+import { endpointsAt, verifySignature } from './verify.ts';
+
+const NOW = 1_800_000_000_000;
+const URL_OF_INBOX = 'http://127.0.0.1:8787/inbox/a';
+const body = Buffer.from('{"id":"evt_1"}');
+
+function endpointWith(profile: SignatureProfile, ...secrets: string[]): Endpoint {
+  const record = {
+    id: '0199d4c2-6f3a-7b15-9e42-5a0c81d70000',
+    tenant: 'acme',
+    url: URL_OF_INBOX,
+    config: { signature: profile },
+    enabled: true,
+    disabledReason: null,
+    paused: false,
+    deleted: false,
+  };
+  return resolveEndpoint(
+    record,
+    secrets.map((secret) => ({ secret, expiresAt: null })),
+  );
+}
+
+const signed = (endpoint: Endpoint) => ({
+  'webhook-id': 'evt_1',
+  'webhook-timestamp': '1800000000',
+  ...signMessage(endpoint, { eventId: 'evt_1', timestampSeconds: 1_800_000_000, body, nowMs: NOW }),
+});
+const verdict = (endpoints: Endpoint[], headers: Record<string, string>, bytes = body) =>
+  verifySignature(endpoints, headers, bytes, NOW).verdict;
+
+describe.each(signatureProfiles)('a request signed as %s', (profile) => {
+  const [old, current] = [newSecret(profile), newSecret(profile)];
+  const endpoint = endpointWith(profile, current);
+
+  it('is valid with its endpoint’s secret, and with no other', () => {
+    expect(verdict([endpoint], signed(endpoint))).toBe('valid');
+    expect(verdict([endpointWith(profile, old)], signed(endpoint))).toBe('invalid');
+    expect(verdict([endpointWith(profile, old), endpoint], signed(endpoint))).toBe('valid');
+  });
+
+  it('is valid on both sides of a rotation', () => {
+    const both = endpointWith(profile, current, old);
+    expect(verdict([both], signed(both))).toBe('valid');
+    if (profile === 'hex' || profile === 'github') return;
+    expect(verdict([endpoint], signed(both))).toBe('valid');
+    expect(verdict([both], signed(endpoint))).toBe('valid');
+  });
+
+  it('is invalid with another body, without a signature, or with an empty one', () => {
+    const headers = signed(endpoint);
+    expect(verdict([endpoint], headers, Buffer.from('{"id":"evt_2"}'))).toBe('invalid');
+    expect(verdict([endpoint], { 'webhook-id': 'evt_1', 'webhook-timestamp': '1800000000' })).toBe('invalid');
+    const emptied = Object.fromEntries(
+      Object.entries(headers).map(([name, value]) => [name, /id|timestamp/.test(name) ? value : '']),
+    );
+    expect(verdict([endpoint], emptied)).toBe('invalid');
+  });
+});
+
+it('without an endpoint nothing can be said; only those of the tenant count', () => {
+  const endpoint = endpointWith('standard', newSecret('standard'));
+  expect(verdict([], {})).toBe('unknown');
+  expect(endpointsAt(URL_OF_INBOX, 'acme', [endpoint])).toEqual([endpoint]);
+  expect(endpointsAt(URL_OF_INBOX, 'globex', [endpoint])).toEqual([]);
+  expect(endpointsAt(`${URL_OF_INBOX}b`, 'acme', [endpoint])).toEqual([]);
+});
