@@ -8,7 +8,7 @@ import {
   untilDeliveries,
   usePosthorn,
 } from '../support/posthorn.ts';
-import { noBrowser, signIn, useBrowser } from './support/browser.ts';
+import { goTo, noBrowser, signIn, useBrowser } from './support/browser.ts';
 
 const posthorn = usePosthorn();
 const browser = useBrowser(() => posthorn.url);
@@ -117,7 +117,7 @@ describe.skipIf(noBrowser())('access to the console', () => {
       ['/dead-letters', 'No dead letters'],
       ['/event-types', 'catalogue'],
     ] as const) {
-      await page.goto(`${posthorn.url}/console${path}`);
+      await goTo(page, path);
       await page.getByText(there).first().waitFor();
       expect(await buttons(), path).not.toMatch(
         /replay|discard|add |publish|send|pause|disable|delete|rotate|reveal|save|edit/i,
