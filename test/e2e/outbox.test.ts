@@ -346,6 +346,23 @@ describe('OUT-1: idempotency keys (ACC-4)', () => {
 });
 
 describe('OUT-1: what cannot become an event is kept and shown, and nothing waits behind it', () => {
+  test('rows put there by hand under one id: all are kept, and what waits behind them is published', async () => {
+    const id = newId(0);
+    for (const type of ['by hand 1', 'by hand 2'])
+      await posthorn.database.query(
+        "insert into posthorn.outbox (id, tenant, type, data) select $1, $2, $3, '1' from generate_series(1, 2)",
+        [id, tenant, type],
+      );
+    const behind = await shop.transaction((client) => shop.publish(client, { type: 'a', data: '1', tenant }));
+    await outboxIsEmpty();
+    await eventOf(behind);
+    const kept = await posthorn.database.query<{ id: string; type: string }>(
+      "delete from posthorn.outbox_rejected where type like 'by hand %' returning id, type",
+    );
+    expect(kept.map(({ type }) => type).sort()).toEqual(['by hand 1', 'by hand 1', 'by hand 2', 'by hand 2']);
+    expect(kept.filter((row) => row.id === id)).toHaveLength(1);
+  });
+
   test('a row put there by hand, and one that the database refuses', async () => {
     const receiver = await newReceiver();
     await createEndpoint(posthorn, { url: receiver.url, tenant });

@@ -47,18 +47,22 @@ export async function readOutbox(pool: Pool, read: OutboxRead): Promise<OutboxRo
   return rows;
 }
 
+// Under its own id, unless another row has it: of those that somebody put there by hand, several may have the same.
 const REJECT = {
   name: 'outbox_reject',
   text: `
     with gone as (
       delete from posthorn.outbox o using unnest($1::bigint[], $2::text[]) as refused(seq, reason)
        where o.seq = refused.seq
-      returning o.id, o.tenant, o.type, o.data, o.idempotency_key, o.fingerprint, o.options, o.created_at, refused.reason
+      returning o.*, refused.reason
     )
     insert into posthorn.outbox_rejected
            (id, tenant, type, data, idempotency_key, fingerprint, options, created_at, reason)
-    select * from gone
-        on conflict (id) do update set rejected_at = now(), reason = excluded.reason`,
+    select case when row_number() over (partition by id order by seq) > 1
+                  or exists (select from posthorn.outbox_rejected r where r.id = gone.id)
+                then gen_random_uuid() else id end,
+           tenant, type, data, idempotency_key, fingerprint, options, created_at, reason
+      from gone`,
 };
 
 /** Puts rows aside that cannot become events: they stay to be seen, and nothing waits behind them. */
