@@ -1,11 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../domain/clock.ts';
-import { DEFAULT_ANSWER, type Inbox, Inboxes } from './inboxes.ts';
+import { DEFAULT_ANSWER, type Inbox, Inboxes, type InboxLimits } from './inboxes.ts';
 
-function newInboxes() {
+function newInboxes(given: Partial<InboxLimits> = {}) {
   let now = 1_000_000;
   const clock: Clock = { now: () => now, monotonic: () => now, after: () => () => {} };
-  const limits = { inboxes: 2, requestsPerInbox: 3, bytesPerInbox: 1000, expiresAfterMs: 60_000 };
+  const limits = {
+    inboxes: 2,
+    inboxesPerTenant: 2,
+    requestsPerInbox: 3,
+    bytesPerInbox: 1000,
+    expiresAfterMs: 60_000,
+    ...given,
+  };
   return {
     inboxes: new Inboxes(clock, limits),
     pass: (ms: number) => {
@@ -36,6 +43,15 @@ describe('inboxes', () => {
     expect(inbox.requests).toMatchObject([{ number: 7, truncated: true }]);
     expect(inbox.requests[0]!.body).toHaveLength(1000);
     expect(inbox.received).toBe(7);
+  });
+
+  it('leave room for other tenants', () => {
+    const { inboxes } = newInboxes({ inboxes: 3 });
+    const [first] = [inboxes.create('acme', DEFAULT_ANSWER), inboxes.create('acme', DEFAULT_ANSWER)];
+    expect(() => inboxes.create('acme', DEFAULT_ANSWER)).toThrow('The tenant has 2 inboxes already');
+    inboxes.create('globex', DEFAULT_ANSWER);
+    inboxes.delete(first!.token);
+    inboxes.create('acme', DEFAULT_ANSWER);
   });
 
   it('are limited in number, and forgotten when nobody used them for a while', () => {

@@ -42,6 +42,8 @@ export interface Inbox {
 
 export interface InboxLimits {
   readonly inboxes: number;
+  /** One tenant does not take them all. */
+  readonly inboxesPerTenant: number;
   readonly requestsPerInbox: number;
   readonly bytesPerInbox: number;
   /** Without a request or a look at it. */
@@ -50,6 +52,7 @@ export interface InboxLimits {
 
 export const INBOX_LIMITS: InboxLimits = {
   inboxes: 100,
+  inboxesPerTenant: 20,
   requestsPerInbox: 200,
   bytesPerInbox: 1024 * 1024,
   expiresAfterMs: 24 * 3_600_000,
@@ -70,8 +73,11 @@ export class Inboxes {
 
   create(tenant: string, answer: InboxAnswer): Inbox {
     this.#clear();
-    if (this.#inboxes.size >= this.#limits.inboxes)
-      throw new Problem('conflict', `There are ${this.#limits.inboxes} inboxes already. Delete one first.`);
+    const { inboxes, inboxesPerTenant } = this.#limits;
+    if (this.#inboxes.size >= inboxes)
+      throw new Problem('conflict', `There are ${inboxes} inboxes already. Delete one first.`);
+    if (this.list(tenant).length >= inboxesPerTenant)
+      throw new Problem('conflict', `The tenant has ${inboxesPerTenant} inboxes already. Delete one first.`);
     const now = this.#clock.now();
     const inbox: Inbox = {
       token: randomBytes(TOKEN_BYTES).toString('base64url'),
