@@ -96,7 +96,7 @@ test('OUT-4: a source that restarts, a log that grows, a slot that is invalidate
     args: ARGS,
     env: { POSTHORN_RELAY_MAX_WAL_BYTES: '1MiB' },
   };
-  const relay = await startRelay(options);
+  let relay = await startRelay(options);
   await write(tenant, 1);
   await untilData(tenant, [1]);
 
@@ -105,6 +105,18 @@ test('OUT-4: a source that restarts, a log that grows, a slot that is invalidate
   await write(tenant, 2);
   await untilData(tenant, [1, 2]);
   await eventually('it says so', () => /interrupted; trying again[\s\S]*going on/.test(relay.output()));
+
+  // A commit that waits for a standby is in the log, and not to be seen in the table: a stop does not wait for it.
+  await inShop("alter system set synchronous_standby_names = 'nobody'");
+  await inShop('select pg_reload_conf()');
+  const committing = write(tenant, 3);
+  await untilData(tenant, [1, 2, 3]);
+  expect(await relay.kill('SIGTERM')).toBe(0);
+  await inShop('alter system reset synchronous_standby_names');
+  await inShop('select pg_reload_conf()');
+  await committing;
+  relay = await startRelay(options);
+  await eventually('the row is gone', async () => (await inShop('select from posthorn_outbox')).length === 0);
 
   // A transaction that stays open keeps the log from being forgotten, whatever the relay confirms.
   const open = await openClient(server.connectionString);
@@ -122,7 +134,7 @@ test('OUT-4: a source that restarts, a log that grows, a slot that is invalidate
   await open.query('rollback');
 
   expect(await relay.kill('SIGTERM')).toBe(0);
-  await write(tenant, 3);
+  await write(tenant, 4);
   for (let segment = 0; segment < 4; segment += 1) {
     await inShop("select pg_logical_emit_message(true, 'noise', repeat('x', 1000))");
     await inShop('select pg_switch_wal()');
@@ -130,8 +142,8 @@ test('OUT-4: a source that restarts, a log that grows, a slot that is invalidate
   await inShop('checkpoint');
   expect(await inShop('select wal_status from pg_replication_slots')).toEqual([{ wal_status: 'lost' }]);
   const next = await startRelay(options);
-  await write(tenant, 4);
-  await untilData(tenant, [1, 2, 3, 4]);
+  await write(tenant, 5);
+  await untilData(tenant, [1, 2, 3, 4, 5]);
   expect(next.output()).toMatch(/"reason":"invalidated"[^\n]*slot was lost/);
 });
 

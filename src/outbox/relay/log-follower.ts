@@ -251,9 +251,9 @@ export class LogFollower {
           const fates = await sink.accept(batch);
           tally.count(fates);
           await settling;
-          settling = this.#settle(batch, fates).then(() => {
+          settling = this.#settle(batch, fates, stopping).then((settled) => {
             settling = null;
-            this.#confirm(stream, reader.finish(batch.length));
+            if (settled) this.#confirm(stream, reader.finish(batch.length));
           });
           // Thrown where it is awaited, before the next batch or below.
           settling.catch(() => {});
@@ -272,26 +272,30 @@ export class LogFollower {
     }
   }
 
-  async #settle(batch: readonly Arrival[], fates: readonly Fate[]): Promise<void> {
+  /** False: it is left to whoever comes after the stop, and known by its ids. */
+  async #settle(batch: readonly Arrival[], fates: readonly Fate[], stopping: AbortSignal): Promise<boolean> {
     const { source, table } = this.#options;
     const rows = batch.filter(({ isRow }) => isRow);
-    if (table === null || rows.length === 0) return;
-    await this.#untilVisible(rows);
+    if (table === null || rows.length === 0) return true;
+    if (!(await this.#areVisible(rows, stopping))) return false;
     await table.settle(
       source,
       rows,
       fates.filter((_, index) => batch[index]!.isRow),
     );
+    return true;
   }
 
   /**
    * A commit is in the log a moment before it is in the table for all to see. Whoever removes the row in that moment
-   * removes nothing, and it would stay for ever.
+   * removes nothing, and it would stay for ever. Where commits wait for a standby, the moment may be long: a stop does not
+   * wait for it.
    */
-  async #untilVisible(rows: readonly { readonly xid: number }[]): Promise<void> {
+  async #areVisible(rows: readonly { readonly xid: number }[], stopping: AbortSignal): Promise<boolean> {
     for (;;) {
       const isVisible = await readVisibility(this.#options.source);
-      if (rows.every(({ xid }) => isVisible(xid))) return;
+      if (rows.every(({ xid }) => isVisible(xid))) return true;
+      if (stopping.aborted) return false;
       await this.#options.pause(VISIBILITY_PAUSE_MS);
     }
   }
