@@ -68,6 +68,13 @@ describe('OBS-4: what is told', () => {
   test('the number of dead letters, once when it passes the threshold and once when it is far below again', async () => {
     const { receiver } = await operator(['posthorn.dead_letters.threshold']);
     const { receiver: rejects, endpoint } = await subscriber(newTenant(), ['*'], { breaker: null });
+    // Those of operational events do not count.
+    await posthorn.database.query(
+      `insert into posthorn.dead_letters (id, endpoint_id, reason, attempts, replays, blocks_lane, dead_at, tenant, event_type)
+       select gen_random_uuid(), gen_random_uuid(), 'rejected', 1, 0, false, now(), 'nobody', 'posthorn.queue.age'
+         from generate_series(1, $1)`,
+      [THRESHOLD],
+    );
     rejects.answer({ status: 400 });
     for (let n = 0; n < THRESHOLD; n += 1)
       await publish(posthorn, { type: 'a.b', tenant: endpoint.tenant, data: n });
@@ -263,6 +270,8 @@ describe('OBS-4: no loops, no losses', () => {
   test('operator endpoints that take none of it: what they were to hear of, and not one event more', async () => {
     const { receiver: fails, endpoint: failing } = await subscriber(OPERATOR, ['posthorn.*'], FRAGILE);
     const { receiver: goes, endpoint: going } = await subscriber(OPERATOR, ['posthorn.*'], FRAGILE);
+    // One that would be told if there were anything to tell of the other two.
+    const { receiver: hears } = await operator();
     fails.answer({ status: 503 });
     goes.answer({ status: 410 });
     const tenant = newTenant();
@@ -300,6 +309,9 @@ describe('OBS-4: no loops, no losses', () => {
       `/v1/events?tenant=${OPERATOR}&since=${since}&type=posthorn.circuit.closed`,
     );
     expect(after.body.data).toEqual([]);
+    const about = hears.requests.map((request) => request.json().data.endpoint?.id);
+    expect(about).not.toContain(failing.id);
+    expect(about).toContain(going.id);
   });
 
   test('noted twice under one id, it is told once', async () => {
