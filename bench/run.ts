@@ -7,12 +7,24 @@ import { bloat } from './scenarios/bloat.ts';
 import { growth } from './scenarios/growth.ts';
 import { isolation } from './scenarios/isolation.ts';
 import { latency } from './scenarios/latency.ts';
+import { lists } from './scenarios/lists.ts';
 import { metrics } from './scenarios/metrics.ts';
 import { relay } from './scenarios/relay.ts';
 import { simpleDesign } from './scenarios/simple-design.ts';
 import { throughput } from './scenarios/throughput.ts';
 
-const ALL: Bench[] = [throughput, simpleDesign, latency, isolation, backlog, growth, bloat, relay, metrics];
+const ALL: Bench[] = [
+  throughput,
+  simpleDesign,
+  latency,
+  isolation,
+  backlog,
+  growth,
+  bloat,
+  relay,
+  metrics,
+  lists,
+];
 
 const { values } = parseArgs({
   options: {

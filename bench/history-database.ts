@@ -1,0 +1,18 @@
+/** Partitions back to the beginning of the history that is filled in, as many as there would have been. */
+import type pg from 'pg';
+import { migrate } from '../src/store/migrate.ts';
+import { ensurePartitions } from '../src/store/partitions.ts';
+
+const DAY_MS = 86_400_000;
+const PARTITION_DAYS = 7;
+
+export async function prepareForHistory(pool: pg.Pool, spanMs: number): Promise<void> {
+  await migrate(pool);
+  await ensurePartitions(pool, { days: PARTITION_DAYS });
+  const { rows } = await pool.query<{ since: Date }>('select min(from_at) as since from posthorn.partitions');
+  const oldestMs = Date.now() - spanMs;
+  for (let sinceMs = rows[0]!.since.getTime(); sinceMs > oldestMs; ) {
+    sinceMs -= PARTITION_DAYS * DAY_MS;
+    await ensurePartitions(pool, { days: PARTITION_DAYS, oldestMs: sinceMs });
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * `npm run fill -- --deliveries 5000000`: fills the database of DATABASE_URL with history, to see how lists and pages
+ * feel when there is much of it. Without DATABASE_URL: an embedded one in `--data-dir`, for `posthorn dev` to be run on.
+ */
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import pg from 'pg';
+import { fillAuditLog, fillEndpoints, fillHistory } from '../bench/fill-history.ts';
+import { prepareForHistory } from '../bench/history-database.ts';
+import { startEmbeddedPostgres } from '../src/store/embedded/index.ts';
+
+const { values } = parseArgs({
+  options: {
+    deliveries: { type: 'string', default: '5000000' },
+    endpoints: { type: 'string', default: '200' },
+    days: { type: 'string', default: '28' },
+    'data-bytes': { type: 'string', default: '200' },
+    'data-dir': { type: 'string' },
+    help: { type: 'boolean', default: false },
+  },
+});
+if (values.help) {
+  console.log(
+    'npm run fill -- [--deliveries 5000000] [--endpoints 200] [--days 28] [--data-bytes 200] [--data-dir DIR]',
+  );
+  process.exit(0);
+}
+const spanMs = Number(values.days) * 86_400_000;
+const deliveries = Number(values.deliveries);
+
+const given = process.env.DATABASE_URL;
+const dataDir = values['data-dir'] ?? (await mkdtemp(path.join(tmpdir(), 'posthorn-history-')));
+const embedded = given === undefined ? await startEmbeddedPostgres({ dataDir }) : undefined;
+const pool = new pg.Pool({ connectionString: given ?? embedded!.connectionString, max: 1 });
+pool.on('error', () => {}); // connections that are still closing when the server stops
+const query = async <T extends pg.QueryResultRow>(text: string, parameters?: unknown[]): Promise<T[]> =>
+  (await pool.query<T>(text, parameters)).rows;
+try {
+  await prepareForHistory(pool, spanMs);
+  await query('set synchronous_commit = off');
+  const [found] = await query<{ some: boolean }>('select exists (select from posthorn.endpoints) as some');
+  if (!found!.some) await fillEndpoints(query, Number(values.endpoints));
+  const started = performance.now();
+  await fillHistory(
+    query,
+    {
+      deliveries,
+      spanMs,
+      perMille: { dead: 10, waiting: 10, discarded: 0.2, skipped: 0.2 },
+      attemptsPercent: 10,
+      dataBytes: Number(values['data-bytes']),
+    },
+    (done) => {
+      const seconds = ((performance.now() - started) / 1000).toFixed(0);
+      process.stderr.write(`\r\u001b[K${done.toLocaleString('en')} deliveries, ${seconds} s`);
+    },
+  );
+  await fillAuditLog(query, Math.ceil(deliveries / 50), spanMs);
+  console.log(
+    `\n${deliveries.toLocaleString('en')} deliveries in ${given === undefined ? dataDir : 'DATABASE_URL'}`,
+  );
+} finally {
+  await pool.end();
+  await embedded?.stop();
+}
