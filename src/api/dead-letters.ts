@@ -81,7 +81,7 @@ export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
       async (request) => {
         const { query } = request;
         const limit = query.limit ?? DEFAULT_LIMIT;
-        const rows = await listDeadLetters(pool, {
+        const { rows, resumeAt } = await listDeadLetters(pool, {
           tenant: tenantOf(request.caller, query.tenant),
           endpointId: readEndpointId(query.endpoint_id),
           type: query.type ?? null,
@@ -89,7 +89,7 @@ export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
           ...idBounds(query),
           limit: limit + 1,
         });
-        return toPage(rows, limit, idPrefixes.delivery, show);
+        return toPage(rows, limit, idPrefixes.delivery, show, resumeAt);
       },
     );
 

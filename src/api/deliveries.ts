@@ -4,13 +4,9 @@ import { type DeliveryStatus, deliveryStatuses } from '../domain/delivery.ts';
 import { deliveryRangeOfEvent, firstIdAt, idPrefixes, parsePublicId, type Uuid } from '../domain/ids.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
 import { readTime } from '../ingest/index.ts';
-import {
-  type DeliveryFilter,
-  findDelivery,
-  listAttempts,
-  listDeliveries,
-} from '../store/queries/deliveries.ts';
+import { type DeliveryView, findDelivery, listAttempts } from '../store/queries/deliveries.ts';
 import { endpointExisted } from '../store/queries/endpoints.ts';
+import { type DeliveryFilter, listDeliveries } from '../store/queries/list-deliveries.ts';
 import { tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import { AttemptSchema, DeliverySchema, showAttempt, showDelivery } from './delivery-view.ts';
@@ -30,16 +26,16 @@ type ById = { Params: { id: string } };
 export function deliveryRoutes({ pool, endpoints }: ApiContext): FastifyPluginAsync {
   async function list(query: DeliveryQuery, only: Pick<DeliveryFilter, 'tenant' | 'endpointId'>) {
     const limit = query.limit ?? DEFAULT_LIMIT;
-    const rows = await listDeliveries(pool, {
+    const { rows, resumeAt } = await listDeliveries(pool, {
       ...only,
       status: (query.status ?? null) as DeliveryStatus | null,
       type: query.type ?? null,
+      eventId: query.event_id === undefined ? null : parseId(query.event_id, 'event_id', idPrefixes.event),
       ...idBounds(query),
       limit: limit + 1,
     });
-    return toPage(rows, limit, idPrefixes.delivery, (row) =>
-      showDelivery(row, endpoints.get(row.endpoint_id)),
-    );
+    const show = (row: DeliveryView) => showDelivery(row, endpoints.get(row.endpoint_id));
+    return toPage(rows, limit, idPrefixes.delivery, show, resumeAt);
   }
 
   return async (server) => {

@@ -53,8 +53,11 @@ const Health = Type.Object(
     opened_at: Nullable(Time),
     next_probe_at: Nullable(Time),
     consecutive_failures: Type.Integer(),
-    waiting: Type.Integer({ description: 'Deliveries that wait, counted up to 10,000.' }),
-    dead: Type.Integer({ description: 'Dead letters, counted up to 10,000.' }),
+    waiting: Type.Integer({
+      description:
+        'Deliveries that wait, counted up to 10,000; in a list up to 200 or more, the shorter the page.',
+    }),
+    dead: Type.Integer({ description: 'Dead letters, counted in the same way.' }),
     oldest_waiting_at: Nullable(Time),
     ...Figures,
   },

@@ -15,7 +15,7 @@ import {
 } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
 import { readTime } from '../ingest/index.ts';
-import { listAttempts, listDeliveries } from '../store/queries/deliveries.ts';
+import { type DeliveryView, listAttempts } from '../store/queries/deliveries.ts';
 import {
   type EventView,
   findEvent,
@@ -23,6 +23,8 @@ import {
   listEvents,
   loadEventViews,
 } from '../store/queries/events.ts';
+import { listDeliveries } from '../store/queries/list-deliveries.ts';
+import type { IdRange } from '../store/queries/look.ts';
 import { type Caller, tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import { idBounds } from './deliveries.ts';
@@ -97,7 +99,7 @@ const EventWithData = Type.Object(
 );
 
 /** Pages of deliveries to look through for a page of events: an event may have thousands of them. */
-const MAX_LOOKS = 20;
+const MAX_LOOKS = 8;
 
 export function eventReadRoutes({ pool, endpoints }: ApiContext): FastifyPluginAsync {
   async function find(caller: Caller, text: string) {
@@ -111,21 +113,25 @@ export function eventReadRoutes({ pool, endpoints }: ApiContext): FastifyPluginA
     status: 'dead' | 'waiting',
     query: EventQuery,
     tenant: string | null,
-    range: { from: Uuid | null; before: Uuid | null },
+    { from, before }: IdRange,
     limit: number,
-  ): Promise<Uuid[]> {
-    const found: Uuid[] = [];
-    let { before } = range;
-    for (let looks = 0; looks < MAX_LOOKS && found.length <= limit; looks += 1) {
-      const filter = { tenant, endpointId: null, status, type: query.type ?? null, from: range.from };
-      const rows = await listDeliveries(pool, { ...filter, before, limit: limit + 1 });
-      for (const { id } of rows)
-        if (found.at(-1) !== eventIdOfDelivery(id)) found.push(eventIdOfDelivery(id));
-      if (rows.length <= limit) break;
+  ): Promise<{ ids: Uuid[]; resumeAt: Uuid | null }> {
+    const ids: Uuid[] = [];
+    const filter = { tenant, endpointId: null, eventId: null, status, type: query.type ?? null, from };
+    let end = before;
+    for (let looks = 0; looks < MAX_LOOKS && ids.length <= limit; looks += 1) {
+      const { rows, resumeAt } = await listDeliveries(pool, { ...filter, before: end, limit: limit + 1 });
+      for (const { id } of rows) if (ids.at(-1) !== eventIdOfDelivery(id)) ids.push(eventIdOfDelivery(id));
+      const last = ids.at(-1) ?? null;
+      if (rows.length <= limit) {
+        // In the middle of an event that has been found, its other deliveries would find it again.
+        const isFound = resumeAt !== null && eventIdOfDelivery(resumeAt) === last;
+        return { ids: ids.slice(0, limit + 1), resumeAt: isFound ? last : resumeAt };
+      }
       // An event's id is the smallest of its deliveries' ids: go on with the event before.
-      before = found.at(-1)!;
+      end = last;
     }
-    return found.slice(0, limit + 1);
+    return { ids: ids.slice(0, limit + 1), resumeAt: end };
   }
 
   return async (server) => {
@@ -156,18 +162,22 @@ export function eventReadRoutes({ pool, endpoints }: ApiContext): FastifyPluginA
           return toPage(fitting.slice(0, limit + 1), limit, idPrefixes.event, showEvent);
         }
         if (query.has !== undefined) {
-          const ids = await eventsWith(query.has as 'dead' | 'waiting', query, tenant, range, limit);
-          return toPage(await loadEventViews(pool, ids), limit, idPrefixes.event, showEvent);
+          const { ids, resumeAt } = await eventsWith(
+            query.has as 'dead' | 'waiting',
+            query,
+            tenant,
+            range,
+            limit,
+          );
+          return toPage(await loadEventViews(pool, ids), limit, idPrefixes.event, showEvent, resumeAt);
         }
-        const { events, resumeAt } = await listEvents(pool, {
+        const { rows, resumeAt } = await listEvents(pool, {
           tenant,
           type: query.type ?? null,
           ...range,
           limit: limit + 1,
         });
-        const page = toPage(events, limit, idPrefixes.event, showEvent);
-        if (resumeAt === null) return page;
-        return { ...page, next_cursor: publicId(idPrefixes.event, resumeAt) };
+        return toPage(rows, limit, idPrefixes.event, showEvent, resumeAt);
       },
     );
 
@@ -207,18 +217,18 @@ export function eventReadRoutes({ pool, endpoints }: ApiContext): FastifyPluginA
       async (request) => {
         const { id } = await find(request.caller, request.params.id);
         const { limit = DEFAULT_LIMIT, cursor, status } = request.query;
-        const rows = await listDeliveries(pool, {
+        const { rows, resumeAt } = await listDeliveries(pool, {
           // The event is the caller's, and so are its deliveries.
           tenant: null,
           endpointId: null,
+          eventId: id,
           status: (status ?? null) as DeliveryStatus | null,
           type: null,
           ...idBounds({ event_id: publicId(idPrefixes.event, id), ...(cursor !== undefined && { cursor }) }),
           limit: limit + 1,
         });
-        return toPage(rows, limit, idPrefixes.delivery, (row) =>
-          showDelivery(row, endpoints.get(row.endpoint_id)),
-        );
+        const show = (row: DeliveryView) => showDelivery(row, endpoints.get(row.endpoint_id));
+        return toPage(rows, limit, idPrefixes.delivery, show, resumeAt);
       },
     );
 

@@ -50,17 +50,18 @@ export function readCursor(prefix: IdPrefix, cursor: string | undefined): Uuid |
   return id;
 }
 
-/** Of one row more than was asked for: the page, and whether there is another. */
+/**
+ * Of one row more than was asked for: the page, and whether there is another. `resumeAt`: these are not all, although
+ * they do not fill the page, since a request looks at so many rows and no more.
+ */
 export function toPage<Row extends { id: Uuid }, T>(
   rows: readonly Row[],
   limit: number,
   prefix: IdPrefix,
   show: (row: Row) => T,
+  resumeAt: Uuid | null = null,
 ): Page<T> {
   const shown = rows.slice(0, limit);
-  const last = shown.at(-1);
-  return {
-    data: shown.map(show),
-    next_cursor: rows.length > limit && last !== undefined ? publicId(prefix, last.id) : null,
-  };
+  const last = rows.length > limit ? (shown.at(-1)?.id ?? null) : resumeAt;
+  return { data: shown.map(show), next_cursor: last && publicId(prefix, last) };
 }

@@ -184,12 +184,13 @@ function MoreRows<T>({ list }: { list: PagedList<T> }) {
     observer.observe(end.current);
     return () => observer.disconnect();
   }, [hasMore, loadMore, count]);
-  if (count === 0) return null;
+  // None so far, but the server has not looked at everything.
+  if (count === 0 && !hasMore) return null;
   return (
     <div className="list-foot" ref={end}>
       {hasMore ? (
         <Button kind="small quiet" onClick={loadMore} disabled={list.loadingMore}>
-          {list.loadingMore ? 'Loading…' : 'Load more'}
+          {list.loadingMore ? 'Loading…' : count === 0 ? 'Look further back' : 'Load more'}
         </Button>
       ) : (
         <span>{count === 1 ? 'That is the only one' : `All ${count}`}</span>

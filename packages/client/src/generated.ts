@@ -583,9 +583,9 @@ export interface Health {
   opened_at: Time | null;
   next_probe_at: Time | null;
   consecutive_failures: number;
-  /** Deliveries that wait, counted up to 10,000. */
+  /** Deliveries that wait, counted up to 10,000; in a list up to 200 or more, the shorter the page. */
   waiting: number;
-  /** Dead letters, counted up to 10,000. */
+  /** Dead letters, counted in the same way. */
   dead: number;
   oldest_waiting_at: Time | null;
   success_rate: number | null;
@@ -1194,7 +1194,7 @@ export class DeadLetters extends Resource {
     return this.call('POST', `/v1/deliveries/${encodeURIComponent(id)}/restore`, { keyed: true }, options);
   }
 
-  /** Count dead letters by endpoint and reason. Among the newest 100,000. */
+  /** Count dead letters by endpoint and reason. Among the newest 20,000. */
   listGroups(query: { tenant?: string } = {}, options?: RequestOptions): PageRequest<{
   endpoint_id: string;
   url: string | null;

@@ -1,5 +1,6 @@
 import type { Uuid } from '../../domain/ids.ts';
 import type { Pool, Queryable } from '../database.ts';
+import { byIndex, type Found, type IdRange, lookInto, toFound, unseen } from './look.ts';
 
 /** A field that changed. Without values: they are secret, or too long to keep. */
 export interface FieldChange {
@@ -44,39 +45,38 @@ export async function insertAuditEntry(client: Queryable, entry: AuditEntry): Pr
   );
 }
 
-export interface AuditFilter {
+export interface AuditFilter extends IdRange {
   readonly tenant: string | null;
   readonly actor: string | null;
   readonly action: string | null;
   readonly objectId: string | null;
-  /** From this id on. */
-  readonly from: Uuid | null;
-  /** Before this id. */
-  readonly before: Uuid | null;
   readonly limit: number;
 }
 
-/**
- * Newest first. Only the conditions that were asked for are in the statement: then the index of any one of them gives
- * the rows in order already, and the scan ends at the limit.
- */
-export async function listAuditEntries(pool: Pool, filter: AuditFilter): Promise<AuditEntry[]> {
+/** Newest first, by the index of whichever condition there is; the others are looked for among those rows. */
+export async function listAuditEntries(pool: Pool, filter: AuditFilter): Promise<Found<AuditEntry>> {
+  const { text, values } = auditStatement(filter);
+  const { rows } = await pool.query<AuditEntry & { reached_id: Uuid | null }>(text, values);
+  return toFound(rows, filter.limit);
+}
+
+export function auditStatement(filter: AuditFilter): { text: string; values: unknown[] } {
   const values: unknown[] = [filter.limit];
-  const conditions = ['true'];
-  const where = (condition: string, value: unknown): void => {
-    if (value !== null) conditions.push(`${condition} $${values.push(value)}`);
-  };
-  where('tenant =', filter.tenant);
-  where('actor =', filter.actor);
-  where('action =', filter.action);
-  where('object_id =', filter.objectId);
-  where('id >=', filter.from);
-  where('id <', filter.before);
-  const { rows } = await pool.query<AuditEntry>(
-    `select ${COLUMNS} from posthorn.audit_log where ${conditions.join(' and ')} order by id desc limit $1`,
-    values,
-  );
-  return rows;
+  const bind = (value: unknown): string => `$${values.push(value)}`;
+  // The tenant first: what is looked at for it is its own. Then what tells most.
+  const conditions = Object.entries({
+    tenant: filter.tenant,
+    object_id: filter.objectId,
+    actor: filter.actor,
+    action: filter.action,
+  }).flatMap(([column, value]) => (value === null ? [] : [{ column, value: bind(value) }]));
+  const [first, ...others] = conditions;
+  const range =
+    first === undefined
+      ? byIndex([], [], filter, bind)
+      : byIndex([first.column], [unseen(first.value)], filter, bind);
+  const fits = others.map(({ column, value }) => `q.${column} = ${value}`);
+  return { text: lookInto('audit_log', COLUMNS, range, fits, '$1'), values };
 }
 
 /** A chunk of the oldest, by the primary key. */

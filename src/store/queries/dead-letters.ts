@@ -2,14 +2,13 @@ import type { Uuid } from '../../domain/ids.ts';
 import type { DeadReason } from '../../domain/outcome.ts';
 import type { Pool, Queryable } from '../database.ts';
 import type { DeliveryView } from './deliveries.ts';
+import { byIndex, type Found, type IdRange, lookInto, toFound, unseen } from './look.ts';
 
-export interface DeadLetterFilter {
+export interface DeadLetterFilter extends IdRange {
   readonly tenant: string | null;
   readonly endpointId: Uuid | null;
   readonly type: string | null;
   readonly reason: DeadReason | null;
-  readonly from: Uuid | null;
-  readonly before: Uuid | null;
   readonly limit: number;
 }
 
@@ -19,30 +18,42 @@ export interface DeadLetterView extends DeliveryView {
 }
 
 /** Newest first, by the index of the endpoint, of the tenant, or the primary key: all end in the id. */
-export async function listDeadLetters(pool: Pool, filter: DeadLetterFilter): Promise<DeadLetterView[]> {
+export async function listDeadLetters(pool: Pool, filter: DeadLetterFilter): Promise<Found<DeadLetterView>> {
+  const { text, values } = deadLettersStatement(filter);
+  const { rows } = await pool.query<DeadLetterView & { reached_id: Uuid | null }>(text, values);
+  return toFound(rows, filter.limit);
+}
+
+export function deadLettersStatement(filter: DeadLetterFilter): { text: string; values: unknown[] } {
   const values: unknown[] = [filter.limit];
   const bind = (value: unknown): string => `$${values.push(value)}`;
-  const conditions = ['true'];
-  if (filter.endpointId !== null) conditions.push(`d.endpoint_id = ${bind(filter.endpointId)}`);
-  if (filter.tenant !== null) conditions.push(`d.tenant = ${bind(filter.tenant)}`);
-  if (filter.type !== null) conditions.push(`d.event_type = ${bind(filter.type)}`);
-  if (filter.reason !== null) conditions.push(`d.reason = ${bind(filter.reason)}`);
-  if (filter.from !== null) conditions.push(`d.id >= ${bind(filter.from)}`);
-  if (filter.before !== null) conditions.push(`d.id < ${bind(filter.before)}`);
-  const { rows } = await pool.query<DeadLetterView>(
-    `select d.id, d.endpoint_id, d.tenant, d.event_type, d.reason, d.replaying, d.dead_at, d.dead_at as finished_at,
+  const { tenant, endpointId, type, reason } = filter;
+  const range =
+    endpointId !== null
+      ? byIndex(['endpoint_id'], [unseen(bind(endpointId), 'uuid')], filter, bind)
+      : tenant !== null
+        ? byIndex(['tenant'], [unseen(bind(tenant))], filter, bind)
+        : byIndex([], [], filter, bind);
+  // Of another tenant's endpoint: none, and no sign of any.
+  if (endpointId !== null && tenant !== null)
+    range.conditions.push(
+      `exists (select from posthorn.endpoints e where e.id = ${bind(endpointId)} and e.tenant = ${bind(tenant)})`,
+    );
+  const fits: string[] = [];
+  if (type !== null) fits.push(`q.event_type = ${bind(type)}`);
+  if (reason !== null) fits.push(`q.reason = ${bind(reason)}`);
+  const text = `
+     select d.id, d.endpoint_id, d.tenant, d.event_type, d.reason, d.replaying, d.dead_at, d.dead_at as finished_at,
             case when q.id is null then 'dead'
                  when q.attempts > q.attempts_before_replay then 'retrying' else 'pending' end as status,
             coalesce(q.attempts, d.attempts) as attempts, d.replays, q.due_at,
             coalesce(q.last_status_code, d.last_status_code) as last_status_code,
             coalesce(q.last_error_class, d.last_error_class) as last_error_class,
-            null as waits_for, null as discard
-       from (select * from posthorn.dead_letters d where ${conditions.join(' and ')} order by d.id desc limit $1) d
+            null as waits_for, null as discard, d.reached_id
+       from (${lookInto('dead_letters', 'q.*', range, fits, '$1')}) d
        left join posthorn.queue q on q.id = d.id and d.replaying
-      order by d.id desc`,
-    values,
-  );
-  return rows;
+      order by d.id desc`;
+  return { text, values };
 }
 
 /**

@@ -24,19 +24,8 @@ export interface DeliveryView {
   readonly discard: { readonly why: string | null; readonly reason: string; readonly dead_at: string } | null;
 }
 
-export interface DeliveryFilter {
-  readonly tenant: string | null;
-  readonly endpointId: Uuid | null;
-  /** `waiting`: pending or retrying. */
-  readonly status: DeliveryStatus | 'waiting' | null;
-  readonly type: string | null;
-  /** Ids from (inclusive) and to (exclusive): an event's deliveries, a time range, a cursor are all this. */
-  readonly from: Uuid | null;
-  readonly before: Uuid | null;
-  readonly limit: number;
-}
-
-const SOURCES = {
+/** What each place shows of its rows. */
+const SHOWN = {
   queue: `
     select q.id, q.endpoint_id, q.tenant, q.event_type,
            case when q.attempts > q.attempts_before_replay then 'retrying' else 'pending' end as status,
@@ -50,74 +39,27 @@ const SOURCES = {
                               or exists (select from posthorn.dead_letters d
                                           where d.endpoint_id = q.endpoint_id and d.blocks_lane and not d.replaying))
                 then 'ordering' end as waits_for,
-           q.last_status_code, q.last_error_class, null::timestamptz as finished_at, null::jsonb as discard
-      from posthorn.queue q`,
-  dead: `
+           q.last_status_code, q.last_error_class, null::timestamptz as finished_at, null::jsonb as discard`,
+  dead_letters: `
     select q.id, q.endpoint_id, q.tenant, q.event_type, 'dead' as status, q.reason, q.attempts, q.replays, false as replaying,
            null::timestamptz as due_at, null::text as waits_for, q.last_status_code, q.last_error_class, q.dead_at as finished_at,
-           null::jsonb as discard
-      from posthorn.dead_letters q`,
-  history: `
+           null::jsonb as discard`,
+  deliveries: `
     select q.id, q.endpoint_id, q.tenant, q.event_type, q.status, q.reason, q.attempts, q.replays, false as replaying,
-           null::timestamptz as due_at, null::text as waits_for, q.last_status_code, q.last_error_class, q.finished_at, q.discard
-      from posthorn.deliveries q`,
+           null::timestamptz as due_at, null::text as waits_for, q.last_status_code, q.last_error_class, q.finished_at, q.discard`,
 };
-type Source = keyof typeof SOURCES;
+/** The tables that a delivery can be in. */
+export type Place = keyof typeof SHOWN;
+export const places = Object.keys(SHOWN) as Place[];
 
-const SOURCES_OF_STATUS: Record<DeliveryStatus | 'waiting', Source> = {
-  waiting: 'queue',
-  pending: 'queue',
-  retrying: 'queue',
-  dead: 'dead',
-  delivered: 'history',
-  discarded: 'history',
-  skipped: 'history',
-};
-
-/**
- * Newest first. Each place gives its newest rows by index, at most a page, and the page is cut from those. With a
- * tenant, the rows are found endpoint by endpoint, by the index that exists for endpoints anyway.
- */
-export async function listDeliveries(pool: Pool, filter: DeliveryFilter): Promise<DeliveryView[]> {
-  const values: unknown[] = [filter.limit];
-  const bind = (value: unknown): string => `$${values.push(value)}`;
-  const conditions: string[] = [];
-  if (filter.from !== null) conditions.push(`q.id >= ${bind(filter.from)}`);
-  if (filter.before !== null) conditions.push(`q.id < ${bind(filter.before)}`);
-  if (filter.type !== null) conditions.push(`q.event_type = ${bind(filter.type)}`);
-  const byEndpoint = filter.endpointId === null ? null : bind(filter.endpointId);
-  const byTenant = filter.tenant === null ? null : bind(filter.tenant);
-  const sources =
-    filter.status === null ? (Object.keys(SOURCES) as Source[]) : [SOURCES_OF_STATUS[filter.status]];
-  const parts = sources.map((source) => {
-    const own = [...conditions];
-    if (byEndpoint !== null) own.push(`q.endpoint_id = ${byEndpoint}`);
-    if (byTenant !== null && byEndpoint !== null) own.push(`q.tenant = ${byTenant}`);
-    if (source === 'dead') own.push('not q.replaying');
-    if (filter.status === 'pending' || filter.status === 'retrying') {
-      own.push(`(q.attempts > q.attempts_before_replay) = ${filter.status === 'retrying'}`);
-    }
-    if (source === 'history' && filter.status !== null) own.push(`q.status = ${bind(filter.status)}`);
-    if (byTenant === null || byEndpoint !== null) return page(SOURCES[source], own);
-    return `(select t.* from posthorn.endpoints e
-              cross join lateral ${page(SOURCES[source], [...own, 'q.endpoint_id = e.id'])} t
-              where e.tenant = ${byTenant})`;
-  });
-  const { rows } = await pool.query<DeliveryView>(
-    `select * from (${parts.join(' union all ')}) as found order by id desc limit $1`,
-    values,
-  );
-  return rows;
-}
-
-function page(source: string, conditions: readonly string[]): string {
-  const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`;
-  return `(${source} ${where} order by q.id desc limit $1)`;
-}
+/** SQL that shows these rows of a place: a table, or a query of its rows in brackets. */
+export const show = (place: Place, rows: string): string => `${SHOWN[place]} from ${rows} q`;
 
 /** All deliveries of an event, wherever they are: one short range of each table. */
 export async function deliveriesOfEvent(pool: Pool, first: Uuid, last: Uuid): Promise<DeliveryView[]> {
-  const parts = Object.values(SOURCES).map((source) => `(${source} where q.id >= $1 and q.id <= $2)`);
+  const parts = places.map(
+    (place) => `(${show(place, `posthorn.${place}`)} where q.id >= $1 and q.id <= $2)`,
+  );
   // A dead letter that is being replayed is in the queue too: that is where it is now.
   const { rows } = await pool.query<DeliveryView>(
     `select distinct on (id) * from (${parts.join(' union all ')}) as found order by id, (status = 'dead')`,
@@ -131,8 +73,9 @@ export async function findDelivery(
   id: Uuid,
   tenant: string | null,
 ): Promise<DeliveryView | null> {
-  const parts = Object.values(SOURCES).map(
-    (source) => `(${source} where q.id = $1 and ($2::text is null or q.tenant = $2))`,
+  const parts = places.map(
+    (place) =>
+      `(${show(place, `posthorn.${place}`)} where q.id = $1 and ($2::text is null or q.tenant = $2))`,
   );
   // A dead letter that is being replayed is in the queue too: that is where it is now.
   const { rows } = await pool.query<DeliveryView>(

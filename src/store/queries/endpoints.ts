@@ -33,13 +33,16 @@ export interface EndpointView {
 
 /** Counting stops here: nothing is ever counted over a table that grows without bound. */
 export const COUNT_LIMIT = 10_000;
+/** Of all endpoints of a page together; but each is counted up to LEAST_COUNT. */
+const COUNT_LIMIT_OF_PAGE = 50_000;
+const LEAST_COUNT = 200;
 
-const VIEW = `
+const view = (countLimit: number): string => `
   select e.id, e.tenant, e.url, e.description, e.config, e.metadata, e.enabled, e.disabled_reason, e.paused,
          e.created_at, e.updated_at, h.circuit, h.consecutive_failures, h.opened_at, h.next_probe_at,
-         (select count(*)::int from (select from posthorn.queue q where q.endpoint_id = e.id limit ${COUNT_LIMIT}) w) as waiting,
+         (select count(*)::int from (select from posthorn.queue q where q.endpoint_id = e.id limit ${countLimit}) w) as waiting,
          (select q.id from posthorn.queue q where q.endpoint_id = e.id order by q.id limit 1) as oldest_waiting,
-         (select count(*)::int from (select from posthorn.dead_letters d where d.endpoint_id = e.id limit ${COUNT_LIMIT}) d) as dead
+         (select count(*)::int from (select from posthorn.dead_letters d where d.endpoint_id = e.id limit ${countLimit}) d) as dead
     from posthorn.endpoints e left join posthorn.endpoint_health h on h.endpoint_id = e.id`;
 
 /** Every change of an endpoint goes through here: it takes the next version, which tells all caches that they are old. */
@@ -101,7 +104,7 @@ export async function lockEndpoint(
   tenant: string | null,
 ): Promise<EndpointView | null> {
   const { rows } = await client.query<EndpointView>(
-    `${VIEW} where e.id = $1 and ($2::text is null or e.tenant = $2) and e.deleted_at is null for update of e`,
+    `${view(COUNT_LIMIT)} where e.id = $1 and ($2::text is null or e.tenant = $2) and e.deleted_at is null for update of e`,
     [id, tenant],
   );
   return rows[0] ?? null;
@@ -176,7 +179,7 @@ export async function findEndpoint(
   tenant: string | null,
 ): Promise<EndpointView | null> {
   const { rows } = await pool.query<EndpointView>(
-    `${VIEW} where e.id = $1 and ($2::text is null or e.tenant = $2) and e.deleted_at is null`,
+    `${view(COUNT_LIMIT)} where e.id = $1 and ($2::text is null or e.tenant = $2) and e.deleted_at is null`,
     [id, tenant],
   );
   return rows[0] ?? null;
@@ -206,8 +209,10 @@ export async function listEndpoints(
   pool: Pool,
   page: { tenant: string | null; before: Uuid | null; limit: number },
 ): Promise<EndpointView[]> {
+  const share = Math.floor(COUNT_LIMIT_OF_PAGE / page.limit);
+  const countLimit = Math.min(COUNT_LIMIT, Math.max(LEAST_COUNT, share));
   const { rows } = await pool.query<EndpointView>(
-    `${VIEW} where e.deleted_at is null and ($1::text is null or e.tenant = $1) and ($2::uuid is null or e.id < $2)
+    `${view(countLimit)} where e.deleted_at is null and ($1::text is null or e.tenant = $1) and ($2::uuid is null or e.id < $2)
       order by e.id desc limit $3`,
     [page.tenant, page.before, page.limit],
   );

@@ -1,5 +1,6 @@
 import type { Uuid } from '../../domain/ids.ts';
 import type { Pool, Queryable } from '../database.ts';
+import { byIndex, type Found, type IdRange, lookInto, toFound, unseen } from './look.ts';
 import { journalOfAccepted } from './stats-journal.ts';
 
 /** An event as lists show it: without its payload. */
@@ -23,50 +24,37 @@ export interface EventOptions {
   readonly key_conflict_with?: Uuid;
 }
 
-const COLUMNS = 'e.id, e.tenant, e.type, e.deliveries, e.idempotency_key, e.options';
+const columnsOf = (alias: string): string =>
+  ['id', 'tenant', 'type', 'deliveries', 'idempotency_key', 'options']
+    .map((name) => `${alias}.${name}`)
+    .join(', ');
+const COLUMNS = columnsOf('e');
 
-export interface EventFilter {
+export interface EventFilter extends IdRange {
   readonly tenant: string | null;
   readonly type: string | null;
-  readonly from: Uuid | null;
-  readonly before: Uuid | null;
   readonly limit: number;
 }
 
-/** How many events one request looks at, at most, for those of a type. */
-const LOOK_AT = 5_000;
+/** Newest first, by primary key or (tenant, id). There is no index by type, which every accept would pay for. */
+export async function listEvents(pool: Pool, filter: EventFilter): Promise<Found<EventView>> {
+  const { text, values } = eventsStatement(filter);
+  return toFound(
+    (await pool.query<EventView & { reached_id: Uuid | null }>(text, values)).rows,
+    filter.limit,
+  );
+}
 
-/**
- * Newest first, by primary key or (tenant, id). There is no index by type, which every accept would pay for: a rare
- * type is looked for in the newest LOOK_AT events of the range. `resumeAt`: where to go on if they did not fill the
- * page.
- */
-export async function listEvents(
-  pool: Pool,
-  filter: EventFilter,
-): Promise<{ events: EventView[]; resumeAt: Uuid | null }> {
+export function eventsStatement(filter: EventFilter): { text: string; values: unknown[] } {
   const values: unknown[] = [filter.limit];
   const bind = (value: unknown): string => `$${values.push(value)}`;
-  const conditions = ['true'];
-  if (filter.tenant !== null) conditions.push(`e.tenant = ${bind(filter.tenant)}`);
-  if (filter.from !== null) conditions.push(`e.id >= ${bind(filter.from)}`);
-  if (filter.before !== null) conditions.push(`e.id < ${bind(filter.before)}`);
-  const range = `select ${COLUMNS} from posthorn.events e where ${conditions.join(' and ')} order by e.id desc`;
-  if (filter.type === null) {
-    const { rows } = await pool.query<EventView>(`${range} limit $1`, values);
-    return { events: rows, resumeAt: null };
-  }
-  const { rows } = await pool.query<EventView & { last: Uuid | null }>(
-    `with looked_at as materialized (${range} limit ${LOOK_AT}),
-     found as (select * from looked_at where type = ${bind(filter.type)} order by id desc limit $1)
-     select found.*, reached.last
-       from (select case when count(*) = ${LOOK_AT} then min(id::text) end as last from looked_at) reached
-       left join found on true
-      order by found.id desc`,
-    values,
-  );
-  const events = rows.filter((row) => row.id !== null);
-  return { events, resumeAt: events.length < filter.limit ? (rows[0]?.last ?? null) : null };
+  const { tenant, type } = filter;
+  const range =
+    tenant === null
+      ? byIndex([], [], filter, bind)
+      : byIndex(['tenant'], [unseen(bind(tenant))], filter, bind);
+  const fits = type === null ? [] : [`q.type = ${bind(type)}`];
+  return { text: lookInto('events', columnsOf('q'), range, fits, '$1'), values };
 }
 
 /** These, newest first. */

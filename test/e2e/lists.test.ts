@@ -1,0 +1,295 @@
+/**
+ * Lists stay quick when there are millions of rows: what each statement reads is bounded, whatever the filter, and found
+ * by an index. The rows here are few, but they are laid out to tempt the planner: tenants and endpoints that have had
+ * nothing for long, next to others that have nearly all.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { fillAuditLog, fillEndpoints, fillHistory, RARE_TYPE } from '../../bench/fill-history.ts';
+import { deliveryRangeOfEvent, firstIdAt, newEventId, type Uuid } from '../../src/domain/ids.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { listAuditEntries } from '../../src/store/queries/audit-log.ts';
+import { groupDeadLetters } from '../../src/store/queries/dead-letter-groups.ts';
+import { listDeadLetters } from '../../src/store/queries/dead-letters.ts';
+import { listAttempts } from '../../src/store/queries/deliveries.ts';
+import { listEndpoints } from '../../src/store/queries/endpoints.ts';
+import { findEventsByKey, listEvents } from '../../src/store/queries/events.ts';
+import { listKeys } from '../../src/store/queries/keys.ts';
+import { listDeliveries } from '../../src/store/queries/list-deliveries.ts';
+import { type Found, LOOK_AT } from '../../src/store/queries/look.ts';
+import { listTasks } from '../../src/store/queries/tasks.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { type Watched, watchPlans } from '../support/plans.ts';
+
+const DELIVERIES = 40_000;
+const SPAN_MS = 20 * 3_600_000;
+const LIMIT = 51;
+const GROWING = [
+  'events',
+  'queue',
+  'deliveries',
+  'dead_letters',
+  'attempts',
+  'audit_log',
+  'idempotency_keys',
+];
+
+let database: TestDatabase;
+let connections: Database;
+let watched: Watched;
+let tenants: string[];
+let endpoints: { id: Uuid; tenant: string }[];
+let event: { id: Uuid; tenant: string; key: string };
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  connections = openDatabase({
+    connectionString: database.url,
+    apiConnections: 1,
+    dispatchConnections: 1,
+    onIdleError: () => {},
+  });
+  await fillEndpoints(database.query, 200);
+  await fillHistory(database.query, {
+    deliveries: DELIVERIES,
+    spanMs: SPAN_MS,
+    perMille: { dead: 150, waiting: 150, discarded: 5, skipped: 5 },
+    attemptsPercent: 20,
+    dataBytes: 20,
+  });
+  await fillAuditLog(database.query, 20_000, SPAN_MS);
+  watched = watchPlans(connections.pool('api'));
+  endpoints = await database.query('select id, tenant from posthorn.endpoints order by id');
+  // Those with the most endpoints, some, and few; and one that there is not.
+  const bySize = await database.query(
+    'select tenant from posthorn.endpoints group by 1 order by count(*) desc',
+  );
+  tenants = [bySize[0]!.tenant, bySize[1]!.tenant, bySize.at(-1)!.tenant, 'nobody'];
+  [event] = (await database.query(
+    'select event_id as id, tenant, key from posthorn.idempotency_keys limit 1',
+  )) as [typeof event];
+}, 60_000);
+
+afterAll(async () => {
+  await connections?.close();
+  await database?.drop();
+});
+
+/** The page itself, now and deep in the past, and within a short time. */
+const ranges = () => {
+  const at = (share: number) => firstIdAt(Date.now() - share * SPAN_MS);
+  return [
+    { from: null, before: null },
+    { from: null, before: at(0.8) },
+    { from: at(0.5), before: at(0.49) },
+  ];
+};
+const types = [null, 'type.00', 'type.19', RARE_TYPE, 'no.such'];
+
+interface Bounds {
+  /** How many rows may be read of one table, at most. */
+  readonly rows: number;
+  readonly sorted?: number;
+}
+
+function expectBounded(name: string, { rows, sorted = 2 * rows }: Bounds): void {
+  const seen = watched.take();
+  for (const table of GROWING) {
+    const scans = seen.visited.filter((visited) => visited.table === table);
+    const read = scans.reduce((sum, scan) => sum + scan.rows, 0);
+    expect(
+      read,
+      `${name}: rows of ${table} (${scans.map(({ scan }) => scan).join(', ')})`,
+    ).toBeLessThanOrEqual(rows);
+    const sequential = scans.filter(({ scan, rows: some }) => /^(Seq|Bitmap)/.test(scan) && some > 0);
+    expect(sequential, name).toEqual([]);
+  }
+  expect(seen.sorted, `${name}: rows sorted`).toBeLessThanOrEqual(sorted);
+}
+
+test('deliveries, by every filter', async () => {
+  const statuses = [
+    null,
+    'waiting',
+    'pending',
+    'retrying',
+    'delivered',
+    'dead',
+    'discarded',
+    'skipped',
+  ] as const;
+  const places = [
+    { tenant: null, endpointId: null, eventId: null },
+    ...tenants.map((tenant) => ({ tenant, endpointId: null, eventId: null })),
+    ...[endpoints[0]!, endpoints.at(-1)!].map(({ id }) => ({ tenant: null, endpointId: id, eventId: null })),
+    { tenant: endpoints.at(-1)!.tenant, endpointId: endpoints.at(-1)!.id, eventId: null },
+  ];
+  for (const place of places)
+    for (const status of statuses)
+      for (const type of status === null || status === 'delivered' ? types : [null, 'type.19'])
+        for (const range of type === null ? ranges() : ranges().slice(0, 2)) {
+          await listDeliveries(watched.pool, { ...place, status, type, ...range, limit: LIMIT });
+          const isPlain = type === null && (status === null || status === 'waiting');
+          // By endpoints, a page of each; through events, those that fit; a dead one may be under way again.
+          const rows = isPlain && place.tenant === null ? LOOK_AT : LOOK_AT + 50 * LIMIT;
+          expectBounded(JSON.stringify({ ...place, status, type, ...range }), { rows });
+        }
+});
+
+test('deliveries of an event', async () => {
+  const [first, last] = deliveryRangeOfEvent(event.id);
+  for (const tenant of [null, event.tenant, 'nobody']) {
+    const filter = { tenant, endpointId: null, eventId: event.id, type: null, limit: LIMIT };
+    for (const status of [null, 'delivered', 'skipped', 'dead'] as const) {
+      await listDeliveries(watched.pool, { ...filter, status, from: first, before: last });
+      expectBounded(`${tenant} ${status}`, { rows: 10 });
+    }
+  }
+  await listAttempts(watched.pool, { first, last, after: null, limit: LIMIT });
+  expectBounded('attempts', { rows: 10 });
+});
+
+test('events, by every filter', async () => {
+  for (const tenant of [null, ...tenants])
+    for (const type of types)
+      for (const range of ranges()) {
+        await listEvents(watched.pool, { tenant, type, ...range, limit: LIMIT });
+        expectBounded(JSON.stringify({ tenant, type, ...range }), { rows: type === null ? LIMIT : LOOK_AT });
+      }
+  for (const tenant of [null, event.tenant]) {
+    await findEventsByKey(watched.pool, tenant, event.key, 'default');
+    expectBounded('by key', { rows: 10 });
+  }
+});
+
+test('dead letters, by every filter; and their groups', async () => {
+  const wheres = [
+    { tenant: null, endpointId: null },
+    ...tenants.map((tenant) => ({ tenant, endpointId: null })),
+    ...[endpoints[0]!, endpoints.at(-1)!].map(({ id }) => ({ tenant: null, endpointId: id })),
+    { tenant: endpoints[0]!.tenant, endpointId: endpoints[0]!.id },
+    { tenant: 'nobody', endpointId: endpoints[0]!.id },
+  ];
+  for (const where of wheres)
+    for (const type of [null, 'type.00', RARE_TYPE])
+      for (const reason of [null, 'exhausted', 'gone', 'worker_crash'] as const)
+        for (const range of ranges()) {
+          await listDeadLetters(watched.pool, { ...where, type, reason, ...range, limit: LIMIT });
+          const rows = type === null && reason === null ? LIMIT : LOOK_AT;
+          expectBounded(JSON.stringify({ ...where, type, reason, ...range }), { rows });
+        }
+  for (const tenant of [null, tenants[1]!]) {
+    await groupDeadLetters(watched.pool, tenant, 500);
+    expectBounded('groups', { rows: 500 });
+  }
+});
+
+test('the audit log, by every filter and by two at once', async () => {
+  const none = { tenant: null, actor: null, action: null, objectId: null };
+  const filters = [
+    none,
+    { ...none, tenant: 'tenant-03' },
+    { ...none, actor: 'key-7' },
+    { ...none, action: 'key.revoke' },
+    { ...none, action: 'endpoint.update' },
+    { ...none, objectId: 'ep-7' },
+    { ...none, actor: 'admin', action: 'key.revoke' },
+    { ...none, tenant: 'tenant-03', action: 'no.such' },
+  ];
+  for (const filter of filters)
+    for (const range of ranges()) {
+      await listAuditEntries(watched.pool, { ...filter, ...range, limit: LIMIT });
+      const isOne = Object.values(filter).filter((value) => value !== null).length < 2;
+      expectBounded(JSON.stringify({ ...filter, ...range }), { rows: isOne ? LIMIT : LOOK_AT });
+    }
+});
+
+test('endpoints with what waits and what is dead; tasks and keys', async () => {
+  for (const tenant of [null, ...tenants])
+    for (const before of [null, endpoints[100]!.id]) {
+      await listEndpoints(watched.pool, { tenant, before, limit: LIMIT });
+      expectBounded(`endpoints of ${tenant}`, { rows: DELIVERIES / 4 });
+      await listTasks(watched.pool, { tenant, before, limit: LIMIT });
+      await listKeys(watched.pool, { tenant, before, limit: LIMIT });
+      expectBounded(`tasks and keys of ${tenant}`, { rows: 0 });
+    }
+});
+
+/** All pages of a list, with something happening between any two. */
+async function walk(
+  list: (before: Uuid | null) => Promise<Found<{ id: Uuid }>>,
+  between: () => Promise<unknown> = async () => {},
+): Promise<Uuid[]> {
+  const seen: Uuid[] = [];
+  for (let before: Uuid | null = null; ; ) {
+    const { rows, resumeAt }: Found<{ id: Uuid }> = await list(before);
+    expect(resumeAt === null || rows.length < 500, 'a full page ends at its last row').toBe(true);
+    seen.push(...rows.map(({ id }) => id));
+    before = rows.length === 500 ? rows.at(-1)!.id : resumeAt;
+    if (before === null) return seen;
+    await between();
+  }
+}
+
+const EVERYWHERE = `(
+  select id, tenant, endpoint_id, event_type, case when attempts > 0 then 'retrying' else 'pending' end as status from posthorn.queue
+  union all select id, tenant, endpoint_id, event_type, 'dead' from posthorn.dead_letters
+  union all select id, tenant, endpoint_id, event_type, status from posthorn.deliveries)`;
+
+test('the pages together are everything that fits, each once, also where a page ends early', async () => {
+  const anywhere = { tenant: null, endpointId: null, eventId: null, from: null };
+  const wheres = [
+    anywhere,
+    ...tenants.map((tenant) => ({ ...anywhere, tenant })),
+    { ...anywhere, endpointId: endpoints[0]!.id },
+  ];
+  const pool = connections.pool('api');
+  for (const where of wheres)
+    for (const [status, type] of [
+      [null, 'type.19'],
+      [null, RARE_TYPE],
+      ['delivered', 'type.12'],
+      ['retrying', null],
+      ['dead', 'type.00'],
+      ['skipped', null],
+    ] as const) {
+      const truth = await database.query(
+        `select id from ${EVERYWHERE} d where ($1::text is null or tenant = $1) and ($2::uuid is null or endpoint_id = $2)
+            and ($3::text is null or status = $3) and ($4::text is null or event_type = $4) order by id desc`,
+        [where.tenant, where.endpointId, status, type],
+      );
+      const seen = await walk((before) =>
+        listDeliveries(pool, { ...where, status, type, before, limit: 500 }),
+      );
+      expect(seen, JSON.stringify({ ...where, status, type })).toEqual(truth.map(({ id }) => id));
+    }
+});
+
+test('no overlap and no gap while deliveries move from table to table and others are added', async () => {
+  const pool = connections.pool('api');
+  for (const tenant of [null, tenants[0]!, tenants[1]!]) {
+    const before = await database.query(
+      `select id from ${EVERYWHERE} d where ($1::text is null or tenant = $1) order by id desc`,
+      [tenant],
+    );
+    // Anywhere in the list: delivered, dead, and back in the queue; and new ones.
+    const moves = () =>
+      database.query(
+        `with settled as (delete from posthorn.queue where id in (select id from posthorn.queue order by random() limit 40) returning *),
+         revived as (delete from posthorn.dead_letters where id in (select id from posthorn.dead_letters order by random() limit 40) returning *),
+         history as (insert into posthorn.deliveries (id, endpoint_id, status, attempts, replays, finished_at, tenant, event_type)
+                     select id, endpoint_id, 'delivered', 1, 0, now(), tenant, event_type from settled where attempts > 0),
+         dead as (insert into posthorn.dead_letters (id, endpoint_id, reason, attempts, replays, dead_at, tenant, event_type)
+                  select id, endpoint_id, 'exhausted', 1, 0, now(), tenant, event_type from settled where attempts = 0),
+         fresh as (insert into posthorn.events (id, tenant, type, deliveries)
+                   select $1, tenant, 'type.00', 1 from posthorn.endpoints where id = $2 returning *)
+         insert into posthorn.queue (id, endpoint_id, tenant, event_type)
+         select id, endpoint_id, tenant, event_type from revived
+         union all select id, $2, tenant, type from fresh`,
+        [newEventId(Date.now()), endpoints[0]!.id],
+      );
+    const all = { tenant, endpointId: null, eventId: null, status: null, type: null, from: null };
+    const seen = await walk((end) => listDeliveries(pool, { ...all, before: end, limit: 500 }), moves);
+    expect(new Set(seen).size, 'no overlap').toBe(seen.length);
+    expect(seen).toEqual(before.map(({ id }) => id));
+  }
+});

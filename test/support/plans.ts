@@ -1,0 +1,63 @@
+/** What the database does for a statement: it is run with EXPLAIN ANALYZE before it is run. */
+import type { Pool } from '../../src/store/database.ts';
+
+interface PlanNode {
+  readonly 'Node Type': string;
+  readonly 'Relation Name'?: string;
+  readonly 'Actual Rows': number;
+  readonly 'Actual Loops': number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly 'Rows Removed by Index Recheck'?: number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+export interface Visited {
+  /** `Index Scan deliveries_20261109`, of each node that read rows of a table. */
+  readonly scan: string;
+  readonly table: string;
+  readonly rows: number;
+}
+
+export interface Watched {
+  readonly pool: Pool;
+  /** Of all statements since the last call: which rows were read, how, and how many rows were sorted at once. */
+  take(): { visited: Visited[]; sorted: number };
+}
+
+export function watchPlans(real: Pool): Watched {
+  let nodes: PlanNode[] = [];
+  const query = async (statement: string | { text: string; values?: unknown[] }, parameters?: unknown[]) => {
+    const { text, values } =
+      typeof statement === 'string' ? { text: statement, values: parameters ?? [] } : statement;
+    const { rows } = await real.query(`explain (analyze, timing off, format json) ${text}`, values);
+    nodes.push(...flatten(rows[0]['QUERY PLAN'][0].Plan));
+    return real.query(text, values);
+  };
+  return {
+    pool: { query } as unknown as Pool,
+    take() {
+      const seen = nodes;
+      nodes = [];
+      return {
+        visited: seen
+          .filter((node) => node['Relation Name'] !== undefined)
+          .map((node) => ({
+            scan: `${node['Node Type']} ${node['Relation Name']}`,
+            table: node['Relation Name']!.replace(/_\d{8}$/, ''),
+            rows: rowsRead(node),
+          })),
+        sorted: Math.max(0, ...seen.filter((node) => node['Node Type'] === 'Sort').map(rowsSorted)),
+      };
+    },
+  };
+}
+
+const flatten = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(flatten)];
+
+const rowsRead = (node: PlanNode): number =>
+  (node['Actual Rows'] +
+    (node['Rows Removed by Filter'] ?? 0) +
+    (node['Rows Removed by Index Recheck'] ?? 0)) *
+  node['Actual Loops'];
+
+const rowsSorted = ({ Plans: [input] = [] }: PlanNode): number => (input === undefined ? 0 : rowsRead(input));
