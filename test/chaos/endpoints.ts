@@ -33,7 +33,7 @@ const FUSE = {
   max_cooldown_seconds: 1.2,
 };
 
-function plan(name: string, part: Partial<EndpointPlan>): EndpointPlan {
+export function plan(name: string, part: Partial<EndpointPlan>): EndpointPlan {
   return {
     name,
     types: [`to.${name}`],

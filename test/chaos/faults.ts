@@ -1,5 +1,6 @@
 /** What is done to the system. One after another, chosen by the seed; each is written down with its times. */
 import { setTimeout as delay } from 'node:timers/promises';
+import type { ShopFaultKind } from './four-ways/faults.ts';
 import type { Random } from './random.ts';
 import { badMoods, type Mood, type Receivers } from './receivers.ts';
 import { type Member, type System, TIMES } from './system.ts';
@@ -25,25 +26,11 @@ type Inflict = (context: FaultContext, log: (fault: Pick<Fault, 'what' | 'hits'>
 
 const cabled = (members: readonly Member[]): Member[] => members.filter(({ cable }) => cable !== null);
 
-/** As a supervisor would: whatever cannot start because the database is away is started again. */
-async function bringBack(member: Member): Promise<void> {
-  const deadline = Date.now() + 40_000;
-  for (;;) {
-    await member.start();
-    try {
-      return await member.ready();
-    } catch (error) {
-      if (member.running || Date.now() > deadline) throw error;
-      await delay(200);
-    }
-  }
-}
-
 async function kill(member: Member, fault: Fault, random: Random): Promise<void> {
   await member.kill();
   fault.to = Date.now();
   await delay(random.between(50, 700));
-  await bringBack(member);
+  await member.bringBack();
 }
 
 export const faults = {
@@ -91,7 +78,7 @@ export const faults = {
     if (how !== 'exit code 0')
       complaints.push(`${member.name} ended with ${how} after SIGTERM (${fault.to - fault.from} ms)`);
     await delay(random.between(50, 500));
-    await bringBack(member);
+    await member.bringBack();
   },
 
   async restart_postgres_fast({ system }, log) {
@@ -114,7 +101,7 @@ export const faults = {
     await member.kill();
     await back;
     fault.to = Date.now();
-    await bringBack(member);
+    await member.bringBack();
   },
 
   async terminate_backends({ system, random }, log) {
@@ -178,12 +165,12 @@ export const faults = {
   },
 } satisfies Record<string, Inflict>;
 
-export type FaultKind = keyof typeof faults | 'receivers_flap';
+export type FaultKind = keyof typeof faults | ShopFaultKind | 'receivers_flap';
 export const faultKinds = Object.keys(faults) as (keyof typeof faults)[];
 
 /** Every kind in turn, in an order of its own each round. */
-export function* planOf(random: Random): Generator<keyof typeof faults> {
-  for (;;) yield* random.shuffled(faultKinds);
+export function* planOf<Kind>(random: Random, kinds: readonly Kind[]): Generator<Kind, never> {
+  for (;;) yield* random.shuffled(kinds);
 }
 
 export async function inflict(

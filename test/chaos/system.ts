@@ -1,7 +1,5 @@
 /** The system under test, for real: PostgreSQL, workers and APIs as processes of their own, and the cables between them. */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { createWriteStream } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -11,25 +9,15 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/embedded/index.ts';
 import { Cable } from './cable.ts';
+import { Child, type ChildOptions, type Exit } from './child.ts';
 import { Http } from './http.ts';
+import { until } from './until.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+export const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 const JUMPING_CLOCK = new URL('./jumping-clock.ts', import.meta.url).href;
 
 /** Short, so that what takes minutes in production takes seconds here. */
 export const TIMES = { heartbeatMs: 100, proofMs: 400, deadAfterMs: 2000, sweepMs: 500 };
-
-export async function until(
-  what: string,
-  check: () => boolean | Promise<boolean>,
-  timeoutMs: number,
-): Promise<void> {
-  const deadline = Date.now() + timeoutMs;
-  while (!(await check())) {
-    if (Date.now() > deadline) throw new Error(`Waited ${timeoutMs} ms in vain: ${what}.`);
-    await delay(25);
-  }
-}
 
 /** PostgreSQL, which may be shut down and killed; whoever asks it something here waits until it is back. */
 export class Postgres {
@@ -83,9 +71,12 @@ export class Postgres {
   }
 
   /** The embedded server comes back by itself, but not more than three times a minute. */
+  get mayRestart(): boolean {
+    return this.#restarts.filter((at) => at > Date.now() - 62_000).length < 3;
+  }
+
   async restartable(): Promise<void> {
-    const recent = (): number[] => this.#restarts.filter((at) => at > Date.now() - 62_000);
-    await until('PostgreSQL may be restarted again', () => recent().length < 3, 65_000);
+    await until('PostgreSQL may be restarted again', () => this.mayRestart, 65_000);
   }
 
   /** `fast` ends its sessions and writes everything down; `immediate` drops everything, recovery follows. */
@@ -122,45 +113,20 @@ export class Postgres {
   }
 }
 
-export interface Exit {
-  readonly process: string;
-  readonly at: number;
-  readonly how: string;
-  readonly lastWords: string;
-}
+export type Role = 'worker' | 'api' | 'all';
 
-/** One Posthorn process. Who fills the place changes: after a kill another one is started. */
-export class Member {
-  readonly name: string;
-  readonly role: 'worker' | 'api';
+/** One Posthorn server. */
+export class Member extends Child {
+  readonly role: Role;
   readonly cable: Cable | null;
-  readonly logFile: string;
   readonly #http: Http;
-  readonly #env: Record<string, string>;
-  readonly #onExit: (exit: Exit) => void;
-  /** Every process that has filled this place. */
-  readonly pids: number[] = [];
-  #child: ChildProcess | null = null;
-  #exited: Promise<void> = Promise.resolve();
-  #expected = false;
   port = 0;
 
-  constructor(options: {
-    name: string;
-    role: 'worker' | 'api';
-    cable: Cable | null;
-    logFile: string;
-    http: Http;
-    env: Record<string, string>;
-    onExit: (exit: Exit) => void;
-  }) {
-    this.name = options.name;
+  constructor(options: ChildOptions & { role: Role; cable: Cable | null; http: Http }) {
+    super(options);
     this.role = options.role;
     this.cable = options.cable;
-    this.logFile = options.logFile;
     this.#http = options.http;
-    this.#env = options.env;
-    this.#onExit = options.onExit;
   }
 
   get url(): string {
@@ -174,93 +140,45 @@ export class Member {
   /** Sets its wall clock: so much ahead of everybody else's, or behind. */
   async setClock(aheadMs: number): Promise<void> {
     await writeFile(this.#clockFile, String(aheadMs));
-    this.#child?.kill('SIGUSR2');
+    this.signal('SIGUSR2');
   }
 
-  get running(): boolean {
-    return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null;
-  }
-
-  async start(): Promise<void> {
+  override async start(): Promise<void> {
     // The port is kept: to its clients it is the same server that comes back.
     if (this.port === 0) this.port = await freePort();
-    const child = spawn(process.execPath, ['--import', JUMPING_CLOCK, MAIN, 'serve', '--role', this.role], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, ...this.#env, PORT: String(this.port), CHAOS_CLOCK_FILE: this.#clockFile },
-    });
-    const log = createWriteStream(this.logFile, { flags: 'a' });
-    for (const stream of [child.stdout, child.stderr]) stream.pipe(log, { end: false });
-    this.pids.push(child.pid!);
-    this.#child = child;
-    this.#expected = false;
-    const kill = (): void => void child.kill('SIGKILL');
-    process.once('exit', kill);
-    this.#exited = new Promise((resolve) => {
-      child.once('exit', (code, signal) => {
-        process.off('exit', kill);
-        const how = signal ?? `exit code ${code}`;
-        const expected = this.#expected;
-        log.end(() => {
-          resolve();
-          if (!expected) void this.#report(how);
-        });
-      });
+    this.spawn(['--import', JUMPING_CLOCK, MAIN, 'serve', '--role', this.role], {
+      PORT: String(this.port),
+      CHAOS_CLOCK_FILE: this.#clockFile,
     });
   }
 
-  async #report(how: string): Promise<void> {
-    const text = await readFile(this.logFile, 'utf8').catch(() => '');
-    const lastWords = text.trimEnd().split('\n').slice(-6).join('\n');
-    this.#onExit({ process: this.name, at: Date.now(), how, lastWords });
-  }
-
-  async ready(timeoutMs = 20_000): Promise<void> {
-    await until(
-      `${this.name} is ready`,
-      async () => {
-        if (!this.running) throw new Error(`${this.name} has ended instead of getting ready.`);
-        return this.#http.fetch(`${this.url}/readyz`, { signal: AbortSignal.timeout(2000) }).then(
-          (response) => response.ok,
-          () => false,
-        );
-      },
-      timeoutMs,
+  protected override isReady(): Promise<boolean> {
+    return this.#http.fetch(`${this.url}/readyz`, { signal: AbortSignal.timeout(2000) }).then(
+      (response) => response.ok,
+      () => false,
     );
-  }
-
-  async kill(): Promise<void> {
-    this.#expected = true;
-    this.#child?.kill('SIGKILL');
-    await this.#exited;
-  }
-
-  pause(): void {
-    this.#child?.kill('SIGSTOP');
-  }
-
-  resume(): void {
-    this.#child?.kill('SIGCONT');
-  }
-
-  /** SIGTERM. Returns how it ended. */
-  async stop(): Promise<string> {
-    this.#expected = true;
-    this.#child?.kill('SIGTERM');
-    await this.#exited;
-    return this.#child?.signalCode ?? `exit code ${this.#child?.exitCode}`;
   }
 }
 
 export interface SystemOptions {
   readonly carefulAfterCrashes: number;
+  readonly members: readonly { readonly role: Role; readonly cabled: boolean }[];
 }
+
+/** Three workers and two APIs; all but one of each by cable. */
+export const FIVE_MEMBERS: SystemOptions['members'] = [
+  { role: 'worker', cabled: true },
+  { role: 'worker', cabled: true },
+  { role: 'worker', cabled: false },
+  { role: 'api', cabled: true },
+  { role: 'api', cabled: false },
+];
 
 export class System {
   readonly postgres: Postgres;
   readonly key = `phk_${randomBytes(24).toString('base64url')}`;
   readonly http = new Http();
-  readonly workers: Member[] = [];
-  readonly apis: Member[] = [];
+  readonly members: Member[] = [];
   /** Processes that ended although nobody had asked them to. */
   readonly exits: Exit[] = [];
   readonly #cables: Cable[] = [];
@@ -270,12 +188,15 @@ export class System {
     this.postgres = postgres;
   }
 
-  get members(): readonly Member[] {
-    return [...this.workers, ...this.apis];
+  get workers(): readonly Member[] {
+    return this.members.filter(({ role }) => role !== 'api');
   }
 
-  /** Three workers and two APIs; all but one of each by cable. */
-  async start({ carefulAfterCrashes }: SystemOptions): Promise<void> {
+  get apis(): readonly Member[] {
+    return this.members.filter(({ role }) => role !== 'worker');
+  }
+
+  async start({ carefulAfterCrashes, members }: SystemOptions): Promise<void> {
     const env = {
       NODE_NO_WARNINGS: '1',
       POSTHORN_ADMIN_KEY: this.key,
@@ -292,13 +213,9 @@ export class System {
       POSTHORN_CAREFUL_AFTER_CRASHES: String(carefulAfterCrashes),
       POSTHORN_DATABASE_POOL_SIZE: '4',
     };
-    const add = async (role: Member['role'], number: number, cabled: boolean): Promise<void> => {
-      const cable = cabled ? new Cable(this.postgres.socketPath) : null;
-      if (cable !== null) {
-        await cable.listen();
-        this.#cables.push(cable);
-      }
-      const name = `${role}-${number}`;
+    for (const { role, cabled } of members) {
+      const cable = cabled ? await this.lay(this.postgres) : null;
+      const name = `${role}-${this.members.filter((member) => member.role === role).length + 1}`;
       const member = new Member({
         name,
         role,
@@ -311,15 +228,18 @@ export class System {
         },
         onExit: (exit) => this.exits.push(exit),
       });
-      (role === 'worker' ? this.workers : this.apis).push(member);
+      this.members.push(member);
       await member.start();
-    };
-    await add('worker', 1, true);
-    await add('worker', 2, true);
-    await add('worker', 3, false);
-    await add('api', 1, true);
-    await add('api', 2, false);
-    await Promise.all(this.members.map((member) => member.ready()));
+    }
+    await Promise.all(this.members.map((member) => member.ready(60_000)));
+  }
+
+  /** A cable that is closed with the system. */
+  async lay(postgres: Postgres): Promise<Cable> {
+    const cable = new Cable(postgres.socketPath);
+    await cable.listen();
+    this.#cables.push(cable);
+    return cable;
   }
 
   /** By whichever API answers, again and again: for what the run itself needs to get done, and may be done twice. */

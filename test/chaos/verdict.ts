@@ -45,10 +45,12 @@ const WIRE_MS = 250;
 const STALE_CONNECTION_MS = 500;
 
 export const pairOf = (event: string, endpoint: string): string => `${event} ${endpoint}`;
+const byPairOf = (arrivals: readonly Arrival[]): Map<string, Arrival[]> =>
+  Map.groupBy(arrivals, ({ event, endpoint }) => pairOf(event, endpoint));
 const isSuccess = ({ status }: Arrival): boolean => status !== null && status >= 200 && status < 300;
 
 export function judge(facts: Facts): Verdict {
-  const byPair = Map.groupBy(facts.arrivals, ({ event, endpoint }) => pairOf(event, endpoint));
+  const byPair = byPairOf(facts.arrivals);
   const byEndpoint = Map.groupBy(facts.arrivals, ({ endpoint }) => endpoint);
   const ownership = new OwnershipHistory(facts.ownership);
   const complaints: Complaint[] = [];
@@ -69,7 +71,7 @@ export function judge(facts: Facts): Verdict {
 }
 
 /** ACC-1: whatever got a 202 has been received, or is dead with a reason. */
-function lost({ accepted, dead }: Facts, byPair: Map<string, Arrival[]>): Complaint[] {
+export function lost({ accepted, arrivals, dead }: Facts, byPair = byPairOf(arrivals)): Complaint[] {
   const complaints: Complaint[] = [];
   for (const { id, endpoints } of accepted) {
     for (const endpoint of endpoints) {

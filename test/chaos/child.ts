@@ -1,0 +1,158 @@
+/** A process of the run. Who fills the place changes: after a kill another one is started. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createWriteStream } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { until } from './until.ts';
+
+const KEEP_COMPILED = new URL('./keep-compiled.ts', import.meta.url).href;
+
+export interface Exit {
+  readonly process: string;
+  readonly at: number;
+  readonly how: string;
+  readonly lastWords: string;
+}
+
+export interface ChildOptions {
+  readonly name: string;
+  readonly logFile: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** Called when it was ready, and ends although nobody had asked it to. */
+  readonly onExit: (exit: Exit) => void;
+}
+
+const alive = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const child of alive) child.kill('SIGKILL');
+});
+
+export abstract class Child {
+  readonly name: string;
+  readonly logFile: string;
+  /** Every process that has filled this place. */
+  readonly pids: number[] = [];
+  readonly #env: Readonly<Record<string, string>>;
+  readonly #onExit: (exit: Exit) => void;
+  #child: ChildProcess | null = null;
+  #exited: Promise<void> = Promise.resolve();
+  #expected = false;
+  #wasReady = false;
+  #said = '';
+
+  constructor({ name, logFile, env, onExit }: ChildOptions) {
+    this.name = name;
+    this.logFile = logFile;
+    this.#env = env;
+    this.#onExit = onExit;
+  }
+
+  abstract start(): Promise<void>;
+  protected abstract isReady(): boolean | Promise<boolean>;
+
+  /** The first thing that this process printed. */
+  protected get said(): string {
+    return this.#said;
+  }
+
+  get running(): boolean {
+    return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  protected spawn(args: readonly string[], env: Readonly<Record<string, string>> = {}): void {
+    const child = spawn(process.execPath, ['--import', KEEP_COMPILED, ...args], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: {
+        ...process.env,
+        NODE_COMPILE_CACHE: join(dirname(this.logFile), 'compiled'),
+        ...this.#env,
+        ...env,
+      },
+    });
+    this.#said = '';
+    child.stdout.once('data', (text: Buffer) => {
+      this.#said = text.toString();
+    });
+    const log = createWriteStream(this.logFile, { flags: 'a' });
+    for (const stream of [child.stdout, child.stderr]) stream.pipe(log, { end: false });
+    this.pids.push(child.pid!);
+    this.#child = child;
+    this.#expected = false;
+    this.#wasReady = false;
+    alive.add(child);
+    this.#exited = new Promise((resolve) => {
+      child.once('exit', (code, signal) => {
+        alive.delete(child);
+        const how = signal ?? `exit code ${code}`;
+        const expected = this.#expected;
+        log.end(() => {
+          resolve();
+          if (!expected && this.#wasReady) void this.#report(how);
+        });
+      });
+    });
+  }
+
+  async #report(how: string): Promise<void> {
+    this.#onExit({ process: this.name, at: Date.now(), how, lastWords: await this.#lastWords() });
+  }
+
+  async #lastWords(): Promise<string> {
+    const text = await readFile(this.logFile, 'utf8').catch(() => '');
+    return text.trimEnd().split('\n').slice(-6).join('\n');
+  }
+
+  async ready(timeoutMs = 20_000): Promise<void> {
+    await until(
+      `${this.name} is ready`,
+      async () => {
+        if (!this.running)
+          throw new Error(`${this.name} has ended instead of getting ready:\n${await this.#lastWords()}`);
+        return this.isReady();
+      },
+      timeoutMs,
+    );
+    this.#wasReady = true;
+  }
+
+  /** As a supervisor would: whatever cannot start because the database is away is started again. */
+  async bringBack(): Promise<void> {
+    const deadline = Date.now() + 60_000;
+    for (;;) {
+      await this.start();
+      try {
+        return await this.ready(40_000);
+      } catch (error) {
+        if (this.running || Date.now() > deadline) throw error;
+        await delay(200);
+      }
+    }
+  }
+
+  async kill(): Promise<void> {
+    this.#expected = true;
+    this.signal('SIGKILL');
+    await this.#exited;
+  }
+
+  pause(): void {
+    this.signal('SIGSTOP');
+  }
+
+  resume(): void {
+    this.signal('SIGCONT');
+  }
+
+  /** SIGTERM. Returns how it ended. */
+  async stop(): Promise<string> {
+    this.#expected = true;
+    this.signal('SIGTERM');
+    await this.#exited;
+    return this.#child?.signalCode ?? `exit code ${this.#child?.exitCode}`;
+  }
+
+  protected signal(signal: NodeJS.Signals): void {
+    this.#child?.kill(signal);
+  }
+}

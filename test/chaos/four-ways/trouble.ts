@@ -1,0 +1,67 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Child } from '../child.ts';
+import type { Fault } from '../faults.ts';
+import type { Random } from '../random.ts';
+import { Postgres } from '../system.ts';
+import { killEverything, type ShopFault, shopFaultKinds, shopFaults } from './faults.ts';
+import type { World } from './world.ts';
+
+/** What one round has: every kind, and what is most likely to hit the right moment twice. */
+const ROUND: readonly (keyof typeof shopFaults)[] = [...shopFaultKinds, 'kill_shop', 'kill_relay'];
+
+/** Begins one fault after another, whoever still recovers from the last one, and knows who is in trouble already. */
+export class Trouble {
+  readonly #world: World;
+  readonly #random: Random;
+  readonly #log: Fault[];
+  readonly #complaints: string[];
+  readonly #busy = new Set<Child | Postgres>();
+  readonly #running = new Set<Promise<void>>();
+
+  constructor(world: World, random: Random, log: Fault[], complaints: string[]) {
+    this.#world = world;
+    this.#random = random;
+    this.#log = log;
+    this.#complaints = complaints;
+  }
+
+  /** At the end of a round everything is killed at once. Afterwards everybody is back. */
+  async round(restMs: number): Promise<void> {
+    const { system, source } = this.#world;
+    const kinds = this.#random.shuffled(ROUND);
+    while (kinds.length > 0 && system.exits.length === 0) {
+      await delay(this.#random.between(0.2, 1) * restMs);
+      const begun = kinds.findIndex((kind) => this.#begin(kind, shopFaults[kind](this.#world, this.#random)));
+      if (begun !== -1) kinds.splice(begun, 1);
+    }
+    await Promise.all(this.#running);
+    await Promise.all([source.restartable(), system.postgres.restartable()]);
+    await delay(this.#random.between(0.2, 1) * restMs);
+    this.#begin('kill_everything', killEverything(this.#world, this.#random));
+    await Promise.all(this.#running);
+  }
+
+  /** False: somebody it needs is busy. */
+  #begin(kind: Fault['kind'], { what, needs, run }: ShopFault): boolean {
+    if (needs.some((one) => this.#busy.has(one) || isTired(one))) return false;
+    for (const one of needs) this.#busy.add(one);
+    const now = Date.now();
+    const fault: Fault = { kind, what, hits: 'none', from: now, to: now, recoveredAt: now };
+    this.#log.push(fault);
+    const running = run((about) => this.#complaints.push(about))
+      .catch((error: unknown) => {
+        const about = error instanceof Error ? error.message : error;
+        this.#complaints.push(`No recovery from "${what}": ${about}`);
+      })
+      .finally(() => {
+        fault.to = Date.now();
+        fault.recoveredAt = fault.to;
+        for (const one of needs) this.#busy.delete(one);
+        this.#running.delete(running);
+      });
+    this.#running.add(running);
+    return true;
+  }
+}
+
+const isTired = (one: Child | Postgres): boolean => one instanceof Postgres && !one.mayRestart;
