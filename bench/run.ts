@@ -9,6 +9,7 @@ import { isolation } from './scenarios/isolation.ts';
 import { latency } from './scenarios/latency.ts';
 import { lists } from './scenarios/lists.ts';
 import { metrics } from './scenarios/metrics.ts';
+import { outbox } from './scenarios/outbox.ts';
 import { relay } from './scenarios/relay.ts';
 import { simpleDesign } from './scenarios/simple-design.ts';
 import { throughput } from './scenarios/throughput.ts';
@@ -21,6 +22,7 @@ const ALL: Bench[] = [
   backlog,
   growth,
   bloat,
+  outbox,
   relay,
   metrics,
   lists,

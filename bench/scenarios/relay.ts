@@ -17,6 +17,7 @@ import {
   untilSettled,
 } from '../harness.ts';
 import type { Bench, Figure } from '../scenario.ts';
+import { beginEvenly, dataSentNow } from '../steady.ts';
 
 type Mode = 'poll' | 'cdc';
 const MODES: readonly Mode[] = ['poll', 'cdc'];
@@ -147,25 +148,13 @@ async function measureLatency(
 }
 
 /** A transaction for each, begun evenly. The time is taken before the statement: its commit is part of what is measured. */
-async function publishAt(shop: pg.Pool, types: readonly string[], seconds: number): Promise<void> {
-  const began = performance.now();
-  const running: Promise<unknown>[] = [];
-  for (let started = 0; started < RATE * seconds; ) {
-    const due = ((performance.now() - began) / 1000) * RATE;
-    for (; started < due; started += 1) {
-      const sent = (performance.timeOrigin + performance.now()).toFixed(3);
-      const data = `{"sent":${sent},"filler":"${'x'.repeat(950)}"}`;
-      running.push(
-        shop.query("insert into posthorn_outbox (tenant, type, data) values ('shop', $1, $2)", [
-          types[started % types.length],
-          data,
-        ]),
-      );
-    }
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
-  await Promise.all(running);
-}
+const publishAt = (shop: pg.Pool, types: readonly string[], seconds: number): Promise<void> =>
+  beginEvenly(RATE, seconds, (index) =>
+    shop.query("insert into posthorn_outbox (tenant, type, data) values ('shop', $1, $2)", [
+      types[index % types.length],
+      dataSentNow(),
+    ]),
+  );
 
 async function untilReceived(postgres: Postgres, shop: pg.Pool): Promise<void> {
   const deadline = Date.now() + 30_000;
