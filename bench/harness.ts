@@ -104,7 +104,7 @@ export interface Postgres {
 export async function startPostgres(): Promise<Postgres> {
   const dataDir = await mkdtemp(join(tmpdir(), 'posthorn-bench-'));
   const server = await startEmbeddedPostgres({ dataDir });
-  const pool = new pg.Pool({ connectionString: server.connectionString, max: 2 });
+  const pool = openPool(server.connectionString, 2);
   return {
     url: server.connectionString,
     encryptionKey: randomBytes(32).toString('base64'),
@@ -117,11 +117,18 @@ export async function startPostgres(): Promise<Postgres> {
   };
 }
 
+/** A connection may still be closing when its server stops; unheard, that would end the bench. */
+export function openPool(connectionString: string, max: number): pg.Pool {
+  const pool = new pg.Pool({ connectionString, max });
+  pool.on('error', () => {});
+  return pool;
+}
+
 /** Another database on the same server. Its `stop` only closes the connections to it. */
 export async function newDatabase(postgres: Postgres, name: string): Promise<Postgres> {
   await postgres.query(`create database ${name}`);
   const url = postgres.url.replace(/\/[^/?]+(\?|$)/, `/${name}$1`);
-  const pool = new pg.Pool({ connectionString: url, max: 2 });
+  const pool = openPool(url, 2);
   return {
     ...postgres,
     url,

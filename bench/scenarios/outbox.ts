@@ -2,9 +2,10 @@
  * Publishing in the caller's own transaction, in Posthorn's database: from the commit to the receiver at 500/s, by SQL and
  * by the library; and what the call adds to a transaction of one insert.
  */
-import pg from 'pg';
+import type pg from 'pg';
 import { publish } from '../../src/outbox/publish.ts';
 import {
+  openPool,
   type Postgres,
   percentile,
   type Receiver,
@@ -29,7 +30,7 @@ export const outbox: Bench = {
   name: 'outbox',
   async run({ postgres, receiver, quick, progress }) {
     const posthorn = await startPosthorn(postgres);
-    const shop = new pg.Pool({ connectionString: postgres.url, max: 16 });
+    const shop = openPool(postgres.url, 16);
     try {
       await postgres.query('create table orders (id bigserial primary key, type text)');
       progress('what it adds');

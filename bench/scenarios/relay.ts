@@ -4,10 +4,11 @@
  */
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import pg from 'pg';
+import type pg from 'pg';
 import { initStatements } from '../../src/outbox/relay/init.ts';
 import {
   median,
+  openPool,
   type Postgres,
   percentile,
   type Receiver,
@@ -30,10 +31,7 @@ export const relay: Bench = {
   name: 'relay',
   async run({ postgres, receiver, runs, quick, progress }) {
     await postgres.query('create database shop');
-    const shop = new pg.Pool({
-      connectionString: postgres.url.replace(/\/[^/?]+(\?|$)/, '/shop$1'),
-      max: 16,
-    });
+    const shop = openPool(postgres.url.replace(/\/[^/?]+(\?|$)/, '/shop$1'), 16);
     for (const statement of initStatements(NAMES, 'cdc')) await shop.query(statement);
     const posthorn = await startPosthorn(postgres);
     try {
