@@ -20,7 +20,7 @@ import { listTasks } from '../../src/store/queries/tasks.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type Watched, watchPlans } from '../support/plans.ts';
 
-const DELIVERIES = 40_000;
+const DELIVERIES = 30_000;
 const SPAN_MS = 20 * 3_600_000;
 const LIMIT = 51;
 const GROWING = [
@@ -125,8 +125,10 @@ test('deliveries, by every filter', async () => {
   ];
   for (const place of places)
     for (const status of statuses)
-      for (const type of status === null || status === 'delivered' ? types : [null, 'type.19'])
-        for (const range of type === null ? ranges() : ranges().slice(0, 2)) {
+      for (const type of status === null || status === 'delivered'
+        ? [null, 'type.00', RARE_TYPE]
+        : [null, 'type.19'])
+        for (const range of type === null ? ranges() : ranges().slice(1, 2)) {
           await listDeliveries(watched.pool, { ...place, status, type, ...range, limit: LIMIT });
           const isPlain = type === null && (status === null || status === 'waiting');
           // By endpoints, a page of each; through events, those that fit; a dead one may be under way again.
