@@ -61,7 +61,8 @@ export class ReadProgress {
   retriesRead(from: number, lastDueAt: number, complete: boolean): void {
     // The horizon sank below the start of the read meanwhile: the gap is still unread.
     if (this.retryHorizon < from) return;
-    const reached = complete ? Number.POSITIVE_INFINITY : Math.max(this.retryHorizon, lastDueAt);
+    // Not as far as the horizon was: a read that begins before it looks for what is new there, and has not seen the rest.
+    const reached = complete ? Number.POSITIVE_INFINITY : lastDueAt;
     this.retryHorizon = Math.min(reached, this.#lowestLetGo);
   }
 

@@ -305,15 +305,18 @@ describe('DLQ-2: by filter, as a background task', () => {
     await held.query('begin');
     await held.query('select from posthorn.endpoints where tenant = $1 for update', [tenant]);
     const { body: task } = await expectStatus(posthorn.api('POST', `/v1/endpoints/${id}/replay`), 202);
-    await untilTask(posthorn.api, task.id, 'running');
+    const waitForLocks = (what: string, count: number) =>
+      eventually(what, async () => {
+        const [row] = await posthorn.database.query<{ waiting: number }>(
+          `select count(*)::int as waiting from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock' and wait_event in ('transactionid', 'tuple')
+              and query ~ 'posthorn.tasks'`,
+        );
+        return row!.waiting >= count;
+      });
+    await waitForLocks('the chunk waits for the endpoint', 1);
     const cancelled = posthorn.api('POST', `/v1/tasks/${task.id}/cancel`);
-    await eventually('the cancel waits for the chunk', async () => {
-      const [row] = await posthorn.database.query<{ waiting: number }>(
-        `select count(*)::int as waiting from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock'`,
-      );
-      return row!.waiting >= 2;
-    });
+    await waitForLocks('the cancel waits for the chunk', 2);
     await held.query('commit');
     await held.end();
     expect((await expectStatus(cancelled, 200)).body).toMatchObject({
