@@ -351,6 +351,7 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
     events: counted?.accepts,
     tail,
     written: counted?.acceptCommits.written,
+    watcherFailed: (error) => problem('tell of what was accepted', error),
     tracer,
   });
 

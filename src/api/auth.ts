@@ -45,7 +45,9 @@ export class Authenticator {
   readonly #clock: Clock;
   readonly #adminHash: Buffer;
   readonly #rates: KeyRates;
-  readonly #remembered = new Map<string, { caller: Caller | null; until: number }>();
+  readonly #remembered = new Map<string, { caller: Caller; until: number }>();
+  /** Keys that are none, apart: whoever tries many must not push out those that are. */
+  readonly #refused = new Map<string, { caller: null; until: number }>();
   readonly #used = new Set<Uuid>();
   #touchedAt = Number.NEGATIVE_INFINITY;
   #generation = 0;
@@ -60,6 +62,7 @@ export class Authenticator {
   /** Some key was revoked. */
   forget(): void {
     this.#remembered.clear();
+    this.#refused.clear();
     this.#generation += 1;
   }
 
@@ -71,7 +74,8 @@ export class Authenticator {
     }
     const hashed = hashKey(key);
     if (timingSafeEqual(hashed, this.#adminHash)) return ADMIN;
-    const remembered = this.#remembered.get(hashed.toString('base64'));
+    const name = hashed.toString('base64');
+    const remembered = this.#remembered.get(name) ?? this.#refused.get(name);
     if (remembered !== undefined && remembered.until > this.#clock.monotonic())
       return this.#accept(remembered.caller);
     return this.#lookUp(hashed).then((caller) => this.#accept(caller));
@@ -107,8 +111,10 @@ export class Authenticator {
           };
     // A key was revoked while this one was being read, perhaps this one: do not remember what may be old.
     if (generation !== this.#generation) return caller;
-    if (this.#remembered.size >= REMEMBER_AT_MOST) this.#remembered.clear();
-    this.#remembered.set(hashed.toString('base64'), { caller, until: this.#clock.monotonic() + REMEMBER_MS });
+    const name = hashed.toString('base64');
+    const until = this.#clock.monotonic() + REMEMBER_MS;
+    if (caller === null) remember(this.#refused, name, { caller, until });
+    else remember(this.#remembered, name, { caller, until });
     return caller;
   }
 
@@ -122,6 +128,11 @@ export class Authenticator {
     this.#used.clear();
     touchKeys(this.#pool, used).catch(() => {});
   }
+}
+
+function remember<T>(known: Map<string, T>, name: string, what: T): void {
+  if (known.size >= REMEMBER_AT_MOST) known.clear();
+  known.set(name, what);
 }
 
 /** Who did it, for the record. */

@@ -2,6 +2,7 @@ import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { Problem } from '../domain/problem.ts';
 import { CONTENT_TYPE } from '../telemetry/metrics/index.ts';
+import type { IsTrustedProxy } from './client-address.ts';
 import type { ApiContext } from './context.ts';
 import { problems } from './describe.ts';
 
@@ -23,12 +24,12 @@ const DESCRIPTION = {
 } as const;
 
 /** Open to whoever is on this machine; from elsewhere with a key that may see all tenants. */
-export function metricsRoutes({ metrics, authenticator }: ApiContext): FastifyPluginAsync {
+export function metricsRoutes({ metrics, authenticator, isTrustedProxy }: ApiContext): FastifyPluginAsync {
   return async (server) => {
     server.get('/metrics', { schema: DESCRIPTION }, async (request, reply) => {
       if (metrics === null)
         throw new Problem('not_found', 'Metrics are switched off (POSTHORN_METRICS=off).');
-      if (!comesFromThisMachine(request)) {
+      if (!comesFromThisMachine(request, isTrustedProxy)) {
         const caller = await authenticator.authenticate(request.headers.authorization);
         if (caller.scope === 'tenant' || caller.tenant !== null)
           throw new Problem(
@@ -44,8 +45,12 @@ export function metricsRoutes({ metrics, authenticator }: ApiContext): FastifyPl
 const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'];
 
 /** A proxy on this machine speaks for others: what it hands on is not from here. */
-function comesFromThisMachine({ socket, headers }: FastifyRequest): boolean {
+function comesFromThisMachine({ socket, headers }: FastifyRequest, isTrustedProxy: IsTrustedProxy): boolean {
   const address = socket.remoteAddress ?? '';
   const isLoopback = address === '::1' || /^(::ffff:)?127\./.test(address);
-  return isLoopback && FORWARDED.every((name) => headers[name] === undefined);
+  // Not every proxy says that it is one. One that is named in the settings need not.
+  if (!isLoopback || isTrustedProxy(address)) return false;
+  // A page that had its own name resolved to this machine would send that name.
+  const isNamedAsThisMachine = /^(localhost|127\.[\d.]+|\[::1\])(:\d+)?$/i.test(headers.host ?? '');
+  return isNamedAsThisMachine && FORWARDED.every((name) => headers[name] === undefined);
 }

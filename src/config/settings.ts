@@ -49,7 +49,7 @@ const server = {
   trustedProxies: cidrs({
     default: [],
     about:
-      'Proxies in front of the API whose `X-Forwarded-For` is believed, for the addresses in the audit log.',
+      'Proxies in front of the API whose `X-Forwarded-For` is believed, for the addresses in the audit log. One on this machine is not taken for the machine itself: `/metrics` needs a key through it.',
   }),
   requestTimeoutMs: duration({
     default: 30 * SECOND,

@@ -82,6 +82,7 @@ export interface AcceptOptions {
   readonly written?: BatcherOptions<unknown>['written'];
   /** Told of every commit, where traces are wanted. */
   readonly tracer?: Pick<Tracer, 'stored'> | null;
+  readonly watcherFailed?: (error: unknown) => void;
 }
 
 /** For whoever counts. */
@@ -259,11 +260,7 @@ export class Acceptor {
         await endpoints.refresh();
         continue;
       }
-      if (tracer != null) {
-        const committedAt = clock.now();
-        for (const { id, event } of batch)
-          tracer.stored({ id, headers: event.headers, batchStartedAt, committedAt });
-      }
+      if (tracer != null) this.#unharmed(() => traceCommit(tracer, batch, batchStartedAt, clock.now()));
       await this.#answer(batch, rows, matched, answer.written);
       return;
     }
@@ -342,10 +339,19 @@ export class Acceptor {
 
   #resolve(item: Waiting, deliveries: number): void {
     const { events, tail } = this.#options;
-    events?.accepted(item.event.type, deliveries);
     const accepted = toAccepted(item, deliveries);
-    if (tail?.open) tail.accepted(accepted);
     item.resolve(accepted);
+    events?.accepted(item.event.type, deliveries);
+    if (tail?.open) this.#unharmed(() => tail.accepted(accepted));
+  }
+
+  /** It is stored: whoever watches must not be able to make it look as if it were not. */
+  #unharmed(tell: () => void): void {
+    try {
+      tell();
+    } catch (error) {
+      this.#options.watcherFailed?.(error);
+    }
   }
 
   /** Those that this statement did not write: an earlier try did, or another event holds the key. */
@@ -435,4 +441,14 @@ export class Acceptor {
     await this.#write(batch.slice(0, middle), guarded);
     await this.#write(batch.slice(middle), guarded);
   }
+}
+
+function traceCommit(
+  tracer: Pick<Tracer, 'stored'>,
+  batch: readonly Waiting[],
+  batchStartedAt: number,
+  committedAt: number,
+): void {
+  for (const { id, event } of batch)
+    tracer.stored({ id, headers: event.headers, batchStartedAt, committedAt });
 }

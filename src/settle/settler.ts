@@ -77,13 +77,20 @@ export class Settler {
         circuits,
       );
       for (const item of batch) item.done(moved.has(item.settlement.deliveryId));
-      const { tail } = this.#options;
-      if (tail?.open)
-        tail.settled(
-          batch.flatMap(({ settlement }) => (moved.has(settlement.deliveryId) ? [settlement] : [])),
-        );
+      this.#tell(batch, moved);
     } catch (error) {
       await this.#again(batch, pauseMs, error);
+    }
+  }
+
+  /** It is written: whatever becomes of this, it must not be taken for a failure to write. */
+  #tell(batch: readonly Waiting[], moved: ReadonlySet<Uuid>): void {
+    const { tail, failed } = this.#options;
+    if (!tail?.open) return;
+    try {
+      tail.settled(batch.flatMap(({ settlement }) => (moved.has(settlement.deliveryId) ? [settlement] : [])));
+    } catch (error) {
+      failed(error, 0);
     }
   }
 

@@ -35,33 +35,42 @@ export async function readMigrations(
   );
 }
 
-/** Brings the schema up to date. Returns the names of the migrations that were applied. */
+/**
+ * Brings the schema up to date, each migration in a transaction of its own: what one locks is free again before the next
+ * begins. Returns the names of the migrations that were applied.
+ */
 export async function migrate(pool: Pool, migrations?: readonly Migration[]): Promise<string[]> {
   const wanted = migrations ?? (await readMigrations());
-  return inTransaction(pool, async (client) => {
-    // The lock ends with the transaction, also when the process is killed.
-    await client.query("set local lock_timeout = '60s'");
-    await client.query("set local statement_timeout = '0'");
-    const lock = {
-      text: 'select pg_advisory_xact_lock($1)',
-      values: [MIGRATION_LOCK],
-      ...AS_LONG_AS_IT_TAKES,
-    };
-    await client.query(lock);
-    await checkServer(client);
-    const applied = await appliedMigrations(client);
-    refuseSurprises(applied, wanted);
-    const missing = wanted.slice(applied.length);
-    for (const migration of missing) {
-      const change = { text: migration.sql, ...AS_LONG_AS_IT_TAKES };
-      await client.query(change);
-      await client.query(
-        'insert into posthorn.schema_migrations (version, name, checksum) values ($1, $2, $3)',
-        [migration.version, migration.name, migration.checksum],
-      );
-    }
-    return missing.map((migration) => migration.name);
+  const applied: string[] = [];
+  for (;;) {
+    const name = await inTransaction(pool, (client) => applyNext(client, wanted));
+    if (name === null) return applied;
+    applied.push(name);
+  }
+}
+
+/** The first that is missing; null if none is. */
+async function applyNext(client: Client, wanted: readonly Migration[]): Promise<string | null> {
+  // The lock ends with the transaction, also when the process is killed.
+  await client.query("set local lock_timeout = '60s'");
+  await client.query("set local statement_timeout = '0'");
+  await client.query({
+    text: 'select pg_advisory_xact_lock($1)',
+    values: [MIGRATION_LOCK],
+    ...AS_LONG_AS_IT_TAKES,
   });
+  await checkServer(client);
+  const applied = await appliedMigrations(client);
+  refuseSurprises(applied, wanted);
+  const next = wanted[applied.length];
+  if (next === undefined) return null;
+  await client.query({ text: next.sql, ...AS_LONG_AS_IT_TAKES });
+  await client.query('insert into posthorn.schema_migrations (version, name, checksum) values ($1, $2, $3)', [
+    next.version,
+    next.name,
+    next.checksum,
+  ]);
+  return next.name;
 }
 
 interface AppliedMigration {
