@@ -57,7 +57,7 @@ test('no request breaks anything, and every answer is a documented one', async (
     {
       numRuns: RUNS,
       seed: SEED,
-      ...(process.env.FUZZ_RUNS === undefined && { interruptAfterTimeLimit: 15_000 }),
+      ...(process.env.FUZZ_RUNS === undefined && { interruptAfterTimeLimit: 8_000 }),
     },
   );
   if (process.env.FUZZ_RUNS !== undefined)
