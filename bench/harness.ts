@@ -1,12 +1,11 @@
 /** Starts the real things as processes of their own: PostgreSQL, Posthorn, receiver, load. All on loopback. */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
+import { openDirectory } from '../scripts/open-directory.ts';
 import { startEmbeddedPostgres } from '../src/store/embedded/index.ts';
 
 const script = (name: string) => fileURLToPath(new URL(name, import.meta.url));
@@ -102,7 +101,7 @@ export interface Postgres {
 }
 
 export async function startPostgres(): Promise<Postgres> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'posthorn-bench-'));
+  const dataDir = await openDirectory('posthorn-bench-');
   const server = await startEmbeddedPostgres({ dataDir });
   const pool = openPool(server.connectionString, 2);
   return {

@@ -1,15 +1,9 @@
-/**
- * `npm run fill -- --deliveries 5000000`: fills the database of DATABASE_URL with history, to see how lists and pages
- * feel when there is much of it. Without DATABASE_URL: an embedded one in `--data-dir`, for `posthorn dev` to be run on.
- */
-import { mkdtemp } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { fillAuditLog, fillEndpoints, fillHistory } from '../bench/fill-history.ts';
 import { prepareForHistory } from '../bench/history-database.ts';
 import { startEmbeddedPostgres } from '../src/store/embedded/index.ts';
+import { openDirectory } from './open-directory.ts';
 
 const { values } = parseArgs({
   options: {
@@ -31,7 +25,7 @@ const spanMs = Number(values.days) * 86_400_000;
 const deliveries = Number(values.deliveries);
 
 const given = process.env.DATABASE_URL;
-const dataDir = values['data-dir'] ?? (await mkdtemp(path.join(tmpdir(), 'posthorn-history-')));
+const dataDir = values['data-dir'] ?? (await openDirectory('posthorn-history-'));
 const embedded = given === undefined ? await startEmbeddedPostgres({ dataDir }) : undefined;
 const pool = new pg.Pool({ connectionString: given ?? embedded!.connectionString, max: 1 });
 pool.on('error', () => {}); // connections that are still closing when the server stops

@@ -2,8 +2,7 @@
  * The pictures of the README, from the real thing: `npm run screenshots` starts Posthorn on an embedded PostgreSQL, lets
  * real receivers work for a while, and writes docs/images/*.png. Needs a Chromium (see find-chromium.ts).
  */
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -14,6 +13,7 @@ import { startEmbeddedPostgres } from '../src/store/embedded/index.ts';
 import { createLog } from '../src/telemetry/log.ts';
 import { buildConsole } from './build-console.ts';
 import { CHROMIUM_ARGS, findChromium } from './find-chromium.ts';
+import { openDirectory } from './open-directory.ts';
 import { furnish } from './screenshot-traffic.ts';
 
 const IMAGES = fileURLToPath(new URL('../docs/images/', import.meta.url));
@@ -24,7 +24,7 @@ if (executablePath === null) throw new Error('There is no Chromium: apt-get inst
 await buildConsole({ ifNeeded: true });
 await mkdir(IMAGES, { recursive: true });
 
-const directory = await mkdtemp(path.join(tmpdir(), 'posthorn-screenshots-'));
+const directory = await openDirectory('posthorn-screenshots-');
 const loaded = loadConfig({
   mode: 'dev',
   env: { PORT: '0', POSTHORN_DATA_DIR: directory, POSTHORN_LOG_LEVEL: 'error', POSTHORN_STATS_CACHE_MS: '0' },

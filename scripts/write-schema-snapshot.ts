@@ -1,15 +1,15 @@
 /** `npm run schema:snapshot`: migrates an empty database and writes down what came of it. */
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
 import { startEmbeddedPostgres } from '../src/store/embedded/index.ts';
 import { migrate } from '../src/store/migrate.ts';
 import { describeSchema } from '../test/support/schema.ts';
+import { openDirectory } from './open-directory.ts';
 
 const SNAPSHOT = new URL('../src/store/schema.snapshot.txt', import.meta.url);
 
-const directory = await mkdtemp(path.join(tmpdir(), 'posthorn-schema-'));
+const directory = await openDirectory('posthorn-schema-');
 // PostgreSQL's user has to get through, where root runs this.
 await chmod(directory, 0o755);
 const server = await startEmbeddedPostgres({ dataDir: path.join(directory, 'data') });

@@ -1,12 +1,12 @@
 /** The system under test, for real: PostgreSQL, workers and APIs as processes of their own, and the cables between them. */
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
+import { openDirectory } from '../../scripts/open-directory.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/embedded/index.ts';
 import { Cable } from './cable.ts';
 import { Child, type ChildOptions, type Exit } from './child.ts';
@@ -38,7 +38,7 @@ export class Postgres {
   }
 
   static async start(): Promise<Postgres> {
-    const dir = await mkdtemp(join(tmpdir(), 'posthorn-chaos-'));
+    const dir = await openDirectory('posthorn-chaos-');
     return new Postgres(await startEmbeddedPostgres({ dataDir: dir }), dir);
   }
 

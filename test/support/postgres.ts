@@ -2,11 +2,11 @@
  * One PostgreSQL for a whole run of the end-to-end tests, with a database in it that is migrated once. Test files
  * clone that one (see database.ts): 30 ms instead of a migration each.
  */
-import { chmod, mkdtemp, rm, statfs } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rm, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
+import { openDirectory } from '../../scripts/open-directory.ts';
 import { startEmbeddedPostgres } from '../../src/store/embedded/index.ts';
 import { migrate } from '../../src/store/migrate.ts';
 import { ensurePartitions } from '../../src/store/partitions.ts';
@@ -54,11 +54,9 @@ async function makeTemplate(serverUrl: string): Promise<void> {
   await pool.end();
 }
 
-/** In memory where there is room: a new cluster is 1,300 files. Everybody may enter it, also PostgreSQL's user. */
+/** In memory where there is room: a new cluster is 1,300 files. */
 export async function temporaryDirectory(name: string): Promise<string> {
   const memory = await statfs('/dev/shm').catch(() => undefined);
   const hasRoom = memory !== undefined && memory.bavail * memory.bsize > 2 ** 30;
-  const directory = await mkdtemp(path.join(hasRoom ? '/dev/shm' : tmpdir(), name));
-  await chmod(directory, 0o755);
-  return directory;
+  return openDirectory(name, hasRoom ? '/dev/shm' : undefined);
 }
