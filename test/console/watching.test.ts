@@ -45,10 +45,14 @@ describe.skipIf(noBrowser())('watching', () => {
     await createEndpoint(posthorn, { url: bad.url, tenant });
     for (let n = 0; n < 5; n += 1) await publish(posthorn, { type: 'order.created', tenant, data: n });
     await Promise.all([good.waitFor(5), bad.waitFor(5)]);
+    await posthorn.database.query(
+      `insert into posthorn.relay_sources (name, mode, lag_seconds) values ('shop', 'poll', 41)`,
+    );
 
     const page = await browser.open(posthorn.key);
     await page.getByRole('combobox', { name: 'Tenant' }).selectOption(tenant);
     const tile = (name: string) => page.getByRole('main').getByRole('link', { name: new RegExp(`^${name}`) });
+    await tile('Publishing lag').getByText('1 relay source').waitFor();
     await tile('Dead letters').getByText('5', { exact: true }).waitFor();
     await tile('Success rate').getByText('50.0%').first().waitFor();
     await tile('Queue depth').getByText('nothing waits').waitFor();

@@ -309,3 +309,13 @@ export interface InboxRequest {
   readonly signature: { readonly verdict: 'valid' | 'invalid' | 'unknown'; readonly detail: string };
   readonly answered: InboxAnswer;
 }
+
+/** `GET /readyz`. Null: the figures could not be had in time. */
+export interface Readiness {
+  readonly outbox?: { readonly oldest_age_seconds: number; readonly rejected: number } | null;
+  readonly relays?: {
+    readonly sources: number;
+    readonly oldest_age_seconds: number;
+    readonly troubled: number;
+  } | null;
+}

@@ -2,7 +2,7 @@ import { type ReactNode, useMemo } from 'react';
 import { withQuery } from '../api/client.ts';
 import { useQuery } from '../api/query.ts';
 import { useMay, useSession } from '../api/session.ts';
-import type { Endpoint, OverviewStats, Page } from '../api/types.ts';
+import type { Endpoint, OverviewStats, Page, Readiness } from '../api/types.ts';
 import { Link, setQuery, usePlace } from '../router.tsx';
 import {
   Badge,
@@ -156,6 +156,33 @@ function Tile({
   );
 }
 
+/** How far behind those are who publish from a database. Only where somebody does, and for those who may see all of it. */
+function SourceTile() {
+  const { allTenants } = useMay();
+  const ready = useQuery<Readiness>(allTenants ? '/readyz' : null, { pollMs: 5_000 });
+  const { outbox = null, relays = null } = ready.data ?? {};
+  const rejected = outbox?.rejected ?? 0;
+  const sources = relays?.sources ?? 0;
+  const behind = Math.max(outbox?.oldest_age_seconds ?? 0, relays?.oldest_age_seconds ?? 0);
+  if (sources === 0 && rejected === 0 && behind < 1) return null;
+  const troubled = relays?.troubled ?? 0;
+  return (
+    <Tile
+      label="Publishing lag"
+      value={showSeconds(behind)}
+      note={[
+        sources > 0 && plural(sources, 'relay source'),
+        troubled > 0 && `${troubled} in trouble`,
+        rejected > 0 && `${showCount(rejected)} rejected`,
+      ]
+        .filter(Boolean)
+        .join(' · ')}
+      to="/events"
+      tone={behind > 30 || troubled > 0 || rejected > 0 ? 'bad' : ''}
+    />
+  );
+}
+
 /** What warns before an outage comes first. */
 function Tiles({ stats }: { stats: OverviewStats | undefined }) {
   const now = stats?.now;
@@ -211,6 +238,7 @@ function Tiles({ stats }: { stats: OverviewStats | undefined }) {
         to="/endpoints"
         tone={(now?.circuits_open ?? 0) > 0 ? 'bad' : ''}
       />
+      <SourceTile />
     </div>
   );
 }
