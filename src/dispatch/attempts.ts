@@ -136,6 +136,7 @@ export class Attempts {
       retryReason: delivery.trigger === 'auto' ? delivery.lastErrorClass : delivery.trigger,
       mayLeave: () => !lane.closed && this.#options.mayStart(lane.shard),
     };
+    lane.leaves(item, this.#options.clock.monotonic());
     this.#options.stages.send(request, (outcome) => this.#answered(lane, item, event, outcome));
   }
 

@@ -193,6 +193,17 @@ describe('a lane', () => {
     expect(lane.queuedFresh).toBe(2);
   });
 
+  it('DSP-3: those whose payloads were slow to read do not leave together with a burst saved up meanwhile', () => {
+    const bucket = new TokenBucket({ perSecond: 10, burst: 2 }, 0, 2);
+    const lane = new Lane(endpointOf({}), HEALTHY, bucket);
+    for (let n = 1; n <= 9; n += 1) lane.addFresh(item(n));
+    const slow = [lane.take('fresh', NOW, 0)!, lane.take('fresh', NOW, 0)!];
+    expect(lane.take('fresh', NOW, 5_000)).toBeNull();
+    for (const each of slow) lane.leaves(each, 5_000);
+    expect(lane.take('fresh', NOW, 5_000)).toBeNull();
+    expect(lane.take('fresh', NOW, 5_100)).not.toBeNull();
+  });
+
   it('lets go of retries for later when earlier ones have no room', () => {
     const lane = newLane();
     lane.read.retryHorizon = Number.POSITIVE_INFINITY;

@@ -301,9 +301,12 @@ export class Lane {
     const probe = !this.breaker.allowsTraffic;
     const item = this.#pick(kind, now, probe);
     if (item === null) return null;
-    if (this.#bucket !== null && !this.#bucket.tryTake(monotonic)) {
-      this.#putBack(item);
-      return null;
+    if (this.#bucket !== null) {
+      if (!this.#bucket.reserve(monotonic)) {
+        this.#putBack(item);
+        return null;
+      }
+      item.reservedIn = this.#bucket;
     }
     this.#freshInARow = kind === 'fresh' ? this.#freshInARow + 1 : 0;
     item.state = 'in_flight';
@@ -341,10 +344,16 @@ export class Lane {
 
   // --- what becomes of it ---------------------------------------------------------------------------------
 
+  /** Its payload is at hand, whatever had to be written down is written: its request is made now. */
+  leaves(item: LaneItem, monotonic: number): void {
+    if (!item.reservedIn) return;
+    item.reservedIn.spend(monotonic);
+    item.reservedIn = null;
+  }
+
   /** It was taken but not sent (ownership not proven, payload not readable): as if it had not been taken. */
   returned(item: LaneItem): void {
-    this.#offTheWire();
-    this.#bucket?.giveBack();
+    this.#offTheWire(item);
     this.#endProbe(item);
     this.#putBack(item);
     if (this.fifo) this.#fresh.putInOrder();
@@ -352,7 +361,7 @@ export class Lane {
 
   /** It was taken and turns out not to be as it is remembered: out of memory, to be read again. */
   dropped(item: LaneItem): void {
-    this.#offTheWire();
+    this.#offTheWire(item);
     this.#endProbe(item);
     this.#forget(item);
     this.#doubtOrder();
@@ -365,14 +374,19 @@ export class Lane {
 
   /** Its request has ended; the database does not know yet. */
   answered(item: LaneItem): void {
-    this.#offTheWire();
+    this.#offTheWire(item);
     this.unsettled += 1;
     item.state = 'unsettled';
     this.#letGoOfPayload(item);
     this.#endProbe(item);
   }
 
-  #offTheWire(): void {
+  #offTheWire(item: LaneItem): void {
+    // It never left.
+    if (item.reservedIn) {
+      item.reservedIn.giveBack();
+      item.reservedIn = null;
+    }
     this.inFlight -= 1;
     if (this.inFlight === 0) this.oldestStartAt = Number.POSITIVE_INFINITY;
   }

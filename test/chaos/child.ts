@@ -104,15 +104,15 @@ export abstract class Child {
   }
 
   async ready(timeoutMs = 20_000): Promise<void> {
-    await until(
-      `${this.name} is ready`,
-      async () => {
-        if (!this.running)
-          throw new Error(`${this.name} has ended instead of getting ready:\n${await this.#lastWords()}`);
-        return this.isReady();
-      },
-      timeoutMs,
-    );
+    const check = async (): Promise<boolean> => {
+      if (!this.running) throw new Error(`${this.name} has ended instead of getting ready`);
+      return this.isReady();
+    };
+    try {
+      await until(`${this.name} is ready`, check, timeoutMs);
+    } catch (error) {
+      throw new Error(`${(error as Error).message}:\n${await this.#lastWords()}`, { cause: error });
+    }
     this.#wasReady = true;
   }
 

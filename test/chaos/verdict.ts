@@ -41,6 +41,8 @@ export interface Verdict {
 const SETTLE_LAG_MS = 700;
 /** Bytes on the way, and a receiver that is slow to look at its clock. */
 const WIRE_MS = 250;
+/** What is farther apart is of two clocks; see `faults.ts`. */
+const SMALLEST_CLOCK_JUMP_MS = 1000;
 /** See `deliver/attempt.ts`. */
 const STALE_CONNECTION_MS = 500;
 
@@ -64,7 +66,8 @@ export function judge(facts: Facts): Verdict {
     complaints.push(...copies.unexcused(endpoint, arrivals));
     complaints.push(...tooManyAtOnce(endpoint, arrivals, ownership));
     if (endpoint.fifo) complaints.push(...outOfOrder(facts, endpoint, byPair));
-    if (endpoint.rate !== null) complaints.push(...tooFast(endpoint, endpoint.rate, arrivals));
+    if (endpoint.rate !== null)
+      complaints.push(...tooFast(endpoint, endpoint.rate, sendings(facts, endpoint, arrivals)));
     if (endpoint.breaker) complaints.push(...twoProbes(facts, endpoint, arrivals));
   }
   return { complaints, duplicates: copies.duplicates, lateSends: copies.lateSends };
@@ -295,6 +298,29 @@ function outOfOrder(
     if (done !== undefined && !dead.has(pairOf(event.id, name))) before = { event, doneAt: done.at };
   }
   return complaints;
+}
+
+/**
+ * Arrivals with the time at which they were sent, where an attempt was stored: a machine that is busy or a worker that is
+ * stopped between the two bunches up what was sent in good order.
+ */
+function sendings(
+  { attempts }: Facts,
+  { uuid }: RegisteredEndpoint,
+  arrivals: readonly Arrival[],
+): Arrival[] {
+  const starts = new Map(
+    attempts
+      .filter(({ endpoint }) => endpoint === uuid)
+      .map(({ delivery, number, at }) => [`${publicId('evt', eventIdOfDelivery(delivery))} ${number}`, at]),
+  );
+  return arrivals
+    .map((arrival) => {
+      const start = starts.get(`${arrival.event} ${arrival.attempt}`) ?? arrival.at;
+      const plausible = start < arrival.at && start > arrival.at - SMALLEST_CLOCK_JUMP_MS;
+      return plausible ? { ...arrival, at: start } : arrival;
+    })
+    .toSorted((a, b) => a.at - b.at);
 }
 
 /** DSP-3: in no window more than the burst and what the rate gives for its length. */
