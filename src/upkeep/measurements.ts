@@ -1,5 +1,6 @@
 /** Takes figures that cost a query now and then, so that whoever asks for them gets the last ones at once. */
 import type { Clock } from '../domain/clock.ts';
+import { Recurring } from './recurring.ts';
 
 export interface MeasurementsOptions<Figures> {
   readonly clock: Clock;
@@ -8,14 +9,12 @@ export interface MeasurementsOptions<Figures> {
   readonly problem: (what: string, error: unknown) => void;
 }
 
-export class Measurements<Figures> {
+export class Measurements<Figures> extends Recurring {
   readonly #options: MeasurementsOptions<Figures>;
   #latest: { readonly takenAt: number; readonly figures: Figures } | null = null;
-  #cancel: (() => void) | null = null;
-  #running: Promise<void> = Promise.resolve();
-  #stopped = false;
 
   constructor(options: MeasurementsOptions<Figures>) {
+    super(options.clock, options.everyMs);
     this.#options = options;
   }
 
@@ -24,22 +23,7 @@ export class Measurements<Figures> {
     return this.#latest;
   }
 
-  start(): void {
-    if (this.#stopped || this.#cancel !== null) return;
-    this.#cancel = this.#options.clock.after(this.#options.everyMs, () => {
-      this.#cancel = null;
-      this.#running = this.runOnce().finally(() => this.start());
-    });
-  }
-
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    this.#cancel?.();
-    this.#cancel = null;
-    await this.#running;
-  }
-
-  async runOnce(): Promise<void> {
+  protected override async work(): Promise<void> {
     const { clock, measure, problem } = this.#options;
     try {
       const takenAt = clock.monotonic();

@@ -32,6 +32,7 @@ import {
 } from '../store/queries/operational-events.ts';
 import { checkLevels, type LevelOptions } from './operational-levels.ts';
 import { deathsPayload, endpointPayload } from './operational-payloads.ts';
+import { Recurring } from './recurring.ts';
 
 export interface OperationalEventsOptions extends LevelOptions {
   readonly pool: Pool;
@@ -56,33 +57,16 @@ const ABOUT_ITSELF: ReadonlySet<OperationalType> = new Set([operationalTypes.del
 /** Rolls back: the notes are taken again. */
 class EndpointsChanged extends Error {}
 
-export class OperationalEvents {
+export class OperationalEvents extends Recurring {
   readonly #options: OperationalEventsOptions;
   #levelsCheckedAt = Number.NEGATIVE_INFINITY;
-  #cancel: (() => void) | null = null;
-  #running: Promise<void> = Promise.resolve();
-  #stopped = false;
 
   constructor(options: OperationalEventsOptions) {
+    super(options.clock, options.everyMs);
     this.#options = options;
   }
 
-  start(): void {
-    if (this.#stopped || this.#cancel !== null) return;
-    this.#cancel = this.#options.clock.after(this.#options.everyMs, () => {
-      this.#cancel = null;
-      this.#running = this.runOnce().finally(() => this.start());
-    });
-  }
-
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    this.#cancel?.();
-    this.#cancel = null;
-    await this.#running;
-  }
-
-  async runOnce(): Promise<void> {
+  protected override async work(): Promise<void> {
     const { pool, clock, levelsEveryMs, problem } = this.#options;
     try {
       if (await hasNotes(pool)) await this.#tellWhenCurrent();
@@ -99,7 +83,7 @@ export class OperationalEvents {
    * the notes. They are read outside of the transaction, which has a connection already and must not wait for another.
    */
   async #tellWhenCurrent(): Promise<void> {
-    for (let looks = 0; looks < MOST_LOOKS && !this.#stopped; looks += 1) {
+    for (let looks = 0; looks < MOST_LOOKS && !this.stopped; looks += 1) {
       await this.#options.endpoints.refresh();
       try {
         return await this.#tellNotes();

@@ -11,6 +11,7 @@ import { addEndpointStats, addEventStats, countedTypes, OTHER_TYPES } from '../s
 import { takeJournal } from '../store/queries/stats-journal.ts';
 import { aloneWithJournal } from '../store/queries/upkeep.ts';
 import { countJournal, type NameOfType, type TypeOfHour, typesIn } from './count-journal.ts';
+import { Recurring } from './recurring.ts';
 
 export interface StatsKeeperOptions {
   readonly pool: Pool;
@@ -24,38 +25,19 @@ export interface StatsKeeperOptions {
 const ROWS_PER_ROUND = 2000;
 const PAUSE_MS_PER_ROW = 0.5;
 
-export class StatsKeeper {
+/** What is in the journal when it stops is added by another process, or by this one when it is started again. */
+export class StatsKeeper extends Recurring {
   readonly #options: StatsKeeperOptions;
-  #cancel: (() => void) | null = null;
-  #running: Promise<void> = Promise.resolve();
-  #stopped = false;
-  #pauseMs: number;
 
   constructor(options: StatsKeeperOptions) {
+    super(options.clock, options.everyMs);
     this.#options = options;
-    this.#pauseMs = options.everyMs;
   }
 
-  start(): void {
-    if (this.#stopped || this.#cancel !== null) return;
-    this.#cancel = this.#options.clock.after(this.#pauseMs, () => {
-      this.#cancel = null;
-      this.#running = this.#work().finally(() => this.start());
-    });
-  }
-
-  /** What is in the journal then is added by another process, or by this one when it is started again. */
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    this.#cancel?.();
-    this.#cancel = null;
-    await this.#running;
-  }
-
-  async #work(): Promise<void> {
+  protected override async work(): Promise<void> {
     let written = 0;
     try {
-      for (let more = true; more && !this.#stopped; ) {
+      for (let more = true; more && !this.stopped; ) {
         const round = await this.runOnce();
         written += round.written;
         more = round.taken === ROWS_PER_ROUND;
@@ -63,7 +45,7 @@ export class StatsKeeper {
     } catch (error) {
       this.#options.problem('add up statistics', error);
     }
-    this.#pauseMs = Math.max(this.#options.everyMs, written * PAUSE_MS_PER_ROW);
+    this.pauseMs = Math.max(this.#options.everyMs, written * PAUSE_MS_PER_ROW);
   }
 
   /** Returns how many rows of the journal were added up, and into how many rows of figures. */

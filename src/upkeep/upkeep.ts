@@ -5,6 +5,7 @@ import type { Pool } from '../store/database.ts';
 import { aloneInUpkeep } from '../store/queries/upkeep.ts';
 import { type AutoDisableOptions, autoDisable } from './auto-disable.ts';
 import { type ClearAwayOptions, clearAway } from './clear-away.ts';
+import { Recurring } from './recurring.ts';
 
 /** Chores that are not on the way of any event: done now and then, by one process at a time, harmless if done twice. */
 export interface UpkeepOptions extends ClearAwayOptions {
@@ -18,32 +19,15 @@ export interface UpkeepOptions extends ClearAwayOptions {
   readonly problem: (what: string, error: unknown) => void;
 }
 
-export class Upkeep {
+export class Upkeep extends Recurring {
   readonly #options: UpkeepOptions;
-  #cancel: (() => void) | null = null;
-  #running: Promise<void> = Promise.resolve();
-  #stopped = false;
 
   constructor(options: UpkeepOptions) {
+    super(options.clock, options.everyMs);
     this.#options = options;
   }
 
-  start(): void {
-    if (this.#stopped || this.#cancel !== null) return;
-    this.#cancel = this.#options.clock.after(this.#options.everyMs, () => {
-      this.#cancel = null;
-      this.#running = this.runOnce().finally(() => this.start());
-    });
-  }
-
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    this.#cancel?.();
-    this.#cancel = null;
-    await this.#running;
-  }
-
-  async runOnce(): Promise<void> {
+  protected override async work(): Promise<void> {
     const { pool, makePartitions } = this.#options;
     // Each by itself: one that fails does not keep the others from being done.
     await this.#chore('keep house', async () => {
@@ -53,13 +37,13 @@ export class Upkeep {
           const disabled = await autoDisable(pool, this.#options.autoDisable);
           if (disabled.length > 0) this.#options.disabled(disabled);
         });
-        await this.#chore('clear away what has expired', () => clearAway(this.#options, () => this.#stopped));
+        await this.#chore('clear away what has expired', () => clearAway(this.#options, () => this.stopped));
       });
     });
   }
 
   async #chore(what: string, work: () => Promise<void>): Promise<void> {
-    if (this.#stopped) return;
+    if (this.stopped) return;
     try {
       await work();
     } catch (error) {
