@@ -68,6 +68,18 @@ export class Authenticator {
 
   /** Answers at once if the key is remembered: a promise per request would be the dearest part of it. */
   authenticate(authorization: string | undefined): Caller | Promise<Caller> {
+    const found = this.#find(authorization);
+    return found instanceof Promise ? found.then((caller) => this.#accept(caller)) : this.#accept(found);
+  }
+
+  /** For a request that goes on: it was counted when it began. */
+  async isStillKnown(authorization: string | undefined): Promise<boolean> {
+    const caller = await this.#find(authorization);
+    if (caller?.keyId != null) this.#noteUse(caller.keyId);
+    return caller !== null;
+  }
+
+  #find(authorization: string | undefined): Caller | null | Promise<Caller | null> {
     const key = authorization?.startsWith('Bearer ') ? authorization.slice(7).trim() : '';
     if (key === '') {
       throw new Problem('unauthorized', 'Send an API key as "Authorization: Bearer phk_…".');
@@ -76,9 +88,8 @@ export class Authenticator {
     if (timingSafeEqual(hashed, this.#adminHash)) return ADMIN;
     const name = hashed.toString('base64');
     const remembered = this.#remembered.get(name) ?? this.#refused.get(name);
-    if (remembered !== undefined && remembered.until > this.#clock.monotonic())
-      return this.#accept(remembered.caller);
-    return this.#lookUp(hashed).then((caller) => this.#accept(caller));
+    if (remembered !== undefined && remembered.until > this.#clock.monotonic()) return remembered.caller;
+    return this.#lookUp(hashed);
   }
 
   #accept(caller: Caller | null): Caller {

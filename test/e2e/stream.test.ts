@@ -270,6 +270,16 @@ describe('the live tail', () => {
     await Promise.all(tails.map(({ ended }) => ended));
   });
 
+  test('its signs of life are not held against the limit of the key', async () => {
+    const tenant = newTenant();
+    const limited = { scope: 'tenant', tenant, rate_limit: { per_second: 0.001, burst: 2 } };
+    const { key } = (await expectStatus(posthorn.api('POST', '/v1/keys', limited), 201)).body;
+    const tail = await openTail(posthorn, '', { key });
+    await eventually('five signs of life', () => tail.comments() >= 5);
+    await expectStatus(posthorn.api('GET', '/v1/endpoints', undefined, { key }), 200);
+    await expectStatus(posthorn.api('GET', '/v1/endpoints', undefined, { key }), 429);
+  });
+
   test('a stop ends it at once, and the others go on', async () => {
     const tenant = newTenant();
     const [ending, staying] = [await openTail(other), await openTail(posthorn, `tenant=${tenant}`)];
