@@ -39,7 +39,9 @@ import {
   type Accepted,
   answerDuplicate,
   fingerprintOf,
+  inDoubt,
   isDuplicate,
+  isSomebodyElses,
   outboxSeqsOf,
   storedOptions,
   toAccepted,
@@ -184,7 +186,7 @@ export class Acceptor {
         id: event.id,
         fingerprint: fingerprintOf(event),
         since: clock.monotonic(),
-        promised: { outboxSeq: event.outboxSeq, lostKey: null },
+        promised: { outboxSeq: event.outboxSeq, lostKey: null, inDoubt: false },
         resolve: (accepted) => {
           answers[index] = accepted;
         },
@@ -337,10 +339,12 @@ export class Acceptor {
     }
   }
 
-  #resolve(item: Waiting, deliveries: number): void {
+  /** `byAnother`: whoever stored it counts it and shows it, so that it is counted and shown once. */
+  #resolve(item: Waiting, deliveries: number, byAnother = false): void {
     const { events, tail } = this.#options;
     const accepted = toAccepted(item, deliveries);
     item.resolve(accepted);
+    if (byAnother) return;
     events?.accepted(item.event.type, deliveries);
     if (tail?.open) this.#unharmed(() => tail.accepted(accepted));
   }
@@ -387,7 +391,7 @@ export class Acceptor {
       for (const [ordinal, delivery] of rows[index]!.deliveries.entries()) {
         earlier.push({ delivery, endpoint: matched[index]![ordinal]!, event: toContent(item) });
       }
-      this.#resolve(item, rows[index]!.deliveries.length);
+      this.#resolve(item, rows[index]!.deliveries.length, isSomebodyElses(item));
     }
     if (earlier.length > 0) this.#options.committed(earlier, false);
     if (again.length > 0) await this.#write(again, true);
@@ -425,7 +429,8 @@ export class Acceptor {
     if (alive.length === 0) return;
     await new Promise<void>((resolve) => clock.after(RETRY_PAUSE_MS, resolve));
     // Once in doubt, always guarded: writing twice would deliver twice.
-    await this.#write(alive, guarded || failure === 'unknown');
+    if (failure === 'unknown') await this.#write(alive.map(inDoubt), true);
+    else await this.#write(alive, guarded);
   }
 
   async #bisect(batch: readonly Waiting[], guarded: boolean, error: unknown): Promise<void> {

@@ -16,13 +16,20 @@ export interface Accepted {
   readonly duplicate: boolean;
 }
 
+export interface Promised {
+  readonly outboxSeq: string | null;
+  readonly lostKey: LostKey | null;
+  /** The answer to an earlier try was lost: it may have been stored by us. */
+  readonly inDoubt: boolean;
+}
+
 export interface Waiting {
   readonly event: NewEvent;
   readonly id: Uuid;
   readonly fingerprint: Buffer | null;
   readonly since: number;
   /** Null: a request, which can be refused. */
-  readonly promised: { readonly outboxSeq: string | null; readonly lostKey: LostKey | null } | null;
+  readonly promised: Promised | null;
   readonly resolve: (accepted: Accepted) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -68,9 +75,16 @@ export function withoutKey(item: Waiting, holder: KeyHolder): Waiting {
     ...item,
     event: { ...event, idempotencyKey: null },
     fingerprint: null,
-    promised: { outboxSeq: promised!.outboxSeq, lostKey },
+    promised: { ...promised!, lostKey },
   };
 }
+
+export const inDoubt = (item: Waiting): Waiting =>
+  item.promised === null ? item : { ...item, promised: { ...item.promised, inDoubt: true } };
+
+/** A row of the outbox that is gone: another process has stored it, unless we may have done so ourselves. */
+export const isSomebodyElses = ({ promised }: Waiting): boolean =>
+  promised !== null && promised.outboxSeq !== null && !promised.inDoubt;
 
 export const isDuplicate = ({ promised }: Waiting): boolean => promised?.lostKey?.sameContent ?? false;
 

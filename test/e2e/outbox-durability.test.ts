@@ -9,6 +9,7 @@ import {
   startTestPosthorn,
   untilDeliveries,
 } from '../support/posthorn.ts';
+import { readScrape } from '../support/scrape.ts';
 import { Shop } from '../support/shop.ts';
 
 const TENANT = 'acme';
@@ -96,6 +97,9 @@ test('OUT-1: two servers look at the same rows: one event each, delivered once, 
     Array.from({ length: 150 }, (_, n) => n),
   );
   expect(await differences()).toEqual([]);
+  const scrapes = await Promise.all([one, two].map((server) => server.api('GET', '/metrics')));
+  const accepted = scrapes.map(({ text }) => readScrape(text).value('posthorn_events_accepted_total') || 0);
+  expect(accepted[0]! + accepted[1]!, `counted once, where it was stored: ${accepted}`).toBe(150);
   await two.kill('SIGKILL');
   const id = await order(150);
   await untilDeliveries(one, id, 'delivered');
