@@ -8,9 +8,10 @@
 import type { Clock } from '../domain/clock.ts';
 import { inTransaction, type Pool } from '../store/database.ts';
 import { addEndpointStats, addEventStats, countedTypes, OTHER_TYPES } from '../store/queries/stats.ts';
-import { takeJournal } from '../store/queries/stats-journal.ts';
+import { setAside, takeJournal } from '../store/queries/stats-journal.ts';
 import { aloneWithJournal } from '../store/queries/upkeep.ts';
 import { countJournal, type NameOfType, type TypeOfHour, typesIn } from './count-journal.ts';
+import { readJournal } from './read-journal.ts';
 import { Recurring } from './recurring.ts';
 
 export interface StatsKeeperOptions {
@@ -24,6 +25,7 @@ export interface StatsKeeperOptions {
 
 const ROWS_PER_ROUND = 2000;
 const PAUSE_MS_PER_ROW = 0.5;
+const NOTHING = { taken: 0, written: 0, unreadable: null };
 
 /** What is in the journal when it stops is added by another process, or by this one when it is started again. */
 export class StatsKeeper extends Recurring {
@@ -35,25 +37,30 @@ export class StatsKeeper extends Recurring {
   }
 
   protected override async work(): Promise<void> {
+    const { problem } = this.#options;
     let written = 0;
     try {
       for (let more = true; more && !this.stopped; ) {
-        const round = await this.runOnce();
+        const round = await this.#addUp();
         written += round.written;
+        if (round.unreadable !== null)
+          problem('add up all statistics: see posthorn.stats_unreadable', new Error(round.unreadable));
         more = round.taken === ROWS_PER_ROUND;
       }
     } catch (error) {
-      this.#options.problem('add up statistics', error);
+      problem('add up statistics', error);
     }
     this.pauseMs = Math.max(this.#options.everyMs, written * PAUSE_MS_PER_ROW);
   }
 
-  /** Returns how many rows of the journal were added up, and into how many rows of figures. */
-  async runOnce(): Promise<{ taken: number; written: number }> {
+  /** Returns how many rows of the journal were taken, into how many rows of figures, and what is wrong with them. */
+  async #addUp(): Promise<{ taken: number; written: number; unreadable: string | null }> {
     return inTransaction(this.#options.pool, async (client) => {
-      if (!(await aloneWithJournal(client))) return { taken: 0, written: 0 };
-      const rows = await takeJournal(client, ROWS_PER_ROUND);
-      if (rows.length === 0) return { taken: 0, written: 0 };
+      if (!(await aloneWithJournal(client))) return NOTHING;
+      const taken = await takeJournal(client, ROWS_PER_ROUND);
+      if (taken.length === 0) return NOTHING;
+      const { rows, unreadable } = readJournal(taken);
+      await setAside(client, unreadable);
       const types = typesIn(rows);
       const hours = new Map(
         types.map(({ tenant, hour }) => [`${hour} ${tenant}`, { tenant, at: hour }] as const),
@@ -67,7 +74,11 @@ export class StatsKeeper extends Recurring {
       const { endpoints, events } = countJournal(rows, nameOf);
       await addEndpointStats(client, endpoints);
       await addEventStats(client, events);
-      return { taken: rows.length, written: endpoints.length + events.length };
+      return {
+        taken: taken.length,
+        written: endpoints.length + events.length,
+        unreadable: unreadable[0]?.problem ?? null,
+      };
     });
   }
 }

@@ -18,6 +18,7 @@ import {
   type TestPosthorn,
 } from '../support/posthorn.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { readScrape } from '../support/scrape.ts';
 
 /** Never adds the journal up; what it has written there is left to whoever comes after it. */
 const NEVER_ADDS = { POSTHORN_STATS_FLUSH_MS: '10m', POSTHORN_STATS_CACHE_MS: '0' };
@@ -334,6 +335,24 @@ describe('statistics', () => {
       const { accepted, delivered } = await statsOf(`window=1h&tenant=${keyed}`);
       return accepted === 4 && delivered === 1;
     });
+  });
+
+  test('a row that cannot be read is set aside and told of, and the others are counted', async () => {
+    const beside = newTenant();
+    const problems = async () =>
+      readScrape((await posthorn.api('GET', '/metrics')).text).value('posthorn_internal_problems_total');
+    const before = await problems();
+    const rows = ['{"accepted":[["acme"', '{"accepted":[["acme","a.b",-1]]}'];
+    await database.query('insert into posthorn.stats_journal (counts) select unnest($1::text[])', [rows]);
+    await publish(posthorn, { tenant: beside, type: 'a.b', data: 1 });
+    await eventually('the event is counted', async () => (await statsOf(`tenant=${beside}`)).accepted === 1);
+    const aside = await eventually('both are set aside', async () => {
+      const found = await database.query('select counts, problem from posthorn.stats_unreadable order by 1');
+      return found.length === 2 && found;
+    });
+    expect(aside).toEqual(rows.map((counts) => ({ counts, problem: expect.stringMatching(/./) })));
+    expect(await problems()).toBeGreaterThan(before);
+    await journalIsAddedUp();
   });
 
   test('a week of thousands of millions is shown', async () => {

@@ -81,8 +81,14 @@ const TAKE = {
   text: `
     delete from posthorn.stats_journal
      where ctid = any (array(select ctid from posthorn.stats_journal limit $1))
-    returning extract(epoch from at)::float8 * 1000 as at, counts::json`,
+    returning extract(epoch from at)::float8 * 1000 as at, counts`,
 };
+
+/** As it was found: nobody has looked into it yet. */
+export interface WrittenRow {
+  readonly at: number;
+  readonly counts: string;
+}
 
 export interface JournalRow {
   readonly at: number;
@@ -90,7 +96,20 @@ export interface JournalRow {
 }
 
 /** Within the transaction that writes them into the figures. */
-export async function takeJournal(client: Client, most: number): Promise<JournalRow[]> {
-  const { rows } = await client.query<JournalRow>({ ...TAKE, values: [most] });
+export async function takeJournal(client: Client, most: number): Promise<WrittenRow[]> {
+  const { rows } = await client.query<WrittenRow>({ ...TAKE, values: [most] });
   return rows;
+}
+
+/** Rows that cannot be added up, within the transaction that took them. */
+export async function setAside(
+  client: Client,
+  rows: readonly (WrittenRow & { readonly problem: string })[],
+): Promise<void> {
+  if (rows.length === 0) return;
+  await client.query(
+    `insert into posthorn.stats_unreadable (at, counts, problem)
+     select to_timestamp(at / 1000), counts, problem from unnest($1::float8[], $2::text[], $3::text[]) as t(at, counts, problem)`,
+    [rows.map(({ at }) => at), rows.map(({ counts }) => counts), rows.map(({ problem }) => problem)],
+  );
 }
