@@ -149,6 +149,8 @@ function typeOf(schema: JsonSchema, indent = ''): string {
   if (typeof schema.$ref === 'string') return schema.$ref.split('/').at(-1)!;
   if (Array.isArray(schema.anyOf))
     return [...new Set((schema.anyOf as JsonSchema[]).map((part) => typeOf(part, indent)))].join(' | ');
+  if (Array.isArray(schema.allOf))
+    return (schema.allOf as JsonSchema[]).map((part) => typeOf(part, indent)).join(' & ');
   if (Array.isArray(schema.enum)) return schema.enum.map((value) => literal(value)).join(' | ');
   if (schema.const !== undefined) return literal(schema.const);
   switch (schema.type) {

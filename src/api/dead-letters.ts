@@ -17,7 +17,7 @@ import { type Caller, nameOf, tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import { deliveryId, deliveryNotFound, idBounds, parseId } from './deliveries.ts';
 import { DeliverySchema, showDelivery } from './delivery-view.ts';
-import { idParams, Page, problems } from './describe.ts';
+import { idParams, Page } from './describe.ts';
 import { DEFAULT_LIMIT, ListFilters, PageQuery, toPage } from './pagination.ts';
 import { CountSchema, orderTask, TaskSchema } from './tasks.ts';
 
@@ -83,7 +83,7 @@ export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
         const limit = query.limit ?? DEFAULT_LIMIT;
         const { rows, resumeAt } = await listDeadLetters(pool, {
           tenant: tenantOf(request.caller, query.tenant),
-          endpointId: readEndpointId(query.endpoint_id),
+          endpointId: readEndpointId(query.endpoint_id, 'endpoint_id'),
           type: query.type ?? null,
           reason: (query.reason ?? null) as DeadReason | null,
           ...idBounds(query),
@@ -124,7 +124,8 @@ export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
           tags: ['Dead letters'],
           params: DeliveryId,
           body: Discard,
-          response: { 200: DeliverySchema, ...problems({ 409: 'The delivery is not dead.' }) },
+          response: { 200: DeliverySchema },
+          problems: { conflict: 'The delivery is not dead.' },
         },
       },
       async (request) => {
@@ -157,10 +158,8 @@ export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
           summary: 'Undo a discard',
           tags: ['Dead letters'],
           params: DeliveryId,
-          response: {
-            200: DeliverySchema,
-            ...problems({ 409: 'The delivery is not discarded, or was too long ago.' }),
-          },
+          response: { 200: DeliverySchema },
+          problems: { conflict: 'The delivery is not discarded, or was too long ago.' },
         },
       },
       async (request) => {
@@ -184,7 +183,7 @@ export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
 function toSelection(filter: BulkOrder['filter'], caller: Caller): Selection {
   return {
     tenant: tenantOf(caller, filter.tenant),
-    endpointId: readEndpointId(filter.endpoint_id),
+    endpointId: readEndpointId(filter.endpoint_id, 'filter.endpoint_id'),
     statuses: ['dead'],
     type: filter.type ?? null,
     reason: (filter.reason ?? null) as DeadReason | null,
@@ -194,8 +193,8 @@ function toSelection(filter: BulkOrder['filter'], caller: Caller): Selection {
   };
 }
 
-function readEndpointId(text: string | undefined): Uuid | null {
-  return text === undefined ? null : parseId(text, 'endpoint_id', idPrefixes.endpoint);
+function readEndpointId(text: string | undefined, path: string): Uuid | null {
+  return text === undefined ? null : parseId(text, path, idPrefixes.endpoint);
 }
 
 function readDeliveryId(text: string, index: number): Uuid {

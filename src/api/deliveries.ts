@@ -14,17 +14,22 @@ import { idParams, Page } from './describe.ts';
 import { endpointId } from './endpoints.ts';
 import { DEFAULT_LIMIT, ListFilters, PageQuery, readCursor, toPage } from './pagination.ts';
 
-const DeliveryQuery = Type.Object(
-  { ...PageQuery, ...ListFilters, status: Type.Optional(Type.Enum([...deliveryStatuses])) },
-  { additionalProperties: false },
-);
+const { endpoint_id, ...ofEndpoint } = {
+  ...PageQuery,
+  ...ListFilters,
+  status: Type.Optional(Type.Enum([...deliveryStatuses])),
+};
+const DeliveryQuery = Type.Object({ ...ofEndpoint, endpoint_id }, { additionalProperties: false });
+/** The endpoint is named by the address. */
+const EndpointDeliveryQuery = Type.Object(ofEndpoint, { additionalProperties: false });
 type DeliveryQuery = Static<typeof DeliveryQuery>;
+type EndpointDeliveryQuery = Static<typeof EndpointDeliveryQuery>;
 const DeliveryId = idParams('dlv', 'delivery');
 const EndpointId = idParams('ep', 'endpoint');
 type ById = { Params: { id: string } };
 
 export function deliveryRoutes({ pool, endpoints }: ApiContext): FastifyPluginAsync {
-  async function list(query: DeliveryQuery, only: Pick<DeliveryFilter, 'tenant' | 'endpointId'>) {
+  async function list(query: EndpointDeliveryQuery, only: Pick<DeliveryFilter, 'tenant' | 'endpointId'>) {
     const limit = query.limit ?? DEFAULT_LIMIT;
     const { rows, resumeAt } = await listDeliveries(pool, {
       ...only,
@@ -100,7 +105,7 @@ export function deliveryRoutes({ pool, endpoints }: ApiContext): FastifyPluginAs
       },
     );
 
-    server.get<ById & { Querystring: DeliveryQuery }>(
+    server.get<ById & { Querystring: EndpointDeliveryQuery }>(
       '/endpoints/:id/deliveries',
       {
         schema: {
@@ -109,7 +114,7 @@ export function deliveryRoutes({ pool, endpoints }: ApiContext): FastifyPluginAs
           description: 'Also of one that was deleted.',
           tags: ['Endpoints'],
           params: EndpointId,
-          querystring: DeliveryQuery,
+          querystring: EndpointDeliveryQuery,
           response: { 200: Page(DeliverySchema) },
         },
       },

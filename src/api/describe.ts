@@ -4,11 +4,12 @@
  *   schema: {
  *     operationId: 'pauseEndpoint', summary: 'Pause an endpoint', tags: ['Endpoints'],
  *     params: idParams('ep', 'endpoint'),
- *     response: { 200: EndpointSchema, ...problems({ 409: 'The endpoint is disabled.' }) },
+ *     response: { 200: EndpointSchema },
+ *     problems: { conflict: 'The endpoint is disabled.' },
  *   }
  *
  * A schema with a `title` becomes a component of that name. Problems that follow from the kind of route (no key, no
- * such id, a body that does not fit …) are added by themselves: see `openapi/operation.ts`.
+ * such id, a body that does not fit …) are added by themselves: see `openapi/implied-problems.ts`.
  */
 import { type Static, type TSchema, Type } from 'typebox';
 import { type IdPrefix, publicId } from '../domain/ids.ts';
@@ -22,6 +23,8 @@ declare module 'fastify' {
     summary?: string;
     description?: string;
     tags?: readonly Tag[];
+    /** Beyond those that every route of its kind has, or with a better reason: when they come. */
+    problems?: Reasons;
     /** Not part of the API: files of a page. */
     hide?: boolean;
   }
@@ -32,6 +35,9 @@ declare module 'fastify' {
     needsKey?: boolean;
   }
 }
+
+/** Problems by their code, each with when it comes. */
+export type Reasons = Readonly<Partial<Record<ProblemCode, string>>>;
 
 /** As the code shows it: times are still dates, and nothing is changed any more. */
 export type Shown<T extends TSchema> = DeepReadonly<Static<T>>;
@@ -108,15 +114,9 @@ export const ProblemSchema = Type.Object(
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
-/** Problems of this route beyond those that every route of its kind has, and when they come. */
-export function problems(reasons: Readonly<Record<number, string>>): Record<number, DescribedAnswer> {
-  return Object.fromEntries(
-    Object.entries(reasons).map(([status, description]) => [
-      status,
-      { description, content: { [PROBLEM_TYPE]: { schema: ProblemSchema } } },
-    ]),
-  );
-}
+/** A problem that has one of these codes and no other. */
+export const ProblemOf = (codes: readonly ProblemCode[]) =>
+  Type.Intersect([ProblemSchema, Type.Object({ code: Type.Enum([...codes]) })]);
 
 export interface DescribedAnswer {
   readonly description: string;

@@ -20,7 +20,7 @@ import { endpointTotals, HOUR } from '../store/queries/stats.ts';
 import { sealConfig } from '../store/sealed-config.ts';
 import { tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
-import { idParams, Nothing, Page } from './describe.ts';
+import { idParams, Nothing, Page, type Reasons } from './describe.ts';
 import { endpointChanges } from './endpoint-audit.ts';
 import { applyPatch, type Editable } from './endpoint-changes.ts';
 import { type Consent, receiverConsents } from './endpoint-consent.ts';
@@ -39,6 +39,15 @@ type ById = { Params: { id: string } };
 
 /** In whole hours: this one, and the day before it. */
 const HEALTH_WINDOW_MS = 25 * 3_600_000;
+
+const RECEIVER_PROBLEMS: Reasons = {
+  url_invalid: '`url`, or `auth.token_url`, is no complete http(s) URL.',
+  url_forbidden: '`url`, or `auth.token_url`, leads to an address that Posthorn may not call.',
+  challenge_failed: 'The receiver did not answer the challenge as it should; nothing was changed.',
+  rate_limited:
+    'As many challenges of the tenant are under way as may be; or the key makes too many requests.',
+  overloaded: 'As many challenges are under way as may be. Try again after `Retry-After` seconds.',
+};
 
 const EMPTY: Editable = {
   url: '',
@@ -115,6 +124,7 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
           tags: ['Endpoints'],
           body: NewEndpoint,
           response: { 201: CreatedEndpoint },
+          problems: RECEIVER_PROBLEMS,
         },
       },
       async (request, reply) => {
@@ -201,6 +211,10 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
           params: EndpointId,
           body: EndpointPatch,
           response: { 200: EndpointSchema },
+          problems: {
+            ...RECEIVER_PROBLEMS,
+            conflict: 'Somebody else changed it while the receiver was being challenged.',
+          },
         },
       },
       async (request) => show(await change(request, request.body)),

@@ -4,7 +4,8 @@
  */
 import { Type } from 'typebox';
 import { MAX_EVENT_TYPE_LENGTH } from '../domain/event.ts';
-import { EXAMPLE_TIME, exampleId, Id, ProblemSchema, Time } from './describe.ts';
+import type { ProblemCode } from '../domain/problem.ts';
+import { EXAMPLE_TIME, exampleId, Id, ProblemOf, Time } from './describe.ts';
 import { Nullable } from './validation.ts';
 
 export const MAX_BATCH_EVENTS = 1000;
@@ -121,10 +122,21 @@ export const AcceptedEvent = Type.Object(
   { title: 'AcceptedEvent', examples: [accepted] },
 );
 
+/** Why one event of a batch is not accepted. */
+const refusals: readonly ProblemCode[] = [
+  'forbidden',
+  'idempotency_conflict',
+  'too_large',
+  'invalid',
+  'rate_limited',
+  'overloaded',
+  'unavailable',
+];
+
 export const AcceptedBatch = Type.Object(
   {
     results: Type.Array(
-      Type.Union([AcceptedEvent, Type.Object({ error: ProblemSchema }, { title: 'RefusedEvent' })]),
+      Type.Union([AcceptedEvent, Type.Object({ error: ProblemOf(refusals) }, { title: 'RefusedEvent' })]),
     ),
   },
   { title: 'AcceptedBatch', examples: [{ results: [accepted] }] },

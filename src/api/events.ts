@@ -5,7 +5,7 @@ import { Problem } from '../domain/problem.ts';
 import { readTraceContext } from '../domain/trace-context.ts';
 import { type Accepted, type NewEvent, type ReadContext, readBatch, readEvent } from '../ingest/index.ts';
 import type { ApiContext } from './context.ts';
-import { problems, type Shown } from './describe.ts';
+import type { Shown } from './describe.ts';
 import {
   AcceptedBatch,
   AcceptedEvent,
@@ -19,11 +19,6 @@ import { acceptingWith } from './traced-accept.ts';
 /** The envelope around `data` in a request: type, key, channels, headers. */
 const ENVELOPE_BYTES = 64 * 1024;
 
-const NOT_NOW = problems({
-  429: 'The tenant publishes faster than it may. Try again after `Retry-After` seconds.',
-  503: 'More is waiting than can be taken in, or the database does not answer. Try again after `Retry-After` seconds.',
-});
-
 export function eventRoutes({ acceptor, limits, metrics, tracer }: ApiContext): FastifyPluginAsync {
   const accept = acceptingWith(tracer, acceptor);
   return async (server) => {
@@ -36,10 +31,13 @@ export function eventRoutes({ acceptor, limits, metrics, tracer }: ApiContext): 
           description:
             'A 202 means that the event is stored and will be delivered. With an idempotency key it can be sent again safely: the answer is the same, with `duplicate: true`.',
           tags: ['Events'],
-          response: {
-            202: AcceptedEvent,
-            ...problems({ 409: 'The idempotency key was used for another event.' }),
-            ...NOT_NOW,
+          response: { 202: AcceptedEvent },
+          problems: {
+            idempotency_conflict: 'The idempotency key was used for another event.',
+            rate_limited:
+              'The tenant publishes, or the key asks, faster than it may. Try again after `Retry-After` seconds.',
+            overloaded: 'More is waiting than can be taken in. Try again after `Retry-After` seconds.',
+            unavailable: 'The database does not answer. Try again after `Retry-After` seconds.',
           },
         },
         config: {

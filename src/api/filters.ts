@@ -59,6 +59,7 @@ export function filterRoutes({ limits }: ApiContext): FastifyPluginAsync {
           tags: ['Filters'],
           body: FilterTry,
           response: { 200: FilterTried },
+          problems: { forbidden: 'The event names another tenant than that of the key.' },
         },
         config: { reads: true },
         bodyLimit: limits.maxEventBytes + ENVELOPE_BYTES,

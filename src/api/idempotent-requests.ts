@@ -25,6 +25,10 @@ declare module 'fastify' {
     /** Of its idempotency key, while it is being carried out. */
     claim: Uuid | null;
   }
+  interface FastifyContextConfig {
+    /** Takes an `Idempotency-Key`; set for every POST that changes something. */
+    idempotent?: boolean;
+  }
 }
 
 interface StoredAnswer {
@@ -54,6 +58,7 @@ export function makeIdempotent(context: ApiContext, route: RouteOptions): void {
   if (route.method !== 'POST' || reads === true || publishes === true) return;
   route.config = {
     ...route.config,
+    idempotent: true,
     documents: { ...route.config?.documents, headers: Header },
   };
   route.preHandler = [

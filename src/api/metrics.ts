@@ -4,7 +4,6 @@ import { Problem } from '../domain/problem.ts';
 import { CONTENT_TYPE } from '../telemetry/metrics/index.ts';
 import type { IsTrustedProxy } from './client-address.ts';
 import type { ApiContext } from './context.ts';
-import { problems } from './describe.ts';
 
 const Text = Type.String({ title: 'Metrics', examples: ['posthorn_in_flight 3\n'] });
 const DESCRIPTION = {
@@ -15,11 +14,12 @@ const DESCRIPTION = {
   tags: ['Service'],
   response: {
     200: { description: 'Metrics', content: { 'text/plain': { schema: Text } } },
-    ...problems({
-      401: 'From elsewhere, without a key.',
-      403: 'The key is for one tenant only.',
-      404: 'Metrics are switched off.',
-    }),
+  },
+  problems: {
+    unauthorized: 'From elsewhere, without a key.',
+    forbidden: 'The key is for one tenant only.',
+    not_found: 'Metrics are switched off.',
+    rate_limited: 'From elsewhere: the key makes too many requests.',
   },
 } as const;
 

@@ -4,19 +4,45 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { newId, publicId } from '../domain/ids.ts';
 import { Problem, type ProblemCode } from '../domain/problem.ts';
+import { isOutage } from '../store/failures.ts';
 import type { ApiContext } from './context.ts';
+import type { DocumentedRoute } from './openapi/documented-route.ts';
 
 type Failure = Error & { code?: string; statusCode?: number };
 
 const CONTENT_TYPE = 'application/problem+json; charset=utf-8';
 
-export function answerProblems(server: FastifyInstance, context: ApiContext): void {
-  server.setNotFoundHandler(async (request) => {
-    throw new Problem('not_found', `There is no ${request.method} ${request.url.split('?')[0]}.`);
+export function answerProblems(
+  server: FastifyInstance,
+  context: ApiContext,
+  routes: readonly DocumentedRoute[],
+): void {
+  server.setNotFoundHandler(async (request, reply) => {
+    const path = request.url.split('?')[0]!;
+    const methods = methodsOf(path, routes);
+    if (methods.length === 0) throw new Problem('not_found', `There is no ${request.method} ${path}.`);
+    void reply.header('allow', methods.join(', '));
+    throw new Problem(
+      'method_not_allowed',
+      `There is no ${request.method} here, only ${methods.join(', ')}.`,
+    );
   });
   server.setErrorHandler(async (error: Failure, request, reply) =>
     sendProblem(context, error, request, reply),
   );
+}
+
+/** Which there are at an address. Only whoever asked for another one waits for this. */
+function methodsOf(path: string, routes: readonly DocumentedRoute[]): string[] {
+  const parts = path.replace(/\/$/, '').split('/');
+  const fitting = routes.filter(({ url }) => {
+    const places = url.split('/');
+    return (
+      places.length === parts.length &&
+      places.every((place, index) => (place.startsWith(':') ? parts[index] !== '' : place === parts[index]))
+    );
+  });
+  return [...new Set(fitting.map(({ method }) => method))].sort();
 }
 
 export function sendProblem(
@@ -67,12 +93,19 @@ const DETAILS: Partial<Record<ProblemCode, string>> = {
   not_found: 'There is nothing with a name that long.',
 };
 
+const COME_BACK_SECONDS = 2;
+
 function toProblem(error: Failure): Problem {
   if (error instanceof Problem) return error;
   const code = error.code === undefined ? undefined : FASTIFY_CODES[error.code];
   if (code !== undefined) return new Problem(code, DETAILS[code] ?? error.message);
   if (error.statusCode !== undefined && error.statusCode < 500)
     return new Problem('bad_request', error.message);
+  if (isOutage(error))
+    return new Problem('unavailable', 'The database did not answer in time. Try again shortly.', {
+      retryAfterSeconds: COME_BACK_SECONDS,
+      cause: error,
+    });
   // What went wrong inside is for the log, not for the caller.
   return new Problem(
     'internal',

@@ -14,7 +14,7 @@ import { replayDeliveries } from '../store/queries/replay.ts';
 import type { ApiContext } from './context.ts';
 import { deliveryId, deliveryNotFound } from './deliveries.ts';
 import { DeliverySchema, showDelivery } from './delivery-view.ts';
-import { idParams, problems } from './describe.ts';
+import { idParams } from './describe.ts';
 import { endpointId, endpointNotFound } from './endpoints.ts';
 import { eventId, eventNotFound } from './events-read.ts';
 import { ListFilters } from './pagination.ts';
@@ -69,12 +69,10 @@ export function replayRoutes(context: ApiContext): FastifyPluginAsync {
           description: 'Whatever its status. One that waits becomes due now.',
           tags: ['Deliveries'],
           params: idParams('dlv', 'delivery'),
-          response: {
-            202: DeliverySchema,
-            ...problems({
-              409: 'The endpoint is disabled or was deleted.',
-              503: 'The delivery is just being moved. Try again after `Retry-After` seconds.',
-            }),
+          response: { 202: DeliverySchema },
+          problems: {
+            conflict: 'The endpoint is disabled or was deleted.',
+            unavailable: 'The delivery is just being moved. Try again after `Retry-After` seconds.',
           },
         },
       },
@@ -151,11 +149,8 @@ export function replayRoutes(context: ApiContext): FastifyPluginAsync {
           tags: ['Endpoints'],
           params: idParams('ep', 'endpoint'),
           body: EndpointReplay,
-          response: {
-            200: CountSchema,
-            202: TaskSchema,
-            ...problems({ 409: 'The endpoint is disabled.' }),
-          },
+          response: { 200: CountSchema, 202: TaskSchema },
+          problems: { conflict: 'The endpoint is disabled.' },
         },
       },
       async (request, reply) => {

@@ -1,5 +1,11 @@
-import Fastify, { type FastifyInstance, type FastifyPluginAsync, type FastifyRequest } from 'fastify';
-import type { TSchema } from 'typebox';
+import Fastify, {
+  type FastifyInstance,
+  type FastifyPluginAsync,
+  type FastifyReply,
+  type FastifyRequest,
+  type RouteOptions,
+} from 'fastify';
+import { type TSchema, Type } from 'typebox';
 import { newId, publicId } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
 import { auditRoutes } from './audit.ts';
@@ -18,6 +24,7 @@ import { eventRoutes } from './events.ts';
 import { eventReadRoutes } from './events-read.ts';
 import { filterRoutes } from './filters.ts';
 import { healthRoutes } from './health.ts';
+import { listOf } from './hooks.ts';
 import { makeIdempotent } from './idempotent-requests.ts';
 import { inboxReceiver } from './inbox/receive.ts';
 import { inboxRoutes } from './inbox/routes.ts';
@@ -107,7 +114,8 @@ export async function createServer(context: ApiContext, options: ServerOptions):
   server.setValidatorCompiler(({ schema, httpPart }) => compileSchema(schema as TSchema, httpPart ?? 'body'));
   // Answers are made by hand from typed values: compiling serializers would only repeat them.
   server.setSerializerCompiler(() => JSON.stringify);
-  answerProblems(server, context);
+  const routes = collectRoutes(server);
+  answerProblems(server, context, routes);
 
   server.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-request-id', request.id).headers(SECURITY_HEADERS);
@@ -133,7 +141,6 @@ export async function createServer(context: ApiContext, options: ServerOptions):
     done();
   });
 
-  const routes = collectRoutes(server);
   await server.register(healthRoutes(context));
   await server.register(metricsRoutes(context));
   if (options.healthOnly) return server;
@@ -150,6 +157,7 @@ function v1Routes(context: ApiContext): FastifyPluginAsync {
     v1.addHook('onRoute', (route) => {
       route.bodyLimit ??= SMALL_BODY_BYTES;
       route.config = { ...route.config, needsKey: true };
+      refuseBody(route);
       auditRoute(context, route);
       makeIdempotent(context, route);
     });
@@ -188,6 +196,20 @@ function v1Routes(context: ApiContext): FastifyPluginAsync {
     await v1.register(auditRoutes(context));
     if (context.inboxes !== null) await v1.register(inboxRoutes(context, context.inboxes));
   };
+}
+
+const checkEmpty = compileSchema(Type.Object({}, { additionalProperties: false }), 'body');
+
+/** Where nothing is expected, whatever comes is a mistake: somebody believes that it does something. */
+function refuseBody(route: RouteOptions): void {
+  if (route.schema?.body !== undefined || route.config?.rawBody === true || route.method === 'GET') return;
+  route.preValidation = [
+    ...listOf(route.preValidation),
+    (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void) => {
+      const checked = checkEmpty(request.body);
+      done('error' in checked ? checked.error : undefined);
+    },
+  ];
 }
 
 const IDLE_CHECK_MS = 20;

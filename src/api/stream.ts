@@ -7,7 +7,7 @@ import { invalidField, Problem } from '../domain/problem.ts';
 import type { TailFilter } from '../telemetry/live-tail/index.ts';
 import { tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
-import { answerOf, problems } from './describe.ts';
+import { answerOf } from './describe.ts';
 import { StreamClient } from './stream-client.ts';
 
 const StreamQuery = Type.Object(
@@ -92,7 +92,10 @@ export function streamRoutes(context: ApiContext): FastifyPluginAsync {
               'text/event-stream',
               Type.String({ title: 'Stream', examples: [EXAMPLE] }),
             ),
-            ...problems({ 429: 'As many live tails are open as the process, or the key, may have.' }),
+          },
+          problems: {
+            rate_limited:
+              'As many live tails are open as the process, or the key, may have; or the key makes too many requests.',
           },
         },
       },

@@ -17,7 +17,7 @@ import {
 } from '../store/queries/tasks.ts';
 import { type Caller, nameOf, tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
-import { EXAMPLE_TIME, exampleId, Id, idParams, Page, problems, type Shown, Time } from './describe.ts';
+import { EXAMPLE_TIME, exampleId, Id, idParams, Page, type Shown, Time } from './describe.ts';
 import { DEFAULT_LIMIT, ListFilters, PageQuery, readCursor, toPage } from './pagination.ts';
 import { Nullable } from './validation.ts';
 
@@ -148,7 +148,8 @@ export function taskRoutes({ pool }: ApiContext): FastifyPluginAsync {
           description: 'What it has done already stays done.',
           tags: ['Tasks'],
           params: TaskId,
-          response: { 200: TaskSchema, ...problems({ 409: 'The task has ended already.' }) },
+          response: { 200: TaskSchema },
+          problems: { conflict: 'The task has ended already.' },
         },
       },
       async (request) => {

@@ -15,7 +15,7 @@ import {
 } from '../store/queries/tenants.ts';
 import { fieldChanges } from './audit-trail.ts';
 import type { ApiContext } from './context.ts';
-import { EXAMPLE_TIME, Nothing, Page, problems, type Shown, Time } from './describe.ts';
+import { EXAMPLE_TIME, Nothing, Page, type Shown, Time } from './describe.ts';
 import { readNamedCursor, toNamedPage } from './named-pages.ts';
 import { DEFAULT_LIMIT, PageQuery } from './pagination.ts';
 import { burstOf, RateLimitSchema } from './rate-limit.ts';
@@ -79,6 +79,7 @@ export function tenantRoutes({ pool }: ApiContext): FastifyPluginAsync {
           tags,
           querystring: List,
           response: { 200: Page(TenantSchema) },
+          problems: { forbidden: 'The key is for one tenant.' },
         },
       },
       async (request) => {
@@ -156,7 +157,8 @@ export function tenantRoutes({ pool }: ApiContext): FastifyPluginAsync {
           summary: 'Delete a tenant that has no endpoints and no keys',
           tags,
           params: ById,
-          response: { 204: Nothing, ...problems({ 409: 'It still has endpoints or keys.' }) },
+          response: { 204: Nothing },
+          problems: { conflict: 'It still has endpoints or keys.' },
         },
         config: { admin: true },
       },

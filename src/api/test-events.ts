@@ -9,7 +9,7 @@ import { findEndpoint } from '../store/queries/endpoints.ts';
 import { insertTestEvent } from '../store/queries/events.ts';
 import type { ApiContext } from './context.ts';
 import { DeliverySchema, showDelivery } from './delivery-view.ts';
-import { idParams, problems } from './describe.ts';
+import { idParams } from './describe.ts';
 import { endpointId, endpointNotFound } from './endpoints.ts';
 
 const TestEvent = Type.Object(
@@ -39,7 +39,8 @@ export function testEventRoutes({ pool, clock, limits, endpoints, wake }: ApiCon
           tags: ['Endpoints'],
           params: EndpointId,
           body: TestEvent,
-          response: { 202: DeliverySchema, ...problems({ 409: 'The endpoint is disabled.' }) },
+          response: { 202: DeliverySchema },
+          problems: { conflict: 'The endpoint is disabled.' },
         },
       },
       async (request, reply) => {

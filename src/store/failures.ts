@@ -20,6 +20,28 @@ export function failureOf(error: unknown): Failure {
   return 'other';
 }
 
+/** What `pg` itself says when the connection is gone, or none is to be had. */
+const NO_CONNECTION =
+  /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error)/;
+
+const NO_SERVER = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+]);
+
+/** Not a fault of the statement: the database is not there, has too much to do, or somebody else is in the way. */
+export function isOutage(error: unknown): boolean {
+  const { severity, code, message } = (error ?? {}) as Record<string, unknown>;
+  if (typeof severity === 'string') return ['conflict', 'unknown', 'unavailable'].includes(failureOf(error));
+  return NO_SERVER.has(String(code)) || NO_CONNECTION.test(String(message));
+}
+
 function isMissingPartition(error: unknown): boolean {
   // A check violation without a named constraint is PostgreSQL's "no partition of relation found for row".
   return (error as { constraint?: unknown }).constraint === undefined;

@@ -1,8 +1,11 @@
 /** The OpenAPI document as a contract: what can be called, and whether an answer is one that it allows. */
 import { Compile, type Validator } from 'typebox/schema';
+import { PROBLEM_TYPE } from '../../src/api/describe.ts';
 import type { JsonSchema } from '../../src/api/openapi/components.ts';
 import type { OpenApiDocument } from '../../src/api/openapi/document.ts';
-import type { Answer as DocumentedAnswer, Operation, Role } from '../../src/api/openapi/operation.ts';
+import type { Role } from '../../src/api/openapi/documented-route.ts';
+import type { Answer as DocumentedAnswer, Operation } from '../../src/api/openapi/operation.ts';
+import type { ProblemCode } from '../../src/domain/problem.ts';
 
 export interface ApiOperation {
   readonly name: string;
@@ -55,6 +58,14 @@ export class Contract {
     return body === null ? undefined : (this.resolve(body).examples as unknown[])[0];
   }
 
+  /** Every problem that it says it may answer. `default`: whatever was asked for. */
+  problemsOf({ operation }: ApiOperation): { readonly status: string; readonly code: ProblemCode }[] {
+    return Object.entries(operation.responses).flatMap(([status, answer]) => {
+      const schema = this.#resolveAnswer(answer).content?.[PROBLEM_TYPE]?.schema;
+      return schema === undefined ? [] : codesOf(schema).map((code) => ({ status, code }));
+    });
+  }
+
   /** What is wrong with an answer; null: nothing. */
   violation({ name, operation }: ApiOperation, answer: SeenAnswer): string | null {
     const documented = operation.responses[answer.status];
@@ -90,11 +101,21 @@ export class Contract {
   }
 }
 
+/** Of a schema that is a problem with one of some codes. */
+export function codesOf(schema: JsonSchema): ProblemCode[] {
+  const [, narrowed] = schema.allOf as [JsonSchema, { properties: { code: { enum: ProblemCode[] } } }];
+  return narrowed.properties.code.enum;
+}
+
 function closeObjects(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(closeObjects);
   if (typeof value !== 'object' || value === null) return value;
   const copy = Object.fromEntries(
-    Object.entries(value).map(([name, part]) => [name, name === 'examples' ? part : closeObjects(part)]),
+    // The parts of an `allOf` know of each other's fields nothing.
+    Object.entries(value).map(([name, part]) => [
+      name,
+      name === 'examples' || name === 'allOf' ? part : closeObjects(part),
+    ]),
   );
   const { properties } = copy as { properties?: object };
   const isOpen = copy.type === 'object' && copy.additionalProperties === undefined;

@@ -844,7 +844,9 @@ export interface Ready {
 }
 
 export interface RefusedEvent {
-  error: Problem;
+  error: Problem & {
+    code: 'forbidden' | 'idempotency_conflict' | 'too_large' | 'invalid' | 'rate_limited' | 'overloaded' | 'unavailable';
+  };
 }
 
 export interface Replayed {
@@ -1129,7 +1131,7 @@ export class Endpoints extends Resource {
   }
 
   /** List the deliveries to an endpoint. Also of one that was deleted. */
-  listDeliveries(id: string, query: { limit?: number; cursor?: string; tenant?: string; endpoint_id?: string; event_id?: string; type?: string; since?: string; until?: string; status?: 'pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped' } = {}, options?: RequestOptions): PageRequest<Delivery> {
+  listDeliveries(id: string, query: { limit?: number; cursor?: string; tenant?: string; event_id?: string; type?: string; since?: string; until?: string; status?: 'pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped' } = {}, options?: RequestOptions): PageRequest<Delivery> {
     return this.pages('GET', `/v1/endpoints/${encodeURIComponent(id)}/deliveries`, { query }, options);
   }
 
@@ -1142,7 +1144,7 @@ export class Endpoints extends Resource {
 /** One event on its way to one endpoint, with every attempt that was made. */
 export class Deliveries extends Resource {
   /** List deliveries. */
-  list(query: { limit?: number; cursor?: string; tenant?: string; endpoint_id?: string; event_id?: string; type?: string; since?: string; until?: string; status?: 'pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped' } = {}, options?: RequestOptions): PageRequest<Delivery> {
+  list(query: { limit?: number; cursor?: string; tenant?: string; event_id?: string; type?: string; since?: string; until?: string; status?: 'pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped'; endpoint_id?: string } = {}, options?: RequestOptions): PageRequest<Delivery> {
     return this.pages('GET', `/v1/deliveries`, { query }, options);
   }
 

@@ -128,6 +128,7 @@ export function inboxRoutes(context: ApiContext, inboxes: Inboxes): FastifyPlugi
           tags,
           body: NewInbox,
           response: { 201: InboxSchema },
+          problems: { conflict: 'There are as many inboxes as may be, of the tenant or of all.' },
         },
       },
       async (request, reply) => {

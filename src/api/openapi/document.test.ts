@@ -1,7 +1,9 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Compile } from 'typebox/schema';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { Contract } from '../../../test/support/contract.ts';
 import { allRoutes, hollowServer, readDocument } from '../../../test/support/routes.ts';
+import { problemCodes } from '../../domain/problem.ts';
 import type { JsonSchema } from './components.ts';
 import type { OpenApiDocument } from './document.ts';
 import type { Answer, Operation } from './operation.ts';
@@ -75,12 +77,29 @@ describe('the OpenAPI document', () => {
       }
       if (!name.includes(' /v1/')) continue;
       expect(Object.keys(operation.responses), name).toEqual(
-        expect.arrayContaining(['401', '403', 'default', ...(name.includes('{') ? ['404'] : [])]),
+        expect.arrayContaining(['401', '429', 'default', ...(name.includes('{') ? ['404'] : [])]),
       );
       if (operation.requestBody !== undefined)
         expect(Object.keys(operation.responses), name).toEqual(
           expect.arrayContaining(['400', '413', '415', '422']),
         );
+    }
+  });
+
+  it('says with which codes it fails, each under its own status', () => {
+    const contract = new Contract(document);
+    for (const operation of contract.operations) {
+      const problems = contract.problemsOf(operation);
+      for (const { status, code } of problems)
+        if (status !== 'default') expect(problemCodes[code].status, operation.name).toBe(Number(status));
+      const named = new Set(problems.map(({ status }) => status));
+      const failing = Object.keys(operation.operation.responses).filter((status) => !/^[123]/.test(status));
+      // Whether it is ready is its answer, not a problem.
+      const others = operation.name === 'getReadiness' ? ['503'] : [];
+      expect(
+        failing.filter((status) => !named.has(status)),
+        operation.name,
+      ).toEqual(others);
     }
   });
 

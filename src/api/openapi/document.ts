@@ -1,8 +1,9 @@
 /** The OpenAPI document, from the routes as they are registered. Nothing in it is listed by hand. */
-import { problemCodes } from '../../domain/problem.ts';
-import { PROBLEM_TYPE, ProblemSchema } from '../describe.ts';
+import { ProblemSchema } from '../describe.ts';
 import { Components, type JsonSchema } from './components.ts';
-import { type DocumentedRoute, describeOperation, type Operation } from './operation.ts';
+import { ProblemAnswers } from './described-problems.ts';
+import type { DocumentedRoute } from './documented-route.ts';
+import { describeOperation, type Operation } from './operation.ts';
 import { tags } from './tags.ts';
 
 export interface OpenApiDocument {
@@ -31,10 +32,10 @@ export function buildDocument(
   const components = new Components();
   components.use(ProblemSchema as unknown as JsonSchema);
   const paths: Record<string, Record<string, Operation>> = {};
-  const statuses = new Set<number>();
+  const problems = new ProblemAnswers();
   for (const route of routes) {
     const path = route.url.replace(/:(\w+)/g, '{$1}');
-    const operation = describeOperation(route, components, statuses);
+    const operation = describeOperation(route, components, problems);
     paths[path] ??= {};
     paths[path][route.method.toLowerCase()] = operation;
   }
@@ -56,25 +57,8 @@ export function buildDocument(
             'An API key, `phk_…`. Roles: any key may `read`, admin and tenant keys `write`, `admin` is for admin keys.',
         },
       },
-      responses: {
-        ...Object.fromEntries(
-          [...statuses].sort().map((status) => [`Problem${status}`, sharedProblem(status)]),
-        ),
-        Unexpected: problemAnswer('Posthorn failed, or cannot do that just now.'),
-      },
+      responses: problems.components(),
       schemas: Object.fromEntries(Object.entries(components.schemas).sort(([a], [b]) => (a < b ? -1 : 1))),
     },
   };
-}
-
-/** What a status means wherever nothing more is said, by the catalogue of problems. */
-function sharedProblem(status: number): object {
-  const meanings = Object.entries(problemCodes)
-    .filter(([, problem]) => problem.status === status)
-    .map(([code, problem]) => `\`${code}\`: ${problem.title}.`);
-  return problemAnswer(meanings.join(' '));
-}
-
-function problemAnswer(description: string): object {
-  return { description, content: { [PROBLEM_TYPE]: { schema: { $ref: '#/components/schemas/Problem' } } } };
 }

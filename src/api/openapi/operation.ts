@@ -1,13 +1,10 @@
 import { STATUS_CODES } from 'node:http';
-import type { FastifyContextConfig, FastifySchema } from 'fastify';
+import { type ProblemCode, problemCodes } from '../../domain/problem.ts';
+import type { Reasons } from '../describe.ts';
 import type { Components, JsonSchema } from './components.ts';
-
-export interface DocumentedRoute {
-  readonly method: string;
-  readonly url: string;
-  readonly schema: FastifySchema;
-  readonly config: FastifyContextConfig;
-}
+import { type ProblemAnswers, problemAnswer } from './described-problems.ts';
+import { type DocumentedRoute, type Role, roleOf } from './documented-route.ts';
+import { impliedProblems, unexpectedProblems } from './implied-problems.ts';
 
 export interface Parameter {
   readonly name: string;
@@ -33,21 +30,12 @@ export interface Operation {
   readonly responses: Readonly<Record<string, Answer>>;
 }
 
-/** The least that a key must be for: looking, changing what belongs to its tenant, or everything. */
-export type Role = 'read' | 'write' | 'admin';
-
-function roleOf({ method, config }: DocumentedRoute): Role {
-  if (config.admin === true) return 'admin';
-  return (config.reads ?? method === 'GET') ? 'read' : 'write';
-}
-
-const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
 const NO_CONTENT = new Set([204, 304]);
 
 export function describeOperation(
   route: DocumentedRoute,
   components: Components,
-  usedProblems: Set<number>,
+  shared: ProblemAnswers,
 ): Operation {
   const { schema, config } = route;
   const { operationId = '', summary = '', tags = [] } = schema;
@@ -72,7 +60,7 @@ export function describeOperation(
         content: { 'application/json': { schema: components.use(body) } },
       },
     }),
-    responses: describeAnswers(route, components, usedProblems),
+    responses: describeAnswers(route, components, shared),
   };
 }
 
@@ -95,18 +83,33 @@ const hasRequired = ({ required }: JsonSchema): boolean => Array.isArray(require
 function describeAnswers(
   route: DocumentedRoute,
   components: Components,
-  usedProblems: Set<number>,
+  shared: ProblemAnswers,
 ): Record<string, Answer> {
   const answers: Record<string, Answer> = {};
   for (const [status, given] of Object.entries((route.schema.response ?? {}) as Record<string, JsonSchema>))
     answers[status] = describeAnswer(Number(status), given, components);
-  for (const status of impliedProblems(route)) {
-    if (answers[status] !== undefined) continue;
-    usedProblems.add(status);
-    answers[status] = { $ref: `#/components/responses/Problem${status}` };
-  }
-  if (route.config.needsKey === true) answers.default = { $ref: '#/components/responses/Unexpected' };
+  for (const [status, codes] of byStatus(route))
+    answers[status] = describeProblems(codes, route.schema.problems ?? {}, shared);
+  answers.default = shared.unexpected;
   return answers;
+}
+
+function byStatus(route: DocumentedRoute): Map<number, Set<ProblemCode>> {
+  const own = Object.keys(route.schema.problems ?? {}) as ProblemCode[];
+  const found = new Map<number, Set<ProblemCode>>();
+  for (const code of [...impliedProblems(route), ...own]) {
+    const { status } = problemCodes[code];
+    found.set(status, (found.get(status) ?? new Set()).add(code));
+  }
+  // `default` is for statuses that are not listed.
+  for (const code of unexpectedProblems) found.get(problemCodes[code].status)?.add(code);
+  return found;
+}
+
+/** What is nothing special here is said once, for all of them. */
+function describeProblems(codes: Set<ProblemCode>, reasons: Reasons, shared: ProblemAnswers): Answer {
+  const list = [...codes].sort();
+  return list.some((code) => reasons[code] !== undefined) ? problemAnswer(list, reasons) : shared.of(list);
 }
 
 function describeAnswer(status: number, given: JsonSchema, components: Components): Answer {
@@ -120,23 +123,4 @@ function describeAnswer(status: number, given: JsonSchema, components: Component
     return { description, content: Object.fromEntries(content) };
   }
   return { description: standard, content: { 'application/json': { schema: components.use(given) } } };
-}
-
-/** What can go wrong with any route of this kind, whatever it does. */
-function impliedProblems({ method, schema, config }: DocumentedRoute): number[] {
-  if (config.needsKey !== true) return [];
-  const takesBody = METHODS_WITH_BODY.has(method);
-  const hasInput = schema.body !== undefined || config.documents?.body !== undefined || schema.querystring;
-  return [
-    ...(takesBody || hasInput || schema.params ? [400] : []),
-    401,
-    403,
-    ...(schema.params ? [404] : []),
-    // The same idempotency key for another request, or while the first is under way.
-    ...(config.documents?.headers !== undefined ? [409] : []),
-    ...(takesBody ? [413, 415] : []),
-    ...(hasInput || schema.params ? [422] : []),
-    // Keys have rate limits.
-    429,
-  ];
 }

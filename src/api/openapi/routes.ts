@@ -5,7 +5,7 @@ import { readVersion } from '../../config/index.ts';
 import type { ApiContext } from '../context.ts';
 import { answerOf, Nothing } from '../describe.ts';
 import { buildDocument } from './document.ts';
-import type { DocumentedRoute } from './operation.ts';
+import type { DocumentedRoute } from './documented-route.ts';
 import { PAGE_POLICY, renderReference } from './reference/page.ts';
 
 /** Remembers every route that is registered from now on. HEAD is implied by GET. */

@@ -54,17 +54,27 @@ function withBreaks(path: string): Html {
 
 /** What is special here; what every route of its kind may answer is explained once, under Problems. */
 function answersView(answers: Readonly<Record<string, Answer>>): Html {
-  const shared = Object.entries(answers).flatMap(([status, answer]) => ('$ref' in answer ? [status] : []));
+  const shared = Object.entries(answers).flatMap(([status, answer]) =>
+    '$ref' in answer && status !== 'default' ? answer.$ref.split('.').slice(1) : [],
+  );
   return html`<dl class="answers">${Object.entries(answers).map(([status, answer]) =>
     '$ref' in answer ? '' : answerView(status, answer),
   )}${
     shared.length > 0 &&
     html`<div class="bad"><dt><a href="#problems">also</a></dt>
-<dd>${shared.map((status, index) => html`${index > 0 ? ', ' : ''}${status === 'default' ? '5xx' : status}`)}</dd></div>`
+<dd>${codeLinks(shared)}</dd></div>`
   }</dl>`;
 }
 
-export function answerView(status: string, answer: Exclude<Answer, { $ref: string }>): Html {
+export const problemAnchor = (code: string): string => `problem-${code}`;
+
+export function codeLinks(codes: readonly string[]): Html {
+  return html`${codes.map(
+    (code, index) => html`${index > 0 ? ', ' : ''}<a href="#${problemAnchor(code)}"><code>${code}</code></a>`,
+  )}`;
+}
+
+function answerView(status: string, answer: Exclude<Answer, { $ref: string }>): Html {
   const kind = status.startsWith('2') ? 'good' : 'bad';
   return html`<div class="${kind}"><dt>${status}</dt>
 <dd>${inline(answer.description)}${Object.entries(answer.content ?? {}).map(

@@ -1,10 +1,12 @@
 /** The document as a page to read: one file, no script, nothing loaded from anywhere. */
 import { createHash } from 'node:crypto';
+import { problemCodes } from '../../../domain/problem.ts';
 import type { JsonSchema } from '../components.ts';
 import type { OpenApiDocument } from '../document.ts';
+import { unexpectedProblems } from '../implied-problems.ts';
 import type { Operation } from '../operation.ts';
 import { type Html, html, inline, prose } from './html.ts';
-import { answerView, operationView } from './operation-view.ts';
+import { codeLinks, operationView, problemAnchor } from './operation-view.ts';
 import { fieldTable, rowsOf, schemaAnchor, typeOf } from './schema-view.ts';
 import { STYLE } from './style.ts';
 
@@ -72,11 +74,11 @@ ${chapters.map(
 ${chapter.entries.map((entry) => operationView(entry, document))}</section>`,
 )}
 <section id="problems" class="tag"><h2>Problems</h2>
-<p>What any route of its kind may answer: ${typeOf({ $ref: '#/components/schemas/Problem' })}.</p>
-<dl class="answers">${Object.entries(components.responses).map(([name, answer]) =>
-    answerView(name.replace('Problem', '').replace('Unexpected', '5xx'), {
-      description: (answer as { description: string }).description,
-    }),
+<p>Every error is a ${typeOf({ $ref: '#/components/schemas/Problem' })} with one of these codes. Any request may be answered
+${codeLinks(unexpectedProblems)}.</p>
+<dl class="answers">${Object.entries(problemCodes).map(
+    ([code, { status, title }]) => html`<div class="bad" id="${problemAnchor(code)}"><dt>${status}</dt>
+<dd><code>${code}</code>: ${title}.</dd></div>`,
   )}</dl></section>
 <section id="schemas" class="tag"><h2>Schemas</h2>
 ${Object.entries(components.schemas).map(([name, schema]) => schemaView(name, schema))}</section>

@@ -14,6 +14,8 @@ export function typeOf(schema: JsonSchema): Html {
   const name = nameOf(schema);
   if (name !== null) return html`<a href="#${schemaAnchor(name)}">${name}</a>`;
   if (Array.isArray(schema.anyOf)) return joined((schema.anyOf as JsonSchema[]).map(typeOf));
+  // A problem of some codes: what it is says enough.
+  if (Array.isArray(schema.allOf)) return typeOf(schema.allOf[0] as JsonSchema);
   if (Array.isArray(schema.enum)) return joined(schema.enum.map(literal));
   if (schema.const !== undefined) return literal(schema.const);
   if (schema.type === 'array') {

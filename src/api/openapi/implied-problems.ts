@@ -1,0 +1,35 @@
+/** What can go wrong with any route of a kind, whatever it does. */
+import type { ProblemCode } from '../../domain/problem.ts';
+import { type DocumentedRoute, roleOf } from './documented-route.ts';
+
+/** Of the connection, or of Posthorn itself: whatever was asked for. */
+export const unexpectedProblems: readonly ProblemCode[] = [
+  'request_timeout',
+  'headers_too_large',
+  'internal',
+  'unavailable',
+];
+
+/** DELETE needs none, but one that comes is read. */
+const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
+
+export function impliedProblems(route: DocumentedRoute): ProblemCode[] {
+  const { method, schema, config } = route;
+  const hasBody = METHODS_WITH_BODY.has(method);
+  const query = namesOf(schema.querystring);
+  const codes: ProblemCode[] = ['bad_request'];
+  if (hasBody) codes.push('malformed_json', 'too_large', 'unsupported_media_type');
+  if (hasBody || query.length > 0) codes.push('invalid');
+  if (query.includes('cursor')) codes.push('bad_cursor');
+  if (schema.params !== undefined) codes.push('not_found');
+  // Keys have rate limits.
+  if (config.needsKey === true) codes.push('unauthorized', 'rate_limited');
+  // A key that may only look, or that is for another tenant than the one that is named.
+  if (config.needsKey === true && (roleOf(route) !== 'read' || query.includes('tenant')))
+    codes.push('forbidden');
+  if (config.idempotent === true) codes.push('idempotency_conflict', 'request_in_progress');
+  return codes;
+}
+
+const namesOf = (schema: unknown): string[] =>
+  Object.keys((schema as { properties?: object } | undefined)?.properties ?? {});
