@@ -152,9 +152,11 @@ export function nameOf(caller: Caller): string {
 }
 
 /** For lists: the tenant to show. A tenant's key shows its own only, and may name no other. */
-export function tenantOf(caller: Caller, named: string | undefined): string | null {
+export function tenantOf(caller: Caller, named: string | undefined, path = 'tenant'): string | null {
   if (caller.tenant !== null && named !== undefined && named !== caller.tenant) {
-    throw new Problem('forbidden', 'This key belongs to another tenant.');
+    throw new Problem('forbidden', 'This key belongs to another tenant.', {
+      errors: [{ path, message: 'is not the tenant of this key' }],
+    });
   }
   return caller.tenant ?? named ?? null;
 }

@@ -182,7 +182,7 @@ export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
 
 function toSelection(filter: BulkOrder['filter'], caller: Caller): Selection {
   return {
-    tenant: tenantOf(caller, filter.tenant),
+    tenant: tenantOf(caller, filter.tenant, 'filter.tenant'),
     endpointId: readEndpointId(filter.endpoint_id, 'filter.endpoint_id'),
     statuses: ['dead'],
     type: filter.type ?? null,

@@ -20,7 +20,9 @@ export function answerProblems(
   server.setNotFoundHandler(async (request, reply) => {
     const path = request.url.split('?')[0]!;
     const methods = methodsOf(path, routes);
-    if (methods.length === 0) throw new Problem('not_found', `There is no ${request.method} ${path}.`);
+    // The method is there, and the name of the object cannot be one.
+    if (methods.length === 0 || methods.includes(request.method))
+      throw new Problem('not_found', `There is no ${request.method} ${path}.`);
     void reply.header('allow', methods.join(', '));
     throw new Problem(
       'method_not_allowed',

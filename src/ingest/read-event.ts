@@ -61,7 +61,7 @@ export function readEvent(body: Buffer, limits: ReadLimits, context: ReadContext
     const start = skipSpace(body, 0);
     if (!startsObject(body, start)) {
       expectJson(body, start, limits);
-      throw new Problem('invalid', 'The body must be a JSON object with "type" and "data".');
+      throw invalidField('body', 'must be a JSON object with "type" and "data"');
     }
     const { fields, end } = scanObject(body, start, limits.maxNesting);
     expectEnd(body, end);
@@ -79,7 +79,7 @@ export function readEventWithId(
     const start = skipSpace(body, 0);
     if (!startsObject(body, start)) {
       expectJson(body, start, limits);
-      throw new Problem('invalid', 'The message must be a JSON object with "type" and "data".');
+      throw invalidField('body', 'must be a JSON object with "type" and "data"');
     }
     const { fields, end } = scanObject(body, start, limits.maxNesting);
     expectEnd(body, end);
@@ -114,7 +114,7 @@ export function readBatch(
     throw invalidField('events', `must have at most ${maxEvents} events, has ${items.length}`);
   return items.map((item, index) => {
     try {
-      if (!startsObject(body, item.start)) throw new Problem('invalid', 'Each event must be a JSON object.');
+      if (!startsObject(body, item.start)) throw invalidField('body', 'each event must be a JSON object');
       const { fields } = scanObject(body, item.start, limits.maxNesting);
       const event = toEvent(body, fields, limits, contextOfItem(fields, index, context));
       // A copy: an event that waits for its turn must not keep the whole batch in memory.
@@ -275,7 +275,9 @@ export function readTenant(value: unknown, keyTenant: string | null): string {
     );
   }
   if (keyTenant !== null && value !== keyTenant) {
-    throw new Problem('forbidden', `This key belongs to another tenant than "${value}".`);
+    throw new Problem('forbidden', `This key belongs to another tenant than "${value}".`, {
+      errors: [{ path: 'tenant', message: 'is not the tenant of this key' }],
+    });
   }
   return value;
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { failureOf } from './failures.ts';
+import { failureOf, isOutage } from './failures.ts';
 
 const server = (code: string, more: object = {}) =>
   Object.assign(new Error(code), { severity: 'ERROR', code, ...more });
@@ -32,4 +32,32 @@ it.each([
   ['null', null],
 ])('%s: nobody knows whether it was committed', (_, error) => {
   expect(failureOf(error)).toBe('unknown');
+});
+
+const socket = (syscall: string, code: string) =>
+  Object.assign(new Error(`${syscall} ${code}`), { syscall, code });
+
+it.each([
+  ['none listens', socket('connect', 'ECONNREFUSED')],
+  ['no socket', socket('connect', 'ENOENT')],
+  ['no such host', socket('getaddrinfo', 'ENOTFOUND')],
+  ['cut', socket('read', 'ECONNRESET')],
+  ['gone', new Error('Connection terminated unexpectedly')],
+  ['none to be had', new Error('timeout exceeded when trying to connect')],
+  ['stopping', server('57P01')],
+  ['too slow', server('57014')],
+  ['in the way', server('55P03')],
+  ['full', server('53100')],
+])('the database does not answer: %s', (_, error) => {
+  expect(isOutage(error)).toBe(true);
+});
+
+it.each([
+  ['a fault in a statement', server('42P01')],
+  ['a bad value', server('22021')],
+  ['a file that is not there', socket('open', 'ENOENT')],
+  ['a fault of ours', new TypeError('undefined is not a function')],
+  ['nothing', null],
+])('not an outage: %s', (_, error) => {
+  expect(isOutage(error)).toBe(false);
 });

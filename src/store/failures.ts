@@ -24,22 +24,19 @@ export function failureOf(error: unknown): Failure {
 const NO_CONNECTION =
   /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error)/;
 
-const NO_SERVER = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'EPIPE',
-  'ETIMEDOUT',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-]);
+/** What becomes of a connection that was there. */
+const CUT = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT']);
 
 /** Not a fault of the statement: the database is not there, has too much to do, or somebody else is in the way. */
 export function isOutage(error: unknown): boolean {
-  const { severity, code, message } = (error ?? {}) as Record<string, unknown>;
+  const { severity, code, syscall, message } = (error ?? {}) as Record<string, unknown>;
   if (typeof severity === 'string') return ['conflict', 'unknown', 'unavailable'].includes(failureOf(error));
-  return NO_SERVER.has(String(code)) || NO_CONNECTION.test(String(message));
+  return (
+    syscall === 'connect' ||
+    syscall === 'getaddrinfo' ||
+    CUT.has(String(code)) ||
+    NO_CONNECTION.test(String(message))
+  );
 }
 
 function isMissingPartition(error: unknown): boolean {

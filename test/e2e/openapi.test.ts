@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { type ApiOperation, Contract } from '../support/contract.ts';
 import { type Answer, expectStatus, newReceiver, newTenant, usePosthorn } from '../support/posthorn.ts';
 import { startReceiver } from '../support/receiver.ts';
-import { addressIn, makeWorld, placesOf, type World } from '../support/world.ts';
+import { addressIn, exampleIn, makeWorld, placesOf, type World } from '../support/world.ts';
 
 const posthorn = usePosthorn();
 let contract: Contract;
@@ -23,7 +23,7 @@ const needingKeys = (): ApiOperation[] => contract.operations.filter(({ role }) 
 
 /** Called as its example says. */
 async function call(operation: ApiOperation, world: World, key?: string | null): Promise<Answer> {
-  const body = inTenant(contract.exampleOf(operation), world.tenant);
+  const body = exampleIn(world, contract.exampleOf(operation));
   const answer = await posthorn.api(
     operation.method,
     addressIn(world, operation.path),
@@ -32,12 +32,6 @@ async function call(operation: ApiOperation, world: World, key?: string | null):
   );
   expect(contract.violation(operation, answer)).toBeNull();
   return answer;
-}
-
-/** The example, for another tenant than the one it names. */
-function inTenant(example: unknown, tenant: string): unknown {
-  if (example === undefined) return undefined;
-  return JSON.parse(JSON.stringify(example), (name, value) => (name === 'tenant' ? tenant : value));
 }
 
 /** Operations that succeed only on something in another state than the world has, and what they answer on this. */

@@ -195,7 +195,7 @@ function caller(client: Agent, url: string, adminKey: string): Call {
       status: response.statusCode,
       headers: response.headers,
       text,
-      body: isJson ? JSON.parse(text) : undefined,
+      body: isJson && text !== '' ? JSON.parse(text) : undefined,
     };
   };
 }

@@ -31,6 +31,10 @@ export async function makeWorld(posthorn: Pick<TestPosthorn, 'api'>, receiverUrl
   });
   const eventType = `${tenant.replace('tenant', 'thing')}.created`;
   await expectStatus(posthorn.api('PUT', `/v1/event-types/${eventType}`, {}), 201);
+  const { body: current } = await expectStatus(posthorn.api('GET', '/v1/keys/current'), 200);
+  const inbox = current.capabilities.inbox
+    ? await expectStatus(posthorn.api('POST', '/v1/inboxes', { tenant }), 201)
+    : null;
   const key = await expectStatus(posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant }), 201);
   return {
     tenant,
@@ -43,8 +47,15 @@ export async function makeWorld(posthorn: Pick<TestPosthorn, 'api'>, receiverUrl
       '/v1/keys/{id}': key.body.id,
       '/v1/tenants/{id}': tenant,
       '/v1/event-types/{name}': eventType,
+      ...(inbox !== null && { '/v1/inboxes/{token}': inbox.body.token }),
     },
   };
+}
+
+/** An example, for the tenant of a world instead of the one that it names. */
+export function exampleIn<T>({ tenant }: World, example: T): T {
+  if (example === undefined) return example;
+  return JSON.parse(JSON.stringify(example), (name, value) => (name === 'tenant' ? tenant : value)) as T;
 }
 
 /** The address of an operation on the objects of a world. */

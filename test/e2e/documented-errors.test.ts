@@ -1,0 +1,808 @@
+/**
+ * Every problem that an operation documents is provoked, and every status with which it succeeds is seen.
+ *
+ * What routes of one kind have in common is tried on all that document it. The rest has a recipe of its own below. The
+ * last test compares what was seen with what /openapi.json says: whoever adds a route, or a problem to one, is told what
+ * is missing here.
+ */
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { problemCodes } from '../../src/domain/problem.ts';
+import { type ApiOperation, Contract } from '../support/contract.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+import {
+  ADMIN_KEY,
+  type Answer,
+  type CallOptions,
+  createEndpoint,
+  expectStatus,
+  newReceiver,
+  newTenant,
+  publish,
+  startTestPosthorn,
+  type TestPosthorn,
+  usePosthorn,
+} from '../support/posthorn.ts';
+import { ProblemMatrix } from '../support/problem-matrix.ts';
+import { exchange, type RawAnswer } from '../support/raw-http.ts';
+import { type Behaviour, type Receiver, startReceiver } from '../support/receiver.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { addressIn, exampleIn, makeWorld, placesOf, type World } from '../support/world.ts';
+
+const posthorn = usePosthorn({
+  env: {
+    POSTHORN_INBOX: 'true',
+    POSTHORN_MAX_BATCH_BYTES: '1MiB',
+    POSTHORN_REQUEST_TIMEOUT_MS: '1s',
+    // One of each tenant, four of all.
+    POSTHORN_CHALLENGES_AT_ONCE: '4',
+    POSTHORN_STREAM_CLIENTS_PER_KEY: '1',
+  },
+});
+const REMOTE_SETTINGS = {
+  POSTHORN_ROLE: 'api',
+  POSTHORN_METRICS: 'off',
+  POSTHORN_ACCEPT_QUEUE_EVENTS: '1',
+};
+const EVENT_BYTES = 256 * 1024;
+
+/** Without a worker and without metrics, and its database can be taken away. */
+let remote: TestPosthorn;
+/** Another one of those: each has room for one event that waits. */
+let alsoRemote: TestPosthorn;
+let remoteDatabase: TestDatabase;
+let proxy: TcpProxy;
+
+let contract: Contract;
+let matrix: ProblemMatrix;
+let rejecting: Receiver;
+let world: World;
+/** Keys: of the world's tenant, of another one, for looking only, and one that has used up its limit. */
+const keys = { tenant: '', stranger: '', reader: '', limited: '' };
+
+beforeAll(async () => {
+  remoteDatabase = await createTestDatabase();
+  proxy = await startTcpProxy(remoteDatabase.url);
+  const startRemote = () => startTestPosthorn({ database: proxy, inProcess: true, env: REMOTE_SETTINGS });
+  [remote, alsoRemote] = await Promise.all([startRemote(), startRemote()]);
+  contract = new Contract((await expectStatus(posthorn.api('GET', '/openapi.json'), 200)).body);
+  matrix = new ProblemMatrix(contract);
+  rejecting = await startReceiver();
+  rejecting.answer({ status: 404 });
+  world = await makeWorld(posthorn, rejecting.url);
+  keys.tenant = await newKey({ scope: 'tenant', tenant: world.tenant });
+  keys.stranger = await newKey({ scope: 'tenant', tenant: newTenant() });
+  keys.reader = await newKey({ scope: 'read' });
+  keys.limited = await newKey({ scope: 'admin', rate_limit: { per_second: 0.001, burst: 1 } });
+  await expectStatus(posthorn.api('GET', '/v1/keys/current', undefined, { key: keys.limited }), 200);
+});
+afterAll(async () => {
+  await proxy?.restore();
+  await Promise.all([remote?.stop(), alsoRemote?.stop()]);
+  await proxy?.cut();
+  await remoteDatabase?.drop();
+  await rejecting?.close();
+});
+
+async function newKey(settings: object): Promise<string> {
+  return (await expectStatus(posthorn.api('POST', '/v1/keys', settings), 201)).body.key;
+}
+
+interface Request extends CallOptions {
+  readonly in?: World;
+  /** Instead of its example. */
+  readonly body?: unknown;
+  readonly query?: string;
+  /** Instead of the last name in its address. */
+  readonly named?: string;
+}
+
+const op = (name: string): ApiOperation => matrix.operation(name);
+
+/** An operation, called as its example says except for what is said otherwise. */
+function call(operation: ApiOperation | string, request: Request = {}): Promise<Answer> {
+  const { in: place = world, query = '', named, ...options } = request;
+  const called = typeof operation === 'string' ? op(operation) : operation;
+  const body = 'body' in request ? request.body : exampleIn(place, contract.exampleOf(called));
+  return posthorn.api(called.method, `${addressOf(called, place, named)}${query}`, body, options);
+}
+
+function addressOf({ path }: ApiOperation, place: World, named?: string): string {
+  const last = placesOf(path).at(-1);
+  if (named === undefined || last === undefined) return addressIn(place, path);
+  return addressIn({ ...place, parameters: { ...place.parameters, [last]: named } }, path);
+}
+
+const isReading = ({ method, role }: ApiOperation): boolean => method === 'GET' && role !== 'admin';
+const hasQuery = ({ operation }: ApiOperation, name: string): boolean =>
+  operation.parameters?.some((parameter) => parameter.in === 'query' && parameter.name === name) === true;
+/** They are nobody's: every key may see them. */
+const isShared = ({ path }: ApiOperation): boolean => path.startsWith('/v1/event-types');
+
+/** Looking at an inbox keeps it for longer; figures are written down a while after what they count. */
+const MOVING = new Set(['expires_at', 'health']);
+
+/** Whatever can be seen of the world and of its changes. */
+async function lookAt({ tenant }: World): Promise<unknown> {
+  const paths = [
+    ...contract.operations.filter((o) => isReading(o) && /^\/v1\/[^{]+\{\w+\}$/.test(o.path)),
+    ...['listInboxes', 'listEndpoints', 'listEvents', 'listTasks', 'listAuditEntries'].map(op),
+  ].map(
+    (operation) =>
+      `${addressOf(operation, world)}${hasQuery(operation, 'tenant') ? `?tenant=${tenant}` : ''}`,
+  );
+  const shown = await Promise.all(
+    paths.map(async (path) => (await expectStatus(posthorn.api('GET', path), 200)).text),
+  );
+  return shown.map((text) => JSON.parse(text, (name, value) => (MOVING.has(name) ? null : value)));
+}
+
+/** Tries something on all that document it and have no recipe of their own; none of it may change anything. */
+async function refuseAll(
+  code: keyof typeof problemCodes,
+  provoke: (operation: ApiOperation) => Promise<readonly (Answer | [Answer, path: string])[]>,
+  operations = matrix.documenting(code),
+): Promise<void> {
+  expect(operations.length).toBeGreaterThan(0);
+  const before = await lookAt(world);
+  for (const operation of operations) {
+    for (const result of await provoke(operation)) {
+      const [answer, path] = Array.isArray(result) ? result : [result as Answer, undefined];
+      matrix.refused(operation, code, answer, path);
+    }
+  }
+  expect(await lookAt(world)).toEqual(before);
+}
+
+/** As another program would send it that knows little of HTTP. */
+async function raw(operation: ApiOperation, ...headers: string[]): Promise<Answer> {
+  const line = `${operation.method} ${addressOf(operation, world)} HTTP/1.1`;
+  const { answers } = await exchange(posthorn.url, [line, ...headers, '', ''].join('\r\n'));
+  return toAnswer(answers[0]);
+}
+function toAnswer(answer: RawAnswer | undefined): Answer {
+  const { status, headers, body } = answer!;
+  return { status, headers, text: body, body: JSON.parse(body) };
+}
+const AUTHORIZED = `authorization: Bearer ${ADMIN_KEY}`;
+
+describe('every operation succeeds', () => {
+  /** Those that need more than their example, or succeed in several ways. */
+  const otherwise: Record<string, (place: World) => Promise<[status: number, answer: Answer][]>> = {
+    createInbox: async (place) => [
+      [201, await call('createInbox', { in: place, body: { tenant: place.tenant } })],
+    ],
+    deleteTenant: async () => {
+      const named = newTenant();
+      await expectStatus(call('putTenant', { named }), 201);
+      return [[204, await call('deleteTenant', { named })]];
+    },
+    discardDeadLetters: bulk('discardDeadLetters'),
+    getApiReference: cached('getApiReference'),
+    getOpenApiDocument: cached('getOpenApiDocument'),
+    putEventType: put('putEventType'),
+    putTenant: put('putTenant'),
+    replayDeadLetters: bulk('replayDeadLetters'),
+    replayEndpoint: async (place) => [
+      [200, await call('replayEndpoint', { in: place, body: { dry_run: true } })],
+      [202, await call('replayEndpoint', { in: place })],
+    ],
+    restoreDelivery: async (place) => {
+      await expectStatus(call('discardDelivery', { in: place }), 200);
+      return [[200, await call('restoreDelivery', { in: place })]];
+    },
+    // Where there is no worker, a task stays queued.
+    cancelTask: async () => {
+      const ordered = await remote.api('POST', '/v1/dead-letters/replay', { filter: {} });
+      const { body } = await expectStatus(ordered, 202);
+      return [[200, await remote.api('POST', `/v1/tasks/${body.id}/cancel`)]];
+    },
+  };
+  function bulk(name: string) {
+    return async (place: World): Promise<[number, Answer][]> => {
+      const filter = { tenant: place.tenant, type: 'none.such' };
+      return [
+        [200, await call(name, { in: place, body: { filter, dry_run: true } })],
+        [202, await call(name, { in: place, body: { filter } })],
+      ];
+    };
+  }
+  function put(name: string) {
+    return async (): Promise<[number, Answer][]> => {
+      const named = newTenant();
+      return [
+        [201, await call(name, { named })],
+        [200, await call(name, { named, body: {} })],
+      ];
+    };
+  }
+  function cached(name: string) {
+    return async (): Promise<[number, Answer][]> => {
+      const first = await call(name);
+      return [
+        [200, first],
+        [304, await call(name, { headers: { 'if-none-match': String(first.headers.etag) } })],
+      ];
+    };
+  }
+
+  test('with every status that it documents for that', async () => {
+    const changing = contract.operations.filter((operation) => !isReading(operation));
+    const worlds = await Promise.all(changing.map(() => makeWorld(posthorn, rejecting.url)));
+    for (const operation of contract.operations) {
+      const place = worlds[changing.indexOf(operation)] ?? world;
+      const recipe = otherwise[operation.name];
+      const [good] = Object.keys(operation.operation.responses).filter((status) => status.startsWith('2'));
+      const results =
+        recipe === undefined
+          ? [[Number(good), await call(operation, { in: place })] as const]
+          : await recipe(place);
+      for (const [status, answer] of results) matrix.succeeded(operation, status, answer);
+    }
+  });
+});
+
+const EVENT = { type: 'a.b', data: 1, tenant: 'remote' };
+/** Of events that are sent while there is no database: they get their answers while the other tests run. */
+const held: { events: Promise<Answer>[]; batch: Promise<Answer> | null } = { events: [], batch: null };
+/** They do not ask the database. */
+const INDEPENDENT = new Set([
+  'getHealth',
+  'tryFilter',
+  'streamEvents',
+  'getCurrentKey',
+  'getOpenApiDocument',
+  'getApiReference',
+]);
+/** They wait for it, are not there without it, or say so in their own way. */
+const APART = new Set(['publishEvent', 'publishBatch', 'getMetrics', 'getReadiness']);
+const isRemote = ({ name, path }: ApiOperation): boolean =>
+  !APART.has(name) && !path.startsWith('/v1/inboxes');
+
+function callRemote(operation: ApiOperation, body = contract.exampleOf(operation)): Promise<Answer> {
+  return remote.api(operation.method, addressIn(world, operation.path), body);
+}
+
+test('the other one loses its database', async () => {
+  await proxy.cut();
+  held.events = Array.from({ length: 8 }, () => callRemote(op('publishEvent'), EVENT));
+  held.batch = alsoRemote.api('POST', '/v1/events/batch', {
+    events: Array.from({ length: 8 }, () => EVENT),
+  });
+  await eventually('it notices', async () => (await callRemote(op('getReadiness'))).status === 503);
+});
+
+describe('whatever the operation', () => {
+  test('no key, or one that is none: 401', async () => {
+    const elsewhere = { 'x-forwarded-for': '192.0.2.1' };
+    await refuseAll('unauthorized', async (operation) => {
+      // Metrics are open to whoever is on this machine.
+      const headers = operation.role === null ? elsewhere : {};
+      const answers = [
+        await call(operation, { key: null, headers }),
+        await call(operation, { key: 'phk_nobody', headers }),
+      ];
+      for (const answer of answers) expect(answer.headers['www-authenticate']).toBe('Bearer');
+      return answers;
+    });
+  });
+
+  test('a key that may only look, or is not an admin’s: 403', async () => {
+    const mine = matrix.documenting('forbidden').filter(({ role }) => role === 'write' || role === 'admin');
+    await refuseAll(
+      'forbidden',
+      async (operation) => [
+        await call(operation, { key: keys.reader }),
+        ...(operation.role === 'admin' ? [await call(operation, { key: keys.tenant })] : []),
+      ],
+      mine,
+    );
+  });
+
+  test('another tenant than that of the key, in the address or in the body: 403', async () => {
+    const query = matrix.documenting('forbidden').filter((o) => o.role === 'read' && hasQuery(o, 'tenant'));
+    await refuseAll(
+      'forbidden',
+      async (operation) => [
+        [
+          await call(operation, { query: `?tenant=${world.tenant}`, key: keys.stranger, body: undefined }),
+          'tenant',
+        ],
+      ],
+      query,
+    );
+    const { tenant } = world;
+    const filter = { tenant };
+    for (const [name, body, path] of [
+      ['createEndpoint', { url: 'https://example.com/', tenant }, 'tenant'],
+      ['createInbox', { tenant }, 'tenant'],
+      ['publishEvent', { type: 'a.b', data: 1, tenant }, 'tenant'],
+      ['replayDeadLetters', { filter }, 'filter.tenant'],
+      ['discardDeadLetters', { filter }, 'filter.tenant'],
+      ['tryFilter', { filter: null, event: { type: 'a.b', data: 1, tenant } }, 'event.tenant'],
+    ] as const)
+      matrix.refused(op(name), 'forbidden', await call(name, { body, key: keys.stranger }), path);
+    matrix.refused(op('listTenants'), 'forbidden', await call('listTenants', { key: keys.stranger }));
+    const elsewhere = { key: keys.tenant, headers: { via: 'a proxy' } };
+    matrix.refused(op('getMetrics'), 'forbidden', await call('getMetrics', elsewhere));
+  });
+
+  test('what is not there, is no id, or is another tenant’s: 404', async () => {
+    const creating = new Set(['putTenant', 'putEventType']);
+    const metrics = op('getMetrics');
+    matrix.refused(metrics, 'not_found', await remote.api('GET', metrics.path));
+    await refuseAll(
+      'not_found',
+      async (operation) => {
+        const tooLong = await call(operation, { named: 'x'.repeat(201) });
+        if (creating.has(operation.name)) return [tooLong];
+        const known = world.parameters[placesOf(operation.path).at(-1)!]!;
+        // One that could be: an id of the right kind, or the number of an attempt that was not made.
+        const named = known === '1' ? '7' : known.replace(/(?<=_)\w+$/, (id) => '0'.repeat(id.length));
+        return [
+          tooLong,
+          await call(operation, { named: 'none-such' }),
+          ...(named === known ? [] : [await call(operation, { named })]),
+          ...(operation.role === 'admin' || isShared(operation)
+            ? []
+            : [await call(operation, { key: keys.stranger })]),
+        ];
+      },
+      matrix.documenting('not_found').filter((operation) => operation !== metrics),
+    );
+  });
+
+  test('a request that is none: 400', async () => {
+    await refuseAll('bad_request', async (operation) => [
+      // No host.
+      await raw(operation, AUTHORIZED),
+      ...(operation.path.includes('{')
+        ? [await posthorn.api(operation.method, operation.path.replace(/\{\w+\}/g, '%zz'))]
+        : []),
+    ]);
+  });
+
+  test('a body that is no JSON: 400', async () => {
+    await refuseAll('malformed_json', async (operation) => [
+      await call(operation, { body: '{"events":\n [}' }),
+      await call(operation, { body: Buffer.from([0x22, 0xff, 0x22]) }),
+    ]);
+    expect((await call('updateEndpoint', { body: '{"url":\n !}' })).body.detail).toContain('line 2');
+  });
+
+  test('a body that is too large: 413', async () => {
+    const length = 'content-length: 1100000';
+    await refuseAll('too_large', async (operation) => [
+      await raw(operation, 'host: posthorn', AUTHORIZED, 'content-type: application/json', length),
+    ]);
+    const data = 'x'.repeat(EVENT_BYTES);
+    for (const [name, body, path] of [
+      ['publishEvent', { type: 'a.b', data, tenant: world.tenant }, 'data'],
+      ['sendTestEvent', { data }, 'data'],
+      ['tryFilter', { filter: null, event: { type: 'a.b', data } }, 'event.data'],
+    ] as const)
+      matrix.refused(op(name), 'too_large', await call(name, { body }), path);
+  });
+
+  test('a body that is something else: 415', async () => {
+    await refuseAll('unsupported_media_type', async (operation) => [
+      await call(operation, { body: 'a=b', headers: { 'content-type': 'text/plain' } }),
+      await call(operation, { body: '{}', headers: { 'content-encoding': 'gzip' } }),
+    ]);
+  });
+
+  test('a field or parameter that nobody knows: 422, and it is named', async () => {
+    await refuseAll('invalid', async (operation) => {
+      const { method, operation: described } = operation;
+      if (method === 'GET') return [[await call(operation, { query: '?surprise=1' }), 'surprise']];
+      const body = { ...(contract.exampleOf(operation) as object), surprise: 1 };
+      const isKeyed = described.parameters?.some(({ name }) => name === 'Idempotency-Key');
+      const headers = { 'idempotency-key': 'k'.repeat(256) };
+      return [
+        [await call(operation, { body }), 'surprise'],
+        ...(isKeyed && !operation.path.startsWith('/v1/events')
+          ? [[await call(operation, { headers }), 'idempotency-key'] as [Answer, string]]
+          : []),
+      ];
+    });
+  });
+
+  test('a cursor that no page gave out: 400', async () => {
+    await refuseAll('bad_cursor', async (operation) => [
+      [await call(operation, { query: '?cursor=nonsense' }), 'cursor'],
+    ]);
+  });
+
+  test('a key that has used up its limit: 429', async () => {
+    const headers = { 'x-real-ip': '192.0.2.1' };
+    await refuseAll('rate_limited', async (operation) => [
+      await call(operation, { key: keys.limited, headers: operation.role === null ? headers : {} }),
+    ]);
+  });
+
+  test('an idempotency key that was used for something else: 409', async () => {
+    const keyed = matrix.documenting('idempotency_conflict').filter(({ name }) => name !== 'publishEvent');
+    const used = { pauseEndpoint: randomUUID(), resumeEndpoint: randomUUID() };
+    for (const [name, key] of Object.entries(used))
+      await expectStatus(call(name, { headers: { 'idempotency-key': key } }), 200);
+    await refuseAll(
+      'idempotency_conflict',
+      async (operation) => {
+        const key = operation.name === 'pauseEndpoint' ? used.resumeEndpoint : used.pauseEndpoint;
+        return [[await call(operation, { headers: { 'idempotency-key': key } }), 'idempotency-key']];
+      },
+      keyed,
+    );
+  });
+
+  test('the same request at the same time: one is carried out, the others are 409', async () => {
+    // Some are refused for its state, after those before: that is an answer, too.
+    const place = await makeWorld(posthorn, rejecting.url);
+    for (const operation of matrix.documenting('request_in_progress')) {
+      // Usually all but one; an answer may be quicker than the next request.
+      const refused = await eventually(`${operation.name} is under way`, async () => {
+        const headers = { 'idempotency-key': randomUUID() };
+        const answers = await Promise.all([1, 2, 3, 4].map(() => call(operation, { in: place, headers })));
+        const busy = answers.filter(({ body }) => body?.code === 'request_in_progress');
+        const carriedOut = answers.filter(
+          (answer) => !busy.includes(answer) && answer.headers['idempotency-replayed'] === undefined,
+        );
+        expect(carriedOut, operation.name).toHaveLength(1);
+        return busy[0];
+      });
+      matrix.refused(operation, 'request_in_progress', refused);
+    }
+  });
+});
+
+describe('of no operation', () => {
+  test('no such address, no such method', async () => {
+    matrix.refusedAnyhow('not_found', await posthorn.api('GET', '/v1/none-such'));
+    const answer = await posthorn.api('PUT', '/v1/endpoints');
+    matrix.refusedAnyhow('method_not_allowed', answer);
+    expect(answer.headers.allow).toBe('GET, POST');
+    // Who has no key learns no more than what /openapi.json says.
+    const unknown = await posthorn.api('DELETE', addressOf(op('getEvent'), world), undefined, { key: null });
+    expect(unknown).toMatchObject({ status: 405, headers: { allow: 'GET' } });
+  });
+
+  test('headers that are too large, and a request that does not end', async () => {
+    for (const operation of contract.operations)
+      matrix.refusedAnyhow('headers_too_large', await raw(operation, `x-large: ${'x'.repeat(17_000)}`));
+    const unfinished = `POST /v1/events HTTP/1.1\r\nhost: posthorn\r\n${AUTHORIZED}\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{`;
+    const { answers } = await exchange(posthorn.url, unfinished);
+    matrix.refusedAnyhow('request_timeout', toAnswer(answers[0]));
+  });
+
+  test('a fault of Posthorn: 500, and nothing of it is told', async () => {
+    const { database } = posthorn;
+    await database.query('alter table posthorn.audit_log rename to somewhere_else');
+    const answer = await call('listAuditEntries');
+    await database.query('alter table posthorn.somewhere_else rename to audit_log');
+    matrix.refusedAnyhow('internal', answer);
+    expect(answer.text).not.toMatch(/audit_log|relation/);
+  });
+});
+
+test('understood, but not valid: the field is named', async () => {
+  const { id } = await createEndpoint(posthorn, { url: rejecting.url, tenant: newTenant() });
+  const url = 'https://example.com/';
+  const event = { type: 'a.b', data: 1, tenant: world.tenant };
+  const bodies: [operation: string, path: string, body: unknown][] = [
+    ['createEndpoint', 'url', {}],
+    ['createEndpoint', 'tenant', { url, tenant: ' ' }],
+    ['createEndpoint', 'secret', { url, secret: 'whsec_short' }],
+    ['createEndpoint', 'auth.password', { url, auth: { type: 'basic', username: 'a' } }],
+    ['createEndpoint', 'headers.host', { url, headers: { host: 'a' } }],
+    ['createEndpoint', 'retry.schedule[0]', { url, retry: { schedule: ['soon'] } }],
+    ['updateEndpoint', 'timeout_ms', { timeout_ms: 0 }],
+    ['updateEndpoint', 'tls', { tls: { cert: 'a', key: 'b' } }],
+    ['rotateSecret', 'secret', { secret: 'whsec_short' }],
+    ['rotateSecret', 'overlap_seconds', { overlap_seconds: -1 }],
+    ['sendTestEvent', 'type', { type: 'posthorn.mine' }],
+    ['tryFilter', 'event.type', { filter: null, event: { type: 'a b', data: 1 } }],
+    [
+      'tryFilter',
+      'filter.data.a.$near',
+      { filter: { 'data.a': { $near: 1 } }, event: { type: 'a.b', data: 1 } },
+    ],
+    ['publishEvent', 'body', []],
+    ['publishEvent', 'type', { data: 1 }],
+    ['publishEvent', 'data', { type: 'a.b' }],
+    ['publishEvent', 'tenant', { ...event, tenant: ' ' }],
+    ['publishEvent', 'idempotency_key', { ...event, idempotency_key: '' }],
+    ['publishEvent', 'schema_version', { ...event, schema_version: '' }],
+    ['publishEvent', 'channels', { ...event, channels: 'a' }],
+    ['publishEvent', 'deliver_at', { ...event, deliver_at: 'noon' }],
+    ['publishEvent', 'headers.host', { ...event, headers: { host: 'a' } }],
+    // Of another tenant.
+    ['publishEvent', 'endpoint_ids[0]', { ...event, endpoint_ids: [id] }],
+    ['publishBatch', 'events', { events: [] }],
+    ['replayEvent', 'endpoint_ids[0]', { endpoint_ids: ['none'] }],
+    ['replayEvent', 'status', { status: 'lost' }],
+    ['replayEndpoint', 'since', { since: 'noon' }],
+    ['replayEndpoint', 'until', { until: 'noon' }],
+    ...['replayDeadLetters', 'discardDeadLetters'].flatMap((name): [string, string, unknown][] => [
+      [name, 'filter', {}],
+      [name, 'filter.endpoint_id', { filter: { endpoint_id: 'none' } }],
+      [name, 'filter.ids[0]', { filter: { ids: ['none'] } }],
+      [name, 'filter.since', { filter: { since: 'noon' } }],
+      [name, 'filter.reason', { filter: { reason: 'boredom' } }],
+    ]),
+    ['discardDelivery', 'why', { why: 'x'.repeat(501) }],
+    ['createKey', 'scope', { scope: 'root' }],
+    ['createKey', 'tenant', { scope: 'tenant' }],
+    ['createKey', 'rate_limit.per_second', { scope: 'read', rate_limit: { per_second: 0 } }],
+    ['putTenant', 'metadata', { metadata: { a: 'x'.repeat(17_000) } }],
+    ['putEventType', 'schema.type', { schema: { type: 'thing' } }],
+    [
+      'putEventType',
+      'example.id',
+      { schema: { properties: { id: { type: 'string' } } }, example: { id: 1 } },
+    ],
+    ['createInbox', 'tenant', { tenant: ' ' }],
+    ['updateInbox', 'status', { status: 9 }],
+  ];
+  for (const [name, path, body] of bodies)
+    matrix.refused(op(name), 'invalid', await call(name, { body }), path);
+  matrix.refused(op('putTenant'), 'invalid', await call('putTenant', { named: ' ' }), 'id');
+  matrix.refused(
+    op('putEventType'),
+    'invalid',
+    await call('putEventType', { named: 'posthorn.mine' }),
+    'name',
+  );
+
+  const wrong: Record<string, string> = {
+    limit: '0',
+    since: 'noon',
+    until: 'noon',
+    endpoint_id: 'none',
+    event_id: 'none',
+    status: 'lost',
+    outcome: 'lost',
+    reason: 'boredom',
+    has: 'wings',
+    window: '5m',
+  };
+  for (const operation of contract.operations)
+    for (const [name, value] of Object.entries(wrong).filter(([parameter]) => hasQuery(operation, parameter)))
+      matrix.refused(operation, 'invalid', await call(operation, { query: `?${name}=${value}` }), name);
+  const both = await call('streamEvents', { query: '?status=dead&outcome=retry' });
+  matrix.refused(op('streamEvents'), 'invalid', both, 'outcome');
+});
+
+describe('the state of things does not allow it', () => {
+  test('an endpoint that is disabled, or deleted', async () => {
+    const place = await makeWorld(posthorn, rejecting.url);
+    await expectStatus(call('updateEndpoint', { in: place, body: { enabled: false } }), 200);
+    for (const name of ['sendTestEvent', 'replayEndpoint', 'replayDelivery'])
+      matrix.refused(op(name), 'conflict', await call(name, { in: place }));
+    expect((await call('listEndpointDeliveries', { in: place })).body.data).toHaveLength(1);
+    await expectStatus(call('deleteEndpoint', { in: place }), 204);
+    matrix.refused(op('replayDelivery'), 'conflict', await call('replayDelivery', { in: place }));
+    expect((await call('getDelivery', { in: place })).body).toMatchObject({ status: 'dead', replays: 0 });
+  });
+
+  test('a delivery that is not dead, or not discarded; a task that has ended; a tenant that has endpoints', async () => {
+    const place = await makeWorld(posthorn, rejecting.url);
+    for (const name of ['restoreDelivery', 'cancelTask', 'deleteTenant'])
+      matrix.refused(op(name), 'conflict', await call(name, { in: place }));
+    await expectStatus(call('discardDelivery', { in: place }), 200);
+    matrix.refused(op('discardDelivery'), 'conflict', await call('discardDelivery', { in: place }));
+    expect((await call('getDelivery', { in: place })).body.status).toBe('discarded');
+    await expectStatus(call('getTenant', { in: place }), 200);
+  });
+
+  test('an endpoint that somebody else changes while its receiver is asked', async () => {
+    const receiver = await newReceiver();
+    const place = await makeWorld(posthorn, rejecting.url);
+    await expectStatus(call('updateEndpoint', { in: place, body: { url: receiver.url } }), 200);
+    receiver.hang();
+    const challenged = call('updateEndpoint', { in: place, body: { challenge: 'echo' } });
+    await receiver.waitFor(1);
+    const elsewhere = { url: `${receiver.url}/elsewhere` };
+    await expectStatus(call('updateEndpoint', { in: place, body: elsewhere }), 200);
+    receiver.answer(echo);
+    receiver.release();
+    matrix.refused(op('updateEndpoint'), 'conflict', await challenged);
+    expect((await call('getEndpoint', { in: place })).body).toMatchObject({ ...elsewhere, challenge: null });
+  });
+
+  test('as many inboxes as a tenant may have', async () => {
+    const tenant = newTenant();
+    const made: string[] = [];
+    const create = () => call('createInbox', { body: { tenant } });
+    for (let n = 0; n < 20; n += 1) made.push((await expectStatus(create(), 201)).body.token);
+    matrix.refused(op('createInbox'), 'conflict', await create());
+    for (const token of made) await expectStatus(call('deleteInbox', { named: token }), 204);
+  });
+
+  test('an idempotency key that is another event’s', async () => {
+    const event = { type: 'a.b', data: 1, tenant: newTenant(), idempotency_key: 'k' };
+    const { id } = await publish(posthorn, event);
+    const again = await call('publishEvent', { body: { ...event, data: 2 } });
+    matrix.refused(op('publishEvent'), 'idempotency_conflict', again, 'idempotency_key');
+    expect((await publish(posthorn, event)).id).toBe(id);
+  });
+});
+
+const echo: Behaviour = (request) => ({ body: request.json().data?.challenge });
+
+describe('receivers', () => {
+  /** Both ways to an address: nothing of what is refused is there afterwards. */
+  async function refuseReceiver(
+    code: keyof typeof problemCodes,
+    settings: object,
+    path?: string,
+  ): Promise<void> {
+    const { tenant } = place;
+    const before = (await call('listEndpoints', { query: `?tenant=${tenant}` })).body;
+    const created = await call('createEndpoint', { body: { tenant, url: rejecting.url, ...settings } });
+    matrix.refused(op('createEndpoint'), code, created, path);
+    const updated = await call('updateEndpoint', { in: place, body: settings });
+    matrix.refused(op('updateEndpoint'), code, updated, path);
+    expect((await call('listEndpoints', { query: `?tenant=${tenant}` })).body).toEqual(before);
+  }
+
+  let place: World;
+  beforeAll(async () => {
+    place = await makeWorld(posthorn, rejecting.url);
+  });
+
+  test('addresses that are none, or forbidden; receivers that do not agree', async () => {
+    const oauth = { type: 'oauth2', client_id: 'a', client_secret: 'b' };
+    await refuseReceiver('url_invalid', { url: 'ftp://example.com/' }, 'url');
+    await refuseReceiver('url_invalid', { auth: { ...oauth, token_url: 'nowhere' } }, 'auth.token_url');
+    await refuseReceiver('url_forbidden', { url: 'https://10.0.0.1/' }, 'url');
+    await refuseReceiver('url_forbidden', { url: 'http://example.com/' }, 'url');
+    const metadata = 'https://169.254.169.254/token';
+    await refuseReceiver('url_forbidden', { auth: { ...oauth, token_url: metadata } }, 'auth.token_url');
+    await refuseReceiver('challenge_failed', { challenge: 'echo' }, 'url');
+  });
+
+  test('as many challenges under way as a tenant, or all of them, may have', async () => {
+    const slow = await newReceiver();
+    slow.hang();
+    const create = (tenant: string) =>
+      call('createEndpoint', { body: { tenant, url: slow.url, challenge: 'echo' } });
+    const update = (place: World) =>
+      call('updateEndpoint', { in: place, body: { url: slow.url, challenge: 'echo' } });
+    const places = [
+      await makeWorld(posthorn, rejecting.url),
+      await makeWorld(posthorn, rejecting.url),
+    ] as const;
+    const hanging = [create(places[0].tenant)];
+    await slow.waitFor(1);
+    matrix.refused(op('createEndpoint'), 'rate_limited', await create(places[0].tenant));
+    matrix.refused(op('updateEndpoint'), 'rate_limited', await update(places[0]));
+    for (const tenant of [newTenant(), newTenant(), newTenant()]) hanging.push(create(tenant));
+    await slow.waitFor(4);
+    matrix.refused(op('createEndpoint'), 'overloaded', await create(newTenant()));
+    matrix.refused(op('updateEndpoint'), 'overloaded', await update(places[1]));
+    slow.answer(echo);
+    slow.release();
+    await Promise.all(hanging);
+    expect((await call('getEndpoint', { in: places[1] })).body.challenge).toBeNull();
+  });
+});
+
+test('faster than a tenant may publish; more live tails than a key may have', async () => {
+  const tenant = newTenant();
+  const body = { ingest_rate_limit: { per_second: 0.001, burst: 1 } };
+  await expectStatus(call('putTenant', { named: tenant, body }), 201);
+  const event = { type: 'a.b', data: 1, tenant };
+  await eventually('the limit holds', async () => {
+    const answer = await call('publishEvent', { body: event });
+    if (answer.status === 202) return false;
+    matrix.refused(op('publishEvent'), 'rate_limited', answer);
+    return true;
+  });
+  const [item] = (await call('publishBatch', { body: { events: [event] } })).body.results;
+  matrix.refusedItem('rate_limited', item);
+
+  const abort = new AbortController();
+  onTestFinished(() => abort.abort());
+  const open = await fetch(`${posthorn.url}/v1/stream`, {
+    headers: { authorization: `Bearer ${keys.reader}` },
+    signal: abort.signal,
+  });
+  expect(open.status).toBe(200);
+  matrix.refused(op('streamEvents'), 'rate_limited', await call('streamEvents', { key: keys.reader }));
+});
+
+test('each event of a batch is refused by itself', async () => {
+  const { tenant } = world;
+  const idempotency_key = randomUUID();
+  const good = { type: 'a.b', data: 1 };
+  const { body } = await call('publishBatch', {
+    key: keys.tenant,
+    body: {
+      events: [
+        { ...good, idempotency_key },
+        { ...good, tenant: 'another' },
+        { ...good, type: 'a b' },
+        1,
+        { ...good, data: 'x'.repeat(EVENT_BYTES) },
+        { ...good, data: 2, idempotency_key },
+        good,
+      ],
+    },
+  });
+  const [first, foreign, untyped, number, large, repeated, last] = body.results;
+  expect([first, last]).toMatchObject([{ tenant }, { tenant }]);
+  matrix.refusedItem('forbidden', foreign, 'tenant');
+  matrix.refusedItem('invalid', untyped, 'type');
+  matrix.refusedItem('invalid', number, 'body');
+  matrix.refusedItem('too_large', large, 'data');
+  matrix.refusedItem('idempotency_conflict', repeated, 'idempotency_key');
+});
+
+test('a delivery that is being moved whenever somebody looks for it: 503', async () => {
+  const place = await makeWorld(posthorn, rejecting.url);
+  const client = new pg.Client({ connectionString: posthorn.database.url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  // Stands for those who were a moment quicker, five times in a row.
+  await client.query(`create function never() returns trigger language plpgsql as 'begin return null; end';
+    create trigger never before update on posthorn.dead_letters for each row
+      when (old.tenant = '${place.tenant}') execute function never()`);
+  matrix.refused(op('replayDelivery'), 'unavailable', await call('replayDelivery', { in: place }));
+  await client.query('drop trigger never on posthorn.dead_letters');
+  await expectStatus(call('replayDelivery', { in: place }), 202);
+});
+
+describe('the database does not answer', () => {
+  test('everything that needs it is 503', async () => {
+    const readiness = op('getReadiness');
+    matrix.answered(readiness, 503, await callRemote(readiness));
+    for (const operation of contract.operations.filter(isRemote)) {
+      const answer = await callRemote(operation);
+      if (INDEPENDENT.has(operation.name)) expect(answer.status, operation.name).toBe(200);
+      else matrix.refusedAnyhow('unavailable', answer);
+    }
+    for (const operation of matrix.documenting('unavailable').filter(isRemote))
+      matrix.refused(operation, 'unavailable', await callRemote(operation));
+  });
+
+  test('events are held for a while, and no more than there is room for', async () => {
+    const answers = await Promise.all(held.events);
+    const { results } = (await held.batch!).body;
+    for (const code of ['overloaded', 'unavailable'] as const) {
+      matrix.refused(op('publishEvent'), code, answers.find(({ body }) => body.code === code)!);
+      matrix.refusedItem(
+        code,
+        results.find((result: Answer['body']) => result.error.code === code),
+      );
+    }
+    expect(answers.filter(({ status }) => status !== 503)).toEqual([]);
+  });
+
+  test('once it is back, all is well', async () => {
+    await proxy.restore();
+    await eventually('it is ready again', async () => (await callRemote(op('getReadiness'))).status === 200);
+    await expectStatus(callRemote(op('publishEvent'), EVENT), 202);
+    const { body } = await remote.api('GET', '/v1/events');
+    expect(body.data).toHaveLength(1);
+  });
+});
+
+test('everything that is documented has been seen, and nothing else', () => {
+  const { documented, seen } = matrix;
+  expect(
+    documented.filter((pair) => !seen.includes(pair)),
+    'documented, and never seen: provoke it in test/e2e/documented-errors.test.ts, or do not document it',
+  ).toEqual([]);
+  expect(
+    seen.filter((pair) => !documented.includes(pair)),
+    'seen, and not documented: name it in `problems` of the route’s schema (src/api/describe.ts)',
+  ).toEqual([]);
+  const codes = new Set(seen.map((pair) => pair.split(' ').at(-1)));
+  expect(
+    Object.keys(problemCodes).filter((code) => !codes.has(code)),
+    'codes that nobody ever gets',
+  ).toEqual([]);
+  expect(documented.length).toBeGreaterThan(500);
+});

@@ -1,0 +1,55 @@
+/** Stands between a program and its database, and can cut the line: then nobody is there any more. */
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+export interface TcpProxy {
+  /** The same address, through the proxy. */
+  readonly url: string;
+  cut(): Promise<void>;
+  restore(): Promise<void>;
+}
+
+/** PostgreSQL's name for the socket of a port, in the directory that takes the place of a host. */
+function placeOf({ hostname, port }: URL): { path: string } | { host: string; port: number } {
+  const host = decodeURIComponent(hostname);
+  return host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port: Number(port) };
+}
+
+export async function startTcpProxy(targetUrl: string): Promise<TcpProxy> {
+  const target = placeOf(new URL(targetUrl));
+  const sockets = new Set<Socket>();
+  const keep = (socket: Socket): void => {
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.once('close', () => sockets.delete(socket));
+  };
+  const server = createServer((near) => {
+    const far = connect(target);
+    keep(near);
+    keep(far);
+    near.pipe(far).pipe(near);
+    near.once('close', () => far.destroy());
+    far.once('close', () => near.destroy());
+  });
+  const listen = async (port: number): Promise<number> => {
+    server.listen(port, '127.0.0.1');
+    await once(server, 'listening');
+    return (server.address() as AddressInfo).port;
+  };
+  const port = await listen(0);
+  const url = new URL(targetUrl);
+  url.hostname = '127.0.0.1';
+  url.port = String(port);
+  return {
+    url: url.href,
+    async cut() {
+      if (!server.listening) return;
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await once(server, 'close');
+    },
+    async restore() {
+      if (!server.listening) await listen(port);
+    },
+  };
+}
