@@ -181,7 +181,7 @@ describe('limits', () => {
     for (const path of [
       `/v1/endpoints/${'a'.repeat(10_000)}`,
       `/${'a/'.repeat(5000)}`,
-      `/v1/keys/${'%41'.repeat(1000)}`,
+      `/v1/tasks/${'%41'.repeat(1000)}`,
     ]) {
       const { answers } = await raw(head(`GET ${path} HTTP/1.1`));
       expectProblem(answers[0], 404, 'not_found');
