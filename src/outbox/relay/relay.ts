@@ -129,7 +129,7 @@ export class Relay {
 
   /** Says how it goes. Whoever stands by leaves that to the one that works. */
   async #reportOnce(): Promise<void> {
-    const { pool, name } = this.#options;
+    const { pool, name, reportMs } = this.#options;
     if (this.#follower?.standsBy) return;
     try {
       const { lagSeconds, retainedBytes } = await this.#measure();
@@ -139,6 +139,7 @@ export class Relay {
         ...counts,
         lagSeconds,
         retainedBytes,
+        everySeconds: reportMs / 1000,
         confirmedLsn: this.#follower?.confirmedLsn ?? null,
         problem: this.#problem ?? growth,
       });

@@ -28,6 +28,8 @@ export interface SourceReport {
   readonly confirmedLsn: string | null;
   readonly accepted: number;
   readonly rejected: number;
+  /** How long until the next report. */
+  readonly everySeconds: number;
   /** What is wrong just now, in words; null: nothing. */
   readonly problem: string | null;
 }
@@ -38,7 +40,7 @@ export async function reportSource(pool: Pool, name: string, report: SourceRepor
     text: `update posthorn.relay_sources
               set reported_at = now(), lag_seconds = $2, retained_bytes = $3,
                   confirmed_lsn = coalesce($4::pg_lsn, confirmed_lsn),
-                  accepted = accepted + $5, rejected = rejected + $6, problem = $7
+                  accepted = accepted + $5, rejected = rejected + $6, problem = $7, report_seconds = $8
             where name = $1`,
     values: [
       name,
@@ -48,6 +50,7 @@ export async function reportSource(pool: Pool, name: string, report: SourceRepor
       report.accepted,
       report.rejected,
       report.problem,
+      report.everySeconds,
     ],
   });
 }
@@ -107,8 +110,8 @@ export interface RelaySource {
   readonly problem: string | null;
 }
 
-/** A relay that says nothing for this long is down, and what it does not bring is late. */
-const SILENT_SECONDS = 15;
+/** A relay that misses this many reports is down, and what it does not bring is late. */
+const MISSED_REPORTS = 3;
 
 export async function listRelaySources(pool: Pool): Promise<RelaySource[]> {
   const { rows } = await pool.query<{
@@ -116,6 +119,7 @@ export async function listRelaySources(pool: Pool): Promise<RelaySource[]> {
     mode: RelayMode;
     lag: number;
     silent: number;
+    is_down: boolean;
     retained_bytes: string | null;
     accepted: string;
     rejected: string;
@@ -123,13 +127,14 @@ export async function listRelaySources(pool: Pool): Promise<RelaySource[]> {
   }>({
     name: 'relay_sources',
     text: `select name, mode, lag_seconds as lag, extract(epoch from now() - reported_at)::float8 as silent,
+                  now() > reported_at + make_interval(secs => report_seconds * ${MISSED_REPORTS}) as is_down,
                   retained_bytes, accepted, rejected, problem
              from posthorn.relay_sources order by name`,
   });
   return rows.map((row) => ({
     name: row.name,
     mode: row.mode,
-    lagSeconds: row.lag + (row.silent > SILENT_SECONDS ? row.silent : 0),
+    lagSeconds: row.lag + (row.is_down ? row.silent : 0),
     silentSeconds: row.silent,
     retainedBytes: row.retained_bytes === null ? null : Number(row.retained_bytes),
     accepted: Number(row.accepted),
@@ -147,7 +152,8 @@ export async function databaseNow(pool: Pool): Promise<number> {
 
 export async function isRelaySchemaThere(pool: Pool): Promise<boolean> {
   const { rows } = await pool.query<{ there: boolean }>(
-    "select to_regclass('posthorn.relay_sources') is not null as there",
+    `select exists (select from pg_attribute where attrelid = to_regclass('posthorn.relay_sources')
+                                               and attname = 'report_seconds') as there`,
   );
   return rows[0]!.there;
 }
