@@ -1,0 +1,131 @@
+/**
+ * OBS-2 on real values, where Posthorn itself is in trouble: a node of two processes of which one is stopped, and whose
+ * database is locked by somebody. Prometheus's own tool decides which alerts fire. See alerts.test.ts.
+ */
+import pg from 'pg';
+import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
+import * as alerts from '../support/alerts.ts';
+import { ABOUT_TIME, expectAlerts, judged, named } from '../support/alerts.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePort, startTestPosthorn, type TestPosthorn } from '../support/posthorn.ts';
+import type { Scrape } from '../support/scrape.ts';
+
+let database: TestDatabase;
+let node: TestPosthorn;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  node = await startTestPosthorn({
+    database,
+    args: ['--processes', '2', '--port', String(await freePort())],
+    env: { POSTHORN_MEASURE_MS: '500', POSTHORN_DATABASE_POOL_SIZE: '2' },
+  });
+});
+afterAll(async () => {
+  await node?.stop();
+  await database?.drop();
+});
+
+const scrape = () => alerts.scrape(node);
+const untilScrape = (what: string, holds: (scrape: Scrape) => boolean) =>
+  alerts.untilScrape(node, what, holds);
+const isWell = (now: Scrape): boolean =>
+  now.value('posthorn_shards_owned') === 256 && now.value('posthorn_ownership_proven') === 2;
+
+/** As somebody does who changes the table by hand. Ends when it is told to, or with the test. */
+async function lock(table: string): Promise<() => Promise<void>> {
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  let ending: Promise<void> | undefined;
+  const end = () => {
+    ending ??= client.end();
+    return ending;
+  };
+  onTestFinished(end);
+  await client.query('begin');
+  await client.query(`lock table ${table} in access exclusive mode`);
+  return end;
+}
+
+judged(
+  'OBS-2: a child does not answer, nor does anybody send for it; then it goes on, and was late',
+  async () => {
+    const before = await untilScrape('both own their half', isWell);
+    const [worker] = await database.query<{ name: string }>('select name from posthorn.workers limit 1');
+    const pid = Number(worker!.name.split(':').at(-1));
+    onTestFinished(() => void process.kill(pid, 'SIGCONT'));
+    /** For as long as a scrape waits for it. A machine that has no time for a process does the same to it. */
+    const stopForAScrape = async (): Promise<Scrape> => {
+      process.kill(pid, 'SIGSTOP');
+      // Connections go to the children in turn: one of two reaches the one that runs.
+      const scraped = await Promise.any([scrape(), scrape()]);
+      process.kill(pid, 'SIGCONT');
+      return scraped;
+    };
+    const stopped = await stopForAScrape();
+    expect(stopped.value('posthorn_processes', { state: 'expected' })).toBe(2);
+    expect(stopped.value('posthorn_processes', { state: 'answered' })).toBe(1);
+    const late = await eventually('a scrape shows how late it was', async () => {
+      const now = await scrape();
+      if (now.value('posthorn_event_loop_delay_seconds', { stat: 'p99' }) > 0.5) return now;
+      // It was measured again before the scrape came.
+      await stopForAScrape();
+      return null;
+    });
+    await expectAlerts([before, before], { silent: [`alertname!~"${ABOUT_TIME}"`] });
+    await expectAlerts([before, stopped], {
+      firing: ['PosthornProcessMissing', 'PosthornShardsUnowned'].map(named),
+    });
+    await expectAlerts([before, late], { firing: [named('PosthornEventLoopLate')] });
+  },
+);
+
+judged('OBS-2: the proof of ownership cannot be renewed, and that is a problem inside', async () => {
+  const before = await untilScrape('all is well', isWell);
+  const unlock = await lock('posthorn.workers');
+  const problems = (now: Scrape) => now.value('posthorn_internal_problems_total');
+  const after = await untilScrape(
+    'neither may send',
+    (now) => now.value('posthorn_ownership_proven') === 0 && problems(now) > problems(before),
+  );
+  await unlock();
+  await expectAlerts([before, after], {
+    firing: ['PosthornUnproven', 'PosthornInternalProblems'].map(named),
+    silent: [named('PosthornShardsUnowned')],
+  });
+});
+
+judged('OBS-2: readers use up the connections, and what waits cannot be measured', async () => {
+  await untilScrape('all is well', isWell);
+  const unlock = await lock('posthorn.events');
+  let isLocked = true;
+  const readOn = async (): Promise<void> => {
+    while (isLocked) await node.api('GET', '/v1/events');
+  };
+  // More than the connections of both.
+  const readers = Array.from({ length: 12 }, readOn);
+  const isExhausted = (now: Scrape) => now.value('posthorn_pool_waiting', { pool: 'api' }) > 0;
+  const age = ({ samples }: Scrape) =>
+    Math.max(
+      ...samples.filter(({ name }) => name === 'posthorn_measurement_age_seconds').map(({ value }) => value),
+    );
+  const before = await untilScrape('queries wait for a connection', isExhausted);
+  const after = await untilScrape(
+    'they do, and a child has measured nothing for two seconds more',
+    (now) => isExhausted(now) && age(now) > age(before) + 2,
+  );
+  isLocked = false;
+  await unlock();
+  await Promise.all(readers);
+  await expectAlerts([before, after], {
+    firing: ['PosthornPoolExhausted', 'PosthornMeasurementsOld'].map(named),
+  });
+});
+
+judged('OBS-2: it is down', async () => {
+  const before = await untilScrape('all is well', isWell);
+  await node.stop();
+  await expect(fetch(`${node.url}/metrics`)).rejects.toThrow('fetch failed');
+  await expectAlerts([before, null], { firing: [named('PosthornDown')] });
+});

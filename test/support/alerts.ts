@@ -1,0 +1,107 @@
+/**
+ * The alert rules of `ops/`, judged by Prometheus's own tool on what was scraped from real servers. Only time is
+ * stretched: what happened between two scrapes goes on like that every 15 seconds, for most of an hour.
+ */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
+import { definitionOf, metricNames } from '../../src/telemetry/metrics/index.ts';
+import { eventually } from './eventually.ts';
+import { expectStatus, type TestPosthorn } from './posthorn.ts';
+import { runPromtool, WITHOUT_PROMTOOL } from './promtool.ts';
+import { readScrape, type Scrape, type ScrapedSample } from './scrape.ts';
+
+type Api = Pick<TestPosthorn, 'api'>;
+
+/** A test whose judge is promtool. */
+export const judged = (name: string, run: () => Promise<void>): void =>
+  test.skipIf(WITHOUT_PROMTOOL)(`${name}${WITHOUT_PROMTOOL ?? ''}`, run);
+
+export const scrape = async (from: Api): Promise<Scrape> =>
+  readScrape((await expectStatus(from.api('GET', '/metrics', undefined, { key: null }), 200)).text);
+
+export async function untilScrape(
+  from: Api,
+  what: string,
+  holds: (scrape: Scrape) => boolean,
+): Promise<Scrape> {
+  let last: Scrape | undefined;
+  return eventually(
+    what,
+    async () => {
+      last = await scrape(from);
+      return holds(last) && last;
+    },
+    { saw: () => last?.text },
+  );
+}
+
+const RULES = fileURLToPath(new URL('../../ops/prometheus/alerts.yml', import.meta.url));
+const STEPS = 200;
+const END = '50m';
+/** Gauges of what piles up go on as they went; all others stay as they were at the end. */
+const PILES_UP = /^posthorn_(queue_|dead_letters|relay_lag|measurement_age)/;
+
+/** Null: there was no answer. Prometheus says so itself, and forgets what it had of that target. */
+export type Scraped = Scrape | null;
+
+/** Of the metrics that the rules ask for. */
+function story(before: Scrape, after: Scraped, rules: string): string {
+  const key = ({ name, labels }: ScrapedSample) =>
+    `${name}{${JSON.stringify(Object.entries(labels).sort())}}`;
+  const first = new Map(before.samples.map((sample) => [key(sample), sample.value]));
+  const asked = (scraped: Scrape) => scraped.samples.filter(({ name }) => rules.includes(name));
+  const series =
+    after === null
+      ? asked(before).map((sample) => ({ ...sample, values: `${sample.value} stale` }))
+      : asked(after).map((sample) => {
+          const metric = metricNames.find((name) => name === sample.name);
+          const isCount = metric === undefined || definitionOf(metric).type === 'counter';
+          const moves = isCount || PILES_UP.test(sample.name);
+          const from = moves ? (first.get(key(sample)) ?? (isCount ? 0 : sample.value)) : sample.value;
+          const by = sample.value - from;
+          return { ...sample, values: `${from}${by < 0 ? '-' : '+'}${Math.abs(by)}x${STEPS}` };
+        });
+  const up = { name: 'up', labels: { job: 'posthorn' }, values: `1 ${after === null ? 0 : 1}x${STEPS}` };
+  return [...series, up]
+    .map(({ name, labels, values }) => {
+      const shown = Object.entries(labels).map(([label, value]) => `${label}=${JSON.stringify(value)}`);
+      return `      - { series: '${name}{${shown.join(',')}}', values: "${values}" }`;
+    })
+    .join('\n');
+}
+
+/** A machine that is busy with other tests may fire these by itself. */
+export const ABOUT_TIME = 'PosthornEventLoopLate|PosthornPoolExhausted|PosthornMeasurementsOld';
+
+export const named = (alert: string): string => `alertname="${alert}"`;
+
+/** Which alerts fire at the end of the story? Each by a selector of labels. */
+export async function expectAlerts(
+  [before, after]: readonly [Scrape, Scraped],
+  wanted: { firing?: readonly string[]; silent?: readonly string[] },
+): Promise<void> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'posthorn-alerts-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const expectations = [
+    ...(wanted.firing ?? []).map((selector) => ({ selector, samples: '[{ labels: "{}", value: 1 }]' })),
+    ...(wanted.silent ?? []).map((selector) => ({ selector, samples: '[]' })),
+  ].map(
+    ({ selector, samples }) =>
+      `      - { expr: 'count(ALERTS{alertstate="firing", ${selector}}) > bool 0', eval_time: ${END}, exp_samples: ${samples} }`,
+  );
+  const file = `rule_files: [${JSON.stringify(RULES)}]
+evaluation_interval: 15s
+tests:
+  - interval: 15s
+    input_series:
+${story(before, after, await readFile(RULES, 'utf8'))}
+    promql_expr_test:
+${expectations.join('\n')}
+`;
+  await writeFile(path.join(folder, 'test.yml'), file);
+  const { ok, said } = await runPromtool(['test', 'rules', 'test.yml'], { cwd: folder });
+  expect(ok, said).toBe(true);
+}
