@@ -93,7 +93,7 @@ describe.each(['poll', 'cdc'] as const)('%s', (mode) => {
       "insert into posthorn_outbox (tenant, type, data) select $1, 'order.created', to_json(n) from generate_series(2, 300) n",
       [tenant],
     );
-    const requests = await receiver.waitFor(300);
+    const requests = await receiver.waitFor(300, 20_000);
     expect(requests.map((request) => request.json().data)).toEqual([
       { n: 1, ü: 'é' },
       ...Array.from({ length: 299 }, (_, index) => index + 2),
