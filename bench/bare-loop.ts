@@ -1,4 +1,4 @@
-/** The yardstick: sign and POST with undici, no storage. One process, 64 connections, the same bytes. */
+/** The yardstick: sign and POST with undici, no storage. One process, 64 connections, the bytes that Posthorn sends. */
 import { createHmac, randomBytes } from 'node:crypto';
 import { Pool } from 'undici';
 
@@ -11,7 +11,8 @@ let done = 0;
 
 async function one(): Promise<void> {
   while (performance.now() < until) {
-    const id = `evt_${done}`;
+    const number = String(done).padStart(26, '0');
+    const id = `evt_${number}`;
     const timestamp = String(Math.floor(Date.now() / 1000));
     const body = `{"id":"${id}","type":"order.created","timestamp":"2026-01-01T00:00:00.000Z","data":${data}}`;
     const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64');
@@ -20,8 +21,12 @@ async function one(): Promise<void> {
       path: '/ok/bare',
       headers: {
         'content-type': 'application/json',
+        'user-agent': 'Posthorn/0.1.0',
         'webhook-id': id,
         'webhook-timestamp': timestamp,
+        'posthorn-event-type': 'order.created',
+        'posthorn-delivery': `dlv_${number}`,
+        'posthorn-attempt': '1',
         'webhook-signature': `v1,${signature}`,
       },
       body,

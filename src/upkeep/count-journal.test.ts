@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { bucketOf } from '../domain/histogram.ts';
 import { HOUR, MINUTE, QUARTER } from '../store/queries/stats.ts';
 import type { JournalRow } from '../store/queries/stats-journal.ts';
-import { countJournal, typesIn } from './count-journal.ts';
+import { JournalSums } from './count-journal.ts';
 import { namesOf } from './stats-keeper.ts';
 
 const NOON = 500_000 * 3_600_000;
@@ -19,7 +19,10 @@ describe('adding the journal up', () => {
     { at: NOON, counts: { attempts: [['one', 'acme', 'c.d', [DEAD, 2, NONE, NONE]]] } },
     { at: NOON + 61_000, counts: { dead: [['other', 'umbrella', 'a.b', 3]] } },
   ];
-  const { endpoints, events } = countJournal(rows, asIs);
+  const sums = new JournalSums();
+  sums.add(rows.slice(0, 3));
+  sums.add(rows.slice(3));
+  const { endpoints, events } = sums.figures(asIs);
   const of = (list: readonly object[], part: object) => list.filter((row) => matches(row, part));
   const matches = (row: object, part: object) =>
     Object.entries(part).every(([name, value]) => Reflect.get(row, name) === value);
@@ -73,7 +76,7 @@ describe('adding the journal up', () => {
   });
 
   test('a type that has its row keeps it; new ones take what is free, the rest is `other`', () => {
-    const types = typesIn(rows);
+    const types = sums.types();
     expect(types).toHaveLength(6);
     const hour = NOON;
     const known = [{ tenant: 'acme', hour, type: 'x.y' }];

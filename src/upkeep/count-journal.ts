@@ -33,53 +33,54 @@ export interface TypeOfHour {
   readonly type: string;
 }
 
-/** Every tenant, hour and type that the rows are about, and the same for all tenants together. */
-export function typesIn(rows: readonly JournalRow[]): TypeOfHour[] {
-  const found = new Map<string, TypeOfHour>();
-  for (const { at, counts } of rows) {
-    const hour = startOf(HOUR, at);
-    const note = (named: string, type: string): void => {
+/**
+ * Takes rows in any number of portions: a busy journal is too much to be added up in one go. A row is counted twice, for
+ * its endpoint and for the type of its tenant; the tenant, the type of all tenants and everything are sums of the latter.
+ */
+export class JournalSums {
+  readonly #endpoints = new Figures<{ endpointId: Uuid }>();
+  readonly #types = new Figures<{ tenant: string; type: string }>();
+
+  add(rows: readonly JournalRow[]): void {
+    for (const { at, counts } of rows) {
+      const ofEndpoint = (endpointId: Uuid): Totals => this.#endpoints.of(endpointId, { endpointId }, at);
+      const ofType = (tenant: string, type: string): Totals =>
+        this.#types.of(`${tenant} ${type}`, { tenant, type }, at);
+      for (const [tenant, type, number] of counts.accepted ?? []) ofType(tenant, type).accepted += number;
+      for (const [endpointId, tenant, type, number] of counts.dead ?? []) {
+        ofEndpoint(endpointId).dead += number;
+        ofType(tenant, type).dead += number;
+      }
+      for (const [endpointId, tenant, type, numbers] of counts.attempts ?? []) {
+        addAttempts(ofEndpoint(endpointId), numbers);
+        addAttempts(ofType(tenant, type), numbers);
+      }
+    }
+  }
+
+  /** Every tenant, hour and type that the rows are about, and the same for all tenants together. */
+  types(): TypeOfHour[] {
+    const found = new Map<string, TypeOfHour>();
+    for (const [{ tenant: named, type }, at] of this.#types) {
+      const hour = startOf(HOUR, at);
       for (const tenant of [named, '']) found.set(`${hour} ${tenant} ${type}`, { tenant, hour, type });
-    };
-    for (const [tenant, type] of counts.accepted ?? []) note(tenant, type);
-    for (const [, tenant, type] of counts.attempts ?? []) note(tenant, type);
-    for (const [, tenant, type] of counts.dead ?? []) note(tenant, type);
+    }
+    return [...found.values()];
   }
-  return [...found.values()];
+
+  figures(nameOf: NameOfType): Counted {
+    const events = new Figures<{ tenant: string; type: string }>();
+    for (const [{ tenant: named, type }, at, totals] of this.#types) {
+      for (const tenant of [named, '']) {
+        for (const shown of [nameOf(tenant, startOf(HOUR, at), type), ''])
+          addTotals(events.of(`${tenant} ${shown}`, { tenant, type: shown }, at), totals);
+      }
+    }
+    return { endpoints: this.#endpoints.buckets(), events: events.buckets() };
+  }
 }
 
-export function countJournal(rows: readonly JournalRow[], nameOf: NameOfType): Counted {
-  const endpoints = new Figures<{ endpointId: Uuid }>();
-  const events = new Figures<{ tenant: string; type: string }>();
-
-  /** The tenant's type, all types of the tenant, the type of all tenants, everything. */
-  function ofEvents(named: string, type: string, at: number): Totals[] {
-    const hour = startOf(HOUR, at);
-    return [named, ''].flatMap((tenant) =>
-      [nameOf(tenant, hour, type), ''].map((shown) =>
-        events.of(`${tenant} ${shown}`, { tenant, type: shown }, at),
-      ),
-    );
-  }
-
-  for (const { at, counts } of rows) {
-    for (const [tenant, type, number] of counts.accepted ?? [])
-      for (const totals of ofEvents(tenant, type, at)) totals.accepted += number;
-    for (const [endpointId, tenant, type, number] of counts.dead ?? []) {
-      endpoints.of(endpointId, { endpointId }, at).dead += number;
-      for (const totals of ofEvents(tenant, type, at)) totals.dead += number;
-    }
-    for (const [endpointId, tenant, type, numbers] of counts.attempts ?? []) {
-      const attempts = totalsOf(numbers);
-      addTotals(endpoints.of(endpointId, { endpointId }, at), attempts);
-      for (const totals of ofEvents(tenant, type, at)) addTotals(totals, attempts);
-    }
-  }
-  return { endpoints: endpoints.buckets(), events: events.buckets() };
-}
-
-function totalsOf(numbers: readonly number[]): Totals {
-  const totals = noTotals();
+function addAttempts(totals: Totals, numbers: readonly number[]): void {
   for (let i = 0; i < numbers.length; i += NUMBERS_PER_ATTEMPT) {
     const tries = numbers[i + 1]!;
     const response = numbers[i + 2]!;
@@ -98,7 +99,6 @@ function totalsOf(numbers: readonly number[]): Totals {
     if (response !== NO_BUCKET) increment(totals.response, response);
     if (delivery !== NO_BUCKET) increment(totals.delivery, delivery);
   }
-  return totals;
 }
 
 /** Counted by the minute; the longer times are sums of those. */
@@ -112,6 +112,12 @@ class Figures<Subject extends object> {
       this.#subjects.set(name, found);
     }
     return totalsAt(found.minutes, startOf(MINUTE, at));
+  }
+
+  /** Subject, minute, and what was counted. */
+  *[Symbol.iterator](): Iterator<readonly [Subject, number, Totals]> {
+    for (const { subject, minutes } of this.#subjects.values())
+      for (const [at, totals] of minutes) yield [subject, at, totals];
   }
 
   buckets(): (Subject & Bucket & { totals: Totals })[] {

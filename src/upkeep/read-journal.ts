@@ -9,14 +9,16 @@ import {
   type WrittenRow,
 } from '../store/queries/stats-journal.ts';
 
+export type UnreadableRow = WrittenRow & { readonly problem: string };
+
 export interface ReadJournal {
   readonly rows: readonly JournalRow[];
-  readonly unreadable: readonly (WrittenRow & { readonly problem: string })[];
+  readonly unreadable: readonly UnreadableRow[];
 }
 
 export function readJournal(written: readonly WrittenRow[]): ReadJournal {
   const rows: JournalRow[] = [];
-  const unreadable: (WrittenRow & { problem: string })[] = [];
+  const unreadable: UnreadableRow[] = [];
   for (const row of written) {
     try {
       rows.push({ at: readTime(row.at), counts: readEntry(row.counts) });

@@ -5,13 +5,14 @@
  * With ten thousand busy endpoints a round is thirty thousand rows, and a row costs the database 27 µs. It may take a
  * twentieth of the time: the more rows, the longer the pause, and the later the figures are.
  */
+import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import type { Clock } from '../domain/clock.ts';
 import { inTransaction, type Pool } from '../store/database.ts';
 import { addEndpointStats, addEventStats, countedTypes, OTHER_TYPES } from '../store/queries/stats.ts';
 import { setAside, takeJournal } from '../store/queries/stats-journal.ts';
 import { aloneWithJournal } from '../store/queries/upkeep.ts';
-import { countJournal, type NameOfType, type TypeOfHour, typesIn } from './count-journal.ts';
-import { readJournal } from './read-journal.ts';
+import { JournalSums, type NameOfType, type TypeOfHour } from './count-journal.ts';
+import { readJournal, type UnreadableRow } from './read-journal.ts';
 import { Recurring } from './recurring.ts';
 
 export interface StatsKeeperOptions {
@@ -24,6 +25,7 @@ export interface StatsKeeperOptions {
 }
 
 const ROWS_PER_ROUND = 2000;
+const ROWS_AT_ONCE = 100;
 const PAUSE_MS_PER_ROW = 0.5;
 const NOTHING = { taken: 0, written: 0, unreadable: null };
 
@@ -59,9 +61,17 @@ export class StatsKeeper extends Recurring {
       if (!(await aloneWithJournal(client))) return NOTHING;
       const taken = await takeJournal(client, ROWS_PER_ROUND);
       if (taken.length === 0) return NOTHING;
-      const { rows, unreadable } = readJournal(taken);
+      const sums = new JournalSums();
+      const unreadable: UnreadableRow[] = [];
+      for (let i = 0; i < taken.length; i += ROWS_AT_ONCE) {
+        const portion = readJournal(taken.slice(i, i + ROWS_AT_ONCE));
+        sums.add(portion.rows);
+        unreadable.push(...portion.unreadable);
+        // Requests are served in this process: none of them waits for more than a portion.
+        await yieldToOthers();
+      }
       await setAside(client, unreadable);
-      const types = typesIn(rows);
+      const types = sums.types();
       const hours = new Map(
         types.map(({ tenant, hour }) => [`${hour} ${tenant}`, { tenant, at: hour }] as const),
       );
@@ -71,7 +81,7 @@ export class StatsKeeper extends Recurring {
         types,
         this.#options.typesPerTenant,
       );
-      const { endpoints, events } = countJournal(rows, nameOf);
+      const { endpoints, events } = sums.figures(nameOf);
       await addEndpointStats(client, endpoints);
       await addEventStats(client, events);
       return {
