@@ -1,5 +1,11 @@
 import { defineConfig } from 'vitest/config';
 
+/**
+ * They wait more than they compute, and the cores are few. Must be the same for all that run at the same time: on a
+ * machine of two cores the default is one, and the unit tests would run one after another when all else is done.
+ */
+const maxWorkers = 3;
+
 export default defineConfig({
   test: {
     projects: [
@@ -13,17 +19,21 @@ export default defineConfig({
             'test/*.test.ts',
             'test/simulation/**/*.test.ts',
           ],
+          sequence: { groupOrder: 1 },
+          // To start a process and load everything again for each file took as long as the tests.
+          isolate: false,
+          maxWorkers,
           testTimeout: 20_000,
         },
       },
       {
         test: {
           name: 'e2e',
-          include: ['test/e2e/**/*.test.ts', 'packages/*/e2e/**/*.test.ts', 'test/chaos/**/*.test.ts'],
-          globalSetup: ['test/support/postgres.ts'],
+          include: ['test/e2e/**/*.test.ts', 'packages/*/e2e/**/*.test.ts'],
+          globalSetup: ['test/support/postgres.ts', 'test/support/program.ts'],
           setupFiles: ['test/support/no-leaks.ts'],
-          // They wait more than they compute, and the cores are few.
-          maxWorkers: 3,
+          sequence: { groupOrder: 1 },
+          maxWorkers,
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },
@@ -32,12 +42,27 @@ export default defineConfig({
         test: {
           name: 'console',
           include: ['test/console/**/*.test.ts'],
-          globalSetup: ['test/support/postgres.ts', 'test/console/support/prepare.ts'],
+          globalSetup: [
+            'test/support/postgres.ts',
+            'test/support/program.ts',
+            'test/console/support/prepare.ts',
+          ],
           setupFiles: ['test/support/no-leaks.ts'],
-          // Must be the same for all that run at the same time.
-          maxWorkers: 3,
+          sequence: { groupOrder: 1 },
+          maxWorkers,
           testTimeout: 60_000,
           hookTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          name: 'chaos',
+          include: ['test/chaos/**/*.test.ts'],
+          globalSetup: ['test/support/program.ts'],
+          setupFiles: ['test/support/no-leaks.ts'],
+          // First, and beside nothing else: how long it takes them to recover is part of what they judge.
+          sequence: { groupOrder: 0 },
+          maxWorkers: 2,
         },
       },
     ],

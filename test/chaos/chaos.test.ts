@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { type ChaosReport, runChaos } from './run.ts';
 
 /** CHAOS_SEED=n repeats the choice of faults; their timing is the machine's. */
@@ -9,6 +9,7 @@ test('EVD-3 DSP-2 DSP-3 DSP-8 HLT-1 OUT-1: whatever dies, nothing that was accep
 }, async () => {
   const report: ChaosReport = await runChaos({
     seed,
+    program: inject('program'),
     minMs: 0,
     minFaults: 11,
     minOfEachKind: 0,

@@ -31,6 +31,8 @@ export interface ChaosOptions {
   readonly careful: 'default' | 'never';
   readonly drainMs: number;
   readonly progress?: (line: string) => void;
+  /** What is started as Posthorn; the sources, if nothing is said. */
+  readonly program?: string;
 }
 
 export interface ChaosReport {
@@ -53,7 +55,7 @@ export interface ChaosReport {
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const startedAt = Date.now();
   const postgres = await Postgres.start();
-  const system = new System(postgres);
+  const system = new System(postgres, options.program);
   let receivers: Receivers | null = null;
   try {
     receivers = await startReceivers();

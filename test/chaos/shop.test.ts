@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { runShopChaos, type ShopChaosReport } from './four-ways/run.ts';
 import { wayNames } from './four-ways/ways.ts';
 
@@ -10,6 +10,7 @@ test('OUT-1 OUT-2 OUT-3 OUT-4: whatever dies, the orders that a shop commits are
 }, async () => {
   const report: ShopChaosReport = await runShopChaos({
     seed,
+    program: inject('program'),
     minMs: 0,
     restMs: 1300,
     ordersPerSecond: 100,

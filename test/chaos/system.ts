@@ -13,7 +13,7 @@ import { Child, type ChildOptions, type Exit } from './child.ts';
 import { Http } from './http.ts';
 import { until } from './until.ts';
 
-export const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+const SOURCE = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 const JUMPING_CLOCK = new URL('./jumping-clock.ts', import.meta.url).href;
 
 /** Short, so that what takes minutes in production takes seconds here. */
@@ -120,13 +120,15 @@ export class Member extends Child {
   readonly role: Role;
   readonly cable: Cable | null;
   readonly #http: Http;
+  readonly #program: string;
   port = 0;
 
-  constructor(options: ChildOptions & { role: Role; cable: Cable | null; http: Http }) {
+  constructor(options: ChildOptions & { role: Role; cable: Cable | null; http: Http; program: string }) {
     super(options);
     this.role = options.role;
     this.cable = options.cable;
     this.#http = options.http;
+    this.#program = options.program;
   }
 
   get url(): string {
@@ -146,7 +148,7 @@ export class Member extends Child {
   override async start(): Promise<void> {
     // The port is kept: to its clients it is the same server that comes back.
     if (this.port === 0) this.port = await freePort();
-    this.spawn(['--import', JUMPING_CLOCK, MAIN, 'serve', '--role', this.role], {
+    this.spawn(['--import', JUMPING_CLOCK, this.#program, 'serve', '--role', this.role], {
       PORT: String(this.port),
       CHAOS_CLOCK_FILE: this.#clockFile,
     });
@@ -176,6 +178,8 @@ export const FIVE_MEMBERS: SystemOptions['members'] = [
 
 export class System {
   readonly postgres: Postgres;
+  /** What is started as Posthorn. */
+  readonly program: string;
   readonly key = `phk_${randomBytes(24).toString('base64url')}`;
   readonly http = new Http();
   readonly members: Member[] = [];
@@ -184,8 +188,9 @@ export class System {
   readonly #cables: Cable[] = [];
   #turn = 0;
 
-  constructor(postgres: Postgres) {
+  constructor(postgres: Postgres, program = SOURCE) {
     this.postgres = postgres;
+    this.program = program;
   }
 
   get workers(): readonly Member[] {
@@ -222,6 +227,7 @@ export class System {
         cable,
         logFile: join(this.postgres.dir, `${name}.log`),
         http: this.http,
+        program: this.program,
         env: {
           ...env,
           DATABASE_URL: cable === null ? this.postgres.url : this.postgres.urlBy(cable.port),

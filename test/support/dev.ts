@@ -5,7 +5,7 @@ import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import { eventually } from './eventually.ts';
 import { temporaryDirectory } from './postgres.ts';
-import { runPosthorn, TEST_SETTINGS, type TestPosthorn } from './posthorn.ts';
+import { runPosthorn, SOURCE, TEST_SETTINGS, type TestPosthorn } from './posthorn.ts';
 
 export interface DevHome {
   readonly dataDir: string;
@@ -42,7 +42,7 @@ export async function newDevHome(): Promise<DevHome> {
     postgresPid,
     async start(env = {}) {
       const all = { PORT: '0', POSTHORN_DATA_DIR: dataDir, ...TIMES, ...env } as Record<string, string>;
-      const posthorn = await runPosthorn(['dev'], all, undefined, directory);
+      const posthorn = await runPosthorn(['dev'], all, undefined, { cwd: directory, main: SOURCE });
       started.push(posthorn);
       return posthorn;
     },

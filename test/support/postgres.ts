@@ -1,5 +1,5 @@
 /**
- * One PostgreSQL for a whole run of the end-to-end tests, with a database in it that is migrated once. Test files
+ * One PostgreSQL for a whole run of the tests, with a database in it that is migrated once. Test files
  * clone that one (see database.ts): 30 ms instead of a migration each.
  */
 import { rm, statfs } from 'node:fs/promises';
@@ -11,6 +11,7 @@ import { startEmbeddedPostgres } from '../../src/store/embedded/index.ts';
 import { migrate } from '../../src/store/migrate.ts';
 import { ensurePartitions } from '../../src/store/partitions.ts';
 import { databaseUrl, TEMPLATE } from './database.ts';
+import { onceForAllProjects } from './once-for-all-projects.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -20,26 +21,34 @@ declare module 'vitest' {
   }
 }
 
-export default async function startPostgres(project: TestProject): Promise<() => Promise<void>> {
+export default async function providePostgres(project: TestProject): Promise<() => Promise<void>> {
+  const { value, release } = await onceForAllProjects('postgres', startPostgres);
+  project.provide('postgresUrl', value.url);
+  project.provide('compileCache', value.compileCache);
+  return release;
+}
+
+async function startPostgres(): Promise<{
+  value: { url: string; compileCache: string };
+  end(): Promise<void>;
+}> {
   const directory = await temporaryDirectory('posthorn-e2e-');
   const server = await startEmbeddedPostgres({
     dataDir: path.join(directory, 'data'),
     // Every test file runs one or more Posthorns, each with its pools.
     settings: { max_connections: '400', shared_buffers: '128MB' },
   });
-  const stop = async () => {
+  const end = async () => {
     await server.stop();
     await rm(directory, { recursive: true, force: true, maxRetries: 5 });
   };
   try {
     await makeTemplate(server.connectionString);
   } catch (error) {
-    await stop();
+    await end();
     throw error;
   }
-  project.provide('postgresUrl', server.connectionString);
-  project.provide('compileCache', path.join(directory, 'compiled'));
-  return stop;
+  return { value: { url: server.connectionString, compileCache: path.join(directory, 'compiled') }, end };
 }
 
 async function makeTemplate(serverUrl: string): Promise<void> {

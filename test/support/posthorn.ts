@@ -10,13 +10,16 @@ import { type AddressInfo, createServer } from 'node:net';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
-import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, expect, inject, onTestFinished } from 'vitest';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 import { eventually } from './eventually.ts';
 import { startProcess } from './processes.ts';
 import { type Receiver, type ReceiverOptions, type RecordedRequest, startReceiver } from './receiver.ts';
 
-export const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+/** Bundled, see program.ts. */
+export const MAIN = inject('program');
+/** As `npm start` runs it. */
+export const SOURCE = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 
 export interface Answer {
   readonly status: number;
@@ -96,9 +99,9 @@ export async function runPosthorn(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
   key?: string,
-  cwd?: string,
+  { cwd, main = MAIN }: { cwd?: string; main?: string } = {},
 ): Promise<TestPosthorn> {
-  const child = startProcess([MAIN, ...args], { env, ...(cwd !== undefined && { cwd }) });
+  const child = startProcess([main, ...args], { env, ...(cwd !== undefined && { cwd }) });
   const printed = (pattern: RegExp, what: string) =>
     eventually(
       `Posthorn prints ${what}`,

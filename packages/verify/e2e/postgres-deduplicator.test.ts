@@ -13,6 +13,8 @@ let pool: pg.Pool;
 beforeAll(async () => {
   database = await createTestDatabase({ empty: true });
   pool = new pg.Pool({ connectionString: database.url, max: 25 });
+  // Connections that are still closing when the database is dropped.
+  pool.on('error', () => {});
   await create().createTable();
   await create().createTable();
 });

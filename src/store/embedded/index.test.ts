@@ -4,6 +4,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import {
+  filledDataDirs,
   isAlive,
   newDataDir,
   postmasterPid,
@@ -12,8 +13,9 @@ import {
   startProcess,
   temporaryDirectory,
   until,
-  usedDataDir,
 } from './testing/support.ts';
+
+const usedDataDir = filledDataDirs();
 
 describe('a new data directory', () => {
   test('becomes a database that pg can use, with durable settings', async () => {

@@ -3,7 +3,9 @@ import { mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promi
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { newDataDir, query, start, usedDataDir } from './testing/support.ts';
+import { filledDataDirs, newDataDir, query, start } from './testing/support.ts';
+
+const usedDataDir = filledDataDirs();
 
 /** What somebody or something has done to the directory, and a piece of what Posthorn says about it. */
 const damages: Record<string, { harm(dataDir: string): Promise<unknown>; says: string | RegExp }> = {

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { findBinaries } from './binaries.ts';
 import {
+  filledDataDirs,
   forkPosthorn,
   isAlive,
   newDataDir,
@@ -13,8 +14,9 @@ import {
   start,
   startProcess,
   until,
-  usedDataDir,
 } from './testing/support.ts';
+
+const usedDataDir = filledDataDirs();
 
 test('the server of a killed Posthorn is stopped by the next start, and its data is there', async () => {
   const dataDir = await usedDataDir();

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { mkdir } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import {
+  filledDataDirs,
   forkPosthorn,
   isAlive,
   newDataDir,
@@ -9,8 +10,9 @@ import {
   query,
   start,
   startProcess,
-  usedDataDir,
 } from './testing/support.ts';
+
+const usedDataDir = filledDataDirs();
 
 test('a second Posthorn is refused, and told by whom the directory is held', async () => {
   const dataDir = await usedDataDir();

@@ -7,13 +7,15 @@ import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { canEnter, ensureServerUser } from './server-user.ts';
 import {
+  filledDataDirs,
   postmasterPid,
   query,
   start,
   startProcess,
   temporaryDirectory,
-  usedDataDir,
 } from './testing/support.ts';
+
+const usedDataDir = filledDataDirs();
 
 const run = promisify(execFile);
 const isRoot = process.getuid?.() === 0;

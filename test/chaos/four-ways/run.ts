@@ -28,6 +28,8 @@ export interface ShopChaosOptions {
   readonly ordersPerSecond: number;
   readonly drainMs: number;
   readonly progress?: (line: string) => void;
+  /** What is started as Posthorn; the sources, if nothing is said. */
+  readonly program?: string;
 }
 
 export interface ShopChaosReport {
@@ -50,7 +52,7 @@ const isInflicted = ({ kind }: Fault): boolean => kind !== 'receivers_flap';
 export async function runShopChaos(options: ShopChaosOptions): Promise<ShopChaosReport> {
   const startedAt = Date.now();
   const [postgres, source] = await Promise.all([Postgres.start(), Postgres.start()]);
-  const system = new System(postgres);
+  const system = new System(postgres, options.program);
   const world = new World(system, source, options);
   let receivers: Receivers | null = null;
   try {

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { initStatements } from '../../../src/outbox/relay/init.ts';
 import type { Cable } from '../cable.ts';
 import { Child, type ChildOptions } from '../child.ts';
-import { MAIN, type Postgres, type System } from '../system.ts';
+import type { Postgres, System } from '../system.ts';
 import { FOLLOWED_TABLE, ORDERS_TABLE, POLLED_TABLE } from './ways.ts';
 
 type Mode = 'poll' | 'cdc';
@@ -24,17 +24,19 @@ export class ShopProcess extends Child {
 
 export class RelayProcess extends Child {
   readonly mode: Mode;
+  readonly #program: string;
   /** To the source and to Posthorn's database. */
   readonly cables: readonly { readonly to: string; readonly cable: Cable }[];
 
-  constructor(options: ChildOptions & { mode: Mode; cables: RelayProcess['cables'] }) {
+  constructor(options: ChildOptions & { program: string; mode: Mode; cables: RelayProcess['cables'] }) {
     super(options);
     this.mode = options.mode;
+    this.#program = options.program;
     this.cables = options.cables;
   }
 
   override async start(): Promise<void> {
-    this.spawn([MAIN, 'relay', '--mode', this.mode]);
+    this.spawn([this.#program, 'relay', '--mode', this.mode]);
   }
 
   protected override isReady(): boolean {
@@ -112,6 +114,7 @@ export class World {
       : [null, null];
     const relay = new RelayProcess({
       name,
+      program: this.system.program,
       mode,
       cables:
         toSource === null || toPosthorn === null
