@@ -14,7 +14,7 @@ test('EVD-3 DSP-2 DSP-3 DSP-8 HLT-1 OUT-1: whatever dies, nothing that was accep
     minFaults: 11,
     minOfEachKind: 0,
     minEvents: 1000,
-    eventsPerSecond: 70,
+    eventsPerSecond: 45,
     restMs: 300,
     careful: seed % 2 === 0 ? 'never' : 'default',
     drainMs: 30_000,
