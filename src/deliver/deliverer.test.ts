@@ -45,7 +45,7 @@ beforeEach(async () => {
 afterEach(async () => {
   await deliverer.close();
   for (const one of others.splice(0).reverse()) await one.close();
-  await receiver.waitForNoSockets(200);
+  await receiver.waitForNoSockets();
   await receiver.close();
 });
 
@@ -205,7 +205,7 @@ describe('DLV-4 connections', () => {
     const brief = make({ keepAliveMs: 50 });
     await Promise.all(Array.from({ length: 3 }, () => attempt(brief, anEndpoint(receiver.url))));
     expect(brief.stats()).toEqual({ inFlight: 0, idleSockets: 3, origins: 1 });
-    await receiver.waitForNoSockets(1000);
+    await receiver.waitForNoSockets();
     // Nothing is remembered of an origin that is not called any more.
     await expect.poll(() => brief.stats()).toEqual({ inFlight: 0, idleSockets: 0, origins: 0 });
     expect((await attempt(brief, anEndpoint(receiver.url))).error).toBeNull();
@@ -215,8 +215,8 @@ describe('DLV-4 connections', () => {
     const few = make({ maxIdleSockets: 2 });
     const receivers = [receiver, await another(), await another(), await another()];
     for (const one of receivers) await attempt(few, anEndpoint(one.url));
-    await receivers[0]?.waitForNoSockets(1000);
-    await receivers[1]?.waitForNoSockets(1000);
+    await receivers[0]?.waitForNoSockets();
+    await receivers[1]?.waitForNoSockets();
     expect(receivers.map((one) => one.openSockets())).toEqual([0, 0, 1, 1]);
   });
 
@@ -338,7 +338,7 @@ describe('the outcome comes exactly once', () => {
     for (let i = 0; i < 3; i += 1) deliverer.send({ endpoint, ...request }, done);
     await receiver.waitFor(3);
     await deliverer.close();
-    await receiver.waitForNoSockets(200);
+    await receiver.waitForNoSockets();
     expect(outcomes.map((outcome) => outcome.error?.class)).toEqual(['internal', 'internal', 'internal']);
     // Past the deadline that they would have had.
     await new Promise((resolve) => setTimeout(resolve, 250));

@@ -148,7 +148,7 @@ describe('DLV-2: the deadline covers everything, and the status line decides', (
     const [attempt] = await attemptsOf(posthorn, delivery!.id);
     expect(attempt).toMatchObject({ outcome: 'dead', error: { class: 'timeout' } });
     expect(attempt!.duration_ms).toBeGreaterThanOrEqual(990);
-    expect(attempt!.duration_ms).toBeLessThan(2500);
+    expect(attempt!.duration_ms).toBeLessThan(5000);
     await receiver.waitForNoSockets();
   });
 

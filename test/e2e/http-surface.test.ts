@@ -289,7 +289,7 @@ describe('slow clients are cut off', () => {
     expectProblem(answers[0], 408, 'request_timeout');
     // POSTHORN_REQUEST_TIMEOUT_MS is a second here, looked at every half.
     expect(ms).toBeGreaterThan(900);
-    expect(ms).toBeLessThan(4000);
+    expect(ms).toBeLessThan(10_000);
   });
 });
 

