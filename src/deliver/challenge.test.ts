@@ -20,7 +20,7 @@ const deliverer = createDeliverer({
 const challenger = createChallenger({
   deliverer,
   clock: systemClock,
-  timeoutMs: 200,
+  timeoutMs: 1000,
   publicUrl: 'https://hooks.posthorn.test:8443/base',
 });
 

@@ -61,8 +61,8 @@ function deliverer(overrides: Partial<DelivererOptions> = {}): Deliverer {
     egress,
     userAgent: 'Posthorn/test',
     publicUrl: 'https://posthorn.test',
-    lookup: createDnsLookup({ servers: [dns.address], timeoutMs: 100, tries: 1 }),
-    connectTimeoutMs: 300,
+    lookup: createDnsLookup({ servers: [dns.address], timeoutMs: 400, tries: 1 }),
+    connectTimeoutMs: 1000,
     ...overrides,
   });
   open.push(made);
@@ -271,7 +271,7 @@ describe('a name that does not resolve', () => {
     dns.set('gone.test', answer);
     const outcome = await attempt(deliverer(), anEndpoint('http://gone.test/'));
     expect(outcome.error?.class).toBe('dns_failed');
-    expect(outcome.durationMs).toBeLessThan(600);
+    expect(outcome.durationMs).toBeLessThan(1500);
   });
 
   it('a name server that only answers for IPv4 holds nobody up', async () => {
@@ -279,13 +279,13 @@ describe('a name that does not resolve', () => {
     const lookup = createDnsLookup({ servers: [dns.address], timeoutMs: 5000 });
     const outcome = await attempt(deliverer({ lookup }), anEndpoint(`http://v4.test:${receiver.port}/`));
     expect(outcome.error).toBeNull();
-    expect(outcome.durationMs).toBeLessThan(300);
+    expect(outcome.durationMs).toBeLessThan(1500);
   });
 
   it('a lookup that never ends is ended by the connect timeout', async () => {
     const outcome = await attempt(deliverer({ lookup: () => {} }), anEndpoint('http://never.test/'));
     expect(outcome.error?.class).toBe('dns_failed');
-    expect(outcome.durationMs).toBeLessThan(800);
+    expect(outcome.durationMs).toBeLessThan(1900);
   });
 
   it('a lookup that throws is an error like any other', async () => {
