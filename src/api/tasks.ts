@@ -30,7 +30,10 @@ export const TaskSchema = Type.Object(
     id: Id('task'),
     kind: Type.Enum(['replay', 'discard']),
     state: Type.Enum([...taskStates]),
-    total: Type.Integer({ description: 'How many deliveries it is about; counted exactly up to 100,000.' }),
+    total: Type.Integer({
+      description:
+        'How many deliveries it is about. Counted among the newest 100,000 at first, exact when it has ended.',
+    }),
     done: Type.Integer(),
     failed: Type.Integer({
       description: 'Could not be done, for instance because the endpoint is disabled.',
@@ -86,13 +89,13 @@ export const TaskSchema = Type.Object(
 export const CountSchema = Type.Object(
   {
     count: Type.Integer(),
-    more: Type.Boolean({ description: 'There are more: counting stopped.' }),
+    more: Type.Boolean({ description: 'There may be more: the newest 100,000 were looked at.' }),
   },
   { title: 'Count', examples: [{ count: 120, more: false }] },
 );
 
-/** Counting ahead stops here; the exact number is known when a task has ended. */
-const COUNT_LIMIT = 100_000;
+/** Counting ahead looks at no more than these, of each place; the exact number is known when a task has ended. */
+const LOOK_AT_MOST = 100_000;
 
 export function taskRoutes({ pool }: ApiContext): FastifyPluginAsync {
   async function find(caller: Caller, text: string): Promise<TaskView> {
@@ -177,11 +180,12 @@ export async function orderTask(
   order: { kind: TaskKind; selection: Selection; why: string | null; dryRun: boolean },
 ): Promise<FastifyReply> {
   const { kind, selection, why, dryRun } = order;
-  const total = await countDeliveries(pool, selection, COUNT_LIMIT);
+  const counted = await countDeliveries(pool, selection, LOOK_AT_MOST);
   if (dryRun) {
     audit.nothingChanged();
-    return reply.send({ count: total, more: total === COUNT_LIMIT });
+    return reply.send(counted);
   }
+  const { count: total } = counted;
   const { tenant } = selection;
   const id = newId(clock.now());
   const publicTaskId = publicId(idPrefixes.task, id);

@@ -16,6 +16,11 @@ import { findEventsByKey, listEvents } from '../../src/store/queries/events.ts';
 import { listKeys } from '../../src/store/queries/keys.ts';
 import { listDeliveries } from '../../src/store/queries/list-deliveries.ts';
 import { type Found, LOOK_AT } from '../../src/store/queries/look.ts';
+import {
+  countDeliveries,
+  type Selection,
+  selectDeliveries,
+} from '../../src/store/queries/select-deliveries.ts';
 import { listTasks } from '../../src/store/queries/tasks.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type Watched, watchPlans } from '../support/plans.ts';
@@ -184,6 +189,60 @@ test('dead letters, by every filter; and their groups', async () => {
     expectBounded('groups', { rows: 500 });
   }
 });
+
+test('what a task would be about, before it is ordered', async () => {
+  const MOST = 2000;
+  const anything = {
+    tenant: null,
+    endpointId: null,
+    type: null,
+    reason: null,
+    since: null,
+    until: null,
+    ids: null,
+  };
+  const { id: endpointId, tenant } = endpoints[0]!;
+  const recently = { since: Date.now() - SPAN_MS / 2, until: Date.now() };
+  const dead = ['dead'] as const;
+  const selections: Selection[] = [
+    ...[{}, { type: RARE_TYPE }, { type: 'no.such', reason: 'gone' as const }, recently].flatMap((what) => [
+      { ...anything, statuses: dead, ...what },
+      ...tenants.map((one) => ({ ...anything, statuses: dead, tenant: one, ...what })),
+      { ...anything, statuses: dead, endpointId, ...what },
+    ]),
+    ...[dead, ['dead', 'skipped'], ['discarded'], ['delivered', 'pending'], ['retrying']].map((statuses) => ({
+      ...anything,
+      ...recently,
+      tenant,
+      endpointId,
+      statuses: statuses as Selection['statuses'],
+    })),
+  ];
+  const [{ ids }] = (await database.query(
+    `select array_agg(id::text) as ids from (select id from posthorn.dead_letters limit 20) few`,
+  )) as [{ ids: Uuid[] }];
+  for (const selection of [...selections, { ...anything, statuses: dead, ids }]) {
+    const name = JSON.stringify(selection);
+    const { count, more } = await countDeliveries(watched.pool, selection, MOST);
+    expectBounded(name, { rows: MOST });
+    // Where the look is long enough for everything, it says how many there are.
+    const all = await countDeliveries(connections.pool('api'), selection, 10 * DELIVERIES);
+    expect(all, name).toEqual({ count: await countSlowly(selection), more: false });
+    expect(count, name).toBeLessThanOrEqual(all.count);
+    if (!more) expect(count, name).toBe(all.count);
+  }
+});
+
+/** By the statement that a task itself goes by. */
+async function countSlowly(selection: Selection): Promise<number> {
+  const values: unknown[] = [];
+  const query = selectDeliveries(
+    selection,
+    { limit: String(DELIVERIES) },
+    (value) => `$${values.push(value)}`,
+  );
+  return (await database.query(query, values)).length;
+}
 
 test('the audit log, by every filter and by two at once', async () => {
   const none = { tenant: null, actor: null, action: null, objectId: null };

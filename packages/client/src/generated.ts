@@ -118,7 +118,7 @@ export interface ClientCertificate {
 
 export interface Count {
   count: number;
-  /** There are more: counting stopped. */
+  /** There may be more: the newest 100,000 were looked at. */
   more: boolean;
 }
 
@@ -967,7 +967,7 @@ export interface Task {
   id: string;
   kind: 'replay' | 'discard';
   state: 'queued' | 'running' | 'done' | 'cancelled' | 'failed';
-  /** How many deliveries it is about; counted exactly up to 100,000. */
+  /** How many deliveries it is about. Counted among the newest 100,000 at first, exact when it has ended. */
   total: number;
   done: number;
   /** Could not be done, for instance because the endpoint is disabled. */

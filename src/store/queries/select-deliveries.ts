@@ -3,6 +3,7 @@ import type { DeliveryStatus } from '../../domain/delivery.ts';
 import { firstIdAt, type Uuid } from '../../domain/ids.ts';
 import type { DeadReason } from '../../domain/outcome.ts';
 import type { Pool } from '../database.ts';
+import { byIndex, type IdRange, type IndexRange, unseen } from './look.ts';
 
 export interface Selection {
   readonly tenant: string | null;
@@ -17,6 +18,7 @@ export interface Selection {
   readonly ids: readonly Uuid[] | null;
 }
 
+type Bind = (value: unknown) => string;
 type Place = 'queue' | 'dead_letters' | 'deliveries';
 
 const PLACE_OF: Record<DeliveryStatus, Place> = {
@@ -41,11 +43,7 @@ export interface SelectionBounds {
  * A query of (id, endpoint_id). Every place gives its oldest rows by an index that ends in `id` (of the endpoint, of
  * the tenant's dead letters, or the primary key), at most a chunk, and the chunk is cut from those.
  */
-export function selectDeliveries(
-  selection: Selection,
-  bounds: SelectionBounds,
-  bind: (value: unknown) => string,
-): string {
+export function selectDeliveries(selection: Selection, bounds: SelectionBounds, bind: Bind): string {
   const conditions: string[] = [];
   if (bounds.after !== undefined) conditions.push(`q.id > ${bounds.after}`);
   if (selection.endpointId !== null) conditions.push(`q.endpoint_id = ${bind(selection.endpointId)}::uuid`);
@@ -65,8 +63,8 @@ export function selectDeliveries(
 function conditionsOf(
   place: Place,
   selection: Selection,
-  bounds: SelectionBounds,
-  bind: (value: unknown) => string,
+  bounds: Pick<SelectionBounds, 'madeAt'>,
+  bind: Bind,
 ): string[] {
   const { statuses, reason } = selection;
   switch (place) {
@@ -88,14 +86,77 @@ function conditionsOf(
   }
 }
 
-/** Counting stops at `limit`: it is what a person wants to know before they press the button, not a ledger. */
-export async function countDeliveries(pool: Pool, selection: Selection, limit: number): Promise<number> {
+export interface Counted {
+  readonly count: number;
+  /** Counting stopped before everything was looked at: there may be more. */
+  readonly more: boolean;
+}
+
+/**
+ * What a person wants to know before they press the button, not a ledger: of each place the newest rows, found by one
+ * index, at most `most` of them, whatever is wanted of those. A type that is in none of them is not looked for any further.
+ */
+export async function countDeliveries(pool: Pool, selection: Selection, most: number): Promise<Counted> {
   const values: unknown[] = [];
   const bind = (value: unknown): string => `$${values.push(value)}`;
-  const query = selectDeliveries(selection, { limit: bind(limit) }, bind);
-  const { rows } = await pool.query<{ count: number }>(
-    `select count(*)::int as count from (${query}) as counted`,
+  const limit = bind(most);
+  const looks = looksOf(selection, bind).map(
+    ({ place, range, fits }) => `
+      select count(*) filter (where ${['true', ...fits].join(' and ')})::int as fitting, count(*)::int as looked_at
+        from (select q.* from posthorn.${place} q where ${range.conditions.join(' and ')}
+               order by ${range.order} limit ${limit}) q`,
+  );
+  const { rows } = await pool.query<{ count: number; more: boolean }>(
+    `select least(sum(fitting), ${limit})::int as count, max(looked_at) = ${limit} or sum(fitting) >= ${limit} as more
+       from (${looks.join(' union all ')}) looks`,
     values,
   );
-  return rows[0]!.count;
+  return rows[0]!;
+}
+
+interface Look {
+  readonly place: Place;
+  readonly range: IndexRange;
+  /** What the index does not know. */
+  readonly fits: readonly string[];
+}
+
+function looksOf(selection: Selection, bind: Bind): Look[] {
+  const { tenant, endpointId, statuses, type, since, until, ids } = selection;
+  const span = {
+    from: since === null ? null : firstIdAt(since),
+    before: until === null ? null : firstIdAt(until),
+  };
+  const common: string[] = [];
+  if (endpointId !== null) common.push(`q.endpoint_id = ${bind(endpointId)}::uuid`);
+  if (tenant !== null) common.push(`q.tenant = ${bind(tenant)}::text`);
+  if (type !== null) common.push(`q.event_type = ${bind(type)}::text`);
+  return [...new Set(statuses.map((status) => PLACE_OF[status]))].flatMap((place) => {
+    const fits = [...common, ...conditionsOf(place, selection, {}, bind)];
+    if (ids !== null) {
+      const range = byIndex([], [], span, bind);
+      range.conditions.push(`q.id = any (${bind(`{${ids.join(',')}}`)}::uuid[])`);
+      return [{ place, range, fits }];
+    }
+    // Those that were not delivered are few, and have indexes of their own.
+    if (place === 'deliveries' && !statuses.includes('delivered'))
+      return statuses
+        .filter((status) => PLACE_OF[status] === place)
+        .map((status) => ({ place, range: unusual(status, tenant, span, bind), fits }));
+    if (endpointId !== null)
+      return [
+        { place, range: byIndex(['endpoint_id'], [unseen(bind(endpointId), 'uuid')], span, bind), fits },
+      ];
+    if (place === 'dead_letters' && tenant !== null)
+      return [{ place, range: byIndex(['tenant'], [unseen(bind(tenant))], span, bind), fits }];
+    return [{ place, range: byIndex([], [], span, bind), fits }];
+  });
+}
+
+function unusual(status: DeliveryStatus, tenant: string | null, span: IdRange, bind: Bind): IndexRange {
+  const columns = tenant === null ? ['status'] : ['tenant', 'status'];
+  const values = [...(tenant === null ? [] : [unseen(bind(tenant))]), unseen(bind(status))];
+  const range = byIndex(columns, values, span, bind);
+  range.conditions.push(`q.status <> 'delivered'`);
+  return range;
 }
