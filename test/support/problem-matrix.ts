@@ -20,11 +20,7 @@ export class ProblemMatrix {
     this.#contract = contract;
   }
 
-  /** Those that say they may answer it, and have not been seen to do so. */
-  awaiting(code: ProblemCode): ApiOperation[] {
-    return this.documenting(code).filter(({ name }) => !this.#seen.has(`${name} ${code}`));
-  }
-
+  /** Those that say they may answer it. */
   documenting(code: ProblemCode): ApiOperation[] {
     return this.#contract.operations.filter((operation) =>
       this.#contract.problemsOf(operation).some((known) => known.code === code && known.status !== 'default'),
@@ -63,16 +59,11 @@ export class ProblemMatrix {
     this.#seen.add(`${ANY} ${code}`);
   }
 
-  /** It did what it should, and answered as documented. */
-  succeeded(operation: ApiOperation, status: number, answer: Answer): void {
+  /** With a status that is no problem: it did what it should, or says in its own way that it cannot. */
+  answered(operation: ApiOperation, status: number, answer: Answer): void {
     expect(answer.status, `${operation.name}: ${answer.text}`).toBe(status);
     expect(this.#contract.violation(operation, answer)).toBeNull();
     this.#seen.add(`${operation.name} ${status}`);
-  }
-
-  /** A status that says neither that it went well nor that there was a problem. */
-  answered(operation: ApiOperation, status: number, answer: Answer): void {
-    this.succeeded(operation, status, answer);
   }
 
   get seen(): string[] {

@@ -1,0 +1,77 @@
+/** Requests that are understood and not valid, each with the field that the answer has to name. */
+
+type WrongBody = [operation: string, path: string, body: unknown];
+
+export function wrongBodies(tenant: string, foreignEndpoint: string): WrongBody[] {
+  const url = 'https://example.com/';
+  const event = { type: 'a.b', data: 1, tenant };
+  return [
+    ['createEndpoint', 'url', {}],
+    ['createEndpoint', 'tenant', { url, tenant: ' ' }],
+    ['createEndpoint', 'secret', { url, secret: 'whsec_short' }],
+    ['createEndpoint', 'auth.password', { url, auth: { type: 'basic', username: 'a' } }],
+    ['createEndpoint', 'headers.host', { url, headers: { host: 'a' } }],
+    ['createEndpoint', 'retry.schedule[0]', { url, retry: { schedule: ['soon'] } }],
+    ['updateEndpoint', 'timeout_ms', { timeout_ms: 0 }],
+    ['updateEndpoint', 'tls', { tls: { cert: 'a', key: 'b' } }],
+    ['rotateSecret', 'secret', { secret: 'whsec_short' }],
+    ['rotateSecret', 'overlap_seconds', { overlap_seconds: -1 }],
+    ['sendTestEvent', 'type', { type: 'posthorn.mine' }],
+    ['tryFilter', 'event.type', { filter: null, event: { type: 'a b', data: 1 } }],
+    [
+      'tryFilter',
+      'filter.data.a.$near',
+      { filter: { 'data.a': { $near: 1 } }, event: { type: 'a.b', data: 1 } },
+    ],
+    ['publishEvent', 'body', []],
+    ['publishEvent', 'type', { data: 1 }],
+    ['publishEvent', 'data', { type: 'a.b' }],
+    ['publishEvent', 'tenant', { ...event, tenant: ' ' }],
+    ['publishEvent', 'idempotency_key', { ...event, idempotency_key: '' }],
+    ['publishEvent', 'schema_version', { ...event, schema_version: '' }],
+    ['publishEvent', 'channels', { ...event, channels: 'a' }],
+    ['publishEvent', 'deliver_at', { ...event, deliver_at: 'noon' }],
+    ['publishEvent', 'headers.host', { ...event, headers: { host: 'a' } }],
+    // Of another tenant.
+    ['publishEvent', 'endpoint_ids[0]', { ...event, endpoint_ids: [foreignEndpoint] }],
+    ['publishBatch', 'events', { events: [] }],
+    ['replayEvent', 'endpoint_ids[0]', { endpoint_ids: ['none'] }],
+    ['replayEvent', 'status', { status: 'lost' }],
+    ['replayEndpoint', 'since', { since: 'noon' }],
+    ['replayEndpoint', 'until', { until: 'noon' }],
+    ...['replayDeadLetters', 'discardDeadLetters'].flatMap((name): WrongBody[] => [
+      [name, 'filter', {}],
+      [name, 'filter.endpoint_id', { filter: { endpoint_id: 'none' } }],
+      [name, 'filter.ids[0]', { filter: { ids: ['none'] } }],
+      [name, 'filter.since', { filter: { since: 'noon' } }],
+      [name, 'filter.reason', { filter: { reason: 'boredom' } }],
+    ]),
+    ['discardDelivery', 'why', { why: 'x'.repeat(501) }],
+    ['createKey', 'scope', { scope: 'root' }],
+    ['createKey', 'tenant', { scope: 'tenant' }],
+    ['createKey', 'rate_limit.per_second', { scope: 'read', rate_limit: { per_second: 0 } }],
+    ['putTenant', 'metadata', { metadata: { a: 'x'.repeat(17_000) } }],
+    ['putEventType', 'schema.type', { schema: { type: 'thing' } }],
+    [
+      'putEventType',
+      'example.id',
+      { schema: { properties: { id: { type: 'string' } } }, example: { id: 1 } },
+    ],
+    ['createInbox', 'tenant', { tenant: ' ' }],
+    ['updateInbox', 'status', { status: 9 }],
+  ];
+}
+
+/** Parameters of the query, with a value that none of the operations takes that have one. */
+export const wrongParameters: Record<string, string> = {
+  limit: '0',
+  since: 'noon',
+  until: 'noon',
+  endpoint_id: 'none',
+  event_id: 'none',
+  status: 'lost',
+  outcome: 'lost',
+  reason: 'boredom',
+  has: 'wings',
+  window: '5m',
+};
