@@ -25,12 +25,10 @@ export type Queryable = Pick<pg.ClientBase, 'query'>;
 export type Row = Record<string, unknown>;
 
 const FIXED_PLAN = ['set plan_cache_mode = force_generic_plan'];
-const BY_INDEX = [
-  'set enable_seqscan = off',
-  'set enable_hashjoin = off',
-  'set enable_mergejoin = off',
-  'set enable_bitmapscan = off',
-];
+const BY_INDEX = ['set enable_seqscan = off', 'set enable_bitmapscan = off', 'set enable_mergejoin = off'];
+const BY_LOOKUP = [...BY_INDEX, 'set enable_hashjoin = off'];
+/** Of batches whose rows have been looked up: see the settle statement. */
+const BY_HASH = [...BY_INDEX, 'set enable_nestloop = off'];
 const ALWAYS = [
   // A role's or a database's default could switch it off, and a 202 would become a guess.
   'set synchronous_commit = on',
@@ -41,8 +39,8 @@ const ALWAYS = [
 const SESSION: Record<Purpose, readonly string[]> = {
   // lock_timeout: a key that another transaction holds must not stall every producer behind it.
   ingest: [...ALWAYS, ...FIXED_PLAN, "set lock_timeout = '2s'", "set statement_timeout = '7s'"],
-  settle: [...ALWAYS, ...FIXED_PLAN, ...BY_INDEX, "set lock_timeout = '5s'", "set statement_timeout = '12s'"],
-  dispatch: [...ALWAYS, ...FIXED_PLAN, ...BY_INDEX, "set statement_timeout = '30s'"],
+  settle: [...ALWAYS, ...FIXED_PLAN, ...BY_HASH, "set lock_timeout = '5s'", "set statement_timeout = '12s'"],
+  dispatch: [...ALWAYS, ...FIXED_PLAN, ...BY_LOOKUP, "set statement_timeout = '30s'"],
   control: [...ALWAYS, "set statement_timeout = '5s'", "set lock_timeout = '2s'"],
   // A wake-up is a hint with sweeps behind it: no reason to wait for the disk.
   notify: ['set synchronous_commit = off', 'set jit = off', "set statement_timeout = '5s'"],

@@ -25,11 +25,14 @@ const MARK = {
          set started_at = clock_timestamp(), careful_starts = q.careful_starts + i.careful::int
         from incoming i join posthorn.shards s on s.shard = i.shard and s.owner = $2
        where q.id = i.delivery_id and q.attempts = i.attempts
+         -- Or a plan that was made while the queue was empty would read all of it.
+         and q.id = any (array(select delivery_id from incoming))
       returning q.id, i.endpoint_id, i.next_probe_at
     ),
     probing as (
       update posthorn.endpoint_health h set circuit = 'half_open', next_probe_at = to_timestamp(m.next_probe_at), updated_at = now()
         from marked m where h.endpoint_id = m.endpoint_id and h.circuit <> 'closed'
+         and h.endpoint_id = any (array(select endpoint_id from incoming))
     )
     select id from marked`,
 };

@@ -23,8 +23,7 @@ export const noteCircuits = (rows: string, owner: string): string => `
   insert into posthorn.operational_notes (id, kind, endpoint_id, detail)
   select id, kind, endpoint_id, detail
     from json_to_recordset(${rows}::json) as t(id uuid, kind text, endpoint_id uuid, shard smallint, detail json)
-    join posthorn.shards s using (shard)
-   where s.owner = ${owner}
+   where (select owner from posthorn.shards s where s.shard = t.shard) = ${owner}
       on conflict (id) do nothing`;
 
 /** Within the transaction that switches it on or off. */

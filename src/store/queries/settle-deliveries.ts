@@ -43,7 +43,9 @@ export interface HealthChange {
 // wire: the schedule has started again, and this attempt was not part of it. Both return the incoming columns, so
 // that nothing has to be joined again. Data of receivers is either bytea (cut from one blob) or made storable before.
 // Statistics are counted by the same commit, in one row; if not all of the batch was moved, by the next statement.
-// Plans: the sessions that run this use indexes only, whatever the statistics of the moment say.
+// Plans: they are made while the queue is empty, and must do when a million wait. By itself the planner would then take
+// the queue as the outer side and read all of it; "= any" leaves it no way but to look the batch up, and the session
+// joins by hashing, so that the batch is not compared with itself row by row either.
 const SETTLE = {
   name: 'settle',
   text: `
@@ -57,6 +59,7 @@ const SETTLE = {
     removed as (
       delete from posthorn.queue q using incoming i
        where i.verdict <> 'retry' and q.id = i.delivery_id and q.attempts = i.before
+         and q.id = any (array(select delivery_id from incoming where verdict <> 'retry'))
          and (i.attempt_id is null or i.trigger = 'replay' or q.trigger <> 'replay' or i.verdict = 'delivered')
       returning q.endpoint_id, q.tenant, q.event_type, q.replays, i.*
     ),
@@ -66,6 +69,7 @@ const SETTLE = {
              last_status_code = i.status_code, last_error_class = i.error_class, trigger = 'auto'
         from incoming i
        where i.verdict = 'retry' and q.id = i.delivery_id and q.attempts = i.before
+         and q.id = any (array(select delivery_id from incoming where verdict = 'retry'))
          and (i.trigger = 'replay' or q.trigger <> 'replay')
       returning i.*
     ),
@@ -76,7 +80,8 @@ const SETTLE = {
         from removed where verdict = 'delivered'
     ),
     revived as (
-      delete from posthorn.dead_letters d using removed r where r.replays > 0 and r.verdict = 'delivered' and d.id = r.delivery_id
+      delete from posthorn.dead_letters
+       where id = any (array(select delivery_id from removed where replays > 0 and verdict = 'delivered'))
     ),
     buried as (
       insert into posthorn.dead_letters as d
@@ -116,8 +121,7 @@ const SETTLE = {
         from json_to_recordset($4::json) as t(
                endpoint_id uuid, shard smallint, circuit text, consecutive_failures int, opened_at float8,
                cooldown_ms bigint, next_probe_at float8, failing_since float8)
-        join posthorn.shards s using (shard)
-       where s.owner = $5
+       where (select owner from posthorn.shards s where s.shard = t.shard) = $5
           on conflict (endpoint_id) do update
          set circuit = excluded.circuit, consecutive_failures = excluded.consecutive_failures,
              opened_at = excluded.opened_at, cooldown_ms = excluded.cooldown_ms, next_probe_at = excluded.next_probe_at,
