@@ -190,7 +190,7 @@ export function showAttempt(attempt: AttemptView): Shown<typeof AttemptSchema> {
       hint: errorClasses[errorClass] ?? null,
     },
     url: attempt.url,
-    request_headers: JSON.parse(attempt.request_headers) as Record<string, string>,
+    request_headers: attempt.request_headers,
     response_headers:
       attempt.response_headers === null
         ? null

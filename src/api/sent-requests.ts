@@ -62,7 +62,7 @@ export function sentRequestRoutes(context: ApiContext): FastifyPluginAsync {
         const record = await findEndpointRecord(pool, delivery.endpoint_id);
         if (event === undefined || record === null)
           throw new Problem('not_found', 'The payload is not kept any more.');
-        const headers = JSON.parse(attempt.request_headers) as Record<string, string>;
+        const headers = attempt.request_headers;
         for (const [name, value] of Object.entries(headers))
           if (!OURS.has(name)) void reply.header(name, value);
         // The endpoint may have been pinned to another version since.

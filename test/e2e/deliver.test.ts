@@ -54,9 +54,13 @@ describe('what a receiver gets', () => {
     });
     expect(request?.headers).not.toHaveProperty('posthorn-retry-reason');
     expect(delivery).toMatchObject({ endpoint_id: endpoint.id, attempts: 1, last_status_code: 200 });
-    expect(await attemptsOf(posthorn, delivery!.id)).toMatchObject([
+    const attempts = await attemptsOf(posthorn, delivery!.id);
+    expect(attempts).toMatchObject([
       { number: 1, status_code: 200, outcome: 'delivered', error: null, url: `${receiver.url}/hooks?a=1` },
     ]);
+    // What the log says was sent is what arrived, but for what belongs to the connection.
+    const { host, connection, 'content-length': length, ...headers } = request!.headers;
+    expect(attempts[0]!.request_headers).toEqual(headers);
   });
 
   test('DLV-1: a thin endpoint gets the envelope without data, and a link to it', async () => {

@@ -2,6 +2,7 @@ import type { DeliveryStatus } from '../../domain/delivery.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import type { Trigger } from '../../domain/outcome.ts';
 import type { Pool } from '../database.ts';
+import { unpackHeaders } from '../sent-headers.ts';
 
 /** A delivery wherever it is: waiting, dead, or history. One row each, however often it moved. */
 export interface DeliveryView {
@@ -100,7 +101,7 @@ export interface AttemptView {
   readonly error_class: string | null;
   readonly error_message: string | null;
   readonly url: string;
-  readonly request_headers: string;
+  readonly request_headers: Readonly<Record<string, string>>;
   readonly response_headers: string | null;
   readonly response_body: Buffer | null;
   readonly response_truncated: boolean;
@@ -113,12 +114,19 @@ export async function listAttempts(
   pool: Pool,
   range: { first: Uuid; last: Uuid; after: { deliveryId: Uuid; attemptId: Uuid } | null; limit: number },
 ): Promise<AttemptView[]> {
-  const { rows } = await pool.query<AttemptView>(
+  const { rows } = await pool.query<Omit<AttemptView, 'request_headers'> & { request_headers: string }>(
     `select * from posthorn.attempts
       where delivery_id >= $1 and delivery_id <= $2
         and ($3::uuid is null or (delivery_id, id) > ($3, $4::uuid))
       order by delivery_id, id limit $5`,
     [range.first, range.last, range.after?.deliveryId ?? null, range.after?.attemptId ?? null, range.limit],
   );
-  return rows;
+  return rows.map((row) => ({
+    ...row,
+    request_headers: unpackHeaders(row.request_headers, {
+      deliveryId: row.delivery_id,
+      number: row.number,
+      startedAt: row.started_at.getTime(),
+    }),
+  }));
 }

@@ -4,6 +4,7 @@ import type { Uuid } from '../../domain/ids.ts';
 import type { CircuitNote } from '../../domain/operational.ts';
 import type { AttemptOutcome, Trigger, Verdict } from '../../domain/outcome.ts';
 import type { Pool } from '../database.ts';
+import { packHeaders } from '../sent-headers.ts';
 import { noteCircuits, noteDeaths } from './operational-notes.ts';
 import { journalDeaths, journalOf } from './stats-journal.ts';
 
@@ -86,7 +87,7 @@ const SETTLE = {
     buried as (
       insert into posthorn.dead_letters as d
              (id, endpoint_id, reason, attempts, replays, blocks_lane, last_status_code, last_error_class, dead_at, tenant, event_type)
-      select delivery_id, endpoint_id, reason, before + (attempt_id is not null)::int, replays, blocks,
+      select delivery_id, endpoint_id, reason, before + (attempt_id is not null)::int, replays, coalesce(blocks, false),
              status_code, error_class, now(), tenant, event_type
         from removed where verdict = 'dead'
           on conflict (id) do update
@@ -101,7 +102,7 @@ const SETTLE = {
               error_class, error_message, url, request_headers, response_headers, response_body, response_truncated, trigger, worker)
       select delivery_id, attempt_id, before + 1, to_timestamp(started_at), duration_ms, dns_ms, connect_ms, tls_ms,
              first_byte_ms, status_code, verdict, error_class, error_message, url, request_headers, response_headers,
-             substring($2::bytea from body_start for body_length), truncated, trigger, $3
+             substring($2::bytea from body_start for body_length), coalesce(truncated, false), trigger, $3
         from (select delivery_id, attempt_id, before, started_at, duration_ms, dns_ms, connect_ms, tls_ms, first_byte_ms,
                      status_code, verdict, error_class, error_message, url, request_headers, response_headers,
                      body_start, body_length, truncated, trigger
@@ -203,6 +204,7 @@ export async function settleDeliveries(
   return won;
 }
 
+/** What is usual is left out: it is parsed once more on the other side. */
 function toRow(settlement: Settlement, bodyStart: number | null) {
   const { verdict, attempt } = settlement;
   const outcome = attempt?.outcome;
@@ -212,7 +214,7 @@ function toRow(settlement: Settlement, bodyStart: number | null) {
     verdict: verdict.kind,
     due_at: verdict.kind === 'retry' ? verdict.dueAt / 1000 : undefined,
     reason: verdict.kind === 'dead' ? verdict.reason : undefined,
-    blocks: settlement.blocksLane,
+    blocks: settlement.blocksLane || undefined,
     attempt_id: attempt?.id,
     started_at: outcome && outcome.startedAt / 1000,
     duration_ms: outcome && Math.round(outcome.durationMs),
@@ -222,15 +224,15 @@ function toRow(settlement: Settlement, bodyStart: number | null) {
     first_byte_ms: rounded(outcome?.timing.firstByteMs),
     status_code: outcome?.statusCode ?? undefined,
     error_class: outcome?.error?.class,
-    error_message: outcome?.error && storable(outcome.error.message),
+    error_message: outcome?.error ? storable(outcome.error.message) : undefined,
     url: outcome?.url,
-    request_headers: outcome && JSON.stringify(outcome.requestHeaders),
+    request_headers: outcome && packHeaders(outcome.requestHeaders),
     response_headers: outcome?.responseHeaders
       ? storable(JSON.stringify(outcome.responseHeaders))
       : undefined,
     body_start: bodyStart ?? undefined,
     body_length: bodyStart === null ? undefined : outcome?.responseBody?.length,
-    truncated: outcome?.responseTruncated,
+    truncated: outcome?.responseTruncated || undefined,
     trigger: attempt?.trigger,
   };
 }

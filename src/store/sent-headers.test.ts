@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { packHeaders, unpackHeaders } from './sent-headers.ts';
+
+const request = {
+  deliveryId: '01a1dfa8-65f9-73a0-9ac7-f17a38e50003',
+  number: 2,
+  startedAt: 1_794_753_717_999,
+};
+const sent = {
+  'x-custom': 'a "quoted" ü',
+  'content-type': 'application/json',
+  'user-agent': 'Posthorn/0.1.0',
+  'webhook-id': 'evt_01m7ftgsfseeg9nhzhf8wea000',
+  'webhook-timestamp': '1794753717',
+  'posthorn-event-type': 'order.created',
+  'posthorn-delivery': 'dlv_01m7ftgsfseeg9nhzhf8wea003',
+  'posthorn-attempt': '2',
+  'webhook-signature': 'v1,abc',
+};
+
+test('what follows from the attempt is not stored, and is there again when it is read', () => {
+  const text = packHeaders(sent);
+  expect(Object.keys(JSON.parse(text))).toEqual([
+    'x-custom',
+    'user-agent',
+    'posthorn-event-type',
+    'webhook-signature',
+  ]);
+  expect(unpackHeaders(text, request)).toEqual(sent);
+});
+
+test('rows that have everything are read as they are', () => {
+  const other = { ...sent, 'webhook-timestamp': '1794753700' };
+  expect(unpackHeaders(JSON.stringify(other), request)).toEqual(other);
+});
+
+test('where nothing was sent there are no headers', () => {
+  expect(unpackHeaders(packHeaders({}), request)).toEqual({});
+});

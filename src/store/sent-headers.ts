@@ -1,0 +1,41 @@
+/**
+ * The headers of a request as they are stored with its attempt: without those that follow from the attempt itself, which
+ * would be half of them.
+ */
+import { eventIdOfDelivery, idPrefixes, publicId, type Uuid } from '../domain/ids.ts';
+
+export interface SentRequest {
+  readonly deliveryId: Uuid;
+  readonly number: number;
+  /** Milliseconds since 1970. */
+  readonly startedAt: number;
+}
+
+const whatFollows = ({ deliveryId, number, startedAt }: SentRequest): Record<string, string> => ({
+  'content-type': 'application/json',
+  'webhook-id': publicId(idPrefixes.event, eventIdOfDelivery(deliveryId)),
+  'webhook-timestamp': String(Math.floor(startedAt / 1000)),
+  'posthorn-delivery': publicId(idPrefixes.delivery, deliveryId),
+  'posthorn-attempt': String(number),
+});
+
+/** Nothing was sent. */
+const NONE = '{}';
+
+/** Only for headers that the deliverer has made. */
+export function packHeaders(headers: Readonly<Record<string, string>>): string {
+  const {
+    'content-type': _type,
+    'webhook-id': _event,
+    'webhook-timestamp': _timestamp,
+    'posthorn-delivery': _delivery,
+    'posthorn-attempt': _attempt,
+    ...others
+  } = headers;
+  return JSON.stringify(others);
+}
+
+export function unpackHeaders(text: string, request: SentRequest): Record<string, string> {
+  if (text === NONE) return {};
+  return { ...whatFollows(request), ...(JSON.parse(text) as Record<string, string>) };
+}
