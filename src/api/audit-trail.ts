@@ -45,6 +45,8 @@ export class AuditTrail {
   readonly #action: string;
   /** Nothing is left to be recorded. */
   complete = false;
+  /** The transaction that makes the change got as far as its entry: it may have been committed, whatever came after. */
+  mayHaveChanged = false;
 
   constructor(request: FastifyRequest, context: ApiContext, action: string) {
     this.#request = request;
@@ -61,6 +63,7 @@ export class AuditTrail {
 
   /** Pass the client of the transaction that makes the change. */
   async record(client: Queryable, change: Change): Promise<void> {
+    this.mayHaveChanged = true;
     await insertAuditEntry(client, this.entry(change));
     this.complete = true;
   }

@@ -4,6 +4,7 @@ import { idPrefixes, publicId } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
 import { readTraceContext } from '../domain/trace-context.ts';
 import { type Accepted, type NewEvent, type ReadContext, readBatch, readEvent } from '../ingest/index.ts';
+import { isOutage } from '../store/failures.ts';
 import type { ApiContext } from './context.ts';
 import type { Shown } from './describe.ts';
 import {
@@ -14,6 +15,7 @@ import {
   NewEvent as NewEventSchema,
   PublishHeaders,
 } from './event-schema.ts';
+import { toProblem } from './problem-answers.ts';
 import { acceptingWith } from './traced-accept.ts';
 
 /** The envelope around `data` in a request: type, key, channels, headers. */
@@ -75,9 +77,11 @@ export function eventRoutes({ acceptor, limits, metrics, tracer }: ApiContext): 
               if (item instanceof Problem) throw item;
               return showAccepted(await accept(item));
             } catch (error) {
-              if (!(error instanceof Problem)) throw error;
-              metrics?.rejected(error.code);
-              return { error: error.toJSON() };
+              // The others may be stored, and are answered: no error is one of the whole batch, but a fault of ours.
+              if (!(error instanceof Problem || isOutage(error))) throw error;
+              const problem = toProblem(error as Error);
+              metrics?.rejected(problem.code);
+              return { error: problem.toJSON() };
             }
           }),
         );

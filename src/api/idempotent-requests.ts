@@ -2,7 +2,8 @@
  * `Idempotency-Key` on every POST that changes something (publishing events has its own, see ingest):
  *
  *   new key ──▶ claimed ──▶ carried out ──▶ the answer is stored, and sent
- *                  │            └ 5xx, 429: the key is free again, nothing was decided
+ *                  │            ├ 5xx, 429: the key is free again, nothing was decided
+ *                  │            └ 5xx after a change that may have been made: as if the process had died
  *                  └ the process died: the claim lapses, and a repeat is carried out again
  *   same key, same request      the stored answer, with `idempotency-replayed: true`
  *   same key, still under way   409, come back in a second
@@ -135,6 +136,7 @@ async function finish(
   const id = request.claim!;
   request.claim = null;
   try {
+    if (reply.statusCode >= 500 && request.audit.mayHaveChanged) return;
     if (reply.statusCode >= 500 || reply.statusCode === 429) return await releaseClaim(pool, id);
     const answer: StoredAnswer = {
       status: reply.statusCode,

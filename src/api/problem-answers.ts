@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { newId, publicId } from '../domain/ids.ts';
 import { Problem, type ProblemCode } from '../domain/problem.ts';
+import { endedTransaction } from '../store/database.ts';
 import { isOutage } from '../store/failures.ts';
 import type { ApiContext } from './context.ts';
 import type { DocumentedRoute } from './openapi/documented-route.ts';
@@ -44,7 +45,9 @@ function methodsOf(path: string, routes: readonly DocumentedRoute[]): string[] {
       places.every((place, index) => (place.startsWith(':') ? parts[index] !== '' : place === parts[index]))
     );
   });
-  return [...new Set(fitting.map(({ method }) => method))].sort();
+  const methods = new Set(fitting.map(({ method }) => method));
+  if (methods.has('GET')) methods.add('HEAD');
+  return [...methods].sort();
 }
 
 export function sendProblem(
@@ -53,7 +56,8 @@ export function sendProblem(
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
-  const problem = toProblem(error);
+  if (request.audit !== undefined && endedTransaction(error)) request.audit.mayHaveChanged = false;
+  const problem = toProblem(error, request.audit?.mayHaveChanged);
   context.metrics?.rejected(problem.code);
   if (problem.status >= 500) {
     context.log.error(
@@ -97,12 +101,19 @@ const DETAILS: Partial<Record<ProblemCode, string>> = {
 
 const COME_BACK_SECONDS = 2;
 
-function toProblem(error: Failure): Problem {
+/** `inDoubt`: a change may have been made before it went wrong, so nobody is asked to send the same again. */
+export function toProblem(error: Failure, inDoubt = false): Problem {
   if (error instanceof Problem) return error;
   const code = error.code === undefined ? undefined : FASTIFY_CODES[error.code];
   if (code !== undefined) return new Problem(code, DETAILS[code] ?? error.message);
   if (error.statusCode !== undefined && error.statusCode < 500)
     return new Problem('bad_request', error.message);
+  if (isOutage(error) && inDoubt)
+    return new Problem(
+      'internal',
+      'The database went away while this was carried out. Look whether it was before you send it again.',
+      { cause: error },
+    );
   if (isOutage(error))
     return new Problem('unavailable', 'The database did not answer in time. Try again shortly.', {
       retryAfterSeconds: COME_BACK_SECONDS,

@@ -70,6 +70,8 @@ export interface AttemptEvents {
 const MAX_CAREFUL_STARTS = 2;
 /** A payload that cannot be read, or a proof that is missing: not again at once. */
 const BACK_OFF_MS = 100;
+/** Those that were held up together leave one after another, at their endpoint's rate; not for longer than this. */
+const LONGEST_PACE_MS = 1_000;
 /** A probe is given this much more than the request's own deadline before another may be made. */
 const PROBE_MARGIN_MS = 3_000;
 /** So long after a start was asked to be written down it may still leave: less than others wait beyond its deadline. */
@@ -126,6 +128,12 @@ export class Attempts {
     // Paused, or its circuit opened, while the payload was being read.
     const held = !lane.active || (!item.probe && !lane.breaker.allowsTraffic);
     if (held || !this.#options.mayStart(lane.shard)) return this.#putBack(lane, item);
+    const waitMs = lane.leave(this.#options.clock.monotonic());
+    if (waitMs > LONGEST_PACE_MS) return this.#putBack(lane, item);
+    if (waitMs > 0) {
+      this.#options.clock.after(waitMs, () => this.#send(lane, item, event));
+      return;
+    }
     const { delivery } = item;
     const request: AttemptRequest = {
       endpoint: lane.endpoint,
@@ -136,7 +144,6 @@ export class Attempts {
       retryReason: delivery.trigger === 'auto' ? delivery.lastErrorClass : delivery.trigger,
       mayLeave: () => !lane.closed && this.#options.mayStart(lane.shard),
     };
-    lane.leaves(item, this.#options.clock.monotonic());
     this.#options.stages.send(request, (outcome) => this.#answered(lane, item, event, outcome));
   }
 

@@ -7,7 +7,7 @@ import type { Endpoint } from '../domain/endpoint.ts';
 import { shardOf } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
 import { timeOfId, type Uuid } from '../domain/ids.ts';
-import { TokenBucket } from '../domain/token-bucket.ts';
+import { Pace } from '../domain/pace.ts';
 import type { Pool } from '../store/database.ts';
 import type { EndpointCache } from '../store/endpoint-cache.ts';
 import type { DeliveryRow } from '../store/queries/accept-events.ts';
@@ -271,7 +271,7 @@ export class Dispatcher {
           continue;
         const endpoint = this.#options.endpoints.get(id);
         if (endpoint === undefined) continue;
-        const lane = new Lane(endpoint, states.get(id) ?? HEALTHY, this.#newBucket(endpoint), this.#memory);
+        const lane = new Lane(endpoint, states.get(id) ?? HEALTHY, this.#newPace(endpoint), this.#memory);
         lane.careful = this.#careful.has(shard);
         this.#lanes.set(id, lane);
         lanes.add(lane);
@@ -293,10 +293,10 @@ export class Dispatcher {
   }
 
   /** Empty: whoever had the endpoint before may just have spent the burst. */
-  #newBucket(endpoint: Endpoint): TokenBucket | null {
+  #newPace(endpoint: Endpoint): Pace | null {
     return endpoint.rateLimit === null
       ? null
-      : new TokenBucket(endpoint.rateLimit, this.#options.clock.monotonic(), 0);
+      : new Pace(endpoint.rateLimit, this.#options.clock.monotonic(), 0);
   }
 
   /** A lane that is new, or whose endpoint changed: read what waits for it, or end what may not wait any more. */
@@ -388,7 +388,7 @@ export class Dispatcher {
       }
       const wasOff = !lane.endpoint.enabled;
       const orderingChanged = lane.endpoint.ordering !== endpoint.ordering;
-      lane.reconfigure(endpoint, this.#newBucket(endpoint));
+      lane.reconfigure(endpoint, this.#newPace(endpoint));
       if (orderingChanged) lane.clearQueue();
       // The lane stays: what is on the wire is remembered in it, and would be sent a second time by a new one.
       if (wasOff && endpoint.enabled) void this.#revive(lane);

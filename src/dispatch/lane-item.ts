@@ -1,6 +1,5 @@
 import type { WaitingDelivery } from '../domain/delivery.ts';
 import type { EventContent } from '../domain/event.ts';
-import type { TokenBucket } from '../domain/token-bucket.ts';
 
 /** A delivery in the memory of the worker that owns its lane. */
 export interface LaneItem {
@@ -8,8 +7,6 @@ export interface LaneItem {
   /** The payload, if it is in memory anyway; otherwise it is read just before it is sent. */
   event: EventContent | null;
   state: 'queued' | 'in_flight' | 'unsettled';
-  /** Where it has reserved the token for its request, from being taken until it leaves. */
-  reservedIn?: TokenBucket | null;
   /** It is the one request that finds out whether the receiver has recovered. */
   probe: boolean;
   /** When two at once may never be: not before this time, because an earlier owner may have it on the wire. */

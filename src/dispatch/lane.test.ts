@@ -4,7 +4,7 @@ import { CLOSED_BREAKER } from '../domain/breaker.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import { type EndpointConfig, resolveEndpoint } from '../domain/endpoint-config.ts';
 import type { Uuid } from '../domain/ids.ts';
-import { TokenBucket } from '../domain/token-bucket.ts';
+import { Pace } from '../domain/pace.ts';
 import type { Pool } from '../store/database.ts';
 import { Lane, type LaneItem, type LaneMemory } from './lane.ts';
 import { Refill, type Want } from './refill.ts';
@@ -180,9 +180,8 @@ describe('a lane', () => {
     expect(lane.owesRetry(NOW)).toBe(false);
   });
 
-  it('DSP-3: takes a token for every request, and gives it back for one that was not made', () => {
-    const bucket = new TokenBucket({ perSecond: 1, burst: 1 }, 0, 1);
-    const lane = new Lane(endpointOf({}), HEALTHY, bucket);
+  it('DSP-3: takes a turn for every request, and gives it back for one that was not made', () => {
+    const lane = new Lane(endpointOf({}), HEALTHY, new Pace({ perSecond: 1, burst: 1 }, 0, 1));
     for (let n = 1; n <= 3; n += 1) lane.addFresh(item(n));
     const first = lane.take('fresh', NOW, 0)!;
     expect(lane.readyAt(NOW, 0)).toBe(NOW + 1_000);
@@ -194,14 +193,11 @@ describe('a lane', () => {
   });
 
   it('DSP-3: those whose payloads were slow to read do not leave together with a burst saved up meanwhile', () => {
-    const bucket = new TokenBucket({ perSecond: 10, burst: 2 }, 0, 2);
-    const lane = new Lane(endpointOf({}), HEALTHY, bucket);
+    const lane = new Lane(endpointOf({}), HEALTHY, new Pace({ perSecond: 10, burst: 2 }, 0, 2));
     for (let n = 1; n <= 9; n += 1) lane.addFresh(item(n));
-    const slow = [lane.take('fresh', NOW, 0)!, lane.take('fresh', NOW, 0)!];
-    expect(lane.take('fresh', NOW, 5_000)).toBeNull();
-    for (const each of slow) lane.leaves(each, 5_000);
-    expect(lane.take('fresh', NOW, 5_000)).toBeNull();
-    expect(lane.take('fresh', NOW, 5_100)).not.toBeNull();
+    for (const at of [0, 0, 5_000, 5_000]) expect(lane.take('fresh', NOW, at)).not.toBeNull();
+    expect([lane.leave(5_000), lane.leave(5_000), lane.leave(5_000)]).toEqual([0, 0, 100]);
+    expect(lane.leave(5_100)).toBe(0);
   });
 
   it('lets go of retries for later when earlier ones have no room', () => {

@@ -14,7 +14,7 @@ import { Breaker, type BreakerRecord } from '../domain/breaker.ts';
 import type { WaitingDelivery } from '../domain/delivery.ts';
 import { type Endpoint, shardOf } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
-import type { TokenBucket } from '../domain/token-bucket.ts';
+import type { Pace } from '../domain/pace.ts';
 import { FreshQueue } from './fresh-queue.ts';
 import { dueTime, type LaneItem } from './lane-item.ts';
 import { ReadProgress } from './read-progress.ts';
@@ -83,14 +83,14 @@ export class Lane {
   );
   readonly #slowStart = new SlowStart();
   readonly #memory: LaneMemory;
-  #bucket: TokenBucket | null;
+  #pace: Pace | null;
   #probing: LaneItem | null = null;
   #freshInARow = 0;
 
   constructor(
     endpoint: Endpoint,
     state: LaneState,
-    bucket: TokenBucket | null,
+    pace: Pace | null,
     memory: LaneMemory = { items: 0, bytes: 0 },
   ) {
     this.id = endpoint.id;
@@ -99,7 +99,7 @@ export class Lane {
     this.breaker = new Breaker(endpoint.breaker, state.breaker);
     this.failingSince = state.failingSince;
     this.blocked = state.blocked;
-    this.#bucket = bucket;
+    this.#pace = pace;
     this.#memory = memory;
   }
 
@@ -150,13 +150,13 @@ export class Lane {
   }
 
   /** The endpoint was changed through the API. */
-  reconfigure(endpoint: Endpoint, bucket: TokenBucket | null): void {
+  reconfigure(endpoint: Endpoint, pace: Pace | null): void {
     const before = this.endpoint;
     this.endpoint = endpoint;
     if (JSON.stringify(before.breaker) !== JSON.stringify(endpoint.breaker)) {
       this.breaker = new Breaker(endpoint.breaker, this.breaker.record);
     }
-    if (JSON.stringify(before.rateLimit) !== JSON.stringify(endpoint.rateLimit)) this.#bucket = bucket;
+    if (JSON.stringify(before.rateLimit) !== JSON.stringify(endpoint.rateLimit)) this.#pace = pace;
   }
 
   /** What is remembered about the endpoint was changed behind the lane's back. */
@@ -265,7 +265,7 @@ export class Lane {
       if (this.#probing !== null) return Number.POSITIVE_INFINITY;
       gate = Math.max(gate, this.breaker.probeAt ?? now);
     }
-    if (this.#bucket !== null) gate = Math.max(gate, now + this.#bucket.msUntilNext(monotonic));
+    if (this.#pace !== null) gate = Math.max(gate, now + this.#pace.msUntilTurn(monotonic));
     return gate;
   }
 
@@ -301,12 +301,9 @@ export class Lane {
     const probe = !this.breaker.allowsTraffic;
     const item = this.#pick(kind, now, probe);
     if (item === null) return null;
-    if (this.#bucket !== null) {
-      if (!this.#bucket.reserve(monotonic)) {
-        this.#putBack(item);
-        return null;
-      }
-      item.reservedIn = this.#bucket;
+    if (this.#pace !== null && !this.#pace.takeTurn(monotonic)) {
+      this.#putBack(item);
+      return null;
     }
     this.#freshInARow = kind === 'fresh' ? this.#freshInARow + 1 : 0;
     item.state = 'in_flight';
@@ -344,16 +341,15 @@ export class Lane {
 
   // --- what becomes of it ---------------------------------------------------------------------------------
 
-  /** Its payload is at hand, whatever had to be written down is written: its request is made now. */
-  leaves(item: LaneItem, monotonic: number): void {
-    if (!item.reservedIn) return;
-    item.reservedIn.spend(monotonic);
-    item.reservedIn = null;
+  /** One that was taken has all it needs to be sent. 0: now. Otherwise it is to ask again after so many milliseconds. */
+  leave(monotonic: number): number {
+    return this.#pace?.leave(monotonic) ?? 0;
   }
 
   /** It was taken but not sent (ownership not proven, payload not readable): as if it had not been taken. */
   returned(item: LaneItem): void {
-    this.#offTheWire(item);
+    this.#offTheWire();
+    this.#pace?.giveTurnBack();
     this.#endProbe(item);
     this.#putBack(item);
     if (this.fifo) this.#fresh.putInOrder();
@@ -361,7 +357,7 @@ export class Lane {
 
   /** It was taken and turns out not to be as it is remembered: out of memory, to be read again. */
   dropped(item: LaneItem): void {
-    this.#offTheWire(item);
+    this.#offTheWire();
     this.#endProbe(item);
     this.#forget(item);
     this.#doubtOrder();
@@ -374,19 +370,14 @@ export class Lane {
 
   /** Its request has ended; the database does not know yet. */
   answered(item: LaneItem): void {
-    this.#offTheWire(item);
+    this.#offTheWire();
     this.unsettled += 1;
     item.state = 'unsettled';
     this.#letGoOfPayload(item);
     this.#endProbe(item);
   }
 
-  #offTheWire(item: LaneItem): void {
-    // It never left.
-    if (item.reservedIn) {
-      item.reservedIn.giveBack();
-      item.reservedIn = null;
-    }
+  #offTheWire(): void {
     this.inFlight -= 1;
     if (this.inFlight === 0) this.oldestStartAt = Number.POSITIVE_INFINITY;
   }

@@ -1,17 +1,10 @@
 import type { RateLimit } from './endpoint.ts';
 
-/**
- * A token bucket that computes its level when asked: no timer. Times are of a monotonic clock, in milliseconds.
- *
- * What is let through at once takes its token (`tryTake`). What still has something to wait for reserves one, and spends
- * it or gives it back: until then the bucket has that much less room, or those that waited would leave together with a
- * whole burst that was saved up meanwhile.
- */
+/** A token bucket that computes its level when asked: no timer. Times are of a monotonic clock, in milliseconds. */
 export class TokenBucket {
   readonly #limit: RateLimit;
   #tokens: number;
   #at: number;
-  #reserved = 0;
 
   constructor(limit: RateLimit, now: number, tokens: number) {
     this.#limit = limit;
@@ -26,22 +19,9 @@ export class TokenBucket {
     return true;
   }
 
-  reserve(now: number): boolean {
-    if (!this.tryTake(now)) return false;
-    this.#reserved += 1;
-    return true;
-  }
-
-  /** What it was reserved for happens now. */
-  spend(now: number): void {
-    this.#fill(now);
-    this.#reserved -= 1;
-  }
-
-  /** What it was reserved for does not happen after all. */
+  /** A token that was taken for nothing: the attempt was not started after all. */
   giveBack(): void {
-    this.#reserved -= 1;
-    this.#tokens = Math.min(this.#tokens + 1, this.#room);
+    this.#tokens = Math.min(this.#tokens + 1, this.#capacity);
   }
 
   msUntilNext(now: number): number {
@@ -51,12 +31,12 @@ export class TokenBucket {
 
   #fill(now: number): void {
     if (now <= this.#at) return;
-    this.#tokens = Math.min(this.#room, this.#tokens + ((now - this.#at) / 1000) * this.#limit.perSecond);
+    this.#tokens = Math.min(this.#capacity, this.#tokens + ((now - this.#at) / 1000) * this.#limit.perSecond);
     this.#at = now;
   }
 
   /** A burst below one would never let anything through. */
-  get #room(): number {
-    return Math.max(1, this.#limit.burst) - this.#reserved;
+  get #capacity(): number {
+    return Math.max(1, this.#limit.burst);
   }
 }

@@ -150,10 +150,16 @@ function openPool(options: DatabaseOptions, purpose: Purpose, max: number): Pool
   return pool;
 }
 
+const givenUp = new WeakSet<Error>();
+
+/** It ended a transaction whose commit had not been asked for: nothing of it was done. */
+export const endedTransaction = (error: Error): boolean => givenUp.has(error);
+
 /** Runs `work` in a transaction of its own. */
 export async function inTransaction<T>(pool: Pool, work: (client: Client) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
+  let committing = false;
   // A connection that dies says so to its queries and, besides, to everybody: unheard, that would end the process.
   const onError = (error: Error): void => {
     broken = error;
@@ -162,12 +168,14 @@ export async function inTransaction<T>(pool: Pool, work: (client: Client) => Pro
   try {
     await client.query('begin');
     const result = await work(client);
+    committing = true;
     await client.query('commit');
     return result;
   } catch (error) {
     await client.query('rollback').catch((failure: Error) => {
       broken = failure;
     });
+    if (!committing && error instanceof Error) givenUp.add(error);
     throw error;
   } finally {
     client.off('error', onError);

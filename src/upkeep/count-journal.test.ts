@@ -22,7 +22,8 @@ describe('adding the journal up', () => {
   const sums = new JournalSums();
   sums.add(rows.slice(0, 3));
   sums.add(rows.slice(3));
-  const { endpoints, events } = sums.figures(asIs);
+  const figures = sums.figures(asIs);
+  const [endpoints, events] = [[...figures.endpoints], [...figures.events]];
   const of = (list: readonly object[], part: object) => list.filter((row) => matches(row, part));
   const matches = (row: object, part: object) =>
     Object.entries(part).every(([name, value]) => Reflect.get(row, name) === value);

@@ -20,9 +20,10 @@ const MOST_TRIES = 10;
 /** Under which name an event type is counted in that hour. An empty tenant: all of them together. */
 export type NameOfType = (tenant: string, hour: number, type: string) => string;
 
+/** Made one by one as they are asked for: there may be tens of thousands. */
 export interface Counted {
-  readonly endpoints: readonly EndpointBucket[];
-  readonly events: readonly EventBucket[];
+  readonly endpoints: Iterable<EndpointBucket>;
+  readonly events: Iterable<EventBucket>;
 }
 
 const startOf = (seconds: number, at: number): number => Math.floor(at / (seconds * 1000)) * seconds * 1000;
@@ -120,14 +121,14 @@ class Figures<Subject extends object> {
       for (const [at, totals] of minutes) yield [subject, at, totals];
   }
 
-  buckets(): (Subject & Bucket & { totals: Totals })[] {
-    return [...this.#subjects.values()].flatMap(({ subject, minutes }) =>
-      RESOLUTIONS.flatMap((seconds) => {
+  *buckets(): Iterable<Subject & Bucket & { totals: Totals }> {
+    for (const { subject, minutes } of this.#subjects.values()) {
+      for (const seconds of RESOLUTIONS) {
         const times = new Map<number, Totals>();
         for (const [at, totals] of minutes) addTotals(totalsAt(times, startOf(seconds, at)), totals);
-        return [...times].map(([at, totals]) => ({ ...subject, seconds, at, totals }));
-      }),
-    );
+        for (const [at, totals] of times) yield { ...subject, seconds, at, totals };
+      }
+    }
   }
 }
 

@@ -64,7 +64,7 @@ function readEntry(text: string): JournalEntry {
     for (const [place, row] of list.entries()) {
       const fits =
         Array.isArray(row) &&
-        row.length === columns.length &&
+        row.length >= columns.length &&
         columns.every((check, column) => check(row[column]));
       if (!fits) throw new Error(`"${name}"[${place}] is not what the journal is made of`);
     }

@@ -82,11 +82,10 @@ export class StatsKeeper extends Recurring {
         this.#options.typesPerTenant,
       );
       const { endpoints, events } = sums.figures(nameOf);
-      await addEndpointStats(client, endpoints);
-      await addEventStats(client, events);
+      const written = (await addEndpointStats(client, endpoints)) + (await addEventStats(client, events));
       return {
         taken: taken.length,
-        written: endpoints.length + events.length,
+        written,
         unreadable: unreadable[0]?.problem ?? null,
       };
     });

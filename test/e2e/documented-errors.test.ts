@@ -463,10 +463,10 @@ describe('of no operation', () => {
     matrix.refusedAnyhow('not_found', await posthorn.api('GET', '/v1/none-such'));
     const answer = await posthorn.api('PUT', '/v1/endpoints');
     matrix.refusedAnyhow('method_not_allowed', answer);
-    expect(answer.headers.allow).toBe('GET, POST');
+    expect(answer.headers.allow).toBe('GET, HEAD, POST');
     // Who has no key learns no more than what /openapi.json says.
     const unknown = await posthorn.api('DELETE', addressOf(op('getEvent'), world), undefined, { key: null });
-    expect(unknown).toMatchObject({ status: 405, headers: { allow: 'GET' } });
+    expect(unknown).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
   });
 
   test('headers that are too large, and a request that does not end', async () => {

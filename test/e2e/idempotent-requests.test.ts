@@ -48,11 +48,13 @@ const endpointsOf = async (tenant: string): Promise<{ id: string }[]> =>
   (await posthorn.api('GET', `/v1/endpoints?tenant=${tenant}`)).body.data;
 
 /** Whoever creates an endpoint waits until it is given back. */
-async function holdEndpoints(): Promise<() => Promise<void>> {
+const holdEndpoints = () => hold('update posthorn.subscription_version set version = version');
+
+async function hold(statement: string): Promise<() => Promise<void>> {
   const client = new pg.Client({ connectionString: database.url });
   await client.connect();
   await client.query('begin');
-  await client.query('update posthorn.subscription_version set version = version');
+  await client.query(statement);
   let held = true;
   const giveBack = async () => {
     if (!held) return;
@@ -220,6 +222,19 @@ describe('Idempotency-Key: the same request again', () => {
 });
 
 describe('what is stored', () => {
+  test('nothing, if the database went away after the change: nobody is asked to repeat it, nor is it repeated', async () => {
+    const tenant = newTenant();
+    const { post } = repeatable('/v1/endpoints', { tenant, url: URL });
+    // The answer shows figures of the endpoint, which are read when it has been made.
+    const giveBack = await hold('lock table posthorn.endpoint_stats in access exclusive mode');
+    const answer = await expectStatus(post(), 500);
+    expect(answer.body).toMatchObject({ code: 'internal', detail: expect.stringContaining('Look whether') });
+    expect(answer.headers['retry-after']).toBeUndefined();
+    await giveBack();
+    await expectStatus(post(), 409);
+    expect(await endpointsOf(tenant)).toHaveLength(1);
+  });
+
   test('a failure of Posthorn is not: the same key is tried again', async () => {
     const tenant = newTenant();
     const { post } = repeatable('/v1/endpoints', { tenant, url: URL });

@@ -115,19 +115,41 @@ const ADD_EVENTS = {
 const ROWS_PER_STATEMENT = 100;
 
 /** No two of the same key: a statement cannot add to the same row twice. */
-export async function addEndpointStats(client: Client, buckets: readonly EndpointBucket[]): Promise<void> {
-  const rows = buckets.map(({ endpointId, ...bucket }) => ({ endpoint_id: endpointId, ...toRow(bucket) }));
-  await addInChunks(client, ADD_ENDPOINTS, rows);
+export function addEndpointStats(client: Client, buckets: Iterable<EndpointBucket>): Promise<number> {
+  return addInChunks(client, ADD_ENDPOINTS, buckets, ({ endpointId, ...bucket }) => ({
+    endpoint_id: endpointId,
+    ...toRow(bucket),
+  }));
 }
 
-export async function addEventStats(client: Client, buckets: readonly EventBucket[]): Promise<void> {
-  const rows = buckets.map(({ tenant, type, ...bucket }) => ({ tenant, type, ...toRow(bucket) }));
-  await addInChunks(client, ADD_EVENTS, rows);
+export function addEventStats(client: Client, buckets: Iterable<EventBucket>): Promise<number> {
+  return addInChunks(client, ADD_EVENTS, buckets, ({ tenant, type, ...bucket }) => ({
+    tenant,
+    type,
+    ...toRow(bucket),
+  }));
 }
 
-async function addInChunks(client: Client, statement: { name: string; text: string }, rows: unknown[]) {
-  for (let i = 0; i < rows.length; i += ROWS_PER_STATEMENT)
-    await client.query({ ...statement, values: [JSON.stringify(rows.slice(i, i + ROWS_PER_STATEMENT))] });
+/** Returns how many there were. */
+async function addInChunks<B extends Bucket>(
+  client: Client,
+  statement: { name: string; text: string },
+  buckets: Iterable<B>,
+  rowOf: (bucket: B) => object,
+): Promise<number> {
+  let added = 0;
+  let rows: object[] = [];
+  const add = async (): Promise<void> => {
+    await client.query({ ...statement, values: [JSON.stringify(rows)] });
+    added += rows.length;
+    rows = [];
+  };
+  for (const bucket of buckets) {
+    rows.push(rowOf(bucket));
+    if (rows.length === ROWS_PER_STATEMENT) await add();
+  }
+  if (rows.length > 0) await add();
+  return added;
 }
 
 function toRow({ seconds, at, totals: { firstTries, ...totals } }: Bucket & { totals: Totals }) {
