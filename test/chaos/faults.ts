@@ -10,6 +10,8 @@ export interface Fault {
   readonly what: string;
   /** Whose requests may be sent twice because of it: these processes', everybody's, or nobody's. */
   readonly hits: readonly string[] | 'all' | 'none';
+  /** Whose clock was wrong meanwhile. */
+  readonly clockOf?: string;
   readonly from: number;
   /** When the cause was over; recovery takes longer. */
   to: number;
@@ -22,7 +24,10 @@ export interface FaultContext {
   readonly complaints: string[];
 }
 
-type Inflict = (context: FaultContext, log: (fault: Pick<Fault, 'what' | 'hits'>) => Fault) => Promise<void>;
+type Inflict = (
+  context: FaultContext,
+  log: (fault: Pick<Fault, 'what' | 'hits' | 'clockOf'>) => Fault,
+) => Promise<void>;
 
 const cabled = (members: readonly Member[]): Member[] => members.filter(({ cable }) => cable !== null);
 
@@ -157,7 +162,11 @@ export const faults = {
   async jump_the_clock({ system, random }, log) {
     const member = random.pick(system.members);
     const aheadMs = Math.round(random.between(1000, 8000)) * (random.chance(0.5) ? 1 : -1);
-    const fault = log({ what: `the clock of ${member.name} jumps by ${aheadMs} ms, and back`, hits: 'none' });
+    const fault = log({
+      what: `the clock of ${member.name} jumps by ${aheadMs} ms, and back`,
+      hits: 'none',
+      clockOf: member.name,
+    });
     await member.setClock(aheadMs);
     await delay(random.between(300, 1500));
     await member.setClock(0);

@@ -41,8 +41,6 @@ export interface Verdict {
 const SETTLE_LAG_MS = 700;
 /** Bytes on the way, and a receiver that is slow to look at its clock. */
 const WIRE_MS = 250;
-/** What is farther apart is of two clocks; see `faults.ts`. */
-const SMALLEST_CLOCK_JUMP_MS = 1000;
 /** See `deliver/attempt.ts`. */
 const STALE_CONNECTION_MS = 500;
 
@@ -51,7 +49,8 @@ const byPairOf = (arrivals: readonly Arrival[]): Map<string, Arrival[]> =>
   Map.groupBy(arrivals, ({ event, endpoint }) => pairOf(event, endpoint));
 const isSuccess = ({ status }: Arrival): boolean => status !== null && status >= 200 && status < 300;
 
-export function judge(facts: Facts): Verdict {
+export function judge(given: Facts): Verdict {
+  const facts = { ...given, attempts: byOneClock(given) };
   const byPair = byPairOf(facts.arrivals);
   const byEndpoint = Map.groupBy(facts.arrivals, ({ endpoint }) => endpoint);
   const ownership = new OwnershipHistory(facts.ownership);
@@ -71,6 +70,22 @@ export function judge(facts: Facts): Verdict {
     if (endpoint.breaker) complaints.push(...twoProbes(facts, endpoint, arrivals));
   }
   return { complaints, duplicates: copies.duplicates, lateSends: copies.lateSends };
+}
+
+/** What a worker wrote down while its clock was wrong was started when it arrived, or a moment before. */
+function byOneClock({ attempts, arrivals, endpoints, faults }: Facts): StoredAttempt[] {
+  const wrong = faults.filter(({ clockOf }) => clockOf !== undefined);
+  const nameOf = new Map(endpoints.map(({ uuid, name }) => [uuid, name]));
+  const arrived = Map.groupBy(arrivals, ({ event, endpoint, attempt }) => `${event} ${endpoint} ${attempt}`);
+  return attempts.map((attempt) => {
+    const mayBeWrong = wrong.filter(({ clockOf }) => clockOf === attempt.worker);
+    if (mayBeWrong.length === 0) return attempt;
+    const event = publicId('evt', eventIdOfDelivery(attempt.delivery));
+    const arrival = arrived
+      .get(`${event} ${nameOf.get(attempt.endpoint)} ${attempt.number}`)
+      ?.find(({ at }) => mayBeWrong.some(({ from, to }) => at >= from - WIRE_MS && at <= to + WIRE_MS));
+    return arrival === undefined ? attempt : { ...attempt, at: arrival.at };
+  });
 }
 
 /** ACC-1: whatever got a 202 has been received, or is dead with a reason. */
@@ -317,8 +332,7 @@ function sendings(
   return arrivals
     .map((arrival) => {
       const start = starts.get(`${arrival.event} ${arrival.attempt}`) ?? arrival.at;
-      const plausible = start < arrival.at && start > arrival.at - SMALLEST_CLOCK_JUMP_MS;
-      return plausible ? { ...arrival, at: start } : arrival;
+      return { ...arrival, at: Math.min(start, arrival.at) };
     })
     .toSorted((a, b) => a.at - b.at);
 }
