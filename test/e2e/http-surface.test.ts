@@ -152,7 +152,7 @@ describe('other ways to speak HTTP', () => {
   test.each(['TRACE', 'OPTIONS', 'PUT', 'PROPFIND', 'DELETE'])('%s is not there', async (method) => {
     const { answers } = await raw(head(`${method} /v1/events HTTP/1.1`, 'content-length: 0'));
     expectProblem(answers[0], 405, 'method_not_allowed');
-    expect(answers[0]!.headers.allow).toBe('GET, POST');
+    expect(answers[0]!.headers.allow).toBe('GET, HEAD, POST');
   });
 
   test('HEAD is GET without a body', async () => {
