@@ -190,9 +190,9 @@ export async function inflict(
   let fault: Fault | undefined;
   if (kind.includes('postgres')) await context.system.postgres.restartable();
   const run: Inflict = faults[kind];
-  await run(context, ({ what, hits }) => {
+  await run(context, (given) => {
     const now = Date.now();
-    fault = { kind, what, hits, from: now, to: now, recoveredAt: now };
+    fault = { ...given, kind, from: now, to: now, recoveredAt: now };
     faultLog.push(fault);
     return fault;
   });

@@ -41,6 +41,8 @@ export interface Verdict {
 const SETTLE_LAG_MS = 700;
 /** Bytes on the way, and a receiver that is slow to look at its clock. */
 const WIRE_MS = 250;
+/** After a clock was set back: until the next words of a database that may just be starting. */
+const SAME_CLOCK_MS = 3000;
 /** See `deliver/attempt.ts`. */
 const STALE_CONNECTION_MS = 500;
 
@@ -72,7 +74,10 @@ export function judge(given: Facts): Verdict {
   return { complaints, duplicates: copies.duplicates, lateSends: copies.lateSends };
 }
 
-/** What a worker wrote down while its clock was wrong was started when it arrived, or a moment before. */
+/**
+ * What a worker wrote down while its clock was wrong was started when it arrived, or a moment before. Right again, it
+ * is still corrected by what the database said before, until it says more.
+ */
 function byOneClock({ attempts, arrivals, endpoints, faults }: Facts): StoredAttempt[] {
   const wrong = faults.filter(({ clockOf }) => clockOf !== undefined);
   const nameOf = new Map(endpoints.map(({ uuid, name }) => [uuid, name]));
@@ -83,7 +88,7 @@ function byOneClock({ attempts, arrivals, endpoints, faults }: Facts): StoredAtt
     const event = publicId('evt', eventIdOfDelivery(attempt.delivery));
     const arrival = arrived
       .get(`${event} ${nameOf.get(attempt.endpoint)} ${attempt.number}`)
-      ?.find(({ at }) => mayBeWrong.some(({ from, to }) => at >= from - WIRE_MS && at <= to + WIRE_MS));
+      ?.find(({ at }) => mayBeWrong.some(({ from, to }) => at >= from - WIRE_MS && at <= to + SAME_CLOCK_MS));
     return arrival === undefined ? attempt : { ...attempt, at: arrival.at };
   });
 }
