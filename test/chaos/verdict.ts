@@ -41,6 +41,8 @@ export interface Verdict {
 const SETTLE_LAG_MS = 700;
 /** Bytes on the way, and a receiver that is slow to look at its clock. */
 const WIRE_MS = 250;
+/** See `faults.ts`. */
+const SMALLEST_CLOCK_JUMP_MS = 1000;
 /** After a clock was set back: until the next words of a database that may just be starting. */
 const SAME_CLOCK_MS = 3000;
 /** See `deliver/attempt.ts`. */
@@ -86,9 +88,11 @@ function byOneClock({ attempts, arrivals, endpoints, faults }: Facts): StoredAtt
     const mayBeWrong = wrong.filter(({ clockOf }) => clockOf === attempt.worker);
     if (mayBeWrong.length === 0) return attempt;
     const event = publicId('evt', eventIdOfDelivery(attempt.delivery));
-    const arrival = arrived
-      .get(`${event} ${nameOf.get(attempt.endpoint)} ${attempt.number}`)
-      ?.find(({ at }) => mayBeWrong.some(({ from, to }) => at >= from - WIRE_MS && at <= to + SAME_CLOCK_MS));
+    const copies = arrived.get(`${event} ${nameOf.get(attempt.endpoint)} ${attempt.number}`) ?? [];
+    if (copies.some(({ at }) => Math.abs(at - attempt.at) < SMALLEST_CLOCK_JUMP_MS)) return attempt;
+    const arrival = copies.find(({ at }) =>
+      mayBeWrong.some(({ from, to }) => at >= from - WIRE_MS && at <= to + SAME_CLOCK_MS),
+    );
     return arrival === undefined ? attempt : { ...attempt, at: arrival.at };
   });
 }
