@@ -420,7 +420,8 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
     } catch {
       return 'The database does not answer.';
     }
-    if (runsWorker && !ownership.proven) return 'This worker has no proof of ownership yet.';
+    if (runsWorker && ownership.silentMs > config.deadAfterMs)
+      return 'This worker could not prove of late that it owns its shards.';
     return null;
   }
 

@@ -70,6 +70,7 @@ export class Ownership implements Service {
   #workerId: Uuid;
   #client: Client | null = null;
   #provenUntil = Number.NEGATIVE_INFINITY;
+  #lastProofAt = Number.NEGATIVE_INFINITY;
   #cancelTimer: (() => void) | null = null;
   #beating: Promise<void> | null = null;
   #knowsDatabaseTime = false;
@@ -112,6 +113,11 @@ export class Ownership implements Service {
 
   get proven(): boolean {
     return this.#options.clock.monotonic() < this.#provenUntil;
+  }
+
+  /** How long there has been no new proof; Infinity: never was one. A moment without one is a hiccup, not an outage. */
+  get silentMs(): number {
+    return this.#options.clock.monotonic() - this.#lastProofAt;
   }
 
   async start(): Promise<void> {
@@ -200,6 +206,7 @@ export class Ownership implements Service {
         [...this.#epochs].filter(([shard, epoch]) => held.get(shard) !== epoch).map(([shard]) => shard),
       );
       this.#provenUntil = sentAt + proofMs;
+      this.#lastProofAt = sentAt;
       events.renewed({ ...renewal, databaseNow: this.#databaseNow(renewal.databaseNow, sentAt) });
       // Taken by a statement whose answer was lost, or given up by one that never arrived: ours on paper, worked by nobody.
       const forgotten = [...held.keys()].filter((shard) => !this.#epochs.has(shard));

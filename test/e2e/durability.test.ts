@@ -70,6 +70,24 @@ describe('ACC-1: 202 only after the event and its fan-out are durable', () => {
     expect(await database.query('select setting from seen')).toEqual([{ setting: 'on' }, { setting: 'on' }]);
     await posthorn.stop();
   });
+
+  test('a slow disk does not take a worker’s shards away: only taking them waits for it, the heartbeat does not', async () => {
+    const database = await newDatabase();
+    await database.query(`
+      create table seen (what text, setting text);
+      create function note() returns trigger language plpgsql as $$
+        begin insert into seen values (tg_table_name, current_setting('synchronous_commit')); return null; end $$;
+      create constraint trigger at_commit after update on posthorn.workers deferrable initially deferred
+        for each row execute function note();
+      create constraint trigger at_commit after update on posthorn.shards deferrable initially deferred
+        for each row execute function note()`);
+    const posthorn = await startTestPosthorn({ database });
+    expect(await database.query('select distinct what, setting from seen order by what')).toEqual([
+      { what: 'shards', setting: 'on' },
+      { what: 'workers', setting: 'off' },
+    ]);
+    await posthorn.stop();
+  });
 });
 
 test('ACC-5: the bytes survive a restart between two attempts', async () => {
