@@ -1,10 +1,11 @@
 /** Runs the real program in a child process. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { openDirectory } from '../../../scripts/open-directory.ts';
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 /** Where Node itself would keep compiled code: a start takes half as long. */
@@ -86,7 +87,7 @@ export class CliBench {
   }
 
   static async make(): Promise<CliBench> {
-    return new CliBench(await mkdtemp(path.join(tmpdir(), 'posthorn-cli-')), await freePort());
+    return new CliBench(await openDirectory('posthorn-cli-'), await freePort());
   }
 
   get dataDir(): string {
