@@ -75,7 +75,8 @@ export function healthRoutes(context: ApiContext): FastifyPluginAsync {
         schema: {
           operationId: 'getReadiness',
           summary: 'Can it take requests?',
-          description: 'Ready means that the database answers and that this process has lately proven that it may send.',
+          description:
+            'Ready means that the database answers and that this process has lately proven that it may send.',
           tags: ['Service'],
           response: { 200: Ready, 503: NotReady },
         },
