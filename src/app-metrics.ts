@@ -2,7 +2,7 @@
 import type { AppConfig } from './app.ts';
 import { readVersion } from './config/index.ts';
 import type { Deliverer } from './deliver/index.ts';
-import type { Census, Dispatcher, Ownership } from './dispatch/index.ts';
+import type { Census, Dispatcher, HandOn, Ownership } from './dispatch/index.ts';
 import type { Clock } from './domain/clock.ts';
 import { type DisabledReason, shardOf } from './domain/endpoint.ts';
 import type { Acceptor } from './ingest/index.ts';
@@ -26,6 +26,7 @@ export interface MeasuredParts {
   readonly clock: Clock;
   readonly database: Database;
   readonly dispatcher: Dispatcher;
+  readonly handOn: HandOn;
   readonly ownership: Ownership;
   readonly endpoints: EndpointCache;
   readonly deliverer: Deliverer;
@@ -176,6 +177,8 @@ function readParts(parts: MeasuredParts, add: Add): void {
   const { dispatcher, ownership, acceptor, endpoints, database } = parts;
   const { stats } = dispatcher;
   const sockets = parts.deliverer.stats();
+  for (const [to, count] of Object.entries(parts.handOn.told))
+    add('posthorn_deliveries_handed_on_total', count, { to });
   add('posthorn_in_flight', stats.inFlight);
   add('posthorn_sockets', sockets.inFlight, { state: 'used' });
   add('posthorn_sockets', sockets.idleSockets, { state: 'idle' });

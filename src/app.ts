@@ -10,11 +10,19 @@ import { acceptingWith } from './api/traced-accept.ts';
 import { AppMetrics } from './app-metrics.ts';
 import { type ConfigWithKeys, readVersion, withListeningPort } from './config/index.ts';
 import { createChallenger, createDeliverer, type EgressPolicy, isReservedHeader } from './deliver/index.ts';
-import { Dispatcher, decodeWake, Ownership, WAKE_CHANNEL, WakeSender, wantOfWake } from './dispatch/index.ts';
+import {
+  Dispatcher,
+  decodeWake,
+  HandOn,
+  Ownership,
+  WAKE_CHANNEL,
+  WakeSender,
+  wantOfWake,
+} from './dispatch/index.ts';
 import { DatabaseClock, systemClock } from './domain/clock.ts';
 import type { Endpoint } from './domain/endpoint.ts';
 import { newId, publicId, type Uuid } from './domain/ids.ts';
-import { type Accepted, Acceptor, type CommittedDelivery, readEvent } from './ingest/index.ts';
+import { type Accepted, Acceptor, readEvent } from './ingest/index.ts';
 import { Drainer, outboxLag } from './outbox/index.ts';
 import { decide, expiresAt, Settler, signalOf, TaskRunner } from './settle/index.ts';
 import { type Database, DISPATCH_CONNECTIONS, inTransaction, openDatabase } from './store/database.ts';
@@ -66,6 +74,8 @@ export interface AppOptions {
   readonly log: Log;
   /** Of all processes of this node, where there are several. Null: they cannot be asked just now. */
   readonly gatherMetrics?: () => Promise<Sample[] | null>;
+  /** Where the other processes of this node are to be found, and our number among them. */
+  readonly siblings?: { readonly directory: string; readonly number: number } | undefined;
 }
 
 export async function startApp(options: AppOptions): Promise<App> {
@@ -84,7 +94,10 @@ export async function startApp(options: AppOptions): Promise<App> {
   }
 }
 
-async function startOn(database: Database, { config, log, gatherMetrics }: AppOptions): Promise<App> {
+async function startOn(
+  database: Database,
+  { config, log, gatherMetrics, siblings }: AppOptions,
+): Promise<App> {
   const counted = config.metrics === 'on' ? new AppMetrics(config) : null;
   const report = recurringProblems(log, systemClock);
   const problem: typeof report = (what, error) => {
@@ -226,6 +239,7 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
     retryAfterCapMs: config.retryAfterCapMs,
     carefulAfterCrashes: config.carefulAfterCrashes,
     handOverMs: HAND_OVER_MS,
+    hasSiblings: siblings !== undefined,
   });
 
   async function disable(endpoint: Endpoint): Promise<void> {
@@ -270,12 +284,17 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
       taken: (shards) => {
         log.debug({ shards: shards.length }, 'took shards');
         dispatcher.shardsTaken(shards);
+        handOn.shardsChanged();
       },
       lost: (shards) => {
         log.warn({ shards: shards.length }, 'lost shards');
+        handOn.shardsChanged();
         dispatcher.shardsLost(shards);
       },
-      giveUp: (shards) => void dispatcher.handOver(shards, (given) => ownership.release(given)),
+      giveUp: (shards) => {
+        handOn.shardsChanged();
+        void dispatcher.handOver(shards, (given) => ownership.release(given));
+      },
       renewed: ({ databaseNow, endpointVersion, lastSeq }) => {
         clock.heard(databaseNow);
         dispatcher.renewed(lastSeq);
@@ -307,15 +326,14 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
   endpoints.onChange((changed) => tail.endpointsChanged(changed));
 
   const wakeSender = new WakeSender(database.pool('notify'), (error) => problem('wake other workers', error));
-  const handOn = (deliveries: readonly CommittedDelivery[], complete: boolean): void => {
-    for (const { delivery, event } of deliveries) {
-      // Not complete: an earlier try wrote them, and they may be gone again by now. Let the lane look for itself.
-      if (!complete) dispatcher.wake(delivery.endpointId, 'sweep');
-      else if (dispatcher.offer(delivery, event)) continue;
-      wakeSender.wake(delivery.endpointId, complete ? 'recent' : 'sweep');
-    }
-  };
-
+  const handOn = new HandOn({
+    dispatcher,
+    wakeSender,
+    clock,
+    siblings: siblings ?? null,
+    ownedShards: () => ownership.lastingShards,
+    problem,
+  });
   const wake = (endpointId: Uuid): void => {
     dispatcher.wake(endpointId);
     wakeSender.wake(endpointId);
@@ -346,7 +364,7 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
     tenantPerSecond: config.tenantIngestPerSecond,
     tenantBurst: config.tenantIngestBurst,
     patienceMs: ACCEPT_PATIENCE_MS,
-    committed: handOn,
+    committed: (deliveries, complete) => handOn.committed(deliveries, complete),
     missingPartition: makePartitions,
     events: counted?.accepts,
     tail,
@@ -491,12 +509,14 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
     await acceptor.drained();
     await Promise.all([upkeep.stop(), operationalEvents.stop(), tasks?.stop(), counted?.stop()]);
     const held = await ownership.beginStop();
+    handOn.shardsChanged();
     await dispatcher.handOver(held, (given) => ownership.release(given), config.drainMs / 2);
     await dispatcher.stop();
     await Promise.race([
       settler.drained(),
       new Promise<void>((resolve) => clock.after(config.drainMs / 4, resolve)),
     ]);
+    handOn.stop();
     await Promise.all([wakeSender.idle(), stats.stop(), tail.stop()]);
     await ownership.stop();
     await deliverer.close();
@@ -506,13 +526,24 @@ async function startOn(database: Database, { config, log, gatherMetrics }: AppOp
   try {
     await acceptor.reloadTenantLimits();
     await ownership.start();
+    await handOn.start();
     if (runsWorker) dispatcher.start();
     tasks?.start();
     drainer.start();
     stats.start();
     upkeep.start();
     operationalEvents.start();
-    counted?.start({ clock, database, dispatcher, ownership, endpoints, deliverer, acceptor, problem });
+    counted?.start({
+      clock,
+      database,
+      dispatcher,
+      handOn,
+      ownership,
+      endpoints,
+      deliverer,
+      acceptor,
+      problem,
+    });
     const url = await server.listen({ port: config.port, host: config.host });
     publicUrl = withListeningPort(config, Number(new URL(url).port)).publicUrl;
     const accept = acceptingWith(tracer, acceptor);

@@ -16,6 +16,7 @@ interface AppOptions {
   readonly log: Log;
   /** Of all processes of this node, where there are several. Null: they cannot be asked just now. */
   readonly gatherMetrics?: () => Promise<Sample[] | null>;
+  readonly siblings?: { readonly directory: string; readonly number: number } | undefined;
 }
 
 /** Loaded only when a server is started: `posthorn help` should not wait for Fastify and undici. */

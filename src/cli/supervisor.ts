@@ -7,6 +7,9 @@
  * request. And a second Posthorn on the same port gets its EADDRINUSE, where SO_REUSEPORT would let it share.
  */
 import cluster, { type Worker } from 'node:cluster';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import type { Log } from '../telemetry/log.ts';
 import { NodeMetrics } from './node-metrics.ts';
 import { backoffAfter, restartDelayMs } from './restart-pace.ts';
@@ -45,6 +48,7 @@ export class Supervisor implements Running {
   readonly #options: SupervisorOptions;
   readonly #slots: Slot[];
   readonly #metrics: NodeMetrics;
+  #siblingsDirectory: string | null = null;
   #isStopping = false;
 
   constructor(options: SupervisorOptions) {
@@ -64,6 +68,7 @@ export class Supervisor implements Running {
   /** Resolves with the URL when all children are ready. */
   async start(): Promise<string> {
     cluster.schedulingPolicy = cluster.SCHED_RR;
+    this.#siblingsDirectory = await makeSiblingsDirectory(this.#options.log);
     cluster.setupPrimary({ exec: this.#options.exec, args: [...this.#options.args] });
     // One first: what would keep all of them from starting is then said once.
     const [first, ...others] = this.#slots;
@@ -75,6 +80,7 @@ export class Supervisor implements Running {
   async stop(): Promise<void> {
     this.#isStopping = true;
     await Promise.all(this.#slots.map((slot) => this.#stopSlot(slot)));
+    if (this.#siblingsDirectory !== null) await rm(this.#siblingsDirectory, { recursive: true, force: true });
   }
 
   kill(): void {
@@ -106,7 +112,10 @@ export class Supervisor implements Running {
   }
 
   #fork(slot: Slot): Worker {
-    const worker = cluster.fork(this.#options.env);
+    const worker = cluster.fork({
+      ...this.#options.env,
+      ...(this.#siblingsDirectory !== null && { [SIBLINGS_VARIABLE]: this.#siblingsDirectory }),
+    });
     slot.worker = worker;
     slot.startedAt = performance.now();
     this.#metrics.listen(worker);
@@ -149,6 +158,29 @@ export class Supervisor implements Running {
       if (worker.isConnected()) worker.send(STOP_MESSAGE);
     });
   }
+}
+
+/** Tells the children where they find each other. Not a setting: it is made anew with every start. */
+const SIBLINGS_VARIABLE = 'POSTHORN_SIBLINGS';
+
+/** Entered by nobody else: what is written into a socket there is sent. Null: they do without. */
+async function makeSiblingsDirectory(log: Log): Promise<string | null> {
+  try {
+    return await mkdtemp(path.join(tmpdir(), 'posthorn-siblings-'));
+  } catch (error) {
+    log.warn(
+      { err: error },
+      'no place for sockets between child processes: they wake each other by the database',
+    );
+    return null;
+  }
+}
+
+export function siblingsOfChild(): { directory: string; number: number } | undefined {
+  const directory = process.env[SIBLINGS_VARIABLE];
+  return directory === undefined || cluster.worker === undefined
+    ? undefined
+    : { directory, number: cluster.worker.id };
 }
 
 const READY = 'posthorn:ready';

@@ -20,6 +20,7 @@ import { Janitor } from './janitor.ts';
 import { Lane, type LaneItem, type LaneMemory } from './lane.ts';
 import type { Ownership } from './ownership.ts';
 import { Payloads } from './payloads.ts';
+import { RecentIds } from './recent-ids.ts';
 import { LOOK_BACK_MS, Refill, type Want } from './refill.ts';
 import { Scheduler } from './scheduler.ts';
 import { WriteBeforeSend } from './write-before-send.ts';
@@ -43,8 +44,12 @@ export interface DispatcherOptions {
   readonly carefulAfterCrashes: number;
   /** How long a shard that is given up waits for its requests before it changes hands with them on the wire. */
   readonly handOverMs: number;
+  /** Other processes of this node hand over what they accept for our lanes. */
+  readonly hasSiblings?: boolean;
 }
 
+/** What a sibling hands over so long after it was accepted is looked for in the database. */
+const NEWS_MS = 1_000;
 const PAYLOAD_CACHE_BYTES = 8 * 1024 * 1024;
 const SWEEPS_PER_BOTTOM = 60;
 const LANES_PER_STATE_READ = 500;
@@ -65,6 +70,8 @@ export class Dispatcher {
   readonly #handingOver = new Set<number>();
   readonly #memory: LaneMemory = { items: 0, bytes: 0 };
   readonly #whenSomethingEnds: (() => void)[] = [];
+  /** What was started of late: told of by a sibling afterwards, it is no news. */
+  readonly #started: RecentIds | null;
   #unsettled = 0;
   #cancelSweep: (() => void) | null = null;
   #sweeps = 0;
@@ -73,11 +80,15 @@ export class Dispatcher {
   constructor(options: DispatcherOptions) {
     this.#options = options;
     const { pool, clock, problem } = options;
+    this.#started = options.hasSiblings ? new RecentIds(clock, NEWS_MS) : null;
     this.#scheduler = new Scheduler({
       ...options,
       mayStart: () => this.#unsettled < options.unsettledCap && options.ownership().proven,
       isLeaving: (shard) => this.#handingOver.has(shard),
-      start: (lane, item) => this.#attempts.start(lane, item),
+      start: (lane, item) => {
+        this.#started?.add(item.delivery.id);
+        this.#attempts.start(lane, item);
+      },
       feed: (lane, now) => this.#feed(lane, now),
     });
     this.#refill = new Refill({
@@ -347,6 +358,17 @@ export class Dispatcher {
     }
     this.#scheduler.consider(lane);
     return true;
+  }
+
+  /**
+   * Committed by another process of this node. Unlike our own commits it may come late: found by a sweep before, sent
+   * and settled. Whatever was sent of an event this young is remembered, and of an older one the lane looks for itself.
+   */
+  offerOfSibling(delivery: DeliveryRow, event: EventContent): boolean {
+    if (this.#started?.has(delivery.id)) return true;
+    if (this.#options.clock.now() - timeOfId(event.id) < NEWS_MS) return this.offer(delivery, event);
+    this.wake(delivery.endpointId);
+    return this.#options.ownership().owns(shardOf(delivery.endpointId));
   }
 
   #newItem(delivery: DeliveryRow, event: EventContent | null): LaneItem {

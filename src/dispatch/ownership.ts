@@ -90,6 +90,11 @@ export class Ownership implements Service {
     return this.#epochs.size;
   }
 
+  /** Those that are to stay ours. */
+  get lastingShards(): number[] {
+    return [...this.#epochs.keys()].filter((shard) => !this.#givingUp.has(shard));
+  }
+
   get connected(): boolean {
     return this.#client !== null;
   }

@@ -141,7 +141,7 @@ describe.skipIf(noBrowser())('deliveries in the console', () => {
       .click();
     await page
       .getByRole('row', { name: /the receiver rejected it/ })
-      .getByText('40')
+      .getByText('40', { exact: true })
       .waitFor();
     await page
       .getByRole('row', { name: /the receiver rejected it/ })

@@ -1,5 +1,6 @@
 /** A 202 is a promise: nothing accepted is ever lost, whatever dies next. */
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { scrape } from '../support/alerts.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import {
@@ -178,6 +179,40 @@ test('two processes, one dies: the other takes over within 2 s, and nothing is l
   for (const { id } of events) await untilDeliveries(one, id, 'delivered');
   expect(arrivals(receiver.requests)).toEqual(new Map(events.map(({ id }) => [id, 1])));
   await one.stop();
+});
+
+test('CLI-1: serve --processes 2: each hands the other what is for its lanes, and nobody reads it from the database', async () => {
+  const database = await newDatabase();
+  const receiver = await newReceiver();
+  const port = String(await freePort());
+  const posthorn = await startTestPosthorn({ database, args: ['--processes', '2', '--port', port] });
+  const handedOn = async () => {
+    const scraped = await scrape(posthorn);
+    return (to: string) => scraped.value('posthorn_deliveries_handed_on_total', { to });
+  };
+  const tenants = Array.from({ length: 10 }, (_, n) => `tenant-${n}`);
+  for (const tenant of tenants) await createEndpoint(posthorn, { url: receiver.url, tenant });
+  const publishToAll = async () => {
+    const batch = tenants.map((tenant) => ({ tenant, type: 'a.b', data: { of: tenant } }));
+    const { body } = await posthorn.api('POST', '/v1/events/batch', { events: batch });
+    return body.results.map(({ id }: { id: string }) => id) as string[];
+  };
+  const published = await publishToAll();
+  // Which child a request comes to is chance, and so is which of them has which shard: until both have half of them.
+  const before = await eventually('they have found each other', async () => {
+    const earlier = await handedOn();
+    published.push(...(await publishToAll()));
+    const now = await handedOn();
+    return now('notify') === earlier('notify') && now('sibling') > earlier('sibling') && now;
+  });
+  for (let n = 0; n < 10; n += 1) published.push(...(await publishToAll()));
+  const after = await handedOn();
+  expect(after('notify')).toBe(before('notify'));
+  expect(after('sibling')).toBeGreaterThan(before('sibling'));
+  await receiver.waitFor(published.length);
+  for (const id of published.slice(-10)) await untilDeliveries(posthorn, id, 'delivered');
+  expect(arrivals(receiver.requests)).toEqual(new Map(published.map((id) => [id, 1])));
+  await posthorn.stop();
 });
 
 test('CLI-1: serve --processes 2, one child killed with -9: another takes its place, and nothing is lost', async () => {

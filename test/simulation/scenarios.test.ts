@@ -25,6 +25,23 @@ describe('an event', () => {
     for (const [id, { at }] of world.accepted) expect(world.firstStart.get(id)! - at).toBeLessThan(30);
   });
 
+  it('is handed to the process beside it without a read', async () => {
+    const world = new World(1);
+    world.toSiblingMs = () => 0.5;
+    const endpoints = Array.from({ length: 20 }, () => world.addEndpoint({}, ok));
+    const first = await world.addWorker();
+    await world.addWorker();
+    await world.run(4_000);
+    const before = reads(world);
+    for (let i = 0; i < 50; i += 1) world.publish([world.random.pick(endpoints).id], first);
+    await world.run(4_000);
+    expect(world.delivered.size).toBe(50);
+    expect(reads(world) - before).toBeLessThan(5);
+    await world.run(10_000);
+    world.checkEnd();
+    expect(world.duplicates).toBe(0);
+  });
+
   it('that is the first ever, accepted by another process, does not wait for a sweep', async () => {
     const world = new World(2);
     const endpoint = world.addEndpoint({}, ok);

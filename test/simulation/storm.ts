@@ -50,6 +50,9 @@ export async function storm(seed: number, watch?: (world: World) => void): Promi
   const world = new World(seed);
   watch?.(world);
   const { random, time, database } = world;
+  if (seed % 2 === 0)
+    world.toSiblingMs = () =>
+      random.chance(0.1) ? Number.POSITIVE_INFINITY : random.between(0, random.pick([1, 1, 50, 3_000]));
   let calmAt = Number.POSITIVE_INFINITY;
   const kinds: Behaviour[] = ['fine', 'fine', 'fine', 'failing', 'hanging', 'flapping', 'throttling'];
   const endpoints = Array.from({ length: random.integer(8, 25) }, () =>
@@ -120,6 +123,7 @@ export async function storm(seed: number, watch?: (world: World) => void): Promi
 
   // Calm again: whatever is left must now be sent.
   calmAt = time.now();
+  if (world.toSiblingMs !== null) world.toSiblingMs = () => random.between(0, 1);
   database.weather = { latency: () => random.between(0.5, 4), fault: () => 'none', loseWake: () => false };
   for (const worker of world.workers) time.resume(worker.process);
   await world.addWorker();

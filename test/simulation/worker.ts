@@ -45,6 +45,9 @@ export class EndpointTable {
   }
 }
 
+/** Returns false if no sibling has said that it works on this shard. */
+type ToSibling = (from: Worker, delivery: DeliveryRow, event: EventContent) => boolean;
+
 export class Worker {
   readonly process: Process;
   readonly dispatcher: Dispatcher;
@@ -54,6 +57,7 @@ export class Worker {
   readonly clock: Clock;
   readonly problems = new Map<string, number>();
   readonly cache: EndpointCache;
+  readonly #toSibling: ToSibling;
 
   constructor(
     name: string,
@@ -61,7 +65,9 @@ export class Worker {
     table: EndpointTable,
     send: (worker: Worker, request: AttemptRequest, done: (outcome: AttemptOutcome) => void) => void,
     limits: Limits,
+    toSibling: ToSibling,
   ) {
+    this.#toSibling = toSibling;
     this.process = new Process(name);
     const clock = new DatabaseClock(database.time.clockOf(this.process));
     this.clock = clock;
@@ -100,6 +106,7 @@ export class Worker {
       sweepMs: 5_000,
       retryAfterCapMs: 60_000,
       handOverMs: 1_000,
+      hasSiblings: true,
     });
     this.wakeSender = new WakeSender(pool, () => problem('wake'));
     this.ownership = new Ownership({
@@ -150,7 +157,13 @@ export class Worker {
 
   /** Just committed by this process. */
   handOn(delivery: DeliveryRow, event: EventContent): void {
-    if (!this.dispatcher.offer(delivery, event)) this.wakeSender.wake(delivery.endpointId);
+    if (this.dispatcher.offer(delivery, event)) return;
+    if (!this.#toSibling(this, delivery, event)) this.wakeSender.wake(delivery.endpointId);
+  }
+
+  /** Committed by a sibling. */
+  handedOn(delivery: DeliveryRow, event: EventContent): void {
+    if (!this.dispatcher.offerOfSibling(delivery, event)) this.wakeSender.wake(delivery.endpointId);
   }
 
   #createCache(database: MemoryDatabase, table: EndpointTable): EndpointCache {

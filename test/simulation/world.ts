@@ -7,8 +7,10 @@ import type { AttemptRequest } from '../../src/dispatch/attempts.ts';
 import type { Endpoint } from '../../src/domain/endpoint.ts';
 import { shardOf } from '../../src/domain/endpoint.ts';
 import { type EndpointConfig, resolveEndpoint } from '../../src/domain/endpoint-config.ts';
+import type { EventContent } from '../../src/domain/event.ts';
 import { deliveryIdOf, type Uuid } from '../../src/domain/ids.ts';
 import type { AttemptOutcome } from '../../src/domain/outcome.ts';
+import type { DeliveryRow } from '../../src/store/queries/accept-events.ts';
 import { MemoryDatabase, type Weather } from './memory-database.ts';
 import { Random, VirtualTime } from './virtual-time.ts';
 import { EndpointTable, LIMITS, type Limits, Worker } from './worker.ts';
@@ -47,6 +49,8 @@ export class World {
   readonly database: MemoryDatabase;
   readonly table: EndpointTable;
   readonly workers: Worker[] = [];
+  /** How long the way from one process of a node to another takes. Null: they are on nodes of their own. */
+  toSiblingMs: (() => number) | null = null;
   readonly receivers = new Map<Uuid, Receiver>();
   /** Everything that was committed, with when. */
   readonly accepted = new Map<Uuid, { endpointId: Uuid; at: number }>();
@@ -112,10 +116,23 @@ export class World {
       this.table,
       (from, request, done) => this.#send(from, request, done),
       this.#limits,
+      (from, delivery, event) => this.#toSibling(from, delivery, event),
     );
     this.workers.push(worker);
     await this.time.inside(worker.process, () => void worker.start());
     return worker;
+  }
+
+  #toSibling(from: Worker, delivery: DeliveryRow, event: EventContent): boolean {
+    if (this.toSiblingMs === null) return false;
+    const shard = shardOf(delivery.endpointId);
+    const to = this.workers.find(
+      (worker) =>
+        worker !== from && worker.process.state !== 'dead' && worker.ownership.lastingShards.includes(shard),
+    );
+    if (to === undefined) return false;
+    this.time.after(this.toSiblingMs(), to.process, () => to.handedOn(delivery, event));
+    return true;
   }
 
   crash(worker: Worker): void {

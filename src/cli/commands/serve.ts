@@ -7,7 +7,7 @@ import { ChildMetrics } from '../node-metrics.ts';
 import { print } from '../print.ts';
 import { runServer, type ServerContext } from '../server-command.ts';
 import { requestsOfSupervisor, signalsOfUser } from '../stop-requests.ts';
-import { Supervisor, tellSupervisor } from '../supervisor.ts';
+import { Supervisor, siblingsOfChild, tellSupervisor } from '../supervisor.ts';
 import { readVersion } from '../version.ts';
 
 export const serve: Command = {
@@ -73,6 +73,7 @@ async function startChild({ config, log, running }: ServerContext): Promise<void
     config: { ...config, databaseUrl: config.databaseUrl! },
     log,
     gatherMetrics: () => metrics.gather(),
+    siblings: siblingsOfChild(),
   });
   running.push({ name: 'app', stop: () => app.stop() });
   metrics.answerWith(() => app.readMetrics());

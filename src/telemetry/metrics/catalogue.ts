@@ -28,6 +28,11 @@ export const catalogue = {
     help: 'Accepted events that no endpoint had subscribed to.',
   },
   posthorn_deliveries_created_total: { type: 'counter', help: 'Deliveries made for accepted events.' },
+  posthorn_deliveries_handed_on_total: {
+    type: 'counter',
+    labels: ['to'],
+    help: 'New deliveries by who was told of them: "self", a "sibling" process of this node, or by a "notify" in the database whoever owns their lane.',
+  },
   posthorn_rejected_total: {
     type: 'counter',
     labels: ['code'],

@@ -1,0 +1,78 @@
+/**
+ * What was just committed goes to whoever owns its lane: ourselves, another process of this node, or whoever hears the
+ * NOTIFY. All of these are hints; the row in the database is the truth.
+ */
+import type { Uuid } from '../domain/ids.ts';
+import type { Dispatcher } from './dispatcher.ts';
+import type { HandedDelivery } from './sibling-frames.ts';
+import { Siblings, type SiblingsOptions } from './siblings.ts';
+import type { WakeSender } from './wake.ts';
+
+export interface HandOnOptions extends Pick<SiblingsOptions, 'clock' | 'ownedShards' | 'problem'> {
+  readonly dispatcher: Dispatcher;
+  readonly wakeSender: WakeSender;
+  /** Null: this node has one process. */
+  readonly siblings: Pick<SiblingsOptions, 'directory' | 'number'> | null;
+}
+
+export class HandOn {
+  /** How many deliveries, by who was told. */
+  readonly told = { self: 0, sibling: 0, notify: 0 };
+  readonly #dispatcher: Dispatcher;
+  readonly #wakeSender: WakeSender;
+  readonly #siblings: Siblings | null;
+
+  constructor(options: HandOnOptions) {
+    this.#dispatcher = options.dispatcher;
+    this.#wakeSender = options.wakeSender;
+    this.#siblings =
+      options.siblings &&
+      new Siblings({
+        ...options,
+        ...options.siblings,
+        received: (deliveries) => {
+          for (const handed of deliveries) this.#receive(handed);
+        },
+      });
+  }
+
+  async start(): Promise<void> {
+    await this.#siblings?.start();
+  }
+
+  stop(): void {
+    this.#siblings?.stop();
+  }
+
+  /** Whoever hands on to us must know. */
+  shardsChanged(): void {
+    this.#siblings?.shardsChanged();
+  }
+
+  /** `complete: false`: some may have been committed by an earlier try. */
+  committed(deliveries: readonly HandedDelivery[], complete: boolean): void {
+    for (const { delivery, event } of deliveries) {
+      if (!complete) {
+        // They may be gone again by now: let the lane look for itself.
+        this.#dispatcher.wake(delivery.endpointId, 'sweep');
+        this.#notify(delivery.endpointId, 'sweep');
+      } else if (this.#dispatcher.offer(delivery, event)) {
+        this.told.self += 1;
+      } else if (this.#siblings?.offer(delivery, event)) {
+        this.told.sibling += 1;
+      } else {
+        this.#notify(delivery.endpointId, 'recent');
+      }
+    }
+  }
+
+  #receive({ delivery, event }: HandedDelivery): void {
+    // False: it was ours when they were told so, and is somebody else's by now.
+    if (!this.#dispatcher.offerOfSibling(delivery, event)) this.#notify(delivery.endpointId, 'recent');
+  }
+
+  #notify(endpointId: Uuid, want: 'recent' | 'sweep'): void {
+    this.told.notify += 1;
+    this.#wakeSender.wake(endpointId, want);
+  }
+}

@@ -1,0 +1,35 @@
+import type { Clock } from '../domain/clock.ts';
+import type { Uuid } from '../domain/ids.ts';
+
+/** Remembers ids for at least `forMs`, and for less than twice as long. */
+export class RecentIds {
+  readonly #clock: Clock;
+  readonly #forMs: number;
+  #young = new Set<Uuid>();
+  #old = new Set<Uuid>();
+  #youngSince: number;
+
+  constructor(clock: Clock, forMs: number) {
+    this.#clock = clock;
+    this.#forMs = forMs;
+    this.#youngSince = clock.monotonic();
+  }
+
+  add(id: Uuid): void {
+    this.#age();
+    this.#young.add(id);
+  }
+
+  has(id: Uuid): boolean {
+    return this.#young.has(id) || this.#old.has(id);
+  }
+
+  #age(): void {
+    const now = this.#clock.monotonic();
+    const age = now - this.#youngSince;
+    if (age < this.#forMs) return;
+    this.#old = age < 2 * this.#forMs ? this.#young : new Set();
+    this.#young = new Set();
+    this.#youngSince = now;
+  }
+}

@@ -1,0 +1,86 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { EventContent } from '../domain/event.ts';
+import {
+  encodeCommitted,
+  encodeOwns,
+  FrameReader,
+  type HandedDelivery,
+  type SiblingMessage,
+} from './sibling-frames.ts';
+
+const text = fc.string({ unit: 'binary', maxLength: 20 });
+const event = fc.record({
+  id: fc.uuid(),
+  tenant: text,
+  type: text,
+  data: fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes)),
+  idempotencyKey: fc.option(text),
+  schemaVersion: fc.option(text),
+  headers: fc.option(fc.dictionary(text, text, { maxKeys: 3, noNullPrototype: true })),
+}) satisfies fc.Arbitrary<EventContent>;
+const delivery = fc.record({
+  id: fc.uuid(),
+  endpointId: fc.uuid(),
+  dueAt: fc.option(fc.integer({ min: 0 })),
+  fifo: fc.boolean(),
+});
+const committed = fc
+  .array(fc.tuple(event, fc.array(delivery, { minLength: 1, maxLength: 4 })), { minLength: 1, maxLength: 5 })
+  .map((events) => ({
+    kind: 'committed' as const,
+    deliveries: events.flatMap(([of, rows]) =>
+      rows.map((row): HandedDelivery => ({ delivery: row, event: of })),
+    ),
+  }));
+const owns = fc.array(fc.integer({ min: 0, max: 255 })).map((shards) => ({ kind: 'owns' as const, shards }));
+const message: fc.Arbitrary<SiblingMessage> = fc.oneof(committed, owns);
+
+const encode = (given: SiblingMessage): Buffer =>
+  given.kind === 'owns' ? encodeOwns(given.shards) : encodeCommitted(given.deliveries);
+
+test('what is said is what is heard, in whatever pieces it comes', () => {
+  fc.assert(
+    fc.property(
+      fc.array(message, { maxLength: 4 }),
+      fc.array(fc.nat(), { maxLength: 8 }),
+      (messages, cuts) => {
+        const bytes = Buffer.concat(messages.map(encode));
+        const at = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
+        const reader = new FrameReader();
+        const heard = at.slice(1).flatMap((end, index) => reader.read(bytes.subarray(at[index], end)));
+        expect(heard).toEqual(messages);
+      },
+    ),
+  );
+});
+
+test('an event with many deliveries is written once, and is one when it arrives', () => {
+  const data = Buffer.alloc(10_000, 'x');
+  const of: EventContent = {
+    id: '01890000-0000-7000-8000-000000000000',
+    tenant: 'acme',
+    type: 'a.b',
+    data,
+    idempotencyKey: null,
+    schemaVersion: null,
+    headers: null,
+  };
+  const deliveries = Array.from({ length: 10 }, (_, n) => ({
+    delivery: { id: `d${n}`, endpointId: `e${n}`, dueAt: null, fifo: false },
+    event: of,
+  }));
+  const bytes = encodeCommitted(deliveries);
+  expect(bytes.length).toBeLessThan(11_000);
+  const [heard] = new FrameReader().read(bytes);
+  expect(heard).toEqual({ kind: 'committed', deliveries });
+  expect(
+    new Set((heard as Extract<SiblingMessage, { kind: 'committed' }>).deliveries.map((one) => one.event))
+      .size,
+  ).toBe(1);
+});
+
+test('what is no frame is refused at once, not waited for', () => {
+  expect(() => new FrameReader().read(Buffer.from('GET / HTTP/1.1\r\n\r\n'))).toThrow('a frame of');
+  expect(() => new FrameReader().read(Buffer.alloc(4))).toThrow('a frame of 0 bytes');
+});

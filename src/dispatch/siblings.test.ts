@@ -1,0 +1,128 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import net from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { eventually } from '../../test/support/eventually.ts';
+import { systemClock } from '../domain/clock.ts';
+import type { EventContent } from '../domain/event.ts';
+import type { HandedDelivery } from './sibling-frames.ts';
+import { Siblings } from './siblings.ts';
+
+async function someDirectory(): Promise<string> {
+  const directory = await mkdtemp(path.join(tmpdir(), 'posthorn-siblings-test-'));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+async function start(directory: string, number: number, shards: number[]) {
+  const received: HandedDelivery[] = [];
+  const problems: string[] = [];
+  const siblings = new Siblings({
+    directory,
+    number,
+    clock: systemClock,
+    ownedShards: () => shards,
+    received: (deliveries) => received.push(...deliveries),
+    problem: (what) => problems.push(what),
+  });
+  onTestFinished(() => siblings.stop());
+  await siblings.start();
+  return { siblings, received, problems, shards };
+}
+
+const event = (bytes: number): EventContent => ({
+  id: '01890000-0000-7000-8000-000000000000',
+  tenant: 'acme',
+  type: 'a.b',
+  data: Buffer.alloc(bytes, 'x'),
+  idempotencyKey: null,
+  schemaVersion: null,
+  headers: null,
+});
+const deliveryOf = (shard: number) => ({
+  id: '01890000-0000-7000-8000-000000000001',
+  endpointId: `01890000-0000-7000-8000-0000000000${shard.toString(16).padStart(2, '0')}`,
+  dueAt: null,
+  fifo: false,
+});
+
+test('each hands the others what is theirs, as their shards change', async () => {
+  const directory = await someDirectory();
+  const first = await start(directory, 1, [1]);
+  const second = await start(directory, 2, [2]);
+  const third = await start(directory, 3, []);
+  const small = event(10);
+  await eventually('third knows first', () => third.siblings.offer(deliveryOf(1), small));
+  await eventually('first knows second', () => first.siblings.offer(deliveryOf(2), small));
+  await eventually('all arrived', () => first.received.length === 1 && second.received.length === 1);
+  expect(first.received).toEqual([{ delivery: deliveryOf(1), event: small }]);
+  expect(first.siblings.offer(deliveryOf(1), small)).toBe(false);
+  expect(first.siblings.offer(deliveryOf(3), small)).toBe(false);
+
+  second.shards.pop();
+  second.siblings.shardsChanged();
+  third.shards.push(2);
+  third.siblings.shardsChanged();
+  await eventually('the shard is the third’s', () => {
+    first.siblings.offer(deliveryOf(2), small);
+    return third.received.length > 0;
+  });
+
+  third.siblings.stop();
+  await eventually('who left is told nothing more', () => !first.siblings.offer(deliveryOf(2), small));
+});
+
+test('one that does not read takes a few megabytes from us, not more; the rest goes another way', async () => {
+  const directory = await someDirectory();
+  const first = await start(directory, 1, []);
+  const stuck = net.connect(path.join(directory, '1.sock'));
+  onTestFinished(() => void stuck.destroy());
+  const owns = Buffer.from('{"owns":[7]}');
+  const frame = Buffer.alloc(8 + owns.length);
+  frame.writeUInt32BE(4 + owns.length, 0);
+  frame.writeUInt32BE(owns.length, 4);
+  owns.copy(frame, 8);
+  stuck.write(frame);
+  const large = event(100_000);
+  await eventually('it is known', () => first.siblings.offer(deliveryOf(7), large));
+  let offered = 0;
+  while (first.siblings.offer(deliveryOf(7), large) && offered < 1000) {
+    offered += 1;
+    await Promise.resolve();
+  }
+  expect(offered * large.data.length).toBeGreaterThan(3_000_000);
+  expect(offered).toBeLessThan(100);
+});
+
+test('where no socket can be made it says so, and hands nothing on', async () => {
+  const directory = path.join(await someDirectory(), 'x'.repeat(120));
+  const alone = await start(directory, 1, [1]);
+  expect(alone.problems).toEqual(['hear from sibling processes']);
+  expect(alone.siblings.offer(deliveryOf(2), event(1))).toBe(false);
+});
+
+test('nonsense ends the connection and nothing else; a name that a dead one left behind is removed', async () => {
+  const directory = await someDirectory();
+  await writeFile(path.join(directory, 'notes.txt'), '');
+  await leaveName(path.join(directory, '0.sock'));
+
+  const first = await start(directory, 1, [1]);
+  await eventually('the name is gone', async () => !(await readdir(directory)).includes('0.sock'));
+  const stranger = net.connect(path.join(directory, '1.sock'));
+  const ended = new Promise((resolve) => stranger.once('close', resolve));
+  stranger.on('error', () => {}).end('hello, is anybody there?');
+  stranger.resume();
+  await ended;
+  await eventually('it was noticed', () => first.problems.length === 1);
+  expect(first.problems).toEqual(['understand a sibling process']);
+  const second = await start(directory, 2, []);
+  await eventually('the others go on', () => second.siblings.offer(deliveryOf(1), event(1)));
+});
+
+/** What a process that is killed leaves behind: a socket's name without anybody who listens. */
+async function leaveName(name: string): Promise<void> {
+  const script = `require('node:net').createServer().listen(${JSON.stringify(name)}, () => process.kill(process.pid, 'SIGKILL'))`;
+  await new Promise<void>((resolve) => execFile(process.execPath, ['-e', script], () => resolve()));
+}

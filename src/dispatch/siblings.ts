@@ -1,0 +1,155 @@
+/**
+ * The processes of one node (`serve --processes N`) hand each other what they have just committed for a lane that
+ * another of them owns, payload and all: it leaves as soon as from the process that accepted it, and nobody reads it
+ * from the database. Between nodes, and whenever a sibling cannot be told, a NOTIFY wakes the owner, which reads.
+ *
+ * Each listens on a socket in a directory that only they may enter, and connects to those with a lower number than its
+ * own: one connection for each two of them, on which both say which shards they work on.
+ *
+ *   searching ──▶ connected ──▶ told its shards ──▶ deliveries for them are handed over
+ *       ▲             │ ended, or more waits in it than it takes: NOTIFY instead
+ *       └─────────────┘ look again after a while
+ *
+ * All of it is a hint. What is lost with a connection is in the database: a sweep finds it, or whoever takes the shards
+ * of the one that died.
+ */
+import { once } from 'node:events';
+import { readdir, rm } from 'node:fs/promises';
+import net from 'node:net';
+import path from 'node:path';
+import type { Clock } from '../domain/clock.ts';
+import { shardOf } from '../domain/endpoint.ts';
+import type { EventContent } from '../domain/event.ts';
+import type { DeliveryRow } from '../store/queries/accept-events.ts';
+import { encodeCommitted, encodeOwns, FrameReader, type HandedDelivery } from './sibling-frames.ts';
+
+export interface SiblingsOptions {
+  readonly directory: string;
+  /** Ours among them; one that is started later has a higher one. */
+  readonly number: number;
+  readonly clock: Clock;
+  readonly ownedShards: () => readonly number[];
+  readonly received: (deliveries: readonly HandedDelivery[]) => void;
+  readonly problem: (what: string, error: unknown) => void;
+}
+
+const LOOK_AROUND_MS = 500;
+/** So much may wait in a connection: a sibling that is stopped must not fill our memory. */
+const MAX_WAITING_BYTES = 4 * 1024 * 1024;
+const SOCKET_NAME = /^(\d+)\.sock$/;
+
+interface Sibling {
+  readonly socket: net.Socket;
+  shards: ReadonlySet<number>;
+  /** To be written when the present turn is over. */
+  outgoing: HandedDelivery[];
+}
+
+export class Siblings {
+  readonly #options: SiblingsOptions;
+  readonly #siblings = new Set<Sibling>();
+  /** Whom we have connected to. */
+  readonly #reached = new Set<number>();
+  readonly #server: net.Server;
+  #cancelLook: (() => void) | null = null;
+  #stopped = false;
+
+  constructor(options: SiblingsOptions) {
+    this.#options = options;
+    this.#server = net.createServer((socket) => this.#connected(socket, () => {}));
+    this.#server.on('error', (error) => options.problem('hear from sibling processes', error));
+  }
+
+  /** Where no socket can be made (a path that is too long, say) it is reported, and everything goes by NOTIFY. */
+  async start(): Promise<void> {
+    this.#server.listen(this.#socketOf(this.#options.number));
+    const listens = await once(this.#server, 'listening').then(
+      () => true,
+      () => false,
+    );
+    if (listens) await this.#lookAround();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#cancelLook?.();
+    this.#server.close();
+    for (const { socket } of this.#siblings) socket.end();
+  }
+
+  /** Returns false if no sibling that can be told works on its shard. */
+  offer(delivery: DeliveryRow, event: EventContent): boolean {
+    const shard = shardOf(delivery.endpointId);
+    for (const sibling of this.#siblings) {
+      if (!sibling.shards.has(shard)) continue;
+      if (sibling.socket.writableLength > MAX_WAITING_BYTES) return false;
+      if (sibling.outgoing.push({ delivery, event }) === 1) queueMicrotask(() => this.#flush(sibling));
+      return true;
+    }
+    return false;
+  }
+
+  /** Our shards have changed. */
+  shardsChanged(): void {
+    const message = encodeOwns(this.#options.ownedShards());
+    for (const { socket } of this.#siblings) socket.write(message);
+  }
+
+  #flush(sibling: Sibling): void {
+    const { outgoing } = sibling;
+    sibling.outgoing = [];
+    sibling.socket.write(encodeCommitted(outgoing));
+  }
+
+  #socketOf(number: number): string {
+    return path.join(this.#options.directory, `${number}.sock`);
+  }
+
+  async #lookAround(): Promise<void> {
+    const names = await readdir(this.#options.directory).catch((error) => {
+      this.#options.problem('look for sibling processes', error);
+      return [];
+    });
+    for (const name of names) {
+      const number = Number(SOCKET_NAME.exec(name)?.[1] ?? Number.NaN);
+      if (number < this.#options.number && !this.#reached.has(number)) this.#reach(number);
+    }
+    if (!this.#stopped)
+      this.#cancelLook = this.#options.clock.after(LOOK_AROUND_MS, () => void this.#lookAround());
+  }
+
+  #reach(number: number): void {
+    this.#reached.add(number);
+    const socket = net.connect(this.#socketOf(number));
+    socket.once('connect', () => this.#connected(socket, () => this.#reached.delete(number)));
+    socket.once('error', (error: NodeJS.ErrnoException) => {
+      this.#reached.delete(number);
+      // It died and left its name behind; the one that takes its place has another.
+      if (error.code === 'ECONNREFUSED') void rm(this.#socketOf(number), { force: true });
+    });
+  }
+
+  #connected(socket: net.Socket, ended: () => void): void {
+    const sibling: Sibling = { socket, shards: new Set(), outgoing: [] };
+    const reader = new FrameReader();
+    this.#siblings.add(sibling);
+    socket.removeAllListeners('error');
+    socket.on('error', () => socket.destroy());
+    socket.on('close', () => {
+      this.#siblings.delete(sibling);
+      ended();
+    });
+    socket.on('data', (piece) => {
+      try {
+        for (const message of reader.read(piece)) {
+          if (message.kind === 'owns') sibling.shards = new Set(message.shards);
+          else this.#options.received(message.deliveries);
+        }
+      } catch (error) {
+        this.#options.problem('understand a sibling process', error);
+        socket.destroy();
+      }
+    });
+    socket.write(encodeOwns(this.#options.ownedShards()));
+  }
+}
