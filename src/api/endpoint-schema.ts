@@ -150,7 +150,8 @@ const settings = {
   ordering: Type.Optional(
     Nullable(
       Type.Enum(['none', 'fifo'], {
-        description: 'Fifo: in the order of acceptance, one after the other; a retry holds the rest back.',
+        description:
+          'Fifo: in the order of acceptance, one after the other; a retry holds the rest back, and `deliver_at` of an event has no effect.',
       }),
     ),
   ),

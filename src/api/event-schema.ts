@@ -44,7 +44,13 @@ export const NewEvent = Type.Object(
       Nullable(Type.Array(Id('ep'), { maxItems: 1000, description: 'Only for these endpoints.' })),
     ),
     deliver_at: Type.Optional(
-      Nullable(Type.String({ format: 'date-time', description: 'Not before this RFC 3339 time.' })),
+      Nullable(
+        Type.String({
+          format: 'date-time',
+          description:
+            'Not before this RFC 3339 time. FIFO endpoints send in the order of acceptance instead: one that subscribes gets the event at its turn, and one that is named in `endpoint_ids` makes the event be refused.',
+        }),
+      ),
     ),
     headers: Type.Optional(
       Nullable(

@@ -13,7 +13,15 @@ import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { EventContent, PromisedEvent } from '../domain/event.ts';
-import { deliveryIdOf, MAX_DELIVERIES_PER_EVENT, newEventId, timeOfId, type Uuid } from '../domain/ids.ts';
+import {
+  deliveryIdOf,
+  idPrefixes,
+  MAX_DELIVERIES_PER_EVENT,
+  newEventId,
+  publicId,
+  timeOfId,
+  type Uuid,
+} from '../domain/ids.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
 import { delayMsBefore } from '../domain/retry.ts';
 import { Batcher, type BatcherOptions } from '../store/batcher.ts';
@@ -149,7 +157,7 @@ export class Acceptor {
 
   async accept(event: NewEvent): Promise<Accepted> {
     this.#shedLoad(event);
-    if (event.endpointIds !== null) await this.#checkTargets(event.tenant, event.endpointIds);
+    if (event.endpointIds !== null) await this.#checkTargets(event);
     const id = newEventId(this.#options.clock.now());
     const fingerprint = fingerprintOf(event);
     return new Promise((resolve, reject) => {
@@ -220,14 +228,27 @@ export class Acceptor {
     }
   }
 
-  async #checkTargets(tenant: string, ids: readonly Uuid[]): Promise<void> {
-    const unknown = () => ids.findIndex((id) => !this.#subscriptions.has(tenant, id));
-    if (unknown() === -1) return;
-    // It may have been made a moment ago, through another process.
+  async #checkTargets(event: NewEvent): Promise<void> {
+    if (this.#problemOfTargets(event) === null) return;
+    // It may have been made or changed a moment ago, through another process.
     await this.#options.endpoints.refresh();
-    const index = unknown();
-    if (index !== -1)
-      throw invalidField(`endpoint_ids[${index}]`, 'there is no such enabled endpoint of this tenant');
+    const problem = this.#problemOfTargets(event);
+    if (problem !== null) throw problem;
+  }
+
+  #problemOfTargets({ tenant, endpointIds, deliverAt }: NewEvent): Problem | null {
+    const scheduled = deliverAt !== null && deliverAt > this.#options.clock.now();
+    for (const [index, id] of endpointIds!.entries()) {
+      const endpoint = this.#subscriptions.get(tenant, id);
+      if (endpoint === undefined)
+        return invalidField(`endpoint_ids[${index}]`, 'there is no such enabled endpoint of this tenant');
+      if (scheduled && endpoint.ordering === 'fifo')
+        return invalidField(
+          'deliver_at',
+          `endpoint_ids[${index}] (${publicId(idPrefixes.endpoint, id)}) is a FIFO endpoint, which sends in the order of acceptance: leave deliver_at out, or that endpoint`,
+        );
+    }
+    return null;
   }
 
   async #write(batch: readonly Waiting[], guarded: boolean): Promise<void> {
@@ -305,7 +326,8 @@ export class Acceptor {
 
   #firstDueAt({ event, id, promised }: Waiting, endpoint: Endpoint, now: number): number | null {
     const delayMs = delayMsBefore(endpoint.retry, 1, this.#options.random);
-    // Order of acceptance and a time of one's own exclude each other: FIFO endpoints take no deliver_at.
+    // Order of acceptance and a time of one's own exclude each other. Who names a FIFO endpoint is told so; one that
+    // merely subscribes gets the event at its turn.
     if (event.deliverAt !== null && event.deliverAt > now && endpoint.ordering !== 'fifo')
       return event.deliverAt + delayMs;
     if (delayMs > 0) return now + delayMs;

@@ -67,9 +67,10 @@ export class Subscriptions {
     this.#remembered = new Map();
   }
 
-  /** True if the tenant has this endpoint and it takes new deliveries. */
-  has(tenant: string, id: Uuid): boolean {
-    return this.#endpoints.get(id)?.tenant === tenant;
+  /** The endpoint, if it is the tenant's and takes new deliveries. */
+  get(tenant: string, id: Uuid): Endpoint | undefined {
+    const endpoint = this.#endpoints.get(id);
+    return endpoint?.tenant === tenant ? endpoint : undefined;
   }
 
   /** The work of filters since this was last asked: steps, and bytes of `data` parsed, which cost about the same. */

@@ -268,4 +268,31 @@ describe('ACC-9: when, to whom and with what', () => {
     expect(request!.at).toBeGreaterThanOrEqual(at - 5);
     expect(request!.at).toBeLessThan(at + 5000);
   });
+
+  test('deliver_at is not for FIFO endpoints: refused where one is named, at its turn where one subscribes', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    const free = await createEndpoint(posthorn, { url: `${receiver.url}/free`, tenant });
+    const fifo = await createEndpoint(posthorn, { url: `${receiver.url}/fifo`, tenant, ordering: 'fifo' });
+    const event = {
+      tenant,
+      type: 'a.b',
+      data: 1,
+      deliver_at: new Date(Date.now() + 3_600_000).toISOString(),
+    };
+    const named = { ...event, endpoint_ids: [free.id, fifo.id] };
+    const refused = await expectStatus(posthorn.api('POST', '/v1/events', named), 422);
+    expect(refused.body).toMatchObject({ code: 'invalid', errors: [{ path: 'deliver_at' }] });
+    expect(refused.body.detail).toContain(`endpoint_ids[1] (${fifo.id}) is a FIFO endpoint`);
+    expect(refused.body.detail).toContain('leave deliver_at out, or that endpoint');
+    const batch = await expectStatus(posthorn.api('POST', '/v1/events/batch', { events: [named] }), 202);
+    expect(batch.body.results[0].error).toMatchObject({ errors: [{ path: 'deliver_at' }] });
+
+    await publish(posthorn, event);
+    expect((await receiver.waitFor(1))[0]!.path).toBe('/fifo');
+    await publish(posthorn, { ...named, deliver_at: new Date(Date.now() - 1000).toISOString() });
+    await receiver.waitFor(3);
+    await expectStatus(posthorn.api('PATCH', `/v1/endpoints/${fifo.id}`, { ordering: null }), 200);
+    await publish(posthorn, named);
+  });
 });

@@ -220,6 +220,19 @@ describe('OUT-1: errors are raised at the call, and say what to do', () => {
     }
   });
 
+  test('a time to come for a FIFO endpoint, if it is named', async () => {
+    const { url } = await newReceiver();
+    const own = newTenant();
+    const fifo = await createEndpoint(posthorn, { url, tenant: own, ordering: 'fifo' });
+    const publishAt = `select posthorn.publish('a.b', '1', $1, endpoint_ids => array[$2], deliver_at => now() + $3)`;
+    const error = await refused(publishAt, [own, fifo.id, '1 hour']);
+    expect(error.code).toBe('22023');
+    expect(error.message).toContain(`deliver_at: endpoint_ids[1] (${fifo.id}) is a FIFO endpoint`);
+    expect(error.hint).toBe('Leave deliver_at out, or that endpoint.');
+    await shop.one(publishAt, [own, fifo.id, '-1 hour']);
+    await shop.one(`select posthorn.publish('a.b', '1', $1, deliver_at => now() + '1 hour')`, [own]);
+  });
+
   test('the reserved headers are those of the API', async () => {
     const source = await readFile(new URL('../../src/deliver/headers.ts', import.meta.url), 'utf8');
     const lists = [...source.matchAll(/const RESERVED\w* = (?:new Set\()?\[([^\]]+)\]/g)].map(

@@ -180,6 +180,7 @@ function Fields({ draft, set, errors, isNew }: FieldsProps) {
             ['none', 'None: as fast as possible'],
             ['fifo', 'Strict: in order of acceptance'],
           ]}
+          hint="Strict: what is scheduled for later comes at its turn, too."
           {...field('ordering')}
         />
         <SelectField
