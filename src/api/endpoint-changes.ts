@@ -3,6 +3,7 @@ import { checkUrl, type EgressPolicy, isReservedHeader, isSendableHeader } from 
 import { type EndpointConfig, type RetryConfig, resolveRetry } from '../domain/endpoint-config.ts';
 import { isEventPattern } from '../domain/event.ts';
 import { parseFilter } from '../domain/filter-syntax.ts';
+import { repeatedHeader } from '../domain/header-names.ts';
 import { type FieldError, invalidFields, Problem } from '../domain/problem.ts';
 import { totalDelaySeconds } from '../domain/retry.ts';
 import type { EndpointView } from '../store/queries/endpoints.ts';
@@ -51,6 +52,7 @@ export function applyPatch(
   };
   const errors = [
     ...checkConfig(after.config),
+    ...checkHeaderNames(patch.headers ?? {}),
     ...checkCredentials(after.config, patch, egress, clock.now()),
     ...checkCombination(after.url, after.config),
     ...checkSizes(after),
@@ -89,19 +91,28 @@ export function shownHeaders({ headers, sealed_headers }: EndpointConfig): Recor
   };
 }
 
-/** New values are in `headers` until they are sealed. */
+/**
+ * New values are in `headers` until they are sealed. Names of headers are the same in any case: what is given takes the
+ * place of the stored one, however that is spelled.
+ */
 function patchHeaders(config: EndpointConfig, patch: Record<string, string | null> | null): void {
-  const kept = Object.entries(config.sealed_headers ?? {}).filter(
-    ([name]) => patch !== null && (!Object.hasOwn(patch, name) || patch[name] === REDACTED),
-  );
-  const unchanged = new Set(kept.map(([name]) => name));
-  const given = patch && Object.fromEntries(Object.entries(patch).filter(([name]) => !unchanged.has(name)));
-  const headers = mergeObjects(config.headers ?? {}, given);
+  const sealed = patch === null ? {} : { ...config.sealed_headers };
+  const headers = patch === null ? {} : { ...config.headers };
+  for (const [name, value] of Object.entries(patch ?? {})) {
+    if (value === REDACTED && namesLike(sealed, name).length > 0) continue;
+    for (const stored of namesLike(sealed, name)) delete sealed[stored];
+    for (const stored of namesLike(headers, name))
+      if (stored !== name || value === null) delete headers[stored];
+    if (value !== null) headers[name] = value;
+  }
   delete config.headers;
   delete config.sealed_headers;
   if (Object.keys(headers).length > 0) config.headers = headers;
-  if (kept.length > 0) config.sealed_headers = Object.fromEntries(kept);
+  if (Object.keys(sealed).length > 0) config.sealed_headers = sealed;
 }
+
+const namesLike = (headers: object, name: string): string[] =>
+  Object.keys(headers).filter((other) => other.toLowerCase() === name.toLowerCase());
 
 /** JSON merge patch of one level: null takes an entry away, null in all takes everything away. */
 function mergeObjects<T>(
@@ -150,6 +161,11 @@ function checkHeaders(headers: Record<string, string>): FieldError[] {
       ? []
       : [{ path: `headers.${name}`, message: 'is not a valid header' }];
   });
+}
+
+function checkHeaderNames(given: Record<string, unknown>): FieldError[] {
+  const repeated = repeatedHeader(Object.keys(given));
+  return repeated === null ? [] : [repeated];
 }
 
 const SIGNATURE_HEADERS = [

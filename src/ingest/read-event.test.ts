@@ -111,6 +111,7 @@ describe('an event', () => {
     ['an id that is none', { type: 'a', data: 1, endpoint_ids: ['ep_x'] }, ['endpoint_ids[0]']],
     ['a reserved header', { type: 'a', data: 1, headers: { 'Webhook-Id': 'x' } }, ['headers.Webhook-Id']],
     ['a header with a line break', { type: 'a', data: 1, headers: { A: 'x\r\nB: y' } }, ['headers.A']],
+    ['a header twice', { type: 'a', data: 1, headers: { 'X-A': '1', 'x-a': '2' } }, ['headers.x-a']],
     ['a header that is a number', { type: 'a', data: 1, headers: { A: 1 } }, ['headers.A']],
     ['several mistakes', { type: '', data: 1, channels: 'x' }, ['type', 'channels']],
     ['ACC-7: unknown fields', { type: 'a', data: 1, dat: 2, typ: 3 }, ['dat', 'typ']],

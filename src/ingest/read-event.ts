@@ -7,6 +7,7 @@ import {
   type NewEvent,
   RESERVED_TYPE_PREFIX,
 } from '../domain/event.ts';
+import { repeatedHeader } from '../domain/header-names.ts';
 import { idPrefixes, parsePublicId, type Uuid } from '../domain/ids.ts';
 import { type FieldError, invalidField, invalidFields, Problem } from '../domain/problem.ts';
 import { type TraceContext, traceContextOf, withTraceContext } from '../domain/trace-context.ts';
@@ -357,4 +358,6 @@ function checkHeaders(
       throw invalidField(path, 'must be printable ASCII text of at most 4096 characters');
     }
   }
+  const repeated = repeatedHeader(Object.keys(headers));
+  if (repeated !== null) throw invalidFields([repeated]);
 }

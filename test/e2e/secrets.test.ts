@@ -223,6 +223,43 @@ describe('headers that are credentials', () => {
     expect(await sent()).toEqual({});
   });
 
+  test('are changed and taken away by their names in any case', async () => {
+    const receiver = await newReceiver();
+    const tenant = 'cases';
+    const headers = { Authorization: 'Bearer OLD', 'X-Plain': 'old' };
+    const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant, headers });
+    const patch = async (change: unknown) =>
+      (await expectStatus(posthorn.api('PATCH', `/v1/endpoints/${id}`, { headers: change }), 200)).body
+        .headers;
+    const sent = async () => {
+      const event = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+      await untilDeliveries(posthorn, event.id, 'delivered');
+      return receiver.requests.at(-1)!.headers;
+    };
+    expect(await patch({ AUTHORIZATION: '[redacted]', 'x-plain': 'new' })).toEqual({
+      Authorization: '[redacted]',
+      'x-plain': 'new',
+    });
+    expect(await sent()).toMatchObject({ authorization: 'Bearer OLD', 'x-plain': 'new' });
+    expect(await patch({ authorization: 'Bearer NEW', 'X-PLAIN': null })).toEqual({
+      authorization: '[redacted]',
+    });
+    expect(await sent()).toMatchObject({ authorization: 'Bearer NEW' });
+    expect(await patch({ Authorization: null })).toEqual({});
+    expect(await sent()).not.toHaveProperty('authorization');
+  });
+
+  test.each([
+    ['POST', '/v1/endpoints', { url: 'https://example.com/' }],
+    ['POST', '/v1/events', { type: 'a.b', data: 1 }],
+  ])('%s %s: two names that differ only in case are one', async (method, path, rest) => {
+    const headers = { 'X-Token': 'a', 'x-token': 'b' };
+    const { body } = await expectStatus(posthorn.api(method, path, { ...rest, headers }), 422);
+    expect(body.errors).toMatchObject([
+      { path: 'headers.x-token', message: expect.stringMatching(/"X-Token".*only in case/) },
+    ]);
+  });
+
   test('a redacted value of nothing is refused', async () => {
     const url = 'https://example.com/';
     const headers = { authorization: '[redacted]' };

@@ -1,0 +1,17 @@
+import type { FieldError } from './problem.ts';
+
+/** The first name that was given before in another spelling: HTTP knows them as one header. */
+export function repeatedHeader(names: readonly string[]): FieldError | null {
+  const seen = new Map<string, string>();
+  for (const name of names) {
+    const lower = name.toLowerCase();
+    const before = seen.get(lower);
+    if (before !== undefined)
+      return {
+        path: `headers.${name}`,
+        message: `is the same header as "${before}", which differs only in case: give one of them`,
+      };
+    seen.set(lower, name);
+  }
+  return null;
+}
