@@ -19,7 +19,7 @@ import { toProblem } from './problem-answers.ts';
 import { acceptingWith } from './traced-accept.ts';
 
 /** The envelope around `data` in a request: type, key, channels, headers. */
-const ENVELOPE_BYTES = 64 * 1024;
+export const ENVELOPE_BYTES = 64 * 1024;
 
 export function eventRoutes({ acceptor, limits, metrics, tracer }: ApiContext): FastifyPluginAsync {
   const accept = acceptingWith(tracer, acceptor);

@@ -8,6 +8,7 @@ export {
   readEvent,
   readEventWithId,
   readTenant,
+  readTestEvent,
   readTime,
 } from './read-event.ts';
 export type { Accepted } from './waiting.ts';

@@ -90,6 +90,32 @@ export function readEventWithId(
   });
 }
 
+/** As `readEvent`, of a body that has a type, data, both or neither, and nothing else. Null: it is not there. */
+export function readTestEvent(
+  body: Buffer,
+  limits: ReadLimits,
+): { readonly type: string | null; readonly data: Buffer | null } {
+  return guarded(body, () => {
+    const start = skipSpace(body, 0);
+    if (!startsObject(body, start)) {
+      expectJson(body, start, limits);
+      throw invalidField('body', 'must be a JSON object');
+    }
+    const { fields, end } = scanObject(body, start, limits.maxNesting);
+    expectEnd(body, end);
+    const unknown = [...fields.keys()].filter((name) => name !== 'type' && name !== 'data');
+    if (unknown.length > 0) throw unknownFields(unknown);
+    const textOf = (name: string, otherwise: string) => {
+      const span = fields.get(name);
+      return span === undefined ? otherwise : body.toString('utf8', span.start, span.end);
+    };
+    const whole = Buffer.from(`{"type":${textOf('type', '"test"')},"data":${textOf('data', 'null')}}`);
+    const context = { keyTenant: null, idempotencyKey: null, isReservedHeader: () => true };
+    const { type, data } = readEvent(whole, limits, context);
+    return { type: fields.has('type') ? type : null, data: fields.has('data') ? data : null };
+  });
+}
+
 /** One entry per item of `{events: […]}`: a bad one is a problem of its own and does not sink the others. */
 export function readBatch(
   body: Buffer,

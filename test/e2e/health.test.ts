@@ -323,6 +323,11 @@ describe('CON-2: a test event', () => {
     );
     await untilDeliveries(posthorn, own.body.event_id, 'delivered');
     expect(receiver.requests[1]!.json()).toMatchObject({ type: 'customer.created', data: { id: 7 } });
+    // The caller's bytes, as they are: numbers that JavaScript would write differently.
+    const data = '{"amount": 1.10, "id": 12345678901234567890}';
+    const exact = await expectStatus(posthorn.api('POST', path, `{"data":${data}}`), 202);
+    await untilDeliveries(posthorn, exact.body.event_id, 'delivered');
+    expect(receiver.requests[2]!.body.toString()).toContain(`"data":${data}}`);
     expect(bystander.requests).toHaveLength(0);
     expect((await posthorn.api('GET', `/v1/events/${own.body.event_id}`)).body).toMatchObject({
       endpoint_ids: [endpoint.id],
