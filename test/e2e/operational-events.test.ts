@@ -172,6 +172,29 @@ describe('OBS-4: what is told', () => {
     expect(closed.data).toMatchObject({ endpoint: { id: endpoint.id }, opened_at: opened.data.opened_at });
   });
 
+  test('that a circuit closed because the endpoint has no breaker any more', async () => {
+    const { receiver } = await operator(['posthorn.circuit.*']);
+    const { receiver: fails, endpoint } = await subscriber(newTenant(), ['*'], {
+      breaker: { consecutive: 1, cooldown_seconds: 3600 },
+    });
+    fails.answer({ status: 503 });
+    const event = { type: 'order.created', tenant: endpoint.tenant, data: 1 };
+    const failed = await publish(posthorn, event);
+    const [opened] = await told(receiver, 'posthorn.circuit.opened', endpoint.tenant);
+    const held = await publish(posthorn, event);
+    const [waiting] = await untilDeliveries(posthorn, held.id, 'pending');
+    expect(waiting).toMatchObject({ waiting_reason: 'circuit_open' });
+
+    fails.answer({ status: 200 });
+    const { body } = await change(endpoint.id, { breaker: null });
+    expect(body.health).toMatchObject({ circuit: 'closed', opened_at: null, next_probe_at: null });
+    const [retried] = await untilDeliveries(posthorn, failed.id, 'retrying');
+    expect(retried).toMatchObject({ waiting_reason: 'schedule' });
+    await untilDeliveries(posthorn, held.id, 'delivered');
+    const [closed] = await told(receiver, 'posthorn.circuit.closed', endpoint.tenant);
+    expect(closed.data).toMatchObject({ endpoint: { id: endpoint.id }, opened_at: opened.data.opened_at });
+  });
+
   test('that an endpoint was switched off, by itself or by hand, and on again', async () => {
     const { receiver } = await operator(['posthorn.endpoint.disabled', 'posthorn.endpoint.enabled']);
     const { receiver: gone, endpoint } = await subscriber(newTenant(), ['*']);

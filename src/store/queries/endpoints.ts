@@ -141,8 +141,25 @@ export async function updateEndpoint(
       switched === 'on',
     ],
   );
+  if (endpoint.config.breaker === null) await closeCircuit(client, endpoint.id);
   if (switched === 'on') await noteEndpoint(client, endpoint.id, operationalTypes.endpointEnabled, {});
   if (switched === 'off') await noteDisabled(client, endpoint.id, endpoint.disabled_reason);
+}
+
+/** Without a breaker nothing is held back. Since when it has been failing is remembered: that may switch it off. */
+async function closeCircuit(client: Client, id: Uuid): Promise<void> {
+  const { rows } = await client.query<{ opened_at: Date }>(
+    `update posthorn.endpoint_health h
+        set circuit = 'closed', consecutive_failures = 0, opened_at = null, cooldown_ms = 0, next_probe_at = null,
+            updated_at = now()
+       from (select endpoint_id, opened_at from posthorn.endpoint_health
+              where endpoint_id = $1 and circuit <> 'closed' for update) as before
+      where h.endpoint_id = before.endpoint_id
+     returning before.opened_at`,
+    [id],
+  );
+  if (rows.length > 0)
+    await noteEndpoint(client, id, operationalTypes.circuitClosed, { opened_at: rows[0]!.opened_at });
 }
 
 /** Its waiting deliveries are ended by the owner of its shard; its history stays. */
