@@ -27,7 +27,12 @@ export const DeliverySchema = Type.Object(
     next_attempt_at: Nullable(Time),
     last_status_code: Nullable(Type.Integer()),
     last_error: Nullable(Type.String({ description: 'The class of the last error.' })),
-    waiting_reason: Nullable(Type.Enum([...waitingReasons])),
+    waiting_reason: Nullable(
+      Type.Enum([...waitingReasons], {
+        description:
+          'What it waits for. Rate limited: it is due, and its turn comes as fast as `rate_limit` of the endpoint allows. Null: it is about to be sent, or does not wait.',
+      }),
+    ),
     reason: Nullable(Type.String({ description: 'Why it is dead or skipped, or who discarded it.' })),
     discard: Nullable(
       Type.Object(

@@ -65,6 +65,28 @@ describe('DSP-3: what an endpoint can take', () => {
     }
   });
 
+  test('rate_limit: what is due and has no turn yet says so, alone and in lists', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    const rate_limit = { per_second: 0.01, burst: 1 };
+    const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant, rate_limit });
+    const waiting = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+    const next = await publish(posthorn, { tenant, type: 'a.b', data: 2 });
+    const [delivery] = await deliveriesOf(posthorn, next.id);
+    const reasons = async () => {
+      const one = await expectStatus(posthorn.api('GET', `/v1/deliveries/${delivery!.id}`), 200);
+      const list = await expectStatus(posthorn.api('GET', `/v1/deliveries?endpoint_id=${id}&limit=1`), 200);
+      return [one.body.waiting_reason, list.body.data[0].waiting_reason];
+    };
+    expect(await reasons()).toEqual(['rate_limited', 'rate_limited']);
+    await expectStatus(posthorn.api('POST', `/v1/endpoints/${id}/pause`), 200);
+    expect(await reasons()).toEqual(['paused', 'paused']);
+    await expectStatus(posthorn.api('POST', `/v1/endpoints/${id}/resume`), 200);
+    await expectStatus(posthorn.api('PATCH', `/v1/endpoints/${id}`, { rate_limit: null }), 200);
+    await untilDeliveries(posthorn, waiting.id, 'delivered');
+    await untilDeliveries(posthorn, next.id, 'delivered');
+  });
+
   test('fifo: order of acceptance, a retry holds the rest back, never two at once', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();

@@ -89,7 +89,7 @@ export function whyDead(lastError: string | null, reason: string | null): string
 
 const WAITING: Record<string, string> = {
   circuit_open: 'the circuit is open',
-  rate_limited: 'rate limit',
+  rate_limited: 'the rate limit of the endpoint',
   paused: 'the endpoint is paused',
   ordering: 'an earlier one goes first',
 };
@@ -102,7 +102,7 @@ export function WaitingFor({ delivery }: { delivery: Delivery }) {
     <span>
       {because !== undefined && `Waits: ${because}`}
       {because !== undefined && at !== null && why === 'circuit_open' && ' · '}
-      {at !== null && why !== 'paused' && (
+      {at !== null && why !== 'paused' && why !== 'rate_limited' && (
         <>
           {because === undefined || why === 'circuit_open'
             ? attempts === 0

@@ -17,7 +17,7 @@ export interface DeliveryView {
   readonly replaying: boolean;
   readonly due_at: Date | null;
   /** What else holds it back while it waits, besides its time. */
-  readonly waits_for: 'circuit_open' | 'ordering' | null;
+  readonly waits_for: 'circuit_open' | 'ordering' | 'rate_limited' | null;
   readonly last_status_code: number | null;
   readonly last_error_class: string | null;
   readonly finished_at: Date | null;
@@ -39,7 +39,11 @@ const SHOWN = {
                                           where f.endpoint_id = q.endpoint_id and f.fifo and f.seq < q.seq)
                               or exists (select from posthorn.dead_letters d
                                           where d.endpoint_id = q.endpoint_id and d.blocks_lane and not d.replaying))
-                then 'ordering' end as waits_for,
+                then 'ordering'
+                when (q.due_at is null or q.due_at <= now())
+                     and exists (select from posthorn.endpoints e
+                                  where e.id = q.endpoint_id and e.config ? 'rate_limit' and e.enabled and e.deleted_at is null)
+                then 'rate_limited' end as waits_for,
            q.last_status_code, q.last_error_class, null::timestamptz as finished_at, null::jsonb as discard`,
   dead_letters: `
     select q.id, q.endpoint_id, q.tenant, q.event_type, 'dead' as status, q.reason, q.attempts, q.replays, false as replaying,
