@@ -3,12 +3,15 @@ import { type Static, Type } from 'typebox';
 import { challenges, signatureProfiles } from '../domain/endpoint.ts';
 import { jitters, retryPresets } from '../domain/retry.ts';
 import { AuthSchema, TlsSchema } from './endpoint-auth-schema.ts';
-import { Nullable } from './validation.ts';
+import { Nullable, says } from './validation.ts';
 
-export const StatusMatcher = Type.Union([
-  Type.Integer({ minimum: 100, maximum: 599 }),
-  Type.Enum(['1xx', '2xx', '3xx', '4xx', '5xx']),
-]);
+const STATUS_CLASSES = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const;
+export const StatusMatcher = Type.Union(
+  [Type.Integer({ minimum: 100, maximum: 599 }), Type.Enum([...STATUS_CLASSES])],
+  says(
+    `must be a status code from 100 to 599, or one of ${STATUS_CLASSES.map((name) => `"${name}"`).join(', ')}`,
+  ),
+);
 const Seconds = Type.Number({ minimum: 0, maximum: 30 * 86_400 });
 
 export const RetrySchema = Type.Object(
@@ -72,6 +75,14 @@ const Url = Type.String({
   maxLength: 2048,
   description: 'Where to send: https, unless the operator allows http.',
 });
+
+/** What is shown can be sent back, although there is nothing to be set yet. */
+const NotYet = Type.Optional(
+  Type.Null({
+    description: 'Not available yet.',
+    ...says('is not available yet: leave it out, or send null'),
+  }),
+);
 
 /** Null takes a setting back to its default. */
 const settings = {
@@ -178,6 +189,8 @@ const settings = {
       }),
     ),
   ),
+  batch: NotYet,
+  debounce: NotYet,
 };
 
 export const NewEndpoint = Type.Object(

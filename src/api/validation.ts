@@ -6,10 +6,19 @@ import { isStorable } from './read-json.ts';
 
 interface SchemaError {
   readonly keyword: string;
+  readonly schemaPath: string;
   readonly instancePath: string;
   readonly message: string;
   readonly params: object;
 }
+
+const MESSAGE = Symbol('message');
+
+/**
+ * Among the options of a schema: what is said of a value that does not fit, where the validator's own words would not
+ * help. By a symbol, so that it is no part of the OpenAPI document.
+ */
+export const says = (message: string): Record<string, unknown> => ({ [MESSAGE]: message });
 
 /** The same schemas validate requests and describe them in the OpenAPI document. */
 export function compileSchema(
@@ -22,7 +31,7 @@ export function compileSchema(
     // No body at all is an empty one: what is required in it is missing, and what is optional is not given.
     const value = isText ? fromText(schema, data) : (data ?? {});
     if (validator.Check(value)) return part === 'body' ? { value } : checkText(value as object, part);
-    return { error: toProblem([...validator.Errors(value)] as SchemaError[]) };
+    return { error: toProblem([...validator.Errors(value)] as SchemaError[], schema) };
   };
 }
 
@@ -47,11 +56,11 @@ function fromText(schema: TSchema, data: unknown): unknown {
   return converted;
 }
 
-export function toProblem(found: readonly SchemaError[]): Problem {
+function toProblem(found: readonly SchemaError[], schema: TSchema): Problem {
   const errors = new Map<string, FieldError>();
   // The deepest error says most: "retry.schedule[0] must be a number" rather than "retry does not match".
   for (const error of found.toSorted((a, b) => b.instancePath.length - a.instancePath.length)) {
-    for (const field of toFieldErrors(error)) {
+    for (const field of toFieldErrors(error, schema)) {
       if (
         [...errors.keys()].some(
           (path) =>
@@ -68,10 +77,29 @@ export function toProblem(found: readonly SchemaError[]): Problem {
   });
 }
 
-function toFieldErrors(error: SchemaError): FieldError[] {
+/** Below these a schema is that of a part of the value. */
+const PARTS = new Set(['properties', 'patternProperties', 'items']);
+
+/** What `says` has for the value that the error is about. That may be one of several alternatives. */
+function messageFor({ keyword, schemaPath }: SchemaError, root: TSchema): string | undefined {
+  if (keyword === 'required' || keyword === 'additionalProperties') return undefined;
+  type Node = { readonly [name: string]: Node } & { readonly [MESSAGE]?: string };
+  let node: Node | undefined = root as unknown as Node;
+  let message = node[MESSAGE];
+  for (const step of schemaPath.split('/').slice(1)) {
+    if (PARTS.has(step)) message = undefined;
+    node = node?.[step.replaceAll('~1', '/').replaceAll('~0', '~')];
+    message = node?.[MESSAGE] ?? message;
+  }
+  return message;
+}
+
+function toFieldErrors(error: SchemaError, schema: TSchema): FieldError[] {
   const base = toPath(error.instancePath);
   const join = (name: string) => (base === '' ? name : `${base}.${name}`);
   const params = error.params as Record<string, unknown>;
+  const message = messageFor(error, schema);
+  if (message !== undefined) return [{ path: base || 'body', message }];
   switch (error.keyword) {
     case 'required':
       return (params.requiredProperties as string[]).map((name) => ({

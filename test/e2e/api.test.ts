@@ -224,6 +224,63 @@ describe('an endpoint', () => {
     expect(before.timeout_ms).toBe(2000);
   });
 
+  test('can be made again from what is shown of it', async () => {
+    const settings = {
+      url: 'https://example.com/hook',
+      tenant: newTenant(),
+      description: 'the first',
+      events: ['order.*'],
+      channels: ['a'],
+      filter: { 'data.amount': { $gte: 100 } },
+      api_version: '2027-01',
+      payload: 'thin',
+      headers: { 'X-Shop': 'south' },
+      signature: { profile: 'hex', header: 'x-acme', prefix: 'v0=' },
+      retry: { base: 1, attempts: 3, permanent: [400, '5xx'] },
+      rate_limit: { per_second: 5 },
+      ordering: 'fifo',
+      fifo_on_dead: 'block',
+      follow_redirects: 2,
+      timeout_ms: 2000,
+      metadata: { team: 'logistics' },
+      paused: true,
+    };
+    for (const given of [settings, { url: settings.url, tenant: settings.tenant }]) {
+      const { id: first } = await createEndpoint(posthorn, given);
+      const shown = async (id: string) => {
+        const { body } = await expectStatus(posthorn.api('GET', `/v1/endpoints/${id}`), 200);
+        const { id: _id, created_at, updated_at, disabled_reason, health, ...configured } = body;
+        return configured;
+      };
+      const configured = await shown(first);
+      const { body } = await expectStatus(posthorn.api('POST', '/v1/endpoints', configured), 201);
+      expect(await shown(body.id)).toEqual(configured);
+      const { tenant, ...changeable } = configured;
+      await expectStatus(posthorn.api('PATCH', `/v1/endpoints/${body.id}`, changeable), 200);
+      expect(await shown(body.id)).toEqual(configured);
+    }
+  });
+
+  test.each(['batch', 'debounce'])('has no %s yet, and says so', async (field) => {
+    const settings = { url: 'https://example.com/', [field]: { window_ms: 10 } };
+    const { body } = await expectStatus(posthorn.api('POST', '/v1/endpoints', settings), 422);
+    expect(body.errors).toEqual([
+      { path: field, message: 'is not available yet: leave it out, or send null' },
+    ]);
+  });
+
+  test.each(['9xx', 600, null])('says what a status is instead of %j', async (status) => {
+    const retry = { permanent: [404, status] };
+    const settings = { url: 'https://example.com/', retry };
+    const { body } = await expectStatus(posthorn.api('POST', '/v1/endpoints', settings), 422);
+    expect(body.errors).toEqual([
+      {
+        path: 'retry.permanent[1]',
+        message: 'must be a status code from 100 to 599, or one of "1xx", "2xx", "3xx", "4xx", "5xx"',
+      },
+    ]);
+  });
+
   test.each([
     [{ url: 'http://example.com/' }, 'url_forbidden'],
     [{ url: 'https://10.0.0.1/' }, 'url_forbidden'],

@@ -397,6 +397,10 @@ export interface EndpointPatch {
   fifo_on_dead?: 'skip' | 'block' | null;
   follow_redirects?: number | null;
   challenge?: 'echo' | 'cloudevents' | null;
+  /** Not available yet. */
+  batch?: null;
+  /** Not available yet. */
+  debounce?: null;
 }
 
 export interface EndpointReplay {
@@ -748,6 +752,10 @@ export interface NewEndpoint {
   fifo_on_dead?: 'skip' | 'block' | null;
   follow_redirects?: number | null;
   challenge?: 'echo' | 'cloudevents' | null;
+  /** Not available yet. */
+  batch?: null;
+  /** Not available yet. */
+  debounce?: null;
   /** Whose endpoint it is. A tenant's key implies it; otherwise `default`. */
   tenant?: string;
   /** whsec_ and base64 of 24 to 64 bytes. */
