@@ -57,7 +57,10 @@ export function sendProblem(
   reply: FastifyReply,
 ): FastifyReply {
   if (request.audit !== undefined && endedTransaction(error)) request.audit.mayHaveChanged = false;
-  const problem = toProblem(error, request.audit?.mayHaveChanged);
+  const problem =
+    error.code === 'FST_ERR_CTP_BODY_TOO_LARGE'
+      ? bodyTooLarge(request.routeOptions.bodyLimit)
+      : toProblem(error, request.audit?.mayHaveChanged);
   context.metrics?.rejected(problem.code);
   if (problem.status >= 500) {
     context.log.error(
@@ -75,6 +78,13 @@ export function sendProblem(
   return reply.code(problem.status).header('content-type', CONTENT_TYPE).send(bodyOf(problem, request.id));
 }
 
+const bodyTooLarge = (limit: number): Problem =>
+  new Problem(
+    'too_large',
+    `The body has more than ${limit} bytes, which is the most that is taken here. Send less at once, or a link to what is large.`,
+    { errors: [{ path: 'body', message: `must have at most ${limit} bytes` }] },
+  );
+
 /** Whoever sends a secret in the wrong place should not find it in an answer that gets logged or pasted somewhere. */
 const SECRET = /\b(phk|whsec|whsk)_[A-Za-z0-9+/=_%-]{2,}/g;
 
@@ -84,7 +94,6 @@ function bodyOf(problem: Problem, requestId: string): string {
 
 /** Errors that Fastify raises itself, by its codes. */
 const FASTIFY_CODES: Record<string, ProblemCode> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: 'too_large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
   FST_ERR_CTP_EMPTY_TYPE: 'unsupported_media_type',
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'bad_request',

@@ -94,7 +94,12 @@ describe('ACC-7: what is refused, and how', () => {
     [
       'a body beyond any event',
       (tenant) => eventBody(tenant, `"${'x'.repeat(2 * 1024 * 1024)}"`),
-      { status: 413, code: 'too_large' },
+      {
+        status: 413,
+        code: 'too_large',
+        detail: expect.stringMatching(/more than 327680 bytes.*Send less/),
+        errors: [{ path: 'body' }],
+      },
     ],
     [
       'nesting beyond 64 levels',
