@@ -242,6 +242,17 @@ describe('what is no URL of a receiver', () => {
 describe('EGR-2 settings', () => {
   const ok = (url: string, settings: EgressPolicy): boolean => checkUrl(url, settings).ok;
 
+  it.each([
+    [STRICT_EGRESS, /begin with https:\/\/\.$/],
+    [DEVELOPMENT_EGRESS, /begin with https:\/\/, or http:\/\/ if it leads to loopback/],
+    [policy({ requireHttps: false }), /begin with https:\/\/ or http:\/\//],
+  ])('another scheme is told which may be used', (settings, message) => {
+    expect(checkUrl('ftp://127.0.0.1/', settings)).toMatchObject({
+      ok: false,
+      message: expect.stringMatching(message),
+    });
+  });
+
   it('plain http is refused unless it may be used', () => {
     expect(checkUrl('http://example.com/', STRICT_EGRESS)).toMatchObject({
       ok: false,

@@ -78,20 +78,26 @@ function checkHost(host: string, policy: CompiledPolicy): UrlCheck | null {
   return null;
 }
 
+function schemesOf({ requireHttps, allowHttpToLoopback }: EgressPolicy): string {
+  if (!requireHttps) return 'https:// or http://';
+  return allowHttpToLoopback ? 'https://, or http:// if it leads to loopback' : 'https://';
+}
+
 export function checkUrl(text: string, settings: EgressPolicy): UrlCheck {
   const policy = compilePolicy(settings);
   if (text.length > MAX_URL_LENGTH) return invalid(`The URL is longer than ${MAX_URL_LENGTH} characters.`);
   if (!URL.canParse(text)) return invalid('The URL is malformed.');
   const url = new URL(text);
   if (url.protocol !== 'https:' && url.protocol !== 'http:')
-    return invalid('The URL must begin with https://.');
+    return invalid(`The URL must begin with ${schemesOf(settings)}.`);
   if (url.username !== '' || url.password !== '')
     return forbidden('Credentials in the URL are not allowed; use the endpoint’s auth or headers.');
   const host = bareHost(url.hostname);
   const problem = checkHost(host, policy);
   if (problem !== null) return problem;
   if (url.protocol === 'http:' && settings.requireHttps) {
-    if (!(settings.allowHttpToLoopback && isLoopbackHost(host))) return forbidden('The URL must use https.');
+    if (!settings.allowHttpToLoopback) return forbidden('The URL must use https.');
+    if (!isLoopbackHost(host)) return forbidden('The URL must use https; http is for loopback only.');
   }
   const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
   if (port === 0) return invalid('Port 0 cannot be called.');
