@@ -6,6 +6,7 @@ import { Errors, Meta, Pointer } from 'typebox/schema';
 import { type FieldError, Problem } from '../domain/problem.ts';
 
 type Json = Readonly<Record<string, unknown>>;
+type Found = ReturnType<typeof Errors>[1][number];
 
 const DRAFTS: Readonly<Record<string, keyof typeof Meta>> = {
   'https://json-schema.org/draft/2020-12/schema': 'https://json-schema.org/draft/2020-12/schema',
@@ -52,12 +53,28 @@ function checkDraft(schema: unknown, field: string): FieldError[] {
 function findErrors(schema: unknown, value: unknown, field: string): FieldError[] {
   const [, found] = Errors(schema as Json, value);
   const hasDeeper = (path: string) => found.some((other) => other.instancePath.startsWith(`${path}/`));
-  return found
-    .filter(({ keyword, instancePath }) => keyword !== 'additionalProperties' || !hasDeeper(instancePath))
-    .map(({ keyword, instancePath, message }) => ({
-      path: pathOf(field, instancePath),
-      message: keyword === 'boolean' ? 'is not allowed by the schema' : message,
-    }));
+  const hasList = (path: string) =>
+    found.some(({ keyword, instancePath }) => keyword === 'enum' && instancePath === path);
+  return (
+    found
+      .filter(({ keyword, instancePath }) => keyword !== 'additionalProperties' || !hasDeeper(instancePath))
+      // Of several alternatives, the list of values is the one that helps.
+      .filter(
+        ({ keyword, instancePath }) =>
+          !((keyword === 'type' || keyword === 'anyOf') && hasList(instancePath)),
+      )
+      .map((error) => ({ path: pathOf(field, error.instancePath), message: messageOf(error) }))
+  );
+}
+
+const LONGEST_LIST = 200;
+
+function messageOf({ keyword, message, params }: Found): string {
+  if (keyword === 'boolean') return 'is not allowed by the schema';
+  if (keyword !== 'enum') return message;
+  const list = (params as { allowedValues: unknown[] }).allowedValues.map((value) => JSON.stringify(value));
+  const text = list.join(', ');
+  return text.length <= LONGEST_LIST ? `must be one of ${text}` : message;
 }
 
 /** Keywords that hold schemas by name, and those that hold values which only look like schemas. */

@@ -249,6 +249,20 @@ describe('VER-1: the catalogue of event types', () => {
   });
 
   test.each([
+    ['2020-12', {}],
+    ['draft-07', { $schema: 'http://json-schema.org/draft-07/schema#' }],
+  ])('says once what a type may be (%s)', async (_draft, rest) => {
+    const body = { schema: { ...rest, properties: { a: { type: 'objekt' } } } };
+    const answer = await expectStatus(posthorn.api('PUT', '/v1/event-types/a.b', body), 422);
+    expect(answer.body.errors).toEqual([
+      {
+        path: 'schema.properties.a.type',
+        message: 'must be one of "array", "boolean", "integer", "null", "number", "object", "string"',
+      },
+    ]);
+  });
+
+  test.each([
     [{ schema: true, example: 7 }],
     [
       {
