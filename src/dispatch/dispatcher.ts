@@ -282,7 +282,8 @@ export class Dispatcher {
           continue;
         const endpoint = this.#options.endpoints.get(id);
         if (endpoint === undefined) continue;
-        const lane = new Lane(endpoint, states.get(id) ?? HEALTHY, this.#newPace(endpoint), this.#memory);
+        const state = states.get(id) ?? HEALTHY;
+        const lane = new Lane(endpoint, state, this.#newPace(endpoint, state.isNew), this.#memory);
         lane.careful = this.#careful.has(shard);
         this.#lanes.set(id, lane);
         lanes.add(lane);
@@ -303,11 +304,10 @@ export class Dispatcher {
     }
   }
 
-  /** Empty: whoever had the endpoint before may just have spent the burst. */
-  #newPace(endpoint: Endpoint): Pace | null {
-    return endpoint.rateLimit === null
-      ? null
-      : new Pace(endpoint.rateLimit, this.#options.clock.monotonic(), 0);
+  /** Empty: whoever had the endpoint before may just have spent the burst. Full only where nobody had it. */
+  #newPace({ rateLimit }: Endpoint, full: boolean): Pace | null {
+    if (rateLimit === null) return null;
+    return new Pace(rateLimit, this.#options.clock.monotonic(), full ? Math.max(1, rateLimit.burst) : 0);
   }
 
   /** A lane that is new, or whose endpoint changed: read what waits for it, or end what may not wait any more. */
@@ -410,7 +410,7 @@ export class Dispatcher {
       }
       const wasOff = !lane.endpoint.enabled;
       const orderingChanged = lane.endpoint.ordering !== endpoint.ordering;
-      lane.reconfigure(endpoint, this.#newPace(endpoint));
+      lane.reconfigure(endpoint, this.#newPace(endpoint, false));
       if (orderingChanged) lane.clearQueue();
       // The lane stays: what is on the wire is remembered in it, and would be sent a second time by a new one.
       if (wasOff && endpoint.enabled) void this.#revive(lane);

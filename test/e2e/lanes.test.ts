@@ -70,7 +70,9 @@ describe('DSP-3: what an endpoint can take', () => {
     const tenant = newTenant();
     const rate_limit = { per_second: 0.01, burst: 1 };
     const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant, rate_limit });
-    const waiting = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+    // The burst of a new endpoint goes at once.
+    const first = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+    await untilDeliveries(posthorn, first.id, 'delivered');
     const next = await publish(posthorn, { tenant, type: 'a.b', data: 2 });
     const [delivery] = await deliveriesOf(posthorn, next.id);
     const reasons = async () => {
@@ -83,8 +85,37 @@ describe('DSP-3: what an endpoint can take', () => {
     expect(await reasons()).toEqual(['paused', 'paused']);
     await expectStatus(posthorn.api('POST', `/v1/endpoints/${id}/resume`), 200);
     await expectStatus(posthorn.api('PATCH', `/v1/endpoints/${id}`, { rate_limit: null }), 200);
-    await untilDeliveries(posthorn, waiting.id, 'delivered');
     await untilDeliveries(posthorn, next.id, 'delivered');
+  });
+
+  test('rate_limit: switched off and on again, an endpoint has no second burst', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    const rate_limit = { per_second: 0.01, burst: 1 };
+    const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant, rate_limit });
+    const first = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+    await untilDeliveries(posthorn, first.id, 'delivered');
+    const skipped = await publish(posthorn, { tenant, type: 'a.b', data: 2 });
+    await expectStatus(posthorn.api('PATCH', `/v1/endpoints/${id}`, { enabled: false }), 200);
+    await untilDeliveries(posthorn, skipped.id, 'skipped');
+    await expectStatus(posthorn.api('PATCH', `/v1/endpoints/${id}`, { enabled: true }), 200);
+    const [row] = await posthorn.database.query(
+      `select created_at > taken_at as since_taken, enabled_since is null as never_off
+         from posthorn.endpoints e join posthorn.shards s on s.shard = get_byte(uuid_send(e.id), 15)
+        where e.id = posthorn.private_id('ep', $1)`,
+      [id],
+    );
+    expect(row).toEqual({ since_taken: true, never_off: false });
+    // Held back, it lets another endpoint's go first, however much later that is published.
+    const held = await publish(posthorn, { tenant, type: 'a.b', data: 3 });
+    const other = newTenant();
+    await createEndpoint(posthorn, { url: receiver.url, tenant: other });
+    await untilDeliveries(
+      posthorn,
+      (await publish(posthorn, { tenant: other, type: 'a.b', data: 4 })).id,
+      'delivered',
+    );
+    expect(await deliveriesOf(posthorn, held.id)).toMatchObject([{ waiting_reason: 'rate_limited' }]);
   });
 
   test('fifo: order of acceptance, a retry holds the rest back, never two at once', async () => {

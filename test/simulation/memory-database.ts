@@ -42,6 +42,7 @@ interface WorkerRow {
 interface ShardRow {
   owner: Uuid | null;
   epoch: number;
+  takenAt: number;
   uncleanAt: number[];
 }
 
@@ -86,7 +87,13 @@ export class MemoryDatabase {
   readonly health = new Map<Uuid, Health>();
   readonly blocked = new Set<Uuid>();
   readonly workers = new Map<Uuid, WorkerRow>();
-  readonly shards: ShardRow[] = Array.from({ length: 256 }, () => ({ owner: null, epoch: 0, uncleanAt: [] }));
+  readonly shards: ShardRow[] = Array.from({ length: 256 }, () => ({
+    owner: null,
+    epoch: 0,
+    takenAt: 0,
+    uncleanAt: [],
+  }));
+  readonly endpointMadeAt = new Map<Uuid, number>();
   readonly #sessions = new Set<Session>();
   readonly counts = new Map<string, number>();
   seq = 0;
@@ -305,6 +312,7 @@ export class MemoryDatabase {
         cooldown_ms: String(health?.cooldownMs ?? 0),
         next_probe_at: health?.nextProbeAt ?? null,
         failing_since: health?.failingSince ?? null,
+        is_new: this.endpointMadeAt.get(id)! > this.shards[shardOf(id)]!.takenAt,
       };
     });
   }
@@ -454,6 +462,7 @@ export class MemoryDatabase {
       if (row.owner !== null || room === 0) continue;
       room -= 1;
       row.owner = id;
+      row.takenAt = now;
       row.epoch = ++this.#epoch;
       const crashes = row.uncleanAt.slice(0, 8).filter((at) => at > now - windowMs).length;
       taken.push({ shard, epoch: String(row.epoch), crashes: String(crashes) });

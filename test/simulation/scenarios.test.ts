@@ -396,3 +396,39 @@ describe('a FIFO endpoint', () => {
     expect(shardOf(endpoint.id)).toBeGreaterThanOrEqual(0);
   });
 });
+
+describe('a rate limit', () => {
+  const LIMIT = { per_second: 0.1, burst: 3 };
+
+  it('lets the burst of a new endpoint go at once, and never again: not after a change, not after a takeover', async () => {
+    const world = new World(17);
+    const worker = await world.addWorker();
+    await world.run(2_000);
+    const { id } = world.addEndpoint({ rate_limit: LIMIT }, ok);
+    await world.run(1_000);
+    for (let i = 0; i < 10; i += 1) world.publish([id], worker);
+    await world.run(1_000);
+    expect(world.requests).toBe(3);
+    world.change(id, { rateLimit: { perSecond: 0.1, burst: 4 } });
+    await world.run(2_000);
+    expect(world.requests).toBe(3);
+    world.crash(worker);
+    await world.addWorker();
+    await world.run(8_000);
+    expect(world.requests).toBe(3);
+    await world.run(10_000);
+    expect(world.requests).toBe(4);
+  });
+
+  it('begins with nothing where somebody else may have sent', async () => {
+    const world = new World(18);
+    const { id } = world.addEndpoint({ rate_limit: LIMIT }, ok);
+    const worker = await world.addWorker();
+    await world.run(2_000);
+    world.publish([id], worker);
+    await world.run(2_000);
+    expect(world.requests).toBe(0);
+    await world.run(10_000);
+    expect(world.requests).toBe(1);
+  });
+});

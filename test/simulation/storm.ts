@@ -55,12 +55,12 @@ export async function storm(seed: number, watch?: (world: World) => void): Promi
       random.chance(0.1) ? Number.POSITIVE_INFINITY : random.between(0, random.pick([1, 1, 50, 3_000]));
   let calmAt = Number.POSITIVE_INFINITY;
   const kinds: Behaviour[] = ['fine', 'fine', 'fine', 'failing', 'hanging', 'flapping', 'throttling'];
-  const endpoints = Array.from({ length: random.integer(8, 25) }, () =>
+  const newEndpoint = () =>
     world.addEndpoint(
       someConfig(random),
       behave(world, random.pick(kinds), () => calmAt),
-    ),
-  );
+    );
+  const endpoints = Array.from({ length: random.integer(8, 25) }, newEndpoint);
   for (let i = random.integer(1, 4); i > 0; i -= 1) await world.addWorker();
   await world.run(1_000);
 
@@ -78,7 +78,7 @@ export async function storm(seed: number, watch?: (world: World) => void): Promi
     if (!random.chance(0.12)) continue;
     const worker = running.length === 0 ? null : random.pick(running);
     const { id } = random.pick(endpoints);
-    switch (random.integer(0, 8)) {
+    switch (random.integer(0, 9)) {
       case 0:
         if (worker !== null) world.crash(worker);
         break;
@@ -118,6 +118,12 @@ export async function storm(seed: number, watch?: (world: World) => void): Promi
           stopped.add(worker);
           await time.inside(worker.process, () => void worker.stop());
         }
+        break;
+      case 9: {
+        const made = newEndpoint();
+        endpoints.push(made);
+        for (let i = random.integer(0, 10); i > 0; i -= 1) world.publish([made.id], worker);
+      }
     }
   }
 

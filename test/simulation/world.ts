@@ -100,6 +100,7 @@ export class World {
       deleted: false,
     };
     const endpoint = resolveEndpoint(record, []);
+    this.database.endpointMadeAt.set(id, this.time.now());
     this.table.put(endpoint);
     this.receivers.set(id, { endpointId: id, behaviour });
     return endpoint;

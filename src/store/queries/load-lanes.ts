@@ -121,9 +121,16 @@ export interface StoredLaneState {
   readonly breaker: BreakerRecord;
   readonly failingSince: number | null;
   readonly blocked: boolean;
+  /** Made since its shard has its owner, and never switched on again: nobody had a lane for it before. */
+  readonly isNew: boolean;
 }
 
-export const HEALTHY: StoredLaneState = { breaker: CLOSED_BREAKER, failingSince: null, blocked: false };
+export const HEALTHY: StoredLaneState = {
+  breaker: CLOSED_BREAKER,
+  failingSince: null,
+  blocked: false,
+  isNew: false,
+};
 
 /** What is remembered about these endpoints; those that are missing have never failed. */
 export async function loadLaneStates(
@@ -139,6 +146,7 @@ export async function loadLaneStates(
     next_probe_at: number | null;
     failing_since: number | null;
     blocked: boolean;
+    is_new: boolean | null;
   }>({
     name: 'load_lane_states',
     text: `
@@ -147,7 +155,10 @@ export async function loadLaneStates(
              extract(epoch from h.next_probe_at)::float8 * 1000 as next_probe_at,
              extract(epoch from h.failing_since)::float8 * 1000 as failing_since,
              exists (select from posthorn.dead_letters d
-                      where d.endpoint_id = e.id and d.blocks_lane and not d.replaying) as blocked
+                      where d.endpoint_id = e.id and d.blocks_lane and not d.replaying) as blocked,
+             (select made.created_at > s.taken_at and made.enabled_since is null
+                from posthorn.endpoints made join posthorn.shards s on s.shard = get_byte(uuid_send(made.id), 15)
+               where made.id = e.id) as is_new
         from unnest($1::uuid[]) as e(id) left join posthorn.endpoint_health h on h.endpoint_id = e.id`,
     values: [literal(endpointIds)],
   });
@@ -156,6 +167,7 @@ export async function loadLaneStates(
       row.id,
       {
         blocked: row.blocked,
+        isNew: row.is_new ?? false,
         failingSince: row.failing_since,
         breaker:
           row.circuit === null

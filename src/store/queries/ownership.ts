@@ -119,7 +119,7 @@ const TAKE_SHARDS = {
          for update skip locked
        limit greatest(0, (select ceil(256.0 / greatest(n, 1)) from living) - (select n from mine))
     )
-    update posthorn.shards s set owner = $1, epoch = nextval('posthorn.shard_epoch')
+    update posthorn.shards s set owner = $1, epoch = nextval('posthorn.shard_epoch'), taken_at = clock_timestamp()
       from free f where s.shard = f.shard and exists (select from posthorn.workers w where w.id = $1 and not w.stopping)
     returning s.shard, s.epoch, s.unclean_at[1] as last_unclean,
               (select count(*) from unnest(s.unclean_at) u where u > clock_timestamp() - make_interval(secs => $2::float8 / 1000)) as crashes`,
