@@ -46,7 +46,7 @@ function methodsOf(path: string, routes: readonly DocumentedRoute[]): string[] {
     );
   });
   const methods = new Set(fitting.map(({ method }) => method));
-  if (methods.has('GET')) methods.add('HEAD');
+  if (fitting.some(({ method, noHead }) => method === 'GET' && noHead !== true)) methods.add('HEAD');
   return [...methods].sort();
 }
 

@@ -155,6 +155,13 @@ describe('other ways to speak HTTP', () => {
     expect(answers[0]!.headers.allow).toBe('GET, HEAD, POST');
   });
 
+  test('HEAD is not there where an answer has no end, and not promised', async () => {
+    for (const method of ['HEAD', 'POST']) {
+      const answer = await posthorn.api(method, '/v1/stream');
+      expect([answer.status, answer.headers.allow]).toEqual([405, 'GET']);
+    }
+  });
+
   test('HEAD is GET without a body', async () => {
     const { answers, closed } = await raw('HEAD /healthz HTTP/1.0\r\n\r\n', { untilClosed: true });
     // The length that it announces never comes.

@@ -5,6 +5,8 @@ export interface DocumentedRoute {
   readonly url: string;
   readonly schema: FastifySchema;
   readonly config: FastifyContextConfig;
+  /** A GET without HEAD. */
+  readonly noHead?: boolean;
 }
 
 /** The least that a key must be for: looking, changing what belongs to its tenant, or everything. */

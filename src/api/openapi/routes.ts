@@ -8,7 +8,7 @@ import { buildDocument } from './document.ts';
 import type { DocumentedRoute } from './documented-route.ts';
 import { PAGE_POLICY, renderReference } from './reference/page.ts';
 
-/** Remembers every route that is registered from now on. HEAD is implied by GET. */
+/** Remembers every route that is registered from now on. HEAD is implied by GET, unless that says otherwise. */
 export function collectRoutes(server: FastifyInstance): DocumentedRoute[] {
   const routes: DocumentedRoute[] = [];
   server.addHook('onRoute', (route) => {
@@ -18,6 +18,7 @@ export function collectRoutes(server: FastifyInstance): DocumentedRoute[] {
       routes.push({
         method,
         url: route.url,
+        noHead: route.exposeHeadRoute === false,
         get schema() {
           return route.schema ?? {};
         },
