@@ -80,7 +80,7 @@ export class Authenticator {
   }
 
   #find(authorization: string | undefined): Caller | null | Promise<Caller | null> {
-    const key = authorization?.startsWith('Bearer ') ? authorization.slice(7).trim() : '';
+    const key = keyIn(authorization);
     if (key === '') {
       throw new Problem('unauthorized', 'Send an API key as "Authorization: Bearer phk_…".');
     }
@@ -139,6 +139,14 @@ export class Authenticator {
     this.#used.clear();
     touchKeys(this.#pool, used).catch(() => {});
   }
+}
+
+const SCHEME = 'bearer ';
+
+/** The name of the scheme is the same in any case. Empty: there is no key. */
+export function keyIn(authorization = ''): string {
+  if (authorization.slice(0, SCHEME.length).toLowerCase() !== SCHEME) return '';
+  return authorization.slice(SCHEME.length).trim();
 }
 
 function remember<T>(known: Map<string, T>, name: string, what: T): void {

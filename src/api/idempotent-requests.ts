@@ -17,7 +17,7 @@ import { Type } from 'typebox';
 import { newId, type Uuid } from '../domain/ids.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
 import { answerOf, claimRequest, releaseClaim, storeAnswer } from '../store/queries/idempotent-requests.ts';
-import { nameOf } from './auth.ts';
+import { keyIn, nameOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import { listOf } from './hooks.ts';
 
@@ -156,7 +156,7 @@ async function finish(
  * database: whoever reads that cannot guess at a password in the body.
  */
 function fingerprintOf({ method, url, body, headers }: FastifyRequest): Buffer {
-  return createHmac('sha256', headers.authorization!)
+  return createHmac('sha256', `Bearer ${keyIn(headers.authorization)}`)
     .update(`${method} ${url}\n`)
     .update(JSON.stringify(body ?? {}))
     .digest();

@@ -6,7 +6,7 @@ import { invalidField, Problem } from '../domain/problem.ts';
 import { inTransaction } from '../store/database.ts';
 import { createKey, type KeyRecord, listKeys, revokeKey } from '../store/queries/keys.ts';
 import type { Change } from './audit-trail.ts';
-import { hashKey, newApiKey, shownPrefix } from './auth.ts';
+import { hashKey, keyIn, newApiKey, shownPrefix } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import { EXAMPLE_TIME, exampleId, Id, idParams, Nothing, Page, type Shown, Time } from './describe.ts';
 import { DEFAULT_LIMIT, ListFilters, PageQuery, readCursor, toPage } from './pagination.ts';
@@ -161,7 +161,7 @@ export function keyRoutes({ pool, clock, authenticator, inboxes }: ApiContext): 
         id: caller.keyId && publicId(idPrefixes.key, caller.keyId),
         scope: caller.scope,
         tenant: caller.tenant,
-        prefix: shownPrefix(headers.authorization!.slice('Bearer '.length).trim()),
+        prefix: shownPrefix(keyIn(headers.authorization)),
         capabilities: { inbox: inboxes !== null },
       }),
     );

@@ -48,6 +48,11 @@ async function createKey(settings: {
 const listKeys = async () => (await posthorn.api('GET', '/v1/keys?limit=250')).body.data;
 
 describe('SEC-1: API keys', () => {
+  test.each(['bearer', 'BEARER', 'Bearer  '])('the scheme is the same in any case: %s', async (scheme) => {
+    const headers = { authorization: `${scheme} ${posthorn.key}` };
+    await expectStatus(posthorn.api('GET', '/v1/keys/current', undefined, { key: null, headers }), 200);
+  });
+
   test('no key, a wrong key, or another scheme is 401', async () => {
     const tries = [
       {},
