@@ -3,18 +3,19 @@ import { type Static, Type } from 'typebox';
 import { firstIdAt, idPrefixes, publicId, timeOfId, type Uuid } from '../domain/ids.ts';
 import { readTime } from '../ingest/index.ts';
 import { type AuditEntry, listAuditEntries } from '../store/queries/audit-log.ts';
+import { auditActions } from './audit-actions.ts';
 import { tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import { EXAMPLE_TIME, exampleId, Id, Page, type Shown, Time } from './describe.ts';
-import { DEFAULT_LIMIT, PageQuery, readCursor, toPage } from './pagination.ts';
+import { DEFAULT_LIMIT, PageQuery, readCursor, tenantFilter, toPage } from './pagination.ts';
 import { Nullable } from './validation.ts';
 
 const AuditQuery = Type.Object(
   {
     ...PageQuery,
-    tenant: Type.Optional(Type.String({ maxLength: 128 })),
+    tenant: tenantFilter("About this tenant's objects."),
     actor: Type.Optional(Type.String({ maxLength: 64, description: 'The id of a key, or "admin".' })),
-    action: Type.Optional(Type.String({ maxLength: 64, description: 'Such as endpoint.update.' })),
+    action: Type.Optional(Type.Enum([...auditActions])),
     object_id: Type.Optional(Type.String({ maxLength: 200 })),
     since: Type.Optional(Type.String({ description: 'At or after this RFC 3339 time.' })),
     until: Type.Optional(Type.String({ description: 'Before this RFC 3339 time.' })),

@@ -1,6 +1,8 @@
 import { Type } from 'typebox';
+import { EVENT_TYPE, MAX_EVENT_TYPE_LENGTH, TENANT_ID, TENANT_ID_RULE } from '../domain/event.ts';
 import { type IdPrefix, parsePublicId, publicId, type Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
+import { says } from './validation.ts';
 
 export const DEFAULT_LIMIT = 50;
 export const MAX_LIMIT = 250;
@@ -19,14 +21,32 @@ export const PageQuery = {
   ),
 };
 
+/** What can be no tenant would find nothing, and nobody would be told why. */
+export const tenantFilter = (description: string) =>
+  Type.Optional(
+    Type.String({ pattern: TENANT_ID.source, description, examples: ['acme'], ...says(TENANT_ID_RULE) }),
+  );
+
+/** One type: a pattern, as endpoints have them, would find nothing. */
+export const typeFilter = (description: string) =>
+  Type.Optional(
+    Type.String({
+      pattern: EVENT_TYPE.source,
+      maxLength: MAX_EVENT_TYPE_LENGTH,
+      description,
+      examples: ['order.created'],
+      ...says(
+        'must be one exact event type, such as "order.created"; wildcards are for `events` of an endpoint only',
+      ),
+    }),
+  );
+
 /** What lists are narrowed by. Text is looked for as it stands; times are read by `readTime`. */
 export const ListFilters = {
-  tenant: Type.Optional(Type.String({ description: 'Of this tenant only.', examples: ['acme'] })),
+  tenant: tenantFilter('Of this tenant only.'),
   endpoint_id: Type.Optional(Type.String({ description: 'To this endpoint only.' })),
   event_id: Type.Optional(Type.String({ description: 'Of this event only.' })),
-  type: Type.Optional(
-    Type.String({ maxLength: 128, description: 'Of this event type only.', examples: ['order.created'] }),
-  ),
+  type: typeFilter('Of this event type only.'),
   since: Type.Optional(Type.String({ description: 'Accepted at or after this RFC 3339 time.' })),
   until: Type.Optional(Type.String({ description: 'Accepted before this RFC 3339 time.' })),
 };

@@ -9,6 +9,7 @@ import { briefly } from './briefly.ts';
 import type { ApiContext } from './context.ts';
 import type { Shown } from './describe.ts';
 import { showCounts } from './figures.ts';
+import { ListFilters, typeFilter } from './pagination.ts';
 import {
   ageOf,
   share,
@@ -26,13 +27,9 @@ import { StatsSchema } from './stats-schema.ts';
 const StatsQuery = Type.Object(
   {
     window: WindowQuery,
-    tenant: Type.Optional(Type.String({ minLength: 1 })),
-    type: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description:
-          'Narrows the figures and the series. What waits now, the types and the endpoints are of all types.',
-      }),
+    tenant: ListFilters.tenant,
+    type: typeFilter(
+      'Narrows the figures and the series. What waits now, the types and the endpoints are of all types.',
     ),
   },
   { additionalProperties: false },

@@ -8,17 +8,16 @@ import type { TailFilter } from '../telemetry/live-tail/index.ts';
 import { tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import { answerOf } from './describe.ts';
+import { ListFilters, typeFilter } from './pagination.ts';
 import { StreamClient } from './stream-client.ts';
 
 const StreamQuery = Type.Object(
   {
-    tenant: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
+    tenant: ListFilters.tenant,
     endpoint_id: Type.Optional(
       Type.String({ description: 'Only attempts of this endpoint, and changes of it.' }),
     ),
-    type: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 128, description: 'Only events of this type.' }),
-    ),
+    type: typeFilter('Only events of this type.'),
     status: Type.Optional(
       Type.Enum(['delivered', 'retrying', 'dead'], {
         description: 'Only attempts after which the delivery had this status.',

@@ -36,7 +36,7 @@ export interface PromisedEvent extends NewEvent {
 }
 
 export const MAX_EVENT_TYPE_LENGTH = 128;
-const EVENT_TYPE = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
+export const EVENT_TYPE = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
 const EVENT_PATTERN = /^(\*|[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(\.\*)?)$/;
 
 /** Types that Posthorn itself publishes (operational events); nobody else may. */
@@ -59,8 +59,11 @@ export function matchesType(pattern: string, type: string): boolean {
 }
 
 export const DEFAULT_TENANT = 'default';
-const TENANT = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/;
+export const TENANT_ID = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/;
+
+export const TENANT_ID_RULE =
+  'must be 1 to 128 letters, digits, or any of . _ : - and start with a letter or digit';
 
 export function isTenantId(text: string): boolean {
-  return TENANT.test(text);
+  return TENANT_ID.test(text);
 }

@@ -6,6 +6,7 @@ import {
   MAX_EVENT_TYPE_LENGTH,
   type NewEvent,
   RESERVED_TYPE_PREFIX,
+  TENANT_ID_RULE,
 } from '../domain/event.ts';
 import { repeatedHeader } from '../domain/header-names.ts';
 import { idPrefixes, parsePublicId, type Uuid } from '../domain/ids.ts';
@@ -296,10 +297,7 @@ function readType(value: unknown): string {
 export function readTenant(value: unknown, keyTenant: string | null): string {
   if (value === undefined || value === null) return keyTenant ?? DEFAULT_TENANT;
   if (typeof value !== 'string' || !isTenantId(value)) {
-    throw invalidField(
-      'tenant',
-      'must be 1 to 128 letters, digits, or any of . _ : - and start with a letter or digit',
-    );
+    throw invalidField('tenant', TENANT_ID_RULE);
   }
   if (keyTenant !== null && value !== keyTenant) {
     throw new Problem('forbidden', `This key belongs to another tenant than "${value}".`, {

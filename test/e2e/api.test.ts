@@ -159,6 +159,17 @@ describe('lists', () => {
     expect(answer.body).toMatchObject({ status: 422, errors: [{ path: 'limit' }] });
   });
 
+  test.each([
+    ['/v1/events?type=order.*', 'type', /exact event type.*wildcards/],
+    ['/v1/stats?type=order.*', 'type', /exact event type.*wildcards/],
+    ['/v1/events?tenant=', 'tenant', /1 to 128/],
+    ['/v1/audit?tenant=a%20b', 'tenant', /1 to 128/],
+    ['/v1/audit?action=foo', 'action', /one of "endpoint.create", /],
+  ])('%s could never find anything, and says so', async (path, field, message) => {
+    const { body } = await expectStatus(posthorn.api('GET', path), 422);
+    expect(body.errors).toEqual([{ path: field, message: expect.stringMatching(message) }]);
+  });
+
   test('unknown filters are refused, and the known ones narrow', async () => {
     await expectStatus(posthorn.api('GET', '/v1/deliveries?colour=red'), 422);
     await expectStatus(posthorn.api('GET', '/v1/deliveries?status=lost'), 422);

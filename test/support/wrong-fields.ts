@@ -45,6 +45,8 @@ export function wrongBodies(tenant: string, foreignEndpoint: string): WrongBody[
       [name, 'filter.ids[0]', { filter: { ids: ['none'] } }],
       [name, 'filter.since', { filter: { since: 'noon' } }],
       [name, 'filter.reason', { filter: { reason: 'boredom' } }],
+      [name, 'filter.type', { filter: { type: 'order.*' } }],
+      [name, 'filter.tenant', { filter: { tenant: '' } }],
     ]),
     ['discardDelivery', 'why', { why: 'x'.repeat(501) }],
     ['createKey', 'scope', { scope: 'root' }],
@@ -74,4 +76,7 @@ export const wrongParameters: Record<string, string> = {
   reason: 'boredom',
   has: 'wings',
   window: '5m',
+  tenant: '',
+  type: 'order.*',
+  action: 'foo',
 };

@@ -5,6 +5,7 @@ import { useQuery } from '../api/query.ts';
 import type { Delivery, Page } from '../api/types.ts';
 import { setQuery, usePlace } from '../router.tsx';
 import { Empty } from '../ui/basics.tsx';
+import { FilterInput } from '../ui/filter-input.tsx';
 import { type Column, PagedTable, Table } from '../ui/table.tsx';
 import { Ago } from '../ui/time.tsx';
 import {
@@ -105,14 +106,7 @@ function Full({ path }: { path: string }) {
             </option>
           ))}
         </select>
-        <input
-          className="input long mono"
-          type="search"
-          placeholder="Event type"
-          aria-label="Event type"
-          value={type}
-          onChange={(event) => setQuery({ type: event.target.value })}
-        />
+        <FilterInput name="type" label="Event type" placeholder="Event type" />
       </div>
       <PagedTable
         label="Deliveries"

@@ -5,6 +5,7 @@ import { useMay, useSession } from '../api/session.ts';
 import type { EventSummary } from '../api/types.ts';
 import { navigate, setQuery, usePlace } from '../router.tsx';
 import { Button, Card, Empty, PageHead } from '../ui/basics.tsx';
+import { FilterInput } from '../ui/filter-input.tsx';
 import { showCount } from '../ui/format.ts';
 import { placeOfId } from '../ui/ids.ts';
 import { type Column, PagedTable } from '../ui/table.tsx';
@@ -187,29 +188,5 @@ function Search() {
         }}
       />
     </form>
-  );
-}
-
-const TYPING_MS = 250;
-
-/** Goes into the address when the typing pauses. */
-function FilterInput({ name, label, placeholder }: { name: string; label: string; placeholder: string }) {
-  const given = usePlace().query.get(name) ?? '';
-  const [text, setText] = useState(given);
-  useEffect(() => setText(given), [given]);
-  useEffect(() => {
-    if (text === given) return;
-    const timer = setTimeout(() => setQuery({ [name]: text.trim() }), TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [text, given, name]);
-  return (
-    <input
-      className="input long mono"
-      type="search"
-      aria-label={label}
-      placeholder={placeholder}
-      value={text}
-      onChange={(event) => setText(event.target.value)}
-    />
   );
 }
