@@ -227,7 +227,7 @@ async function startOn(
           'circuit changed',
         );
       },
-      gone: (endpoint) => void disable(endpoint),
+      gone: (endpoint, askedAt) => void disable(endpoint, askedAt),
     },
     maxSockets: config.maxSockets,
     retrySocketShare: config.retrySocketShare,
@@ -238,13 +238,16 @@ async function startOn(
     sweepMs: config.sweepMs,
     retryAfterCapMs: config.retryAfterCapMs,
     carefulAfterCrashes: config.carefulAfterCrashes,
+    carefulWindowMs: config.carefulWindowMs,
     handOverMs: HAND_OVER_MS,
     hasSiblings: siblings !== undefined,
   });
 
-  async function disable(endpoint: Endpoint): Promise<void> {
+  async function disable(endpoint: Endpoint, askedAt: number): Promise<void> {
     try {
-      const disabled = await inTransaction(apiPool, (client) => disableEndpoint(client, endpoint.id, 'gone'));
+      const disabled = await inTransaction(apiPool, (client) =>
+        disableEndpoint(client, endpoint.id, 'gone', { url: endpoint.url, at: askedAt }),
+      );
       if (disabled) {
         counted?.endpointDisabled('gone');
         log.warn({ endpoint_id: publicId('ep', endpoint.id) }, 'endpoint answered 410 and was disabled');

@@ -285,7 +285,8 @@ const ownership = {
     default: 10 * MINUTE,
     min: SECOND,
     max: DAY,
-    about: 'Window in which those takeovers are counted.',
+    about:
+      'Window in which those takeovers are counted, and for how long the shard is then worked carefully.',
   }),
 };
 

@@ -63,7 +63,8 @@ export interface AttemptEvents {
   doubtful(lane: Lane): void;
   answered(lane: Lane, item: LaneItem, outcome: AttemptOutcome, verdict: Verdict, event: EventContent): void;
   circuitChanged(lane: Lane): void;
-  gone(endpoint: Endpoint): void;
+  /** It answered 410 to a request that was started then. */
+  gone(endpoint: Endpoint, askedAt: number): void;
 }
 
 /** In careful mode: how often a delivery may be started without ever being heard of again. */
@@ -79,6 +80,11 @@ const LEAVES_WITHIN_MS = 2_000;
 
 export class Attempts {
   readonly #options: AttemptsOptions;
+  /**
+   * One that was on the wire when its worker died, and is again. Only one such at a time: those that were merely beside
+   * the culprit then prove themselves, and only it is under way at one more death.
+   */
+  #suspect: LaneItem | null = null;
 
   constructor(options: AttemptsOptions) {
     this.#options = options;
@@ -89,6 +95,10 @@ export class Attempts {
     if (clock.now() > stages.expiresAt(item.delivery, lane.endpoint.retry))
       return this.#bury(lane, item, 'expired');
     if (item.carefulStarts >= MAX_CAREFUL_STARTS) return this.#bury(lane, item, 'worker_crash');
+    if (item.carefulStarts > 0) {
+      if (this.#suspect !== null) return this.#putBack(lane, item);
+      this.#suspect = item;
+    }
     if (item.event !== null) return this.#prepare(lane, item, item.event);
     this.#options.readPayload(eventIdOfDelivery(item.delivery.id), (event) => {
       if (event === undefined) this.#putBack(lane, item);
@@ -119,7 +129,7 @@ export class Attempts {
       this.#abandonProbe(lane, item);
       lane.dropped(item);
       this.#options.events.freed(lane, item);
-      this.#options.events.ended(lane, item);
+      this.#ended(lane, item);
       this.#options.events.doubtful(lane);
     });
   }
@@ -144,7 +154,12 @@ export class Attempts {
       retryReason: delivery.trigger === 'auto' ? delivery.lastErrorClass : delivery.trigger,
       mayLeave: () => !lane.closed && this.#options.mayStart(lane.shard),
     };
-    this.#options.stages.send(request, (outcome) => this.#answered(lane, item, event, outcome));
+    this.#options.stages.send(request, (outcome) => this.#answered(lane, item, request, outcome));
+  }
+
+  #ended(lane: Lane, item: LaneItem): void {
+    if (this.#suspect === item) this.#suspect = null;
+    this.#options.events.ended(lane, item);
   }
 
   #abandonProbe(lane: Lane, item: LaneItem): void {
@@ -156,7 +171,7 @@ export class Attempts {
     lane.holdUntil = Math.max(lane.holdUntil, this.#options.clock.now() + BACK_OFF_MS);
     lane.returned(item);
     this.#options.events.freed(lane, item);
-    this.#options.events.ended(lane, item);
+    this.#ended(lane, item);
   }
 
   #bury(lane: Lane, item: LaneItem, reason: DeadReason): void {
@@ -166,7 +181,7 @@ export class Attempts {
     this.#settle(lane, item, { kind: 'dead', reason, disableEndpoint: false }, null, null);
   }
 
-  #answered(lane: Lane, item: LaneItem, event: EventContent, outcome: AttemptOutcome): void {
+  #answered(lane: Lane, item: LaneItem, { endpoint, event }: AttemptRequest, outcome: AttemptOutcome): void {
     const { clock, stages, events } = this.#options;
     if (outcome.withdrawn) return this.#putBack(lane, item);
     // The settlement sets the count back.
@@ -177,10 +192,13 @@ export class Attempts {
     lane.answered(item);
     events.freed(lane, item);
     events.answered(lane, item, outcome, verdict, event);
-    const { trigger, attempts, attemptsBeforeReplay, agesFrom } = item.delivery;
+    const { trigger, attempts, attemptsBeforeReplay } = item.delivery;
     const tries = attempts + 1 - attemptsBeforeReplay;
-    const attempt = { id: attemptId, outcome, trigger, eventType: event.type, tries, agesFrom };
-    this.#settle(lane, item, verdict, attempt, health);
+    const attempt = { id: attemptId, outcome, trigger, eventType: event.type, tries };
+    this.#settle(lane, item, verdict, attempt, health, () => {
+      // As it was asked: it may lead elsewhere by now.
+      if (verdict.kind === 'dead' && verdict.disableEndpoint) events.gone(endpoint, outcome.startedAt);
+    });
   }
 
   /** What the answer says about the endpoint; returns what has to be remembered beyond this process. */
@@ -230,6 +248,7 @@ export class Attempts {
     verdict: Verdict,
     attempt: Settlement['attempt'],
     health: HealthChange | null,
+    whenMoved: () => void = () => {},
   ): void {
     const { stages, events } = this.#options;
     const blocksLane = verdict.kind === 'dead' && lane.fifo && lane.endpoint.fifoOnDead === 'block';
@@ -241,6 +260,8 @@ export class Attempts {
       attemptsBefore: item.delivery.attempts,
       verdict,
       blocksLane,
+      fifo: lane.fifo,
+      agesFrom: item.delivery.agesFrom,
       attempt,
     };
     stages.settle(settlement, health, (moved) => {
@@ -256,8 +277,8 @@ export class Attempts {
       } else {
         lane.ended(item, moved);
       }
-      if (verdict.kind === 'dead' && verdict.disableEndpoint) events.gone(lane.endpoint);
-      events.ended(lane, item);
+      if (moved) whenMoved();
+      this.#ended(lane, item);
       if (!moved) events.doubtful(lane);
     });
   }

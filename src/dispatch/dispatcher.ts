@@ -42,6 +42,7 @@ export interface DispatcherOptions {
   readonly sweepMs: number;
   readonly retryAfterCapMs: number;
   readonly carefulAfterCrashes: number;
+  readonly carefulWindowMs: number;
   /** How long a shard that is given up waits for its requests before it changes hands with them on the wire. */
   readonly handOverMs: number;
   /** Other processes of this node hand over what they accept for our lanes. */
@@ -60,7 +61,8 @@ export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #lanes = new Map<Uuid, Lane>();
   readonly #byShard = new Map<number, Set<Lane>>();
-  readonly #careful = new Set<number>();
+  /** Shards whose workers died often of late, and until when they are worked carefully for that. */
+  readonly #carefulUntil = new Map<number, number>();
   readonly #scheduler: Scheduler;
   readonly #refill: Refill;
   readonly #payloads: Payloads;
@@ -80,7 +82,7 @@ export class Dispatcher {
   constructor(options: DispatcherOptions) {
     this.#options = options;
     const { pool, clock, problem } = options;
-    this.#started = options.hasSiblings ? new RecentIds(clock, NEWS_MS) : null;
+    this.#started = options.hasSiblings ? new RecentIds(clock, 2 * NEWS_MS) : null;
     this.#scheduler = new Scheduler({
       ...options,
       mayStart: () => this.#unsettled < options.unsettledCap && options.ownership().proven,
@@ -187,8 +189,8 @@ export class Dispatcher {
     for (const { shard, crashes } of taken) {
       this.#byShard.set(shard, new Set());
       this.#handingOver.delete(shard);
-      if (crashes >= this.#options.carefulAfterCrashes) this.#careful.add(shard);
-      else this.#careful.delete(shard);
+      if (crashes < this.#options.carefulAfterCrashes) this.#carefulUntil.delete(shard);
+      else this.#carefulUntil.set(shard, this.#options.clock.monotonic() + this.#options.carefulWindowMs);
     }
     const shards = new Set(taken.map(({ shard }) => shard));
     const endpoints = [...this.#options.endpoints.all()].filter((endpoint) =>
@@ -284,7 +286,7 @@ export class Dispatcher {
         if (endpoint === undefined) continue;
         const state = states.get(id) ?? HEALTHY;
         const lane = new Lane(endpoint, state, this.#newPace(endpoint, state.isNew), this.#memory);
-        lane.careful = this.#careful.has(shard);
+        lane.careful = this.#carefulUntil.has(shard);
         this.#lanes.set(id, lane);
         lanes.add(lane);
         this.#takeStock(lane);
@@ -316,7 +318,7 @@ export class Dispatcher {
     if (endpoint.enabled && !endpoint.deleted) {
       // One that does not send must not take the memory that others send from.
       if (endpoint.paused) lane.clearQueue();
-      if (lane.fifo) this.#janitor.putInOrder(lane, () => this.#refill.want(lane, 'bottom'));
+      if (lane.fifo) this.#putInOrder(lane);
       this.#refill.want(lane, 'bottom');
       this.#scheduler.consider(lane);
       return;
@@ -477,6 +479,10 @@ export class Dispatcher {
     this.#scheduler.pumpSoon();
   }
 
+  #putInOrder(lane: Lane): void {
+    this.#janitor.putInOrder(lane, () => this.#refill.want(lane, 'bottom'));
+  }
+
   // --- sweeps ---------------------------------------------------------------------------------------------
 
   #scheduleSweep(): void {
@@ -494,6 +500,7 @@ export class Dispatcher {
   /** Behind every wake-up that may be lost: looks at all lanes, and now and then at all that waits. */
   #sweep(): void {
     this.#sweeps += 1;
+    this.#endCarefulness();
     const want: Want = this.#sweeps % SWEEPS_PER_BOTTOM === 0 ? 'bottom' : 'sweep';
     for (const lane of this.#lanes.values()) {
       if (!lane.endpoint.enabled || lane.endpoint.deleted) {
@@ -502,9 +509,20 @@ export class Dispatcher {
         continue;
       }
       this.#refill.want(lane, want);
+      if (want === 'bottom' && lane.fifo) this.#putInOrder(lane);
       this.#janitor.expire(lane);
       this.#scheduler.consider(lane);
     }
     void this.#refreshBlocked([...this.#lanes.values()].filter((lane) => lane.blocked));
+  }
+
+  /** Nobody has died of these for as long as deaths are counted. */
+  #endCarefulness(): void {
+    const now = this.#options.clock.monotonic();
+    for (const [shard, until] of this.#carefulUntil) {
+      if (now < until) continue;
+      this.#carefulUntil.delete(shard);
+      for (const lane of this.#byShard.get(shard) ?? []) lane.careful = false;
+    }
   }
 }

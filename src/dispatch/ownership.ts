@@ -90,8 +90,9 @@ export class Ownership implements Service {
     return this.#epochs.size;
   }
 
-  /** Those that are to stay ours. */
+  /** Those that are ours for certain, and to stay so. */
   get lastingShards(): number[] {
+    if (!this.proven) return [];
     return [...this.#epochs.keys()].filter((shard) => !this.#givingUp.has(shard));
   }
 

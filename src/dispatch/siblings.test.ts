@@ -17,19 +17,20 @@ async function someDirectory(): Promise<string> {
 }
 
 async function start(directory: string, number: number, shards: number[]) {
+  const time = { ahead: 0 };
   const received: HandedDelivery[] = [];
   const problems: string[] = [];
   const siblings = new Siblings({
     directory,
     number,
-    clock: systemClock,
+    clock: { ...systemClock, monotonic: () => systemClock.monotonic() + time.ahead },
     ownedShards: () => shards,
     received: (deliveries) => received.push(...deliveries),
     problem: (what) => problems.push(what),
   });
   onTestFinished(() => siblings.stop());
   await siblings.start();
-  return { siblings, received, problems, shards };
+  return { siblings, received, problems, shards, time };
 }
 
 const event = (bytes: number): EventContent => ({
@@ -72,6 +73,26 @@ test('each hands the others what is theirs, as their shards change', async () =>
 
   third.siblings.stop();
   await eventually('who left is told nothing more', () => !first.siblings.offer(deliveryOf(2), small));
+});
+
+test('one that is stopped is not told: it cannot say that others have its shards', async () => {
+  const directory = await someDirectory();
+  const first = await start(directory, 1, [7]);
+  const second = await start(directory, 2, []);
+  const third = await start(directory, 3, []);
+  const small = event(10);
+  await eventually('second knows first', () => second.siblings.offer(deliveryOf(7), small));
+  second.time.ahead += 3_000;
+  expect(second.siblings.offer(deliveryOf(7), small)).toBe(false);
+  await eventually('it is heard of again', () => second.siblings.offer(deliveryOf(7), small));
+
+  await eventually('all of that has come', () => first.received.length === 2);
+  third.shards.push(7);
+  third.siblings.shardsChanged();
+  await eventually('who says so last has it', () => {
+    second.siblings.offer(deliveryOf(7), small);
+    return third.received.length > 0;
+  });
 });
 
 test('one that does not read takes a few megabytes from us, not more; the rest goes another way', async () => {

@@ -7,8 +7,8 @@
  * own: one connection for each two of them, on which both say which shards they work on.
  *
  *   searching ──▶ connected ──▶ told its shards ──▶ deliveries for them are handed over
- *       ▲             │ ended, or more waits in it than it takes: NOTIFY instead
- *       └─────────────┘ look again after a while
+ *       ▲             │ silent, or more waits in it than it takes: NOTIFY instead
+ *       └─────────────┘ ended: look again after a while
  *
  * All of it is a hint. What is lost with a connection is in the database: a sweep finds it, or whoever takes the shards
  * of the one that died.
@@ -34,13 +34,16 @@ export interface SiblingsOptions {
 }
 
 const LOOK_AROUND_MS = 500;
+/** One that has said nothing for so long is stopped, and its shards may be somebody else's by now. */
+const SILENT_MS = 2_000;
 /** So much may wait in a connection: a sibling that is stopped must not fill our memory. */
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
 const SOCKET_NAME = /^(\d+)\.sock$/;
 
 interface Sibling {
   readonly socket: net.Socket;
-  shards: ReadonlySet<number>;
+  shards: Set<number>;
+  heardAt: number;
   /** To be written when the present turn is over. */
   outgoing: HandedDelivery[];
 }
@@ -82,6 +85,7 @@ export class Siblings {
     const shard = shardOf(delivery.endpointId);
     for (const sibling of this.#siblings) {
       if (!sibling.shards.has(shard)) continue;
+      if (this.#now() - sibling.heardAt > SILENT_MS) return false;
       if (sibling.socket.writableLength > MAX_WAITING_BYTES) return false;
       if (sibling.outgoing.push({ delivery, event }) === 1) queueMicrotask(() => this.#flush(sibling));
       return true;
@@ -114,8 +118,10 @@ export class Siblings {
       const number = Number(SOCKET_NAME.exec(name)?.[1] ?? Number.NaN);
       if (number < this.#options.number && !this.#reached.has(number)) this.#reach(number);
     }
-    if (!this.#stopped)
-      this.#cancelLook = this.#options.clock.after(LOOK_AROUND_MS, () => void this.#lookAround());
+    if (this.#stopped) return;
+    // Also when nothing has changed: that we say something is news.
+    this.shardsChanged();
+    this.#cancelLook = this.#options.clock.after(LOOK_AROUND_MS, () => void this.#lookAround());
   }
 
   #reach(number: number): void {
@@ -130,7 +136,7 @@ export class Siblings {
   }
 
   #connected(socket: net.Socket, ended: () => void): void {
-    const sibling: Sibling = { socket, shards: new Set(), outgoing: [] };
+    const sibling: Sibling = { socket, shards: new Set(), heardAt: this.#now(), outgoing: [] };
     const reader = new FrameReader();
     this.#siblings.add(sibling);
     socket.removeAllListeners('error');
@@ -142,7 +148,7 @@ export class Siblings {
     socket.on('data', (piece) => {
       try {
         for (const message of reader.read(piece)) {
-          if (message.kind === 'owns') sibling.shards = new Set(message.shards);
+          if (message.kind === 'owns') this.#claims(sibling, message.shards);
           else this.#options.received(message.deliveries);
         }
       } catch (error) {
@@ -151,5 +157,17 @@ export class Siblings {
       }
     });
     socket.write(encodeOwns(this.#options.ownedShards()));
+  }
+
+  /** What one says last counts: whoever had a shard before may be unable to say that it has lost it. */
+  #claims(sibling: Sibling, shards: readonly number[]): void {
+    const news = shards.filter((shard) => !sibling.shards.has(shard));
+    for (const other of this.#siblings) for (const shard of news) other.shards.delete(shard);
+    sibling.shards = new Set(shards);
+    sibling.heardAt = this.#now();
+  }
+
+  #now(): number {
+    return this.#options.clock.monotonic();
   }
 }

@@ -28,13 +28,14 @@ const settlement = (deliveryId: Uuid, part: Partial<AttemptOutcome> = {}): Settl
   attemptsBefore: 0,
   verdict: { kind: 'delivered' },
   blocksLane: false,
+  fifo: false,
+  agesFrom: 0,
   attempt: {
     id: `attempt of ${deliveryId}`,
     outcome: { ...outcome, ...part },
     trigger: 'auto',
     eventType: 'a.b',
     tries: 1,
-    agesFrom: 0,
   },
 });
 

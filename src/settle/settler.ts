@@ -46,7 +46,7 @@ export class Settler {
       maxItems: options.batchRows,
       maxBytes: MAX_BATCH_BYTES,
       bytesOf: ({ settlement }) => 1024 + (settlement.attempt?.outcome.responseBody?.length ?? 0),
-      write: (batch) => this.#write(batch, FIRST_PAUSE_MS),
+      write: (batch) => this.#write(batch),
       written: options.written,
     });
   }
@@ -59,7 +59,23 @@ export class Settler {
     return this.#batcher.drained();
   }
 
-  async #write(batch: readonly Waiting[], pauseMs: number): Promise<void> {
+  async #write(batch: readonly Waiting[]): Promise<void> {
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+      try {
+        return await this.#writeOnce(batch);
+      } catch (error) {
+        this.#options.failed(error, batch.length);
+        const smaller = failureOf(error) === 'bad_row' ? inSmallerParts(batch) : null;
+        if (smaller !== null) {
+          for (const part of smaller) await this.#write(part);
+          return;
+        }
+      }
+      await new Promise<void>((resolve) => this.#options.clock.after(pauseMs, resolve));
+    }
+  }
+
+  async #writeOnce(batch: readonly Waiting[]): Promise<void> {
     const health = new Map<Uuid, HealthChange>();
     // The last word about an endpoint counts: the same row cannot be written twice by one statement.
     const circuits: CircuitNote[] = [];
@@ -68,19 +84,15 @@ export class Settler {
       health.set(change.endpointId, change);
       if (change.circuitNote !== undefined) circuits.push(change.circuitNote);
     }
-    try {
-      const moved = await settleDeliveries(
-        this.#options.pool,
-        batch.map((item) => item.settlement),
-        [...health.values()],
-        this.#options.worker(),
-        circuits,
-      );
-      for (const item of batch) item.done(moved.has(item.settlement.deliveryId));
-      this.#tell(batch, moved);
-    } catch (error) {
-      await this.#again(batch, pauseMs, error);
-    }
+    const moved = await settleDeliveries(
+      this.#options.pool,
+      batch.map((item) => item.settlement),
+      [...health.values()],
+      this.#options.worker(),
+      circuits,
+    );
+    for (const item of batch) item.done(moved.has(item.settlement.deliveryId));
+    this.#tell(batch, moved);
   }
 
   /** It is written: whatever becomes of this, it must not be taken for a failure to write. */
@@ -93,20 +105,13 @@ export class Settler {
       failed(error, 0);
     }
   }
+}
 
-  async #again(batch: readonly Waiting[], pauseMs: number, error: unknown): Promise<void> {
-    this.#options.failed(error, batch.length);
-    if (failureOf(error) === 'bad_row') {
-      if (batch.length > 1) {
-        const middle = batch.length >> 1;
-        await this.#write(batch.slice(0, middle), pauseMs);
-        return this.#write(batch.slice(middle), pauseMs);
-      }
-      if (!batch[0]!.minimal) return this.#write([minimal(batch[0]!)], pauseMs);
-    }
-    await new Promise<void>((resolve) => this.#options.clock.after(pauseMs, resolve));
-    return this.#write(batch, Math.min(pauseMs * 2, LONGEST_PAUSE_MS));
-  }
+/** Halves, then single ones, then a single one without anything foreign; null: it cannot be made any smaller. */
+function inSmallerParts(batch: readonly Waiting[]): readonly (readonly Waiting[])[] | null {
+  if (batch.length === 1) return batch[0]!.minimal ? null : [[minimal(batch[0]!)]];
+  const middle = batch.length >> 1;
+  return [batch.slice(0, middle), batch.slice(middle)];
 }
 
 /** What is certainly storable of an outcome: our own words and numbers, nothing of the receiver's. */

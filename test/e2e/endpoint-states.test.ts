@@ -1,4 +1,8 @@
-import { describe, expect, test } from 'vitest';
+import pg from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { idPrefixes, parsePublicId } from '../../src/domain/ids.ts';
+import { skipWaiting } from '../../src/store/queries/end-waiting.ts';
+import { eventually } from '../support/eventually.ts';
 import {
   attemptsOf,
   createEndpoint,
@@ -136,6 +140,41 @@ describe.each([
     expect(await untilDeliveries(posthorn, onTheWire.id, 'delivered')).toMatchObject([{ attempts: 1 }]);
     expect(receiver.requests).toHaveLength(1);
   });
+});
+
+test('HLT-4: a worker that has not heard yet that the endpoint is on again skips nothing', async () => {
+  const tenant = newTenant();
+  const { url } = await newReceiver();
+  const { id } = await createEndpoint(posthorn, { url, tenant, paused: true });
+  const event = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+  const pool = new pg.Pool({ connectionString: posthorn.database.url, max: 1 });
+  onTestFinished(() => pool.end());
+  const uuid = parsePublicId(idPrefixes.endpoint, id)!;
+  const skipped = () => skipWaiting(pool, uuid, 'endpoint_disabled', []);
+  expect(await skipped()).toBe(0);
+
+  // Off, which no worker has heard of, and being switched on by somebody whose commit comes later than the question.
+  await pool.query(
+    "update posthorn.endpoints set enabled = false, disabled_reason = 'manual' where id = $1",
+    [uuid],
+  );
+  const somebody = new pg.Client({ connectionString: posthorn.database.url });
+  await somebody.connect();
+  onTestFinished(() => somebody.end());
+  await somebody.query('begin');
+  await somebody.query('update posthorn.endpoints set enabled = true, disabled_reason = null where id = $1', [
+    uuid,
+  ]);
+  const asking = skipped();
+  await eventually('it waits to see how that ends', async () => {
+    const waiting = await posthorn.database.query(
+      "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%posthorn.endpoints where id = $1 and (not enabled%'",
+    );
+    return waiting.length > 0;
+  });
+  await somebody.query('commit');
+  expect(await asking).toBe(0);
+  expect(await deliveriesOf(posthorn, event.id)).toMatchObject([{ status: 'pending' }]);
 });
 
 test('HLT-4: enabled again, an endpoint gets what comes from then on', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { idPrefixes, parsePublicId } from '../../src/domain/ids.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import {
@@ -447,6 +448,37 @@ test('a delivery that kills its worker again and again is dead, worker_crash, an
   }
 });
 
+test('what was only beside a delivery that kills its worker is not dead with it', async () => {
+  const database = await createTestDatabase();
+  const [deadly, slow] = [await newReceiver(), await newReceiver()];
+  const env = { POSTHORN_CAREFUL_AFTER_CRASHES: '1' };
+  const config = { timeout_ms: 1000, retry: { schedule: [0, 60], jitter: 'none' }, breaker: null };
+  deadly.hang();
+  slow.hang();
+  let server = await startTestPosthorn({ database, env });
+  try {
+    await createEndpoint(server, { url: deadly.url, tenant: 'p', events: ['poison'], ...config });
+    await createEndpoint(server, { url: slow.url, tenant: 'p', events: ['innocent'], ...config });
+    const poison = await publish(server, { tenant: 'p', type: 'poison', data: 1 });
+    const innocent = await publish(server, { tenant: 'p', type: 'innocent', data: 1 });
+    await slow.waitFor(1);
+    for (let death = 1; death <= 3; death += 1) {
+      await deadly.waitFor(death);
+      await server.kill('SIGKILL');
+      server = await startTestPosthorn({ database, env });
+    }
+    expect(await untilDeliveries(server, poison.id, 'dead')).toMatchObject([{ reason: 'worker_crash' }]);
+    slow.release();
+    const [beside] = await deliveriesOf(server, innocent.id);
+    if (beside!.status === 'retrying')
+      await expectStatus(server.api('POST', `/v1/deliveries/${beside!.id}/replay`), 202);
+    await untilDeliveries(server, innocent.id, 'delivered');
+  } finally {
+    await server.stop();
+    await database.drop();
+  }
+});
+
 test('DSP-8: a request that a stop cuts off is no failed attempt; the next worker finishes it', async () => {
   const database = await createTestDatabase();
   const receiver = await newReceiver();
@@ -485,6 +517,31 @@ test('an endpoint that becomes fifo takes what waits for it along', async () => 
   await expectStatus(posthorn.api('PATCH', `/v1/endpoints/${id}`, { ordering: 'fifo' }), 200);
   receiver.answer({ status: 200 });
   for (const event of ids) await untilDeliveries(posthorn, event, 'delivered');
+});
+
+test('what fails after its endpoint has become fifo has its place in the order', async () => {
+  const receiver = await newReceiver();
+  const tenant = newTenant();
+  const { id } = await createEndpoint(posthorn, {
+    url: receiver.url,
+    tenant,
+    retry: { schedule: [0, 60], jitter: 'none' },
+    breaker: null,
+  });
+  receiver.hang();
+  const [onTheWire] = await publishMany(tenant, 1);
+  await receiver.waitFor(1);
+  await expectStatus(posthorn.api('PATCH', `/v1/endpoints/${id}`, { ordering: 'fifo' }), 200);
+  await publishMany(tenant, 1);
+  receiver.answer({ status: 500 });
+  receiver.release();
+  await untilDeliveries(posthorn, onTheWire!, 'retrying');
+  const uuid = parsePublicId(idPrefixes.endpoint, id);
+  const rows = await posthorn.database.query<{ fifo: boolean }>(
+    `select fifo from posthorn.queue where endpoint_id = '${uuid}' order by seq`,
+  );
+  expect(rows).toEqual([{ fifo: true }, { fifo: true }]);
+  expect(receiver.requests).toHaveLength(1);
 });
 
 test('every type that is valid can be stored, also one that is a word of SQL', async () => {

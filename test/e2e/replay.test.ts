@@ -1,4 +1,7 @@
-import { describe, expect, test } from 'vitest';
+import pg from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { idPrefixes, parsePublicId } from '../../src/domain/ids.ts';
+import { type Settlement, settleDeliveries } from '../../src/store/queries/settle-deliveries.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   attemptsOf,
@@ -399,4 +402,35 @@ describe('DLQ-5: what is replayed goes through the lane', () => {
     expect(Math.max(...together)).toBeGreaterThan(2);
     expect(Math.max(...together)).toBeLessThanOrEqual(8);
   });
+});
+
+test('DLQ-1: one that waits and is replayed is young again, also for a worker that was about to end it as too old', async () => {
+  const tenant = newTenant();
+  const { url } = await newReceiver();
+  const endpoint = await createEndpoint(posthorn, { url, tenant, paused: true });
+  const event = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+  const [waiting] = await deliveriesOf(posthorn, event.id);
+  await eventually('the replay is a millisecond later', () => Date.now() > Date.parse(event.created_at) + 1);
+  await replay(waiting!.id);
+  const pool = new pg.Pool({ connectionString: posthorn.database.url, max: 1 });
+  onTestFinished(() => pool.end());
+  const endpointId = parsePublicId(idPrefixes.endpoint, endpoint.id)!;
+  const expire = async (agesFrom: number) => {
+    const expired: Settlement = {
+      deliveryId: parsePublicId(idPrefixes.delivery, waiting!.id)!,
+      endpointId,
+      tenant,
+      attemptsBefore: 0,
+      verdict: { kind: 'dead', reason: 'expired', disableEndpoint: false },
+      blocksLane: false,
+      fifo: false,
+      agesFrom,
+      attempt: null,
+    };
+    return (await settleDeliveries(pool, [expired], [], { id: endpointId, name: 'test' })).size;
+  };
+  expect(await expire(Date.parse(event.created_at))).toBe(0);
+  expect(await deliveryNow(waiting!.id)).toMatchObject({ status: 'pending' });
+  expect(await expire(Date.now())).toBe(1);
+  expect(await deliveryNow(waiting!.id)).toMatchObject({ status: 'dead', reason: 'expired' });
 });

@@ -90,6 +90,35 @@ describe('RTY-1: what an answer means', () => {
     expect(await publish(posthorn, { tenant, type: 'a.b', data: 2 })).toMatchObject({ deliveries: 0 });
   });
 
+  test('410 of a request that was made before the endpoint was changed does not disable it', async () => {
+    const [old, moved] = [await newReceiver(), await newReceiver()];
+    const tenant = newTenant();
+    const endpoint = await createEndpoint(posthorn, { url: old.url, tenant });
+    const path = `/v1/endpoints/${endpoint.id}`;
+    old.hang();
+    const first = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+    await old.waitFor(1);
+    await posthorn.api('PATCH', path, { url: moved.url });
+    old.answer({ status: 410 });
+    old.release();
+    await untilDeliveries(posthorn, first.id, 'dead');
+
+    moved.hang();
+    const second = await publish(posthorn, { tenant, type: 'a.b', data: 2 });
+    await moved.waitFor(1);
+    await posthorn.api('PATCH', path, { enabled: false });
+    await posthorn.api('PATCH', path, { enabled: true });
+    moved.answer({ status: 410 });
+    moved.release();
+    await untilDeliveries(posthorn, second.id, 'dead');
+
+    moved.answer({ status: 200 });
+    const third = await publish(posthorn, { tenant, type: 'a.b', data: 3 });
+    expect(third.deliveries).toBe(1);
+    await untilDeliveries(posthorn, third.id, 'delivered');
+    expect((await posthorn.api('GET', path)).body).toMatchObject({ enabled: true, disabled_reason: null });
+  });
+
   test('a refused connection is tried again; the receiver that comes back gets it', async () => {
     const gone = await newReceiver();
     await gone.close();

@@ -294,7 +294,6 @@ describe('statistics', () => {
         trigger: 'auto',
         eventType: 'a.b',
         tries: 1,
-        agesFrom,
       } as const;
       const verdict = { kind: 'delivered' } as const;
       return {
@@ -304,6 +303,8 @@ describe('statistics', () => {
         attemptsBefore: 0,
         verdict,
         blocksLane: false,
+        fifo: false,
+        agesFrom,
         attempt,
       };
     };

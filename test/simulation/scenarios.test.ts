@@ -167,6 +167,29 @@ describe('an endpoint', () => {
     world.checkEnd();
   });
 
+  it('is worked carefully after crashes, and as usual again when there were none for a while', async () => {
+    const world = new World(12);
+    const endpoint = world.addEndpoint({ max_in_flight: 10 }, () => ({ status: 200, afterMs: 1_000 }));
+    for (let crashes = 0; crashes < 3; crashes += 1) {
+      const worker = await world.addWorker();
+      await world.run(2_000);
+      world.crash(worker);
+    }
+    const worker = await world.addWorker();
+    await world.run(3_000);
+    const secondsForTen = async (): Promise<number> => {
+      const ids = Array.from({ length: 10 }, () => world.publish([endpoint.id], worker)[0]!);
+      const began = world.time.now();
+      while (ids.some((id) => !world.delivered.has(id))) await world.run(100);
+      return (world.time.now() - began) / 1000;
+    };
+    expect(await secondsForTen()).toBeGreaterThan(9);
+    await world.run(600_000);
+    await secondsForTen();
+    expect(await secondsForTen()).toBeLessThan(2);
+    world.checkEnd();
+  });
+
   it('DSP-5: is sent fresh ones also while hanging retries of others use up their share', async () => {
     const world = new World(9, { maxSockets: 20 });
     const hanging = Array.from({ length: 4 }, () =>

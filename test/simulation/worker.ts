@@ -21,6 +21,8 @@ export interface Limits {
   readonly carefulAfterCrashes: number;
 }
 
+const CRASH_WINDOW_MS = 600_000;
+
 export const LIMITS: Limits = {
   maxSockets: 60,
   retrySocketShare: 0.4,
@@ -106,6 +108,7 @@ export class Worker {
       sweepMs: 5_000,
       retryAfterCapMs: 60_000,
       handOverMs: 1_000,
+      carefulWindowMs: CRASH_WINDOW_MS,
       hasSiblings: true,
     });
     this.wakeSender = new WakeSender(pool, () => problem('wake'));
@@ -116,7 +119,7 @@ export class Worker {
       heartbeatMs: 300,
       proofMs: 1_000,
       deadAfterMs: 8_000,
-      crashWindowMs: 600_000,
+      crashWindowMs: CRASH_WINDOW_MS,
       takesShards: true,
       channels: [WAKE_CHANNEL, 'posthorn_shards'],
       events: {

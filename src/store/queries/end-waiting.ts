@@ -6,12 +6,18 @@ import { journalDeaths } from './stats-journal.ts';
 /** Waiting deliveries that end without an attempt, a chunk at a time: there may be a million of them. */
 const CHUNK = 2000;
 
-// The endpoint was switched off or deleted. What is on the wire just now is left out: its answer decides.
+// The endpoint was switched off or deleted, and still is: whoever asks may have been stopped since it was told so, and
+// what was accepted after the endpoint was switched on again is to be sent. What is on the wire just now is left out:
+// its answer decides.
 const SKIP = {
   name: 'skip_waiting',
   text: `
-    with doomed as materialized (
-      select id from posthorn.queue where endpoint_id = $1 and id <> all ($3::uuid[]) limit $4 for update skip locked
+    with off as materialized (
+      select from posthorn.endpoints where id = $1 and (not enabled or deleted_at is not null) for share
+    ),
+    doomed as materialized (
+      select id from posthorn.queue
+       where endpoint_id = $1 and id <> all ($3::uuid[]) and exists (select from off) limit $4 for update skip locked
     ),
     removed as (
       delete from posthorn.queue q using doomed d where q.id = d.id

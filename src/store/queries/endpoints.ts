@@ -171,11 +171,22 @@ export async function deleteEndpoint(client: Client, id: Uuid): Promise<void> {
   );
 }
 
-/** By the engine itself: it answered 410, or it has been failing for too long. False: somebody was quicker. */
-export async function disableEndpoint(client: Client, id: Uuid, reason: DisabledReason): Promise<boolean> {
+/**
+ * By the engine itself: it answered 410, or it has been failing for too long. False: somebody was quicker, or it is not
+ * what it was `judgedAs`: it leads elsewhere since, or has been switched on again.
+ */
+export async function disableEndpoint(
+  client: Client,
+  id: Uuid,
+  reason: DisabledReason,
+  judgedAs: { readonly url: string; readonly at: number } | null = null,
+): Promise<boolean> {
   const { rows } = await client.query(
-    'select from posthorn.endpoints where id = $1 and enabled and deleted_at is null for update',
-    [id],
+    `select from posthorn.endpoints
+      where id = $1 and enabled and deleted_at is null
+        and ($2::text is null or (url = $2 and (enabled_since is null or enabled_since < to_timestamp($3))))
+        for update`,
+    [id, judgedAs?.url ?? null, judgedAs && judgedAs.at / 1000],
   );
   if (rows.length === 0) return false;
   const version = await nextVersion(client);

@@ -17,6 +17,10 @@ export interface Settlement {
   readonly attemptsBefore: number;
   readonly verdict: Verdict;
   readonly blocksLane: boolean;
+  /** The lane is strictly ordered by now, whatever it was when the delivery was stored. */
+  readonly fifo: boolean;
+  /** When its age began: accepted or last replayed. Without an attempt it is a fence too: a replay has made it young again. */
+  readonly agesFrom: number;
   readonly attempt: SettledAttempt | null;
 }
 
@@ -27,8 +31,6 @@ export interface SettledAttempt {
   readonly eventType: string;
   /** Requests made for it since it was accepted or last replayed, this one included. */
   readonly tries: number;
-  /** When its age began: accepted or last replayed. */
-  readonly agesFrom: number;
 }
 
 export interface HealthChange {
@@ -55,18 +57,20 @@ const SETTLE = {
         delivery_id uuid, before int, verdict text, due_at float8, reason text, blocks boolean, attempt_id uuid,
         started_at float8, duration_ms int, dns_ms int, connect_ms int, tls_ms int, first_byte_ms int,
         status_code smallint, error_class text, error_message text, url text, request_headers text,
-        response_headers text, body_start int, body_length int, truncated boolean, trigger text)
+        response_headers text, body_start int, body_length int, truncated boolean, trigger text, fifo boolean, ages_from float8)
     ),
     removed as (
       delete from posthorn.queue q using incoming i
        where i.verdict <> 'retry' and q.id = i.delivery_id and q.attempts = i.before
          and q.id = any (array(select delivery_id from incoming where verdict <> 'retry'))
          and (i.attempt_id is null or i.trigger = 'replay' or q.trigger <> 'replay' or i.verdict = 'delivered')
+         and (i.attempt_id is not null or q.ages_from is null or q.ages_from < to_timestamp(i.ages_from + 0.001))
       returning q.endpoint_id, q.tenant, q.event_type, q.replays, i.*
     ),
     retried as (
       update posthorn.queue q
          set attempts = q.attempts + 1, due_at = to_timestamp(i.due_at), started_at = null, careful_starts = 0,
+             fifo = q.fifo or coalesce(i.fifo, false),
              last_status_code = i.status_code, last_error_class = i.error_class, trigger = 'auto'
         from incoming i
        where i.verdict = 'retry' and q.id = i.delivery_id and q.attempts = i.before
@@ -234,6 +238,8 @@ function toRow(settlement: Settlement, bodyStart: number | null) {
     body_length: bodyStart === null ? undefined : outcome?.responseBody?.length,
     truncated: outcome?.responseTruncated || undefined,
     trigger: attempt?.trigger,
+    fifo: (verdict.kind === 'retry' && settlement.fifo) || undefined,
+    ages_from: attempt === null ? settlement.agesFrom / 1000 : undefined,
   };
 }
 

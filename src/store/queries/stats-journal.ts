@@ -27,9 +27,9 @@ export const NO_BUCKET = -1;
 /** For the settle statement; null if there was no attempt. What died without one is counted by the statement itself. */
 export function journalOf(settlements: readonly Settlement[]): string | null {
   const subjects = new Map<string, [Uuid, string, string, number[]]>();
-  for (const { endpointId, tenant, verdict, attempt } of settlements) {
+  for (const { endpointId, tenant, verdict, agesFrom, attempt } of settlements) {
     if (attempt === null) continue;
-    const { outcome, eventType, tries, agesFrom } = attempt;
+    const { outcome, eventType, tries } = attempt;
     const key = endpointId + eventType;
     let subject = subjects.get(key);
     if (subject === undefined) {
