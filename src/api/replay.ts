@@ -8,7 +8,7 @@ import { readTime } from '../ingest/index.ts';
 import { type Client, inTransaction } from '../store/database.ts';
 import { failureOf } from '../store/failures.ts';
 import { type DeliveryView, deliveriesOfEvent, findDelivery } from '../store/queries/deliveries.ts';
-import { findEndpoint } from '../store/queries/endpoints.ts';
+import { endpointsOff, findEndpoint } from '../store/queries/endpoints.ts';
 import { findEvent } from '../store/queries/events.ts';
 import { replayDeliveries } from '../store/queries/replay.ts';
 import type { ApiContext } from './context.ts';
@@ -32,8 +32,13 @@ const EventReplay = Type.Object(
   { additionalProperties: false, title: 'EventReplay', examples: [{ status: ['dead', 'skipped'] }] },
 );
 const Replayed = Type.Object(
-  { deliveries: Type.Integer({ description: 'How many are sent again.' }) },
-  { title: 'Replayed', examples: [{ deliveries: 2 }] },
+  {
+    deliveries: Type.Integer({ description: 'How many are sent again.' }),
+    skipped: Type.Integer({
+      description: 'How many are not, because their endpoint is disabled or was deleted.',
+    }),
+  },
+  { title: 'Replayed', examples: [{ deliveries: 2, skipped: 0 }] },
 );
 const EndpointReplay = Type.Object(
   {
@@ -55,6 +60,8 @@ const NOT_DELIVERED: readonly DeliveryStatus[] = ['dead', 'skipped'];
 /** How often to look again for deliveries that were moved by somebody else between two looks. */
 const LOOKS = 5;
 const PER_STATEMENT = 500;
+const ENDPOINT_DELETED = 'Its endpoint has been deleted.';
+const ENDPOINT_DISABLED = 'Its endpoint is disabled. Enable it first.';
 
 export function replayRoutes(context: ApiContext): FastifyPluginAsync {
   const { pool, endpoints, clock, wake } = context;
@@ -90,8 +97,8 @@ export function replayRoutes(context: ApiContext): FastifyPluginAsync {
             return reply.code(202).send(showDelivery(view, endpoints.get(view.endpoint_id)));
           }
           const endpoint = await findEndpoint(pool, found.endpoint_id, null);
-          if (endpoint === null) throw new Problem('conflict', 'Its endpoint has been deleted.');
-          if (!endpoint.enabled) throw new Problem('conflict', 'Its endpoint is disabled. Enable it first.');
+          if (endpoint === null) throw new Problem('conflict', ENDPOINT_DELETED);
+          if (!endpoint.enabled) throw new Problem('conflict', ENDPOINT_DISABLED);
         }
         throw busy();
       },
@@ -103,24 +110,37 @@ export function replayRoutes(context: ApiContext): FastifyPluginAsync {
         schema: {
           operationId: 'replayEvent',
           summary: 'Send an event again',
-          description: 'All of its deliveries, or those that fit.',
+          description:
+            'All of its deliveries, or those that fit. Those of an endpoint that is disabled or was deleted are left out, unless you name it: then nothing is sent again.',
           tags: ['Events'],
           params: idParams('evt', 'event'),
           body: EventReplay,
           response: { 202: Replayed },
+          problems: {
+            conflict:
+              'An endpoint that is named is disabled or was deleted; or that is so of all endpoints of the deliveries that fit.',
+          },
         },
       },
       async (request, reply) => {
         const event = await findEvent(pool, eventId(request.params.id), request.caller.tenant);
         if (event === null) throw eventNotFound(request.params.id);
-        const wanted = readEndpointIds(request.body.endpoint_ids);
+        const named = readEndpointIds(request.body.endpoint_ids);
         const statuses = readStatuses(request.body.status);
         const [first, last] = deliveryRangeOfEvent(event.id);
-        const fitting = (await deliveriesOfEvent(pool, first, last)).filter(
+        const all = await deliveriesOfEvent(pool, first, last);
+        const off = await endpointsOff(
+          pool,
+          all.map((delivery) => delivery.endpoint_id),
+        );
+        if (named !== null) checkNamed(named, all, off);
+        const chosen = all.filter(
           (delivery) =>
-            (wanted === null || wanted.has(delivery.endpoint_id)) &&
+            (named === null || named.includes(delivery.endpoint_id)) &&
             (statuses === null || statuses.includes(delivery.status)),
         );
+        const fitting = chosen.filter((delivery) => !off.has(delivery.endpoint_id));
+        if (chosen.length > 0 && fitting.length === 0) throw nothingToSendTo(chosen, off);
         const record = (client: Client) =>
           request.audit.record(client, {
             tenant: event.tenant,
@@ -135,7 +155,7 @@ export function replayRoutes(context: ApiContext): FastifyPluginAsync {
           for (const delivery of chunk) wake(delivery.endpoint_id);
         }
         if (count === 0) request.audit.nothingChanged();
-        return reply.code(202).send({ deliveries: count });
+        return reply.code(202).send({ deliveries: count, skipped: chosen.length - fitting.length });
       },
     );
 
@@ -200,15 +220,42 @@ export function replayRoutes(context: ApiContext): FastifyPluginAsync {
 const busy = () =>
   new Problem('unavailable', 'The delivery is just being moved. Try again.', { retryAfterSeconds: 1 });
 
-function readEndpointIds(ids: readonly string[] | undefined): Set<Uuid> | null {
-  if (ids === undefined) return null;
-  return new Set(
-    ids.map((text, index) => {
-      const id = parsePublicId(idPrefixes.endpoint, text);
-      if (id === null) throw invalidField(`endpoint_ids[${index}]`, 'is not an endpoint id (ep_…)');
-      return id;
-    }),
+type Off = Awaited<ReturnType<typeof endpointsOff>>;
+
+/** Whoever names an endpoint means it: rather nothing at all than only the others. */
+function checkNamed(named: readonly Uuid[], deliveries: readonly DeliveryView[], off: Off): void {
+  const places = new Set(deliveries.map((delivery) => delivery.endpoint_id));
+  for (const [index, id] of named.entries()) {
+    const path = `endpoint_ids[${index}]`;
+    if (!places.has(id)) throw invalidField(path, 'the event did not go to this endpoint: leave it out');
+    const why = off.get(id);
+    if (why === 'deleted')
+      throw invalidField(path, 'this endpoint has been deleted: leave it out', 'conflict');
+    if (why === 'disabled')
+      throw invalidField(path, 'this endpoint is disabled: enable it first, or leave it out', 'conflict');
+  }
+}
+
+function nothingToSendTo(deliveries: readonly DeliveryView[], off: Off): Problem {
+  const reasons = new Set(deliveries.map((delivery) => off.get(delivery.endpoint_id)));
+  if (deliveries.length === 1)
+    return new Problem('conflict', reasons.has('deleted') ? ENDPOINT_DELETED : ENDPOINT_DISABLED);
+  if (!reasons.has('disabled')) return new Problem('conflict', 'All of its endpoints have been deleted.');
+  return new Problem(
+    'conflict',
+    reasons.has('deleted')
+      ? 'All of its endpoints are disabled or deleted. Enable one first.'
+      : 'All of its endpoints are disabled. Enable one first.',
   );
+}
+
+function readEndpointIds(ids: readonly string[] | undefined): Uuid[] | null {
+  if (ids === undefined) return null;
+  return ids.map((text, index) => {
+    const id = parsePublicId(idPrefixes.endpoint, text);
+    if (id === null) throw invalidField(`endpoint_ids[${index}]`, 'is not an endpoint id (ep_…)');
+    return id;
+  });
 }
 
 function readStatuses(status: string | readonly string[] | undefined): DeliveryStatus[] | null {

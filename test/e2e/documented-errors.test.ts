@@ -512,7 +512,7 @@ describe('the state of things does not allow it', () => {
   test('an endpoint that is disabled, or deleted', async () => {
     const place = await makeWorld(posthorn, rejecting.url);
     await expectStatus(call('updateEndpoint', { in: place, body: { enabled: false } }), 200);
-    for (const name of ['sendTestEvent', 'replayEndpoint', 'replayDelivery'])
+    for (const name of ['sendTestEvent', 'replayEndpoint', 'replayDelivery', 'replayEvent'])
       matrix.refused(op(name), 'conflict', await call(name, { in: place }));
     expect((await call('listEndpointDeliveries', { in: place })).body.data).toHaveLength(1);
     await expectStatus(call('deleteEndpoint', { in: place }), 204);

@@ -248,21 +248,54 @@ describe('DLQ-2: replaying an event', () => {
     const again = async (body?: object) =>
       (await expectStatus(posthorn.api('POST', `/v1/events/${event.id}/replay`, body), 202)).body;
 
-    expect(await again({ status: 'dead' })).toEqual({ deliveries: 1 });
+    expect(await again({ status: 'dead' })).toEqual({ deliveries: 1, skipped: 0 });
     await receivers[0]!.waitFor(2);
     await settled();
-    expect(await again({ endpoint_ids: [ids[2]] })).toEqual({ deliveries: 1 });
+    expect(await again({ endpoint_ids: [ids[2]] })).toEqual({ deliveries: 1, skipped: 0 });
     await receivers[2]!.waitFor(2);
     await settled();
     expect(counts()).toEqual([2, 1, 2]);
-    expect(await again()).toEqual({ deliveries: 3 });
+    expect(await again()).toEqual({ deliveries: 3, skipped: 0 });
     await Promise.all([receivers[0]!.waitFor(3), receivers[1]!.waitFor(2), receivers[2]!.waitFor(3)]);
     await settled();
     expect(counts()).toEqual([3, 2, 3]);
     await posthorn.api('PATCH', `/v1/endpoints/${ids[1]}`, { enabled: false });
-    expect(await again({ status: ['delivered'] })).toEqual({ deliveries: 1 });
+    expect(await again({ status: ['delivered'] })).toEqual({ deliveries: 1, skipped: 1 });
     await expectStatus(posthorn.api('POST', `/v1/events/${event.id}/replay`, { endpoint_ids: ['x'] }), 422);
     await receivers[2]!.waitFor(4);
+  });
+
+  test('an endpoint that cannot get it: refused if it is named, or if there is no other', async () => {
+    const { receiver, tenant, endpoint: off, event } = await oneDead();
+    const on = await createEndpoint(posthorn, { url: receiver.url, tenant });
+    const both = await publish(posthorn, { tenant, type: 'a.b', data: 2 });
+    await untilDeliveries(posthorn, both.id, 'dead', { count: 2 });
+    const refused = async (id: string, status: number, body?: object) =>
+      (await expectStatus(posthorn.api('POST', `/v1/events/${id}/replay`, body), status)).body;
+    expect(await refused(event.id, 422, { endpoint_ids: [off.id, on.id] })).toMatchObject({
+      code: 'invalid',
+      errors: [{ path: 'endpoint_ids[1]', message: 'the event did not go to this endpoint: leave it out' }],
+    });
+
+    await expectStatus(posthorn.api('PATCH', `/v1/endpoints/${off.id}`, { enabled: false }), 200);
+    expect((await refused(event.id, 409)).detail).toBe('Its endpoint is disabled. Enable it first.');
+    expect(await refused(both.id, 409, { endpoint_ids: [on.id, off.id] })).toMatchObject({
+      code: 'conflict',
+      errors: [{ path: 'endpoint_ids[1]', message: expect.stringContaining('is disabled: enable it first') }],
+    });
+    // None of those that were refused has sent anything.
+    expect(await deadLetters(tenant)).toMatchObject(Array.from({ length: 3 }, () => ({ replays: 0 })));
+    expect(receiver.requests).toHaveLength(3);
+    expect(await refused(both.id, 202)).toEqual({ deliveries: 1, skipped: 1 });
+    await receiver.waitFor(4);
+
+    await expectStatus(posthorn.api('DELETE', `/v1/endpoints/${off.id}`), 204);
+    expect((await refused(event.id, 409)).detail).toBe('Its endpoint has been deleted.');
+    expect((await refused(event.id, 409, { endpoint_ids: [off.id] })).detail).toContain('has been deleted');
+    await expectStatus(posthorn.api('PATCH', `/v1/endpoints/${on.id}`, { enabled: false }), 200);
+    expect((await refused(both.id, 409)).detail).toBe(
+      'All of its endpoints are disabled or deleted. Enable one first.',
+    );
   });
 });
 

@@ -145,7 +145,7 @@ function ReplayButtons({
   if (!may.write || rows.length === 0) return null;
   const failed = rows.filter(({ status }) => FAILED.includes(status)).length;
   const replay = async (status?: readonly DeliveryStatus[]): Promise<void> => {
-    const { deliveries } = await call<{ deliveries: number }>(
+    const { deliveries, skipped } = await call<{ deliveries: number; skipped: number }>(
       'POST',
       `/v1/events/${id}/replay`,
       status === undefined ? {} : { status },
@@ -153,7 +153,9 @@ function ReplayButtons({
     toast(
       deliveries === 0
         ? 'Nothing could be replayed: is the endpoint enabled?'
-        : `Replaying ${plural(deliveries, 'delivery', 'deliveries')}`,
+        : `Replaying ${plural(deliveries, 'delivery', 'deliveries')}${
+            skipped === 0 ? '' : `; ${skipped} not, where the endpoint is disabled or deleted`
+          }`,
       { tone: deliveries === 0 ? 'bad' : 'good' },
     );
     await refresh();

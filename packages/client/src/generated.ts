@@ -860,6 +860,8 @@ export interface RefusedEvent {
 export interface Replayed {
   /** How many are sent again. */
   deliveries: number;
+  /** How many are not, because their endpoint is disabled or was deleted. */
+  skipped: number;
 }
 
 export interface RotatedSecret {
@@ -1070,7 +1072,7 @@ export class Events extends Resource {
     return this.pages('GET', `/v1/events/${encodeURIComponent(id)}/attempts`, { query }, options);
   }
 
-  /** Send an event again. All of its deliveries, or those that fit. */
+  /** Send an event again. All of its deliveries, or those that fit. Those of an endpoint that is disabled or was deleted are left out, unless you name it: then nothing is sent again. */
   replay(id: string, body: EventReplay = {}, options?: RequestOptions): Promise<Replayed> {
     return this.call('POST', `/v1/events/${encodeURIComponent(id)}/replay`, { body, keyed: true }, options);
   }

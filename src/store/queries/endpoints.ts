@@ -224,6 +224,19 @@ export async function findEndpointRecord(pool: Pool, id: Uuid): Promise<Endpoint
   return rows[0] ?? null;
 }
 
+/** Those of them that nothing can be sent to, and why. */
+export async function endpointsOff(
+  pool: Pool,
+  ids: readonly Uuid[],
+): Promise<Map<Uuid, 'disabled' | 'deleted'>> {
+  const { rows } = await pool.query<{ id: Uuid; off: 'disabled' | 'deleted' }>(
+    `select id, case when deleted_at is null then 'disabled' else 'deleted' end as off
+       from posthorn.endpoints where id = any ($1::uuid[]) and (deleted_at is not null or not enabled)`,
+    [ids],
+  );
+  return new Map(rows.map(({ id, off }) => [id, off]));
+}
+
 /** Also a deleted one: its history stays. */
 export async function endpointExisted(pool: Pool, id: Uuid, tenant: string | null): Promise<boolean> {
   const { rows } = await pool.query(
