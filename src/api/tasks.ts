@@ -49,7 +49,7 @@ export const TaskSchema = Type.Object(
       ids: Nullable(Type.Array(Id('dlv'))),
     }),
     why: Nullable(Type.String()),
-    error: Nullable(Type.String()),
+    error: Nullable(Type.String({ description: 'Why it failed, or why some of them could not be done.' })),
     created_by: Type.String({ description: 'The key that ordered it.' }),
     created_at: Time,
     updated_at: Time,
@@ -215,12 +215,24 @@ function showTask(task: TaskView): Shown<typeof TaskSchema> {
     tenant: task.tenant,
     filter: showSelection(task.selection),
     why: task.why,
-    error: task.error,
+    error: task.error ?? whyShort(task),
     created_by: task.created_by,
     created_at: task.created_at,
     updated_at: task.updated_at,
     finished_at: task.finished_at,
   };
+}
+
+/** It has ended without having done all. */
+function whyShort({ finished_at, failed, failed_off: off }: TaskView): string | null {
+  if (finished_at === null || failed === 0) return null;
+  const others = failed - off;
+  const reasons: string[] = [];
+  if (off === 1) reasons.push('1 belongs to an endpoint that is disabled or deleted');
+  if (off > 1) reasons.push(`${off} belong to endpoints that are disabled or deleted`);
+  if (others > 0)
+    reasons.push(`${others} ${others === 1 ? 'was' : 'were'} dealt with by somebody else meanwhile`);
+  return `${reasons.join('; ')}.`;
 }
 
 function showSelection(selection: Selection) {

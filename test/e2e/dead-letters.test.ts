@@ -226,7 +226,12 @@ describe('DLQ-2: by filter, as a background task', () => {
 
     const discard = (await expectStatus(order('discard', { type: 'on.y' }, { why: 'old' }), 202)).body;
     expect(discard).toMatchObject({ kind: 'discard', total: 5 });
-    expect(await untilTask(posthorn.api, discard.id, 'done')).toMatchObject({ total: 5, done: 5, failed: 0 });
+    expect(await untilTask(posthorn.api, discard.id, 'done')).toMatchObject({
+      total: 5,
+      done: 5,
+      failed: 0,
+      error: null,
+    });
     const replay = (await expectStatus(order('replay', {}), 202)).body;
     // Those of the endpoint that is off stay where they are.
     expect(await untilTask(posthorn.api, replay.id, 'done')).toMatchObject({
@@ -234,6 +239,7 @@ describe('DLQ-2: by filter, as a background task', () => {
       total: 15,
       done: 12,
       failed: 3,
+      error: '3 belong to endpoints that are disabled or deleted.',
     });
     await receiver.waitFor(32);
     await untilDead(posthorn.api, tenant, 3);

@@ -47,7 +47,8 @@ function TaskCard({ task, ended, close }: { task: Task | undefined; ended: boole
         <div className="card-body" style={{ minHeight: 74 }} />
       </Card>
     );
-  const [name, tone] = STATES[task.state];
+  const [name, usual] = STATES[task.state];
+  const tone = usual === 'good' && task.failed > 0 ? 'warn' : usual;
   const what = task.kind === 'replay' ? 'Replay' : 'Discard';
   const total = Math.max(task.total, task.done + task.failed);
   return (
@@ -79,7 +80,7 @@ function TaskCard({ task, ended, close }: { task: Task | undefined; ended: boole
         <Meter
           value={ended && task.state === 'done' ? total : task.done + task.failed}
           total={total}
-          tone={ended ? (tone === 'good' ? 'good' : 'bad') : ''}
+          tone={ended ? (usual === 'good' ? 'good' : 'bad') : ''}
           label={`${what}: ${task.done} of ${total}`}
         />
       </div>

@@ -17,6 +17,8 @@ export interface TaskView {
   readonly total: number;
   readonly done: number;
   readonly failed: number;
+  /** Of those, the ones whose endpoint is disabled or deleted. The others were moved by somebody else meanwhile. */
+  readonly failed_off: number;
   readonly tenant: string | null;
   readonly created_by: string;
   readonly created_at: Date;
@@ -25,7 +27,7 @@ export interface TaskView {
   readonly error: string | null;
 }
 
-const COLUMNS = `id, kind, state, selection, why, total, done, failed, tenant, created_by, created_at, updated_at,
+const COLUMNS = `id, kind, state, selection, why, total, done, failed, failed_off, tenant, created_by, created_at, updated_at,
                  finished_at, error`;
 
 /** Told to every worker: one of them takes it. */
@@ -142,7 +144,11 @@ export async function workOnTask(pool: Pool, task: ClaimedTask, chunk: number): 
     { after: '(select cursor from task)', madeAt: '(select created_at from task)', limit: '$3::int' },
     bind,
   );
-  const moves = task.kind === 'replay' ? REPLAY_MOVES : discardMoves(bind(task.created_by), bind(task.why));
+  const isReplay = task.kind === 'replay';
+  const moves = isReplay ? REPLAY_MOVES : discardMoves(bind(task.created_by), bind(task.why));
+  const off = isReplay
+    ? 'select from chunk where endpoint_id not in (select id from live)'
+    : 'select where false';
   const { rows } = await pool.query<ChunkAnswer>(
     `with task as materialized (
        select t.id, coalesce(t.cursor, ${NOTHING}) as cursor, t.created_at from posthorn.tasks t
@@ -152,11 +158,12 @@ export async function workOnTask(pool: Pool, task: ClaimedTask, chunk: number): 
      ${moves},
      counted as (
        select (select count(*)::int from chunk) as found, (select count(*)::int from moved) as moved,
-              (select id from chunk order by id desc limit 1) as last
+              (select count(*)::int from (${off}) as off) as off, (select id from chunk order by id desc limit 1) as last
      ),
      progress as (
        update posthorn.tasks t
           set cursor = coalesce(c.last, t.cursor), done = t.done + c.moved, failed = t.failed + c.found - c.moved,
+              failed_off = t.failed_off + c.off,
               state = case when c.found < $3 then 'done' else t.state end,
               finished_at = case when c.found < $3 then clock_timestamp() end,
               total = case when c.found < $3 then t.done + t.failed + c.found
