@@ -355,9 +355,15 @@ export class Acceptor {
       }
     }
     if (committed.length > 0) this.#options.committed(committed, true);
-    if (others.length > 0) await this.#answerOthers(others, batch, rows, matched);
     for (const [index, item] of batch.entries()) {
       if (written === 'all' || written.has(item.id)) this.#resolve(item, rows[index]!.deliveries.length);
+    }
+    if (others.length === 0) return;
+    try {
+      await this.#answerOthers(others, batch, rows, matched);
+    } catch (error) {
+      // These alone: the rest of the batch is stored, and answered.
+      await this.#recover(others, true, error);
     }
   }
 
