@@ -42,7 +42,8 @@ const HEALTH_WINDOW_MS = 25 * 3_600_000;
 
 const RECEIVER_PROBLEMS: Reasons = {
   url_invalid: '`url`, or `auth.token_url`, is no complete http(s) URL.',
-  url_forbidden: '`url`, or `auth.token_url`, leads to an address that Posthorn may not call.',
+  url_forbidden:
+    '`url`, or `auth.token_url`, leads to an address that Posthorn may not call, is not https, or has credentials in it.',
   challenge_failed: 'The receiver did not answer the challenge as it should; nothing was changed.',
   rate_limited:
     'As many challenges of the tenant are under way as may be; or the key makes too many requests.',
@@ -206,7 +207,7 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
           operationId: 'updateEndpoint',
           summary: 'Change an endpoint',
           description:
-            'A merge patch: what is absent stays, `null` goes back to the default. `metadata` and `headers` are merged, other objects are replaced whole.',
+            'A merge patch: what is absent stays, `null` goes back to the default (but `breaker`: `null` is off, `{}` the default). `metadata` and `headers` are merged, other objects are replaced whole.',
           tags: ['Endpoints'],
           params: EndpointId,
           body: EndpointPatch,

@@ -1095,7 +1095,7 @@ export class Endpoints extends Resource {
     return this.call('GET', `/v1/endpoints/${encodeURIComponent(id)}`, {}, options);
   }
 
-  /** Change an endpoint. A merge patch: what is absent stays, `null` goes back to the default. `metadata` and `headers` are merged, other objects are replaced whole. */
+  /** Change an endpoint. A merge patch: what is absent stays, `null` goes back to the default (but `breaker`: `null` is off, `{}` the default). `metadata` and `headers` are merged, other objects are replaced whole. */
   update(id: string, body: EndpointPatch = {}, options?: RequestOptions): Promise<Endpoint> {
     return this.call('PATCH', `/v1/endpoints/${encodeURIComponent(id)}`, { body }, options);
   }
