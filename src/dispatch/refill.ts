@@ -29,7 +29,11 @@ export interface RefillOptions {
 
 const LANES_PER_READ = 200;
 export const LOOK_BACK_MS = 2_000;
-const SWEEP_LOOK_BACK_MS = 60_000;
+/**
+ * Longer than any statement that writes rows of the queue may take (20 s). Not longer than that: where somebody keeps a
+ * transaction open, all that was settled in this time is still there to be walked through.
+ */
+const SWEEP_LOOK_BACK_MS = 30_000;
 const RETRY_PAUSE_MS = 200;
 /**
  * Extra time for a request of an earlier owner: it may have left a little after it was written down, and its outcome
