@@ -296,12 +296,12 @@ describe('DLQ-2: by filter, as a background task', () => {
     await expectStatus(posthorn.api('POST', `/v1/endpoints/${endpoint.id}/replay`, { since: 'noon' }), 422);
   });
 
-  test('cancelled between two chunks: the first has been moved, nothing else', async () => {
+  test('cancelled between two chunks: those before have been moved, nothing else', async () => {
     const receiver = await newReceiver();
     receiver.answer(REJECT);
     const tenant = newTenant();
     const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant, max_in_flight: 50 });
-    const COUNT = 700;
+    const COUNT = 1200;
     await publishAll(posthorn.api, tenant, COUNT);
     await untilDead(posthorn.api, tenant, COUNT);
     receiver.answer(OK);
@@ -325,15 +325,13 @@ describe('DLQ-2: by filter, as a background task', () => {
     await waitForLocks('the cancel waits for the chunk', 2);
     await held.query('commit');
     await held.end();
-    expect((await expectStatus(cancelled, 200)).body).toMatchObject({
-      state: 'cancelled',
-      total: COUNT,
-      done: 500,
-      failed: 0,
-    });
-    await receiver.waitFor(COUNT + 500);
-    await untilDead(posthorn.api, tenant, COUNT - 500);
-    expect(receiver.requests).toHaveLength(COUNT + 500);
+    const { body } = await expectStatus(cancelled, 200);
+    expect(body).toMatchObject({ state: 'cancelled', total: COUNT, failed: 0 });
+    // The next chunk may be quicker than the one that waits.
+    expect([500, 1000]).toContain(body.done);
+    await receiver.waitFor(COUNT + body.done);
+    await untilDead(posthorn.api, tenant, COUNT - body.done);
+    expect(receiver.requests).toHaveLength(COUNT + body.done);
     // Once more is no error.
     await expectStatus(posthorn.api('POST', `/v1/tasks/${task.id}/cancel`), 200);
   });
