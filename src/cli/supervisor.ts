@@ -7,6 +7,7 @@
  * request. And a second Posthorn on the same port gets its EADDRINUSE, where SO_REUSEPORT would let it share.
  */
 import cluster, { type Worker } from 'node:cluster';
+import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -86,6 +87,7 @@ export class Supervisor implements Running {
   kill(): void {
     this.#isStopping = true;
     for (const { worker } of this.#slots) worker?.process.kill('SIGKILL');
+    if (this.#siblingsDirectory !== null) rmSync(this.#siblingsDirectory, { recursive: true, force: true });
   }
 
   /** At the start of everything a child that fails is the end of it: it is not a crash but a mistake. */

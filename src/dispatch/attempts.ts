@@ -81,10 +81,10 @@ const LEAVES_WITHIN_MS = 2_000;
 export class Attempts {
   readonly #options: AttemptsOptions;
   /**
-   * One that was on the wire when its worker died, and is again. Only one such at a time: those that were merely beside
-   * the culprit then prove themselves, and only it is under way at one more death.
+   * One that was on the wire when its worker died, and is again. Only one such at a time: of those that were merely
+   * beside the culprit each proves itself, and at one more death only one of them is under way.
    */
-  #suspect: LaneItem | null = null;
+  #onTrial: LaneItem | null = null;
 
   constructor(options: AttemptsOptions) {
     this.#options = options;
@@ -95,9 +95,13 @@ export class Attempts {
     if (clock.now() > stages.expiresAt(item.delivery, lane.endpoint.retry))
       return this.#bury(lane, item, 'expired');
     if (item.carefulStarts >= MAX_CAREFUL_STARTS) return this.#bury(lane, item, 'worker_crash');
-    if (item.carefulStarts > 0) {
-      if (this.#suspect !== null) return this.#putBack(lane, item);
-      this.#suspect = item;
+    if (item.carefulStarts > 0 && lane.careful) {
+      if (this.#onTrial !== null) {
+        // It waits, not its lane: the one before it may hang until its deadline.
+        item.notBefore = Math.max(item.notBefore, clock.now() + BACK_OFF_MS);
+        return this.#return(lane, item);
+      }
+      this.#onTrial = item;
     }
     if (item.event !== null) return this.#prepare(lane, item, item.event);
     this.#options.readPayload(eventIdOfDelivery(item.delivery.id), (event) => {
@@ -158,7 +162,7 @@ export class Attempts {
   }
 
   #ended(lane: Lane, item: LaneItem): void {
-    if (this.#suspect === item) this.#suspect = null;
+    if (this.#onTrial === item) this.#onTrial = null;
     this.#options.events.ended(lane, item);
   }
 
@@ -167,8 +171,12 @@ export class Attempts {
   }
 
   #putBack(lane: Lane, item: LaneItem): void {
-    this.#abandonProbe(lane, item);
     lane.holdUntil = Math.max(lane.holdUntil, this.#options.clock.now() + BACK_OFF_MS);
+    this.#return(lane, item);
+  }
+
+  #return(lane: Lane, item: LaneItem): void {
+    this.#abandonProbe(lane, item);
     lane.returned(item);
     this.#options.events.freed(lane, item);
     this.#ended(lane, item);
@@ -196,7 +204,7 @@ export class Attempts {
     const tries = attempts + 1 - attemptsBeforeReplay;
     const attempt = { id: attemptId, outcome, trigger, eventType: event.type, tries };
     this.#settle(lane, item, verdict, attempt, health, () => {
-      // As it was asked: it may lead elsewhere by now.
+      // As it was when it was asked: it may lead elsewhere by now.
       if (verdict.kind === 'dead' && verdict.disableEndpoint) events.gone(endpoint, outcome.startedAt);
     });
   }
@@ -248,7 +256,7 @@ export class Attempts {
     verdict: Verdict,
     attempt: Settlement['attempt'],
     health: HealthChange | null,
-    whenMoved: () => void = () => {},
+    written: () => void = () => {},
   ): void {
     const { stages, events } = this.#options;
     const blocksLane = verdict.kind === 'dead' && lane.fifo && lane.endpoint.fifoOnDead === 'block';
@@ -277,7 +285,7 @@ export class Attempts {
       } else {
         lane.ended(item, moved);
       }
-      if (moved) whenMoved();
+      written();
       this.#ended(lane, item);
       if (!moved) events.doubtful(lane);
     });

@@ -368,8 +368,11 @@ export class Dispatcher {
    */
   offerOfSibling(delivery: DeliveryRow, event: EventContent): boolean {
     if (this.#started?.has(delivery.id)) return true;
-    if (this.#options.clock.now() - timeOfId(event.id) < NEWS_MS) return this.offer(delivery, event);
-    this.wake(delivery.endpointId);
+    // Ahead of our clock is as odd as behind it.
+    const age = Math.abs(this.#options.clock.now() - timeOfId(event.id));
+    if (age < NEWS_MS) return this.offer(delivery, event);
+    const lane = this.#lanes.get(delivery.endpointId);
+    if (lane !== undefined) this.#refill.want(lane, 'sweep');
     return this.#options.ownership().owns(shardOf(delivery.endpointId));
   }
 

@@ -87,7 +87,10 @@ describe('a lane', () => {
     lane.addFresh(item(2));
     const head = takeNext(lane, NOW)!;
     lane.answered(head);
+    head.carefulStarts = 1;
     lane.rescheduled(head, { ...head.delivery, attempts: 1, dueAt: NOW + 5_000 }, true);
+    // Its worker lives.
+    expect(head.carefulStarts).toBe(0);
     lane.addFresh(item(0));
     expect(lane.readyAt(NOW, 0)).toBe(NOW + 5_000);
     expect(takeNext(lane, NOW + 5_000)).toBe(head);

@@ -398,6 +398,8 @@ export class Lane {
     this.unsettled -= 1;
     item.delivery = delivery;
     item.notBefore = 0;
+    item.carefulStarts = 0;
+    item.startCounted = false;
     if (this.fifo) {
       // Whatever it waits for, it keeps its place.
       this.#putBack(item);

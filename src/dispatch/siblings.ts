@@ -53,6 +53,7 @@ export class Siblings {
   readonly #siblings = new Set<Sibling>();
   /** Whom we have connected to. */
   readonly #reached = new Set<number>();
+  readonly #refused = new Set<number>();
   readonly #server: net.Server;
   #cancelLook: (() => void) | null = null;
   #stopped = false;
@@ -65,7 +66,8 @@ export class Siblings {
 
   /** Where no socket can be made (a path that is too long, say) it is reported, and everything goes by NOTIFY. */
   async start(): Promise<void> {
-    this.#server.listen(this.#socketOf(this.#options.number));
+    // Exclusive: ours alone, not one that the parent of all children listens on for us.
+    this.#server.listen({ path: this.#socketOf(this.#options.number), exclusive: true });
     const listens = await once(this.#server, 'listening').then(
       () => true,
       () => false,
@@ -114,11 +116,11 @@ export class Siblings {
       this.#options.problem('look for sibling processes', error);
       return [];
     });
+    if (this.#stopped) return;
     for (const name of names) {
       const number = Number(SOCKET_NAME.exec(name)?.[1] ?? Number.NaN);
       if (number < this.#options.number && !this.#reached.has(number)) this.#reach(number);
     }
-    if (this.#stopped) return;
     // Also when nothing has changed: that we say something is news.
     this.shardsChanged();
     this.#cancelLook = this.#options.clock.after(LOOK_AROUND_MS, () => void this.#lookAround());
@@ -130,8 +132,10 @@ export class Siblings {
     socket.once('connect', () => this.#connected(socket, () => this.#reached.delete(number)));
     socket.once('error', (error: NodeJS.ErrnoException) => {
       this.#reached.delete(number);
-      // It died and left its name behind; the one that takes its place has another.
-      if (error.code === 'ECONNREFUSED') void rm(this.#socketOf(number), { force: true });
+      if (error.code !== 'ECONNREFUSED') return;
+      // It died and left its name behind; the one that takes its place has another. Or it is about to listen.
+      if (this.#refused.has(number)) void rm(this.#socketOf(number), { force: true });
+      this.#refused.add(number);
     });
   }
 

@@ -194,6 +194,11 @@ describe('OUT-1: errors are raised at the call, and say what to do', () => {
       `select posthorn.publish('a.b', '1', headers => '{"a b": "c"}')`,
       /"a b" is not a valid header name/,
     ],
+    [
+      'the same header twice',
+      `select posthorn.publish('a.b', '1', headers => '{"X-A": "1", "x-a": "2"}')`,
+      /"(X-A|x-a)" and "(X-A|x-a)" are the same header/,
+    ],
     ['header no text', `select posthorn.publish('a.b', '1', headers => '{"a": 1}')`, /"a" must be printable/],
     [
       'long version',

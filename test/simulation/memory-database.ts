@@ -255,7 +255,9 @@ export class MemoryDatabase {
       const at = list(values[1] as string);
       for (const [index, id] of list(values[0] as string).entries()) {
         const row = this.queue.get(id);
-        if (row !== undefined) row.startedAt = Number(at[index]) * 1000;
+        if (row === undefined) continue;
+        row.startedAt = Number(at[index]) * 1000;
+        row.carefulStarts = Math.max(row.carefulStarts - 1, 0);
       }
     } else if (!/^(set |listen |select pg_advisory_lock)/.test(text)) {
       throw new Error(`the model does not know this statement: ${text}`);

@@ -1,4 +1,5 @@
--- As in 0004, and a time of its own is refused where it would be ignored: an endpoint that is named and sends in order.
+-- As in 0004, and a time of its own is refused where it would be ignored: an endpoint that is named and sends in order. So
+-- is a header that is given twice, in different case: only one of them would be sent.
 create or replace function posthorn.publish_options(
   tenant text, channels text[], endpoint_ids text[], deliver_at timestamptz, headers json, schema_version text
 ) returns json language plpgsql stable set search_path = pg_catalog, pg_temp as $$
@@ -58,6 +59,13 @@ begin
     if (select count(*) from json_object_keys(headers)) > 50 then
       raise exception using errcode = '22023', message = 'posthorn.publish: headers must have at most 50 entries';
     end if;
+    for header in
+      select min(name) as one, max(name) as other from (select distinct name from json_object_keys(headers) as name) as names
+       group by lower(name) having count(*) > 1
+    loop
+      raise exception using errcode = '22023',
+        message = format('posthorn.publish: headers: "%s" and "%s" are the same header', header.one, header.other);
+    end loop;
     for header in select key as name, value, headers ->> key as text from json_each(headers) loop
       if header.name !~ '^[A-Za-z0-9!#$%&''*+.^_`|~-]{1,128}$' then
         raise exception using errcode = '22023',

@@ -117,13 +117,17 @@ export async function putInOrder(pool: Pool, endpointId: Uuid): Promise<number> 
   return rowCount ?? 0;
 }
 
-/** Before a shard changes hands with requests still on the wire: the next owner waits for their deadline. */
+/**
+ * Before a shard changes hands with requests still on the wire: the next owner waits for their deadline. If this one cuts
+ * them off, nobody hears of them again, but nobody has died of them either: the start does not count.
+ */
 export async function markOnTheWire(
   pool: Pool,
   deliveries: readonly { id: Uuid; startedAt: number }[],
 ): Promise<void> {
   await pool.query(
-    `update posthorn.queue q set started_at = to_timestamp(t.started_at)
+    `update posthorn.queue q set started_at = to_timestamp(t.started_at),
+            careful_starts = greatest(q.careful_starts - 1, 0)
        from unnest($1::uuid[], $2::float8[]) as t(id, started_at) where q.id = t.id`,
     [
       `{${deliveries.map(({ id }) => id).join(',')}}`,

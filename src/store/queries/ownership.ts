@@ -34,7 +34,8 @@ export async function registerWorker(
 
 // The whole proof in one statement: the row is ours and renewed, and these are our shards. No row: we were declared
 // dead, and own nothing. It does not wait for the disk: a crash of the database ends every proof anyway, and a disk that
-// is slow for a second must not stop deliveries whose rows are long written.
+// is slow for a second must not stop deliveries whose rows are long written. It does wait for a synchronous standby: a
+// database that has been replaced must not go on proving.
 const RENEW = {
   name: 'renew',
   text: `
@@ -46,7 +47,8 @@ const RENEW = {
            (select last_value from posthorn.acceptance_order) as last_seq,
            coalesce((select json_agg(json_build_object('shard', s.shard, 'epoch', s.epoch)) from posthorn.shards s
                       where s.owner = r.id), '[]') as shards,
-           set_config('synchronous_commit', 'off', true)
+           case when current_setting('synchronous_standby_names') = ''
+                then set_config('synchronous_commit', 'off', true) end
       from renewed r`,
 };
 
