@@ -131,7 +131,7 @@ export async function fillAuditLog(query: Query, entries: number, spanMs: number
      select ${idOf('($2::bigint + (n * $3::float8)::bigint)', 'n', "lpad(to_hex(n % 65536), 4, '0')")},
             case when n % 7 > 0 then 'tenant-' || lpad((n % 12)::text, 2, '0') end,
             case when n % 3 = 0 then 'admin' else 'key-' || n % 500 end, 'admin',
-            case when n % 10000 = 5 then 'key.revoke' else 'endpoint.update' end, 'endpoint', 'ep-' || n % 1000, 'req_fill', '127.0.0.1'
+            case when n % 10000 = 5 then 'key.delete' else 'endpoint.update' end, 'endpoint', 'ep-' || n % 1000, 'req_fill', '127.0.0.1'
        from generate_series(0, $1 - 1) n`,
     [entries, Date.now() - spanMs, spanMs / entries],
   );

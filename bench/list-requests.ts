@@ -101,10 +101,10 @@ export async function listRequests(postgres: Postgres, spanMs: number): Promise<
       queries: [
         '',
         'action=endpoint.update',
-        'action=key.revoke',
+        'action=key.delete',
         'object_id=ep-7',
         `actor=${actor}`,
-        `actor=${actor}&action=key.revoke`,
+        `actor=${actor}&action=key.delete`,
         narrow,
         wide,
       ],

@@ -250,10 +250,10 @@ test('the audit log, by every filter and by two at once', async () => {
     none,
     { ...none, tenant: 'tenant-03' },
     { ...none, actor: 'key-7' },
-    { ...none, action: 'key.revoke' },
+    { ...none, action: 'key.delete' },
     { ...none, action: 'endpoint.update' },
     { ...none, objectId: 'ep-7' },
-    { ...none, actor: 'admin', action: 'key.revoke' },
+    { ...none, actor: 'admin', action: 'key.delete' },
     { ...none, tenant: 'tenant-03', action: 'no.such' },
   ];
   for (const filter of filters)
