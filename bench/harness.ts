@@ -41,10 +41,12 @@ function answer<T>(child: ChildProcess, wanted: (message: object) => boolean): P
     const read = (message: object) => {
       if (!wanted(message)) return;
       child.off('message', read);
+      child.off('exit', fail);
       resolve(message as T);
     };
+    const fail = (code: number | null) => reject(new Error(`a bench process ended early (${code})`));
     child.on('message', read);
-    child.once('exit', (code) => reject(new Error(`a bench process ended early (${code})`)));
+    child.once('exit', fail);
   });
 }
 
