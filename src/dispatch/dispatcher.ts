@@ -504,8 +504,9 @@ export class Dispatcher {
   #sweep(): void {
     this.#sweeps += 1;
     this.#endCarefulness();
-    const want: Want = this.#sweeps % SWEEPS_PER_BOTTOM === 0 ? 'bottom' : 'sweep';
     for (const lane of this.#lanes.values()) {
+      // Not all at once: beside a transaction that is kept open, a look at the bottom walks through all that was settled.
+      const want: Want = (this.#sweeps + lane.shard) % SWEEPS_PER_BOTTOM === 0 ? 'bottom' : 'sweep';
       if (!lane.endpoint.enabled || lane.endpoint.deleted) {
         // What was accepted just before it was switched off may have been committed after it was cleared.
         if (want === 'bottom') this.#takeStock(lane);
