@@ -72,6 +72,8 @@ const TENANT_LIMITS_MS = 10_000;
 export interface AppOptions {
   readonly config: AppConfig;
   readonly log: Log;
+  /** False: others of this node answer its requests. */
+  readonly listens?: boolean;
   /** Of all processes of this node, where there are several. Null: they cannot be asked just now. */
   readonly gatherMetrics?: () => Promise<Sample[] | null>;
   /** Where the other processes of this node are to be found, and our number among them. */
@@ -96,7 +98,7 @@ export async function startApp(options: AppOptions): Promise<App> {
 
 async function startOn(
   database: Database,
-  { config, log, gatherMetrics, siblings }: AppOptions,
+  { config, log, listens = true, gatherMetrics, siblings }: AppOptions,
 ): Promise<App> {
   const counted = config.metrics === 'on' ? new AppMetrics(config) : null;
   const report = recurringProblems(log, systemClock);
@@ -547,8 +549,8 @@ async function startOn(
       acceptor,
       problem,
     });
-    const url = await server.listen({ port: config.port, host: config.host });
-    publicUrl = withListeningPort(config, Number(new URL(url).port)).publicUrl;
+    const url = listens ? await server.listen({ port: config.port, host: config.host }) : config.publicUrl;
+    if (listens) publicUrl = withListeningPort(config, Number(new URL(url).port)).publicUrl;
     const accept = acceptingWith(tracer, acceptor);
     let stopping: Promise<void> | null = null;
     return {

@@ -14,6 +14,8 @@ export type RunnableConfig = ConfigWithKeys & { readonly databaseUrl: string };
 interface AppOptions {
   readonly config: RunnableConfig;
   readonly log: Log;
+  /** False: others of this node answer its requests. */
+  readonly listens?: boolean;
   /** Of all processes of this node, where there are several. Null: they cannot be asked just now. */
   readonly gatherMetrics?: () => Promise<Sample[] | null>;
   readonly siblings?: { readonly directory: string; readonly number: number } | undefined;

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { rolesOfChildren } from './child-roles.ts';
 import { backoffAfter, restartDelayMs } from './restart-pace.ts';
 import { type Cli, CliBench } from './testing/run-cli.ts';
 
@@ -14,8 +15,9 @@ beforeEach(async () => {
 });
 afterEach(() => bench.clean());
 
+/** Both answer: where one only delivers, nothing that can be asked over HTTP tells of it. */
 async function startTwo(env: Record<string, string> = {}): Promise<Cli> {
-  const cli = bench.start(['serve', '--processes', '2'], { ...ENV, ...env });
+  const cli = bench.start(['serve', '--role', 'api', '--processes', '2'], { ...ENV, ...env });
   await cli.said(/is running/);
   return cli;
 }
@@ -42,6 +44,47 @@ function isAlive(pid: number): boolean {
 }
 
 const wait = { timeout: 10_000, interval: 20 };
+
+describe('rolesOfChildren', () => {
+  it.each([
+    [2, 'api worker'],
+    [3, 'api worker worker'],
+    [5, 'api worker worker worker worker'],
+    [6, 'api api worker worker worker worker'],
+  ])('of %i, one in three accepts', (processes, roles) => {
+    expect(rolesOfChildren('all', processes).join(' ')).toBe(roles);
+  });
+
+  it.each(['api', 'worker'] as const)('all are %s where that was asked for', (role) => {
+    expect(rolesOfChildren(role, 3)).toEqual([role, role, role]);
+  });
+});
+
+describe('serve --processes 3', () => {
+  const roles = async () => (await bench.notes()).filter((note) => /^\d+ is /.test(note));
+
+  it('one answers the API and two deliver, also after one was killed', async () => {
+    const cli = bench.start(['serve', '--processes', '3'], ENV);
+    await cli.said(/is running \(role all\)/);
+    const before = await roles();
+    const delivers = before.filter((note) => note.endsWith('is worker, and does not listen'));
+    expect(delivers).toHaveLength(2);
+    expect(before.filter((note) => note.endsWith('is api'))).toEqual([`${await askPid()} is api`]);
+    process.kill(Number.parseInt(delivers[0]!, 10), 'SIGKILL');
+    await vi.waitFor(async () => expect(await roles()).toHaveLength(4), wait);
+    expect((await roles()).at(-1)).toMatch(/is worker, and does not listen$/);
+    const answering = await askPid();
+    process.kill(answering, 'SIGKILL');
+    await vi.waitFor(async () => expect(await roles()).toHaveLength(5), wait);
+    expect((await roles()).at(-1)).toBe(`${await askPid()} is api`);
+  });
+
+  it('--role worker: all of them deliver, and listen for questions about their health', async () => {
+    const cli = bench.start(['serve', '--role', 'worker', '--processes', '3'], ENV);
+    await cli.said(/is running as a worker/);
+    expect((await roles()).map((note) => note.replace(/^\d+ /, ''))).toEqual(Array(3).fill('is worker'));
+  });
+});
 
 describe('serve --processes 2', () => {
   it('shares the port between two children, and migrates once', async () => {
@@ -139,7 +182,7 @@ describe('serve --processes 2', () => {
 
   it('a child that cannot start ends it all, with one message', async () => {
     const first = await startTwo();
-    const second = await bench.run(['serve', '--processes', '2'], ENV);
+    const second = await bench.run(['serve', '--role', 'api', '--processes', '2'], ENV);
     expect(second.code).toBe(1);
     expect(second.stderr.match(/is in use/g)).toHaveLength(1);
     expect(second.stderr).not.toMatch(/^\s+at /m);

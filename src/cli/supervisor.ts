@@ -1,7 +1,7 @@
 /**
  * `serve --processes N`: a parent that does nothing but start N children and keep them running.
  *
- * The children share the port through node:cluster, whose parent accepts connections and hands them out in turn.
+ * Those that answer the API share the port through node:cluster, whose parent accepts connections and hands them out in turn.
  * Measured with four processes and 8 keep-alive connections, as a few producers make them: 2, 2, 2, 2 in turn;
  * with SO_REUSEPORT the kernel's hash gave 0, 3, 2, 3, one process idle. The parent's work is per connection, not per
  * request. And a second Posthorn on the same port gets its EADDRINUSE, where SO_REUSEPORT would let it share.
@@ -11,6 +11,7 @@ import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import type { Config } from '../config/index.ts';
 import type { Log } from '../telemetry/log.ts';
 import { NodeMetrics } from './node-metrics.ts';
 import { backoffAfter, restartDelayMs } from './restart-pace.ts';
@@ -18,7 +19,8 @@ import type { Running } from './run-until-stopped.ts';
 import { STOP_MESSAGE } from './stop-requests.ts';
 
 export interface SupervisorOptions {
-  readonly processes: number;
+  /** What the children do, one each. */
+  readonly roles: readonly Config['role'][];
   readonly log: Log;
   /** What the children run: this program again, with the same arguments. */
   readonly exec: string;
@@ -29,6 +31,7 @@ export interface SupervisorOptions {
 /** A place for one child; who fills it changes. */
 interface Slot {
   readonly number: number;
+  readonly role: Config['role'];
   worker: Worker | null;
   startedAt: number;
   backoffMs: number;
@@ -54,14 +57,15 @@ export class Supervisor implements Running {
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
-    this.#slots = Array.from({ length: options.processes }, (_, index) => ({
+    this.#slots = options.roles.map((role, index) => ({
       number: index + 1,
+      role,
       worker: null,
       startedAt: Number.NEGATIVE_INFINITY,
       backoffMs: 0,
       restart: null,
     }));
-    this.#metrics = new NodeMetrics(options.processes, () =>
+    this.#metrics = new NodeMetrics(options.roles.length, () =>
       this.#slots.flatMap(({ number, worker }) => (worker === null ? [] : [{ process: number, worker }])),
     );
   }
@@ -116,6 +120,7 @@ export class Supervisor implements Running {
   #fork(slot: Slot): Worker {
     const worker = cluster.fork({
       ...this.#options.env,
+      [ROLE_VARIABLE]: slot.role,
       ...(this.#siblingsDirectory !== null && { [SIBLINGS_VARIABLE]: this.#siblingsDirectory }),
     });
     slot.worker = worker;
@@ -161,6 +166,11 @@ export class Supervisor implements Running {
     });
   }
 }
+
+/** Tells a child what it does. Not a setting: those say it of all of them together. */
+const ROLE_VARIABLE = 'POSTHORN_CHILD_ROLE';
+
+export const roleOfChild = (): Config['role'] => process.env[ROLE_VARIABLE] as Config['role'];
 
 /** Tells the children where they find each other. Not a setting: it is made anew with every start. */
 const SIBLINGS_VARIABLE = 'POSTHORN_SIBLINGS';

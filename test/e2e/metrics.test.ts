@@ -218,13 +218,13 @@ test('who may see them: whoever is on this machine, else an admin or a read key 
   await expectStatus(from(await newKey({ scope: 'tenant', tenant }), proxied), 403);
 });
 
-test('serve --processes 2: one scrape shows both children, each with its number', async () => {
+test('serve --processes 3: one scrape shows all children, each with its number', async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const port = String(await freePort());
   const node = await startTestPosthorn({
     database,
-    args: ['--processes', '2', '--port', port],
+    args: ['--processes', '3', '--port', port],
     env: { POSTHORN_MEASURE_MS: '50' },
   });
   onTestFinished(() => node.stop());
@@ -232,11 +232,11 @@ test('serve --processes 2: one scrape shows both children, each with its number'
     'the shards are shared out',
     (now) =>
       now.value('posthorn_shards_owned') === 256 &&
-      ['1', '2'].every((process) => now.value('posthorn_shards_owned', { process }) === 128),
+      ['2', '3'].every((process) => now.value('posthorn_shards_owned', { process }) === 128),
     node,
   );
-  expect(shown.value('posthorn_processes', { state: 'expected' })).toBe(2);
-  expect(shown.value('posthorn_processes', { state: 'answered' })).toBe(2);
+  expect(shown.value('posthorn_processes', { state: 'expected' })).toBe(3);
+  expect(shown.value('posthorn_processes', { state: 'answered' })).toBe(3);
   // A figure of the whole database is shown by one of them only.
   expect(shown.samples.filter(({ name }) => name === 'posthorn_dead_letters')).toHaveLength(1);
 });

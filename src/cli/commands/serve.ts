@@ -1,13 +1,14 @@
 import cluster from 'node:cluster';
 import { startApp } from '../app.ts';
 import { serveLine } from '../banner.ts';
+import { rolesOfChildren } from '../child-roles.ts';
 import type { Command } from '../command.ts';
 import { findDatabase, migrateDatabase } from '../database.ts';
 import { ChildMetrics } from '../node-metrics.ts';
 import { print } from '../print.ts';
 import { runServer, type ServerContext } from '../server-command.ts';
 import { requestsOfSupervisor, signalsOfUser } from '../stop-requests.ts';
-import { Supervisor, siblingsOfChild, tellSupervisor } from '../supervisor.ts';
+import { roleOfChild, Supervisor, siblingsOfChild, tellSupervisor } from '../supervisor.ts';
 import { readVersion } from '../version.ts';
 
 export const serve: Command = {
@@ -15,7 +16,8 @@ export const serve: Command = {
   summary: 'production: chosen roles, several processes',
   usage: 'posthorn serve [--role all|api|worker] [--processes N]',
   about: `Starts Posthorn for production. POSTHORN_ADMIN_KEY and POSTHORN_ENCRYPTION_KEY must be set, and DATABASE_URL
-should be. With --processes N there are N child processes that share the port; one that crashes is started again.
+should be. With --processes N there are N child processes, one in three of which answers the API while the others
+deliver; one that crashes is started again.
 SIGTERM stops gracefully within POSTHORN_DRAIN_MS, a second signal at once.`,
   run: (args) => {
     if (cluster.isWorker) {
@@ -53,7 +55,7 @@ async function startChildren(
   // Once, here: the children find the schema as it should be.
   await migrateDatabase(databaseUrl, log);
   const supervisor = new Supervisor({
-    processes: config.processes,
+    roles: rolesOfChildren(config.role, config.processes),
     log,
     exec: process.argv[1]!,
     args: process.argv.slice(2),
@@ -69,9 +71,12 @@ async function startChildren(
 
 async function startChild({ config, log, running }: ServerContext): Promise<void> {
   const metrics = new ChildMetrics();
+  const role = roleOfChild();
   const app = await startApp({
-    config: { ...config, databaseUrl: config.databaseUrl! },
+    config: { ...config, role, databaseUrl: config.databaseUrl! },
     log,
+    // Beside those that answer the API, a worker would get a part of their requests.
+    listens: role === config.role || role === 'api',
     gatherMetrics: () => metrics.gather(),
     siblings: siblingsOfChild(),
   });

@@ -11,7 +11,13 @@ function note(what: string): void {
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const stopMs = Number(process.env.TEST_STOP_MS ?? 0);
 
-export async function startApp({ config }: { config: RunnableConfig }): Promise<RunningApp> {
+export async function startApp({
+  config,
+  listens = true,
+}: {
+  config: RunnableConfig;
+  listens?: boolean;
+}): Promise<RunningApp> {
   await sleep(Number(process.env.TEST_START_MS ?? 0));
   if (process.env.TEST_START_ERROR) throw new Error(process.env.TEST_START_ERROR);
   const server = createServer((request, response) => {
@@ -38,12 +44,13 @@ export async function startApp({ config }: { config: RunnableConfig }): Promise<
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(config.port, config.host, resolve);
+    if (listens) server.listen(config.port, config.host, resolve);
+    else resolve();
   });
   note(`app started on ${config.databaseUrl}`);
-  const { port } = server.address() as { port: number };
+  note(`${process.pid} is ${config.role}${listens ? '' : ', and does not listen'}`);
   return {
-    url: `http://${config.host}:${port}`,
+    url: `http://${config.host}:${config.port}`,
     readMetrics: () => [],
     async stop() {
       note('app stopping');
