@@ -94,6 +94,28 @@ export async function runBareLoop(receiver: Receiver, seconds: number, bytes = 1
   return (await answer<{ perSecond: number }>(child, (message) => 'perSecond' in message)).perSecond;
 }
 
+/**
+ * Runs it so many times, with the bare loop before and after each: the machine's speed changes within seconds, and what is
+ * measured a minute apart is not to be compared. Each rate is also given as a ratio to the mean of the two beside it.
+ */
+export async function besideBareLoop(
+  receiver: Receiver,
+  rounds: number,
+  once: () => Promise<number>,
+): Promise<{ rates: number[]; ratios: number[] }> {
+  const rates: number[] = [];
+  const ratios: number[] = [];
+  let before = await runBareLoop(receiver, 2);
+  for (let round = 0; round < rounds; round += 1) {
+    const rate = await once();
+    const after = await runBareLoop(receiver, 2);
+    rates.push(rate);
+    ratios.push(rate / ((before + after) / 2));
+    before = after;
+  }
+  return { rates, ratios };
+}
+
 export interface Postgres {
   readonly url: string;
   /** Of everything that is started on it: what one Posthorn sealed, the next one opens. */

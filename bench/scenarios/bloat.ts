@@ -1,6 +1,13 @@
 /** Throughput under load while somebody elsewhere keeps a transaction open, so that nothing dead can be cleaned up. */
 import pg from 'pg';
-import { median, type Posthorn, registerEndpoints, runLoad, startPosthorn } from '../harness.ts';
+import {
+  besideBareLoop,
+  median,
+  type Posthorn,
+  registerEndpoints,
+  runLoad,
+  startPosthorn,
+} from '../harness.ts';
 import type { Bench } from '../scenario.ts';
 
 const EVENTS = 20_000;
@@ -28,26 +35,31 @@ export const bloat: Bench = {
         return load.accepted / ((performance.timeOrigin + performance.now() - load.beganAt) / 1000);
       };
       await once();
-      const before: number[] = [];
-      while (before.length < (quick ? 2 : ROUNDS)) before.push(await once());
+      const rounds = quick ? 2 : ROUNDS;
+      const before = await besideBareLoop(receiver, rounds, once);
       await idle.connect();
       await idle.query(
         'begin isolation level repeatable read; select txid_current(); select count(*) from posthorn.queue',
       );
       const until = performance.now() + minutes * 60_000;
-      const beside: number[] = [];
       while (performance.now() < until) {
-        beside.push(await once());
+        const rate = await once();
         const minutesLeft = Math.max(0, (until - performance.now()) / 60_000);
-        progress(`${minutesLeft.toFixed(1)} minutes to go, ${Math.round(beside.at(-1)!)}/s`);
+        progress(`${minutesLeft.toFixed(1)} minutes to go, ${Math.round(rate)}/s`);
       }
-      const after = median(beside.slice(-before.length));
+      const after = await besideBareLoop(receiver, rounds, once);
       return [
-        { name: 'before', value: median(before), unit: '/s' },
-        { name: `after ${minutes} minutes of load beside an idle transaction`, value: after, unit: '/s' },
+        { name: 'before', value: median(before.rates), unit: '/s' },
         {
-          name: 'ratio',
-          value: after / median(before),
+          name: `after ${minutes} minutes of load beside an idle transaction`,
+          value: median(after.rates),
+          unit: '/s',
+        },
+        { name: 'before: ratio to the bare loop', value: median(before.ratios), unit: '×' },
+        { name: 'after: ratio to the bare loop', value: median(after.ratios), unit: '×' },
+        {
+          name: 'ratio of the two',
+          value: median(after.ratios) / median(before.ratios),
           unit: '×',
           id: 'bloat_ratio',
           goal: { atLeast: 0.8 },

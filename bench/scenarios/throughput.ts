@@ -1,14 +1,14 @@
 /**
  * Events posted one per request by a separate process, delivered to a separate minimal receiver, and settled; as a
- * ratio to a bare sign-and-POST loop to the same receiver, measured right before each run.
+ * ratio to a bare sign-and-POST loop to the same receiver, measured before and after each run.
  */
 import {
+  besideBareLoop,
   median,
   type Postgres,
   type Posthorn,
   type Receiver,
   registerEndpoints,
-  runBareLoop,
   runLoad,
   startPosthorn,
   untilSettled,
@@ -104,16 +104,9 @@ async function measure(
     const seconds = (performance.timeOrigin + performance.now() - load.beganAt) / 1000;
     return ((await receiver.count()) - before) / seconds;
   };
-  // The compiler needs some ten thousand rounds to be done with the hot path.
-  await once(Math.min(events, 20_000));
-  const rates: number[] = [];
-  const ratios: number[] = [];
-  for (let run = 0; run < runs; run += 1) {
-    const bare = await runBareLoop(receiver, 2);
-    const rate = await once(events);
-    rates.push(rate);
-    ratios.push(rate / bare);
-  }
+  // The compiler needs some ten thousand rounds to be done with the hot path, in each process.
+  await once(events);
+  const { rates, ratios } = await besideBareLoop(receiver, runs, () => once(events));
   return [
     { name: `${variant.name}: per second`, value: median(rates), unit: '/s' },
     {

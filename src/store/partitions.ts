@@ -6,6 +6,12 @@ import { inTransaction, type Pool } from './database.ts';
  * none; CREATE and then ATTACH, because CREATE … PARTITION OF would lock the parent against everything.
  */
 const PARTITIONED = ['events', 'deliveries', 'attempts'] as const;
+/**
+ * They only grow, by the million: what holds for half of the rows holds for all. As often as PostgreSQL would by itself,
+ * sampling and freezing them took a twentieth of the processor under load.
+ */
+const STORAGE = `autovacuum_analyze_threshold = 10000, autovacuum_analyze_scale_factor = 0.5,
+                 autovacuum_vacuum_insert_threshold = 100000`;
 const PARTITION_LOCK = 7_283_640_002;
 const DAY_MS = 86_400_000;
 
@@ -60,7 +66,9 @@ export async function ensurePartitions(pool: Pool, plan: PartitionPlan): Promise
       for (const range of missingRanges({ ...plan, nowMs }, until?.getTime() ?? null, since?.getTime())) {
         const name = `${parent}_${new Date(range.fromMs).toISOString().slice(0, 10).replaceAll('-', '')}`;
         // Names and bounds are made here, of digits and letters only: there is nothing to bind.
-        await client.query(`create table posthorn.${name} (like posthorn.${parent} including all)`);
+        await client.query(
+          `create table posthorn.${name} (like posthorn.${parent} including all) with (${STORAGE})`,
+        );
         await client.query(
           `alter table posthorn.${parent} attach partition posthorn.${name}
              for values from ('${firstIdAt(range.fromMs)}') to ('${firstIdAt(range.toMs)}')`,

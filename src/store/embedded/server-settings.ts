@@ -39,7 +39,7 @@ export function tunedSettings(memoryBytes = availableMemory()): Settings {
     wal_compression: 'off',
 
     // The queue table is rewritten all day: look often, do not wait for 20 % dead rows, do not doze in between.
-    autovacuum_naptime: '5s',
+    autovacuum_naptime: '10s', // a snapshot that somebody holds makes each look one in vain, at the whole of the queue
     autovacuum_vacuum_scale_factor: '0.05',
     autovacuum_vacuum_cost_delay: '1ms',
     autovacuum_vacuum_cost_limit: '2000',
