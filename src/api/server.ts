@@ -243,21 +243,32 @@ function authorize(request: FastifyRequest): void {
   if (admin === true && caller.scope !== 'admin') throw new Problem('forbidden', 'This needs an admin key.');
 }
 
+/** What every PATCH is: null removes a field (RFC 7396). */
+const MERGE_PATCH = 'application/merge-patch+json';
+
 /** Only JSON is taken, in UTF-8 and not compressed. Handlers that carry bytes on (events) get the bytes. */
 function readBodies(server: FastifyInstance, maxNesting: number): void {
   server.removeAllContentTypeParsers();
-  server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
-    const { 'content-type': type, 'content-encoding': encoding } = request.headers;
-    if (encoding !== undefined || (type !== 'application/json' && OTHER_CHARSET.test(type!)))
-      return done(new Problem('unsupported_media_type', 'Send JSON in UTF-8, without a content-encoding.'));
-    if (request.routeOptions.config.rawBody === true) return done(null, body);
-    // An empty body is no body: POST …/pause needs none.
-    if (body.length === 0) return done(null, undefined);
-    try {
-      done(null, readJson(body as Buffer, maxNesting));
-    } catch (error) {
-      done(error as Error);
-    }
-  });
+  server.addContentTypeParser(
+    ['application/json', MERGE_PATCH],
+    { parseAs: 'buffer' },
+    (request, body, done) => {
+      const { 'content-type': type, 'content-encoding': encoding } = request.headers;
+      if (request.method !== 'PATCH' && type!.toLowerCase().startsWith(MERGE_PATCH))
+        return done(
+          new Problem('unsupported_media_type', `Only PATCH takes "content-type: ${MERGE_PATCH}".`),
+        );
+      if (encoding !== undefined || (type !== 'application/json' && OTHER_CHARSET.test(type!)))
+        return done(new Problem('unsupported_media_type', 'Send JSON in UTF-8, without a content-encoding.'));
+      if (request.routeOptions.config.rawBody === true) return done(null, body);
+      // An empty body is no body: POST …/pause needs none.
+      if (body.length === 0) return done(null, undefined);
+      try {
+        done(null, readJson(body as Buffer, maxNesting));
+      } catch (error) {
+        done(error as Error);
+      }
+    },
+  );
 }
 const OTHER_CHARSET = /;\s*charset\s*=\s*(?!"?utf-?8"?\s*(?:;|$))/i;

@@ -5,8 +5,6 @@
 export interface BatcherOptions<T> {
   readonly maxItems: number;
   readonly maxBytes: number;
-  /** How many batches may be under way at once. */
-  readonly concurrency?: number;
   readonly bytesOf: (item: T) => number;
   /** Writes one batch. It answers for its items itself and never rejects. */
   readonly write: (items: T[]) => Promise<void>;
@@ -19,7 +17,7 @@ export class Batcher<T> {
   #waiting: T[] = [];
   #waitingBytes = 0;
   #waitingSince = 0;
-  #running = 0;
+  #isWriting = false;
   #scheduled = false;
   #idle: (() => void)[] = [];
 
@@ -43,12 +41,12 @@ export class Batcher<T> {
 
   /** Resolves when nothing waits and nothing is being written. */
   async drained(): Promise<void> {
-    if (this.#running === 0 && this.#waiting.length === 0) return;
+    if (!this.#isWriting && this.#waiting.length === 0) return;
     await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#running >= (this.#options.concurrency ?? 1)) return;
+    if (this.#scheduled || this.#isWriting) return;
     this.#scheduled = true;
     // After the current turn of the event loop: requests that arrived in the same read share the batch.
     setImmediate(() => {
@@ -62,14 +60,13 @@ export class Batcher<T> {
     const waitedMs = startedAt - this.#waitingSince;
     const batch = this.#take();
     if (batch.length === 0) return;
-    this.#running += 1;
+    this.#isWriting = true;
     void this.#options.write(batch).then(() => {
       this.#options.written?.(batch.length, waitedMs, performance.now() - startedAt);
-      this.#running -= 1;
+      this.#isWriting = false;
       if (this.#waiting.length > 0) this.#schedule();
-      else if (this.#running === 0) for (const resolve of this.#idle.splice(0)) resolve();
+      else for (const resolve of this.#idle.splice(0)) resolve();
     });
-    if (this.#waiting.length > 0) this.#schedule();
   }
 
   #take(): T[] {

@@ -342,6 +342,25 @@ describe('content types', () => {
     const event = JSON.stringify({ type: 'a.b', data: 1, tenant: newTenant() });
     await expectStatus(posthorn.api('POST', '/v1/events', event, { headers: { 'content-type': type } }), 202);
   });
+
+  test.each(['application/merge-patch+json', 'Application/Merge-Patch+JSON; charset=utf-8'])(
+    'a PATCH may call itself what it is: %s',
+    async (type) => {
+      const tenant = newTenant();
+      const created = await posthorn.api('POST', '/v1/endpoints', {
+        tenant,
+        url: 'https://hooks.example.com/',
+        description: 'before',
+        events: ['a.b'],
+      });
+      const path = `/v1/endpoints/${created.body.id}`;
+      const headers = { 'content-type': type };
+      const changed = await posthorn.api('PATCH', path, '{"description":null}', { headers });
+      expect([changed.status, changed.body.description]).toEqual([200, null]);
+      const wrong = await posthorn.api('PATCH', path, '{"description":1}', { headers });
+      expect(wrong.status).toBe(422);
+    },
+  );
 });
 
 describe('browsers', () => {

@@ -57,7 +57,12 @@ export function describeOperation(
       requestBody: {
         // No body is an empty one: it may be left out where nothing in it is required.
         required: hasRequired(body),
-        content: { 'application/json': { schema: components.use(body) } },
+        content: Object.fromEntries(
+          (route.method === 'PATCH'
+            ? ['application/json', 'application/merge-patch+json']
+            : ['application/json']
+          ).map((type) => [type, { schema: components.use(body) }]),
+        ),
       },
     }),
     responses: describeAnswers(route, components, shared),
