@@ -333,6 +333,7 @@ async function startOn(
   const wakeSender = new WakeSender(database.pool('notify'), (error) => problem('wake other workers', error));
   const handOn = new HandOn({
     dispatcher,
+    endpoints,
     wakeSender,
     clock,
     siblings: siblings ?? null,
@@ -369,7 +370,7 @@ async function startOn(
     tenantPerSecond: config.tenantIngestPerSecond,
     tenantBurst: config.tenantIngestBurst,
     patienceMs: ACCEPT_PATIENCE_MS,
-    committed: (deliveries, complete) => handOn.committed(deliveries, complete),
+    committed: (deliveries, commit) => handOn.committed(deliveries, commit),
     missingPartition: makePartitions,
     events: counted?.accepts,
     tail,

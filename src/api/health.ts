@@ -76,7 +76,7 @@ export function healthRoutes(context: ApiContext): FastifyPluginAsync {
           operationId: 'getReadiness',
           summary: 'Can it take requests?',
           description:
-            'Ready means that the database answers and that this process has lately proven that it may send.',
+            'Ready means that the database answers and, if this process delivers, that it has lately proven that it may.',
           tags: ['Service'],
           response: { 200: Ready, 503: NotReady },
         },

@@ -1,5 +1,5 @@
 /**
- * `/metrics` of a node with several processes. A scrape reaches any one of the children, and should show all of them:
+ * `/metrics` of a node with several processes. A scrape reaches one of the children that answer, and should show all of them:
  *
  *   child ── gather ──▶ supervisor ── read ──▶ every child
  *   child ◀─ gathered ─ supervisor ◀─ samples ── those that answer in time

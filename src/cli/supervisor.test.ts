@@ -79,6 +79,21 @@ describe('serve --processes 3', () => {
     expect((await roles()).at(-1)).toBe(`${await askPid()} is api`);
   });
 
+  it('on SIGTERM, who accepts stops before those who deliver what it has accepted', async () => {
+    const cli = bench.start(['serve', '--processes', '3'], { ...ENV, TEST_STOP_MS: '100' });
+    await cli.said(/is running/);
+    cli.kill('SIGTERM');
+    expect(await cli.ended).toEqual({ code: 0, signal: null });
+    const stops = (await bench.notes()).filter((note) => /^(api|worker) (stops|has stopped)$/.test(note));
+    expect(stops.slice(0, 2)).toEqual(['api stops', 'api has stopped']);
+    expect(stops.slice(2).toSorted()).toEqual([
+      'worker has stopped',
+      'worker has stopped',
+      'worker stops',
+      'worker stops',
+    ]);
+  });
+
   it('--role worker: all of them deliver, and listen for questions about their health', async () => {
     const cli = bench.start(['serve', '--role', 'worker', '--processes', '3'], ENV);
     await cli.said(/is running as a worker/);

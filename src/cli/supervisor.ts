@@ -53,6 +53,7 @@ export class Supervisor implements Running {
   readonly #slots: Slot[];
   readonly #metrics: NodeMetrics;
   #siblingsDirectory: string | null = null;
+  #forks = 0;
   #isStopping = false;
 
   constructor(options: SupervisorOptions) {
@@ -82,9 +83,12 @@ export class Supervisor implements Running {
     return url;
   }
 
+  /** Those that accept first: what they still answer 202 then finds somebody who sends it. */
   async stop(): Promise<void> {
     this.#isStopping = true;
-    await Promise.all(this.#slots.map((slot) => this.#stopSlot(slot)));
+    const accepting = this.#slots.filter(({ role }) => role === 'api');
+    const others = this.#slots.filter(({ role }) => role !== 'api');
+    for (const slots of [accepting, others]) await Promise.all(slots.map((slot) => this.#stopSlot(slot)));
     if (this.#siblingsDirectory !== null) await rm(this.#siblingsDirectory, { recursive: true, force: true });
   }
 
@@ -118,10 +122,13 @@ export class Supervisor implements Running {
   }
 
   #fork(slot: Slot): Worker {
+    this.#forks += 1;
     const worker = cluster.fork({
       ...this.#options.env,
       [ROLE_VARIABLE]: slot.role,
-      ...(this.#siblingsDirectory !== null && { [SIBLINGS_VARIABLE]: this.#siblingsDirectory }),
+      ...(this.#siblingsDirectory !== null && {
+        [SIBLINGS_VARIABLE]: `${this.#forks}:${this.#siblingsDirectory}`,
+      }),
     });
     slot.worker = worker;
     slot.startedAt = performance.now();
@@ -170,9 +177,11 @@ export class Supervisor implements Running {
 /** Tells a child what it does. Not a setting: those say it of all of them together. */
 const ROLE_VARIABLE = 'POSTHORN_CHILD_ROLE';
 
-export const roleOfChild = (): Config['role'] => process.env[ROLE_VARIABLE] as Config['role'];
+/** Undefined for a child of somebody else's cluster. */
+export const roleOfChild = (): Config['role'] | undefined =>
+  process.env[ROLE_VARIABLE] as Config['role'] | undefined;
 
-/** Tells the children where they find each other. Not a setting: it is made anew with every start. */
+/** Tells a child its number and where it finds the others. Not a setting: it is made anew with every start. */
 const SIBLINGS_VARIABLE = 'POSTHORN_SIBLINGS';
 
 /** Entered by nobody else: what is written into a socket there is sent. Null: they do without. */
@@ -189,10 +198,8 @@ async function makeSiblingsDirectory(log: Log): Promise<string | null> {
 }
 
 export function siblingsOfChild(): { directory: string; number: number } | undefined {
-  const directory = process.env[SIBLINGS_VARIABLE];
-  return directory === undefined || cluster.worker === undefined
-    ? undefined
-    : { directory, number: cluster.worker.id };
+  const [, number, directory] = /^(\d+):(.+)$/.exec(process.env[SIBLINGS_VARIABLE] ?? '') ?? [];
+  return directory === undefined ? undefined : { directory, number: Number(number) };
 }
 
 const READY = 'posthorn:ready';

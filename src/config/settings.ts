@@ -81,7 +81,7 @@ const processes = {
     min: 1,
     max: 128,
     about:
-      'Child processes of `serve`. With role `all`, one in three answers the API and the others deliver. 1: no child, everything in one process.',
+      'Child processes of `serve`. With role `all`, one in three answers the API and the others deliver: from 3 on, others stand in for one that hangs. 1: no child, everything in one process.',
   }),
 };
 

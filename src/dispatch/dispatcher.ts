@@ -49,7 +49,7 @@ export interface DispatcherOptions {
   readonly hasSiblings?: boolean;
 }
 
-/** What a sibling hands over so long after it was accepted is looked for in the database. */
+/** What a sibling hands over so long after its commit was begun is looked for in the database. */
 const NEWS_MS = 1_000;
 const PAYLOAD_CACHE_BYTES = 8 * 1024 * 1024;
 const SWEEPS_PER_BOTTOM = 60;
@@ -364,12 +364,13 @@ export class Dispatcher {
 
   /**
    * Committed by another process of this node. Unlike our own commits it may come late: found by a sweep before, sent
-   * and settled. Whatever was sent of an event this young is remembered, and of an older one the lane looks for itself.
+   * and settled. But not before its commit was on its way: what has been started since then is remembered, and if that
+   * is longer ago, the lane looks for itself.
    */
-  offerOfSibling(delivery: DeliveryRow, event: EventContent): boolean {
+  offerOfSibling(delivery: DeliveryRow, event: EventContent, commitSentAt: number): boolean {
     if (this.#started?.has(delivery.id)) return true;
     // Ahead of our clock is as odd as behind it.
-    const age = Math.abs(this.#options.clock.now() - timeOfId(event.id));
+    const age = Math.abs(this.#options.clock.now() - commitSentAt);
     if (age < NEWS_MS) return this.offer(delivery, event);
     const lane = this.#lanes.get(delivery.endpointId);
     if (lane !== undefined) this.#refill.want(lane, 'sweep');

@@ -3,14 +3,17 @@
  * NOTIFY. All of these are hints; the row in the database is the truth.
  */
 import type { Uuid } from '../domain/ids.ts';
+import type { EndpointCache } from '../store/endpoint-cache.ts';
+import type { Commit } from '../store/queries/accept-events.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { HandedDelivery } from './sibling-frames.ts';
 import { Siblings, type SiblingsOptions } from './siblings.ts';
 import type { WakeSender } from './wake.ts';
 
 export interface HandOnOptions extends Pick<SiblingsOptions, 'clock' | 'ownedShards' | 'problem'> {
-  readonly dispatcher: Dispatcher;
-  readonly wakeSender: WakeSender;
+  readonly dispatcher: Pick<Dispatcher, 'offer' | 'offerOfSibling' | 'wake'>;
+  readonly endpoints: Pick<EndpointCache, 'version' | 'refresh'>;
+  readonly wakeSender: Pick<WakeSender, 'wake'>;
   /** Null: this node has one process. */
   readonly siblings: Pick<SiblingsOptions, 'directory' | 'number'> | null;
 }
@@ -18,11 +21,13 @@ export interface HandOnOptions extends Pick<SiblingsOptions, 'clock' | 'ownedSha
 export class HandOn {
   /** How many deliveries, by who was told. */
   readonly told = { self: 0, sibling: 0, notify: 0 };
-  readonly #dispatcher: Dispatcher;
-  readonly #wakeSender: WakeSender;
+  readonly #options: HandOnOptions;
+  readonly #dispatcher: HandOnOptions['dispatcher'];
+  readonly #wakeSender: HandOnOptions['wakeSender'];
   readonly #siblings: Siblings | null;
 
   constructor(options: HandOnOptions) {
+    this.#options = options;
     this.#dispatcher = options.dispatcher;
     this.#wakeSender = options.wakeSender;
     this.#siblings =
@@ -30,9 +35,7 @@ export class HandOn {
       new Siblings({
         ...options,
         ...options.siblings,
-        received: (deliveries) => {
-          for (const handed of deliveries) this.#receive(handed);
-        },
+        received: (deliveries, commit) => this.#received(deliveries, commit),
       });
   }
 
@@ -49,16 +52,16 @@ export class HandOn {
     this.#siblings?.shardsChanged();
   }
 
-  /** `complete: false`: some may have been committed by an earlier try. */
-  committed(deliveries: readonly HandedDelivery[], complete: boolean): void {
+  /** Null: some may have been committed by an earlier try. */
+  committed(deliveries: readonly HandedDelivery[], commit: Commit | null): void {
     for (const { delivery, event } of deliveries) {
-      if (!complete) {
+      if (commit === null) {
         // They may be gone again by now: let the lane look for itself.
         this.#dispatcher.wake(delivery.endpointId, 'sweep');
         this.#notify(delivery.endpointId, 'sweep');
       } else if (this.#dispatcher.offer(delivery, event)) {
         this.told.self += 1;
-      } else if (this.#siblings?.offer(delivery, event)) {
+      } else if (this.#siblings?.offer(delivery, event, commit)) {
         this.told.sibling += 1;
       } else {
         this.#notify(delivery.endpointId, 'recent');
@@ -66,9 +69,25 @@ export class HandOn {
     }
   }
 
-  #receive({ delivery, event }: HandedDelivery): void {
-    // False: it was ours when they were told so, and is somebody else's by now.
-    if (!this.#dispatcher.offerOfSibling(delivery, event)) this.#notify(delivery.endpointId, 'recent');
+  /**
+   * They were matched with endpoints that we may not have yet. Whoever changes one and then publishes must not find that
+   * it goes where it went before.
+   */
+  #received(deliveries: readonly HandedDelivery[], commit: Commit): void {
+    const { endpoints, problem } = this.#options;
+    if (commit.endpointVersion <= endpoints.version) return this.#offerAll(deliveries, commit);
+    void endpoints
+      .refresh()
+      .catch((error) => problem('read endpoints that a sibling process knows', error))
+      .then(() => this.#offerAll(deliveries, commit));
+  }
+
+  #offerAll(deliveries: readonly HandedDelivery[], { sentAt }: Commit): void {
+    for (const { delivery, event } of deliveries) {
+      // False: it was ours when they were told so, and is somebody else's by now.
+      if (!this.#dispatcher.offerOfSibling(delivery, event, sentAt))
+        this.#notify(delivery.endpointId, 'recent');
+    }
   }
 
   #notify(endpointId: Uuid, want: 'recent' | 'sweep'): void {

@@ -25,10 +25,18 @@ const delivery = fc.record({
   dueAt: fc.option(fc.integer({ min: 0 })),
   fifo: fc.boolean(),
 });
+const commit = fc.record({ sentAt: fc.integer({ min: 0 }), endpointVersion: fc.nat() });
 const committed = fc
-  .array(fc.tuple(event, fc.array(delivery, { minLength: 1, maxLength: 4 })), { minLength: 1, maxLength: 5 })
-  .map((events) => ({
+  .tuple(
+    fc.array(fc.tuple(event, fc.array(delivery, { minLength: 1, maxLength: 4 })), {
+      minLength: 1,
+      maxLength: 5,
+    }),
+    commit,
+  )
+  .map(([events, ofThem]) => ({
     kind: 'committed' as const,
+    commit: ofThem,
     deliveries: events.flatMap(([of, rows]) =>
       rows.map((row): HandedDelivery => ({ delivery: row, event: of })),
     ),
@@ -37,7 +45,7 @@ const owns = fc.array(fc.integer({ min: 0, max: 255 })).map((shards) => ({ kind:
 const message: fc.Arbitrary<SiblingMessage> = fc.oneof(committed, owns);
 
 const encode = (given: SiblingMessage): Buffer =>
-  given.kind === 'owns' ? encodeOwns(given.shards) : encodeCommitted(given.deliveries);
+  given.kind === 'owns' ? encodeOwns(given.shards) : encodeCommitted(given.deliveries, given.commit);
 
 test('what is said is what is heard, in whatever pieces it comes', () => {
   fc.assert(
@@ -70,10 +78,11 @@ test('an event with many deliveries is written once, and is one when it arrives'
     delivery: { id: `d${n}`, endpointId: `e${n}`, dueAt: null, fifo: false },
     event: of,
   }));
-  const bytes = encodeCommitted(deliveries);
+  const commitOfIt = { sentAt: 1, endpointVersion: 2 };
+  const bytes = encodeCommitted(deliveries, commitOfIt);
   expect(bytes.length).toBeLessThan(11_000);
   const [heard] = new FrameReader().read(bytes);
-  expect(heard).toEqual({ kind: 'committed', deliveries });
+  expect(heard).toEqual({ kind: 'committed', deliveries, commit: commitOfIt });
   expect(
     new Set((heard as Extract<SiblingMessage, { kind: 'committed' }>).deliveries.map((one) => one.event))
       .size,

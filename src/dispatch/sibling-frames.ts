@@ -6,7 +6,7 @@
  */
 import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
-import type { DeliveryRow } from '../store/queries/accept-events.ts';
+import type { Commit, DeliveryRow } from '../store/queries/accept-events.ts';
 
 export interface HandedDelivery {
   readonly delivery: DeliveryRow;
@@ -17,14 +17,16 @@ export type SiblingMessage =
   /** All the shards that the one who says so works on. */
   | { readonly kind: 'owns'; readonly shards: readonly number[] }
   /** Committed just now, for shards of the one who is told. */
-  | { readonly kind: 'committed'; readonly deliveries: readonly HandedDelivery[] };
+  | { readonly kind: 'committed'; readonly deliveries: readonly HandedDelivery[]; readonly commit: Commit };
 
 type EventHead = [
   event: Omit<EventContent, 'data'>,
   bytes: number,
   deliveries: [id: Uuid, endpointId: Uuid, dueAt: number | null, fifo: boolean][],
 ];
-type Head = { readonly owns: readonly number[] } | { readonly events: readonly EventHead[] };
+type Head =
+  | { readonly owns: readonly number[] }
+  | { readonly events: readonly EventHead[]; readonly commit: Commit };
 
 const WORD = 4;
 /** More than any batch of commits has: whoever says so does not speak this language. */
@@ -35,7 +37,7 @@ export function encodeOwns(shards: readonly number[]): Buffer {
 }
 
 /** Deliveries of one event stand next to each other, as a commit hands them on. */
-export function encodeCommitted(deliveries: readonly HandedDelivery[]): Buffer {
+export function encodeCommitted(deliveries: readonly HandedDelivery[], commit: Commit): Buffer {
   const events: EventHead[] = [];
   const payloads: Buffer[] = [];
   let last: EventContent | null = null;
@@ -48,7 +50,7 @@ export function encodeCommitted(deliveries: readonly HandedDelivery[]): Buffer {
     }
     events.at(-1)![2].push([delivery.id, delivery.endpointId, delivery.dueAt, delivery.fifo]);
   }
-  return encode({ events }, payloads);
+  return encode({ events, commit }, payloads);
 }
 
 function encode(head: Head, payloads: readonly Buffer[]): Buffer {
@@ -104,5 +106,5 @@ function decode(frame: Buffer): SiblingMessage {
     for (const [id, endpointId, dueAt, fifo] of rows)
       deliveries.push({ delivery: { id, endpointId, dueAt, fifo }, event });
   }
-  return { kind: 'committed', deliveries };
+  return { kind: 'committed', deliveries, commit: head.commit };
 }

@@ -10,6 +10,8 @@ import type { EventContent } from '../domain/event.ts';
 import type { HandedDelivery } from './sibling-frames.ts';
 import { Siblings } from './siblings.ts';
 
+const COMMIT = { sentAt: 1_700_000_000_123, endpointVersion: 7 };
+
 async function someDirectory(): Promise<string> {
   const directory = await mkdtemp(path.join(tmpdir(), 'posthorn-siblings-test-'));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
@@ -25,7 +27,10 @@ async function start(directory: string, number: number, shards: number[]) {
     number,
     clock: { ...systemClock, monotonic: () => systemClock.monotonic() + time.ahead },
     ownedShards: () => shards,
-    received: (deliveries) => received.push(...deliveries),
+    received: (deliveries, commit) => {
+      expect(commit).toEqual(COMMIT);
+      received.push(...deliveries);
+    },
     problem: (what) => problems.push(what),
   });
   onTestFinished(() => siblings.stop());
@@ -55,24 +60,27 @@ test('each hands the others what is theirs, as their shards change', async () =>
   const second = await start(directory, 2, [2]);
   const third = await start(directory, 3, []);
   const small = event(10);
-  await eventually('third knows first', () => third.siblings.offer(deliveryOf(1), small));
-  await eventually('first knows second', () => first.siblings.offer(deliveryOf(2), small));
+  await eventually('third knows first', () => third.siblings.offer(deliveryOf(1), small, COMMIT));
+  await eventually('first knows second', () => first.siblings.offer(deliveryOf(2), small, COMMIT));
   await eventually('all arrived', () => first.received.length === 1 && second.received.length === 1);
   expect(first.received).toEqual([{ delivery: deliveryOf(1), event: small }]);
-  expect(first.siblings.offer(deliveryOf(1), small)).toBe(false);
-  expect(first.siblings.offer(deliveryOf(3), small)).toBe(false);
+  expect(first.siblings.offer(deliveryOf(1), small, COMMIT)).toBe(false);
+  expect(first.siblings.offer(deliveryOf(3), small, COMMIT)).toBe(false);
 
   second.shards.pop();
   second.siblings.shardsChanged();
   third.shards.push(2);
   third.siblings.shardsChanged();
   await eventually('the shard is the third’s', () => {
-    first.siblings.offer(deliveryOf(2), small);
+    first.siblings.offer(deliveryOf(2), small, COMMIT);
     return third.received.length > 0;
   });
 
   third.siblings.stop();
-  await eventually('who left is told nothing more', () => !first.siblings.offer(deliveryOf(2), small));
+  await eventually(
+    'who left is told nothing more',
+    () => !first.siblings.offer(deliveryOf(2), small, COMMIT),
+  );
 });
 
 test('one that is stopped is not told: it cannot say that others have its shards', async () => {
@@ -81,16 +89,16 @@ test('one that is stopped is not told: it cannot say that others have its shards
   const second = await start(directory, 2, []);
   const third = await start(directory, 3, []);
   const small = event(10);
-  await eventually('second knows first', () => second.siblings.offer(deliveryOf(7), small));
+  await eventually('second knows first', () => second.siblings.offer(deliveryOf(7), small, COMMIT));
   second.time.ahead += 3_000;
-  expect(second.siblings.offer(deliveryOf(7), small)).toBe(false);
-  await eventually('it is heard of again', () => second.siblings.offer(deliveryOf(7), small));
+  expect(second.siblings.offer(deliveryOf(7), small, COMMIT)).toBe(false);
+  await eventually('it is heard of again', () => second.siblings.offer(deliveryOf(7), small, COMMIT));
 
   await eventually('all of that has come', () => first.received.length === 2);
   third.shards.push(7);
   third.siblings.shardsChanged();
   await eventually('who says so last has it', () => {
-    second.siblings.offer(deliveryOf(7), small);
+    second.siblings.offer(deliveryOf(7), small, COMMIT);
     return third.received.length > 0;
   });
 });
@@ -107,9 +115,9 @@ test('one that does not read takes a few megabytes from us, not more; the rest g
   owns.copy(frame, 8);
   stuck.write(frame);
   const large = event(100_000);
-  await eventually('it is known', () => first.siblings.offer(deliveryOf(7), large));
+  await eventually('it is known', () => first.siblings.offer(deliveryOf(7), large, COMMIT));
   let offered = 0;
-  while (first.siblings.offer(deliveryOf(7), large) && offered < 1000) {
+  while (first.siblings.offer(deliveryOf(7), large, COMMIT) && offered < 1000) {
     offered += 1;
     await Promise.resolve();
   }
@@ -121,7 +129,7 @@ test('where no socket can be made it says so, and hands nothing on', async () =>
   const directory = path.join(await someDirectory(), 'x'.repeat(120));
   const alone = await start(directory, 1, [1]);
   expect(alone.problems).toEqual(['hear from sibling processes']);
-  expect(alone.siblings.offer(deliveryOf(2), event(1))).toBe(false);
+  expect(alone.siblings.offer(deliveryOf(2), event(1), COMMIT)).toBe(false);
 });
 
 test('nonsense ends the connection and nothing else; a name that a dead one left behind is removed', async () => {
@@ -139,7 +147,7 @@ test('nonsense ends the connection and nothing else; a name that a dead one left
   await eventually('it was noticed', () => first.problems.length === 1);
   expect(first.problems).toEqual(['understand a sibling process']);
   const second = await start(directory, 2, []);
-  await eventually('the others go on', () => second.siblings.offer(deliveryOf(1), event(1)));
+  await eventually('the others go on', () => second.siblings.offer(deliveryOf(1), event(1), COMMIT));
 });
 
 /** What a process that is killed leaves behind: a socket's name without anybody who listens. */

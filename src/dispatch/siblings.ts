@@ -20,7 +20,7 @@ import path from 'node:path';
 import type { Clock } from '../domain/clock.ts';
 import { shardOf } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
-import type { DeliveryRow } from '../store/queries/accept-events.ts';
+import type { Commit, DeliveryRow } from '../store/queries/accept-events.ts';
 import { encodeCommitted, encodeOwns, FrameReader, type HandedDelivery } from './sibling-frames.ts';
 
 export interface SiblingsOptions {
@@ -29,7 +29,7 @@ export interface SiblingsOptions {
   readonly number: number;
   readonly clock: Clock;
   readonly ownedShards: () => readonly number[];
-  readonly received: (deliveries: readonly HandedDelivery[]) => void;
+  readonly received: (deliveries: readonly HandedDelivery[], commit: Commit) => void;
   readonly problem: (what: string, error: unknown) => void;
 }
 
@@ -44,8 +44,8 @@ interface Sibling {
   readonly socket: net.Socket;
   shards: Set<number>;
   heardAt: number;
-  /** To be written when the present turn is over. */
-  outgoing: HandedDelivery[];
+  /** Of one commit, to be written when the present turn is over. */
+  outgoing: { readonly commit: Commit; readonly deliveries: HandedDelivery[] } | null;
 }
 
 export class Siblings {
@@ -83,13 +83,18 @@ export class Siblings {
   }
 
   /** Returns false if no sibling that can be told works on its shard. */
-  offer(delivery: DeliveryRow, event: EventContent): boolean {
+  offer(delivery: DeliveryRow, event: EventContent, commit: Commit): boolean {
     const shard = shardOf(delivery.endpointId);
     for (const sibling of this.#siblings) {
       if (!sibling.shards.has(shard)) continue;
       if (this.#now() - sibling.heardAt > SILENT_MS) return false;
       if (sibling.socket.writableLength > MAX_WAITING_BYTES) return false;
-      if (sibling.outgoing.push({ delivery, event }) === 1) queueMicrotask(() => this.#flush(sibling));
+      if (sibling.outgoing?.commit !== commit) {
+        this.#flush(sibling);
+        sibling.outgoing = { commit, deliveries: [] };
+        queueMicrotask(() => this.#flush(sibling));
+      }
+      sibling.outgoing.deliveries.push({ delivery, event });
       return true;
     }
     return false;
@@ -103,8 +108,9 @@ export class Siblings {
 
   #flush(sibling: Sibling): void {
     const { outgoing } = sibling;
-    sibling.outgoing = [];
-    sibling.socket.write(encodeCommitted(outgoing));
+    if (outgoing === null) return;
+    sibling.outgoing = null;
+    sibling.socket.write(encodeCommitted(outgoing.deliveries, outgoing.commit));
   }
 
   #socketOf(number: number): string {
@@ -112,6 +118,8 @@ export class Siblings {
   }
 
   async #lookAround(): Promise<void> {
+    // Also when nothing has changed: that we say something is news. And first: a disk may be slow.
+    this.shardsChanged();
     const names = await readdir(this.#options.directory).catch((error) => {
       this.#options.problem('look for sibling processes', error);
       return [];
@@ -121,8 +129,6 @@ export class Siblings {
       const number = Number(SOCKET_NAME.exec(name)?.[1] ?? Number.NaN);
       if (number < this.#options.number && !this.#reached.has(number)) this.#reach(number);
     }
-    // Also when nothing has changed: that we say something is news.
-    this.shardsChanged();
     this.#cancelLook = this.#options.clock.after(LOOK_AROUND_MS, () => void this.#lookAround());
   }
 
@@ -140,7 +146,7 @@ export class Siblings {
   }
 
   #connected(socket: net.Socket, ended: () => void): void {
-    const sibling: Sibling = { socket, shards: new Set(), heardAt: this.#now(), outgoing: [] };
+    const sibling: Sibling = { socket, shards: new Set(), heardAt: this.#now(), outgoing: null };
     const reader = new FrameReader();
     this.#siblings.add(sibling);
     socket.removeAllListeners('error');
@@ -153,7 +159,7 @@ export class Siblings {
       try {
         for (const message of reader.read(piece)) {
           if (message.kind === 'owns') this.#claims(sibling, message.shards);
-          else this.#options.received(message.deliveries);
+          else this.#options.received(message.deliveries, message.commit);
         }
       } catch (error) {
         this.#options.problem('understand a sibling process', error);

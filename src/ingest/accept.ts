@@ -30,6 +30,7 @@ import type { EndpointCache } from '../store/endpoint-cache.ts';
 import { failureOf } from '../store/failures.ts';
 import {
   acceptEvents,
+  type Commit,
   type DeliveryRow,
   databaseNow,
   type EventRow,
@@ -82,8 +83,8 @@ export interface AcceptOptions {
   readonly tenantBurst: number;
   /** How long to go on trying while the database does not answer. */
   readonly patienceMs: number;
-  /** Called after each commit. `complete: false`: some may have been committed by an earlier try, look for them. */
-  readonly committed: (deliveries: readonly CommittedDelivery[], complete: boolean) => void;
+  /** Called after each commit. Null: some may have been committed by an earlier try, look for them. */
+  readonly committed: (deliveries: readonly CommittedDelivery[], commit: Commit | null) => void;
   /** There is none for an id as old as this. */
   readonly missingPartition: (oldestMs: number) => Promise<void>;
   readonly events?: AcceptEvents | undefined;
@@ -284,7 +285,10 @@ export class Acceptor {
         continue;
       }
       if (tracer != null) this.#unharmed(() => traceCommit(tracer, batch, batchStartedAt, clock.now()));
-      await this.#answer(batch, rows, matched, answer.written);
+      await this.#answer(batch, rows, matched, answer.written, {
+        sentAt: batchStartedAt,
+        endpointVersion: version,
+      });
       return;
     }
   }
@@ -339,6 +343,7 @@ export class Acceptor {
     rows: readonly EventRow[],
     matched: readonly (readonly Endpoint[])[],
     written: ReadonlySet<Uuid> | 'all',
+    commit: Commit,
   ): Promise<void> {
     const committed: CommittedDelivery[] = [];
     const others: Waiting[] = [];
@@ -354,7 +359,7 @@ export class Acceptor {
         committed.push({ delivery, endpoint: endpoints[ordinal]!, event: content });
       }
     }
-    if (committed.length > 0) this.#options.committed(committed, true);
+    if (committed.length > 0) this.#options.committed(committed, commit);
     for (const [index, item] of batch.entries()) {
       if (written === 'all' || written.has(item.id)) this.#resolve(item, rows[index]!.deliveries.length);
     }
@@ -421,7 +426,7 @@ export class Acceptor {
       }
       this.#resolve(item, rows[index]!.deliveries.length, isSomebodyElses(item));
     }
-    if (earlier.length > 0) this.#options.committed(earlier, false);
+    if (earlier.length > 0) this.#options.committed(earlier, null);
     if (again.length > 0) await this.#write(again, true);
   }
 

@@ -7,7 +7,7 @@ import { inTransaction, type Pool } from './database.ts';
  */
 const PARTITIONED = ['events', 'deliveries', 'attempts'] as const;
 /**
- * They only grow, by the million: what holds for half of the rows holds for all. As often as PostgreSQL would by itself,
+ * They grow, by the million, and little of them changes: what holds for half of the rows holds for all. As often as PostgreSQL would by itself,
  * sampling and freezing them took a twentieth of the processor under load.
  */
 const STORAGE = `autovacuum_analyze_threshold = 10000, autovacuum_analyze_scale_factor = 0.5,

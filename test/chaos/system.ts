@@ -1,7 +1,9 @@
 /** The system under test, for real: PostgreSQL, workers and APIs as processes of their own, and the cables between them. */
 import { randomBytes } from 'node:crypto';
+import { mkdtempSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -115,20 +117,27 @@ export class Postgres {
 
 export type Role = 'worker' | 'api' | 'all';
 
+interface MemberOptions extends ChildOptions {
+  readonly role: Role;
+  readonly cable: Cable | null;
+  readonly http: Http;
+  readonly program: string;
+  /** What it is told of the other processes of its node. Null: nothing. */
+  readonly siblings: () => string | null;
+}
+
 /** One Posthorn server. */
 export class Member extends Child {
   readonly role: Role;
   readonly cable: Cable | null;
-  readonly #http: Http;
-  readonly #program: string;
+  readonly #options: MemberOptions;
   port = 0;
 
-  constructor(options: ChildOptions & { role: Role; cable: Cable | null; http: Http; program: string }) {
+  constructor(options: MemberOptions) {
     super(options);
     this.role = options.role;
     this.cable = options.cable;
-    this.#http = options.http;
-    this.#program = options.program;
+    this.#options = options;
   }
 
   get url(): string {
@@ -148,14 +157,16 @@ export class Member extends Child {
   override async start(): Promise<void> {
     // The port is kept: to its clients it is the same server that comes back.
     if (this.port === 0) this.port = await freePort();
-    this.spawn(['--import', JUMPING_CLOCK, this.#program, 'serve', '--role', this.role], {
+    const siblings = this.#options.siblings();
+    this.spawn(['--import', JUMPING_CLOCK, this.#options.program, 'serve', '--role', this.role], {
       PORT: String(this.port),
+      ...(siblings !== null && { POSTHORN_SIBLINGS: siblings }),
       CHAOS_CLOCK_FILE: this.#clockFile,
     });
   }
 
   protected override isReady(): Promise<boolean> {
-    return this.#http.fetch(`${this.url}/readyz`, { signal: AbortSignal.timeout(2000) }).then(
+    return this.#options.http.fetch(`${this.url}/readyz`, { signal: AbortSignal.timeout(2000) }).then(
       (response) => response.ok,
       () => false,
     );
@@ -164,16 +175,21 @@ export class Member extends Child {
 
 export interface SystemOptions {
   readonly carefulAfterCrashes: number;
-  readonly members: readonly { readonly role: Role; readonly cabled: boolean }[];
+  readonly members: readonly {
+    readonly role: Role;
+    readonly cabled: boolean;
+    /** A process of the same node as the others that are: they hand each other what they accept. */
+    readonly sibling?: boolean;
+  }[];
 }
 
-/** Three workers and two APIs; all but one of each by cable. */
+/** Three workers and two APIs; all but one of each by cable. One worker is another node: it is woken by the database. */
 export const FIVE_MEMBERS: SystemOptions['members'] = [
+  { role: 'worker', cabled: true, sibling: true },
   { role: 'worker', cabled: true },
-  { role: 'worker', cabled: true },
-  { role: 'worker', cabled: false },
-  { role: 'api', cabled: true },
-  { role: 'api', cabled: false },
+  { role: 'worker', cabled: false, sibling: true },
+  { role: 'api', cabled: true, sibling: true },
+  { role: 'api', cabled: false, sibling: true },
 ];
 
 export class System {
@@ -186,6 +202,8 @@ export class System {
   /** Processes that ended although nobody had asked them to. */
   readonly exits: Exit[] = [];
   readonly #cables: Cable[] = [];
+  #siblingsDirectory: string | null = null;
+  #siblingsStarted = 0;
   #turn = 0;
 
   constructor(postgres: Postgres, program = SOURCE) {
@@ -218,7 +236,7 @@ export class System {
       POSTHORN_CAREFUL_AFTER_CRASHES: String(carefulAfterCrashes),
       POSTHORN_DATABASE_POOL_SIZE: '4',
     };
-    for (const { role, cabled } of members) {
+    for (const { role, cabled, sibling = false } of members) {
       const cable = cabled ? await this.lay(this.postgres) : null;
       const name = `${role}-${this.members.filter((member) => member.role === role).length + 1}`;
       const member = new Member({
@@ -228,6 +246,7 @@ export class System {
         logFile: join(this.postgres.dir, `${name}.log`),
         http: this.http,
         program: this.program,
+        siblings: () => (sibling ? this.#asSibling() : null),
         env: {
           ...env,
           DATABASE_URL: cable === null ? this.postgres.url : this.postgres.urlBy(cable.port),
@@ -240,12 +259,37 @@ export class System {
     await Promise.all(this.members.map((member) => member.ready(60_000)));
   }
 
+  /** As a supervisor tells its children: who is started later has a higher number. */
+  #asSibling(): string {
+    this.#siblingsDirectory ??= mkdtempSync(join(tmpdir(), 'posthorn-chaos-'));
+    this.#siblingsStarted += 1;
+    return `${this.#siblingsStarted}:${this.#siblingsDirectory}`;
+  }
+
   /** A cable that is closed with the system. */
   async lay(postgres: Postgres): Promise<Cable> {
     const cable = new Cable(postgres.socketPath);
     await cable.listen();
     this.#cables.push(cable);
     return cable;
+  }
+
+  /** How deliveries came to who sends them, as counted by the APIs since each was last started. */
+  async handedOn(): Promise<Record<'sibling' | 'notify', number>> {
+    const scrapes = await Promise.all(
+      this.apis.map(async ({ url }) => {
+        const headers = { authorization: `Bearer ${this.key}` };
+        const response = await this.http.fetch(`${url}/metrics`, { headers }).catch(() => null);
+        return (await response?.text()) ?? '';
+      }),
+    );
+    const count = (to: string): number =>
+      scrapes
+        .flatMap((text) => [
+          ...text.matchAll(/^posthorn_deliveries_handed_on_total\{.*to="(\w+)".*\} (\d+)$/gm),
+        ])
+        .reduce((sum, [, told, value]) => sum + (told === to ? Number(value) : 0), 0);
+    return { sibling: count('sibling'), notify: count('notify') };
   }
 
   /** By whichever API answers, again and again: for what the run itself needs to get done, and may be done twice. */
@@ -281,6 +325,7 @@ export class System {
     await this.http.close();
     await Promise.all(this.#cables.map((cable) => cable.close()));
     await this.postgres.stop();
+    if (this.#siblingsDirectory !== null) await rm(this.#siblingsDirectory, { recursive: true, force: true });
   }
 }
 

@@ -48,7 +48,7 @@ export class EndpointTable {
 }
 
 /** Returns false if no sibling has said that it works on this shard. */
-type ToSibling = (from: Worker, delivery: DeliveryRow, event: EventContent) => boolean;
+type ToSibling = (from: Worker, delivery: DeliveryRow, event: EventContent, commitSentAt: number) => boolean;
 
 export class Worker {
   readonly process: Process;
@@ -159,14 +159,15 @@ export class Worker {
   }
 
   /** Just committed by this process. */
-  handOn(delivery: DeliveryRow, event: EventContent): void {
+  handOn(delivery: DeliveryRow, event: EventContent, commitSentAt: number): void {
     if (this.dispatcher.offer(delivery, event)) return;
-    if (!this.#toSibling(this, delivery, event)) this.wakeSender.wake(delivery.endpointId);
+    if (!this.#toSibling(this, delivery, event, commitSentAt)) this.wakeSender.wake(delivery.endpointId);
   }
 
   /** Committed by a sibling. */
-  handedOn(delivery: DeliveryRow, event: EventContent): void {
-    if (!this.dispatcher.offerOfSibling(delivery, event)) this.wakeSender.wake(delivery.endpointId);
+  handedOn(delivery: DeliveryRow, event: EventContent, commitSentAt: number): void {
+    if (!this.dispatcher.offerOfSibling(delivery, event, commitSentAt))
+      this.wakeSender.wake(delivery.endpointId);
   }
 
   #createCache(database: MemoryDatabase, table: EndpointTable): EndpointCache {

@@ -117,14 +117,14 @@ export class World {
       this.table,
       (from, request, done) => this.#send(from, request, done),
       this.#limits,
-      (from, delivery, event) => this.#toSibling(from, delivery, event),
+      (...handed) => this.#toSibling(...handed),
     );
     this.workers.push(worker);
     await this.time.inside(worker.process, () => void worker.start());
     return worker;
   }
 
-  #toSibling(from: Worker, delivery: DeliveryRow, event: EventContent): boolean {
+  #toSibling(from: Worker, delivery: DeliveryRow, event: EventContent, commitSentAt: number): boolean {
     if (this.toSiblingMs === null) return false;
     const shard = shardOf(delivery.endpointId);
     const to = this.workers.find(
@@ -132,7 +132,7 @@ export class World {
         worker !== from && worker.process.state !== 'dead' && worker.ownership.lastingShards.includes(shard),
     );
     if (to === undefined) return false;
-    this.time.after(this.toSiblingMs(), to.process, () => to.handedOn(delivery, event));
+    this.time.after(this.toSiblingMs(), to.process, () => to.handedOn(delivery, event, commitSentAt));
     return true;
   }
 
@@ -158,7 +158,8 @@ export class World {
   ): Uuid[] {
     const { time, database } = this;
     const eventId = this.#newEventId();
-    const committedAt = time.now() + commitMs;
+    const sentAt = time.now();
+    const committedAt = sentAt + commitMs;
     const deliveries = endpointIds
       .filter((id) => this.table.rows.get(id)!.endpoint.enabled)
       .map((endpointId, ordinal) => {
@@ -191,7 +192,7 @@ export class World {
         headers: null,
       };
       time.after(commitMs, by.process, () => {
-        for (const delivery of deliveries) by.handOn(delivery, event);
+        for (const delivery of deliveries) by.handOn(delivery, event, sentAt);
       });
     }
     return deliveries.map(({ id }) => id);

@@ -17,7 +17,7 @@ export const serve: Command = {
   usage: 'posthorn serve [--role all|api|worker] [--processes N]',
   about: `Starts Posthorn for production. POSTHORN_ADMIN_KEY and POSTHORN_ENCRYPTION_KEY must be set, and DATABASE_URL
 should be. With --processes N there are N child processes, one in three of which answers the API while the others
-deliver; one that crashes is started again.
+deliver; one that crashes is started again, and from three on the others deliver for one that hangs.
 SIGTERM stops gracefully within POSTHORN_DRAIN_MS, a second signal at once.`,
   run: (args) => {
     if (cluster.isWorker) {
@@ -43,7 +43,7 @@ async function start(context: ServerContext): Promise<void> {
 }
 
 async function startHere({ config, log, running }: ServerContext, databaseUrl: string): Promise<string> {
-  const app = await startApp({ config: { ...config, databaseUrl }, log });
+  const app = await startApp({ config: { ...config, databaseUrl }, log, siblings: siblingsOfChild() });
   running.push({ name: 'app', stop: () => app.stop() });
   return app.url;
 }
@@ -71,7 +71,7 @@ async function startChildren(
 
 async function startChild({ config, log, running }: ServerContext): Promise<void> {
   const metrics = new ChildMetrics();
-  const role = roleOfChild();
+  const role = roleOfChild() ?? config.role;
   const app = await startApp({
     config: { ...config, role, databaseUrl: config.databaseUrl! },
     log,

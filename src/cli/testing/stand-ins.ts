@@ -54,9 +54,11 @@ export async function startApp({
     readMetrics: () => [],
     async stop() {
       note('app stopping');
+      note(`${config.role} stops`);
       await new Promise((resolve) => server.close(resolve));
       await sleep(stopMs);
       note('app stopped');
+      note(`${config.role} has stopped`);
     },
   };
 }

@@ -14,6 +14,14 @@ export interface EventRow {
   readonly deliveries: readonly DeliveryRow[];
 }
 
+/** Of the statement that stored deliveries. */
+export interface Commit {
+  /** Before this, nobody can have seen what it stored. */
+  readonly sentAt: number;
+  /** Of the endpoints that the events were matched with. */
+  readonly endpointVersion: number;
+}
+
 export interface DeliveryRow {
   readonly id: Uuid;
   readonly endpointId: Uuid;
