@@ -61,10 +61,11 @@ describe('rolesOfChildren', () => {
 });
 
 describe('serve --processes 3', () => {
+  const env = { ...ENV, TEST_NOTE_ROLES: 'yes' };
   const roles = async () => (await bench.notes()).filter((note) => /^\d+ is /.test(note));
 
   it('one answers the API and two deliver, also after one was killed', async () => {
-    const cli = bench.start(['serve', '--processes', '3'], ENV);
+    const cli = bench.start(['serve', '--processes', '3'], env);
     await cli.said(/is running \(role all\)/);
     const before = await roles();
     const delivers = before.filter((note) => note.endsWith('is worker, and does not listen'));
@@ -80,7 +81,7 @@ describe('serve --processes 3', () => {
   });
 
   it('on SIGTERM, who accepts stops before those who deliver what it has accepted', async () => {
-    const cli = bench.start(['serve', '--processes', '3'], { ...ENV, TEST_STOP_MS: '100' });
+    const cli = bench.start(['serve', '--processes', '3'], { ...env, TEST_STOP_MS: '100' });
     await cli.said(/is running/);
     cli.kill('SIGTERM');
     expect(await cli.ended).toEqual({ code: 0, signal: null });
@@ -95,7 +96,7 @@ describe('serve --processes 3', () => {
   });
 
   it('--role worker: all of them deliver, and listen for questions about their health', async () => {
-    const cli = bench.start(['serve', '--role', 'worker', '--processes', '3'], ENV);
+    const cli = bench.start(['serve', '--role', 'worker', '--processes', '3'], env);
     await cli.said(/is running as a worker/);
     expect((await roles()).map((note) => note.replace(/^\d+ /, ''))).toEqual(Array(3).fill('is worker'));
   });

@@ -8,6 +8,11 @@ function note(what: string): void {
   if (process.env.TEST_NOTES) appendFileSync(process.env.TEST_NOTES, `${what}\n`);
 }
 
+/** Which of several processes it was, for tests that ask. */
+function noteRole(what: string): void {
+  if (process.env.TEST_NOTE_ROLES) note(what);
+}
+
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const stopMs = Number(process.env.TEST_STOP_MS ?? 0);
 
@@ -48,17 +53,17 @@ export async function startApp({
     else resolve();
   });
   note(`app started on ${config.databaseUrl}`);
-  note(`${process.pid} is ${config.role}${listens ? '' : ', and does not listen'}`);
+  noteRole(`${process.pid} is ${config.role}${listens ? '' : ', and does not listen'}`);
   return {
     url: `http://${config.host}:${config.port}`,
     readMetrics: () => [],
     async stop() {
       note('app stopping');
-      note(`${config.role} stops`);
+      noteRole(`${config.role} stops`);
       await new Promise((resolve) => server.close(resolve));
       await sleep(stopMs);
       note('app stopped');
-      note(`${config.role} has stopped`);
+      noteRole(`${config.role} has stopped`);
     },
   };
 }
