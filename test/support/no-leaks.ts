@@ -28,7 +28,7 @@ afterAll(async () => {
   if (processes.length > 0) throw new Error(`Processes were left running:\n${processes.join('\n')}`);
   // What has been closed takes a turn or two of the event loop to go; the runner has a timer of 100 ms.
   await eventually('everything that the tests opened is closed', () => surplus().length === 0, {
-    timeoutMs: 2000,
+    timeoutMs: 5000,
     saw: surplus,
   });
 });
