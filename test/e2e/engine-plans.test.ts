@@ -5,9 +5,11 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
 import { openDatabase, type Pool } from '../../src/store/database.ts';
+import { listEndpoints } from '../../src/store/queries/endpoints.ts';
 import { markStarted } from '../../src/store/queries/mark-started.ts';
 import { settleDeliveries } from '../../src/store/queries/settle-deliveries.ts';
 import { createTestDatabase } from '../support/database.ts';
+import { watchPlans } from '../support/plans.ts';
 
 test('DSP-6: statements that were planned for an empty queue look their deliveries up in a full one', async () => {
   const database = await createTestDatabase();
@@ -36,6 +38,45 @@ test('DSP-6: statements that were planned for an empty queue look their deliveri
   }
   // Nor is every row of a batch compared with every other one.
   expect(settle.joins.filter((join) => join !== 'Hash Join')).toEqual([]);
+});
+
+test('DSP-4: the list of endpoints does not walk through the backlog of one of them, which is all that the planner has seen', async () => {
+  const database = await createTestDatabase();
+  const connections = openDatabase({
+    connectionString: database.url,
+    apiConnections: 1,
+    dispatchConnections: 1,
+    onIdleError: () => {},
+  });
+  onTestFinished(async () => {
+    await connections.close();
+    await database.drop();
+  });
+  await database.query(
+    `insert into posthorn.endpoints (id, tenant, url, config, version)
+     select gen_random_uuid(), 't', 'https://hooks.example.com/', '{}', 1 from generate_series(1, 20)`,
+  );
+  const busiest = '(select id from posthorn.endpoints order by id limit 1)';
+  await database.query(
+    `insert into posthorn.queue (id, endpoint_id, tenant, event_type)
+     select gen_random_uuid(), ${busiest}, 't', 'a.b' from generate_series(1, 20000)`,
+  );
+  await database.query(
+    `insert into posthorn.dead_letters (id, endpoint_id, reason, attempts, replays, dead_at, tenant, event_type)
+     select gen_random_uuid(), ${busiest}, 'exhausted', 1, 0, now(), 't', 'a.b' from generate_series(1, 20000)`,
+  );
+  await database.query('vacuum analyze posthorn.queue, posthorn.dead_letters');
+  const { pool, take } = watchPlans(connections.pool('api'));
+  const listed = await listEndpoints(pool, { tenant: null, before: null, limit: 20 });
+  expect(
+    listed
+      .map(({ waiting }) => waiting)
+      .sort((a, b) => b - a)
+      .slice(0, 2),
+  ).toEqual([2500, 0]);
+  const visited = take().visited.filter(({ table }) => /^(queue|dead_letters)$/.test(table));
+  expect(visited.length).toBeGreaterThanOrEqual(3);
+  for (const { scan, rows } of visited) expect(rows, scan).toBeLessThanOrEqual(2500);
 });
 
 interface Scan {
