@@ -46,7 +46,6 @@ export interface ChaosReport {
   readonly dead: Record<string, number>;
   readonly faults: Partial<Record<FaultKind, number>>;
   readonly duplicates: Partial<Record<FaultKind, number>>;
-  readonly handedOn: Record<'sibling' | 'notify', number>;
   readonly lateSends: number;
   readonly seconds: number;
   /** Empty: the run was good. Otherwise what went wrong, with what is known about it. */
@@ -165,7 +164,6 @@ async function run(
     dead: count([...dead.values()]),
     faults: count(faults.map(({ kind }) => kind)),
     duplicates: verdict.duplicates,
-    handedOn: await system.handedOn(),
     lateSends: verdict.lateSends,
     seconds: Math.round((Date.now() - startedAt) / 1000),
     story: all.length === 0 ? '' : await tell(system, all, facts, began, options.seed),

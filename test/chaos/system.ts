@@ -274,24 +274,6 @@ export class System {
     return cable;
   }
 
-  /** How deliveries came to who sends them, as counted by the APIs since each was last started. */
-  async handedOn(): Promise<Record<'sibling' | 'notify', number>> {
-    const scrapes = await Promise.all(
-      this.apis.map(async ({ url }) => {
-        const headers = { authorization: `Bearer ${this.key}` };
-        const response = await this.http.fetch(`${url}/metrics`, { headers }).catch(() => null);
-        return (await response?.text()) ?? '';
-      }),
-    );
-    const count = (to: string): number =>
-      scrapes
-        .flatMap((text) => [
-          ...text.matchAll(/^posthorn_deliveries_handed_on_total\{.*to="(\w+)".*\} (\d+)$/gm),
-        ])
-        .reduce((sum, [, told, value]) => sum + (told === to ? Number(value) : 0), 0);
-    return { sibling: count('sibling'), notify: count('notify') };
-  }
-
   /** By whichever API answers, again and again: for what the run itself needs to get done, and may be done twice. */
   async api<T>(method: string, path: string, body?: unknown): Promise<T> {
     const deadline = Date.now() + 30_000;
