@@ -2,27 +2,16 @@
  * The queue is nearly always empty when the engine's statements are planned, and may hold a million deliveries an hour
  * later. The plan stays: it must look up what it is about, and never walk through the queue.
  */
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
-import { openDatabase, type Pool } from '../../src/store/database.ts';
+import type { Pool } from '../../src/store/database.ts';
 import { listEndpoints } from '../../src/store/queries/endpoints.ts';
 import { markStarted } from '../../src/store/queries/mark-started.ts';
 import { settleDeliveries } from '../../src/store/queries/settle-deliveries.ts';
-import { createTestDatabase } from '../support/database.ts';
-import { watchPlans } from '../support/plans.ts';
+import { openForPlans, watchPlans } from '../support/plans.ts';
 
 test('DSP-6: statements that were planned for an empty queue look their deliveries up in a full one', async () => {
-  const database = await createTestDatabase();
-  const connections = openDatabase({
-    connectionString: database.url,
-    apiConnections: 1,
-    dispatchConnections: 1,
-    onIdleError: () => {},
-  });
-  onTestFinished(async () => {
-    await connections.close();
-    await database.drop();
-  });
+  const { database, connections } = await openForPlans();
   const worker = { id: newId(Date.now()), name: 'test' };
   // Analyzed while nothing is in them: as far as the planner knows, that is how they are.
   await database.query('vacuum analyze posthorn.queue, posthorn.dead_letters, posthorn.endpoint_health');
@@ -41,17 +30,7 @@ test('DSP-6: statements that were planned for an empty queue look their deliveri
 });
 
 test('DSP-4: the list of endpoints does not walk through the backlog of one of them, which is all that the planner has seen', async () => {
-  const database = await createTestDatabase();
-  const connections = openDatabase({
-    connectionString: database.url,
-    apiConnections: 1,
-    dispatchConnections: 1,
-    onIdleError: () => {},
-  });
-  onTestFinished(async () => {
-    await connections.close();
-    await database.drop();
-  });
+  const { database, connections } = await openForPlans();
   await database.query(
     `insert into posthorn.endpoints (id, tenant, url, config, version)
      select gen_random_uuid(), 't', 'https://hooks.example.com/', '{}', 1 from generate_series(1, 20)`,

@@ -2,24 +2,13 @@
  * The outbox is nearly always empty when its statements are planned, and may hold millions of rows after a standstill. A
  * plan that was right for the one (a sequential scan) would never get through the other.
  */
-import { expect, onTestFinished, test } from 'vitest';
-import { openDatabase } from '../../src/store/database.ts';
+import { expect, test } from 'vitest';
 import { acceptEvents } from '../../src/store/queries/accept-events.ts';
 import { readOutbox, rejectOutboxRows } from '../../src/store/queries/outbox.ts';
-import { createTestDatabase } from '../support/database.ts';
+import { openForPlans } from '../support/plans.ts';
 
 test('OUT-1: statements that were planned for an empty outbox find their rows by the index', async () => {
-  const database = await createTestDatabase();
-  const connections = openDatabase({
-    connectionString: database.url,
-    apiConnections: 1,
-    dispatchConnections: 1,
-    onIdleError: () => {},
-  });
-  onTestFinished(async () => {
-    await connections.close();
-    await database.drop();
-  });
+  const { database, connections } = await openForPlans();
   const pool = connections.pool('outbox');
   expect(pool.options.max, 'or the plans are not those of this connection').toBe(1);
 

@@ -1,5 +1,23 @@
 /** What the database does for a statement: it is run with EXPLAIN ANALYZE before it is run. */
-import type { Pool } from '../../src/store/database.ts';
+import { onTestFinished } from 'vitest';
+import { openDatabase, type Pool } from '../../src/store/database.ts';
+import { createTestDatabase } from './database.ts';
+
+/** A database of its own, until the test is over, with one connection for each purpose: its plans are the ones looked at. */
+export async function openForPlans() {
+  const database = await createTestDatabase();
+  const connections = openDatabase({
+    connectionString: database.url,
+    apiConnections: 1,
+    dispatchConnections: 1,
+    onIdleError: () => {},
+  });
+  onTestFinished(async () => {
+    await connections.close();
+    await database.drop();
+  });
+  return { database, connections };
+}
 
 interface PlanNode {
   readonly 'Node Type': string;
