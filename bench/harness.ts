@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { openDirectory } from '../scripts/open-directory.ts';
-import { startEmbeddedPostgres } from '../src/store/embedded/index.ts';
+import { startEmbeddedPostgres } from '../src/postgres/embedded/index.ts';
 
 const script = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 

@@ -1,7 +1,7 @@
 /** Partitions back to the beginning of the history that is filled in, as many as there would have been. */
 import type pg from 'pg';
-import { migrate } from '../src/store/migrate.ts';
-import { ensurePartitions } from '../src/store/partitions.ts';
+import { migrate } from '../src/postgres/migrate.ts';
+import { ensurePartitions } from '../src/postgres/partitions.ts';
 
 const DAY_MS = 86_400_000;
 const PARTITION_DAYS = 7;

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { fillAuditLog, fillEndpoints, fillHistory } from '../bench/fill-history.ts';
 import { prepareForHistory } from '../bench/history-database.ts';
-import { startEmbeddedPostgres } from '../src/store/embedded/index.ts';
+import { startEmbeddedPostgres } from '../src/postgres/embedded/index.ts';
 import { openDirectory } from './open-directory.ts';
 
 const { values } = parseArgs({

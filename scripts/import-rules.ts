@@ -1,13 +1,13 @@
 /**
  * Who may import whom. Imports point down:
  *
- *   cli → app.ts → api → stages → store → telemetry → config → domain
+ *   cli → app.ts → api → stages → postgres → telemetry → config → domain
  *
  * - Stages (ingest, outbox, dispatch, deliver, settle, upkeep) never import each other: app.ts connects them through
  *   interfaces that the domain or the stage itself defines.
  * - From above, a stage and the configuration are imported through their index.ts only.
- * - deliver imports no store: an attempt knows nothing of the database.
- * - The embedded server and the migrations are for app.ts and the CLI alone. `pg` is for the store and the CLI.
+ * - deliver imports no postgres: an attempt knows nothing of the database.
+ * - The embedded server and the migrations are for app.ts and the CLI alone. `pg` is for src/postgres and the CLI.
  * - The domain is pure: no packages.
  * - Nothing in src imports tests, or anything outside of src. Console and packages import nothing from src.
  * Tests are exempt.
@@ -21,16 +21,16 @@ export interface Module {
 }
 
 const STAGES = ['ingest', 'outbox', 'dispatch', 'deliver', 'settle', 'upkeep'] as const;
-const BELOW_STAGES = ['store', 'telemetry', 'config', 'domain'];
+const BELOW_STAGES = ['postgres', 'telemetry', 'config', 'domain'];
 
 /** What each part may import, besides itself. `app` is every file directly in src. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   domain: [],
   config: ['domain'],
   telemetry: ['config', 'domain'],
-  store: ['telemetry', 'config', 'domain'],
+  postgres: ['telemetry', 'config', 'domain'],
   ...Object.fromEntries(STAGES.map((stage) => [stage, BELOW_STAGES])),
-  deliver: BELOW_STAGES.filter((part) => part !== 'store'),
+  deliver: BELOW_STAGES.filter((part) => part !== 'postgres'),
   api: [...STAGES, ...BELOW_STAGES],
   app: ['api', ...STAGES, ...BELOW_STAGES],
   cli: ['app', ...BELOW_STAGES],
@@ -69,11 +69,11 @@ function checkInSource(file: string, specifier: string): string | null {
   const to = partOf(target);
   if (to === from) return null;
   if (isStage(from) && isStage(to)) return 'stages never import each other; app.ts connects them';
-  if (from === 'deliver' && to === 'store') return 'deliver knows nothing of the database';
+  if (from === 'deliver' && to === 'postgres') return 'deliver knows nothing of the database';
   if (!allowed.includes(to)) return `${from} may not import ${to}`;
   if (CLOSED.has(to) && target !== `src/${to}/index.ts`) return `${to} is imported through its index.ts`;
   const isWiring = from === 'app' || from === 'cli';
-  if (!isWiring && /^src\/store\/(embedded\/|migrate\.ts$)/.test(target))
+  if (!isWiring && /^src\/postgres\/(embedded\/|migrate\.ts$)/.test(target))
     return 'only app.ts and the CLI start databases';
   return null;
 }
@@ -81,7 +81,7 @@ function checkInSource(file: string, specifier: string): string | null {
 function checkPackage(from: string, specifier: string): string | null {
   if (specifier.startsWith('node:')) return null;
   if (from === 'domain') return 'the domain is pure: no packages';
-  if (/^pg($|\/|-)/.test(specifier) && from !== 'store' && from !== 'cli') return 'pg is for the store';
+  if (/^pg($|\/|-)/.test(specifier) && from !== 'postgres' && from !== 'cli') return 'pg is for src/postgres';
   return null;
 }
 

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { chromium, type Page } from 'playwright-core';
 import { startApp } from '../src/app.ts';
 import { ensureKeys, loadConfig } from '../src/config/index.ts';
-import { startEmbeddedPostgres } from '../src/store/embedded/index.ts';
+import { startEmbeddedPostgres } from '../src/postgres/embedded/index.ts';
 import { createLog } from '../src/telemetry/log.ts';
 import { buildConsole } from './build-console.ts';
 import { CHROMIUM_ARGS, findChromium } from './find-chromium.ts';

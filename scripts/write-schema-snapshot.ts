@@ -2,12 +2,12 @@
 import { chmod, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
-import { startEmbeddedPostgres } from '../src/store/embedded/index.ts';
-import { migrate } from '../src/store/migrate.ts';
+import { startEmbeddedPostgres } from '../src/postgres/embedded/index.ts';
+import { migrate } from '../src/postgres/migrate.ts';
 import { describeSchema } from '../test/support/schema.ts';
 import { openDirectory } from './open-directory.ts';
 
-const SNAPSHOT = new URL('../src/store/schema.snapshot.txt', import.meta.url);
+const SNAPSHOT = new URL('../src/postgres/schema.snapshot.txt', import.meta.url);
 
 const directory = await openDirectory('posthorn-schema-');
 // PostgreSQL's user has to get through, where root runs this.
@@ -18,7 +18,7 @@ pool.on('error', () => {}); // connections that are still closing when the serve
 try {
   await migrate(pool);
   await writeFile(SNAPSHOT, await describeSchema(server.connectionString));
-  console.log('Wrote src/store/schema.snapshot.txt');
+  console.log('Wrote src/postgres/schema.snapshot.txt');
 } finally {
   await pool.end();
   await server.stop();

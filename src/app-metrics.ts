@@ -7,10 +7,10 @@ import type { Clock } from './domain/clock.ts';
 import { type DisabledReason, shardOf } from './domain/endpoint.ts';
 import type { Acceptor } from './ingest/index.ts';
 import { type OutboxLag, outboxLag } from './outbox/index.ts';
-import { type Database, type Pool, purposes } from './store/database.ts';
-import type { EndpointCache } from './store/endpoint-cache.ts';
-import { countDeadLetters, type DeadLetterDepth } from './store/queries/count-dead-letters.ts';
-import { listRelaySources, type RelaySource } from './store/queries/relay-sources.ts';
+import { type Database, type Pool, purposes } from './postgres/database.ts';
+import type { EndpointCache } from './postgres/endpoint-cache.ts';
+import { countDeadLetters, type DeadLetterDepth } from './postgres/queries/count-dead-letters.ts';
+import { listRelaySources, type RelaySource } from './postgres/queries/relay-sources.ts';
 import {
   AcceptMetrics,
   type Add,

@@ -24,23 +24,23 @@ import type { Endpoint } from './domain/endpoint.ts';
 import { newId, publicId, type Uuid } from './domain/ids.ts';
 import { type Accepted, Acceptor, readEvent } from './ingest/index.ts';
 import { Drainer, outboxLag } from './outbox/index.ts';
-import { decide, expiresAt, Settler, signalOf, TaskRunner } from './settle/index.ts';
-import { type Database, DISPATCH_CONNECTIONS, inTransaction, openDatabase } from './store/database.ts';
-import { createEndpointCache } from './store/endpoint-cache.ts';
+import { type Database, DISPATCH_CONNECTIONS, inTransaction, openDatabase } from './postgres/database.ts';
+import { createEndpointCache } from './postgres/endpoint-cache.ts';
 import {
   announceTail,
   listenToTails,
   sendToTails,
   TAIL_INTEREST_CHANNEL,
-} from './store/live-tail-channel.ts';
-import { migrate } from './store/migrate.ts';
-import { ensurePartitions } from './store/partitions.ts';
-import { disableEndpoint } from './store/queries/endpoints.ts';
-import { writePublishLimits } from './store/queries/outbox.ts';
-import { listRelaySources } from './store/queries/relay-sources.ts';
-import { TASKS_CHANNEL } from './store/queries/tasks.ts';
-import { TENANTS_CHANNEL } from './store/queries/tenants.ts';
-import { createSecretBox } from './store/secret-box.ts';
+} from './postgres/live-tail-channel.ts';
+import { migrate } from './postgres/migrate.ts';
+import { ensurePartitions } from './postgres/partitions.ts';
+import { disableEndpoint } from './postgres/queries/endpoints.ts';
+import { writePublishLimits } from './postgres/queries/outbox.ts';
+import { listRelaySources } from './postgres/queries/relay-sources.ts';
+import { TASKS_CHANNEL } from './postgres/queries/tasks.ts';
+import { TENANTS_CHANNEL } from './postgres/queries/tenants.ts';
+import { createSecretBox } from './postgres/secret-box.ts';
+import { decide, expiresAt, Settler, signalOf, TaskRunner } from './settle/index.ts';
 import { logAttempt } from './telemetry/attempt-line.ts';
 import { LiveTail } from './telemetry/live-tail/index.ts';
 import type { Log } from './telemetry/log.ts';

@@ -115,7 +115,7 @@ function variablesOf(options: PosthornOptions): Record<string, string | undefine
 }
 
 async function startDatabase(dataDir: string, log: Log) {
-  const { startEmbeddedPostgres } = await import('./store/embedded/index.ts');
+  const { startEmbeddedPostgres } = await import('./postgres/embedded/index.ts');
   return startEmbeddedPostgres({
     dataDir,
     log: (line) => log.info({ part: 'embedded PostgreSQL' }, line),

@@ -30,7 +30,7 @@ describe('import rules', () => {
     const folders = readdirSync(path.join(root, 'src'), { withFileTypes: true })
       .filter((entry) => entry.isDirectory() && readdirSync(path.join(root, 'src', entry.name)).length > 0)
       .map((entry) => entry.name);
-    expect(folders).toEqual(expect.arrayContaining(['domain', 'config', 'cli', 'deliver', 'store']));
+    expect(folders).toEqual(expect.arrayContaining(['domain', 'config', 'cli', 'deliver', 'postgres']));
     for (const folder of folders) expect(seen).toContain(folder);
     expect(source.length).toBeGreaterThan(50);
   });
@@ -63,15 +63,23 @@ describe('the checker', () => {
   const check = (file: string, text: string): string[] => checkModule({ file, text });
 
   it.each([
-    ['src/domain/event.ts', "import { query } from '../store/database.ts';", 'domain may not import store'],
-    ['src/domain/event.ts', "import pino from 'pino';", 'the domain is pure'],
-    ['src/store/database.ts', "import { accept } from '../ingest/index.ts';", 'store may not import ingest'],
     [
-      'src/store/queries/x.ts',
-      "import type { Route } from '../../api/index.ts';",
-      'store may not import api',
+      'src/domain/event.ts',
+      "import { query } from '../postgres/database.ts';",
+      'domain may not import postgres',
     ],
-    ['src/telemetry/log.ts', "import '../store/database.ts';", 'telemetry may not import store'],
+    ['src/domain/event.ts', "import pino from 'pino';", 'the domain is pure'],
+    [
+      'src/postgres/database.ts',
+      "import { accept } from '../ingest/index.ts';",
+      'postgres may not import ingest',
+    ],
+    [
+      'src/postgres/queries/x.ts',
+      "import type { Route } from '../../api/index.ts';",
+      'postgres may not import api',
+    ],
+    ['src/telemetry/log.ts', "import '../postgres/database.ts';", 'telemetry may not import postgres'],
     [
       'src/dispatch/lane.ts',
       "import { attempt } from '../deliver/index.ts';",
@@ -83,21 +91,25 @@ describe('the checker', () => {
       'stages never import each other',
     ],
     ['src/settle/settler.ts', "export * from '../dispatch/index.ts';", 'stages never import each other'],
-    ['src/deliver/attempt.ts', "import type { Pool } from '../store/database.ts';", 'deliver knows nothing'],
     [
-      'src/deliver/egress/guard.ts',
-      "const x = await import('../../store/database.ts');",
+      'src/deliver/attempt.ts',
+      "import type { Pool } from '../postgres/database.ts';",
       'deliver knows nothing',
     ],
-    ['src/deliver/attempt.ts', "import pg from 'pg';", 'pg is for the store'],
+    [
+      'src/deliver/egress/guard.ts',
+      "const x = await import('../../postgres/database.ts');",
+      'deliver knows nothing',
+    ],
+    ['src/deliver/attempt.ts', "import pg from 'pg';", 'pg is for src/postgres'],
     ['src/ingest/accept.ts', "import { start } from '../app.ts';", 'ingest may not import app'],
     [
       'src/ingest/accept.ts',
       "import { x } from '../config/settings.ts';",
       'config is imported through its index.ts',
     ],
-    ['src/ingest/accept.ts', "import { migrate } from '../store/migrate.ts';", 'only app.ts and the CLI'],
-    ['src/api/server.ts', "import { x } from '../store/embedded/index.ts';", 'only app.ts and the CLI'],
+    ['src/ingest/accept.ts', "import { migrate } from '../postgres/migrate.ts';", 'only app.ts and the CLI'],
+    ['src/api/server.ts', "import { x } from '../postgres/embedded/index.ts';", 'only app.ts and the CLI'],
     [
       'src/api/events.ts',
       "import { accept } from '../ingest/accept.ts';",
@@ -125,11 +137,14 @@ describe('the checker', () => {
     ['src/domain/event.ts', "import { randomBytes } from 'node:crypto';\nimport { x } from './ids.ts';"],
     [
       'src/ingest/accept.ts',
-      "import { Pool } from '../store/database.ts';\nimport type { Log } from '../telemetry/log.ts';",
+      "import { Pool } from '../postgres/database.ts';\nimport type { Log } from '../telemetry/log.ts';",
     ],
     ['src/deliver/attempt.ts', "import { Agent } from 'undici';\nimport { guard } from './egress/guard.ts';"],
     ['src/api/events.ts', "import { accept } from '../ingest/index.ts';"],
-    ['src/app.ts', "import { a } from './dispatch/index.ts';\nimport { migrate } from './store/migrate.ts';"],
+    [
+      'src/app.ts',
+      "import { a } from './dispatch/index.ts';\nimport { migrate } from './postgres/migrate.ts';",
+    ],
     ['src/cli/dev.ts', "const { startApp } = await import('../app.ts');"],
     ['src/dispatch/lane.test.ts', "import { attempt } from '../deliver/attempt.ts';"],
     ['packages/verify/src/index.ts', "export { sign } from './sign.ts';"],

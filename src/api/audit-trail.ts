@@ -9,8 +9,8 @@
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import type { Clock } from '../domain/clock.ts';
 import { newId } from '../domain/ids.ts';
-import type { Queryable } from '../store/database.ts';
-import { type AuditEntry, type FieldChange, insertAuditEntry } from '../store/queries/audit-log.ts';
+import type { Queryable } from '../postgres/database.ts';
+import { type AuditEntry, type FieldChange, insertAuditEntry } from '../postgres/queries/audit-log.ts';
 import { nameOf } from './auth.ts';
 import { clientAddress } from './client-address.ts';
 import type { ApiContext } from './context.ts';

@@ -2,7 +2,7 @@ import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { firstIdAt, idPrefixes, publicId, timeOfId, type Uuid } from '../domain/ids.ts';
 import { readTime } from '../ingest/index.ts';
-import { type AuditEntry, listAuditEntries } from '../store/queries/audit-log.ts';
+import { type AuditEntry, listAuditEntries } from '../postgres/queries/audit-log.ts';
 import { auditActions } from './audit-actions.ts';
 import { tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';

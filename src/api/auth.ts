@@ -3,8 +3,8 @@ import type { Clock } from '../domain/clock.ts';
 import { idPrefixes, publicId, type Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
 import type { TokenBucket } from '../domain/token-bucket.ts';
-import type { Pool } from '../store/database.ts';
-import { findKey, type KeyScope, touchKeys } from '../store/queries/keys.ts';
+import type { Pool } from '../postgres/database.ts';
+import { findKey, type KeyScope, touchKeys } from '../postgres/queries/keys.ts';
 import type { KeyRates } from './key-rates.ts';
 
 /** Whoever made a request, and what they may do. */

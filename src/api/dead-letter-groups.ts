@@ -2,7 +2,7 @@ import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { idPrefixes, publicId } from '../domain/ids.ts';
 import { deadReasons } from '../domain/outcome.ts';
-import { type DeadLetterGroup, groupDeadLetters } from '../store/queries/dead-letter-groups.ts';
+import { type DeadLetterGroup, groupDeadLetters } from '../postgres/queries/dead-letter-groups.ts';
 import { tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import { EXAMPLE_TIME, exampleId, Id, type Shown, Time } from './describe.ts';

@@ -4,15 +4,15 @@ import { idPrefixes, parsePublicId, type Uuid } from '../domain/ids.ts';
 import { type DeadReason, deadReasons } from '../domain/outcome.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
 import { readTime } from '../ingest/index.ts';
-import { inTransaction } from '../store/database.ts';
+import { inTransaction } from '../postgres/database.ts';
 import {
   type DeadLetterView,
   discardDeadLetter,
   listDeadLetters,
   restoreDeadLetter,
-} from '../store/queries/dead-letters.ts';
-import { findDelivery } from '../store/queries/deliveries.ts';
-import type { Selection } from '../store/queries/select-deliveries.ts';
+} from '../postgres/queries/dead-letters.ts';
+import { findDelivery } from '../postgres/queries/deliveries.ts';
+import type { Selection } from '../postgres/queries/select-deliveries.ts';
 import { type Caller, nameOf, tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import { deliveryId, deliveryNotFound, idBounds, parseId } from './deliveries.ts';

@@ -5,7 +5,7 @@ import type { Endpoint } from '../domain/endpoint.ts';
 import { eventIdOfDelivery, idPrefixes, publicId, timeOfId } from '../domain/ids.ts';
 import { type ErrorClass, errorClasses } from '../domain/outcome.ts';
 import { maxAttempts } from '../domain/retry.ts';
-import type { AttemptView, DeliveryView } from '../store/queries/deliveries.ts';
+import type { AttemptView, DeliveryView } from '../postgres/queries/deliveries.ts';
 import { EXAMPLE_TIME, exampleId, Id, type Shown, Time } from './describe.ts';
 import { Nullable } from './validation.ts';
 

@@ -1,5 +1,5 @@
 /** What of an endpoint's changes goes into the audit log. */
-import type { FieldChange } from '../store/queries/audit-log.ts';
+import type { FieldChange } from '../postgres/queries/audit-log.ts';
 import { fieldChanges } from './audit-trail.ts';
 import { withSealed } from './endpoint-auth-schema.ts';
 import type { Editable } from './endpoint-changes.ts';

@@ -6,7 +6,7 @@ import { parseFilter } from '../domain/filter-syntax.ts';
 import { repeatedHeader } from '../domain/header-names.ts';
 import { type FieldError, invalidFields, Problem } from '../domain/problem.ts';
 import { totalDelaySeconds } from '../domain/retry.ts';
-import type { EndpointView } from '../store/queries/endpoints.ts';
+import type { EndpointView } from '../postgres/queries/endpoints.ts';
 import type { ApiContext } from './context.ts';
 import { checkCombination, checkCredentials, patchCredentials } from './endpoint-auth.ts';
 import { REDACTED } from './endpoint-auth-schema.ts';

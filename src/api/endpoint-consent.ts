@@ -3,8 +3,8 @@ import type { Challenge, Endpoint, EndpointSecret } from '../domain/endpoint.ts'
 import { resolveEndpoint } from '../domain/endpoint-config.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
-import type { EndpointView } from '../store/queries/endpoints.ts';
-import { openConfig } from '../store/sealed-config.ts';
+import type { EndpointView } from '../postgres/queries/endpoints.ts';
+import { openConfig } from '../postgres/sealed-config.ts';
 import type { Caller } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import type { Editable } from './endpoint-changes.ts';

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { findEndpoint } from '../store/queries/endpoints.ts';
-import { endpointSeries, HOUR } from '../store/queries/stats.ts';
+import { findEndpoint } from '../postgres/queries/endpoints.ts';
+import { endpointSeries, HOUR } from '../postgres/queries/stats.ts';
 import type { ApiContext } from './context.ts';
 import { idParams, type Shown } from './describe.ts';
 import { endpointId, endpointNotFound } from './endpoints.ts';

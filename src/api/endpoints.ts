@@ -4,7 +4,7 @@ import { isCredentialHeader } from '../deliver/index.ts';
 import { idPrefixes, newId, parsePublicId, publicId, type Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
 import { readTenant } from '../ingest/index.ts';
-import { inTransaction } from '../store/database.ts';
+import { inTransaction } from '../postgres/database.ts';
 import {
   addSecret,
   createEndpoint,
@@ -14,10 +14,10 @@ import {
   listEndpoints,
   lockEndpoint,
   updateEndpoint,
-} from '../store/queries/endpoints.ts';
-import { revokePreviousSecrets, rotateSecret } from '../store/queries/rotate-secret.ts';
-import { endpointTotals, HOUR } from '../store/queries/stats.ts';
-import { sealConfig } from '../store/sealed-config.ts';
+} from '../postgres/queries/endpoints.ts';
+import { revokePreviousSecrets, rotateSecret } from '../postgres/queries/rotate-secret.ts';
+import { endpointTotals, HOUR } from '../postgres/queries/stats.ts';
+import { sealConfig } from '../postgres/sealed-config.ts';
 import { tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import { idParams, Nothing, Page, type Reasons } from './describe.ts';

@@ -3,7 +3,7 @@ import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { isEventType, RESERVED_TYPE_PREFIX } from '../domain/event.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
-import { inTransaction } from '../store/database.ts';
+import { inTransaction } from '../postgres/database.ts';
 import {
   deleteEventType,
   type EventTypeRecord,
@@ -12,7 +12,7 @@ import {
   listEventTypes,
   lockEventType,
   putEventType,
-} from '../store/queries/event-types.ts';
+} from '../postgres/queries/event-types.ts';
 import { fieldChanges } from './audit-trail.ts';
 import type { ApiContext } from './context.ts';
 import { EXAMPLE_TIME, Nothing, Page, type Shown, Time } from './describe.ts';

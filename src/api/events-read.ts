@@ -15,16 +15,16 @@ import {
 } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
 import { readTime } from '../ingest/index.ts';
-import { type DeliveryView, listAttempts } from '../store/queries/deliveries.ts';
+import { type DeliveryView, listAttempts } from '../postgres/queries/deliveries.ts';
 import {
   type EventView,
   findEvent,
   findEventsByKey,
   listEvents,
   loadEventViews,
-} from '../store/queries/events.ts';
-import { listDeliveries } from '../store/queries/list-deliveries.ts';
-import type { IdRange } from '../store/queries/look.ts';
+} from '../postgres/queries/events.ts';
+import { listDeliveries } from '../postgres/queries/list-deliveries.ts';
+import type { IdRange } from '../postgres/queries/look.ts';
 import { type Caller, tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import { idBounds } from './deliveries.ts';

@@ -4,7 +4,7 @@ import { idPrefixes, publicId } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
 import { readTraceContext } from '../domain/trace-context.ts';
 import { type Accepted, type NewEvent, type ReadContext, readBatch, readEvent } from '../ingest/index.ts';
-import { isOutage } from '../store/failures.ts';
+import { isOutage } from '../postgres/failures.ts';
 import type { ApiContext } from './context.ts';
 import type { Shown } from './describe.ts';
 import {

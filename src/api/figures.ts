@@ -1,6 +1,6 @@
 /** How endpoints are doing, in numbers: the same wherever they are shown. */
 import { Type } from 'typebox';
-import type { Totals } from '../store/queries/stats.ts';
+import type { Totals } from '../postgres/queries/stats.ts';
 import type { Shown } from './describe.ts';
 import { percentiles, share } from './stats-figures.ts';
 import { Nullable } from './validation.ts';

@@ -16,7 +16,12 @@ import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import { Type } from 'typebox';
 import { newId, type Uuid } from '../domain/ids.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
-import { answerOf, claimRequest, releaseClaim, storeAnswer } from '../store/queries/idempotent-requests.ts';
+import {
+  answerOf,
+  claimRequest,
+  releaseClaim,
+  storeAnswer,
+} from '../postgres/queries/idempotent-requests.ts';
 import { keyIn, nameOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import { listOf } from './hooks.ts';

@@ -2,7 +2,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { RateLimit } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { TokenBucket } from '../domain/token-bucket.ts';
-import type { KeyRecord } from '../store/queries/keys.ts';
+import type { KeyRecord } from '../postgres/queries/keys.ts';
 
 const MAX_BUCKETS = 10_000;
 

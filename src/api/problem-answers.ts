@@ -4,8 +4,8 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { newId, publicId } from '../domain/ids.ts';
 import { Problem, type ProblemCode } from '../domain/problem.ts';
-import { endedTransaction } from '../store/database.ts';
-import { isOutage } from '../store/failures.ts';
+import { endedTransaction } from '../postgres/database.ts';
+import { isOutage } from '../postgres/failures.ts';
 import type { ApiContext } from './context.ts';
 import type { DocumentedRoute } from './openapi/documented-route.ts';
 

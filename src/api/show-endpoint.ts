@@ -2,8 +2,8 @@
 import { resolveEndpoint } from '../domain/endpoint-config.ts';
 import { idPrefixes, publicId, timeOfId } from '../domain/ids.ts';
 import type { RetryPolicy } from '../domain/retry.ts';
-import type { EndpointView } from '../store/queries/endpoints.ts';
-import type { Totals } from '../store/queries/stats.ts';
+import type { EndpointView } from '../postgres/queries/endpoints.ts';
+import type { Totals } from '../postgres/queries/stats.ts';
 import type { Shown } from './describe.ts';
 import { showAuth, showTls } from './endpoint-auth-schema.ts';
 import { shownHeaders } from './endpoint-changes.ts';

@@ -11,7 +11,7 @@ import {
   QUARTER,
   type TimedTotals,
   type Totals,
-} from '../store/queries/stats.ts';
+} from '../postgres/queries/stats.ts';
 
 /** 60 points, 96 points, 168 points. */
 const WINDOWS = {

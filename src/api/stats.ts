@@ -1,9 +1,9 @@
 import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { idPrefixes, publicId } from '../domain/ids.ts';
-import { COUNT_AT_MOST, queueNow } from '../store/queries/queue-now.ts';
-import { eventSeries } from '../store/queries/stats.ts';
-import { busiestTypes, worstEndpoints } from '../store/queries/stats-rankings.ts';
+import { COUNT_AT_MOST, queueNow } from '../postgres/queries/queue-now.ts';
+import { eventSeries } from '../postgres/queries/stats.ts';
+import { busiestTypes, worstEndpoints } from '../postgres/queries/stats-rankings.ts';
 import { tenantOf } from './auth.ts';
 import { briefly } from './briefly.ts';
 import type { ApiContext } from './context.ts';

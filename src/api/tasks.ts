@@ -4,8 +4,8 @@ import { deliveryStatuses } from '../domain/delivery.ts';
 import { idPrefixes, newId, parsePublicId, publicId } from '../domain/ids.ts';
 import { deadReasons } from '../domain/outcome.ts';
 import { Problem } from '../domain/problem.ts';
-import { inTransaction } from '../store/database.ts';
-import { countDeliveries, type Selection } from '../store/queries/select-deliveries.ts';
+import { inTransaction } from '../postgres/database.ts';
+import { countDeliveries, type Selection } from '../postgres/queries/select-deliveries.ts';
 import {
   cancelTask,
   createTask,
@@ -14,7 +14,7 @@ import {
   type TaskKind,
   type TaskView,
   taskStates,
-} from '../store/queries/tasks.ts';
+} from '../postgres/queries/tasks.ts';
 import { type Caller, nameOf, tenantOf } from './auth.ts';
 import type { ApiContext } from './context.ts';
 import { EXAMPLE_TIME, exampleId, Id, idParams, Page, type Shown, Time } from './describe.ts';

@@ -2,7 +2,7 @@ import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { isTenantId } from '../domain/event.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
-import { inTransaction } from '../store/database.ts';
+import { inTransaction } from '../postgres/database.ts';
 import {
   deleteTenant,
   findTenant,
@@ -12,7 +12,7 @@ import {
   type TenantRecord,
   type TenantSettings,
   usesOfTenant,
-} from '../store/queries/tenants.ts';
+} from '../postgres/queries/tenants.ts';
 import { fieldChanges } from './audit-trail.ts';
 import type { ApiContext } from './context.ts';
 import { EXAMPLE_TIME, Nothing, Page, type Shown, Time } from './describe.ts';

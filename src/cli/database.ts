@@ -5,7 +5,7 @@ import type { Running } from './run-until-stopped.ts';
 /** The database to use: the given one, or an embedded one that is started for it. */
 export async function findDatabase(config: Config, log: Log, running: Running[]): Promise<string> {
   if (config.databaseUrl !== null) return config.databaseUrl;
-  const { startEmbeddedPostgres } = await import('../store/embedded/index.ts');
+  const { startEmbeddedPostgres } = await import('../postgres/embedded/index.ts');
   const embedded = await startEmbeddedPostgres({
     dataDir: config.dataDir,
     log: (line) => log.info({ part: 'embedded PostgreSQL' }, line),
@@ -22,7 +22,7 @@ export async function findDatabase(config: Config, log: Log, running: Running[])
 
 /** Brings the schema up to date. Returns the names of the migrations that were applied. */
 export async function migrateDatabase(connectionString: string, log: Log): Promise<string[]> {
-  const [{ default: pg }, { migrate }] = await Promise.all([import('pg'), import('../store/migrate.ts')]);
+  const [{ default: pg }, { migrate }] = await Promise.all([import('pg'), import('../postgres/migrate.ts')]);
   const pool = new pg.Pool({
     connectionString,
     max: 1,

@@ -17,8 +17,8 @@ import { eventIdOfDelivery, newId, type Uuid } from '../domain/ids.ts';
 import { noteOfCircuit } from '../domain/operational.ts';
 import type { AttemptOutcome, DeadReason, Verdict } from '../domain/outcome.ts';
 import type { RetryPolicy } from '../domain/retry.ts';
-import type { Start } from '../store/queries/mark-started.ts';
-import type { HealthChange, Settlement } from '../store/queries/settle-deliveries.ts';
+import type { Start } from '../postgres/queries/mark-started.ts';
+import type { HealthChange, Settlement } from '../postgres/queries/settle-deliveries.ts';
 import type { Lane, LaneItem } from './lane.ts';
 
 export interface AttemptRequest {

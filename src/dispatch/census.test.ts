@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Pool } from '../store/database.ts';
+import type { Pool } from '../postgres/database.ts';
 import { CensusTaker } from './census.ts';
 import type { Lane, LaneBacklog } from './lane.ts';
 

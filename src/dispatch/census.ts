@@ -5,8 +5,8 @@
  * last figure.
  */
 import type { Uuid } from '../domain/ids.ts';
-import type { Pool } from '../store/database.ts';
-import { countWaiting, type WaitingCount } from '../store/queries/count-waiting.ts';
+import type { Pool } from '../postgres/database.ts';
+import { countWaiting, type WaitingCount } from '../postgres/queries/count-waiting.ts';
 import type { Lane } from './lane.ts';
 
 export interface Waiting {

@@ -6,9 +6,9 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
-import type { Pool } from '../store/database.ts';
-import type { EndpointCache } from '../store/endpoint-cache.ts';
-import { expireWaiting, putInOrder, skipWaiting } from '../store/queries/end-waiting.ts';
+import type { Pool } from '../postgres/database.ts';
+import type { EndpointCache } from '../postgres/endpoint-cache.ts';
+import { expireWaiting, putInOrder, skipWaiting } from '../postgres/queries/end-waiting.ts';
 import type { Lane, LaneItem } from './lane.ts';
 
 export interface JanitorOptions {

@@ -5,7 +5,7 @@ import type { Endpoint } from '../domain/endpoint.ts';
 import { type EndpointConfig, resolveEndpoint } from '../domain/endpoint-config.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { Pace } from '../domain/pace.ts';
-import type { Pool } from '../store/database.ts';
+import type { Pool } from '../postgres/database.ts';
 import { Lane, type LaneItem, type LaneMemory } from './lane.ts';
 import { Refill, type Want } from './refill.ts';
 

@@ -14,7 +14,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { newId } from '../domain/ids.ts';
 import type { Service } from '../domain/lifecycle.ts';
-import type { Client, Pool } from '../store/database.ts';
+import type { Client, Pool } from '../postgres/database.ts';
 import {
   buryDeadWorkers,
   registerWorker,
@@ -24,7 +24,7 @@ import {
   type TakenShard,
   takeShards,
   unregisterWorker,
-} from '../store/queries/ownership.ts';
+} from '../postgres/queries/ownership.ts';
 
 /** Raised when workers of two versions could misread each other's rows. */
 export const WIRE_VERSION = 1;

@@ -4,9 +4,9 @@
  */
 import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
-import { Batcher } from '../store/batcher.ts';
-import type { Pool } from '../store/database.ts';
-import { loadEvents } from '../store/queries/load-events.ts';
+import { Batcher } from '../postgres/batcher.ts';
+import type { Pool } from '../postgres/database.ts';
+import { loadEvents } from '../postgres/queries/load-events.ts';
 
 /** undefined: could not be read now. null: there is no such event any more. */
 type Callback = (event: EventContent | null | undefined) => void;

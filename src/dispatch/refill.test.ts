@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { anEndpoint } from '../../test/support/attempts.ts';
 import { systemClock } from '../domain/clock.ts';
-import type { Pool } from '../store/database.ts';
-import { HEALTHY } from '../store/queries/load-lanes.ts';
+import type { Pool } from '../postgres/database.ts';
+import { HEALTHY } from '../postgres/queries/load-lanes.ts';
 import { Lane } from './lane.ts';
 import { Refill } from './refill.ts';
 

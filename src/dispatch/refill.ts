@@ -7,13 +7,13 @@
  * that is new, or strictly ordered, is read from the bottom.
  */
 import type { Clock } from '../domain/clock.ts';
-import type { Pool } from '../store/database.ts';
+import type { Pool } from '../postgres/database.ts';
 import {
   type LaneAnswer,
   type LaneRequest,
   type LoadedDelivery,
   loadLanes,
-} from '../store/queries/load-lanes.ts';
+} from '../postgres/queries/load-lanes.ts';
 import type { Lane, LaneItem } from './lane.ts';
 
 export interface RefillOptions {

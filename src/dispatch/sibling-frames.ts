@@ -6,7 +6,7 @@
  */
 import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
-import type { Commit, DeliveryRow } from '../store/queries/accept-events.ts';
+import type { Commit, DeliveryRow } from '../postgres/queries/accept-events.ts';
 
 export interface HandedDelivery {
   readonly delivery: DeliveryRow;

@@ -20,7 +20,7 @@ import path from 'node:path';
 import type { Clock } from '../domain/clock.ts';
 import { shardOf } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
-import type { Commit, DeliveryRow } from '../store/queries/accept-events.ts';
+import type { Commit, DeliveryRow } from '../postgres/queries/accept-events.ts';
 import { encodeCommitted, encodeOwns, FrameReader, type HandedDelivery } from './sibling-frames.ts';
 
 export interface SiblingsOptions {

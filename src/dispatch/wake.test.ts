@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Pool } from '../store/database.ts';
+import type { Pool } from '../postgres/database.ts';
 import { decodeWake, encodeWake, WakeSender, wantOfWake } from './wake.ts';
 
 const uuid = fc.uuid();

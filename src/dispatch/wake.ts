@@ -4,7 +4,7 @@
  * what a lost one meant.
  */
 import type { Uuid } from '../domain/ids.ts';
-import type { Pool } from '../store/database.ts';
+import type { Pool } from '../postgres/database.ts';
 
 export const WAKE_CHANNEL = 'posthorn_wake';
 const IDS_PER_MESSAGE = 300; // 300 · 23 characters stay below PostgreSQL's 8,000 bytes

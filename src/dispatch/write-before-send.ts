@@ -3,9 +3,9 @@
  * leaves. Like everything else these writes share commits.
  */
 import type { Uuid } from '../domain/ids.ts';
-import { Batcher } from '../store/batcher.ts';
-import type { Pool } from '../store/database.ts';
-import { markStarted, type Start } from '../store/queries/mark-started.ts';
+import { Batcher } from '../postgres/batcher.ts';
+import type { Pool } from '../postgres/database.ts';
+import { markStarted, type Start } from '../postgres/queries/mark-started.ts';
 
 interface Waiting {
   readonly start: Start;

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../domain/clock.ts';
 import type { NewEvent } from '../domain/event.ts';
-import type { Pool } from '../store/database.ts';
-import type { EndpointCache } from '../store/endpoint-cache.ts';
+import type { Pool } from '../postgres/database.ts';
+import type { EndpointCache } from '../postgres/endpoint-cache.ts';
 import { Acceptor } from './accept.ts';
 
 const event = (idempotencyKey: string | null): NewEvent => ({

@@ -24,10 +24,10 @@ import {
 } from '../domain/ids.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
 import { delayMsBefore } from '../domain/retry.ts';
-import { Batcher, type BatcherOptions } from '../store/batcher.ts';
-import type { Pool } from '../store/database.ts';
-import type { EndpointCache } from '../store/endpoint-cache.ts';
-import { failureOf } from '../store/failures.ts';
+import { Batcher, type BatcherOptions } from '../postgres/batcher.ts';
+import type { Pool } from '../postgres/database.ts';
+import type { EndpointCache } from '../postgres/endpoint-cache.ts';
+import { failureOf } from '../postgres/failures.ts';
 import {
   acceptEvents,
   type Commit,
@@ -36,8 +36,8 @@ import {
   type EventRow,
   keyHolders,
   keyName,
-} from '../store/queries/accept-events.ts';
-import { loadIngestLimits } from '../store/queries/tenants.ts';
+} from '../postgres/queries/accept-events.ts';
+import { loadIngestLimits } from '../postgres/queries/tenants.ts';
 import type { Tracer } from '../telemetry/tracing.ts';
 import { KnownTenants } from './known-tenants.ts';
 import { hasWaited, problemOfId, seemsAhead } from './promised.ts';

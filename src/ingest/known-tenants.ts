@@ -1,5 +1,5 @@
-import type { Pool } from '../store/database.ts';
-import { ensureTenants } from '../store/queries/tenants.ts';
+import type { Pool } from '../postgres/database.ts';
+import { ensureTenants } from '../postgres/queries/tenants.ts';
 
 const REMEMBER_AT_MOST = 100_000;
 

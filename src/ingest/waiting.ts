@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { EventContent } from '../domain/event.ts';
 import { timeOfId, type Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
-import { type KeyHolder, keyName } from '../store/queries/accept-events.ts';
+import { type KeyHolder, keyName } from '../postgres/queries/accept-events.ts';
 import { type LostKey, lostKeyOptions } from './promised.ts';
 import type { NewEvent } from './read-event.ts';
 

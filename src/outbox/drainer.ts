@@ -16,8 +16,8 @@ import type { Clock } from '../domain/clock.ts';
 import type { PromisedEvent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
-import type { Pool } from '../store/database.ts';
-import { readOutbox, rejectOutboxRows } from '../store/queries/outbox.ts';
+import type { Pool } from '../postgres/database.ts';
+import { readOutbox, rejectOutboxRows } from '../postgres/queries/outbox.ts';
 import { ReadPosition } from './read-position.ts';
 import { readRow } from './read-row.ts';
 

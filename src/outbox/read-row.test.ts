@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { EventOptions } from '../store/queries/events.ts';
-import type { OutboxRow } from '../store/queries/outbox.ts';
+import type { EventOptions } from '../postgres/queries/events.ts';
+import type { OutboxRow } from '../postgres/queries/outbox.ts';
 import { readRow } from './read-row.ts';
 
 const row: OutboxRow = {

@@ -1,5 +1,5 @@
 import { isEventType, isTenantId, type PromisedEvent } from '../domain/event.ts';
-import type { OutboxRow } from '../store/queries/outbox.ts';
+import type { OutboxRow } from '../postgres/queries/outbox.ts';
 
 /**
  * The event that a row of the outbox is, or what is wrong with it. `posthorn.publish` has checked all of it; a row that

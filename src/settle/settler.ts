@@ -6,10 +6,14 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { CircuitNote } from '../domain/operational.ts';
-import { Batcher, type BatcherOptions } from '../store/batcher.ts';
-import type { Pool } from '../store/database.ts';
-import { failureOf } from '../store/failures.ts';
-import { type HealthChange, type Settlement, settleDeliveries } from '../store/queries/settle-deliveries.ts';
+import { Batcher, type BatcherOptions } from '../postgres/batcher.ts';
+import type { Pool } from '../postgres/database.ts';
+import { failureOf } from '../postgres/failures.ts';
+import {
+  type HealthChange,
+  type Settlement,
+  settleDeliveries,
+} from '../postgres/queries/settle-deliveries.ts';
 
 export interface SettlerOptions {
   readonly pool: Pool;

@@ -11,9 +11,9 @@
  */
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
-import type { Pool } from '../store/database.ts';
-import { failureOf } from '../store/failures.ts';
-import { type ClaimedTask, claimTask, failTask, releaseTask, workOnTask } from '../store/queries/tasks.ts';
+import type { Pool } from '../postgres/database.ts';
+import { failureOf } from '../postgres/failures.ts';
+import { type ClaimedTask, claimTask, failTask, releaseTask, workOnTask } from '../postgres/queries/tasks.ts';
 
 export interface TaskRunnerOptions {
   readonly pool: Pool;

@@ -1,9 +1,9 @@
 /** Switches endpoints off that only waste everybody's time: most of their deliveries die, or they have been down for days. */
 import type { DisabledReason } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
-import { inTransaction, type Pool } from '../store/database.ts';
-import { disableEndpoint } from '../store/queries/endpoints.ts';
-import { endpointsDying, endpointsFailing } from '../store/queries/upkeep.ts';
+import { inTransaction, type Pool } from '../postgres/database.ts';
+import { disableEndpoint } from '../postgres/queries/endpoints.ts';
+import { endpointsDying, endpointsFailing } from '../postgres/queries/upkeep.ts';
 
 export interface AutoDisableOptions {
   readonly deadRate: number;

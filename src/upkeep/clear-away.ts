@@ -1,11 +1,11 @@
 /** Deletes what nobody can ask for any more, in chunks: no statement is long, none holds many locks. */
 import type { Clock } from '../domain/clock.ts';
 import { firstIdAt } from '../domain/ids.ts';
-import type { Pool } from '../store/database.ts';
-import { deleteAuditEntries } from '../store/queries/audit-log.ts';
-import { deleteExpiredRequests } from '../store/queries/idempotent-requests.ts';
-import { HOUR, MINUTE, QUARTER, RESOLUTIONS, type Resolution } from '../store/queries/stats.ts';
-import { deleteExpiredKeys, deleteLeftovers, deleteOldStats } from '../store/queries/upkeep.ts';
+import type { Pool } from '../postgres/database.ts';
+import { deleteAuditEntries } from '../postgres/queries/audit-log.ts';
+import { deleteExpiredRequests } from '../postgres/queries/idempotent-requests.ts';
+import { HOUR, MINUTE, QUARTER, RESOLUTIONS, type Resolution } from '../postgres/queries/stats.ts';
+import { deleteExpiredKeys, deleteLeftovers, deleteOldStats } from '../postgres/queries/upkeep.ts';
 
 const CHUNK = 5_000;
 /** What is left then waits for the next round: other chores want their turn too. */

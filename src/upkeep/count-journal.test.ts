@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { bucketOf } from '../domain/histogram.ts';
-import { HOUR, MINUTE, QUARTER } from '../store/queries/stats.ts';
-import type { JournalRow } from '../store/queries/stats-journal.ts';
+import { HOUR, MINUTE, QUARTER } from '../postgres/queries/stats.ts';
+import type { JournalRow } from '../postgres/queries/stats-journal.ts';
 import { JournalSums } from './count-journal.ts';
 import { namesOf } from './stats-keeper.ts';
 

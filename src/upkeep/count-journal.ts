@@ -11,8 +11,13 @@ import {
   noTotals,
   RESOLUTIONS,
   type Totals,
-} from '../store/queries/stats.ts';
-import { type JournalRow, NO_BUCKET, NUMBERS_PER_ATTEMPT, VERDICTS } from '../store/queries/stats-journal.ts';
+} from '../postgres/queries/stats.ts';
+import {
+  type JournalRow,
+  NO_BUCKET,
+  NUMBERS_PER_ATTEMPT,
+  VERDICTS,
+} from '../postgres/queries/stats-journal.ts';
 
 /** The last place counts all that needed so many tries or more. */
 const MOST_TRIES = 10;

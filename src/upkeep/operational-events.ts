@@ -15,8 +15,8 @@ import type { Endpoint } from '../domain/endpoint.ts';
 import { matchesType, RESERVED_TYPE_PREFIX } from '../domain/event.ts';
 import { eventIdOfForeign, newEventId, timeOfId, type Uuid } from '../domain/ids.ts';
 import { type OperationalType, operationalTypes } from '../domain/operational.ts';
-import { type Client, inTransaction, type Pool } from '../store/database.ts';
-import type { EndpointCache } from '../store/endpoint-cache.ts';
+import { type Client, inTransaction, type Pool } from '../postgres/database.ts';
+import type { EndpointCache } from '../postgres/endpoint-cache.ts';
 import {
   aloneInTelling,
   clearState,
@@ -29,7 +29,7 @@ import {
   publishOperational,
   setState,
   takeNotes,
-} from '../store/queries/operational-events.ts';
+} from '../postgres/queries/operational-events.ts';
 import { checkLevels, type LevelOptions } from './operational-levels.ts';
 import { deathsPayload, endpointPayload } from './operational-payloads.ts';
 import { Recurring } from './recurring.ts';

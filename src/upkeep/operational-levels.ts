@@ -1,9 +1,9 @@
 /** Two levels, each told of when it is passed and when it has fallen to half: between the two nothing is said. */
 import type { Clock } from '../domain/clock.ts';
 import { type OperationalType, operationalTypes } from '../domain/operational.ts';
-import type { Client } from '../store/database.ts';
-import { clearState, hasState, setState } from '../store/queries/operational-events.ts';
-import { deadLettersUpTo, oldestWaiting } from '../store/queries/operational-levels.ts';
+import type { Client } from '../postgres/database.ts';
+import { clearState, hasState, setState } from '../postgres/queries/operational-events.ts';
+import { deadLettersUpTo, oldestWaiting } from '../postgres/queries/operational-levels.ts';
 import { deadLettersPayload, type Level, queueAgePayload } from './operational-payloads.ts';
 
 export interface LevelOptions {

@@ -1,7 +1,7 @@
 /** What operational events say (docs/operational-events.md). */
 import { eventIdOfDelivery, publicId, type Uuid } from '../domain/ids.ts';
-import type { Note, NotedEndpoint } from '../store/queries/operational-events.ts';
-import type { OldestWaiting } from '../store/queries/operational-levels.ts';
+import type { Note, NotedEndpoint } from '../postgres/queries/operational-events.ts';
+import type { OldestWaiting } from '../postgres/queries/operational-levels.ts';
 
 type Payload = Readonly<Record<string, unknown>>;
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { newId } from '../domain/ids.ts';
-import { journalOfAccepted } from '../store/queries/stats-journal.ts';
+import { journalOfAccepted } from '../postgres/queries/stats-journal.ts';
 import { readJournal } from './read-journal.ts';
 
 const ID = newId(0);

@@ -7,7 +7,7 @@ import {
   NUMBERS_PER_ATTEMPT,
   VERDICTS,
   type WrittenRow,
-} from '../store/queries/stats-journal.ts';
+} from '../postgres/queries/stats-journal.ts';
 
 export type UnreadableRow = WrittenRow & { readonly problem: string };
 

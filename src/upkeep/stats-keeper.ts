@@ -7,10 +7,10 @@
  */
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import type { Clock } from '../domain/clock.ts';
-import { inTransaction, type Pool } from '../store/database.ts';
-import { addEndpointStats, addEventStats, countedTypes, OTHER_TYPES } from '../store/queries/stats.ts';
-import { setAside, takeJournal } from '../store/queries/stats-journal.ts';
-import { aloneWithJournal } from '../store/queries/upkeep.ts';
+import { inTransaction, type Pool } from '../postgres/database.ts';
+import { addEndpointStats, addEventStats, countedTypes, OTHER_TYPES } from '../postgres/queries/stats.ts';
+import { setAside, takeJournal } from '../postgres/queries/stats-journal.ts';
+import { aloneWithJournal } from '../postgres/queries/upkeep.ts';
 import { JournalSums, type NameOfType, type TypeOfHour } from './count-journal.ts';
 import { readJournal, type UnreadableRow } from './read-journal.ts';
 import { Recurring } from './recurring.ts';

@@ -1,8 +1,8 @@
 import type { Clock } from '../domain/clock.ts';
 import type { DisabledReason } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
-import type { Pool } from '../store/database.ts';
-import { aloneInUpkeep } from '../store/queries/upkeep.ts';
+import type { Pool } from '../postgres/database.ts';
+import { aloneInUpkeep } from '../postgres/queries/upkeep.ts';
 import { type AutoDisableOptions, autoDisable } from './auto-disable.ts';
 import { type ClearAwayOptions, clearAway } from './clear-away.ts';
 import { Recurring } from './recurring.ts';

@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { openDirectory } from '../../scripts/open-directory.ts';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/embedded/index.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/postgres/embedded/index.ts';
 import { Cable } from './cable.ts';
 import { Child, type ChildOptions, type Exit } from './child.ts';
 import { Http } from './http.ts';

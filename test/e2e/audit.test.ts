@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { auditActions } from '../../src/api/audit-actions.ts';
 import { auditedAction, auditRoute } from '../../src/api/audit-trail.ts';
 import type { ApiContext } from '../../src/api/context.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/postgres/database.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import {

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { idPrefixes, parsePublicId } from '../../src/domain/ids.ts';
-import { skipWaiting } from '../../src/store/queries/end-waiting.ts';
+import { skipWaiting } from '../../src/postgres/queries/end-waiting.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   attemptsOf,

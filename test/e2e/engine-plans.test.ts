@@ -4,10 +4,10 @@
  */
 import { expect, test } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
-import type { Pool } from '../../src/store/database.ts';
-import { listEndpoints } from '../../src/store/queries/endpoints.ts';
-import { markStarted } from '../../src/store/queries/mark-started.ts';
-import { settleDeliveries } from '../../src/store/queries/settle-deliveries.ts';
+import type { Pool } from '../../src/postgres/database.ts';
+import { listEndpoints } from '../../src/postgres/queries/endpoints.ts';
+import { markStarted } from '../../src/postgres/queries/mark-started.ts';
+import { settleDeliveries } from '../../src/postgres/queries/settle-deliveries.ts';
 import { openForPlans, watchPlans } from '../support/plans.ts';
 
 test('DSP-6: statements that were planned for an empty queue look their deliveries up in a full one', async () => {

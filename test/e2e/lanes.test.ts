@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { idPrefixes, parsePublicId } from '../../src/domain/ids.ts';
-import { loadLaneStates } from '../../src/store/queries/load-lanes.ts';
+import { loadLaneStates } from '../../src/postgres/queries/load-lanes.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import {

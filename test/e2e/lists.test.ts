@@ -6,22 +6,22 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { fillAuditLog, fillEndpoints, fillHistory, RARE_TYPE } from '../../bench/fill-history.ts';
 import { deliveryRangeOfEvent, firstIdAt, newEventId, type Uuid } from '../../src/domain/ids.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
-import { listAuditEntries } from '../../src/store/queries/audit-log.ts';
-import { groupDeadLetters } from '../../src/store/queries/dead-letter-groups.ts';
-import { listDeadLetters } from '../../src/store/queries/dead-letters.ts';
-import { listAttempts } from '../../src/store/queries/deliveries.ts';
-import { listEndpoints } from '../../src/store/queries/endpoints.ts';
-import { findEventsByKey, listEvents } from '../../src/store/queries/events.ts';
-import { listKeys } from '../../src/store/queries/keys.ts';
-import { listDeliveries } from '../../src/store/queries/list-deliveries.ts';
-import { type Found, LOOK_AT } from '../../src/store/queries/look.ts';
+import { type Database, openDatabase } from '../../src/postgres/database.ts';
+import { listAuditEntries } from '../../src/postgres/queries/audit-log.ts';
+import { groupDeadLetters } from '../../src/postgres/queries/dead-letter-groups.ts';
+import { listDeadLetters } from '../../src/postgres/queries/dead-letters.ts';
+import { listAttempts } from '../../src/postgres/queries/deliveries.ts';
+import { listEndpoints } from '../../src/postgres/queries/endpoints.ts';
+import { findEventsByKey, listEvents } from '../../src/postgres/queries/events.ts';
+import { listKeys } from '../../src/postgres/queries/keys.ts';
+import { listDeliveries } from '../../src/postgres/queries/list-deliveries.ts';
+import { type Found, LOOK_AT } from '../../src/postgres/queries/look.ts';
 import {
   countDeliveries,
   type Selection,
   selectDeliveries,
-} from '../../src/store/queries/select-deliveries.ts';
-import { listTasks } from '../../src/store/queries/tasks.ts';
+} from '../../src/postgres/queries/select-deliveries.ts';
+import { listTasks } from '../../src/postgres/queries/tasks.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type Watched, watchPlans } from '../support/plans.ts';
 

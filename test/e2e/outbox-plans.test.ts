@@ -3,8 +3,8 @@
  * plan that was right for the one (a sequential scan) would never get through the other.
  */
 import { expect, test } from 'vitest';
-import { acceptEvents } from '../../src/store/queries/accept-events.ts';
-import { readOutbox, rejectOutboxRows } from '../../src/store/queries/outbox.ts';
+import { acceptEvents } from '../../src/postgres/queries/accept-events.ts';
+import { readOutbox, rejectOutboxRows } from '../../src/postgres/queries/outbox.ts';
 import { openForPlans } from '../support/plans.ts';
 
 test('OUT-1: statements that were planned for an empty outbox find their rows by the index', async () => {

@@ -4,7 +4,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { initStatements } from '../../src/outbox/relay/init.ts';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/embedded/index.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/postgres/embedded/index.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { temporaryDirectory } from '../support/postgres.ts';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type Migration, migrate, readMigrations, SchemaError } from '../../src/store/migrate.ts';
+import { type Migration, migrate, readMigrations, SchemaError } from '../../src/postgres/migrate.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { ADMIN_KEY, MAIN, startTestPosthorn, TEST_SETTINGS } from '../support/posthorn.ts';
 import { startProcess } from '../support/processes.ts';
@@ -41,7 +41,7 @@ async function run(database: TestDatabase, ...args: string[]) {
 test('the schema is what the snapshot in the repository says', async () => {
   const database = await emptyDatabase();
   await migrate(database.pool());
-  const snapshot = await readFile(new URL('../../src/store/schema.snapshot.txt', import.meta.url), 'utf8');
+  const snapshot = await readFile(new URL('../../src/postgres/schema.snapshot.txt', import.meta.url), 'utf8');
   expect(await describeSchema(database.url), 'If this change is meant: npm run schema:snapshot').toBe(
     snapshot,
   );

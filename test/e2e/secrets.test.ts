@@ -132,7 +132,7 @@ describe('SIG-5: the encryption key is rotated', () => {
     await database.query(`
       insert into posthorn.endpoints (id, tenant, url, version)
       select gen_random_uuid(), 'many', 'https://example.com/', 1 from generate_series(1, 1200)`);
-    const { createSecretBox } = await import('../../src/store/secret-box.ts');
+    const { createSecretBox } = await import('../../src/postgres/secret-box.ts');
     const box = createSecretBox(Buffer.from(A, 'base64'));
     const rows = await database.query<{ id: string }>(
       "select id from posthorn.endpoints where tenant = 'many'",

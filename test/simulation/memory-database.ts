@@ -8,7 +8,7 @@
 import type { BreakerRecord } from '../../src/domain/breaker.ts';
 import { shardOf } from '../../src/domain/endpoint.ts';
 import { timeOfId, type Uuid } from '../../src/domain/ids.ts';
-import type { Pool } from '../../src/store/database.ts';
+import type { Pool } from '../../src/postgres/database.ts';
 import type { Process, Random, VirtualTime } from './virtual-time.ts';
 
 export interface QueueRow {

@@ -6,9 +6,9 @@ import type { Endpoint } from '../../src/domain/endpoint.ts';
 import type { EventContent } from '../../src/domain/event.ts';
 import type { Uuid } from '../../src/domain/ids.ts';
 import type { AttemptOutcome } from '../../src/domain/outcome.ts';
+import type { EndpointCache } from '../../src/postgres/endpoint-cache.ts';
+import type { DeliveryRow } from '../../src/postgres/queries/accept-events.ts';
 import { decide, expiresAt, Settler, signalOf } from '../../src/settle/index.ts';
-import type { EndpointCache } from '../../src/store/endpoint-cache.ts';
-import type { DeliveryRow } from '../../src/store/queries/accept-events.ts';
 import type { MemoryDatabase } from './memory-database.ts';
 import { Process } from './virtual-time.ts';
 

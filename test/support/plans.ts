@@ -1,6 +1,6 @@
 /** What the database does for a statement: it is run with EXPLAIN ANALYZE before it is run. */
 import { onTestFinished } from 'vitest';
-import { openDatabase, type Pool } from '../../src/store/database.ts';
+import { openDatabase, type Pool } from '../../src/postgres/database.ts';
 import { createTestDatabase } from './database.ts';
 
 /** A database of its own, until the test is over, with one connection for each purpose: its plans are the ones looked at. */

@@ -7,9 +7,9 @@ import path from 'node:path';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { openDirectory } from '../../scripts/open-directory.ts';
-import { startEmbeddedPostgres } from '../../src/store/embedded/index.ts';
-import { migrate } from '../../src/store/migrate.ts';
-import { ensurePartitions } from '../../src/store/partitions.ts';
+import { startEmbeddedPostgres } from '../../src/postgres/embedded/index.ts';
+import { migrate } from '../../src/postgres/migrate.ts';
+import { ensurePartitions } from '../../src/postgres/partitions.ts';
 import { databaseUrl, TEMPLATE } from './database.ts';
 import { onceForAllProjects } from './once-for-all-projects.ts';
 

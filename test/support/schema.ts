@@ -1,5 +1,5 @@
 /**
- * The migrated schema as text, read from the catalogue: what `src/store/schema.snapshot.txt` holds. A change of the
+ * The migrated schema as text, read from the catalogue: what `src/postgres/schema.snapshot.txt` holds. A change of the
  * schema shows in a review as what it does, not only as the statements that do it. The time partitions are left out:
  * they are copies of their parents.
  */

@@ -1,14 +1,14 @@
 import { type Config, ConfigError, loadConfig } from '../../config/index.ts';
 import type { Uuid } from '../../domain/ids.ts';
-import type { Pool } from '../../store/database.ts';
+import type { Pool } from '../../postgres/database.ts';
 import {
   countOtherKeys,
   resealAnswersBatch,
   resealBatch,
   resealHeadersBatch,
   resealSettingsBatch,
-} from '../../store/queries/rotate-encryption-key.ts';
-import { createSecretBox, type SecretBox, SecretBoxError } from '../../store/secret-box.ts';
+} from '../../postgres/queries/rotate-encryption-key.ts';
+import { createSecretBox, type SecretBox, SecretBoxError } from '../../postgres/secret-box.ts';
 import type { Command } from '../command.ts';
 import { explainError } from '../explain-error.ts';
 import { print, printError } from '../print.ts';
@@ -28,7 +28,7 @@ It can be broken off and run again at any time.`,
   async run({ flags }) {
     const config = loadConfig({ mode: 'serve', env: process.env, flags });
     const { databaseUrl, encryptionKey } = requireSettings(config);
-    const { openDatabase } = await import('../../store/database.ts');
+    const { openDatabase } = await import('../../postgres/database.ts');
     const database = openDatabase({
       connectionString: databaseUrl,
       apiConnections: 1,

@@ -1,9 +1,9 @@
 /** Everything that is asked of the database, on one connection of its own. */
 import pg from 'pg';
 import type { Config } from '../../config/index.ts';
-import { type Client, connectionsPerProcess, DISPATCH_CONNECTIONS } from '../../store/database.ts';
-import { readMigrations } from '../../store/migrate.ts';
-import { checkSession } from '../../store/queries/check-session.ts';
+import { type Client, connectionsPerProcess, DISPATCH_CONNECTIONS } from '../../postgres/database.ts';
+import { readMigrations } from '../../postgres/migrate.ts';
+import { checkSession } from '../../postgres/queries/check-session.ts';
 import {
   readAppliedMigrations,
   readPartitions,
@@ -11,7 +11,7 @@ import {
   readWorkers,
   sampleSecrets,
   sampleUrls,
-} from '../../store/queries/inspect.ts';
+} from '../../postgres/queries/inspect.ts';
 import { explainError } from '../explain-error.ts';
 import { type Finding, problem } from './finding.ts';
 import { judgeSecrets, type Keys } from './judge-keys.ts';

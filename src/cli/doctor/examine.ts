@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { type Config, ConfigError, ensureKeys, loadConfig, type Mode, maskUrl } from '../../config/index.ts';
-import { findEmbeddedPostgres, startEmbeddedPostgres } from '../../store/embedded/index.ts';
+import { findEmbeddedPostgres, startEmbeddedPostgres } from '../../postgres/embedded/index.ts';
 import { explainError } from '../explain-error.ts';
 import { checkDatabase, checkSource } from './check-database.ts';
 import { checkDisk } from './check-disk.ts';

@@ -1,5 +1,5 @@
-import type { SealedSecret } from '../../store/queries/inspect.ts';
-import { createSecretBox } from '../../store/secret-box.ts';
+import type { SealedSecret } from '../../postgres/queries/inspect.ts';
+import { createSecretBox } from '../../postgres/secret-box.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 
 export interface Keys {

@@ -1,5 +1,5 @@
-import type { SessionFacts } from '../../store/queries/check-session.ts';
-import type { PartitionFacts, ServerFacts, WorkerFacts } from '../../store/queries/inspect.ts';
+import type { SessionFacts } from '../../postgres/queries/check-session.ts';
+import type { PartitionFacts, ServerFacts, WorkerFacts } from '../../postgres/queries/inspect.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 
 const OLDEST_SERVER = 150_000;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { ServerFacts } from '../../store/queries/inspect.ts';
-import { createSecretBox } from '../../store/secret-box.ts';
+import type { ServerFacts } from '../../postgres/queries/inspect.ts';
+import { createSecretBox } from '../../postgres/secret-box.ts';
 import { judgeDisk } from './check-disk.ts';
 import { judgeGuard } from './check-egress.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';

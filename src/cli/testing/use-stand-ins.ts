@@ -5,7 +5,7 @@
 import { registerHooks } from 'node:module';
 
 const standIns = new URL('./stand-ins.ts', import.meta.url).href;
-const replaced = ['/src/app.ts', '/src/store/embedded/index.ts', '/src/store/migrate.ts'];
+const replaced = ['/src/app.ts', '/src/postgres/embedded/index.ts', '/src/postgres/migrate.ts'];
 const keepsRealDatabase = process.env.TEST_REAL_DATABASE === '1';
 
 registerHooks({

@@ -6,8 +6,8 @@
 import type { NewEvent, PromisedEvent } from '../../domain/event.ts';
 import { eventIdOfForeign, hasTimeOfItsOwn, idPrefixes, parsePublicId, publicId } from '../../domain/ids.ts';
 import { invalidField, Problem } from '../../domain/problem.ts';
-import type { Pool } from '../../store/database.ts';
-import { recordRejected } from '../../store/queries/relay-sources.ts';
+import type { Pool } from '../../postgres/database.ts';
+import { recordRejected } from '../../postgres/queries/relay-sources.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Fate, Incoming, Sink } from './sink.ts';
 

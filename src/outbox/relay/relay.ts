@@ -3,9 +3,9 @@
  * log when something is lost, tries at growing distances, one line when it goes on.
  */
 import type { Clock } from '../../domain/clock.ts';
-import type { Pool } from '../../store/database.ts';
-import { oldestWaitingSeconds, readSlot, type SourceFacts } from '../../store/queries/outbox-table.ts';
-import { type RelayMode, registerSource, reportSource } from '../../store/queries/relay-sources.ts';
+import type { Pool } from '../../postgres/database.ts';
+import { oldestWaitingSeconds, readSlot, type SourceFacts } from '../../postgres/queries/outbox-table.ts';
+import { type RelayMode, registerSource, reportSource } from '../../postgres/queries/relay-sources.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { LogFollower } from './log-follower.ts';
 import { RelayError } from './relay-error.ts';

@@ -63,11 +63,11 @@ describe.skipIf(!isLinuxRoot)('as root (skipped: needs root on Linux)', () => {
       context.skip('the project itself is already in such a place');
     const closed = await temporaryDirectory();
     await chmod(closed, 0o700);
-    await mkdir(path.join(closed, 'src/store'), { recursive: true });
+    await mkdir(path.join(closed, 'src/postgres'), { recursive: true });
     await run('cp', [
       '-a',
       fileURLToPath(new URL('.', import.meta.url)),
-      path.join(closed, 'src/store/embedded'),
+      path.join(closed, 'src/postgres/embedded'),
     ]);
     await writeFile(path.join(closed, 'package.json'), '{"type":"module"}');
     await mkdir(path.join(closed, 'node_modules'));
@@ -93,7 +93,7 @@ describe.skipIf(!isLinuxRoot)('as root (skipped: needs root on Linux)', () => {
     const systemDir = path.join(await temporaryDirectory(), 'system');
     if (!(await allowsPrograms(closed))) context.skip('programs cannot be run from the temporary directory');
     const script = `
-      import { startEmbeddedPostgres } from './src/store/embedded/index.ts';
+      import { startEmbeddedPostgres } from './src/postgres/embedded/index.ts';
       for (let i = 0; i < 2; i++) {
         const server = await startEmbeddedPostgres({ dataDir: '.posthorn', systemDir: ${JSON.stringify(systemDir)}, log: (line) => process.stdout.write(line + '\\n') });
         await server.stop();
