@@ -21,14 +21,15 @@ export interface Module {
 }
 
 const STAGES = ['ingest', 'outbox', 'dispatch', 'deliver', 'settle', 'upkeep'] as const;
-const BELOW_STAGES = ['postgres', 'telemetry', 'config', 'domain'];
+const BELOW_STAGES = ['postgres', 'ports', 'telemetry', 'config', 'domain'];
 
 /** What each part may import, besides itself. `app` is every file directly in src. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   domain: [],
+  ports: ['domain'],
   config: ['domain'],
   telemetry: ['config', 'domain'],
-  postgres: ['telemetry', 'config', 'domain'],
+  postgres: ['ports', 'telemetry', 'config', 'domain'],
   ...Object.fromEntries(STAGES.map((stage) => [stage, BELOW_STAGES])),
   deliver: BELOW_STAGES.filter((part) => part !== 'postgres'),
   api: [...STAGES, ...BELOW_STAGES],

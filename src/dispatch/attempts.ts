@@ -17,8 +17,7 @@ import { eventIdOfDelivery, newId, type Uuid } from '../domain/ids.ts';
 import { noteOfCircuit } from '../domain/operational.ts';
 import type { AttemptOutcome, DeadReason, Verdict } from '../domain/outcome.ts';
 import type { RetryPolicy } from '../domain/retry.ts';
-import type { Start } from '../postgres/queries/mark-started.ts';
-import type { HealthChange, Settlement } from '../postgres/queries/settle-deliveries.ts';
+import type { HealthChange, Settlement, Start } from '../ports/delivery-queue.ts';
 import type { Lane, LaneItem } from './lane.ts';
 
 export interface AttemptRequest {

@@ -5,8 +5,9 @@
  * last figure.
  */
 import type { Uuid } from '../domain/ids.ts';
+import type { WaitingCount } from '../ports/delivery-queue.ts';
 import type { Pool } from '../postgres/database.ts';
-import { countWaiting, type WaitingCount } from '../postgres/queries/count-waiting.ts';
+import { countWaiting } from '../postgres/queries/count-waiting.ts';
 import type { Lane } from './lane.ts';
 
 export interface Waiting {

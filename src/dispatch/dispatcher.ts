@@ -8,14 +8,15 @@ import { shardOf } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
 import { timeOfId, type Uuid } from '../domain/ids.ts';
 import { Pace } from '../domain/pace.ts';
+import type { NewDelivery } from '../ports/accept-log.ts';
+import type { TakenShard } from '../ports/ownership-store.ts';
 import type { Pool } from '../postgres/database.ts';
 import type { EndpointCache } from '../postgres/endpoint-cache.ts';
-import type { DeliveryRow } from '../postgres/queries/accept-events.ts';
 import { markOnTheWire } from '../postgres/queries/end-waiting.ts';
-import { HEALTHY, loadLaneStates } from '../postgres/queries/load-lanes.ts';
-import type { TakenShard } from '../postgres/queries/ownership.ts';
+import { loadLaneStates } from '../postgres/queries/load-lanes.ts';
 import { type AttemptEvents, Attempts, type Stages } from './attempts.ts';
 import { type Census, CensusTaker } from './census.ts';
+import { HEALTHY } from './healthy-lane.ts';
 import { Janitor } from './janitor.ts';
 import { Lane, type LaneItem, type LaneMemory } from './lane.ts';
 import type { Ownership } from './ownership.ts';
@@ -337,7 +338,7 @@ export class Dispatcher {
   // --- coming in ------------------------------------------------------------------------------------------
 
   /** Just committed by this process. Returns false if the endpoint's shard is not ours: its owner must be woken. */
-  offer(delivery: DeliveryRow, event: EventContent): boolean {
+  offer(delivery: NewDelivery, event: EventContent): boolean {
     const lane = this.#lanes.get(delivery.endpointId);
     if (lane === undefined) return this.#options.ownership().owns(shardOf(delivery.endpointId));
     if (lane.fifo) {
@@ -367,7 +368,7 @@ export class Dispatcher {
    * and settled. But not before its commit was on its way: what has been started since then is remembered, and if that
    * is longer ago, the lane looks for itself.
    */
-  offerOfSibling(delivery: DeliveryRow, event: EventContent, commitSentAt: number): boolean {
+  offerOfSibling(delivery: NewDelivery, event: EventContent, commitSentAt: number): boolean {
     if (this.#started?.has(delivery.id)) return true;
     // Ahead of our clock is as odd as behind it.
     const age = Math.abs(this.#options.clock.now() - commitSentAt);
@@ -377,7 +378,7 @@ export class Dispatcher {
     return this.#options.ownership().owns(shardOf(delivery.endpointId));
   }
 
-  #newItem(delivery: DeliveryRow, event: EventContent | null): LaneItem {
+  #newItem(delivery: NewDelivery, event: EventContent | null): LaneItem {
     return {
       delivery: {
         id: delivery.id,

@@ -3,8 +3,8 @@
  * NOTIFY. All of these are hints; the row in the database is the truth.
  */
 import type { Uuid } from '../domain/ids.ts';
+import type { Commit } from '../ports/hand-over.ts';
 import type { EndpointCache } from '../postgres/endpoint-cache.ts';
-import type { Commit } from '../postgres/queries/accept-events.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { HandedDelivery } from './sibling-frames.ts';
 import { Siblings, type SiblingsOptions } from './siblings.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { resolveEndpoint } from '../domain/endpoint-config.ts';
 import { newId } from '../domain/ids.ts';
-import { HEALTHY } from '../postgres/queries/load-lanes.ts';
+import { HEALTHY } from './healthy-lane.ts';
 import { Lane, type LaneItem } from './lane.ts';
 
 const NOW = 1_800_000_000_000;

@@ -14,6 +14,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { newId } from '../domain/ids.ts';
 import type { Service } from '../domain/lifecycle.ts';
+import type { TakenShard } from '../ports/ownership-store.ts';
 import type { Client, Pool } from '../postgres/database.ts';
 import {
   buryDeadWorkers,
@@ -21,7 +22,6 @@ import {
   releaseShards,
   renew,
   surplusShards,
-  type TakenShard,
   takeShards,
   unregisterWorker,
 } from '../postgres/queries/ownership.ts';
@@ -213,7 +213,7 @@ export class Ownership implements Service {
       );
       this.#provenUntil = sentAt + proofMs;
       this.#lastProofAt = sentAt;
-      events.renewed({ ...renewal, databaseNow: this.#databaseNow(renewal.databaseNow, sentAt) });
+      events.renewed({ ...renewal, databaseNow: this.#databaseNow(renewal.now, sentAt) });
       // Taken by a statement whose answer was lost, or given up by one that never arrived: ours on paper, worked by nobody.
       const forgotten = [...held.keys()].filter((shard) => !this.#epochs.has(shard));
       if (forgotten.length > 0) await releaseShards(client, this.#workerId, forgotten);
@@ -238,8 +238,11 @@ export class Ownership implements Service {
 
   async #balance(client: Client): Promise<void> {
     const { events } = this.#options;
-    const buried = await buryDeadWorkers(client, this.#workerId, this.#options);
-    if (buried.length > 0) events.buried([...new Set(buried.map(({ name }) => name))], buried.length);
+    const buried = await buryDeadWorkers(client, this.#workerId, {
+      leaseMs: this.#options.proofMs,
+      deadAfterMs: this.#options.deadAfterMs,
+    });
+    if (buried.length > 0) events.buried([...new Set(buried.map(({ worker }) => worker))], buried.length);
     if (this.#stopping) return;
     const taken = await takeShards(client, this.#workerId, this.#options.crashWindowMs);
     for (const { shard, epoch } of taken) this.#epochs.set(shard, epoch);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { anEndpoint } from '../../test/support/attempts.ts';
 import { systemClock } from '../domain/clock.ts';
 import type { Pool } from '../postgres/database.ts';
-import { HEALTHY } from '../postgres/queries/load-lanes.ts';
+import { HEALTHY } from './healthy-lane.ts';
 import { Lane } from './lane.ts';
 import { Refill } from './refill.ts';
 

@@ -7,13 +7,9 @@
  * that is new, or strictly ordered, is read from the bottom.
  */
 import type { Clock } from '../domain/clock.ts';
+import type { LaneRequest, LoadedDelivery, LoadedLane } from '../ports/delivery-queue.ts';
 import type { Pool } from '../postgres/database.ts';
-import {
-  type LaneAnswer,
-  type LaneRequest,
-  type LoadedDelivery,
-  loadLanes,
-} from '../postgres/queries/load-lanes.ts';
+import { loadLanes } from '../postgres/queries/load-lanes.ts';
 import type { Lane, LaneItem } from './lane.ts';
 
 export interface RefillOptions {
@@ -198,7 +194,7 @@ export class Refill {
     return seq;
   }
 
-  #fill(lane: Lane, request: LaneRequest, answer: LaneAnswer): void {
+  #fill(lane: Lane, request: LaneRequest, answer: LoadedLane): void {
     if (lane.closed || lane.read.isVoid) return;
     if (request.freshAfter !== null) this.#fillFresh(lane, request.freshAfter, request.limit, answer.fresh);
     if (request.dueFrom !== null) this.#fillRetries(lane, request.dueFrom, request.limit, answer.due);

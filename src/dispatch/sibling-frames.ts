@@ -6,10 +6,11 @@
  */
 import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
-import type { Commit, DeliveryRow } from '../postgres/queries/accept-events.ts';
+import type { NewDelivery } from '../ports/accept-log.ts';
+import type { Commit } from '../ports/hand-over.ts';
 
 export interface HandedDelivery {
-  readonly delivery: DeliveryRow;
+  readonly delivery: NewDelivery;
   readonly event: EventContent;
 }
 

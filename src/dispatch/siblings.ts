@@ -20,7 +20,8 @@ import path from 'node:path';
 import type { Clock } from '../domain/clock.ts';
 import { shardOf } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
-import type { Commit, DeliveryRow } from '../postgres/queries/accept-events.ts';
+import type { NewDelivery } from '../ports/accept-log.ts';
+import type { Commit } from '../ports/hand-over.ts';
 import { encodeCommitted, encodeOwns, FrameReader, type HandedDelivery } from './sibling-frames.ts';
 
 export interface SiblingsOptions {
@@ -83,7 +84,7 @@ export class Siblings {
   }
 
   /** Returns false if no sibling that can be told works on its shard. */
-  offer(delivery: DeliveryRow, event: EventContent, commit: Commit): boolean {
+  offer(delivery: NewDelivery, event: EventContent, commit: Commit): boolean {
     const shard = shardOf(delivery.endpointId);
     for (const sibling of this.#siblings) {
       if (!sibling.shards.has(shard)) continue;

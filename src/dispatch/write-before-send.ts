@@ -3,9 +3,10 @@
  * leaves. Like everything else these writes share commits.
  */
 import type { Uuid } from '../domain/ids.ts';
+import type { Start } from '../ports/delivery-queue.ts';
 import { Batcher } from '../postgres/batcher.ts';
 import type { Pool } from '../postgres/database.ts';
-import { markStarted, type Start } from '../postgres/queries/mark-started.ts';
+import { markStarted } from '../postgres/queries/mark-started.ts';
 
 interface Waiting {
   readonly start: Start;

@@ -24,19 +24,13 @@ import {
 } from '../domain/ids.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
 import { delayMsBefore } from '../domain/retry.ts';
+import { type EventRecord, idempotencyKeyName, type NewDelivery } from '../ports/accept-log.ts';
+import type { Commit } from '../ports/hand-over.ts';
 import { Batcher, type BatcherOptions } from '../postgres/batcher.ts';
 import type { Pool } from '../postgres/database.ts';
 import type { EndpointCache } from '../postgres/endpoint-cache.ts';
 import { failureOf } from '../postgres/failures.ts';
-import {
-  acceptEvents,
-  type Commit,
-  type DeliveryRow,
-  databaseNow,
-  type EventRow,
-  keyHolders,
-  keyName,
-} from '../postgres/queries/accept-events.ts';
+import { acceptEvents, databaseNow, findKeyHolders } from '../postgres/queries/accept-events.ts';
 import { loadIngestLimits } from '../postgres/queries/tenants.ts';
 import type { Tracer } from '../telemetry/tracing.ts';
 import { KnownTenants } from './known-tenants.ts';
@@ -62,7 +56,7 @@ import {
 
 /** A delivery that has just been committed, for whoever sends it. */
 export interface CommittedDelivery {
-  readonly delivery: DeliveryRow;
+  readonly delivery: NewDelivery;
   readonly endpoint: Endpoint;
   readonly event: EventContent;
 }
@@ -274,8 +268,8 @@ export class Acceptor {
       const outboxSeqs = outboxSeqsOf(batch);
       const batchStartedAt = clock.now();
       const answer = await acceptEvents(outboxSeqs === null ? pool : (outboxPool ?? pool), rows, {
-        version,
-        guarded,
+        endpointVersion: version,
+        mayBeStored: guarded,
         idempotencyTtlMs,
         outboxSeqs,
       });
@@ -308,7 +302,7 @@ export class Acceptor {
     return matched;
   }
 
-  #toRow(item: Waiting, endpoints: readonly Endpoint[]): EventRow {
+  #toRow(item: Waiting, endpoints: readonly Endpoint[]): EventRecord {
     const { event, id, fingerprint } = item;
     const now = this.#options.clock.now();
     return {
@@ -340,7 +334,7 @@ export class Acceptor {
 
   async #answer(
     batch: readonly Waiting[],
-    rows: readonly EventRow[],
+    rows: readonly EventRecord[],
     matched: readonly (readonly Endpoint[])[],
     written: ReadonlySet<Uuid> | 'all',
     commit: Commit,
@@ -395,11 +389,11 @@ export class Acceptor {
   async #answerOthers(
     others: readonly Waiting[],
     batch: readonly Waiting[],
-    rows: readonly EventRow[],
+    rows: readonly EventRecord[],
     matched: readonly (readonly Endpoint[])[],
   ): Promise<void> {
     const keyed = others.filter((item) => item.event.idempotencyKey !== null);
-    const holders = await keyHolders(
+    const holders = await findKeyHolders(
       this.#options.pool,
       keyed.map(({ event }) => ({ tenant: event.tenant, key: event.idempotencyKey! })),
     );
@@ -407,7 +401,7 @@ export class Acceptor {
     const again: Waiting[] = [];
     for (const item of others) {
       const key = item.event.idempotencyKey;
-      const holder = key === null ? undefined : holders.get(keyName(item.event.tenant, key));
+      const holder = key === null ? undefined : holders.get(idempotencyKeyName(item.event.tenant, key));
       if (holder !== undefined && holder.eventId !== item.id) {
         this.#options.events?.repeated();
         if (item.promised === null) answerDuplicate(item, holder);

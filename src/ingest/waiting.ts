@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { EventContent } from '../domain/event.ts';
 import { timeOfId, type Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
-import { type KeyHolder, keyName } from '../postgres/queries/accept-events.ts';
+import { idempotencyKeyName, type KeyHolder } from '../ports/accept-log.ts';
 import { type LostKey, lostKeyOptions } from './promised.ts';
 import type { NewEvent } from './read-event.ts';
 
@@ -43,7 +43,7 @@ export function withoutRepeats(batch: readonly Waiting[]): {
   const unique = batch.filter((item) => {
     const key = item.event.idempotencyKey;
     if (key === null) return true;
-    const name = keyName(item.event.tenant, key);
+    const name = idempotencyKeyName(item.event.tenant, key);
     if (!seen.has(name)) {
       seen.add(name);
       return true;

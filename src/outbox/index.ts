@@ -1,4 +1,5 @@
-export { type OutboxLag, outboxLag } from '../postgres/queries/outbox.ts';
+export type { OutboxLag } from '../ports/outbox-store.ts';
+export { outboxLag } from '../postgres/queries/outbox.ts';
 export { Drainer, type DrainerOptions } from './drainer.ts';
 export { type OutboxEvent, publish, type Transaction } from './publish.ts';
 export { checkSource } from './relay/check-source.ts';

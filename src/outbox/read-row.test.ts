@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import type { EventOptions } from '../postgres/queries/events.ts';
-import type { OutboxRow } from '../postgres/queries/outbox.ts';
+import type { OutboxRow } from '../ports/outbox-store.ts';
 import { readRow } from './read-row.ts';
 
 const row: OutboxRow = {
@@ -9,10 +8,10 @@ const row: OutboxRow = {
   tenant: 'acme',
   type: 'order.created',
   data: Buffer.from('1'),
-  idempotency_key: 'k',
+  idempotencyKey: 'k',
   options: null,
 };
-const withOptions = (options: unknown) => readRow({ ...row, options: options as EventOptions });
+const withOptions = (options: unknown) => readRow({ ...row, options: options as OutboxRow['options'] });
 
 test('a row as posthorn.publish leaves it', () => {
   expect(readRow(row)).toEqual({

@@ -10,6 +10,7 @@ export const purposes = [
   'settle',
   'dispatch',
   'control',
+  'listen',
   'notify',
   'outbox',
   'lookup',
@@ -42,6 +43,8 @@ const SESSION: Record<Purpose, readonly string[]> = {
   settle: [...ALWAYS, ...FIXED_PLAN, ...BY_HASH, "set lock_timeout = '5s'", "set statement_timeout = '12s'"],
   dispatch: [...ALWAYS, ...FIXED_PLAN, ...BY_LOOKUP, "set statement_timeout = '30s'"],
   control: [...ALWAYS, "set statement_timeout = '5s'", "set lock_timeout = '2s'"],
+  // LISTEN: writes nothing.
+  listen: ['set jit = off', "set statement_timeout = '5s'"],
   // A wake-up is a hint with sweeps behind it: no reason to wait for the disk.
   notify: ['set synchronous_commit = off', 'set jit = off', "set statement_timeout = '5s'"],
   // Live tails: what is lost is lost, and nobody waits.
@@ -67,6 +70,7 @@ const QUERY_TIMEOUT_MS: Record<Purpose, number> = {
   settle: 15_000,
   dispatch: 35_000,
   control: 5_000,
+  listen: 5_000,
   notify: 10_000,
   tail: 3_000,
   outbox: 12_000,
@@ -97,7 +101,9 @@ const poolSizes = ({ apiConnections, dispatchConnections }: Sizes): Record<Purpo
   settle: 1,
   dispatch: dispatchConnections,
   control: 1,
+  listen: 1,
   notify: 1,
+  // A second one while LiveTail still listens on a connection of its own.
   tail: 2,
   outbox: 1,
   lookup: 2,

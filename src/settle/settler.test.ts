@@ -3,8 +3,8 @@ import { CLOSED_BREAKER } from '../domain/breaker.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { AttemptOutcome } from '../domain/outcome.ts';
+import type { HealthChange, Settlement } from '../ports/delivery-queue.ts';
 import type { Pool } from '../postgres/database.ts';
-import type { HealthChange, Settlement } from '../postgres/queries/settle-deliveries.ts';
 import { Settler } from './settler.ts';
 
 const outcome: AttemptOutcome = {

@@ -6,14 +6,11 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { CircuitNote } from '../domain/operational.ts';
+import type { HealthChange, Settlement } from '../ports/delivery-queue.ts';
 import { Batcher, type BatcherOptions } from '../postgres/batcher.ts';
 import type { Pool } from '../postgres/database.ts';
 import { failureOf } from '../postgres/failures.ts';
-import {
-  type HealthChange,
-  type Settlement,
-  settleDeliveries,
-} from '../postgres/queries/settle-deliveries.ts';
+import { settleDeliveries } from '../postgres/queries/settle-deliveries.ts';
 
 export interface SettlerOptions {
   readonly pool: Pool;

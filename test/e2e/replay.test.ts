@@ -1,7 +1,8 @@
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { idPrefixes, parsePublicId } from '../../src/domain/ids.ts';
-import { type Settlement, settleDeliveries } from '../../src/postgres/queries/settle-deliveries.ts';
+import type { Settlement } from '../../src/ports/delivery-queue.ts';
+import { settleDeliveries } from '../../src/postgres/queries/settle-deliveries.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   attemptsOf,

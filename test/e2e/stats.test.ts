@@ -3,8 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PERCENTILE_ERROR } from '../../src/domain/histogram.ts';
 import { idPrefixes, newId, parsePublicId } from '../../src/domain/ids.ts';
 import type { AttemptOutcome } from '../../src/domain/outcome.ts';
+import type { Settlement } from '../../src/ports/delivery-queue.ts';
 import { expireWaiting } from '../../src/postgres/queries/end-waiting.ts';
-import { type Settlement, settleDeliveries } from '../../src/postgres/queries/settle-deliveries.ts';
+import { settleDeliveries } from '../../src/postgres/queries/settle-deliveries.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import {

@@ -6,8 +6,8 @@ import type { Endpoint } from '../../src/domain/endpoint.ts';
 import type { EventContent } from '../../src/domain/event.ts';
 import type { Uuid } from '../../src/domain/ids.ts';
 import type { AttemptOutcome } from '../../src/domain/outcome.ts';
+import type { NewDelivery } from '../../src/ports/accept-log.ts';
 import type { EndpointCache } from '../../src/postgres/endpoint-cache.ts';
-import type { DeliveryRow } from '../../src/postgres/queries/accept-events.ts';
 import { decide, expiresAt, Settler, signalOf } from '../../src/settle/index.ts';
 import type { MemoryDatabase } from './memory-database.ts';
 import { Process } from './virtual-time.ts';
@@ -48,7 +48,7 @@ export class EndpointTable {
 }
 
 /** Returns false if no sibling has said that it works on this shard. */
-type ToSibling = (from: Worker, delivery: DeliveryRow, event: EventContent, commitSentAt: number) => boolean;
+type ToSibling = (from: Worker, delivery: NewDelivery, event: EventContent, commitSentAt: number) => boolean;
 
 export class Worker {
   readonly process: Process;
@@ -159,13 +159,13 @@ export class Worker {
   }
 
   /** Just committed by this process. */
-  handOn(delivery: DeliveryRow, event: EventContent, commitSentAt: number): void {
+  handOn(delivery: NewDelivery, event: EventContent, commitSentAt: number): void {
     if (this.dispatcher.offer(delivery, event)) return;
     if (!this.#toSibling(this, delivery, event, commitSentAt)) this.wakeSender.wake(delivery.endpointId);
   }
 
   /** Committed by a sibling. */
-  handedOn(delivery: DeliveryRow, event: EventContent, commitSentAt: number): void {
+  handedOn(delivery: NewDelivery, event: EventContent, commitSentAt: number): void {
     if (!this.dispatcher.offerOfSibling(delivery, event, commitSentAt))
       this.wakeSender.wake(delivery.endpointId);
   }

@@ -10,7 +10,7 @@ import { type EndpointConfig, resolveEndpoint } from '../../src/domain/endpoint-
 import type { EventContent } from '../../src/domain/event.ts';
 import { deliveryIdOf, type Uuid } from '../../src/domain/ids.ts';
 import type { AttemptOutcome } from '../../src/domain/outcome.ts';
-import type { DeliveryRow } from '../../src/postgres/queries/accept-events.ts';
+import type { NewDelivery } from '../../src/ports/accept-log.ts';
 import { MemoryDatabase, type Weather } from './memory-database.ts';
 import { Random, VirtualTime } from './virtual-time.ts';
 import { EndpointTable, LIMITS, type Limits, Worker } from './worker.ts';
@@ -124,7 +124,7 @@ export class World {
     return worker;
   }
 
-  #toSibling(from: Worker, delivery: DeliveryRow, event: EventContent, commitSentAt: number): boolean {
+  #toSibling(from: Worker, delivery: NewDelivery, event: EventContent, commitSentAt: number): boolean {
     if (this.toSiblingMs === null) return false;
     const shard = shardOf(delivery.endpointId);
     const to = this.workers.find(

@@ -1,39 +1,14 @@
 import type { Uuid } from '../../domain/ids.ts';
+import {
+  type AppendOptions,
+  type AppendResult,
+  type EventRecord,
+  type IdempotencyKey,
+  idempotencyKeyName,
+  type KeyHolder,
+} from '../../ports/accept-log.ts';
 import type { Pool } from '../database.ts';
 import { journalAccepted, journalOfAccepted } from './stats-journal.ts';
-
-/** One event and its fan-out, ready to be written. */
-export interface EventRow {
-  readonly id: Uuid;
-  readonly tenant: string;
-  readonly type: string;
-  readonly data: Buffer;
-  readonly idempotencyKey: string | null;
-  readonly fingerprint: Buffer | null;
-  readonly options: Readonly<Record<string, unknown>> | null;
-  readonly deliveries: readonly DeliveryRow[];
-}
-
-/** Of the statement that stored deliveries. */
-export interface Commit {
-  /** Before this, nobody can have seen what it stored. */
-  readonly sentAt: number;
-  /** Of the endpoints that the events were matched with. */
-  readonly endpointVersion: number;
-}
-
-export interface DeliveryRow {
-  readonly id: Uuid;
-  readonly endpointId: Uuid;
-  readonly dueAt: number | null;
-  readonly fifo: boolean;
-}
-
-export type AcceptAnswer =
-  /** The endpoints changed meanwhile: nothing was written, match again. */
-  | { readonly stale: true }
-  /** What is not in `written` had been written before, or lost its idempotency key to another event. */
-  | { readonly stale: false; readonly written: ReadonlySet<Uuid> | 'all' };
 
 // The payloads of a batch travel as one blob that is cut up again here: as an array of bytea they would be written
 // out in hexadecimal (31 against 10 µs an event). The arrays are of uuids, numbers and names that need no quoting.
@@ -131,26 +106,16 @@ const guarded = (name: string, { fromOutbox }: { fromOutbox: boolean }) => ({
 const GUARDED = guarded('accept_guarded', { fromOutbox: false });
 const FROM_OUTBOX = guarded('accept_from_outbox', { fromOutbox: true });
 
-export interface AcceptStatementOptions {
-  /** The endpoints that the events were matched against. */
-  readonly version: number;
-  /** It is not known whether an earlier try was committed. */
-  readonly guarded: boolean;
-  readonly idempotencyTtlMs: number;
-  /** The rows of the outbox that these events are; null if they are none. */
-  readonly outboxSeqs: readonly string[] | null;
-}
-
 export async function acceptEvents(
   pool: Pool,
-  events: readonly EventRow[],
-  options: AcceptStatementOptions,
-): Promise<AcceptAnswer> {
+  events: readonly EventRecord[],
+  options: AppendOptions,
+): Promise<AppendResult> {
   const { outboxSeqs } = options;
   const isGuarded =
-    outboxSeqs !== null || options.guarded || events.some((event) => event.idempotencyKey !== null);
+    outboxSeqs !== null || options.mayBeStored || events.some((event) => event.idempotencyKey !== null);
   const values = [
-    options.version,
+    options.endpointVersion,
     ...eventValues(events),
     ...deliveryValues(events),
     ...payloadValues(events),
@@ -160,7 +125,9 @@ export async function acceptEvents(
       ...PLAIN,
       values: [...values, journalOfAccepted(events)],
     });
-    return Number(rows[0]!.version) === options.version ? { stale: false, written: 'all' } : { stale: true };
+    return Number(rows[0]!.version) === options.endpointVersion
+      ? { stale: false, written: 'all' }
+      : { stale: true };
   }
   const { rows } = await pool.query<{ version: string; written: Uuid[] }>({
     ...(outboxSeqs === null ? GUARDED : FROM_OUTBOX),
@@ -175,7 +142,7 @@ export async function acceptEvents(
     ],
   });
   const answer = rows[0]!;
-  return Number(answer.version) === options.version
+  return Number(answer.version) === options.endpointVersion
     ? { stale: false, written: new Set(answer.written) }
     : { stale: true };
 }
@@ -183,7 +150,7 @@ export async function acceptEvents(
 /** A PostgreSQL array literal of values that are known to need no quoting: ids, numbers, checked names. */
 const literal = (values: readonly (string | number | boolean)[]): string => `{${values.join(',')}}`;
 
-function eventValues(events: readonly EventRow[]): unknown[] {
+function eventValues(events: readonly EventRecord[]): unknown[] {
   const starts: number[] = [];
   let start = 1;
   for (const event of events) {
@@ -201,7 +168,7 @@ function eventValues(events: readonly EventRow[]): unknown[] {
   ];
 }
 
-function deliveryValues(events: readonly EventRow[]): unknown[] {
+function deliveryValues(events: readonly EventRecord[]): unknown[] {
   const ids: string[] = [];
   const indexes: number[] = [];
   const endpoints: string[] = [];
@@ -219,7 +186,7 @@ function deliveryValues(events: readonly EventRow[]): unknown[] {
   return [literal(ids), literal(indexes), literal(endpoints), literal(due), literal(fifo)];
 }
 
-function payloadValues(events: readonly EventRow[]): unknown[] {
+function payloadValues(events: readonly EventRecord[]): unknown[] {
   const options: Record<string, unknown> = {};
   for (const [index, event] of events.entries())
     if (event.options !== null) options[index + 1] = event.options;
@@ -234,13 +201,6 @@ export async function databaseNow(pool: Pool): Promise<number> {
   return rows[0]!.now;
 }
 
-export interface KeyHolder {
-  readonly eventId: Uuid;
-  readonly fingerprint: Buffer;
-  readonly deliveries: number;
-  readonly type: string;
-}
-
 // A statement of its own: the one that lost the key does not see the row it lost to.
 const KEY_HOLDERS = {
   name: 'idempotency_key_holders',
@@ -251,9 +211,9 @@ const KEY_HOLDERS = {
       left join posthorn.events e on e.id = k.event_id`,
 };
 
-export async function keyHolders(
+export async function findKeyHolders(
   pool: Pool,
-  wanted: readonly { tenant: string; key: string }[],
+  wanted: readonly IdempotencyKey[],
 ): Promise<Map<string, KeyHolder>> {
   const { rows } = await pool.query<{
     tenant: string;
@@ -265,10 +225,8 @@ export async function keyHolders(
   }>({ ...KEY_HOLDERS, values: [wanted.map(({ tenant }) => tenant), wanted.map(({ key }) => key)] });
   return new Map(
     rows.map((row) => [
-      keyName(row.tenant, row.key),
+      idempotencyKeyName(row.tenant, row.key),
       { eventId: row.event_id, fingerprint: row.fingerprint, deliveries: row.deliveries, type: row.type },
     ]),
   );
 }
-
-export const keyName = (tenant: string, key: string): string => `${tenant}\n${key}`;

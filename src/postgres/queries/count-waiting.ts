@@ -1,15 +1,6 @@
 import { timeOfId, type Uuid } from '../../domain/ids.ts';
+import type { WaitingCount } from '../../ports/delivery-queue.ts';
 import type { Pool } from '../database.ts';
-
-export interface WaitingCount {
-  readonly endpointId: Uuid;
-  readonly fresh: number;
-  readonly retries: number;
-  /** When the age of the first fresh one began; infinity: there is none. */
-  readonly oldestFresh: number;
-  /** When the first retry is or was due; infinity: there is none. */
-  readonly firstDue: number;
-}
 
 // Two short ranges of the indexes that lanes are filled from. A backlog of a million is counted up to `most` and no
 // further: what is asked is whether it grows, not its last digit.

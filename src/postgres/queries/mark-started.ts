@@ -1,16 +1,6 @@
-import type { BreakerRecord } from '../../domain/breaker.ts';
 import type { Uuid } from '../../domain/ids.ts';
+import type { Start } from '../../ports/delivery-queue.ts';
 import type { Pool } from '../database.ts';
-
-/** A request that is written down before it leaves: heads of FIFO lanes, probes, everything in careful mode. */
-export interface Start {
-  readonly deliveryId: Uuid;
-  readonly attempts: number;
-  readonly careful: boolean;
-  readonly shard: number;
-  /** The probe of an open circuit: nobody else may start one before `nextProbeAt`. */
-  readonly probe: { readonly endpointId: Uuid; readonly breaker: BreakerRecord } | null;
-}
 
 // Only the owner of the shard may, and only if the delivery is as it remembers it.
 const MARK = {

@@ -1,26 +1,5 @@
-import type { Uuid } from '../../domain/ids.ts';
+import type { OutboxLag, OutboxRead, OutboxRow } from '../../ports/outbox-store.ts';
 import type { Pool } from '../database.ts';
-import type { EventOptions } from './events.ts';
-
-/** What `posthorn.publish` left, as it stands in the table: nothing about it is certain but its number. */
-export interface OutboxRow {
-  readonly seq: string;
-  readonly id: Uuid;
-  readonly tenant: string;
-  readonly type: string;
-  readonly data: Buffer;
-  readonly idempotency_key: string | null;
-  readonly options: EventOptions | null;
-}
-
-export interface OutboxRead {
-  /** Not those up to here. '0': from the bottom. */
-  readonly afterSeq: string;
-  /** Nothing unless the first row has been there for so long. */
-  readonly minAgeMs: number;
-  readonly maxRows: number;
-  readonly maxBytes: number;
-}
 
 // In order, and without locks: whoever stores the events locks the rows then, and finds out what is left of them. With
 // skip locked, a second reader would overtake the first, and a FIFO endpoint would see that. The window adds up sizes
@@ -32,7 +11,7 @@ const READ = {
       select seq, id, tenant, type, data, idempotency_key, options, created_at, octet_length(data) as bytes
         from posthorn.outbox where seq > $1 order by seq limit $3
     )
-    select seq::text, id, tenant, type, data, idempotency_key, options
+    select seq::text, id, tenant, type, data, idempotency_key as "idempotencyKey", options
       from (select *, sum(bytes) over (order by seq) - bytes as bytes_before from head) sized
      where (bytes_before < $4 or bytes_before = 0)
        and ($2::float8 = 0 or (select min(created_at) from head) < clock_timestamp() - make_interval(secs => $2::float8))
@@ -74,12 +53,6 @@ export async function rejectOutboxRows(
     ...REJECT,
     values: [refused.map(({ seq }) => seq), refused.map(({ reason }) => reason)],
   });
-}
-
-export interface OutboxLag {
-  /** Age of the oldest row that waits; 0 if none does. */
-  readonly lagMs: number;
-  readonly rejected: number;
 }
 
 const STATE = {

@@ -1,34 +1,23 @@
 import type { Uuid } from '../../domain/ids.ts';
+import type {
+  OwnedShard,
+  OwnershipTimes,
+  Renewal,
+  StoreFacts,
+  TakenShard,
+} from '../../ports/ownership-store.ts';
 import type { Client, Pool } from '../database.ts';
-
-/**
- * Who may send. Correctness rests on time alone: a worker sends only while its last renewal is younger than
- * `proofMs`, and nobody takes its shards before that has passed on the database's clock. The session lock only tells
- * a dead worker (lock gone: taken over at once) from a slow one (lock held: given more time).
- */
-export interface OwnershipTimes {
-  readonly proofMs: number;
-  readonly deadAfterMs: number;
-}
-
-export interface Renewal {
-  readonly shards: { readonly shard: number; readonly epoch: number }[];
-  readonly databaseNow: number;
-  readonly endpointVersion: number;
-  /** The sequence's position: everything accepted so far has a smaller number. */
-  readonly lastSeq: number;
-}
 
 export async function registerWorker(
   client: Client,
-  worker: { id: Uuid; name: string; lockKey: string; wireVersion: number; takesShards: boolean },
+  worker: { id: Uuid; name: string; lockKey: string; wireVersion: number; takesShards?: boolean },
 ): Promise<void> {
   await client.query('select pg_advisory_lock($1)', [worker.lockKey]);
   // Known already: only the connection is new, and with it the lock. Its age stays: this is no proof of life yet.
   await client.query(
     `insert into posthorn.workers (id, name, lock_key, wire_version, stopping) values ($1, $2, $3, $4, $5)
          on conflict (id) do update set lock_key = excluded.lock_key`,
-    [worker.id, worker.name, worker.lockKey, worker.wireVersion, !worker.takesShards],
+    [worker.id, worker.name, worker.lockKey, worker.wireVersion, worker.takesShards === false],
   );
 }
 
@@ -57,7 +46,7 @@ export async function renew(client: Client, workerId: Uuid, stopping: boolean): 
     now: string;
     version: string;
     last_seq: string;
-    shards: Renewal['shards'];
+    shards: OwnedShard[];
   }>({
     ...RENEW,
     values: [workerId, stopping],
@@ -66,10 +55,22 @@ export async function renew(client: Client, workerId: Uuid, stopping: boolean): 
   if (row === undefined) return null;
   return {
     shards: row.shards,
-    databaseNow: Number(row.now),
+    now: Number(row.now),
     endpointVersion: Number(row.version),
     lastSeq: Number(row.last_seq),
   };
+}
+
+/** The facts of a renewal, for processes that hold no lease. */
+export async function readFacts(pool: Pool): Promise<StoreFacts> {
+  const { rows } = await pool.query<{ now: string; version: string; last_seq: string }>({
+    name: 'read_facts',
+    text: `
+      select extract(epoch from clock_timestamp()) * 1000 as now, v.version, o.last_value as last_seq
+        from posthorn.subscription_version v, posthorn.acceptance_order o`,
+  });
+  const row = rows[0]!;
+  return { now: Number(row.now), endpointVersion: Number(row.version), lastSeq: Number(row.last_seq) };
 }
 
 // A bigint lock key shows in pg_locks as two halves. The row is locked before it is judged: a renewal that is under
@@ -93,18 +94,18 @@ const BURY_DEAD = {
        set owner = null, epoch = nextval('posthorn.shard_epoch'),
            unclean_at = (array_prepend(clock_timestamp(), s.unclean_at))[1:8]
       from buried b where s.owner = b.id
-    returning b.name, s.shard`,
+    returning b.name as worker, s.shard`,
 };
 
 export async function buryDeadWorkers(
   client: Client,
   workerId: Uuid,
   times: OwnershipTimes,
-): Promise<{ name: string; shard: number }[]> {
+): Promise<{ worker: string; shard: number }[]> {
   // A fifth more than the worker itself allows: clocks of two machines do not tick at quite the same rate.
-  const { rows } = await client.query<{ name: string; shard: number }>({
+  const { rows } = await client.query<{ worker: string; shard: number }>({
     ...BURY_DEAD,
-    values: [workerId, times.proofMs * 1.2, times.deadAfterMs],
+    values: [workerId, times.leaseMs * 1.2, times.deadAfterMs],
   });
   return rows;
 }
@@ -126,12 +127,6 @@ const TAKE_SHARDS = {
     returning s.shard, s.epoch, s.unclean_at[1] as last_unclean,
               (select count(*) from unnest(s.unclean_at) u where u > clock_timestamp() - make_interval(secs => $2::float8 / 1000)) as crashes`,
 };
-
-export interface TakenShard {
-  readonly shard: number;
-  readonly epoch: number;
-  readonly crashes: number;
-}
 
 export async function takeShards(
   client: Client,

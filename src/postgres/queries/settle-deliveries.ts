@@ -1,45 +1,11 @@
-import type { BreakerRecord } from '../../domain/breaker.ts';
 import { shardOf } from '../../domain/endpoint.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import type { CircuitNote } from '../../domain/operational.ts';
-import type { AttemptOutcome, Trigger, Verdict } from '../../domain/outcome.ts';
+import type { HealthChange, Settlement } from '../../ports/delivery-queue.ts';
 import type { Pool } from '../database.ts';
 import { packHeaders } from '../sent-headers.ts';
 import { noteCircuits, noteDeaths } from './operational-notes.ts';
 import { journalDeaths, journalOf } from './stats-journal.ts';
-
-/** One delivery that moves on: after an attempt, or (attempt null) because its time is over. */
-export interface Settlement {
-  readonly deliveryId: Uuid;
-  readonly endpointId: Uuid;
-  readonly tenant: string;
-  /** The fence: attempts made before this one. If the row says otherwise, somebody else has moved it on. */
-  readonly attemptsBefore: number;
-  readonly verdict: Verdict;
-  readonly blocksLane: boolean;
-  /** The lane is strictly ordered by now, whatever it was when the delivery was stored. */
-  readonly fifo: boolean;
-  /** When its age began: accepted or last replayed. Without an attempt it is a fence too: a replay has made it young again. */
-  readonly agesFrom: number;
-  readonly attempt: SettledAttempt | null;
-}
-
-export interface SettledAttempt {
-  readonly id: Uuid;
-  readonly outcome: AttemptOutcome;
-  readonly trigger: Trigger;
-  readonly eventType: string;
-  /** Requests made for it since it was accepted or last replayed, this one included. */
-  readonly tries: number;
-}
-
-export interface HealthChange {
-  readonly endpointId: Uuid;
-  readonly breaker: BreakerRecord;
-  readonly failingSince: number | null;
-  /** It opened or closed by this, and that is to be told. */
-  readonly circuitNote?: CircuitNote;
-}
 
 // One statement, one commit. `removed` and `retried` are compare-and-set on the number of attempts: a worker that
 // lost its shard cannot overwrite a newer state. A failure is void too if a replay was asked for while it was on the

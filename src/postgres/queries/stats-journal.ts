@@ -6,8 +6,8 @@
 import { bucketOf } from '../../domain/histogram.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import type { Verdict } from '../../domain/outcome.ts';
+import type { Settlement } from '../../ports/delivery-queue.ts';
 import type { Client } from '../database.ts';
-import type { Settlement } from './settle-deliveries.ts';
 
 /** One row, as JSON. Lists of lists: it is written with every commit, names would be half of it. */
 export interface JournalEntry {

@@ -1,0 +1,5 @@
+/** Token buckets by key: how fast a tenant may publish, how fast an API key may call. */
+export interface RateLimits {
+  /** Takes `count` tokens of `key`. Returns 0 if they were there, otherwise the seconds to wait before trying again. */
+  take(key: string, count?: number): number;
+}
