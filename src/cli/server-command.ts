@@ -56,7 +56,7 @@ export async function runServer({
     mode,
     env: process.env,
     flags: args.flags,
-    warn: (message) => warnings.push(message),
+    onWarning: (message) => warnings.push(message),
   });
   const log = createLog(loaded);
   endOnUncaught(log);

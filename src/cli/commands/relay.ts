@@ -47,7 +47,7 @@ async function runRelay({ flags }: Arguments): Promise<number> {
     mode: 'serve',
     env: process.env,
     flags,
-    warn: (message) => warnings.push(message),
+    onWarning: (message) => warnings.push(message),
   });
   const log = createLog(config);
   for (const message of warnings) log.warn(message);
