@@ -1,12 +1,10 @@
 /** The only file that wires implementations: what each part needs of the others is written here and nowhere else. */
 import { hostname } from 'node:os';
-import { Authenticator } from './api/auth.ts';
-import { trustProxies } from './api/client-address.ts';
-import { EndpointChallenges } from './api/endpoint-challenge.ts';
+import { createServer } from './api/create-api.ts';
+import { Authenticator } from './api/http/authenticator.ts';
+import { trustProxies } from './api/http/client-address.ts';
+import { KeyRates } from './api/http/key-rates.ts';
 import { Inboxes } from './api/inbox/inboxes.ts';
-import { KeyRates } from './api/key-rates.ts';
-import { createServer } from './api/server.ts';
-import { acceptingWith } from './api/traced-accept.ts';
 import { AppMetrics } from './app-metrics.ts';
 import { type ConfigWithKeys, readVersion, withListeningPort } from './config/index.ts';
 import { createChallenger, createDeliverer, type EgressPolicy, isReservedHeader } from './deliver/index.ts';
@@ -23,6 +21,8 @@ import { DatabaseClock, systemClock } from './domain/clock.ts';
 import type { Endpoint } from './domain/endpoint.ts';
 import { newId, publicId, type Uuid } from './domain/ids.ts';
 import { type Accepted, Acceptor, readEvent } from './ingest/index.ts';
+import { EndpointChallenges } from './manage/endpoint-challenges.ts';
+import { acceptingWith } from './manage/traced-accept.ts';
 import { Drainer, outboxLag } from './outbox/index.ts';
 import { type Database, DISPATCH_CONNECTIONS, inTransaction, openDatabase } from './postgres/database.ts';
 import { createEndpointCache } from './postgres/endpoint-cache.ts';

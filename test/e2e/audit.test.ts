@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import Fastify from 'fastify';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { auditActions } from '../../src/api/audit-actions.ts';
-import { auditedAction, auditRoute } from '../../src/api/audit-trail.ts';
-import type { ApiContext } from '../../src/api/context.ts';
+import type { ApiContext } from '../../src/api/dependencies.ts';
+import { auditActions } from '../../src/manage/audit-actions.ts';
+import { auditedAction, auditRoute } from '../../src/manage/audit-trail.ts';
 import { openDatabase } from '../../src/postgres/database.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';

@@ -15,7 +15,7 @@ import { listEndpoints } from '../../src/postgres/queries/endpoints.ts';
 import { findEventsByKey, listEvents } from '../../src/postgres/queries/events.ts';
 import { listKeys } from '../../src/postgres/queries/keys.ts';
 import { listDeliveries } from '../../src/postgres/queries/list-deliveries.ts';
-import { type Found, LOOK_AT } from '../../src/postgres/queries/look.ts';
+import { type Found, LOOK_AT } from '../../src/postgres/queries/list-query.ts';
 import {
   countDeliveries,
   type Selection,

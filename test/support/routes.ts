@@ -1,8 +1,8 @@
 /** The API as the server itself knows it, without anything behind it. */
 import type { FastifyInstance } from 'fastify';
-import type { ApiContext } from '../../src/api/context.ts';
+import { createServer } from '../../src/api/create-api.ts';
+import type { ApiContext } from '../../src/api/dependencies.ts';
 import type { OpenApiDocument } from '../../src/api/openapi/document.ts';
-import { createServer } from '../../src/api/server.ts';
 
 /** Answers only what needs no database: its routes and its description. */
 export async function hollowServer(): Promise<FastifyInstance> {

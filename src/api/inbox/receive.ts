@@ -2,7 +2,7 @@
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { publicId } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
-import type { ApiContext } from '../context.ts';
+import type { ApiContext } from '../dependencies.ts';
 import type { Inboxes } from './inboxes.ts';
 import { endpointsAt, verifySignature } from './verify.ts';
 

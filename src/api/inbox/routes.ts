@@ -3,10 +3,10 @@ import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { Problem } from '../../domain/problem.ts';
 import { readTenant } from '../../ingest/index.ts';
-import { type Caller, tenantOf } from '../auth.ts';
-import type { ApiContext } from '../context.ts';
-import { EXAMPLE_TIME, exampleId, Nothing, Page, type Shown, Time } from '../describe.ts';
-import { ListFilters } from '../pagination.ts';
+import type { ApiContext } from '../dependencies.ts';
+import { type Caller, tenantOf } from '../http/authenticator.ts';
+import { ListFilters } from '../http/pagination.ts';
+import { EXAMPLE_TIME, exampleId, Nothing, Page, type Shown, Time } from '../openapi/describe.ts';
 import { DEFAULT_ANSWER, type Inbox, type Inboxes, type ReceivedRequest } from './inboxes.ts';
 
 const answer = {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { signMessage } from '../../deliver/index.ts';
 import { type Endpoint, type SignatureProfile, signatureProfiles } from '../../domain/endpoint.ts';
 import { resolveEndpoint } from '../../domain/endpoint-config.ts';
-import { newSecret } from '../endpoint-secrets.ts';
+import { newSecret } from '../endpoints/secret-routes.ts';
 import { endpointsAt, verifySignature } from './verify.ts';
 
 const NOW = 1_800_000_000_000;

@@ -1,7 +1,7 @@
 /** Answers that are problems: each lists the codes it can have. Those of many operations are written down once. */
 import { type ProblemCode, problemCodes } from '../../domain/problem.ts';
-import { PROBLEM_TYPE, type Reasons } from '../describe.ts';
 import type { JsonSchema } from './components.ts';
+import { PROBLEM_TYPE, type Reasons } from './describe.ts';
 import { unexpectedProblems } from './implied-problems.ts';
 
 interface Reference {

@@ -1,6 +1,7 @@
 /** The OpenAPI document, from the routes as they are registered. Nothing in it is listed by hand. */
-import { ProblemSchema } from '../describe.ts';
+
 import { Components, type JsonSchema } from './components.ts';
+import { ProblemSchema } from './describe.ts';
 import { ProblemAnswers } from './described-problems.ts';
 import type { DocumentedRoute } from './documented-route.ts';
 import { describeOperation, type Operation } from './operation.ts';

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { type ProblemCode, problemCodes } from '../../domain/problem.ts';
-import type { Reasons } from '../describe.ts';
 import type { Components, JsonSchema } from './components.ts';
+import type { Reasons } from './describe.ts';
 import { type ProblemAnswers, problemAnswer } from './described-problems.ts';
 import { type DocumentedRoute, type Role, roleOf } from './documented-route.ts';
 import { impliedProblems, unexpectedProblems } from './implied-problems.ts';

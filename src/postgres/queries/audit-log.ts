@@ -1,6 +1,6 @@
 import type { Uuid } from '../../domain/ids.ts';
 import type { Pool, Queryable } from '../database.ts';
-import { byIndex, type Found, type IdRange, lookInto, toFound, unseen } from './look.ts';
+import { byIndex, type Found, type IdRange, lookInto, toFound, unseen } from './list-query.ts';
 
 /** A field that changed. Without values: they are secret, or too long to keep. */
 export interface FieldChange {

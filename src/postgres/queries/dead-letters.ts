@@ -2,7 +2,7 @@ import type { Uuid } from '../../domain/ids.ts';
 import type { DeadReason } from '../../domain/outcome.ts';
 import type { Pool, Queryable } from '../database.ts';
 import type { DeliveryView } from './deliveries.ts';
-import { byIndex, type Found, type IdRange, lookInto, toFound, unseen } from './look.ts';
+import { byIndex, type Found, type IdRange, lookInto, toFound, unseen } from './list-query.ts';
 
 export interface DeadLetterFilter extends IdRange {
   readonly tenant: string | null;

@@ -1,6 +1,6 @@
 import type { Uuid } from '../../domain/ids.ts';
 import type { Pool, Queryable } from '../database.ts';
-import { byIndex, type Found, type IdRange, lookInto, toFound, unseen } from './look.ts';
+import { byIndex, type Found, type IdRange, lookInto, toFound, unseen } from './list-query.ts';
 import { journalOfAccepted } from './stats-journal.ts';
 
 /** An event as lists show it: without its payload. */

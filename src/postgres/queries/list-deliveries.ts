@@ -7,7 +7,7 @@ import type { DeliveryStatus } from '../../domain/delivery.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import type { Pool } from '../database.ts';
 import { type DeliveryView, type Place, places, show } from './deliveries.ts';
-import { byIndex, type Found, type IdRange, LOOK_AT, reachedBy, toFound, unseen } from './look.ts';
+import { byIndex, type Found, type IdRange, LOOK_AT, reachedBy, toFound, unseen } from './list-query.ts';
 
 export interface DeliveryFilter extends IdRange {
   readonly tenant: string | null;

@@ -3,7 +3,7 @@ import type { DeliveryStatus } from '../../domain/delivery.ts';
 import { firstIdAt, type Uuid } from '../../domain/ids.ts';
 import type { DeadReason } from '../../domain/outcome.ts';
 import type { Pool } from '../database.ts';
-import { byIndex, type IdRange, type IndexRange, unseen } from './look.ts';
+import { byIndex, type IdRange, type IndexRange, unseen } from './list-query.ts';
 
 export interface Selection {
   readonly tenant: string | null;

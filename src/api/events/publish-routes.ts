@@ -1,0 +1,120 @@
+import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
+import { isReservedHeader } from '../../deliver/index.ts';
+import { idPrefixes, publicId } from '../../domain/ids.ts';
+import { Problem } from '../../domain/problem.ts';
+import { readTraceContext } from '../../domain/trace-context.ts';
+import { type Accepted, type NewEvent, type ReadContext, readBatch, readEvent } from '../../ingest/index.ts';
+import { acceptingWith } from '../../manage/traced-accept.ts';
+import { isOutage } from '../../postgres/failures.ts';
+import type { ApiContext } from '../dependencies.ts';
+import { toProblem } from '../http/problem-answers.ts';
+import type { Shown } from '../openapi/describe.ts';
+import {
+  AcceptedBatch,
+  AcceptedEvent,
+  MAX_BATCH_EVENTS,
+  NewBatch,
+  NewEvent as NewEventSchema,
+  PublishHeaders,
+} from './publish-schema.ts';
+
+/** The envelope around `data` in a request: type, key, channels, headers. */
+export const ENVELOPE_BYTES = 64 * 1024;
+
+export function eventRoutes({ acceptor, limits, metrics, tracer }: ApiContext): FastifyPluginAsync {
+  const accept = acceptingWith(tracer, acceptor);
+  return async (server) => {
+    server.post<{ Body: Buffer }>(
+      '/events',
+      {
+        schema: {
+          operationId: 'publishEvent',
+          summary: 'Publish an event',
+          description:
+            'A 202 means that the event is stored and will be delivered. With an idempotency key it can be sent again safely: the answer is the same, with `duplicate: true`.',
+          tags: ['Events'],
+          response: { 202: AcceptedEvent },
+          problems: {
+            idempotency_conflict: 'The idempotency key was used for another event.',
+            rate_limited:
+              'The tenant publishes, or the key asks, faster than it may. Try again after `Retry-After` seconds.',
+            overloaded: 'More is waiting than can be taken in. Try again after `Retry-After` seconds.',
+            unavailable: 'The database does not answer. Try again after `Retry-After` seconds.',
+          },
+        },
+        config: {
+          rawBody: true,
+          publishes: true,
+          documents: { body: NewEventSchema, headers: PublishHeaders },
+        },
+        bodyLimit: limits.maxEventBytes + ENVELOPE_BYTES,
+      },
+      async (request, reply) => {
+        const event = readEvent(bodyOf(request), limits, readContext(request));
+        const accepted = await accept(event);
+        return reply.code(202).send(showAccepted(accepted));
+      },
+    );
+
+    server.post<{ Body: Buffer }>(
+      '/events/batch',
+      {
+        schema: {
+          operationId: 'publishBatch',
+          summary: 'Publish many events',
+          description: 'Each is accepted or refused by itself; the results are in the order of the events.',
+          tags: ['Events'],
+          response: { 202: AcceptedBatch },
+        },
+        config: { rawBody: true, publishes: true, documents: { body: NewBatch, headers: PublishHeaders } },
+        bodyLimit: limits.maxBatchBytes,
+      },
+      async (request, reply) => {
+        const items = readBatch(bodyOf(request), limits, readContext(request), MAX_BATCH_EVENTS);
+        const results = await Promise.all(
+          items.map(async (item: NewEvent | Problem) => {
+            try {
+              if (item instanceof Problem) throw item;
+              return showAccepted(await accept(item));
+            } catch (error) {
+              // The others may be stored, and are answered: no error is one of the whole batch, but a fault of ours.
+              if (!(error instanceof Problem || isOutage(error))) throw error;
+              const problem = toProblem(error as Error);
+              metrics?.rejected(problem.code);
+              return { error: problem.toJSON() };
+            }
+          }),
+        );
+        return reply.code(202).send({ results });
+      },
+    );
+  };
+}
+
+function bodyOf(request: FastifyRequest): Buffer {
+  if (!Buffer.isBuffer(request.body)) {
+    throw new Problem('unsupported_media_type', 'Send the event as "content-type: application/json".');
+  }
+  return request.body;
+}
+
+function readContext(request: FastifyRequest): ReadContext {
+  const header = request.headers['idempotency-key'];
+  return {
+    keyTenant: request.caller.tenant,
+    idempotencyKey: typeof header === 'string' ? header : null,
+    isReservedHeader,
+    trace: readTraceContext(request.headers.traceparent, request.headers.tracestate),
+  };
+}
+
+function showAccepted(accepted: Accepted): Shown<typeof AcceptedEvent> {
+  return {
+    id: publicId(idPrefixes.event, accepted.id),
+    type: accepted.type,
+    tenant: accepted.tenant,
+    created_at: new Date(accepted.createdAt),
+    deliveries: accepted.deliveries,
+    duplicate: accepted.duplicate,
+  };
+}

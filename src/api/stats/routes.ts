@@ -1,0 +1,129 @@
+import type { FastifyPluginAsync } from 'fastify';
+import { type Static, Type } from 'typebox';
+import { idPrefixes, publicId } from '../../domain/ids.ts';
+import { COUNT_AT_MOST, queueNow } from '../../postgres/queries/queue-now.ts';
+import { eventSeries } from '../../postgres/queries/stats.ts';
+import { busiestTypes, worstEndpoints } from '../../postgres/queries/stats-rankings.ts';
+import type { ApiContext } from '../dependencies.ts';
+import { tenantOf } from '../http/authenticator.ts';
+import { briefly } from '../http/memoize.ts';
+import { ListFilters, typeFilter } from '../http/pagination.ts';
+import type { Shown } from '../openapi/describe.ts';
+import { showCounts } from './figures.ts';
+import { StatsSchema } from './schema.ts';
+import {
+  ageOf,
+  share,
+  showRates,
+  showSeries,
+  showWindow,
+  throughput,
+  totalOf,
+  type WindowName,
+  WindowQuery,
+  windowOf,
+} from './view.ts';
+
+const StatsQuery = Type.Object(
+  {
+    window: WindowQuery,
+    tenant: ListFilters.tenant,
+    type: typeFilter(
+      'Narrows the figures and the series. What waits now, the types and the endpoints are of all types.',
+    ),
+  },
+  { additionalProperties: false },
+);
+type StatsQuery = Static<typeof StatsQuery>;
+type Stats = Shown<typeof StatsSchema>;
+
+const RANKED = 20;
+
+export function statsRoutes(context: ApiContext): FastifyPluginAsync {
+  const { pool, clock, statsCacheMs } = context;
+  const remembered = briefly<Stats>(clock, statsCacheMs);
+  const nowRemembered = briefly<Stats['now']>(clock, statsCacheMs);
+  // The same whatever type is asked for: who asks for a thousand types does not make the database rank a thousand times.
+  const ranked = briefly<Awaited<ReturnType<typeof rank>>>(clock, statsCacheMs);
+
+  async function rank(tenant: string | null, window: ReturnType<typeof windowOf>) {
+    const [types, endpoints] = await Promise.all([
+      busiestTypes(pool, tenant ?? '', window, RANKED),
+      worstEndpoints(pool, tenant ?? '', window, RANKED),
+    ]);
+    return { types, endpoints };
+  }
+
+  async function show(tenant: string | null, type: string | null, name: WindowName): Promise<Stats> {
+    const window = windowOf(name, clock.now());
+    const [series, { types, endpoints }, now] = await Promise.all([
+      eventSeries(pool, tenant ?? '', type ?? '', window),
+      ranked(JSON.stringify([tenant, name]), () => rank(tenant, window)),
+      nowRemembered(tenant ?? '', () => showNow(context, tenant)),
+    ]);
+    const total = totalOf(series);
+    const rates = showRates(total);
+    return {
+      ...showWindow(window),
+      tenant,
+      type,
+      accepted: total.accepted,
+      ...showCounts(total),
+      success_rate: rates.final_success_rate,
+      ...rates,
+      throughput_per_second: throughput(total, window),
+      now,
+      series: showSeries(series, window),
+      types: types.map((found) => ({
+        ...found,
+        success_rate: share(found.delivered, found.delivered + found.dead),
+      })),
+      endpoints: endpoints.map(({ id, successes, ...found }) => ({
+        endpoint_id: publicId(idPrefixes.endpoint, id),
+        ...found,
+        success_rate: share(successes, found.attempts),
+      })),
+    };
+  }
+
+  return async (server) => {
+    server.get<{ Querystring: StatsQuery }>(
+      '/stats',
+      {
+        schema: {
+          operationId: 'getStats',
+          summary: 'Statistics of everything, of a tenant or of an event type',
+          tags: ['Statistics'],
+          querystring: StatsQuery,
+          response: { 200: StatsSchema },
+        },
+      },
+      async (request) => {
+        const { window = '24h', type = null } = request.query;
+        const tenant = tenantOf(request.caller, request.query.tenant);
+        return remembered(JSON.stringify([tenant, type, window]), () => show(tenant, type, window));
+      },
+    );
+  };
+}
+
+async function showNow({ pool, clock, endpoints }: ApiContext, tenant: string | null): Promise<Stats['now']> {
+  const { waiting, retrying, oldest, dead, circuitsOpen } = await queueNow(pool, tenant ?? '');
+  const counts = { endpoints: 0, endpoints_disabled: 0, endpoints_paused: 0 };
+  for (const endpoint of endpoints.all()) {
+    if (endpoint.deleted || (tenant !== null && endpoint.tenant !== tenant)) continue;
+    counts.endpoints += 1;
+    if (!endpoint.enabled) counts.endpoints_disabled += 1;
+    else if (endpoint.paused) counts.endpoints_paused += 1;
+  }
+  return {
+    waiting,
+    fresh: waiting - retrying,
+    retrying,
+    oldest_waiting_seconds: ageOf(oldest, clock.now()),
+    dead,
+    circuits_open: circuitsOpen,
+    ...counts,
+    capped: waiting >= COUNT_AT_MOST || dead >= COUNT_AT_MOST,
+  };
+}

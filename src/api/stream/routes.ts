@@ -1,0 +1,142 @@
+/** `GET /v1/stream`: what happens just now, as server-sent events, for as long as the client stays. */
+import type { OutgoingHttpHeaders } from 'node:http';
+import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
+import { type Static, Type } from 'typebox';
+import { idPrefixes, parsePublicId } from '../../domain/ids.ts';
+import { invalidField, Problem } from '../../domain/problem.ts';
+import type { TailFilter } from '../../telemetry/live-tail/index.ts';
+import type { ApiContext } from '../dependencies.ts';
+import { tenantOf } from '../http/authenticator.ts';
+import { ListFilters, typeFilter } from '../http/pagination.ts';
+import { answerOf } from '../openapi/describe.ts';
+import { StreamClient } from './stream-client.ts';
+
+const StreamQuery = Type.Object(
+  {
+    tenant: ListFilters.tenant,
+    endpoint_id: Type.Optional(
+      Type.String({ description: 'Only attempts of this endpoint, and changes of it.' }),
+    ),
+    type: typeFilter('Only events of this type.'),
+    status: Type.Optional(
+      Type.Enum(['delivered', 'retrying', 'dead'], {
+        description: 'Only attempts after which the delivery had this status.',
+      }),
+    ),
+    outcome: Type.Optional(
+      Type.Enum(['delivered', 'retry', 'dead'], { description: 'The same, as attempts call it.' }),
+    ),
+  },
+  { additionalProperties: false },
+);
+type StreamQuery = Static<typeof StreamQuery>;
+
+const DESCRIPTION = `Messages: \`event.accepted\`, \`attempt\` and \`endpoint\`, with JSON as their data; \`ready\` once what
+the other processes do is seen as well; \`sampled\` when some were left out because there are too many, \`dropped\` when this
+client was too slow for some. It begins now: there is no history in it, and nothing is sent again.`;
+
+const EXAMPLE = 'event: attempt\ndata: {"delivery_id":"dlv_…","outcome":"delivered","status_code":200}\n\n';
+
+export function streamRoutes(context: ApiContext): FastifyPluginAsync {
+  const { tail, clock, authenticator, stream: limits } = context;
+  /** With the key that each came with: it may be revoked. */
+  const clients = new Map<StreamClient, { key: string; authorization: string | undefined }>();
+
+  function checkRoom(key: string): void {
+    const ofKey = [...clients.values()].filter((client) => client.key === key).length;
+    const isFull = clients.size >= limits.clients;
+    if (isFull || ofKey >= limits.clientsPerKey)
+      throw new Problem(
+        'rate_limited',
+        `There are as many live tails open ${isFull ? 'here' : 'with this key'} as may be.`,
+        { retryAfterSeconds: 10 },
+      );
+  }
+
+  async function endIfRevoked(client: StreamClient, authorization: string | undefined): Promise<void> {
+    // A database that does not answer says nothing against the key.
+    const isKnown = await authenticator.isStillKnown(authorization).catch(() => true);
+    if (!isKnown) client.end();
+  }
+
+  return async (server) => {
+    let cancel: (() => void) | null = null;
+    const beat = (): void => {
+      for (const [client, { authorization }] of clients) {
+        client.heartbeat();
+        void endIfRevoked(client, authorization);
+      }
+      cancel = clients.size === 0 ? null : clock.after(limits.heartbeatMs, beat);
+    };
+    server.addHook('preClose', (done) => {
+      cancel?.();
+      for (const client of clients.keys()) client.end();
+      done();
+    });
+
+    server.get<{ Querystring: StreamQuery }>(
+      '/stream',
+      {
+        // Somebody who asks for the headers alone would never get an end.
+        exposeHeadRoute: false,
+        schema: {
+          operationId: 'streamEvents',
+          summary: 'Live tail: what happens just now',
+          description: DESCRIPTION,
+          tags: ['Statistics'],
+          querystring: StreamQuery,
+          response: {
+            200: answerOf(
+              'Server-sent events, until either side ends it.',
+              'text/event-stream',
+              Type.String({ title: 'Stream', examples: [EXAMPLE] }),
+            ),
+          },
+          problems: {
+            rate_limited:
+              'As many live tails are open as the process, or the key, may have; or the key makes too many requests.',
+          },
+        },
+      },
+      (request, reply) => {
+        const { caller } = request;
+        const filter = readFilter(request);
+        const key = caller.keyId ?? 'admin';
+        checkRoom(key);
+        reply.hijack();
+        const { raw } = reply;
+        raw.writeHead(200, {
+          ...(reply.getHeaders() as OutgoingHttpHeaders),
+          'content-type': 'text/event-stream',
+          // Some proxies gather answers before they hand them on.
+          'x-accel-buffering': 'no',
+        });
+        raw.write('retry: 2000\n\n');
+        const client = new StreamClient(raw, filter, limits.bufferBytes);
+        clients.set(client, { key, authorization: request.headers.authorization });
+        raw.on('error', () => {});
+        raw.once('close', () => {
+          clients.delete(client);
+          tail.leave(client);
+        });
+        cancel ??= clock.after(limits.heartbeatMs, beat);
+        void tail.join(client).then(() => {
+          if (clients.has(client)) client.show('event: ready\ndata: {}\n\n', 1);
+        });
+      },
+    );
+  };
+}
+
+const OUTCOMES = { delivered: 'delivered', retrying: 'retry', dead: 'dead' } as const;
+
+function readFilter({ query, caller }: FastifyRequest<{ Querystring: StreamQuery }>): TailFilter {
+  const { endpoint_id, type = null, status, outcome } = query;
+  const endpointId = endpoint_id === undefined ? null : parsePublicId(idPrefixes.endpoint, endpoint_id);
+  if (endpoint_id !== undefined && endpointId === null)
+    throw invalidField('endpoint_id', 'is not the id of an endpoint (ep_…)');
+  const wanted = status === undefined ? outcome : OUTCOMES[status];
+  if (outcome !== undefined && wanted !== outcome)
+    throw invalidField('outcome', 'contradicts `status`: give one of the two');
+  return { tenant: tenantOf(caller, query.tenant), endpointId, type, outcome: wanted ?? null };
+}
