@@ -1,274 +1,82 @@
-import Fastify, {
-  type FastifyInstance,
-  type FastifyPluginAsync,
-  type FastifyReply,
-  type FastifyRequest,
-  type RouteOptions,
-} from 'fastify';
-import { type TSchema, Type } from 'typebox';
-import { newId, publicId } from '../domain/ids.ts';
-import { Problem } from '../domain/problem.ts';
-import { auditRoute } from '../manage/audit-trail.ts';
+/** The HTTP API: which routes exist, and what each of them needs. */
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify';
 import { auditRoutes } from './audit/routes.ts';
 import { consoleRoutes } from './console/routes.ts';
 import { deadLetterGroupRoutes } from './dead-letters/group-routes.ts';
 import { deadLetterRoutes } from './dead-letters/routes.ts';
 import { deliveryRoutes } from './deliveries/routes.ts';
 import { sentRequestRoutes } from './deliveries/sent-request-routes.ts';
-import type { ApiContext } from './dependencies.ts';
+import type { ApiDependencies } from './dependencies.ts';
 import { endpointRoutes } from './endpoints/routes.ts';
 import { endpointSecretRoutes } from './endpoints/secret-routes.ts';
 import { endpointStatsRoutes } from './endpoints/stats-routes.ts';
 import { testEventRoutes } from './endpoints/test-routes.ts';
 import { eventTypeRoutes } from './event-types/routes.ts';
-import { eventRoutes } from './events/publish-routes.ts';
-import { eventReadRoutes } from './events/routes.ts';
+import { publishRoutes } from './events/publish-routes.ts';
+import { eventRoutes } from './events/routes.ts';
 import { filterRoutes } from './filters/routes.ts';
 import { healthRoutes } from './health/routes.ts';
-import type { Caller } from './http/authenticator.ts';
-import { listOf } from './http/hooks.ts';
-import { makeIdempotent } from './http/idempotent-requests.ts';
-import { answerBrokenRequest, answerProblems, sendProblem } from './http/problem-answers.ts';
-import { readJson } from './http/read-json.ts';
-import { compileSchema } from './http/validation.ts';
+import { createServer, type ServerOptions } from './http/server.ts';
+import { prepareV1 } from './http/v1.ts';
 import { inboxReceiver } from './inbox/receive.ts';
 import { inboxRoutes } from './inbox/routes.ts';
 import { keyRoutes } from './keys/routes.ts';
 import { metricsRoutes } from './metrics/routes.ts';
-import { collectRoutes, openApiRoutes } from './openapi/routes.ts';
+import { openApiRoutes } from './openapi/routes.ts';
 import { replayRoutes } from './replay/routes.ts';
 import { statsRoutes } from './stats/routes.ts';
 import { streamRoutes } from './stream/routes.ts';
 import { taskRoutes } from './tasks/routes.ts';
 import { tenantRoutes } from './tenants/routes.ts';
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    caller: Caller;
-  }
-  interface FastifyContextConfig {
-    /** The handler reads the body's bytes itself. */
-    rawBody?: boolean;
-    /** True: changes nothing although it is not a GET. False: shows what a read-only key must not see. */
-    reads?: boolean;
-    /** Only with an admin key. */
-    admin?: boolean;
-  }
-}
-
-export interface ServerOptions {
-  readonly requestTimeoutMs: number;
-  /** A stop waits that long for requests under way; then their connections are cut. */
-  readonly closeWithinMs: number;
-  /** A worker without the API still says whether it lives and is ready. */
+export interface ApiOptions extends ServerOptions {
+  /** Only `/healthz`, `/readyz` and `/metrics`: for a worker without the API. */
   readonly healthOnly: boolean;
 }
 
-const HEADERS_TIMEOUT_MS = 10_000;
-/** How often slow requests are looked for: Node's own half minute would make every timeout one. */
-const CHECK_TIMEOUTS_MS = 500;
-const KEEP_ALIVE_MS = 65_000;
-const SMALL_BODY_BYTES = 1024 * 1024;
+/** Creates the server with all routes, ready to listen. */
+export async function createApi(
+  dependencies: ApiDependencies,
+  options: ApiOptions,
+): Promise<FastifyInstance> {
+  const { clock, metrics, access, inboxes } = dependencies;
+  const { server, routes } = createServer(dependencies, options);
 
-/** On every answer. It is data for programs: no browser should guess, keep, frame or run any of it. No CORS headers. */
-const SECURITY_HEADERS = {
-  'x-content-type-options': 'nosniff',
-  'cache-control': 'no-store',
-  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
-  'referrer-policy': 'no-referrer',
-};
-
-export async function createServer(context: ApiContext, options: ServerOptions): Promise<FastifyInstance> {
-  const server = Fastify({
-    logger: false,
-    genReqId: () => publicId('req', newId(context.clock.now())),
-    requestIdHeader: false,
-    bodyLimit: Math.max(context.limits.maxBatchBytes, SMALL_BODY_BYTES),
-    requestTimeout: options.requestTimeoutMs,
-    http: {
-      headersTimeout: Math.min(HEADERS_TIMEOUT_MS, options.requestTimeoutMs),
-      connectionsCheckingInterval: CHECK_TIMEOUTS_MS,
-      // Checked below instead, so that the answer is a problem like all others.
-      requireHostHeader: false,
-    },
-    clientErrorHandler: answerBrokenRequest(context),
-    frameworkErrors: (error, request, reply) => {
-      // Before any hook has run.
-      void reply.header('x-request-id', request.id).headers(SECURITY_HEADERS);
-      void sendProblem(context, error, request, reply);
-    },
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    forceCloseConnections: 'idle',
-    return503OnClosing: true,
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 200 },
-  });
-  server.server.on('checkExpectation', (request, response) => {
-    // What is expected is not understood, so it is as if it had not been said.
-    server.server.emit('request', request, response);
-  });
-  closeConnections(server, options.closeWithinMs);
-  server.decorateRequest('caller');
-  server.decorateRequest('audit');
-  server.decorateRequest('claim', null);
-  readBodies(server, context.limits.maxNesting);
-  server.setValidatorCompiler(({ schema, httpPart }) => compileSchema(schema as TSchema, httpPart ?? 'body'));
-  // Answers are made by hand from typed values: compiling serializers would only repeat them.
-  server.setSerializerCompiler(() => JSON.stringify);
-  const routes = collectRoutes(server);
-  answerProblems(server, context, routes);
-
-  server.addHook('onRequest', (request, reply, done) => {
-    void reply.header('x-request-id', request.id).headers(SECURITY_HEADERS);
-    const { httpVersionMajor, httpVersionMinor } = request.raw;
-    if (httpVersionMajor !== 1) return done(new Problem('bad_request', 'Only HTTP/1.1 is spoken here.'));
-    if (httpVersionMinor === 1 && request.headers.host === undefined)
-      return done(new Problem('bad_request', 'The header "host" is missing.'));
-    done();
-  });
-  server.addHook('onResponse', (request, reply, done) => {
-    if (context.log.isLevelEnabled('debug')) {
-      context.log.debug(
-        {
-          request_id: request.id,
-          method: request.method,
-          path: request.routeOptions.url,
-          status: reply.statusCode,
-          ms: Math.round(reply.elapsedTime),
-        },
-        'request',
-      );
-    }
-    done();
-  });
-
-  await server.register(healthRoutes(context));
-  await server.register(metricsRoutes(context));
+  await server.register(healthRoutes({ clock, ...dependencies.health }));
+  await server.register(metricsRoutes(metrics, access));
   if (options.healthOnly) return server;
-  await server.register(v1Routes(context), { prefix: '/v1' });
-  await server.register(openApiRoutes(context, routes));
+  await server.register(v1Routes(dependencies), { prefix: '/v1' });
+  await server.register(openApiRoutes(dependencies, routes));
   await server.register(consoleRoutes());
-  if (context.inboxes !== null) await server.register(inboxReceiver(context, context.inboxes));
+  if (inboxes !== null) await server.register(inboxReceiver(dependencies, inboxes));
   return server;
 }
 
-function v1Routes(context: ApiContext): FastifyPluginAsync {
+/** The routes that need a key, in the order of the OpenAPI document. */
+function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
+  const { pool, clock, endpoints, manage, metrics, access, publishing, inboxes } = dependencies;
+  const { limits } = publishing;
   return async (v1) => {
-    // Events may be large, settings may not.
-    v1.addHook('onRoute', (route) => {
-      route.bodyLimit ??= SMALL_BODY_BYTES;
-      route.config = { ...route.config, needsKey: true };
-      refuseBody(route);
-      auditRoute(context, route);
-      makeIdempotent(context, route);
-    });
-    v1.addHook('onRequest', (request, _reply, done) => {
-      const admit = (caller: Caller): void => {
-        request.caller = caller;
-        authorize(request);
-      };
-      try {
-        const caller = context.authenticator.authenticate(request.headers.authorization);
-        if (caller instanceof Promise) return void caller.then(admit).then(() => done(), done);
-        admit(caller);
-        done();
-      } catch (error) {
-        done(error as Error);
-      }
-    });
-    await v1.register(endpointRoutes(context));
-    await v1.register(endpointSecretRoutes(context));
-    await v1.register(filterRoutes(context));
-    await v1.register(endpointStatsRoutes(context));
-    await v1.register(statsRoutes(context));
-    await v1.register(streamRoutes(context));
-    await v1.register(testEventRoutes(context));
-    await v1.register(eventRoutes(context));
-    await v1.register(eventReadRoutes(context));
-    await v1.register(deliveryRoutes(context));
-    await v1.register(sentRequestRoutes(context));
-    await v1.register(replayRoutes(context));
-    await v1.register(deadLetterRoutes(context));
-    await v1.register(deadLetterGroupRoutes(context));
-    await v1.register(taskRoutes(context));
-    await v1.register(keyRoutes(context));
-    await v1.register(tenantRoutes(context));
-    await v1.register(eventTypeRoutes(context));
-    await v1.register(auditRoutes(context));
-    if (context.inboxes !== null) await v1.register(inboxRoutes(context, context.inboxes));
+    prepareV1(v1, dependencies);
+    await v1.register(endpointRoutes(manage.endpoints, { pool, clock }));
+    await v1.register(endpointSecretRoutes(manage.endpointSecrets));
+    await v1.register(filterRoutes(limits));
+    await v1.register(endpointStatsRoutes({ pool, clock }));
+    await v1.register(statsRoutes(dependencies));
+    await v1.register(streamRoutes(dependencies.liveTail, clock, access));
+    await v1.register(testEventRoutes(manage.testEvents, { endpoints, limits }));
+    await v1.register(publishRoutes(publishing, metrics));
+    await v1.register(eventRoutes({ pool, endpoints }));
+    await v1.register(deliveryRoutes({ pool, endpoints }));
+    await v1.register(sentRequestRoutes(dependencies));
+    await v1.register(replayRoutes(manage.replay, endpoints));
+    await v1.register(deadLetterRoutes(manage, { pool, endpoints }));
+    await v1.register(deadLetterGroupRoutes(pool));
+    await v1.register(taskRoutes(manage.tasks, pool));
+    await v1.register(keyRoutes(manage.keys, pool, { hasInbox: inboxes !== null }));
+    await v1.register(tenantRoutes(manage.tenants, pool));
+    await v1.register(eventTypeRoutes(manage.eventTypes, pool));
+    await v1.register(auditRoutes(pool));
+    if (inboxes !== null) await v1.register(inboxRoutes(dependencies, inboxes));
   };
 }
-
-const checkEmpty = compileSchema(Type.Object({}, { additionalProperties: false }), 'body');
-
-/** Where nothing is expected, whatever comes is a mistake: somebody believes that it does something. */
-function refuseBody(route: RouteOptions): void {
-  if (route.schema?.body !== undefined || route.config?.rawBody === true || route.method === 'GET') return;
-  route.preValidation = [
-    ...listOf(route.preValidation),
-    (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void) => {
-      const checked = checkEmpty(request.body);
-      done('error' in checked ? checked.error : undefined);
-    },
-  ];
-}
-
-const IDLE_CHECK_MS = 20;
-
-/**
- * Closing a server closes the connections that are idle just then. One that becomes idle a moment later, after its
- * last answer, would hold the stop up for as long as its client keeps it.
- */
-function closeConnections(fastify: FastifyInstance, withinMs: number): void {
-  const { server } = fastify;
-  fastify.addHook('preClose', (done) => {
-    const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS).unref();
-    const deadline = setTimeout(() => server.closeAllConnections(), withinMs).unref();
-    server.once('close', () => {
-      clearInterval(idle);
-      clearTimeout(deadline);
-    });
-    done();
-  });
-}
-
-function authorize(request: FastifyRequest): void {
-  const { caller, method } = request;
-  const { admin, reads } = request.routeOptions.config;
-  if (caller.scope === 'read' && !(reads ?? (method === 'GET' || method === 'HEAD'))) {
-    throw new Problem(
-      'forbidden',
-      reads === false ? 'This key may not see secrets.' : 'This key may only read.',
-    );
-  }
-  if (admin === true && caller.scope !== 'admin') throw new Problem('forbidden', 'This needs an admin key.');
-}
-
-/** What every PATCH is: null removes a field (RFC 7396). */
-const MERGE_PATCH = 'application/merge-patch+json';
-
-/** Only JSON is taken, in UTF-8 and not compressed. Handlers that carry bytes on (events) get the bytes. */
-function readBodies(server: FastifyInstance, maxNesting: number): void {
-  server.removeAllContentTypeParsers();
-  server.addContentTypeParser(
-    ['application/json', MERGE_PATCH],
-    { parseAs: 'buffer' },
-    (request, body, done) => {
-      const { 'content-type': type, 'content-encoding': encoding } = request.headers;
-      if (request.method !== 'PATCH' && type!.toLowerCase().startsWith(MERGE_PATCH))
-        return done(
-          new Problem('unsupported_media_type', `Only PATCH takes "content-type: ${MERGE_PATCH}".`),
-        );
-      if (encoding !== undefined || (type !== 'application/json' && OTHER_CHARSET.test(type!)))
-        return done(new Problem('unsupported_media_type', 'Send JSON in UTF-8, without a content-encoding.'));
-      if (request.routeOptions.config.rawBody === true) return done(null, body);
-      // An empty body is no body: POST …/pause needs none.
-      if (body.length === 0) return done(null, undefined);
-      try {
-        done(null, readJson(body as Buffer, maxNesting));
-      } catch (error) {
-        done(error as Error);
-      }
-    },
-  );
-}
-const OTHER_CHARSET = /;\s*charset\s*=\s*(?!"?utf-?8"?\s*(?:;|$))/i;

@@ -1,4 +1,4 @@
-/** Everything that the audit log may say was done. Routes name their own (`audit-trail.ts`); a test holds them to this. */
+/** Every action that the audit log can contain. */
 export const auditActions = [
   'endpoint.create',
   'endpoint.update',
@@ -26,3 +26,4 @@ export const auditActions = [
   'key.create',
   'key.delete',
 ] as const;
+export type AuditAction = (typeof auditActions)[number];

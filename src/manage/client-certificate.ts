@@ -1,16 +1,16 @@
-/** Whether a client certificate can be used, found out when it is given rather than when nothing arrives. */
+/** Checks a client certificate when it is set, so that a mistake does not show up as failed deliveries. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
-import { REDACTED } from '../api/endpoints/auth-schema.ts';
 import type { TlsConfig } from '../domain/endpoint-auth.ts';
 import type { FieldError } from '../domain/problem.ts';
+import { REDACTED } from './redacted.ts';
 
 const BLOCK = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** All the certificates in a PEM, or null if it is anything else. */
+/** All certificates of a PEM text. Null: it contains none, or something else as well. */
 function certificatesIn(pem: string): X509Certificate[] | null {
   const blocks = pem.match(BLOCK);
-  // What is left of it may be remarks, but no other blocks.
+  // Comments between the blocks are allowed, other kinds of blocks are not.
   if (blocks === null || pem.replaceAll(BLOCK, '').includes('-----')) return null;
   try {
     return blocks.map((block) => new X509Certificate(block));
@@ -21,23 +21,23 @@ function certificatesIn(pem: string): X509Certificate[] | null {
 
 const error = (field: keyof TlsConfig, message: string): FieldError => ({ path: `tls.${field}`, message });
 
-/** The first thing that is wrong, or null. */
+/** The first error, or null if the certificate can be used. */
 export function certificateError({ cert, key, ca }: TlsConfig, now: number): FieldError | null {
-  // Only the key is kept as a secret.
-  if (cert.includes('PRIVATE KEY')) return error('cert', 'contains a private key: that goes into tls.key');
-  if (ca?.includes('PRIVATE KEY')) return error('ca', 'contains a private key: leave it out');
+  // Only tls.key is stored encrypted.
+  if (cert.includes('PRIVATE KEY')) return error('cert', 'contains a private key: move it to "tls.key"');
+  if (ca?.includes('PRIVATE KEY')) return error('ca', 'contains a private key: remove it');
   const chain = certificatesIn(cert);
   if (chain === null) return error('cert', 'must be one or more certificates in PEM');
   if (ca !== undefined && certificatesIn(ca) === null)
     return error('ca', 'must be one or more certificates in PEM');
   if (key === REDACTED)
-    return error('key', 'is redacted: give the key itself, or leave tls out to keep it as it is');
+    return error('key', 'is redacted: send the key itself, or leave "tls" out to keep what is stored');
   if (/BEGIN ENCRYPTED|Proc-Type: 4,ENCRYPTED/.test(key ?? ''))
-    return error('key', 'is encrypted: give it without a passphrase');
+    return error('key', 'is encrypted: send it without a passphrase');
   const [own] = chain;
   const privateKey = readKey(key!);
   if (privateKey === null) return error('key', 'must be a private key in PEM');
-  if (!own!.checkPrivateKey(privateKey)) return error('key', 'does not belong to tls.cert');
+  if (!own!.checkPrivateKey(privateKey)) return error('key', 'is not the key of "tls.cert"');
   if (own!.validToDate.getTime() <= now) return error('cert', `expired at ${own!.validToDate.toISOString()}`);
   try {
     createSecureContext({ cert, key: key!, ...(ca !== undefined && { ca }) });

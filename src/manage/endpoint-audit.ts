@@ -1,11 +1,11 @@
-/** What of an endpoint's changes goes into the audit log. */
+/** The changes of an endpoint that go into the audit log. */
 
-import { withSealed } from '../api/endpoints/auth-schema.ts';
 import type { FieldChange } from '../postgres/queries/audit-log.ts';
 import { fieldChanges } from './audit-trail.ts';
-import type { Editable } from './endpoint-patch.ts';
+import { credentialsOf } from './endpoint-credentials.ts';
+import type { EditableEndpoint } from './endpoint-patch.ts';
 
-/** Fields whose values may be kept. Of all others, also of those that are yet to come, only the name is. */
+/** Fields whose values are recorded. Of any other field, also of future ones, only the name is: it may be secret. */
 const SHOWN = new Set([
   'url',
   'description',
@@ -31,28 +31,23 @@ const SHOWN = new Set([
   'challenge',
 ]);
 
-export function endpointChanges(before: Editable, after: Editable): FieldChange[] {
-  return fieldChanges(flat(before), flat(after), (field) => SHOWN.has(field));
+export function endpointChanges(before: EditableEndpoint, after: EditableEndpoint): FieldChange[] {
+  return fieldChanges(toFields(before), toFields(after), (field) => SHOWN.has(field));
 }
 
-const flat = ({ config, ...fields }: Editable): Record<string, unknown> => {
+/** All settings side by side, without the times and figures that a whole endpoint has too. */
+function toFields(endpoint: EditableEndpoint): Record<string, unknown> {
+  const { url, description, metadata, enabled, disabled_reason, paused, config } = endpoint;
   const { headers, sealed_headers, sealed_settings: _sealed, ...settings } = config;
-  return { ...settings, ...withSealed(config), ...pick(fields), headers: { ...headers, ...sealed_headers } };
-};
-
-/** What is given may be the whole view, with times and figures. */
-const pick = ({
-  url,
-  description,
-  metadata,
-  enabled,
-  disabled_reason,
-  paused,
-}: Omit<Editable, 'config'>) => ({
-  url,
-  description,
-  metadata,
-  enabled,
-  disabled_reason,
-  paused,
-});
+  return {
+    ...settings,
+    ...credentialsOf(config),
+    url,
+    description,
+    metadata,
+    enabled,
+    disabled_reason,
+    paused,
+    headers: { ...headers, ...sealed_headers },
+  };
+}

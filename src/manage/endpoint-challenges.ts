@@ -1,68 +1,81 @@
-/** Before an endpoint is created or led elsewhere: does the receiver want that? docs/challenges.md */
-
-import type { Caller } from '../api/http/authenticator.ts';
+/** Limits how many receivers are challenged at once, and decides when a challenge is needed. See docs/challenges.md. */
 import type { Challenger } from '../deliver/index.ts';
 import type { Challenge, Endpoint } from '../domain/endpoint.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
-import type { Editable } from './endpoint-patch.ts';
+import type { Caller } from './caller.ts';
+import type { EditableEndpoint } from './endpoint-patch.ts';
 
 export interface ChallengeOptions {
   readonly challenger: Challenger;
-  /** Challenges under way in this process; a quarter of them at most for one tenant. */
-  readonly atOnce: number;
-  /** Callers without an admin key cannot do without one. */
-  readonly required: boolean;
+  /** Challenges in progress in this process; one tenant gets at most a quarter of them. */
+  readonly maxConcurrent: number;
+  /** Callers without an admin key must choose a challenge. */
+  readonly isRequired: boolean;
 }
 
-/** Long enough for most of those under way to be over. */
+/** Long enough for most challenges in progress to finish. */
 const RETRY_AFTER_SECONDS = 2;
 
 export class EndpointChallenges {
   readonly #options: ChallengeOptions;
-  readonly #perTenant: number;
-  readonly #byTenant = new Map<string, number>();
-  #underWay = 0;
+  readonly #maxPerTenant: number;
+  readonly #inProgressByTenant = new Map<string, number>();
+  #inProgress = 0;
 
   constructor(options: ChallengeOptions) {
     this.#options = options;
-    this.#perTenant = Math.max(1, Math.floor(options.atOnce / 4));
+    this.#maxPerTenant = Math.max(1, Math.floor(options.maxConcurrent / 4));
   }
 
-  /** The challenge that must be met before `before` may become `after`. Null: none. `before` is null for a new one. */
-  needed(caller: Caller, before: Editable | null, after: Editable): Challenge | null {
+  /**
+   * The challenge that the receiver must pass before `before` may become `after`, or null. `before` is null for a new
+   * endpoint. Throws `invalid` if this server requires a challenge and none is chosen.
+   */
+  requiredChallenge(
+    caller: Caller,
+    before: EditableEndpoint | null,
+    after: EditableEndpoint,
+  ): Challenge | null {
     const challenge = after.config.challenge ?? null;
-    const moved = before === null || before.url !== after.url;
-    if (!moved && (before.config.challenge ?? null) === challenge) return null;
-    if (challenge === null && this.#options.required && caller.scope !== 'admin')
-      throw invalidField('challenge', 'is required here: "echo" or "cloudevents"');
+    const hasMoved = before === null || before.url !== after.url;
+    if (!hasMoved && (before.config.challenge ?? null) === challenge) return null;
+    if (challenge === null && this.#options.isRequired && caller.scope !== 'admin')
+      throw invalidField('challenge', 'is required on this server: use "echo" or "cloudevents"');
     return challenge;
   }
 
-  /** Asks the receiver. It may keep us waiting: never inside a transaction. */
-  async meet(endpoint: Endpoint, challenge: Challenge): Promise<void> {
+  /**
+   * Sends the challenge and waits for the receiver, so never call it inside a transaction. Throws `challenge_failed`
+   * if the receiver does not pass, `rate_limited` or `overloaded` if too many challenges are in progress.
+   */
+  async run(endpoint: Endpoint, challenge: Challenge): Promise<void> {
     const { tenant } = endpoint;
-    const ofTenant = this.#byTenant.get(tenant) ?? 0;
-    if (ofTenant >= this.#perTenant) throw busy('rate_limited', 'The tenant has');
-    if (this.#underWay >= this.#options.atOnce) throw busy('overloaded', 'Posthorn has');
-    this.#byTenant.set(tenant, ofTenant + 1);
-    this.#underWay += 1;
+    const ofTenant = this.#inProgressByTenant.get(tenant) ?? 0;
+    if (ofTenant >= this.#maxPerTenant) throw tooMany('rate_limited', 'The tenant');
+    if (this.#inProgress >= this.#options.maxConcurrent) throw tooMany('overloaded', 'Posthorn');
+    this.#inProgressByTenant.set(tenant, ofTenant + 1);
+    this.#inProgress += 1;
     let failure: string | null;
     try {
       failure = await this.#options.challenger(endpoint, challenge);
     } finally {
-      this.#underWay -= 1;
-      const left = this.#byTenant.get(tenant)! - 1;
-      if (left === 0) this.#byTenant.delete(tenant);
-      else this.#byTenant.set(tenant, left);
+      this.#inProgress -= 1;
+      const left = this.#inProgressByTenant.get(tenant)! - 1;
+      if (left === 0) this.#inProgressByTenant.delete(tenant);
+      else this.#inProgressByTenant.set(tenant, left);
     }
     if (failure !== null)
-      throw new Problem('challenge_failed', `The challenge "${challenge}" was not met. ${failure}`, {
-        errors: [{ path: 'url', message: failure }],
-      });
+      throw new Problem(
+        'challenge_failed',
+        `The receiver did not pass the challenge "${challenge}". ${failure}`,
+        {
+          errors: [{ path: 'url', message: failure }],
+        },
+      );
   }
 }
 
-const busy = (code: 'rate_limited' | 'overloaded', who: string): Problem =>
-  new Problem(code, `${who} as many challenges under way as are allowed at once. Try again shortly.`, {
+const tooMany = (code: 'rate_limited' | 'overloaded', who: string): Problem =>
+  new Problem(code, `${who} has too many challenges in progress. Try again shortly.`, {
     retryAfterSeconds: RETRY_AFTER_SECONDS,
   });

@@ -1,10 +1,14 @@
-/** From what a caller sent to what is stored: merge patch, and the checks that a schema cannot express. */
-
-import type { ApiContext } from '../api/dependencies.ts';
-import { REDACTED } from '../api/endpoints/auth-schema.ts';
-import type { EndpointPatch } from '../api/endpoints/schema.ts';
+/** Applies a merge patch to an endpoint's settings, and checks what a JSON schema cannot express. */
 import { checkUrl, type EgressPolicy, isReservedHeader, isSendableHeader } from '../deliver/index.ts';
-import { type EndpointConfig, type RetryConfig, resolveRetry } from '../domain/endpoint-config.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { SignatureProfile } from '../domain/endpoint.ts';
+import type { AuthConfig, TlsConfig } from '../domain/endpoint-auth.ts';
+import {
+  type BreakerConfig,
+  type EndpointConfig,
+  type RetryConfig,
+  resolveRetry,
+} from '../domain/endpoint-config.ts';
 import { isEventPattern } from '../domain/event.ts';
 import { parseFilter } from '../domain/filter-syntax.ts';
 import { repeatedHeader } from '../domain/header-names.ts';
@@ -12,8 +16,10 @@ import { type FieldError, invalidFields, Problem } from '../domain/problem.ts';
 import { totalDelaySeconds } from '../domain/retry.ts';
 import type { EndpointView } from '../postgres/queries/endpoints.ts';
 import { checkCombination, checkCredentials, patchCredentials } from './endpoint-credentials.ts';
+import { checkMetadataSize } from './metadata.ts';
+import { REDACTED } from './redacted.ts';
 
-/** The settings that live in `config`; the others have columns of their own. */
+/** The settings that are stored in `config` and replaced whole; the others have columns or rules of their own. */
 const CONFIG_FIELDS = [
   'events',
   'channels',
@@ -31,18 +37,42 @@ const CONFIG_FIELDS = [
   'challenge',
 ] as const satisfies readonly (keyof EndpointConfig)[];
 
-export type Editable = Pick<
+type Nullable<T> = { readonly [K in keyof T]?: T[K] | null };
+type ConfigPatch = Nullable<Pick<EndpointConfig, Exclude<(typeof CONFIG_FIELDS)[number], 'signature'>>>;
+
+/** What a caller may change. Absent: it stays as it is. Null: back to the default. */
+export interface EndpointPatch extends ConfigPatch {
+  readonly url?: string;
+  readonly description?: string | null;
+  readonly metadata?: Record<string, unknown> | null;
+  readonly enabled?: boolean | null;
+  readonly paused?: boolean | null;
+  /** By name. Null removes a header. */
+  readonly headers?: Record<string, string | null> | null;
+  readonly auth?: Nullable<AuthConfig> | null;
+  readonly tls?: Nullable<TlsConfig> | null;
+  readonly signature?:
+    | SignatureProfile
+    | { readonly profile: SignatureProfile; readonly header?: string; readonly prefix?: string }
+    | null;
+  /** Null: no breaker. `{}`: the default one. */
+  readonly breaker?: BreakerConfig | null;
+}
+
+/** The part of an endpoint that a caller may change. */
+export type EditableEndpoint = Pick<
   EndpointView,
   'url' | 'description' | 'config' | 'metadata' | 'enabled' | 'disabled_reason' | 'paused'
 >;
 
+/** Returns the patched endpoint, with new secrets still in plain text. Throws `invalid`, `url_invalid` or `url_forbidden`. */
 export function applyPatch(
-  before: Editable,
+  before: EditableEndpoint,
   patch: EndpointPatch,
-  { egress, clock }: Pick<ApiContext, 'egress' | 'clock'>,
-): Editable {
+  { egress, clock }: { readonly egress: EgressPolicy; readonly clock: Clock },
+): EditableEndpoint {
   const enabled = patch.enabled === undefined ? before.enabled : (patch.enabled ?? true);
-  const after: Editable = {
+  const after: EditableEndpoint = {
     url: patch.url === undefined ? before.url : checkedUrl(patch.url, egress),
     description: patch.description === undefined ? before.description : (patch.description ?? ''),
     config: patchConfig(before.config, patch),
@@ -62,7 +92,7 @@ export function applyPatch(
   return after;
 }
 
-export function checkedUrl(url: string, egress: EgressPolicy): string {
+function checkedUrl(url: string, egress: EgressPolicy): string {
   const checked = checkUrl(url, egress);
   if (checked.ok) return checked.url;
   throw new Problem(checked.code, `url: ${checked.message}`, {
@@ -77,15 +107,15 @@ function patchConfig(before: EndpointConfig, patch: EndpointPatch): EndpointConf
     if (value === null) delete config[field];
     else if (value !== undefined) config[field] = value;
   }
-  // Null is a value here: no breaker at all.
+  // Null is a value here: no breaker.
   if (patch.breaker !== undefined) config.breaker = patch.breaker;
   if (patch.headers !== undefined) patchHeaders(config as EndpointConfig, patch.headers);
   patchCredentials(config as EndpointConfig, patch);
   return config as EndpointConfig;
 }
 
-/** What is sealed is shown as redacted. Sent back, that leaves the header as it is. */
-export function shownHeaders({ headers, sealed_headers }: EndpointConfig): Record<string, string> {
+/** The headers as the API shows them: the value of a sealed one is redacted. */
+export function redactHeaders({ headers, sealed_headers }: EndpointConfig): Record<string, string> {
   return {
     ...headers,
     ...Object.fromEntries(Object.keys(sealed_headers ?? {}).map((name) => [name, REDACTED])),
@@ -93,8 +123,8 @@ export function shownHeaders({ headers, sealed_headers }: EndpointConfig): Recor
 }
 
 /**
- * New values are in `headers` until they are sealed. Names of headers are the same in any case: what is given takes the
- * place of the stored one, however that is spelled.
+ * Merges headers into the configuration. New values stay in `headers` until they are sealed. Names are compared without
+ * case: `X-Team` replaces `x-team`. A value of `[redacted]` keeps the sealed one.
  */
 function patchHeaders(config: EndpointConfig, patch: Record<string, string | null> | null): void {
   const sealed = patch === null ? {} : { ...config.sealed_headers };
@@ -115,7 +145,7 @@ function patchHeaders(config: EndpointConfig, patch: Record<string, string | nul
 const namesLike = (headers: object, name: string): string[] =>
   Object.keys(headers).filter((other) => other.toLowerCase() === name.toLowerCase());
 
-/** JSON merge patch of one level: null takes an entry away, null in all takes everything away. */
+/** A JSON merge patch of one level: a null entry removes that entry, a null patch removes all. */
 function mergeObjects<T>(
   before: Record<string, T>,
   patch: Record<string, T | null> | null,
@@ -155,12 +185,17 @@ function checkFilter(filter: EndpointConfig['filter']): readonly FieldError[] {
 function checkHeaders(headers: Record<string, string>): FieldError[] {
   return Object.entries(headers).flatMap(([name, value]) => {
     if (value === REDACTED)
-      return [{ path: `headers.${name}`, message: 'is not known: give the value itself' }];
+      return [
+        {
+          path: `headers.${name}`,
+          message: 'has no stored value: send the value itself instead of "[redacted]"',
+        },
+      ];
     if (isReservedHeader(name))
       return [{ path: `headers.${name}`, message: 'is reserved and cannot be set' }];
     return isSendableHeader(name, value)
       ? []
-      : [{ path: `headers.${name}`, message: 'is not a valid header' }];
+      : [{ path: `headers.${name}`, message: 'is not a valid header name or value' }];
   });
 }
 
@@ -176,38 +211,41 @@ const SIGNATURE_HEADERS = [
   'x-hub-signature-256',
 ];
 
-/** The header that carries the signature is a header like others: it must not frame the message or name the host. */
+/** A custom signature header must not be one that frames the message or names the host. */
 function checkSignature(signature: EndpointConfig['signature']): FieldError[] {
   if (signature === undefined || typeof signature === 'string') return [];
   const { header, prefix } = signature;
   const errors: FieldError[] = [];
   if (header != null && !SIGNATURE_HEADERS.includes(header.toLowerCase()) && !isSendableHeader(header, ''))
-    errors.push({ path: 'signature.header', message: 'is reserved or not a valid header' });
+    errors.push({ path: 'signature.header', message: 'is reserved, or is not a valid header name' });
   if (prefix != null && !isSendableHeader('x', prefix))
-    errors.push({ path: 'signature.prefix', message: 'cannot be sent in a header' });
+    errors.push({ path: 'signature.prefix', message: 'must consist of characters that a header can carry' });
   return errors;
 }
 
-const MAX_METADATA_BYTES = 16 * 1024;
 const MAX_HEADERS = 50;
 
-/** They are part of every list, and of the memory of every process. */
-function checkSizes({ metadata, config }: Editable): FieldError[] {
+function checkSizes({ metadata, config }: EditableEndpoint): FieldError[] {
   const errors: FieldError[] = [];
-  if (Buffer.byteLength(JSON.stringify(metadata)) > MAX_METADATA_BYTES)
-    errors.push({ path: 'metadata', message: `must have at most ${MAX_METADATA_BYTES} bytes` });
-  if (Object.keys(shownHeaders(config)).length > MAX_HEADERS)
-    errors.push({ path: 'headers', message: `must be at most ${MAX_HEADERS}` });
+  const tooLarge = checkMetadataSize(metadata);
+  if (tooLarge !== null) errors.push(tooLarge);
+  if (Object.keys(redactHeaders(config)).length > MAX_HEADERS)
+    errors.push({ path: 'headers', message: `must have at most ${MAX_HEADERS} entries` });
   return errors;
 }
 
 function checkRetry(retry: RetryConfig): FieldError[] {
   const kinds = (['preset', 'schedule', 'base'] as const).filter((field) => retry[field] !== undefined);
-  if (kinds.length > 1) return [{ path: 'retry', message: `has ${kinds.join(' and ')}: choose one` }];
+  if (kinds.length > 1) return [{ path: 'retry', message: `has ${kinds.join(' and ')}: choose one of them` }];
   if (retry.base === undefined) {
-    const stray = (['factor', 'max', 'attempts'] as const).filter((field) => retry[field] !== undefined);
-    if (stray.length > 0)
-      return [{ path: `retry.${stray[0]}`, message: 'goes with base (an exponential policy) only' }];
+    const misplaced = (['factor', 'max', 'attempts'] as const).filter((field) => retry[field] !== undefined);
+    if (misplaced.length > 0)
+      return [
+        {
+          path: `retry.${misplaced[0]}`,
+          message: 'is only allowed together with "base" (an exponential policy)',
+        },
+      ];
   }
   const policy = resolveRetry(retry);
   const total = totalDelaySeconds(policy);
@@ -215,7 +253,7 @@ function checkRetry(retry: RetryConfig): FieldError[] {
     return [
       {
         path: 'retry.max_age_seconds',
-        message: `is shorter than the schedule, which takes ${Math.round(total)} seconds`,
+        message: `must be at least ${Math.round(total)}, the seconds that the schedule takes`,
       },
     ];
   }

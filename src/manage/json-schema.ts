@@ -1,6 +1,6 @@
 /**
- * JSON Schemas that people write. They are interpreted, never compiled to code, and nothing is fetched: a reference
- * must lead somewhere within the schema itself.
+ * Checks JSON Schemas that users write. Schemas are interpreted, never compiled to code, and nothing is fetched: a
+ * reference must point into the schema itself.
  */
 import { Errors, Meta, Pointer } from 'typebox/schema';
 import { type FieldError, Problem } from '../domain/problem.ts';
@@ -17,36 +17,36 @@ const NEWEST = 'https://json-schema.org/draft/2020-12/schema';
 const MAX_BYTES = 64 * 1024;
 const MAX_ERRORS = 10;
 
-/** Throws what is wrong with the schema itself, naming the place. */
+/** Throws `invalid` with the place of each error if `schema` is not a usable JSON Schema. */
 export function checkSchema(schema: unknown, field: string): void {
   checkSize(schema, field);
-  for (const errors of [checkDraft(schema, field), findUnusable(schema, schema, field)])
+  for (const errors of [checkDraft(schema, field), findBrokenParts(schema, schema, field)])
     if (errors.length > 0) throw invalid(errors);
 }
 
-/** Throws where the value does not fit the schema, which has been checked. */
+/** Throws `invalid` with the place of each error if `value` does not match the schema, which must be a checked one. */
 export function checkAgainst(schema: unknown, value: unknown, field: string): void {
   let errors: FieldError[];
   try {
     errors = findErrors(schema, value, field);
   } catch (error) {
-    // `{"$ref": "#"}` and its like.
+    // An endless recursion, such as {"$ref": "#"}.
     if (!(error instanceof RangeError)) throw error;
-    throw invalid([{ path: 'schema', message: 'refers to itself without end' }]);
+    throw invalid([{ path: 'schema', message: 'must not refer to itself without end' }]);
   }
   if (errors.length > 0) throw invalid(errors);
 }
 
 export function checkSize(value: unknown, field: string): void {
   if (Buffer.byteLength(JSON.stringify(value)) > MAX_BYTES)
-    throw invalid([{ path: field, message: `must have at most ${MAX_BYTES} bytes` }]);
+    throw invalid([{ path: field, message: `must be at most ${MAX_BYTES} bytes of JSON` }]);
 }
 
 function checkDraft(schema: unknown, field: string): FieldError[] {
   const named = isObject(schema) && schema.$schema !== undefined ? schema.$schema : NEWEST;
   const draft = typeof named === 'string' ? DRAFTS[named.replace(/#$/, '')] : undefined;
   if (draft === undefined)
-    return [{ path: `${field}.$schema`, message: 'must be that of draft 2020-12 or draft-07' }];
+    return [{ path: `${field}.$schema`, message: 'must name draft 2020-12 or draft-07' }];
   return findErrors(Meta[draft], schema, field);
 }
 
@@ -58,7 +58,7 @@ function findErrors(schema: unknown, value: unknown, field: string): FieldError[
   return (
     found
       .filter(({ keyword, instancePath }) => keyword !== 'additionalProperties' || !hasDeeper(instancePath))
-      // Of several alternatives, the list of values is the one that helps.
+      // Of several alternatives, the list of allowed values is the most helpful error.
       .filter(
         ({ keyword, instancePath }) =>
           !((keyword === 'type' || keyword === 'anyOf') && hasList(instancePath)),
@@ -67,34 +67,35 @@ function findErrors(schema: unknown, value: unknown, field: string): FieldError[
   );
 }
 
-const LONGEST_LIST = 200;
+const MAX_LIST_LENGTH = 200;
 
 function messageOf({ keyword, message, params }: Found): string {
   if (keyword === 'boolean') return 'is not allowed by the schema';
   if (keyword !== 'enum') return message;
   const list = (params as { allowedValues: unknown[] }).allowedValues.map((value) => JSON.stringify(value));
   const text = list.join(', ');
-  return text.length <= LONGEST_LIST ? `must be one of ${text}` : message;
+  return text.length <= MAX_LIST_LENGTH ? `must be one of ${text}` : message;
 }
 
-/** Keywords that hold schemas by name, and those that hold values which only look like schemas. */
-const BY_NAME = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']);
-const VALUES = new Set(['const', 'enum', 'default', 'examples', 'required', 'dependentRequired']);
+/** Keywords whose value is a map of schemas by name. */
+const SCHEMA_MAPS = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']);
+/** Keywords whose value is data, not a schema. */
+const DATA = new Set(['const', 'enum', 'default', 'examples', 'required', 'dependentRequired']);
 
-/** What the meta-schema lets pass: patterns that are none, references that lead nowhere. */
-function findUnusable(root: unknown, schema: unknown, path: string): FieldError[] {
+/** What the meta-schema does not check: invalid regular expressions, and references to nothing. */
+function findBrokenParts(root: unknown, schema: unknown, path: string): FieldError[] {
   if (Array.isArray(schema))
-    return schema.flatMap((entry, index) => findUnusable(root, entry, `${path}[${index}]`));
+    return schema.flatMap((entry, index) => findBrokenParts(root, entry, `${path}[${index}]`));
   if (!isObject(schema)) return [];
   return Object.entries(schema).flatMap(([keyword, value]) => {
     const at = `${path}.${keyword}`;
-    if (VALUES.has(keyword)) return [];
+    if (DATA.has(keyword)) return [];
     if (keyword === 'pattern') return checkPattern(value, at);
     if (keyword === '$ref') return checkReference(root, value, at);
-    if (!BY_NAME.has(keyword) || !isObject(value)) return findUnusable(root, value, at);
+    if (!SCHEMA_MAPS.has(keyword) || !isObject(value)) return findBrokenParts(root, value, at);
     return Object.entries(value).flatMap(([name, entry]) => [
       ...(keyword === 'patternProperties' ? checkPattern(name, `${at}.${name}`) : []),
-      ...findUnusable(root, entry, `${at}.${name}`),
+      ...findBrokenParts(root, entry, `${at}.${name}`),
     ]);
   });
 }
@@ -116,7 +117,7 @@ function checkReference(root: unknown, reference: unknown, path: string): FieldE
   try {
     if (Pointer.Has(root as Json, decodeURIComponent(reference.slice(1)))) return [];
   } catch {
-    // A stray "%".
+    // An invalid percent-encoding.
   }
   return [{ path, message: 'points to nothing in this schema' }];
 }

@@ -3,11 +3,10 @@ import { withTraceContext } from '../domain/trace-context.ts';
 import type { Accepted, Acceptor, NewEvent } from '../ingest/index.ts';
 import type { Tracer } from '../telemetry/tracing.ts';
 
-/** How events are accepted: where there is a tracer, each in a span of its own, whose context is stored with it. */
-export function acceptingWith(
-  tracer: Tracer | null,
-  acceptor: Pick<Acceptor, 'accept'>,
-): (event: NewEvent) => Promise<Accepted> {
+export type Accept = (event: NewEvent) => Promise<Accepted>;
+
+/** `acceptor.accept`, with a span per event if there is a tracer. The context of the span is stored with the event. */
+export function tracedAccept(tracer: Tracer | null, acceptor: Pick<Acceptor, 'accept'>): Accept {
   if (tracer === null) return (event) => acceptor.accept(event);
   return async (event) => {
     const span = tracer.publishing(event);

@@ -2,9 +2,9 @@ import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { idPrefixes, publicId } from '../../domain/ids.ts';
 import { deadReasons } from '../../domain/outcome.ts';
+import { visibleTenant } from '../../manage/caller.ts';
+import type { Pool } from '../../postgres/database.ts';
 import { type DeadLetterGroup, groupDeadLetters } from '../../postgres/queries/dead-letter-groups.ts';
-import type { ApiContext } from '../dependencies.ts';
-import { tenantOf } from '../http/authenticator.ts';
 import { ListFilters } from '../http/pagination.ts';
 import { Nullable } from '../http/validation.ts';
 import { EXAMPLE_TIME, exampleId, Id, type Shown, Time } from '../openapi/describe.ts';
@@ -49,8 +49,8 @@ const GroupList = Type.Object(
 
 const COUNT_LIMIT = 20_000;
 
-/** Where dead letters come from: they are dealt with by the endpoint and the reason, hardly one by one. */
-export function deadLetterGroupRoutes({ pool }: ApiContext): FastifyPluginAsync {
+/** People handle dead letters by endpoint and reason, rarely one by one. */
+export function deadLetterGroupRoutes(pool: Pool): FastifyPluginAsync {
   return async (server) => {
     server.get<{ Querystring: Static<typeof GroupQuery> }>(
       '/dead-letters/groups',
@@ -67,17 +67,17 @@ export function deadLetterGroupRoutes({ pool }: ApiContext): FastifyPluginAsync 
       async (request): Promise<Shown<typeof GroupList>> => {
         const groups = await groupDeadLetters(
           pool,
-          tenantOf(request.caller, request.query.tenant),
+          visibleTenant(request.caller, request.query.tenant),
           COUNT_LIMIT,
         );
         const counted = groups.reduce((sum, { count }) => sum + count, 0);
-        return { data: groups.map(show), next_cursor: null, more: counted === COUNT_LIMIT };
+        return { data: groups.map(showGroup), next_cursor: null, more: counted === COUNT_LIMIT };
       },
     );
   };
 }
 
-const show = (group: DeadLetterGroup): Shown<typeof GroupSchema> => ({
+const showGroup = (group: DeadLetterGroup): Shown<typeof GroupSchema> => ({
   ...group,
   endpoint_id: publicId(idPrefixes.endpoint, group.endpoint_id),
 });

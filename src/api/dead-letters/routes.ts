@@ -1,65 +1,31 @@
 import type { FastifyPluginAsync } from 'fastify';
-import { type Static, Type } from 'typebox';
-import { idPrefixes, parsePublicId, type Uuid } from '../../domain/ids.ts';
-import { type DeadReason, deadReasons } from '../../domain/outcome.ts';
-import { invalidField, Problem } from '../../domain/problem.ts';
+import type { Static } from 'typebox';
+import { idPrefixes, type Uuid } from '../../domain/ids.ts';
+import type { DeadReason } from '../../domain/outcome.ts';
 import { readTime } from '../../ingest/index.ts';
-import { inTransaction } from '../../postgres/database.ts';
-import {
-  type DeadLetterView,
-  discardDeadLetter,
-  listDeadLetters,
-  restoreDeadLetter,
-} from '../../postgres/queries/dead-letters.ts';
-import { findDelivery } from '../../postgres/queries/deliveries.ts';
+import { type Caller, visibleTenant } from '../../manage/caller.ts';
+import type { ControlPlane } from '../../manage/control-plane.ts';
+import { readObjectId } from '../../manage/object-ids.ts';
+import type { Pool } from '../../postgres/database.ts';
+import type { EndpointCache } from '../../postgres/endpoint-cache.ts';
+import { type DeadLetterView, listDeadLetters } from '../../postgres/queries/dead-letters.ts';
 import type { Selection } from '../../postgres/queries/select-deliveries.ts';
-import { deliveryId, deliveryNotFound, idBounds, parseId } from '../deliveries/routes.ts';
-import { DeliverySchema, showDelivery } from '../deliveries/view.ts';
-import type { ApiContext } from '../dependencies.ts';
-import { type Caller, nameOf, tenantOf } from '../http/authenticator.ts';
-import { DEFAULT_LIMIT, ListFilters, PageQuery, toPage } from '../http/pagination.ts';
+import { DeliverySchema } from '../deliveries/schema.ts';
+import { showDelivery } from '../deliveries/view.ts';
+import { idBounds, parseId } from '../http/id-filters.ts';
+import { DEFAULT_LIMIT, toPage } from '../http/pagination.ts';
 import { idParams, Page } from '../openapi/describe.ts';
-import { CountSchema, orderTask, TaskSchema } from '../tasks/routes.ts';
+import { CountSchema, TaskSchema } from '../tasks/schema.ts';
+import { sendOrder } from '../tasks/view.ts';
+import { BulkOrder, DeadLetterQuery, Discard } from './schema.ts';
 
-const { event_id, ...common } = ListFilters;
-const filters = { ...common, reason: Type.Optional(Type.Enum([...deadReasons])) };
-const DeadLetterQuery = Type.Object({ ...PageQuery, ...filters, event_id }, { additionalProperties: false });
-const BulkOrder = Type.Object(
-  {
-    filter: Type.Object(
-      {
-        ...filters,
-        ids: Type.Optional(
-          Type.Array(Type.String({ maxLength: 64 }), {
-            minItems: 1,
-            maxItems: 1000,
-            description: 'These deliveries only.',
-          }),
-        ),
-      },
-      { additionalProperties: false },
-    ),
-    dry_run: Type.Optional(Type.Boolean({ description: 'Only count.' })),
-    why: Type.Optional(
-      Type.String({ maxLength: 500, description: 'Recorded with those that are discarded.' }),
-    ),
-  },
-  {
-    additionalProperties: false,
-    title: 'DeadLetterOrder',
-    examples: [{ filter: { tenant: 'acme', type: 'order.created', reason: 'exhausted' }, dry_run: true }],
-  },
-);
-type BulkOrder = Static<typeof BulkOrder>;
-const Discard = Type.Object(
-  { why: Type.Optional(Type.String({ maxLength: 500, description: 'Recorded with it.' })) },
-  { additionalProperties: false, title: 'Discard', examples: [{ why: 'The order was cancelled.' }] },
-);
 const DeliveryId = idParams('dlv', 'delivery');
 type ById = { Params: { id: string } };
 
-export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
-  const { pool, endpoints, wake } = context;
+export function deadLetterRoutes(
+  { deadLetters, replay }: Pick<ControlPlane, 'deadLetters' | 'replay'>,
+  { pool, endpoints }: { readonly pool: Pool; readonly endpoints: EndpointCache },
+): FastifyPluginAsync {
   const show = (view: DeadLetterView) => ({
     ...showDelivery(view, endpoints.get(view.endpoint_id)),
     dead_at: view.dead_at,
@@ -82,7 +48,7 @@ export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
         const { query } = request;
         const limit = query.limit ?? DEFAULT_LIMIT;
         const { rows, resumeAt } = await listDeadLetters(pool, {
-          tenant: tenantOf(request.caller, query.tenant),
+          tenant: visibleTenant(request.caller, query.tenant),
           endpointId: readEndpointId(query.endpoint_id, 'endpoint_id'),
           type: query.type ?? null,
           reason: (query.reason ?? null) as DeadReason | null,
@@ -108,8 +74,13 @@ export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
         },
         async (request, reply) => {
           const { filter, dry_run = false, why = null } = request.body;
-          const selection = toSelection(filter, request.caller);
-          return orderTask(context, request, reply, { kind, selection, why, dryRun: dry_run });
+          const order = { selection: toSelection(filter, request.caller), why, dryRun: dry_run };
+          return sendOrder(
+            reply,
+            kind === 'replay'
+              ? await replay.deadLetters(request, order)
+              : await deadLetters.discardMany(request, order),
+          );
         },
       );
     }
@@ -129,24 +100,9 @@ export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
         },
       },
       async (request) => {
-        const id = deliveryId(request.params.id);
-        const before = await findDelivery(pool, id, request.caller.tenant);
-        if (before === null) throw deliveryNotFound(request.params.id);
-        const { why = null } = request.body;
-        await inTransaction(pool, async (client) => {
-          const discarded =
-            before.status === 'dead' && (await discardDeadLetter(client, id, nameOf(request.caller), why));
-          if (!discarded) throw new Problem('conflict', 'Only a dead delivery can be discarded.');
-          await request.audit.record(client, {
-            tenant: before.tenant,
-            objectId: request.params.id,
-            changes: why === null ? [] : [{ field: 'why', after: why }],
-          });
-        });
-        // A FIFO lane may have been waiting for just that.
-        wake(before.endpoint_id);
-        const view = (await findDelivery(pool, id, request.caller.tenant)) ?? before;
-        return showDelivery(view, endpoints.get(view.endpoint_id));
+        const id = readObjectId('delivery', request.params.id);
+        const delivery = await deadLetters.discard(request, id, request.body.why ?? null);
+        return showDelivery(delivery, endpoints.get(delivery.endpoint_id));
       },
     );
 
@@ -163,18 +119,8 @@ export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
         },
       },
       async (request) => {
-        const id = deliveryId(request.params.id);
-        const before = await findDelivery(pool, id, request.caller.tenant);
-        if (before === null) throw deliveryNotFound(request.params.id);
-        if (before.status !== 'discarded') throw new Problem('conflict', 'The delivery is not discarded.');
-        await inTransaction(pool, async (client) => {
-          if (!(await restoreDeadLetter(client, id, context.discardUndoMs)))
-            throw new Problem('conflict', 'It was discarded too long ago. It can still be replayed.');
-          await request.audit.record(client, { tenant: before.tenant, objectId: request.params.id });
-        });
-        wake(before.endpoint_id);
-        const view = (await findDelivery(pool, id, request.caller.tenant)) ?? before;
-        return showDelivery(view, endpoints.get(view.endpoint_id));
+        const delivery = await deadLetters.restore(request, readObjectId('delivery', request.params.id));
+        return showDelivery(delivery, endpoints.get(delivery.endpoint_id));
       },
     );
   };
@@ -182,7 +128,7 @@ export function deadLetterRoutes(context: ApiContext): FastifyPluginAsync {
 
 function toSelection(filter: BulkOrder['filter'], caller: Caller): Selection {
   return {
-    tenant: tenantOf(caller, filter.tenant, 'filter.tenant'),
+    tenant: visibleTenant(caller, filter.tenant, 'filter.tenant'),
     endpointId: readEndpointId(filter.endpoint_id, 'filter.endpoint_id'),
     statuses: ['dead'],
     type: filter.type ?? null,
@@ -198,7 +144,5 @@ function readEndpointId(text: string | undefined, path: string): Uuid | null {
 }
 
 function readDeliveryId(text: string, index: number): Uuid {
-  const id = parsePublicId(idPrefixes.delivery, text);
-  if (id === null) throw invalidField(`filter.ids[${index}]`, 'is not a delivery id (dlv_…)');
-  return id;
+  return parseId(text, `filter.ids[${index}]`, idPrefixes.delivery);
 }

@@ -4,16 +4,16 @@ import { buildBody } from '../../deliver/index.ts';
 import { resolveEndpoint } from '../../domain/endpoint-config.ts';
 import { eventIdOfDelivery } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
+import { notFound, readObjectId } from '../../manage/object-ids.ts';
 import { findDelivery, listAttempts } from '../../postgres/queries/deliveries.ts';
 import { findEndpointRecord } from '../../postgres/queries/endpoints.ts';
 import { loadEvents } from '../../postgres/queries/load-events.ts';
-import type { ApiContext } from '../dependencies.ts';
+import type { ApiDependencies } from '../dependencies.ts';
 import { answerOf, Id } from '../openapi/describe.ts';
-import { deliveryId, deliveryNotFound } from './routes.ts';
 
 const API_VERSION = 'posthorn-api-version';
-/** What only this answer may set: they say how it is sent itself. */
-const OURS = new Set([
+/** Headers of the past request that would describe this answer wrongly. */
+const NOT_REPEATED = new Set([
   'content-type',
   'content-length',
   'content-encoding',
@@ -24,20 +24,21 @@ const OURS = new Set([
 ]);
 const MAX_ATTEMPTS = 1000;
 
-const AttemptPlace = Type.Object({
+const AttemptParams = Type.Object({
   id: Id('dlv', 'The id of the delivery.'),
   number: Type.String({ description: 'The number of the attempt: 1 is the first.', examples: ['1'] }),
 });
 
 /**
- * A past request again: the answer's body is the request's body, byte for byte, rebuilt from what is stored, and the
- * headers that were sent with it (its signature, its timestamp) are on the answer too. As it was logged, without
- * credentials.
+ * Shows a past request as an answer: its body, rebuilt byte for byte from the stored event, and the headers that were
+ * sent with it (signature, timestamp), without credentials.
  */
-export function sentRequestRoutes(context: ApiContext): FastifyPluginAsync {
-  const { pool } = context;
+export function sentRequestRoutes(
+  dependencies: Pick<ApiDependencies, 'pool' | 'publicUrl'>,
+): FastifyPluginAsync {
+  const { pool } = dependencies;
   return async (server) => {
-    server.get<{ Params: Static<typeof AttemptPlace> }>(
+    server.get<{ Params: Static<typeof AttemptParams> }>(
       '/deliveries/:id/attempts/:number/request',
       {
         schema: {
@@ -46,14 +47,14 @@ export function sentRequestRoutes(context: ApiContext): FastifyPluginAsync {
           description:
             'The body of the answer is the body of the request, byte for byte, and its headers are on the answer too, without credentials.',
           tags: ['Deliveries'],
-          params: AttemptPlace,
+          params: AttemptParams,
           response: { 200: answerOf('The body as it was sent.', 'application/json', Type.Unknown()) },
         },
       },
       async (request, reply) => {
-        const id = deliveryId(request.params.id);
+        const id = readObjectId('delivery', request.params.id);
         const delivery = await findDelivery(pool, id, request.caller.tenant);
-        if (delivery === null) throw deliveryNotFound(request.params.id);
+        if (delivery === null) throw notFound('delivery', id);
         const attempts = await listAttempts(pool, { first: id, last: id, after: null, limit: MAX_ATTEMPTS });
         const attempt = attempts.findLast(({ number }) => String(number) === request.params.number);
         if (attempt === undefined)
@@ -61,15 +62,15 @@ export function sentRequestRoutes(context: ApiContext): FastifyPluginAsync {
         const event = (await loadEvents(pool, [eventIdOfDelivery(id)])).get(eventIdOfDelivery(id));
         const record = await findEndpointRecord(pool, delivery.endpoint_id);
         if (event === undefined || record === null)
-          throw new Problem('not_found', 'The payload is not kept any more.');
+          throw new Problem('not_found', 'The payload is no longer stored.');
         const headers = attempt.request_headers;
         for (const [name, value] of Object.entries(headers))
-          if (!OURS.has(name)) void reply.header(name, value);
-        // The endpoint may have been pinned to another version since.
+          if (!NOT_REPEATED.has(name)) void reply.header(name, value);
+        // The endpoint's version may have changed since; the header has the one that was sent.
         const endpoint = { ...resolveEndpoint(record, []), apiVersion: headers[API_VERSION] ?? null };
         return reply
           .header('content-type', headers['content-type'] ?? 'application/json')
-          .send(buildBody(endpoint, event, context.publicUrl));
+          .send(buildBody(endpoint, event, dependencies.publicUrl));
       },
     );
   };

@@ -1,15 +1,13 @@
-/** `auth` and `tls` of an endpoint, as they are given and as they are shown. */
+/** `auth` and `tls` of an endpoint, as callers send them and as the API shows them. */
 import { Type } from 'typebox';
 import { type AuthConfig, type AuthType, authSecrets, type TlsConfig } from '../../domain/endpoint-auth.ts';
-import type { EndpointConfig } from '../../domain/endpoint-config.ts';
+import { REDACTED } from '../../manage/redacted.ts';
 import { Nullable } from '../http/validation.ts';
-
-/** What a secret is shown as. */
-export const REDACTED = '[redacted]';
 
 const Text = (maxLength: number) => Type.Optional(Type.String({ minLength: 1, maxLength }));
 
-// One object for all types: which fields go with which is checked by hand, as the errors of a union name them all.
+// One object for all types, because the errors of a union would list every alternative. The control plane checks
+// which fields belong to which type.
 export const AuthSchema = Type.Object(
   {
     type: Type.Enum(Object.keys(authSecrets) as AuthType[]),
@@ -95,9 +93,4 @@ export function showAuth(auth: AuthConfig | undefined) {
 
 export function showTls(tls: TlsConfig | undefined) {
   return tls === undefined ? null : ({ cert: tls.cert, key: REDACTED, ca: tls.ca ?? null } as const);
-}
-
-/** For comparing: a new secret is a change too, though it is not shown. */
-export function withSealed({ auth, tls, sealed_settings: sealed }: EndpointConfig) {
-  return { auth: auth && { ...auth, sealed: sealed?.auth }, tls: tls && { ...tls, sealed: sealed?.tls } };
 }

@@ -1,32 +1,15 @@
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { isCredentialHeader } from '../../deliver/index.ts';
-import { idPrefixes, newId, parsePublicId, publicId, type Uuid } from '../../domain/ids.ts';
-import { Problem } from '../../domain/problem.ts';
-import { readTenant } from '../../ingest/index.ts';
-import { endpointChanges } from '../../manage/endpoint-audit.ts';
-import { applyPatch, type Editable } from '../../manage/endpoint-patch.ts';
-import { type Consent, receiverConsents } from '../../manage/receiver-consent.ts';
-import { inTransaction } from '../../postgres/database.ts';
-import {
-  addSecret,
-  createEndpoint,
-  deleteEndpoint,
-  type EndpointView,
-  findEndpoint,
-  listEndpoints,
-  lockEndpoint,
-  updateEndpoint,
-} from '../../postgres/queries/endpoints.ts';
-import { revokePreviousSecrets, rotateSecret } from '../../postgres/queries/rotate-secret.ts';
+import { idPrefixes, type Uuid } from '../../domain/ids.ts';
+import { visibleTenant } from '../../manage/caller.ts';
+import type { Endpoints } from '../../manage/endpoints.ts';
+import { notFound, readObjectId } from '../../manage/object-ids.ts';
+import { type EndpointView, findEndpoint, listEndpoints } from '../../postgres/queries/endpoints.ts';
 import { endpointTotals, HOUR } from '../../postgres/queries/stats.ts';
-import { sealConfig } from '../../postgres/sealed-config.ts';
-import type { ApiContext } from '../dependencies.ts';
-import { tenantOf } from '../http/authenticator.ts';
+import type { ApiDependencies } from '../dependencies.ts';
 import { DEFAULT_LIMIT, ListFilters, PageQuery, readCursor, toPage } from '../http/pagination.ts';
 import { idParams, Nothing, Page, type Reasons } from '../openapi/describe.ts';
 import { EndpointPatch, NewEndpoint } from './schema.ts';
-import { checkedSecret, fits, newSecret, profileOf } from './secret-routes.ts';
 import { showEndpoint } from './view.ts';
 import { CreatedEndpoint, EndpointSchema } from './view-schema.ts';
 
@@ -37,7 +20,7 @@ const EndpointList = Type.Object(
 const EndpointId = idParams('ep', 'endpoint');
 type ById = { Params: { id: string } };
 
-/** In whole hours: this one, and the day before it. */
+/** Statistics are kept by the hour: this one, and the 24 before it. */
 const HEALTH_WINDOW_MS = 25 * 3_600_000;
 
 const RECEIVER_PROBLEMS: Reasons = {
@@ -50,60 +33,12 @@ const RECEIVER_PROBLEMS: Reasons = {
   overloaded: 'As many challenges are under way as may be. Try again after `Retry-After` seconds.',
 };
 
-const EMPTY: Editable = {
-  url: '',
-  description: '',
-  config: {},
-  metadata: {},
-  enabled: true,
-  disabled_reason: null,
-  paused: false,
-};
+const idOf = (request: FastifyRequest<ById>): Uuid => readObjectId('endpoint', request.params.id);
 
-export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
-  const { pool, clock, endpoints, secretBox } = context;
-  const consents = receiverConsents(context);
-
-  const sealed = (id: Uuid, endpoint: Editable): Editable => ({
-    ...endpoint,
-    config: sealConfig(endpoint.config, id, secretBox, isCredentialHeader),
-  });
-
-  /** The receiver takes its time: this is not for inside the transaction. */
-  async function askReceiver(request: FastifyRequest<ById>, patch: EndpointPatch): Promise<Consent | null> {
-    if (patch.url === undefined && patch.challenge === undefined) return null;
-    const before = await findEndpoint(pool, endpointId(request.params.id), request.caller.tenant);
-    if (before === null) throw endpointNotFound(request.params.id);
-    return consents.toChange(request.caller, before, applyPatch(before, patch, context));
-  }
-
-  async function change(request: FastifyRequest<ById>, patch: EndpointPatch): Promise<EndpointView> {
-    const { caller, params, audit } = request;
-    const id = endpointId(params.id);
-    const consent = await askReceiver(request, patch);
-    await inTransaction(pool, async (client) => {
-      const before = await lockEndpoint(client, id, caller.tenant);
-      if (before === null) throw endpointNotFound(params.id);
-      const after = sealed(id, applyPatch(before, patch, context));
-      consents.check(consent, caller, before, after);
-      if (JSON.stringify(pick(before)) === JSON.stringify(after)) return audit.nothingChanged();
-      const switched = before.enabled === after.enabled ? null : after.enabled ? 'on' : 'off';
-      await updateEndpoint(client, { id, ...after }, switched);
-      const [old, profile] = [profileOf(before.config.signature), profileOf(after.config.signature)];
-      const changes = endpointChanges(before, after);
-      if (!fits(old, profile)) changes.push({ field: 'secret' });
-      await audit.record(client, { tenant: before.tenant, objectId: params.id, changes });
-      if (!fits(old, profile)) {
-        // The secrets there are of the wrong kind: with none that fits nothing could be sent at all.
-        const sealed = secretBox.seal(newSecret(profile), id);
-        await rotateSecret(client, { id: newId(clock.now()), endpointId: id, sealed }, 0);
-        await revokePreviousSecrets(client, id);
-      }
-    });
-    await endpoints.refresh();
-    return (await findEndpoint(pool, id, caller.tenant))!;
-  }
-
+export function endpointRoutes(
+  manage: Endpoints,
+  { pool, clock }: Pick<ApiDependencies, 'pool' | 'clock'>,
+): FastifyPluginAsync {
   async function show(view: EndpointView) {
     return (await showAll([view]))[0]!;
   }
@@ -129,33 +64,12 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
         },
       },
       async (request, reply) => {
-        const { tenant: named, secret: given, ...settings } = request.body;
-        const tenant = readTenant(named, request.caller.tenant);
-        const id = newId(clock.now());
-        const wanted = applyPatch(EMPTY, settings, context);
-        const endpoint = sealed(id, wanted);
-        const profile = profileOf(endpoint.config.signature);
-        const secret = given === undefined ? newSecret(profile) : checkedSecret(given, profile);
-        await consents.toNew(request.caller, { id, tenant }, wanted, secret);
-        await inTransaction(pool, async (client) => {
-          await createEndpoint(client, { id, tenant, ...endpoint });
-          await request.audit.record(client, {
-            tenant,
-            objectId: publicId(idPrefixes.endpoint, id),
-            changes: endpointChanges(EMPTY, endpoint),
-          });
-          await addSecret(client, {
-            id: newId(clock.now()),
-            endpointId: id,
-            sealed: secretBox.seal(secret, id),
-          });
-        });
-        await endpoints.refresh();
-        const view = (await findEndpoint(pool, id, null))!;
+        const { endpoint, secret } = await manage.create(request, request.body);
+        const shown = await show(endpoint);
         return reply
           .code(201)
-          .header('location', `/v1/endpoints/${publicId(idPrefixes.endpoint, id)}`)
-          .send({ ...(await show(view)), secret });
+          .header('location', `/v1/endpoints/${shown.id}`)
+          .send({ ...shown, secret });
       },
     );
 
@@ -173,7 +87,7 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
       async (request) => {
         const { limit = DEFAULT_LIMIT, cursor, tenant } = request.query;
         const rows = await listEndpoints(pool, {
-          tenant: tenantOf(request.caller, tenant),
+          tenant: visibleTenant(request.caller, tenant),
           before: readCursor(idPrefixes.endpoint, cursor),
           limit: limit + 1,
         });
@@ -194,9 +108,10 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
         },
       },
       async (request) => {
-        const view = await findEndpoint(pool, endpointId(request.params.id), request.caller.tenant);
-        if (view === null) throw endpointNotFound(request.params.id);
-        return show(view);
+        const id = idOf(request);
+        const endpoint = await findEndpoint(pool, id, request.caller.tenant);
+        if (endpoint === null) throw notFound('endpoint', id);
+        return show(endpoint);
       },
     );
 
@@ -218,7 +133,7 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
           },
         },
       },
-      async (request) => show(await change(request, request.body)),
+      async (request) => show(await manage.update(request, idOf(request), request.body)),
     );
 
     server.post<ById>(
@@ -233,7 +148,7 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
           response: { 200: EndpointSchema },
         },
       },
-      async (request) => show(await change(request, { paused: true })),
+      async (request) => show(await manage.pause(request, idOf(request))),
     );
     server.post<ById>(
       '/endpoints/:id/resume',
@@ -246,7 +161,7 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
           response: { 200: EndpointSchema },
         },
       },
-      async (request) => show(await change(request, { paused: false })),
+      async (request) => show(await manage.resume(request, idOf(request))),
     );
 
     server.delete<ById>(
@@ -262,42 +177,9 @@ export function endpointRoutes(context: ApiContext): FastifyPluginAsync {
         },
       },
       async (request, reply) => {
-        const id = endpointId(request.params.id);
-        await inTransaction(pool, async (client) => {
-          const endpoint = await lockEndpoint(client, id, request.caller.tenant);
-          if (endpoint === null) throw endpointNotFound(request.params.id);
-          await deleteEndpoint(client, id);
-          await request.audit.record(client, { tenant: endpoint.tenant, objectId: request.params.id });
-        });
-        await endpoints.refresh();
+        await manage.delete(request, idOf(request));
         return reply.code(204).send();
       },
     );
   };
 }
-
-const pick = ({
-  url,
-  description,
-  config,
-  metadata,
-  enabled,
-  disabled_reason,
-  paused,
-}: Editable): Editable => ({
-  url,
-  description,
-  config,
-  metadata,
-  enabled,
-  disabled_reason,
-  paused,
-});
-
-export function endpointId(text: string): Uuid {
-  const id = parsePublicId(idPrefixes.endpoint, text);
-  if (id === null) throw endpointNotFound(text);
-  return id;
-}
-
-export const endpointNotFound = (text: string) => new Problem('not_found', `There is no endpoint ${text}.`);

@@ -2,13 +2,13 @@
 import { type Static, Type } from 'typebox';
 import { challenges, signatureProfiles } from '../../domain/endpoint.ts';
 import { jitters, retryPresets } from '../../domain/retry.ts';
-import { Nullable, says } from '../http/validation.ts';
+import { Nullable, withMessage } from '../http/validation.ts';
 import { AuthSchema, TlsSchema } from './auth-schema.ts';
 
 const STATUS_CLASSES = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const;
 export const StatusMatcher = Type.Union(
   [Type.Integer({ minimum: 100, maximum: 599 }), Type.Enum([...STATUS_CLASSES])],
-  says(
+  withMessage(
     `must be a status code from 100 to 599, or one of ${STATUS_CLASSES.map((name) => `"${name}"`).join(', ')}`,
   ),
 );
@@ -80,7 +80,7 @@ const Url = Type.String({
 const NotYet = Type.Optional(
   Type.Null({
     description: 'Not available yet.',
-    ...says('is not available yet: leave it out, or send null'),
+    ...withMessage('is not available yet: leave it out, or send null'),
   }),
 );
 

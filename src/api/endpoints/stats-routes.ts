@@ -1,8 +1,9 @@
 import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { notFound, readObjectId } from '../../manage/object-ids.ts';
 import { findEndpoint } from '../../postgres/queries/endpoints.ts';
 import { endpointSeries, HOUR } from '../../postgres/queries/stats.ts';
-import type { ApiContext } from '../dependencies.ts';
+import type { ApiDependencies } from '../dependencies.ts';
 import { idParams, type Shown } from '../openapi/describe.ts';
 import { showCounts, showFigures } from '../stats/figures.ts';
 import { EndpointStatsSchema } from '../stats/schema.ts';
@@ -16,12 +17,14 @@ import {
   WindowQuery,
   windowOf,
 } from '../stats/view.ts';
-import { endpointId, endpointNotFound } from './routes.ts';
 
 const StatsQuery = Type.Object({ window: WindowQuery }, { additionalProperties: false });
 const EndpointId = idParams('ep', 'endpoint');
 
-export function endpointStatsRoutes({ pool, clock }: ApiContext): FastifyPluginAsync {
+export function endpointStatsRoutes({
+  pool,
+  clock,
+}: Pick<ApiDependencies, 'pool' | 'clock'>): FastifyPluginAsync {
   return async (server) => {
     server.get<{ Params: Static<typeof EndpointId>; Querystring: Static<typeof StatsQuery> }>(
       '/endpoints/:id/stats',
@@ -36,9 +39,9 @@ export function endpointStatsRoutes({ pool, clock }: ApiContext): FastifyPluginA
         },
       },
       async (request): Promise<Shown<typeof EndpointStatsSchema>> => {
-        const id = endpointId(request.params.id);
+        const id = readObjectId('endpoint', request.params.id);
         const endpoint = await findEndpoint(pool, id, request.caller.tenant);
-        if (endpoint === null) throw endpointNotFound(request.params.id);
+        if (endpoint === null) throw notFound('endpoint', id);
         const window = windowOf(request.query.window ?? '24h', clock.now());
         const firstHour = Math.floor(window.at / (HOUR * 1000)) * HOUR * 1000;
         const [series, hours] = await Promise.all([

@@ -1,17 +1,14 @@
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { deliveryIdOf, idPrefixes, newEventId, publicId } from '../../domain/ids.ts';
-import { Problem } from '../../domain/problem.ts';
 import { readTestEvent } from '../../ingest/index.ts';
-import { inTransaction } from '../../postgres/database.ts';
-import { findDelivery } from '../../postgres/queries/deliveries.ts';
-import { findEndpoint } from '../../postgres/queries/endpoints.ts';
-import { insertTestEvent } from '../../postgres/queries/events.ts';
-import { DeliverySchema, showDelivery } from '../deliveries/view.ts';
-import type { ApiContext } from '../dependencies.ts';
+import { readObjectId } from '../../manage/object-ids.ts';
+import type { TestEvent as TestEventInput, TestEvents } from '../../manage/test-events.ts';
+import type { EndpointCache } from '../../postgres/endpoint-cache.ts';
+import { DeliverySchema } from '../deliveries/schema.ts';
+import { showDelivery } from '../deliveries/view.ts';
+import type { PublishLimits } from '../dependencies.ts';
 import { ENVELOPE_BYTES } from '../events/publish-routes.ts';
 import { idParams } from '../openapi/describe.ts';
-import { endpointId, endpointNotFound } from './routes.ts';
 
 const TestEvent = Type.Object(
   { type: Type.Optional(Type.String({ maxLength: 128 })), data: Type.Optional(Type.Unknown()) },
@@ -23,28 +20,24 @@ const TestEvent = Type.Object(
 );
 const EndpointId = idParams('ep', 'endpoint');
 
-/** Reserved, so that it cannot be taken for anything that happened. */
+/** A reserved type, so that nobody mistakes a test for a real event. */
 const TEST_TYPE = 'posthorn.test';
 const TEST_DATA = '{"message":"This is a test event."}';
 
-/** `data` is the caller's own JSON text, byte for byte. */
-interface ReadTestEvent {
-  readonly type: string;
-  readonly data: string;
-}
-
-/** An event for one endpoint only, whatever it subscribes to: to see whether it arrives. */
-export function testEventRoutes({ pool, clock, limits, endpoints, wake }: ApiContext): FastifyPluginAsync {
-  /** Where a schema would do it: what is wrong is refused before the request counts as carried out. */
+export function testEventRoutes(
+  testEvents: TestEvents,
+  { endpoints, limits }: { readonly endpoints: EndpointCache; readonly limits: PublishLimits },
+): FastifyPluginAsync {
+  /** Reads the body before the handler, as a schema would: an invalid one must not use up an idempotency key. */
   async function readBody(request: FastifyRequest): Promise<void> {
     const { body } = request;
-    const given = Buffer.isBuffer(body) && body.length > 0 ? body : Buffer.from('{}');
-    const { type, data } = readTestEvent(given, limits);
-    request.body = { type: type ?? TEST_TYPE, data: data?.toString() ?? TEST_DATA } satisfies ReadTestEvent;
+    const bytes = Buffer.isBuffer(body) && body.length > 0 ? body : Buffer.from('{}');
+    const { type, data } = readTestEvent(bytes, limits);
+    request.body = { type: type ?? TEST_TYPE, data: data?.toString() ?? TEST_DATA } satisfies TestEventInput;
   }
 
   return async (server) => {
-    server.post<{ Params: Static<typeof EndpointId>; Body: ReadTestEvent }>(
+    server.post<{ Params: Static<typeof EndpointId>; Body: TestEventInput }>(
       '/endpoints/:id/test',
       {
         schema: {
@@ -61,31 +54,9 @@ export function testEventRoutes({ pool, clock, limits, endpoints, wake }: ApiCon
         preValidation: readBody,
       },
       async (request, reply) => {
-        const endpoint = await findEndpoint(pool, endpointId(request.params.id), request.caller.tenant);
-        if (endpoint === null) throw endpointNotFound(request.params.id);
-        const { type, data } = request.body;
-        const id = newEventId(clock.now());
-        const deliveryId = deliveryIdOf(id, 0);
-        await inTransaction(pool, async (client) => {
-          const inserted = await insertTestEvent(client, {
-            id,
-            deliveryId,
-            endpointId: endpoint.id,
-            tenant: endpoint.tenant,
-            type,
-            data: Buffer.from(data),
-            options: { endpoint_ids: [endpoint.id] },
-          });
-          if (!inserted) throw new Problem('conflict', 'The endpoint is disabled. Enable it first.');
-          await request.audit.record(client, {
-            tenant: endpoint.tenant,
-            objectId: request.params.id,
-            changes: [{ field: 'event', after: publicId(idPrefixes.event, id) }],
-          });
-        });
-        wake(endpoint.id);
-        const view = (await findDelivery(pool, deliveryId, endpoint.tenant))!;
-        return reply.code(202).send(showDelivery(view, endpoints.get(endpoint.id)));
+        const id = readObjectId('endpoint', request.params.id);
+        const delivery = await testEvents.send(request, id, request.body);
+        return reply.code(202).send(showDelivery(delivery, endpoints.get(id)));
       },
     );
   };

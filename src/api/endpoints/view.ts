@@ -1,8 +1,7 @@
-/** An endpoint in the words of the API. */
 import { resolveEndpoint } from '../../domain/endpoint-config.ts';
 import { idPrefixes, publicId, timeOfId } from '../../domain/ids.ts';
 import type { RetryPolicy } from '../../domain/retry.ts';
-import { shownHeaders } from '../../manage/endpoint-patch.ts';
+import { redactHeaders } from '../../manage/endpoint-patch.ts';
 import type { EndpointView } from '../../postgres/queries/endpoints.ts';
 import type { Totals } from '../../postgres/queries/stats.ts';
 import type { Shown } from '../openapi/describe.ts';
@@ -26,7 +25,7 @@ export function showEndpoint(view: EndpointView, lastDay: Totals): Shown<typeof 
     paused: view.paused,
     api_version: endpoint.apiVersion,
     payload: endpoint.payload,
-    headers: shownHeaders(view.config),
+    headers: redactHeaders(view.config),
     auth: showAuth(view.config.auth),
     tls: showTls(view.config.tls),
     signature: endpoint.signature,

@@ -1,14 +1,12 @@
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { isReservedHeader } from '../../deliver/index.ts';
-import { idPrefixes, publicId } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
 import { readTraceContext } from '../../domain/trace-context.ts';
-import { type Accepted, type NewEvent, type ReadContext, readBatch, readEvent } from '../../ingest/index.ts';
-import { acceptingWith } from '../../manage/traced-accept.ts';
+import { type NewEvent, type ReadContext, readBatch, readEvent } from '../../ingest/index.ts';
+import { tracedAccept } from '../../manage/traced-accept.ts';
 import { isOutage } from '../../postgres/failures.ts';
-import type { ApiContext } from '../dependencies.ts';
+import type { ApiMetrics, PublishingDependencies } from '../dependencies.ts';
 import { toProblem } from '../http/problem-answers.ts';
-import type { Shown } from '../openapi/describe.ts';
 import {
   AcceptedBatch,
   AcceptedEvent,
@@ -17,12 +15,16 @@ import {
   NewEvent as NewEventSchema,
   PublishHeaders,
 } from './publish-schema.ts';
+import { showAccepted } from './view.ts';
 
-/** The envelope around `data` in a request: type, key, channels, headers. */
+/** Room for what is around `data` in a request: type, key, channels, headers. */
 export const ENVELOPE_BYTES = 64 * 1024;
 
-export function eventRoutes({ acceptor, limits, metrics, tracer }: ApiContext): FastifyPluginAsync {
-  const accept = acceptingWith(tracer, acceptor);
+export function publishRoutes(
+  { acceptor, limits, tracer }: PublishingDependencies,
+  metrics: ApiMetrics | null,
+): FastifyPluginAsync {
+  const accept = tracedAccept(tracer, acceptor);
   return async (server) => {
     server.post<{ Body: Buffer }>(
       '/events',
@@ -77,7 +79,7 @@ export function eventRoutes({ acceptor, limits, metrics, tracer }: ApiContext): 
               if (item instanceof Problem) throw item;
               return showAccepted(await accept(item));
             } catch (error) {
-              // The others may be stored, and are answered: no error is one of the whole batch, but a fault of ours.
+              // The other events may be stored already, so one that is refused does not fail the batch. A bug does.
               if (!(error instanceof Problem || isOutage(error))) throw error;
               const problem = toProblem(error as Error);
               metrics?.rejected(problem.code);
@@ -105,16 +107,5 @@ function readContext(request: FastifyRequest): ReadContext {
     idempotencyKey: typeof header === 'string' ? header : null,
     isReservedHeader,
     trace: readTraceContext(request.headers.traceparent, request.headers.tracestate),
-  };
-}
-
-function showAccepted(accepted: Accepted): Shown<typeof AcceptedEvent> {
-  return {
-    id: publicId(idPrefixes.event, accepted.id),
-    type: accepted.type,
-    tenant: accepted.tenant,
-    created_at: new Date(accepted.createdAt),
-    deliveries: accepted.deliveries,
-    duplicate: accepted.duplicate,
   };
 }

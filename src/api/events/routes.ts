@@ -1,137 +1,43 @@
-/** "Where is event X?": events, their payloads, deliveries and attempts. */
 import type { FastifyPluginAsync } from 'fastify';
-import { type Static, Type } from 'typebox';
-import { type DeliveryStatus, deliveryStatuses } from '../../domain/delivery.ts';
-import { DEFAULT_TENANT } from '../../domain/event.ts';
-import {
-  deliveryRangeOfEvent,
-  eventIdOfDelivery,
-  firstIdAt,
-  idPrefixes,
-  parsePublicId,
-  publicId,
-  timeOfId,
-  type Uuid,
-} from '../../domain/ids.ts';
-import { Problem } from '../../domain/problem.ts';
+import type { Static } from 'typebox';
+import type { DeliveryStatus } from '../../domain/delivery.ts';
+import { deliveryRangeOfEvent, firstIdAt, idPrefixes, publicId, type Uuid } from '../../domain/ids.ts';
 import { readTime } from '../../ingest/index.ts';
+import { type Caller, visibleTenant } from '../../manage/caller.ts';
+import { notFound, readObjectId } from '../../manage/object-ids.ts';
 import { type DeliveryView, listAttempts } from '../../postgres/queries/deliveries.ts';
-import {
-  type EventView,
-  findEvent,
-  findEventsByKey,
-  listEvents,
-  loadEventViews,
-} from '../../postgres/queries/events.ts';
+import { findEvent } from '../../postgres/queries/events.ts';
 import { listDeliveries } from '../../postgres/queries/list-deliveries.ts';
 import type { IdRange } from '../../postgres/queries/list-query.ts';
-import { idBounds } from '../deliveries/routes.ts';
-import { AttemptSchema, DeliverySchema, showAttempt, showDelivery } from '../deliveries/view.ts';
-import type { ApiContext } from '../dependencies.ts';
-import { type Caller, tenantOf } from '../http/authenticator.ts';
-import { DEFAULT_LIMIT, ListFilters, PageQuery, readCursor, toPage } from '../http/pagination.ts';
-import { Nullable } from '../http/validation.ts';
-import { EXAMPLE_TIME, exampleId, Id, idParams, Page, type Shown, Time } from '../openapi/describe.ts';
+import { AttemptSchema, DeliverySchema } from '../deliveries/schema.ts';
+import { showAttempt, showDelivery } from '../deliveries/view.ts';
+import type { ApiDependencies } from '../dependencies.ts';
+import { earlierBound, idBounds } from '../http/id-filters.ts';
+import { DEFAULT_LIMIT, readCursor, toPage } from '../http/pagination.ts';
+import { Page } from '../openapi/describe.ts';
+import { findEvents } from './find-events.ts';
+import {
+  AttemptsOfEvent,
+  DeliveriesOfEvent,
+  EventId,
+  EventQuery,
+  EventSchema,
+  EventWithData,
+} from './schema.ts';
+import { showEvent } from './view.ts';
 
-const EventQuery = Type.Object(
-  {
-    ...PageQuery,
-    tenant: ListFilters.tenant,
-    type: ListFilters.type,
-    since: ListFilters.since,
-    until: ListFilters.until,
-    idempotency_key: Type.Optional(
-      Type.String({ maxLength: 255, description: 'The event that holds this key, while it is remembered.' }),
-    ),
-    has: Type.Optional(
-      Type.Enum(['dead', 'waiting'], { description: 'With at least one delivery that is dead, or waits.' }),
-    ),
-  },
-  { additionalProperties: false },
-);
-type EventQuery = Static<typeof EventQuery>;
-const DeliveriesOfEvent = Type.Object(
-  { ...PageQuery, status: Type.Optional(Type.Enum([...deliveryStatuses])) },
-  { additionalProperties: false },
-);
-const AttemptsOfEvent = Type.Object(PageQuery, { additionalProperties: false });
-const EventId = idParams('evt', 'event');
 type ById = { Params: { id: string } };
 
-const eventFields = {
-  id: Id('evt'),
-  type: Type.String(),
-  tenant: Type.String(),
-  created_at: Time,
-  deliveries: Type.Integer({ description: 'To how many endpoints it goes.' }),
-  idempotency_key: Nullable(Type.String()),
-  schema_version: Nullable(Type.String()),
-  channels: Type.Array(Type.String()),
-  endpoint_ids: Nullable(Type.Array(Id('ep'))),
-  deliver_at: Nullable(Time),
-  headers: Type.Record(Type.String(), Type.String()),
-  duplicate_of: Nullable(
-    Id('evt', 'Published in a transaction under a key that had become this event’s: nothing was sent again.'),
-  ),
-  key_conflict_with: Nullable(
-    Id('evt', 'Published in a transaction under a key that had become this event’s, which is another one.'),
-  ),
-};
-const exampleEvent = {
-  id: exampleId('evt'),
-  type: 'order.created',
-  tenant: 'acme',
-  created_at: EXAMPLE_TIME,
-  deliveries: 2,
-  idempotency_key: 'order-1001-created',
-  schema_version: null,
-  channels: [],
-  endpoint_ids: null,
-  deliver_at: null,
-  headers: {},
-  duplicate_of: null,
-  key_conflict_with: null,
-};
-const EventSchema = Type.Object(eventFields, { title: 'Event', examples: [exampleEvent] });
-const EventWithData = Type.Object(
-  { ...eventFields, data: Type.Unknown({ description: 'What was published, byte for byte.' }) },
-  { title: 'EventWithData', examples: [{ ...exampleEvent, data: { order_id: 1001, total: '59.90' } }] },
-);
-
-/** Pages of deliveries to look through for a page of events: an event may have thousands of them. */
-const MAX_LOOKS = 8;
-
-export function eventReadRoutes({ pool, endpoints }: ApiContext): FastifyPluginAsync {
+/** "What happened to this event?": events, their payloads, deliveries and attempts. */
+export function eventRoutes({
+  pool,
+  endpoints,
+}: Pick<ApiDependencies, 'pool' | 'endpoints'>): FastifyPluginAsync {
   async function find(caller: Caller, text: string) {
-    const event = await findEvent(pool, eventId(text), caller.tenant);
-    if (event === null) throw eventNotFound(text);
+    const id = readObjectId('event', text);
+    const event = await findEvent(pool, id, caller.tenant);
+    if (event === null) throw notFound('event', id);
     return event;
-  }
-
-  /** The events of deliveries that are dead or wait, newest first, one more than the page has if there are more. */
-  async function eventsWith(
-    status: 'dead' | 'waiting',
-    query: EventQuery,
-    tenant: string | null,
-    { from, before }: IdRange,
-    limit: number,
-  ): Promise<{ ids: Uuid[]; resumeAt: Uuid | null }> {
-    const ids: Uuid[] = [];
-    const filter = { tenant, endpointId: null, eventId: null, status, type: query.type ?? null, from };
-    let end = before;
-    for (let looks = 0; looks < MAX_LOOKS && ids.length <= limit; looks += 1) {
-      const { rows, resumeAt } = await listDeliveries(pool, { ...filter, before: end, limit: limit + 1 });
-      for (const { id } of rows) if (ids.at(-1) !== eventIdOfDelivery(id)) ids.push(eventIdOfDelivery(id));
-      const last = ids.at(-1) ?? null;
-      if (rows.length <= limit) {
-        // In the middle of an event that has been found, its other deliveries would find it again.
-        const isFound = resumeAt !== null && eventIdOfDelivery(resumeAt) === last;
-        return { ids: ids.slice(0, limit + 1), resumeAt: isFound ? last : resumeAt };
-      }
-      // An event's id is the smallest of its deliveries' ids: go on with the event before.
-      end = last;
-    }
-    return { ids: ids.slice(0, limit + 1), resumeAt: end };
   }
 
   return async (server) => {
@@ -147,35 +53,14 @@ export function eventReadRoutes({ pool, endpoints }: ApiContext): FastifyPluginA
         },
       },
       async (request) => {
-        const { query } = request;
-        const limit = query.limit ?? DEFAULT_LIMIT;
-        const tenant = tenantOf(request.caller, query.tenant);
-        const range = rangeOf(query);
-        if (query.idempotency_key !== undefined) {
-          const holders = await findEventsByKey(pool, tenant, query.idempotency_key, DEFAULT_TENANT);
-          const fitting = holders.filter(
-            ({ id, type }) =>
-              (range.from === null || id >= range.from) &&
-              (range.before === null || id < range.before) &&
-              (query.type === undefined || type === query.type),
-          );
-          return toPage(fitting.slice(0, limit + 1), limit, idPrefixes.event, showEvent);
-        }
-        if (query.has !== undefined) {
-          const { ids, resumeAt } = await eventsWith(
-            query.has as 'dead' | 'waiting',
-            query,
-            tenant,
-            range,
-            limit,
-          );
-          return toPage(await loadEventViews(pool, ids), limit, idPrefixes.event, showEvent, resumeAt);
-        }
-        const { rows, resumeAt } = await listEvents(pool, {
-          tenant,
-          type: query.type ?? null,
-          ...range,
-          limit: limit + 1,
+        const { limit = DEFAULT_LIMIT, type, idempotency_key, has } = request.query;
+        const { rows, resumeAt } = await findEvents(pool, {
+          tenant: visibleTenant(request.caller, request.query.tenant),
+          type: type ?? null,
+          idempotencyKey: idempotency_key ?? null,
+          has: (has ?? null) as 'dead' | 'waiting' | null,
+          ...rangeOf(request.query),
+          limit,
         });
         return toPage(rows, limit, idPrefixes.event, showEvent, resumeAt);
       },
@@ -194,7 +79,7 @@ export function eventReadRoutes({ pool, endpoints }: ApiContext): FastifyPluginA
       },
       async (request, reply) => {
         const event = await find(request.caller, request.params.id);
-        // The producer's own bytes, put into the answer as they are.
+        // `data` is the producer's own bytes, unchanged.
         const head = `${JSON.stringify(showEvent(event)).slice(0, -1)},"data":`;
         return reply
           .header('content-type', 'application/json; charset=utf-8')
@@ -218,7 +103,7 @@ export function eventReadRoutes({ pool, endpoints }: ApiContext): FastifyPluginA
         const { id } = await find(request.caller, request.params.id);
         const { limit = DEFAULT_LIMIT, cursor, status } = request.query;
         const { rows, resumeAt } = await listDeliveries(pool, {
-          // The event is the caller's, and so are its deliveries.
+          // `find` has checked that the event belongs to the caller's tenant.
           tenant: null,
           endpointId: null,
           eventId: id,
@@ -249,24 +134,29 @@ export function eventReadRoutes({ pool, endpoints }: ApiContext): FastifyPluginA
         const { id } = await find(request.caller, request.params.id);
         const { limit = DEFAULT_LIMIT, cursor } = request.query;
         const [first, last] = deliveryRangeOfEvent(id);
-        const rows = await listAttempts(pool, { first, last, after: readPlace(cursor), limit: limit + 1 });
+        const rows = await listAttempts(pool, {
+          first,
+          last,
+          after: readAttemptCursor(cursor),
+          limit: limit + 1,
+        });
         const shown = rows.slice(0, limit);
         const end = shown.at(-1);
         return {
           data: shown.map(showAttempt),
-          next_cursor: rows.length > limit && end !== undefined ? showPlace(end) : null,
+          next_cursor: rows.length > limit && end !== undefined ? attemptCursor(end) : null,
         };
       },
     );
   };
 }
 
-/** Attempts are listed delivery by delivery: where a page ended is both. */
-function showPlace(place: { delivery_id: Uuid; id: Uuid }): string {
-  return `${publicId(idPrefixes.delivery, place.delivery_id)}.${publicId(idPrefixes.attempt, place.id)}`;
+/** Attempts are listed delivery by delivery, so a cursor names a delivery and an attempt. */
+function attemptCursor(last: { delivery_id: Uuid; id: Uuid }): string {
+  return `${publicId(idPrefixes.delivery, last.delivery_id)}.${publicId(idPrefixes.attempt, last.id)}`;
 }
 
-function readPlace(cursor: string | undefined): { deliveryId: Uuid; attemptId: Uuid } | null {
+function readAttemptCursor(cursor: string | undefined): { deliveryId: Uuid; attemptId: Uuid } | null {
   if (cursor === undefined) return null;
   const [delivery = '', attempt = ''] = cursor.split('.');
   return {
@@ -275,40 +165,12 @@ function readPlace(cursor: string | undefined): { deliveryId: Uuid; attemptId: U
   };
 }
 
-function rangeOf(query: EventQuery): { from: Uuid | null; before: Uuid | null } {
+function rangeOf(query: EventQuery): IdRange {
   const cursor = readCursor(idPrefixes.event, query.cursor);
   const since = readTime('since', query.since);
   const until = readTime('until', query.until);
-  const upper = [cursor, until === null ? null : firstIdAt(until)].filter((id) => id !== null);
-  return { from: since === null ? null : firstIdAt(since), before: upper.toSorted()[0] ?? null };
-}
-
-export function eventId(text: string): Uuid {
-  const id = parsePublicId(idPrefixes.event, text);
-  if (id === null) throw eventNotFound(text);
-  return id;
-}
-
-export const eventNotFound = (text: string) => new Problem('not_found', `There is no event ${text}.`);
-
-function showEvent(event: EventView): Shown<typeof EventSchema> {
-  const { options } = event;
   return {
-    id: publicId(idPrefixes.event, event.id),
-    type: event.type,
-    tenant: event.tenant,
-    created_at: new Date(timeOfId(event.id)),
-    deliveries: event.deliveries,
-    idempotency_key: event.idempotency_key,
-    schema_version: options?.schema_version ?? null,
-    channels: options?.channels ?? [],
-    endpoint_ids: options?.endpoint_ids?.map((id) => publicId(idPrefixes.endpoint, id)) ?? null,
-    deliver_at: options?.deliver_at === undefined ? null : new Date(options.deliver_at),
-    headers: options?.headers ?? {},
-    duplicate_of: showId(options?.duplicate_of),
-    key_conflict_with: showId(options?.key_conflict_with),
+    from: since === null ? null : firstIdAt(since),
+    before: earlierBound(cursor, until === null ? null : firstIdAt(until)),
   };
 }
-
-const showId = (id: Uuid | undefined): string | null =>
-  id === undefined ? null : publicId(idPrefixes.event, id);

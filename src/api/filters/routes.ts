@@ -1,42 +1,18 @@
 import type { FastifyPluginAsync } from 'fastify';
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { isReservedHeader } from '../../deliver/index.ts';
 import { explainFilter } from '../../domain/filter.ts';
 import { parseFilter } from '../../domain/filter-syntax.ts';
 import { invalidFields, Problem } from '../../domain/problem.ts';
 import { type NewEvent, readEvent } from '../../ingest/index.ts';
-import type { ApiContext } from '../dependencies.ts';
-import type { Caller } from '../http/authenticator.ts';
-import { Nullable } from '../http/validation.ts';
+import type { Caller } from '../../manage/caller.ts';
+import type { PublishLimits } from '../dependencies.ts';
+import { FilterTried, FilterTry } from './schema.ts';
 
-const FilterTry = Type.Object(
-  {
-    filter: Nullable(Type.Record(Type.String(), Type.Unknown(), { description: 'As an endpoint has it.' })),
-    event: Type.Record(Type.String(), Type.Unknown(), { description: 'As POST /v1/events takes it.' }),
-  },
-  {
-    additionalProperties: false,
-    title: 'FilterTry',
-    examples: [
-      {
-        filter: { 'data.amount': { $gte: 100 } },
-        event: { type: 'order.created', data: { amount: 250 } },
-      },
-    ],
-  },
-);
-const FilterTried = Type.Object(
-  {
-    matches: Type.Boolean(),
-    reason: Nullable(Type.String({ description: 'The first condition that fails.' })),
-  },
-  { title: 'FilterTried', examples: [{ matches: true, reason: null }] },
-);
-
-/** The event comes beside a filter. */
+/** Room for the filter and for what is around `data` of the event. */
 const ENVELOPE_BYTES = 128 * 1024;
 
-export function filterRoutes({ limits }: ApiContext): FastifyPluginAsync {
+export function filterRoutes(limits: PublishLimits): FastifyPluginAsync {
   function readSample(event: Record<string, unknown>, caller: Caller): NewEvent {
     try {
       return readEvent(Buffer.from(JSON.stringify(event)), limits, {
@@ -45,7 +21,7 @@ export function filterRoutes({ limits }: ApiContext): FastifyPluginAsync {
         isReservedHeader,
       });
     } catch (error) {
-      throw error instanceof Problem ? inside('event', error) : error;
+      throw error instanceof Problem ? prefixPaths('event', error) : error;
     }
   }
 
@@ -76,8 +52,8 @@ export function filterRoutes({ limits }: ApiContext): FastifyPluginAsync {
   };
 }
 
-/** The same problem, of a field that is an object. */
-function inside(field: string, problem: Problem): Problem {
+/** The same problem, with the paths of its errors inside of `field`. */
+function prefixPaths(field: string, problem: Problem): Problem {
   const errors = problem.errors.map(({ path, message }) => ({ path: `${field}.${path}`, message }));
   return errors.length === 0 ? problem : invalidFields(errors, problem.code);
 }

@@ -1,6 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify';
 import { Type } from 'typebox';
-import type { ApiContext } from '../dependencies.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { HealthDependencies } from '../dependencies.ts';
 import { Nullable } from '../http/validation.ts';
 
 const Alive = Type.Object({ status: Type.Literal('ok') }, { title: 'Alive', examples: [{ status: 'ok' }] });
@@ -36,11 +37,13 @@ const NotReady = Type.Object(
   { title: 'NotReady', examples: [{ status: 'not_ready', detail: 'The database does not answer.' }] },
 );
 
+type HealthContext = HealthDependencies & { readonly clock: Clock };
+
 /** How long a probe waits for figures that decide nothing. */
 const FIGURES_MS = 200;
 
 /** Null: it failed, or takes longer than a probe should. Asked for once, however many probes come meanwhile. */
-function inTime<T>({ clock }: ApiContext, ask: () => Promise<T>): () => Promise<T | null> {
+function inTime<T>({ clock }: HealthContext, ask: () => Promise<T>): () => Promise<T | null> {
   let asked: Promise<T> | null = null;
   return () => {
     asked ??= ask().finally(() => {
@@ -52,7 +55,7 @@ function inTime<T>({ clock }: ApiContext, ask: () => Promise<T>): () => Promise<
   };
 }
 
-export function healthRoutes(context: ApiContext): FastifyPluginAsync {
+export function healthRoutes(context: HealthContext): FastifyPluginAsync {
   const outboxLag = inTime(context, context.outboxLag);
   const relaySources = inTime(context, context.relaySources);
 

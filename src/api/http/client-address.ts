@@ -1,4 +1,4 @@
-/** Where a request came from, seen through the proxies that the operator trusts. */
+/** The address of the client, behind the proxies that the operator trusts. */
 import { BlockList, isIP } from 'node:net';
 
 export type IsTrustedProxy = (address: string) => boolean;
@@ -9,24 +9,24 @@ export function trustProxies(ranges: readonly string[]): IsTrustedProxy {
     const [address, prefix] = range.split('/') as [string, string];
     trusted.addSubnet(address, Number(prefix), familyOf(address));
   }
-  // With a zone (fe80::1%eth0) it is no address that a range could hold.
+  // BlockList does not know addresses with a zone (fe80::1%eth0).
   return (address) =>
     isIP(address) !== 0 && !address.includes('%') && trusted.check(address, familyOf(address));
 }
 
 /**
- * Each proxy adds the address that it was called from at the end of `X-Forwarded-For`. Read from there, an entry is
- * believed as long as whoever wrote it is trusted; what a client put there itself stands before all of them.
+ * Each proxy appends the address of its caller to `X-Forwarded-For`. Reading from the end, an entry counts only if the
+ * proxy that wrote it is trusted, so a client cannot forge its address.
  */
 export function clientAddress(
   peer: string,
   forwardedFor: string | string[] | undefined,
   isTrusted: IsTrustedProxy,
 ): string {
-  let address = plain(peer);
+  let address = withoutMapping(peer);
   const hops = String(forwardedFor ?? '').split(',');
   for (const hop of hops.toReversed()) {
-    const next = plain(hop.trim());
+    const next = withoutMapping(hop.trim());
     if (isIP(next) === 0 || !isTrusted(address)) break;
     address = next;
   }
@@ -35,5 +35,5 @@ export function clientAddress(
 
 const familyOf = (address: string) => (isIP(address) === 6 ? 'ipv6' : 'ipv4');
 
-/** An IPv4 address on a socket that takes both is written as an IPv6 one. */
-const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '');
+/** A dual-stack socket reports IPv4 addresses as IPv6 (`::ffff:192.0.2.1`). */
+const withoutMapping = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '');

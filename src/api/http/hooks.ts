@@ -1,4 +1,4 @@
-/** What a route has of one kind of hook: one, several, or none. */
+/** The hooks of one kind that a route has: Fastify allows one, several or none. */
 export function listOf<T>(hooks: T | T[] | undefined): T[] {
   if (hooks === undefined) return [];
   return Array.isArray(hooks) ? hooks : [hooks];

@@ -1,40 +1,60 @@
 /**
  * `Idempotency-Key` on every POST that changes something (publishing events has its own, see ingest):
  *
- *   new key ──▶ claimed ──▶ carried out ──▶ the answer is stored, and sent
- *                  │            ├ 5xx, 429: the key is free again, nothing was decided
- *                  │            └ 5xx after a change that may have been made: as if the process had died
- *                  └ the process died: the claim lapses, and a repeat is carried out again
- *   same key, same request      the stored answer, with `idempotency-replayed: true`
- *   same key, still under way   409, come back in a second
- *   same key, other request     409
+ *   new key ──▶ claimed ──▶ handler runs ──▶ the answer is stored and sent
+ *                  │            ├ 5xx, 429: the key is released, a repeat runs the handler again
+ *                  │            └ 5xx after a change that may have committed: the claim stays until it expires
+ *                  └ the process died: the claim expires, and a repeat runs the handler again
+ *   same key, same request          the stored answer, with `idempotency-replayed: true`
+ *   same key, still in progress     409, retry after a second
+ *   same key, another request       409
  *
- * Keys belong to the API key that uses them: nobody gets another's answer, which may show a secret.
+ * Idempotency keys belong to the API key that sends them, so nobody gets another caller's answer.
  */
 import { createHmac } from 'node:crypto';
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import { Type } from 'typebox';
+import type { Clock } from '../../domain/clock.ts';
 import { newId, type Uuid } from '../../domain/ids.ts';
 import { invalidField, Problem } from '../../domain/problem.ts';
+import { nameOfCaller } from '../../manage/caller.ts';
+import type { Pool } from '../../postgres/database.ts';
 import {
-  answerOf,
   claimRequest,
   releaseClaim,
+  sealOwnerOf,
   storeAnswer,
 } from '../../postgres/queries/idempotent-requests.ts';
-import type { ApiContext } from '../dependencies.ts';
-import { keyIn, nameOf } from './authenticator.ts';
+import type { SecretBox } from '../../postgres/secret-box.ts';
+import type { Log } from '../../telemetry/log.ts';
+import { bearerToken } from './authenticator.ts';
 import { listOf } from './hooks.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Of its idempotency key, while it is being carried out. */
+    /** The claim on its idempotency key, while the handler runs. */
     claim: Uuid | null;
   }
   interface FastifyContextConfig {
-    /** Takes an `Idempotency-Key`; set for every POST that changes something. */
+    /** The route accepts an `Idempotency-Key`. Set for every POST that changes something. */
     idempotent?: boolean;
   }
+}
+
+export interface IdempotencyOptions {
+  /** How long an answer is stored. */
+  readonly ttlMs: number;
+  /** How long a claim is held for a request that does not finish. */
+  readonly claimMs: number;
+  /** Encrypts stored answers, which may contain a secret. */
+  readonly secretBox: SecretBox;
+}
+
+export interface IdempotencyDependencies {
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly idempotency: IdempotencyOptions;
 }
 
 interface StoredAnswer {
@@ -45,7 +65,7 @@ interface StoredAnswer {
 }
 
 const MAX_KEY_LENGTH = 255;
-const COME_BACK_SECONDS = 1;
+const RETRY_AFTER_SECONDS = 1;
 
 const Header = Type.Object({
   'Idempotency-Key': Type.Optional(
@@ -58,8 +78,8 @@ const Header = Type.Object({
   ),
 });
 
-/** For the `onRoute` hook: those that it is for get it, and the others pay nothing. */
-export function makeIdempotent(context: ApiContext, route: RouteOptions): void {
+/** Adds the hooks to a POST that changes something. Call it from an `onRoute` hook. */
+export function makeIdempotent(dependencies: IdempotencyDependencies, route: RouteOptions): void {
   const { reads, publishes } = route.config ?? {};
   if (route.method !== 'POST' || reads === true || publishes === true) return;
   route.config = {
@@ -71,13 +91,13 @@ export function makeIdempotent(context: ApiContext, route: RouteOptions): void {
     ...listOf(route.preHandler),
     async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
       const key = readKey(request);
-      return key === null ? undefined : begin(context, request, reply, key);
+      return key === null ? undefined : begin(dependencies, request, reply, key);
     },
   ];
   route.onSend = [
     ...listOf(route.onSend),
     async (request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> => {
-      if (request.claim) await finish(context, request, reply, payload);
+      if (request.claim) await finish(dependencies, request, reply, payload);
       return payload;
     },
   ];
@@ -90,9 +110,9 @@ function readKey(request: FastifyRequest): string | null {
   throw invalidField('idempotency-key', `must be 1 to ${MAX_KEY_LENGTH} characters`);
 }
 
-/** Undefined: carry it out. */
+/** Claims the key. Returns the answer if the same request was answered before; undefined: run the handler. */
 async function begin(
-  { pool, clock, idempotency, secretBox }: ApiContext,
+  { pool, clock, idempotency }: IdempotencyDependencies,
   request: FastifyRequest,
   reply: FastifyReply,
   key: string,
@@ -101,7 +121,7 @@ async function begin(
   const fingerprint = fingerprintOf(request);
   const earlier = await claimRequest(
     pool,
-    { id, owner: nameOf(request.caller), key, fingerprint },
+    { id, owner: nameOfCaller(request.caller), key, fingerprint },
     idempotency,
   );
   if (earlier === null) {
@@ -111,19 +131,20 @@ async function begin(
   if (!earlier.fingerprint.equals(fingerprint))
     throw new Problem(
       'idempotency_conflict',
-      'The idempotency key was used for another request: another address, or another body.',
-      { errors: [{ path: 'idempotency-key', message: 'was used for something else' }] },
+      'The idempotency key was used for another request: the address or the body differs. Use a new key.',
+      { errors: [{ path: 'idempotency-key', message: 'was used for another request' }] },
     );
   if (earlier.answer === null)
-    throw new Problem('request_in_progress', 'The same request is being carried out just now.', {
-      retryAfterSeconds: COME_BACK_SECONDS,
+    throw new Problem('request_in_progress', 'The same request is still in progress.', {
+      retryAfterSeconds: RETRY_AFTER_SECONDS,
     });
-  // Whatever it changed was recorded then.
+  // The first request recorded what it changed.
   request.audit.nothingChanged();
-  return replay(reply, JSON.parse(secretBox.open(earlier.answer, answerOf(earlier.id))) as StoredAnswer);
+  const answer = idempotency.secretBox.open(earlier.answer, sealOwnerOf(earlier.id));
+  return sendStored(reply, JSON.parse(answer) as StoredAnswer);
 }
 
-function replay(reply: FastifyReply, answer: StoredAnswer): FastifyReply {
+function sendStored(reply: FastifyReply, answer: StoredAnswer): FastifyReply {
   if (answer.location !== null) void reply.header('location', answer.location);
   return reply
     .code(answer.status)
@@ -133,7 +154,7 @@ function replay(reply: FastifyReply, answer: StoredAnswer): FastifyReply {
 }
 
 async function finish(
-  { pool, idempotency, secretBox, log }: ApiContext,
+  { pool, idempotency, log }: IdempotencyDependencies,
   request: FastifyRequest,
   reply: FastifyReply,
   payload: unknown,
@@ -149,19 +170,20 @@ async function finish(
       contentType: String(reply.getHeader('content-type') ?? 'application/json; charset=utf-8'),
       location: reply.hasHeader('location') ? String(reply.getHeader('location')) : null,
     };
-    await storeAnswer(pool, id, secretBox.seal(JSON.stringify(answer), answerOf(id)), idempotency.ttlMs);
+    const sealed = idempotency.secretBox.seal(JSON.stringify(answer), sealOwnerOf(id));
+    await storeAnswer(pool, id, sealed, idempotency.ttlMs);
   } catch (error) {
-    // What it did is done, and whoever asked gets the answer. Only a repeat would be carried out again, later.
+    // The change is made and the caller gets the answer. But a repeat after the claim expires would run again.
     log.error({ err: error, request_id: request.id }, 'the answer to an idempotent request was not stored');
   }
 }
 
 /**
- * As text, so a body whose fields are in another order is another one. Keyed by the API key, which is nowhere in the
- * database: whoever reads that cannot guess at a password in the body.
+ * Identifies a request by its method, address and body. Fields in another order make another request. The API key,
+ * which is not in the database, is the key of the HMAC, so a reader of the database cannot guess a password in the body.
  */
 function fingerprintOf({ method, url, body, headers }: FastifyRequest): Buffer {
-  return createHmac('sha256', `Bearer ${keyIn(headers.authorization)}`)
+  return createHmac('sha256', `Bearer ${bearerToken(headers.authorization)}`)
     .update(`${method} ${url}\n`)
     .update(JSON.stringify(body ?? {}))
     .digest();

@@ -1,19 +1,25 @@
 import type { Clock } from '../../domain/clock.ts';
 
-const REMEMBER_AT_MOST = 1000;
+const MAX_ENTRIES = 1000;
 
-/** Answers that may be a moment old: whoever asks meanwhile shares them, and the work. What failed is not remembered. */
-export function briefly<T>(clock: Clock, forMs: number): (key: string, make: () => Promise<T>) => Promise<T> {
-  const remembered = new Map<string, { answer: Promise<T>; until: number }>();
-  return (key, make) => {
-    const found = remembered.get(key);
-    if (found !== undefined && found.until > clock.monotonic()) return found.answer;
-    if (remembered.size >= REMEMBER_AT_MOST) remembered.clear();
-    const entry = { answer: make(), until: clock.monotonic() + forMs };
-    remembered.set(key, entry);
-    entry.answer.catch(() => {
-      if (remembered.get(key) === entry) remembered.delete(key);
+/**
+ * Caches the results of an asynchronous computation for `forMs`, by key. Concurrent callers share one computation.
+ * Failures are not cached.
+ */
+export function memoizeFor<T>(
+  clock: Clock,
+  forMs: number,
+): (key: string, compute: () => Promise<T>) => Promise<T> {
+  const entries = new Map<string, { result: Promise<T>; expiresAt: number }>();
+  return (key, compute) => {
+    const cached = entries.get(key);
+    if (cached !== undefined && cached.expiresAt > clock.monotonic()) return cached.result;
+    if (entries.size >= MAX_ENTRIES) entries.clear();
+    const entry = { result: compute(), expiresAt: clock.monotonic() + forMs };
+    entries.set(key, entry);
+    entry.result.catch(() => {
+      if (entries.get(key) === entry) entries.delete(key);
     });
-    return entry.answer;
+    return entry.result;
   };
 }

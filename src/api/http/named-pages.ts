@@ -1,9 +1,9 @@
-/** Pages of what has a name instead of an id: a cursor is when the last one shown was made, and its name. */
-import { Problem } from '../../domain/problem.ts';
-import type { Page } from './pagination.ts';
+/** Pages of objects that have a name instead of an id. Their cursor is the creation time and name of the last one. */
+import { badCursor, type Page } from './pagination.ts';
 import { isStorable } from './read-json.ts';
 
 export interface NamedCursor {
+  /** When the last object of the previous page was created. */
   readonly at: Date;
   readonly name: string;
 }
@@ -13,14 +13,11 @@ const CURSOR = /^(\d{1,15}) (.+)$/s;
 export function readNamedCursor(cursor: string | undefined): NamedCursor | null {
   if (cursor === undefined) return null;
   const [, at, name] = CURSOR.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
-  if (at === undefined || name === undefined || !isStorable(name))
-    throw new Problem('bad_cursor', 'cursor: must be the next_cursor of an earlier page of this list.', {
-      errors: [{ path: 'cursor', message: 'must be the next_cursor of an earlier page of this list' }],
-    });
+  if (at === undefined || name === undefined || !isStorable(name)) throw badCursor();
   return { at: new Date(Number(at)), name };
 }
 
-/** Of one row more than was asked for: the page, and whether there is another. */
+/** Turns rows into a page. Query one row more than `limit`: it shows that there is another page. */
 export function toNamedPage<Row extends { created_at: Date }, T>(
   rows: readonly Row[],
   limit: number,

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { EVENT_TYPE, MAX_EVENT_TYPE_LENGTH, TENANT_ID, TENANT_ID_RULE } from '../../domain/event.ts';
 import { type IdPrefix, parsePublicId, publicId, type Uuid } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
-import { says } from './validation.ts';
+import { withMessage } from './validation.ts';
 
 export const DEFAULT_LIMIT = 50;
 export const MAX_LIMIT = 250;
@@ -21,13 +21,18 @@ export const PageQuery = {
   ),
 };
 
-/** What can be no tenant would find nothing, and nobody would be told why. */
+/** The pattern is checked, because an impossible tenant would silently find nothing. */
 export const tenantFilter = (description: string) =>
   Type.Optional(
-    Type.String({ pattern: TENANT_ID.source, description, examples: ['acme'], ...says(TENANT_ID_RULE) }),
+    Type.String({
+      pattern: TENANT_ID.source,
+      description,
+      examples: ['acme'],
+      ...withMessage(TENANT_ID_RULE),
+    }),
   );
 
-/** One type: a pattern, as endpoints have them, would find nothing. */
+/** One exact type. Patterns such as `order.*` are refused, because they would silently find nothing. */
 export const typeFilter = (description: string) =>
   Type.Optional(
     Type.String({
@@ -35,13 +40,13 @@ export const typeFilter = (description: string) =>
       maxLength: MAX_EVENT_TYPE_LENGTH,
       description,
       examples: ['order.created'],
-      ...says(
+      ...withMessage(
         'must be one exact event type, such as "order.created"; wildcards are for `events` of an endpoint only',
       ),
     }),
   );
 
-/** What lists are narrowed by. Text is looked for as it stands; times are read by `readTime`. */
+/** Filters of lists. Text matches exactly; `readTime` reads the times. */
 export const ListFilters = {
   tenant: tenantFilter('Of this tenant only.'),
   endpoint_id: Type.Optional(Type.String({ description: 'To this endpoint only.' })),
@@ -57,22 +62,19 @@ export interface Page<T> {
 }
 
 /**
- * A cursor is the id of the last row shown. Ids are ordered by time and never change, so nothing is shown twice and
- * nothing is left out while rows are being added.
+ * The id in a cursor, which is that of the last row shown. Ids are ordered by time and never change, so rows that are
+ * added meanwhile neither repeat nor hide others. Throws `bad_cursor`.
  */
 export function readCursor(prefix: IdPrefix, cursor: string | undefined): Uuid | null {
   if (cursor === undefined) return null;
   const id = parsePublicId(prefix, cursor);
-  if (id === null)
-    throw new Problem('bad_cursor', 'cursor: must be the next_cursor of an earlier page of this list.', {
-      errors: [{ path: 'cursor', message: 'must be the next_cursor of an earlier page of this list' }],
-    });
+  if (id === null) throw badCursor();
   return id;
 }
 
 /**
- * Of one row more than was asked for: the page, and whether there is another. `resumeAt`: these are not all, although
- * they do not fill the page, since a request looks at so many rows and no more.
+ * Turns rows into a page. Query one row more than `limit`: it shows that there is another page. `resumeAt` is where the
+ * query stopped if it hit its limit of examined rows before it filled the page.
  */
 export function toPage<Row extends { id: Uuid }, T>(
   rows: readonly Row[],
@@ -84,4 +86,9 @@ export function toPage<Row extends { id: Uuid }, T>(
   const shown = rows.slice(0, limit);
   const last = rows.length > limit ? (shown.at(-1)?.id ?? null) : resumeAt;
   return { data: shown.map(show), next_cursor: last && publicId(prefix, last) };
+}
+
+export function badCursor(): Problem {
+  const message = 'must be the next_cursor of an earlier page of this list';
+  return new Problem('bad_cursor', `cursor: ${message}.`, { errors: [{ path: 'cursor', message }] });
 }

@@ -1,6 +1,6 @@
-/** Limits that callers are held to. */
-import { type Static, Type } from 'typebox';
+import { Type } from 'typebox';
 
+/** The rate limit of a key or a tenant. */
 export const RateLimitSchema = Type.Object(
   {
     per_second: Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 }),
@@ -10,8 +10,3 @@ export const RateLimitSchema = Type.Object(
   },
   { additionalProperties: false },
 );
-
-/** Unless it is said otherwise, one second's worth. */
-export function burstOf({ per_second, burst }: Static<typeof RateLimitSchema>): number {
-  return burst ?? Math.max(1, per_second);
-}

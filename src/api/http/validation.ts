@@ -15,12 +15,12 @@ interface SchemaError {
 const MESSAGE = Symbol('message');
 
 /**
- * Among the options of a schema: what is said of a value that does not fit, where the validator's own words would not
- * help. By a symbol, so that it is no part of the OpenAPI document.
+ * An option of a schema: the error message for a value that does not match, if the validator's own message would not
+ * help. The key is a symbol, so that it is not part of the OpenAPI document.
  */
-export const says = (message: string): Record<string, unknown> => ({ [MESSAGE]: message });
+export const withMessage = (message: string): Record<string, unknown> => ({ [MESSAGE]: message });
 
-/** The same schemas validate requests and describe them in the OpenAPI document. */
+/** Compiles a schema of `part` of a request. The same schemas describe requests in the OpenAPI document. */
 export function compileSchema(
   schema: TSchema,
   part: string,
@@ -28,25 +28,25 @@ export function compileSchema(
   const validator = Compile(schema);
   return (data) => {
     const isText = part === 'querystring' || part === 'params';
-    // No body at all is an empty one: what is required in it is missing, and what is optional is not given.
+    // A missing body counts as an empty object.
     const value = isText ? fromText(schema, data) : (data ?? {});
     if (validator.Check(value)) return part === 'body' ? { value } : checkText(value as object, part);
     return { error: toProblem([...validator.Errors(value)] as SchemaError[], schema) };
   };
 }
 
-/** What comes in a body has been looked at when it was read. */
+/** Refuses text that cannot be stored. Bodies are checked when they are read (`read-json.ts`). */
 function checkText(values: object, part: string): { value: unknown } | { error: Error } {
   for (const [name, value] of Object.entries(values)) {
-    // A cursor is taken apart, and never stored or looked for as it stands.
+    // A cursor is decoded, and never stored or searched for.
     if (name === 'cursor' || typeof value !== 'string' || isStorable(value)) continue;
-    if (part === 'params') return { error: new Problem('not_found', 'There is nothing of that name.') };
-    return { error: invalidField(name, 'must not contain NUL') };
+    if (part === 'params') return { error: new Problem('not_found', `There is nothing with this ${name}.`) };
+    return { error: invalidField(name, 'must not contain NUL or an unpaired surrogate') };
   }
   return { value: values };
 }
 
-/** A query string is text: "50" is a number there, and nowhere else. But "1.5" is not the integer 1. */
+/** Converts the text of a query string to numbers and booleans: "50" becomes 50, but "1.5" does not become 1. */
 function fromText(schema: TSchema, data: unknown): unknown {
   const given = data as Record<string, unknown>;
   const converted = Value.Convert(schema, { ...given }) as Record<string, unknown>;
@@ -58,7 +58,7 @@ function fromText(schema: TSchema, data: unknown): unknown {
 
 function toProblem(found: readonly SchemaError[], schema: TSchema): Problem {
   const errors = new Map<string, FieldError>();
-  // The deepest error says most: "retry.schedule[0] must be a number" rather than "retry does not match".
+  // Report the deepest error: "retry.schedule[0] must be a number" instead of "retry does not match".
   for (const error of found.toSorted((a, b) => b.instancePath.length - a.instancePath.length)) {
     for (const field of toFieldErrors(error, schema)) {
       if (
@@ -77,10 +77,10 @@ function toProblem(found: readonly SchemaError[], schema: TSchema): Problem {
   });
 }
 
-/** Below these a schema is that of a part of the value. */
+/** Keywords whose schemas describe a part of the value. */
 const PARTS = new Set(['properties', 'patternProperties', 'items']);
 
-/** What `says` has for the value that the error is about. That may be one of several alternatives. */
+/** The `withMessage` of the schema that the error is about, or of the union that it belongs to. */
 function messageFor({ keyword, schemaPath }: SchemaError, root: TSchema): string | undefined {
   if (keyword === 'required' || keyword === 'additionalProperties') return undefined;
   type Node = { readonly [name: string]: Node } & { readonly [MESSAGE]?: string };

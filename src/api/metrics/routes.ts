@@ -2,7 +2,7 @@ import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { Problem } from '../../domain/problem.ts';
 import { CONTENT_TYPE } from '../../telemetry/metrics/index.ts';
-import type { ApiContext } from '../dependencies.ts';
+import type { AccessDependencies, ApiMetrics } from '../dependencies.ts';
 import type { IsTrustedProxy } from '../http/client-address.ts';
 
 const Text = Type.String({ title: 'Metrics', examples: ['posthorn_in_flight 3\n'] });
@@ -23,8 +23,11 @@ const DESCRIPTION = {
   },
 } as const;
 
-/** Open to whoever is on this machine; from elsewhere with a key that may see all tenants. */
-export function metricsRoutes({ metrics, authenticator, isTrustedProxy }: ApiContext): FastifyPluginAsync {
+/** Open to requests from this machine. Others need a key that may see all tenants. */
+export function metricsRoutes(
+  metrics: ApiMetrics | null,
+  { authenticator, isTrustedProxy }: AccessDependencies,
+): FastifyPluginAsync {
   return async (server) => {
     server.get('/metrics', { schema: DESCRIPTION }, async (request, reply) => {
       if (metrics === null)
@@ -34,7 +37,7 @@ export function metricsRoutes({ metrics, authenticator, isTrustedProxy }: ApiCon
         if (caller.scope === 'tenant' || caller.tenant !== null)
           throw new Problem(
             'forbidden',
-            'Metrics are of all tenants: use an admin key, or a read key of no tenant.',
+            'Metrics cover all tenants: use an admin key, or a read key without a tenant.',
           );
       }
       return reply.header('content-type', CONTENT_TYPE).send(await metrics.text());
@@ -44,13 +47,13 @@ export function metricsRoutes({ metrics, authenticator, isTrustedProxy }: ApiCon
 
 const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'];
 
-/** A proxy on this machine speaks for others: what it hands on is not from here. */
+/** False for a request that a proxy on this machine forwards: it comes from elsewhere. */
 function comesFromThisMachine({ socket, headers }: FastifyRequest, isTrustedProxy: IsTrustedProxy): boolean {
   const address = socket.remoteAddress ?? '';
   const isLoopback = address === '::1' || /^(::ffff:)?127\./.test(address);
-  // Not every proxy says that it is one. One that is named in the settings need not.
+  // Not every proxy adds a header; those in POSTHORN_TRUSTED_PROXIES are recognized by their address.
   if (!isLoopback || isTrustedProxy(address)) return false;
-  // A page that had its own name resolved to this machine would send that name.
+  // DNS rebinding: a web page whose name resolves to this machine sends that name as the host.
   const isNamedAsThisMachine = /^(localhost|127\.[\d.]+|\[::1\])(:\d+)?$/i.test(headers.host ?? '');
   return isNamedAsThisMachine && FORWARDED.every((name) => headers[name] === undefined);
 }

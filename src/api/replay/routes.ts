@@ -1,71 +1,18 @@
-/** Sending again: one delivery, an event's deliveries, or all of an endpoint's that fit. */
 import type { FastifyPluginAsync } from 'fastify';
-import { type Static, Type } from 'typebox';
-import { type DeliveryStatus, deliveryStatuses } from '../../domain/delivery.ts';
-import { deliveryRangeOfEvent, idPrefixes, parsePublicId, type Uuid } from '../../domain/ids.ts';
-import { invalidField, Problem } from '../../domain/problem.ts';
-import { readTime } from '../../ingest/index.ts';
-import { type Client, inTransaction } from '../../postgres/database.ts';
-import { failureOf } from '../../postgres/failures.ts';
-import { type DeliveryView, deliveriesOfEvent, findDelivery } from '../../postgres/queries/deliveries.ts';
-import { endpointsOff, findEndpoint } from '../../postgres/queries/endpoints.ts';
-import { findEvent } from '../../postgres/queries/events.ts';
-import { replayDeliveries } from '../../postgres/queries/replay.ts';
-import { deliveryId, deliveryNotFound } from '../deliveries/routes.ts';
-import { DeliverySchema, showDelivery } from '../deliveries/view.ts';
-import type { ApiContext } from '../dependencies.ts';
-import { endpointId, endpointNotFound } from '../endpoints/routes.ts';
-import { eventId, eventNotFound } from '../events/routes.ts';
-import { ListFilters } from '../http/pagination.ts';
+import type { Static } from 'typebox';
+import { readObjectId } from '../../manage/object-ids.ts';
+import type { Replay } from '../../manage/replay.ts';
+import type { EndpointCache } from '../../postgres/endpoint-cache.ts';
+import { DeliverySchema } from '../deliveries/schema.ts';
+import { showDelivery } from '../deliveries/view.ts';
 import { idParams } from '../openapi/describe.ts';
-import { CountSchema, orderTask, TaskSchema } from '../tasks/routes.ts';
+import { CountSchema, TaskSchema } from '../tasks/schema.ts';
+import { sendOrder } from '../tasks/view.ts';
+import { EndpointReplay, EventReplay, Replayed } from './schema.ts';
 
-const Statuses = Type.Union([
-  Type.Enum([...deliveryStatuses]),
-  Type.Array(Type.Enum([...deliveryStatuses]), { minItems: 1, maxItems: deliveryStatuses.length }),
-]);
-const EventReplay = Type.Object(
-  {
-    endpoint_ids: Type.Optional(Type.Array(Type.String({ maxLength: 64 }), { minItems: 1, maxItems: 1000 })),
-    status: Type.Optional(Statuses),
-  },
-  { additionalProperties: false, title: 'EventReplay', examples: [{ status: ['dead', 'skipped'] }] },
-);
-const Replayed = Type.Object(
-  {
-    deliveries: Type.Integer({ description: 'How many are sent again.' }),
-    skipped: Type.Integer({
-      description: 'How many are not, because their endpoint is disabled or was deleted.',
-    }),
-  },
-  { title: 'Replayed', examples: [{ deliveries: 2, skipped: 0 }] },
-);
-const EndpointReplay = Type.Object(
-  {
-    since: ListFilters.since,
-    until: ListFilters.until,
-    status: Type.Optional(Statuses),
-    dry_run: Type.Optional(Type.Boolean({ description: 'Only count.' })),
-  },
-  {
-    additionalProperties: false,
-    title: 'EndpointReplay',
-    examples: [{ since: '2027-01-31T00:00:00Z', status: ['dead', 'skipped'] }],
-  },
-);
 type ById = { Params: { id: string } };
 
-/** What did not get through: nobody wants everything again by default. */
-const NOT_DELIVERED: readonly DeliveryStatus[] = ['dead', 'skipped'];
-/** How often to look again for deliveries that were moved by somebody else between two looks. */
-const LOOKS = 5;
-const PER_STATEMENT = 500;
-const ENDPOINT_DELETED = 'Its endpoint has been deleted.';
-const ENDPOINT_DISABLED = 'Its endpoint is disabled. Enable it first.';
-
-export function replayRoutes(context: ApiContext): FastifyPluginAsync {
-  const { pool, endpoints, clock, wake } = context;
-
+export function replayRoutes(replay: Replay, endpoints: EndpointCache): FastifyPluginAsync {
   return async (server) => {
     server.post<ById>(
       '/deliveries/:id/replay',
@@ -84,23 +31,8 @@ export function replayRoutes(context: ApiContext): FastifyPluginAsync {
         },
       },
       async (request, reply) => {
-        const id = deliveryId(request.params.id);
-        const { tenant } = request.caller;
-        for (let looks = 0; looks < LOOKS; looks += 1) {
-          const found = await findDelivery(pool, id, tenant);
-          if (found === null) throw deliveryNotFound(request.params.id);
-          const record = (client: Client) =>
-            request.audit.record(client, { tenant: found.tenant, objectId: request.params.id });
-          if (await replayAll([found], record)) {
-            wake(found.endpoint_id);
-            const view = (await findDelivery(pool, id, tenant)) ?? found;
-            return reply.code(202).send(showDelivery(view, endpoints.get(view.endpoint_id)));
-          }
-          const endpoint = await findEndpoint(pool, found.endpoint_id, null);
-          if (endpoint === null) throw new Problem('conflict', ENDPOINT_DELETED);
-          if (!endpoint.enabled) throw new Problem('conflict', ENDPOINT_DISABLED);
-        }
-        throw busy();
+        const delivery = await replay.delivery(request, readObjectId('delivery', request.params.id));
+        return reply.code(202).send(showDelivery(delivery, endpoints.get(delivery.endpoint_id)));
       },
     );
 
@@ -123,39 +55,8 @@ export function replayRoutes(context: ApiContext): FastifyPluginAsync {
         },
       },
       async (request, reply) => {
-        const event = await findEvent(pool, eventId(request.params.id), request.caller.tenant);
-        if (event === null) throw eventNotFound(request.params.id);
-        const named = readEndpointIds(request.body.endpoint_ids);
-        const statuses = readStatuses(request.body.status);
-        const [first, last] = deliveryRangeOfEvent(event.id);
-        const all = await deliveriesOfEvent(pool, first, last);
-        const off = await endpointsOff(
-          pool,
-          all.map((delivery) => delivery.endpoint_id),
-        );
-        if (named !== null) checkNamed(named, all, off);
-        const chosen = all.filter(
-          (delivery) =>
-            (named === null || named.includes(delivery.endpoint_id)) &&
-            (statuses === null || statuses.includes(delivery.status)),
-        );
-        const fitting = chosen.filter((delivery) => !off.has(delivery.endpoint_id));
-        if (chosen.length > 0 && fitting.length === 0) throw nothingToSendTo(chosen, off);
-        const record = (client: Client) =>
-          request.audit.record(client, {
-            tenant: event.tenant,
-            objectId: request.params.id,
-            changes: [{ field: 'deliveries', after: fitting.length }],
-          });
-        let count = 0;
-        for (let i = 0; i < fitting.length; i += PER_STATEMENT) {
-          const chunk = fitting.slice(i, i + PER_STATEMENT);
-          // One entry for all of them, with the first that are moved: there is none for what nobody moved.
-          count += await replayAll(chunk, count === 0 ? record : null);
-          for (const delivery of chunk) wake(delivery.endpoint_id);
-        }
-        if (count === 0) request.audit.nothingChanged();
-        return reply.code(202).send({ deliveries: count, skipped: chosen.length - fitting.length });
+        const id = readObjectId('event', request.params.id);
+        return reply.code(202).send(await replay.event(request, id, request.body));
       },
     );
 
@@ -174,91 +75,9 @@ export function replayRoutes(context: ApiContext): FastifyPluginAsync {
         },
       },
       async (request, reply) => {
-        const endpoint = await findEndpoint(pool, endpointId(request.params.id), request.caller.tenant);
-        if (endpoint === null) throw endpointNotFound(request.params.id);
-        if (!endpoint.enabled) throw new Problem('conflict', 'The endpoint is disabled. Enable it first.');
-        const { since, until, status, dry_run = false } = request.body;
-        return orderTask(context, request, reply, {
-          kind: 'replay',
-          dryRun: dry_run,
-          why: null,
-          selection: {
-            tenant: endpoint.tenant,
-            endpointId: endpoint.id,
-            statuses: readStatuses(status) ?? NOT_DELIVERED,
-            type: null,
-            reason: null,
-            since: readTime('since', since),
-            // What is accepted from now on is not part of it.
-            until: Math.min(readTime('until', until) ?? Number.POSITIVE_INFINITY, clock.now()),
-            ids: null,
-          },
-        });
+        const id = readObjectId('endpoint', request.params.id);
+        return sendOrder(reply, await replay.endpoint(request, id, request.body));
       },
     );
   };
-
-  /** Two replays of the same rows may have locked them in opposite order: then once more. */
-  async function replayAll(
-    deliveries: readonly DeliveryView[],
-    record: ((client: Client) => Promise<void>) | null,
-  ): Promise<number> {
-    for (let tries = 1; ; tries += 1) {
-      try {
-        return await inTransaction(pool, async (client) => {
-          const { size } = await replayDeliveries(client, deliveries);
-          if (size > 0) await record?.(client);
-          return size;
-        });
-      } catch (error) {
-        if (tries >= LOOKS || failureOf(error) !== 'conflict') throw error;
-      }
-    }
-  }
-}
-
-const busy = () =>
-  new Problem('unavailable', 'The delivery is just being moved. Try again.', { retryAfterSeconds: 1 });
-
-type Off = Awaited<ReturnType<typeof endpointsOff>>;
-
-/** Whoever names an endpoint means it: rather nothing at all than only the others. */
-function checkNamed(named: readonly Uuid[], deliveries: readonly DeliveryView[], off: Off): void {
-  const places = new Set(deliveries.map((delivery) => delivery.endpoint_id));
-  for (const [index, id] of named.entries()) {
-    const path = `endpoint_ids[${index}]`;
-    if (!places.has(id)) throw invalidField(path, 'the event did not go to this endpoint: leave it out');
-    const why = off.get(id);
-    if (why === 'deleted')
-      throw invalidField(path, 'this endpoint has been deleted: leave it out', 'conflict');
-    if (why === 'disabled')
-      throw invalidField(path, 'this endpoint is disabled: enable it first, or leave it out', 'conflict');
-  }
-}
-
-function nothingToSendTo(deliveries: readonly DeliveryView[], off: Off): Problem {
-  const reasons = new Set(deliveries.map((delivery) => off.get(delivery.endpoint_id)));
-  if (deliveries.length === 1)
-    return new Problem('conflict', reasons.has('deleted') ? ENDPOINT_DELETED : ENDPOINT_DISABLED);
-  if (!reasons.has('disabled')) return new Problem('conflict', 'All of its endpoints have been deleted.');
-  return new Problem(
-    'conflict',
-    reasons.has('deleted')
-      ? 'All of its endpoints are disabled or deleted. Enable one first.'
-      : 'All of its endpoints are disabled. Enable one first.',
-  );
-}
-
-function readEndpointIds(ids: readonly string[] | undefined): Uuid[] | null {
-  if (ids === undefined) return null;
-  return ids.map((text, index) => {
-    const id = parsePublicId(idPrefixes.endpoint, text);
-    if (id === null) throw invalidField(`endpoint_ids[${index}]`, 'is not an endpoint id (ep_…)');
-    return id;
-  });
-}
-
-function readStatuses(status: string | readonly string[] | undefined): DeliveryStatus[] | null {
-  if (status === undefined) return null;
-  return (typeof status === 'string' ? [status] : [...status]) as DeliveryStatus[];
 }

@@ -1,12 +1,12 @@
 import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { idPrefixes, publicId } from '../../domain/ids.ts';
+import { visibleTenant } from '../../manage/caller.ts';
 import { COUNT_AT_MOST, queueNow } from '../../postgres/queries/queue-now.ts';
 import { eventSeries } from '../../postgres/queries/stats.ts';
 import { busiestTypes, worstEndpoints } from '../../postgres/queries/stats-rankings.ts';
-import type { ApiContext } from '../dependencies.ts';
-import { tenantOf } from '../http/authenticator.ts';
-import { briefly } from '../http/memoize.ts';
+import type { ApiDependencies } from '../dependencies.ts';
+import { memoizeFor } from '../http/memoize.ts';
 import { ListFilters, typeFilter } from '../http/pagination.ts';
 import type { Shown } from '../openapi/describe.ts';
 import { showCounts } from './figures.ts';
@@ -39,12 +39,14 @@ type Stats = Shown<typeof StatsSchema>;
 
 const RANKED = 20;
 
-export function statsRoutes(context: ApiContext): FastifyPluginAsync {
-  const { pool, clock, statsCacheMs } = context;
-  const remembered = briefly<Stats>(clock, statsCacheMs);
-  const nowRemembered = briefly<Stats['now']>(clock, statsCacheMs);
-  // The same whatever type is asked for: who asks for a thousand types does not make the database rank a thousand times.
-  const ranked = briefly<Awaited<ReturnType<typeof rank>>>(clock, statsCacheMs);
+type StatsDependencies = Pick<ApiDependencies, 'pool' | 'clock' | 'endpoints' | 'statsCacheMs'>;
+
+export function statsRoutes(dependencies: StatsDependencies): FastifyPluginAsync {
+  const { pool, clock, statsCacheMs } = dependencies;
+  const cachedStats = memoizeFor<Stats>(clock, statsCacheMs);
+  const cachedNow = memoizeFor<Stats['now']>(clock, statsCacheMs);
+  // Rankings do not depend on the event type, so they are cached apart: asking for many types ranks only once.
+  const cachedRankings = memoizeFor<Awaited<ReturnType<typeof rank>>>(clock, statsCacheMs);
 
   async function rank(tenant: string | null, window: ReturnType<typeof windowOf>) {
     const [types, endpoints] = await Promise.all([
@@ -58,8 +60,8 @@ export function statsRoutes(context: ApiContext): FastifyPluginAsync {
     const window = windowOf(name, clock.now());
     const [series, { types, endpoints }, now] = await Promise.all([
       eventSeries(pool, tenant ?? '', type ?? '', window),
-      ranked(JSON.stringify([tenant, name]), () => rank(tenant, window)),
-      nowRemembered(tenant ?? '', () => showNow(context, tenant)),
+      cachedRankings(JSON.stringify([tenant, name]), () => rank(tenant, window)),
+      cachedNow(tenant ?? '', () => showNow(dependencies, tenant)),
     ]);
     const total = totalOf(series);
     const rates = showRates(total);
@@ -100,14 +102,17 @@ export function statsRoutes(context: ApiContext): FastifyPluginAsync {
       },
       async (request) => {
         const { window = '24h', type = null } = request.query;
-        const tenant = tenantOf(request.caller, request.query.tenant);
-        return remembered(JSON.stringify([tenant, type, window]), () => show(tenant, type, window));
+        const tenant = visibleTenant(request.caller, request.query.tenant);
+        return cachedStats(JSON.stringify([tenant, type, window]), () => show(tenant, type, window));
       },
     );
   };
 }
 
-async function showNow({ pool, clock, endpoints }: ApiContext, tenant: string | null): Promise<Stats['now']> {
+async function showNow(
+  { pool, clock, endpoints }: StatsDependencies,
+  tenant: string | null,
+): Promise<Stats['now']> {
   const { waiting, retrying, oldest, dead, circuitsOpen } = await queueNow(pool, tenant ?? '');
   const counts = { endpoints: 0, endpoints_disabled: 0, endpoints_paused: 0 };
   for (const endpoint of endpoints.all()) {

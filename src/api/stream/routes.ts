@@ -1,12 +1,13 @@
-/** `GET /v1/stream`: what happens just now, as server-sent events, for as long as the client stays. */
+/** `GET /v1/stream`: the live tail, as server-sent events, until the client disconnects. */
 import type { OutgoingHttpHeaders } from 'node:http';
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
+import type { Clock } from '../../domain/clock.ts';
 import { idPrefixes, parsePublicId } from '../../domain/ids.ts';
 import { invalidField, Problem } from '../../domain/problem.ts';
+import { visibleTenant } from '../../manage/caller.ts';
 import type { TailFilter } from '../../telemetry/live-tail/index.ts';
-import type { ApiContext } from '../dependencies.ts';
-import { tenantOf } from '../http/authenticator.ts';
+import type { AccessDependencies, LiveTailDependencies } from '../dependencies.ts';
 import { ListFilters, typeFilter } from '../http/pagination.ts';
 import { answerOf } from '../openapi/describe.ts';
 import { StreamClient } from './stream-client.ts';
@@ -37,24 +38,27 @@ client was too slow for some. It begins now: there is no history in it, and noth
 
 const EXAMPLE = 'event: attempt\ndata: {"delivery_id":"dlv_…","outcome":"delivered","status_code":200}\n\n';
 
-export function streamRoutes(context: ApiContext): FastifyPluginAsync {
-  const { tail, clock, authenticator, stream: limits } = context;
-  /** With the key that each came with: it may be revoked. */
+export function streamRoutes(
+  { tail, limits }: LiveTailDependencies,
+  clock: Clock,
+  { authenticator }: AccessDependencies,
+): FastifyPluginAsync {
+  /** With the key of each, which may be revoked while it watches. */
   const clients = new Map<StreamClient, { key: string; authorization: string | undefined }>();
 
-  function checkRoom(key: string): void {
+  function checkClientLimits(key: string): void {
     const ofKey = [...clients.values()].filter((client) => client.key === key).length;
     const isFull = clients.size >= limits.clients;
     if (isFull || ofKey >= limits.clientsPerKey)
       throw new Problem(
         'rate_limited',
-        `There are as many live tails open ${isFull ? 'here' : 'with this key'} as may be.`,
+        `Too many live tails are open ${isFull ? 'on this server' : 'with this key'}. Close one, or try again later.`,
         { retryAfterSeconds: 10 },
       );
   }
 
   async function endIfRevoked(client: StreamClient, authorization: string | undefined): Promise<void> {
-    // A database that does not answer says nothing against the key.
+    // An unreachable database does not make the key invalid.
     const isKnown = await authenticator.isStillKnown(authorization).catch(() => true);
     if (!isKnown) client.end();
   }
@@ -77,7 +81,7 @@ export function streamRoutes(context: ApiContext): FastifyPluginAsync {
     server.get<{ Querystring: StreamQuery }>(
       '/stream',
       {
-        // Somebody who asks for the headers alone would never get an end.
+        // A HEAD request would never end.
         exposeHeadRoute: false,
         schema: {
           operationId: 'streamEvents',
@@ -102,13 +106,13 @@ export function streamRoutes(context: ApiContext): FastifyPluginAsync {
         const { caller } = request;
         const filter = readFilter(request);
         const key = caller.keyId ?? 'admin';
-        checkRoom(key);
+        checkClientLimits(key);
         reply.hijack();
         const { raw } = reply;
         raw.writeHead(200, {
           ...(reply.getHeaders() as OutgoingHttpHeaders),
           'content-type': 'text/event-stream',
-          // Some proxies gather answers before they hand them on.
+          // Tells nginx and others not to buffer the answer.
           'x-accel-buffering': 'no',
         });
         raw.write('retry: 2000\n\n');
@@ -134,9 +138,9 @@ function readFilter({ query, caller }: FastifyRequest<{ Querystring: StreamQuery
   const { endpoint_id, type = null, status, outcome } = query;
   const endpointId = endpoint_id === undefined ? null : parsePublicId(idPrefixes.endpoint, endpoint_id);
   if (endpoint_id !== undefined && endpointId === null)
-    throw invalidField('endpoint_id', 'is not the id of an endpoint (ep_…)');
+    throw invalidField('endpoint_id', 'must be an endpoint id (ep_…)');
   const wanted = status === undefined ? outcome : OUTCOMES[status];
   if (outcome !== undefined && wanted !== outcome)
-    throw invalidField('outcome', 'contradicts `status`: give one of the two');
-  return { tenant: tenantOf(caller, query.tenant), endpointId, type, outcome: wanted ?? null };
+    throw invalidField('outcome', 'contradicts `status`: send only one of the two');
+  return { tenant: visibleTenant(caller, query.tenant), endpointId, type, outcome: wanted ?? null };
 }

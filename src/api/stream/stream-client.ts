@@ -1,16 +1,16 @@
 import type { ServerResponse } from 'node:http';
 import type { TailFilter, Watcher } from '../../telemetry/live-tail/index.ts';
 
-/** So many signs of life in a row that did not get through: it is not slow, it is gone. */
-const LOST_HEARTBEATS = 4;
+/** After this many heartbeats that could not be sent, the client counts as gone, not slow. */
+const MAX_MISSED_HEARTBEATS = 4;
 
-/** One who watches. What it does not read in time is dropped and counted; nobody waits for it. */
+/** One client of the live tail. Messages that it does not read in time are dropped and counted. */
 export class StreamClient implements Watcher {
   readonly filter: TailFilter;
   readonly #response: ServerResponse;
   readonly #bufferBytes: number;
   #dropped = 0;
-  #lost = 0;
+  #missedHeartbeats = 0;
 
   constructor(response: ServerResponse, filter: TailFilter, bufferBytes: number) {
     this.#response = response;
@@ -23,24 +23,24 @@ export class StreamClient implements Watcher {
       this.#dropped += messages;
       return;
     }
-    this.#tellDropped();
+    this.#reportDropped();
     this.#response.write(text);
   }
 
-  /** A comment, so that proxies and the other side see that the connection lives. */
+  /** Sends a comment, which keeps the connection open in proxies. */
   heartbeat(): void {
     if (this.#isFull()) {
-      this.#lost += 1;
-      if (this.#lost >= LOST_HEARTBEATS) this.#response.destroy();
+      this.#missedHeartbeats += 1;
+      if (this.#missedHeartbeats >= MAX_MISSED_HEARTBEATS) this.#response.destroy();
       return;
     }
-    this.#lost = 0;
-    this.#tellDropped();
+    this.#missedHeartbeats = 0;
+    this.#reportDropped();
     this.#response.write(': still here\n\n');
   }
 
   end(): void {
-    // One that does not read would hold up the stop.
+    // A client that does not read would delay the stop.
     if (this.#isFull()) this.#response.destroy();
     else this.#response.end();
   }
@@ -49,7 +49,7 @@ export class StreamClient implements Watcher {
     return this.#response.writableLength > this.#bufferBytes;
   }
 
-  #tellDropped(): void {
+  #reportDropped(): void {
     if (this.#dropped === 0) return;
     this.#response.write(`event: dropped\ndata: {"count":${this.#dropped}}\n\n`);
     this.#dropped = 0;

@@ -16,8 +16,8 @@ export interface EarlierRequest {
   readonly answer: Sealed | null;
 }
 
-/** What an answer is sealed for: in another row it does not open. */
-export const answerOf = (id: Uuid): string => `answer ${id}`;
+/** What an answer is sealed for: in another row it cannot be opened. */
+export const sealOwnerOf = (id: Uuid): string => `answer ${id}`;
 
 // Of two at the same moment the second waits for the first one's commit and then finds its row. A claim is taken over
 // when its time is up, a key when it has expired; not if somebody uses it for something else meanwhile.

@@ -10,7 +10,7 @@ import { headerOwner } from '../sealed-headers.ts';
 import { settingOwner } from '../sealed-settings.ts';
 import { openValue, sealValue } from '../sealed-value.ts';
 import type { SecretBox } from '../secret-box.ts';
-import { answerOf } from './idempotent-requests.ts';
+import { sealOwnerOf } from './idempotent-requests.ts';
 
 /** How many secrets are sealed with a key other than this one, by key. */
 export async function countOtherKeys(pool: Pool, keyId: string): Promise<Map<string, number>> {
@@ -84,7 +84,7 @@ export async function resealAnswersBatch(
   const last = rows.at(-1);
   if (last === undefined) return null;
   const fresh = rows.map(({ id, key_id: keyId, answer }) =>
-    box.seal(box.open({ keyId, ciphertext: answer }, answerOf(id)), answerOf(id)),
+    box.seal(box.open({ keyId, ciphertext: answer }, sealOwnerOf(id)), sealOwnerOf(id)),
   );
   const { rowCount } = await pool.query(
     `update posthorn.idempotent_requests r set key_id = $1, answer = n.answer

@@ -1,0 +1,26 @@
+import { Type } from 'typebox';
+import { Nullable } from '../http/validation.ts';
+
+export const FilterTry = Type.Object(
+  {
+    filter: Nullable(Type.Record(Type.String(), Type.Unknown(), { description: 'As an endpoint has it.' })),
+    event: Type.Record(Type.String(), Type.Unknown(), { description: 'As POST /v1/events takes it.' }),
+  },
+  {
+    additionalProperties: false,
+    title: 'FilterTry',
+    examples: [
+      {
+        filter: { 'data.amount': { $gte: 100 } },
+        event: { type: 'order.created', data: { amount: 250 } },
+      },
+    ],
+  },
+);
+export const FilterTried = Type.Object(
+  {
+    matches: Type.Boolean(),
+    reason: Nullable(Type.String({ description: 'The first condition that fails.' })),
+  },
+  { title: 'FilterTried', examples: [{ matches: true, reason: null }] },
+);
