@@ -7,7 +7,7 @@ import { readTime } from '../ingest/index.ts';
 import { type Client, inTransaction, type Pool } from '../postgres/database.ts';
 import { failureOf } from '../postgres/failures.ts';
 import { type DeliveryView, deliveriesOfEvent, findDelivery } from '../postgres/queries/deliveries.ts';
-import { endpointsOff, findEndpoint } from '../postgres/queries/endpoints.ts';
+import { findEndpoint, findUnavailableEndpoints } from '../postgres/queries/endpoints.ts';
 import { findEvent } from '../postgres/queries/events.ts';
 import { replayDeliveries } from '../postgres/queries/replay.ts';
 import type { Selection } from '../postgres/queries/select-deliveries.ts';
@@ -95,18 +95,18 @@ export class Replay {
     const named = readEndpointIds(endpoint_ids);
     const statuses = listOf(status);
     const all = await deliveriesOfEvent(pool, ...deliveryRangeOfEvent(id));
-    const off = await endpointsOff(
+    const unavailable = await findUnavailableEndpoints(
       pool,
       all.map((delivery) => delivery.endpoint_id),
     );
-    if (named !== null) checkNamed(named, all, off);
+    if (named !== null) checkNamed(named, all, unavailable);
     const chosen = all.filter(
       (delivery) =>
         (named === null || named.includes(delivery.endpoint_id)) &&
         (statuses === null || statuses.includes(delivery.status)),
     );
-    const sendable = chosen.filter((delivery) => !off.has(delivery.endpoint_id));
-    if (chosen.length > 0 && sendable.length === 0) throw noEndpointLeft(chosen, off);
+    const sendable = chosen.filter((delivery) => !unavailable.has(delivery.endpoint_id));
+    if (chosen.length > 0 && sendable.length === 0) throw noEndpointLeft(chosen, unavailable);
     const record: WriteRecord = (client) =>
       audit.record(client, {
         action: 'event.replay',
@@ -180,16 +180,20 @@ export class Replay {
   }
 }
 
-type OffEndpoints = Awaited<ReturnType<typeof endpointsOff>>;
+type UnavailableEndpoints = Awaited<ReturnType<typeof findUnavailableEndpoints>>;
 
 /** A caller who names endpoints expects all of them to be served: if one cannot be, nothing is sent. */
-function checkNamed(named: readonly Uuid[], deliveries: readonly DeliveryView[], off: OffEndpoints): void {
+function checkNamed(
+  named: readonly Uuid[],
+  deliveries: readonly DeliveryView[],
+  unavailable: UnavailableEndpoints,
+): void {
   const endpoints = new Set(deliveries.map((delivery) => delivery.endpoint_id));
   for (const [index, id] of named.entries()) {
     const path = `endpoint_ids[${index}]`;
     if (!endpoints.has(id))
       throw invalidField(path, 'has no delivery of this event: remove it from the list');
-    const why = off.get(id);
+    const why = unavailable.get(id);
     if (why === 'deleted')
       throw invalidField(path, 'is a deleted endpoint: remove it from the list', 'conflict');
     if (why === 'disabled')
@@ -197,8 +201,8 @@ function checkNamed(named: readonly Uuid[], deliveries: readonly DeliveryView[],
   }
 }
 
-function noEndpointLeft(deliveries: readonly DeliveryView[], off: OffEndpoints): Problem {
-  const reasons = new Set(deliveries.map((delivery) => off.get(delivery.endpoint_id)));
+function noEndpointLeft(deliveries: readonly DeliveryView[], unavailable: UnavailableEndpoints): Problem {
+  const reasons = new Set(deliveries.map((delivery) => unavailable.get(delivery.endpoint_id)));
   if (deliveries.length === 1)
     return new Problem('conflict', reasons.has('deleted') ? ENDPOINT_DELETED : ENDPOINT_DISABLED);
   if (!reasons.has('disabled'))

@@ -8,7 +8,7 @@ import {
   loadEventViews,
 } from '../../postgres/queries/events.ts';
 import { listDeliveries } from '../../postgres/queries/list-deliveries.ts';
-import type { Found, IdRange } from '../../postgres/queries/list-query.ts';
+import type { IdRange, ListResult } from '../../postgres/queries/list-query.ts';
 
 export interface EventSearch extends IdRange {
   readonly tenant: string | null;
@@ -20,7 +20,7 @@ export interface EventSearch extends IdRange {
 }
 
 /** Finds events, newest first: up to `limit` and one more if there are more. */
-export async function findEvents(pool: Pool, search: EventSearch): Promise<Found<EventView>> {
+export async function findEvents(pool: Pool, search: EventSearch): Promise<ListResult<EventView>> {
   const { tenant, type, from, before, idempotencyKey, has, limit } = search;
   if (idempotencyKey !== null) {
     const holders = await findEventsByKey(pool, tenant, idempotencyKey, DEFAULT_TENANT);
