@@ -59,7 +59,7 @@ export class Tenants {
   /** Throws `conflict` while the tenant has endpoints or keys. */
   async delete(actor: Actor, id: string): Promise<void> {
     await inTransaction(this.#pool, async (client) => {
-      if ((await lockTenant(client, id)) === null) throw tenantNotFound(id);
+      if ((await lockTenant(client, id)) === null) throw tenantNotFound();
       const uses = await usesOfTenant(client, id);
       const left = (['endpoints', 'keys'] as const).filter((use) => uses[use]);
       if (left.length > 0)
@@ -73,7 +73,7 @@ export class Tenants {
   }
 }
 
-export const tenantNotFound = (id: string) => new Problem('not_found', `There is no tenant ${id}.`);
+export const tenantNotFound = () => new Problem('not_found', 'There is no tenant with this name.');
 
 function toSettings(id: string, input: TenantInput): TenantSettings {
   if (!isTenantId(id)) throw invalidField('id', TENANT_ID_RULE);

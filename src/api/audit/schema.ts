@@ -33,7 +33,7 @@ export const AuditEntrySchema = Type.Object(
       }),
     ),
     request_id: Type.String(),
-    address: Type.String({ description: 'Where the request came from.' }),
+    address: Type.String({ description: 'The IP address of the caller.' }),
   },
   {
     title: 'AuditEntry',

@@ -23,7 +23,7 @@ const GroupList = Type.Object(
   {
     data: Type.Array(GroupSchema),
     next_cursor: Type.Null(),
-    more: Type.Boolean({ description: 'There are older ones that were not counted.' }),
+    more: Type.Boolean({ description: 'There are older dead letters that were not counted.' }),
   },
   {
     title: 'DeadLetterGroups',
@@ -58,7 +58,7 @@ export function deadLetterGroupRoutes(pool: Pool): FastifyPluginAsync {
         schema: {
           operationId: 'listDeadLetterGroups',
           summary: 'Count dead letters by endpoint and reason',
-          description: `Among the newest ${COUNT_LIMIT.toLocaleString('en')}.`,
+          description: `Counts the newest ${COUNT_LIMIT.toLocaleString('en')}.`,
           tags: ['Dead letters'],
           querystring: GroupQuery,
           response: { 200: GroupList },

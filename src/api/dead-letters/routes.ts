@@ -38,7 +38,7 @@ export function deadLetterRoutes(
         schema: {
           operationId: 'listDeadLetters',
           summary: 'List dead letters',
-          description: 'Also those that are being sent again.',
+          description: 'Including those that are being replayed.',
           tags: ['Dead letters'],
           querystring: DeadLetterQuery,
           response: { 200: Page(DeliverySchema) },
@@ -66,7 +66,7 @@ export function deadLetterRoutes(
           schema: {
             operationId: `${kind}DeadLetters`,
             summary: kind === 'replay' ? 'Send dead letters again' : 'Discard dead letters',
-            description: 'In the background: the answer is a task. A dry run only counts.',
+            description: 'Runs in the background: the answer is a task. A dry run only counts.',
             tags: ['Dead letters'],
             body: BulkOrder,
             response: { 200: CountSchema, 202: TaskSchema },
@@ -91,7 +91,7 @@ export function deadLetterRoutes(
         schema: {
           operationId: 'discardDelivery',
           summary: 'Discard a dead delivery',
-          description: 'Can be undone for a while.',
+          description: 'Can be undone for a limited time.',
           tags: ['Dead letters'],
           params: DeliveryId,
           body: Discard,
@@ -115,7 +115,7 @@ export function deadLetterRoutes(
           tags: ['Dead letters'],
           params: DeliveryId,
           response: { 200: DeliverySchema },
-          problems: { conflict: 'The delivery is not discarded, or was too long ago.' },
+          problems: { conflict: 'The delivery is not discarded, or was discarded too long ago.' },
         },
       },
       async (request) => {

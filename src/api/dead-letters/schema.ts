@@ -17,15 +17,15 @@ export const BulkOrder = Type.Object(
           Type.Array(Type.String({ maxLength: 64 }), {
             minItems: 1,
             maxItems: 1000,
-            description: 'These deliveries only.',
+            description: 'Only these deliveries.',
           }),
         ),
       },
       { additionalProperties: false },
     ),
-    dry_run: Type.Optional(Type.Boolean({ description: 'Only count.' })),
+    dry_run: Type.Optional(Type.Boolean({ description: 'Only count the deliveries.' })),
     why: Type.Optional(
-      Type.String({ maxLength: 500, description: 'Recorded with those that are discarded.' }),
+      Type.String({ maxLength: 500, description: 'Recorded with each discarded delivery.' }),
     ),
   },
   {
@@ -36,6 +36,6 @@ export const BulkOrder = Type.Object(
 );
 export type BulkOrder = Static<typeof BulkOrder>;
 export const Discard = Type.Object(
-  { why: Type.Optional(Type.String({ maxLength: 500, description: 'Recorded with it.' })) },
+  { why: Type.Optional(Type.String({ maxLength: 500, description: 'Recorded with the delivery.' })) },
   { additionalProperties: false, title: 'Discard', examples: [{ why: 'The order was cancelled.' }] },
 );

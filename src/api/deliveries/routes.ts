@@ -108,7 +108,7 @@ export function deliveryRoutes({
         schema: {
           operationId: 'listEndpointDeliveries',
           summary: 'List the deliveries to an endpoint',
-          description: 'Also of one that was deleted.',
+          description: 'Works for a deleted endpoint too.',
           tags: ['Endpoints'],
           params: EndpointId,
           querystring: EndpointDeliveryQuery,

@@ -34,7 +34,7 @@ export const DeliverySchema = Type.Object(
     status: Type.Enum([...deliveryStatuses]),
     attempts: Type.Integer({ description: 'How many were made.' }),
     max_attempts: Nullable(
-      Type.Integer({ description: 'How many there will be at most. Null: the endpoint is gone.' }),
+      Type.Integer({ description: 'How many there will be at most. Null: the endpoint was deleted.' }),
     ),
     next_attempt_at: Nullable(Time),
     last_status_code: Nullable(Type.Integer()),
@@ -42,14 +42,14 @@ export const DeliverySchema = Type.Object(
     waiting_reason: Nullable(
       Type.Enum([...waitingReasons], {
         description:
-          'What it waits for. Rate limited: it is due, and its turn comes as fast as `rate_limit` of the endpoint allows. Null: it is about to be sent, or does not wait.',
+          'What it waits for. `rate_limited`: it is due, and is sent as fast as `rate_limit` of the endpoint allows. Null: it is about to be sent, or does not wait.',
       }),
     ),
     reason: Nullable(Type.String({ description: 'Why it is dead or skipped, or who discarded it.' })),
     discard: Nullable(
       Type.Object(
         { why: Nullable(Type.String()), reason: Type.String(), dead_at: Time },
-        { description: 'Of a discarded one: why, and what it had died of.' },
+        { description: 'If it was discarded: why, and the reason and time of its death.' },
       ),
     ),
     replaying: Type.Boolean(),
@@ -86,7 +86,7 @@ export const DeliverySchema = Type.Object(
   },
 );
 
-const Milliseconds = Nullable(Type.Number({ description: 'Null where the connection was open already.' }));
+const Milliseconds = Nullable(Type.Number({ description: 'Null if the connection was already open.' }));
 const Headers = Type.Record(Type.String(), Type.String());
 
 export const AttemptSchema = Type.Object(
@@ -103,7 +103,7 @@ export const AttemptSchema = Type.Object(
     }),
     status_code: Nullable(Type.Integer()),
     outcome: Type.Enum(['delivered', 'retry', 'dead', 'superseded'], {
-      description: 'What came of it. Superseded: another worker had taken the delivery over.',
+      description: 'The result. `superseded`: another worker had taken over the delivery.',
     }),
     error: Nullable(
       Type.Object({

@@ -45,7 +45,7 @@ export function sentRequestRoutes(
           operationId: 'getSentRequest',
           summary: 'Show the request that was sent',
           description:
-            'The body of the answer is the body of the request, byte for byte, and its headers are on the answer too, without credentials.',
+            'The answer has the body of the request, byte for byte, and its headers without credentials.',
           tags: ['Deliveries'],
           params: AttemptParams,
           response: { 200: answerOf('The body as it was sent.', 'application/json', Type.Unknown()) },

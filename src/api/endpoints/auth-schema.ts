@@ -22,7 +22,7 @@ export const AuthSchema = Type.Object(
   {
     additionalProperties: false,
     description:
-      '`basic` has username and password, `bearer` has token, `oauth2` (client credentials) has token_url, client_id, client_secret and perhaps scope.',
+      '`basic` has username and password, `bearer` has token, `oauth2` (client credentials) has token_url, client_id, client_secret and optionally scope.',
   },
 );
 
@@ -39,7 +39,8 @@ export const TlsSchema = Type.Object(
         Type.String({
           minLength: 1,
           maxLength: 16_384,
-          description: 'PEM: what the receiver’s certificate is judged by, instead of public authorities.',
+          description:
+            'PEM: the authorities that may have issued the receiver’s certificate, instead of the public ones.',
         }),
       ),
     ),

@@ -24,13 +24,12 @@ type ById = { Params: { id: string } };
 const HEALTH_WINDOW_MS = 25 * 3_600_000;
 
 const RECEIVER_PROBLEMS: Reasons = {
-  url_invalid: '`url`, or `auth.token_url`, is no complete http(s) URL.',
+  url_invalid: '`url` or `auth.token_url` is not a complete http or https URL.',
   url_forbidden:
-    '`url`, or `auth.token_url`, leads to an address that Posthorn may not call, is not https, or has credentials in it.',
-  challenge_failed: 'The receiver did not answer the challenge as it should; nothing was changed.',
-  rate_limited:
-    'As many challenges of the tenant are under way as may be; or the key makes too many requests.',
-  overloaded: 'As many challenges are under way as may be. Try again after `Retry-After` seconds.',
+    '`url` or `auth.token_url` points to an address that Posthorn may not call, is not https, or contains credentials.',
+  challenge_failed: 'The receiver did not pass the challenge; nothing was changed.',
+  rate_limited: 'The tenant has too many challenges in progress, or the key makes too many requests.',
+  overloaded: 'Posthorn has too many challenges in progress. Try again after `Retry-After` seconds.',
 };
 
 const idOf = (request: FastifyRequest<ById>): Uuid => readObjectId('endpoint', request.params.id);
@@ -56,7 +55,7 @@ export function endpointRoutes(
         schema: {
           operationId: 'createEndpoint',
           summary: 'Create an endpoint',
-          description: 'The answer shows its signing secret.',
+          description: 'The answer contains its signing secret.',
           tags: ['Endpoints'],
           body: NewEndpoint,
           response: { 201: CreatedEndpoint },
@@ -122,14 +121,14 @@ export function endpointRoutes(
           operationId: 'updateEndpoint',
           summary: 'Change an endpoint',
           description:
-            'A merge patch: what is absent stays, `null` goes back to the default (but `breaker`: `null` is off, `{}` the default). `metadata` and `headers` are merged, other objects are replaced whole.',
+            'A JSON merge patch: an absent field stays as it is, `null` restores the default (for `breaker`, `null` means no breaker and `{}` the default one). `metadata` and `headers` are merged, other objects are replaced as a whole.',
           tags: ['Endpoints'],
           params: EndpointId,
           body: EndpointPatch,
           response: { 200: EndpointSchema },
           problems: {
             ...RECEIVER_PROBLEMS,
-            conflict: 'Somebody else changed it while the receiver was being challenged.',
+            conflict: 'Another request changed the endpoint while its receiver was being challenged.',
           },
         },
       },
@@ -142,7 +141,7 @@ export function endpointRoutes(
         schema: {
           operationId: 'pauseEndpoint',
           summary: 'Pause an endpoint',
-          description: 'Nothing is sent to it until it is resumed; its deliveries wait.',
+          description: 'Its deliveries wait until it is resumed.',
           tags: ['Endpoints'],
           params: EndpointId,
           response: { 200: EndpointSchema },
@@ -170,7 +169,7 @@ export function endpointRoutes(
         schema: {
           operationId: 'deleteEndpoint',
           summary: 'Delete an endpoint',
-          description: 'What waits for it is skipped. Its history stays readable.',
+          description: 'Its waiting deliveries are skipped. Its history stays readable.',
           tags: ['Endpoints'],
           params: EndpointId,
           response: { 204: Nothing },

@@ -1,4 +1,4 @@
-/** What may be set on an endpoint. Bounds are part of the contract: the same schema is in the OpenAPI document. */
+/** The settings of an endpoint, as callers send them. */
 import { type Static, Type } from 'typebox';
 import { challenges, signatureProfiles } from '../../domain/endpoint.ts';
 import { jitters, retryPresets } from '../../domain/retry.ts';
@@ -76,7 +76,7 @@ const Url = Type.String({
   description: 'Where to send: https, unless the operator allows http.',
 });
 
-/** What is shown can be sent back, although there is nothing to be set yet. */
+/** A setting without values yet. Null is allowed, so that a shown endpoint can be sent back. */
 const NotYet = Type.Optional(
   Type.Null({
     description: 'Not available yet.',
@@ -84,26 +84,34 @@ const NotYet = Type.Optional(
   }),
 );
 
-/** Null takes a setting back to its default. */
+/** Null restores the default of a setting. */
 const settings = {
   url: Type.Optional(Url),
   description: Type.Optional(Nullable(Type.String({ maxLength: 500 }))),
   metadata: Type.Optional(
     Nullable(
-      Type.Record(Type.String({ maxLength: 128 }), Type.Unknown(), { description: 'Yours, at most 16 KiB.' }),
+      Type.Record(Type.String({ maxLength: 128 }), Type.Unknown(), {
+        description: 'Your own data, at most 16 KiB.',
+      }),
     ),
   ),
   enabled: Type.Optional(
-    Nullable(Type.Boolean({ description: 'Off: new events are not for it, and what waits is skipped.' })),
+    Nullable(
+      Type.Boolean({
+        description: 'False: new events are not sent to it, and its waiting deliveries are skipped.',
+      }),
+    ),
   ),
-  paused: Type.Optional(Nullable(Type.Boolean({ description: 'On: everything waits until it is resumed.' }))),
+  paused: Type.Optional(
+    Nullable(Type.Boolean({ description: 'True: its deliveries wait until it is resumed.' })),
+  ),
   events: Type.Optional(
     Nullable(
       Type.Array(Type.String({ minLength: 1, maxLength: 130 }), {
         minItems: 1,
         maxItems: 500,
         description:
-          'Event types, prefixes such as `order.*`, or `*` for all, which is the default. `*` is everything but operational events (`posthorn.…`), which are asked for by name.',
+          'Event types, prefixes such as `order.*`, or `*`, the default. `*` matches everything except operational events (`posthorn.…`), which must be named.',
       }),
     ),
   ),
@@ -111,7 +119,7 @@ const settings = {
     Nullable(
       Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
         maxItems: 50,
-        description: 'Only events with one of these channels. None: all events.',
+        description: 'Only events with one of these channels. Empty: all events.',
       }),
     ),
   ),
@@ -123,20 +131,17 @@ const settings = {
     ),
   ),
   api_version: Type.Optional(
-    Nullable(
-      Type.String({ minLength: 1, maxLength: 64, description: 'Sent along as `posthorn-api-version`.' }),
-    ),
+    Nullable(Type.String({ minLength: 1, maxLength: 64, description: 'Sent as `posthorn-api-version`.' })),
   ),
   payload: Type.Optional(
     Nullable(
-      Type.Enum(['full', 'thin'], { description: 'Thin: a link to the event instead of its `data`.' }),
+      Type.Enum(['full', 'thin'], { description: '`thin`: a link to the event instead of its `data`.' }),
     ),
   ),
   headers: Type.Optional(
     Nullable(
       Type.Record(Type.String(), Nullable(Type.String({ maxLength: 4096 })), {
-        description:
-          'Sent along with every request. Those that are credentials are stored encrypted and not shown.',
+        description: 'Sent with every request. Credentials are stored encrypted and not shown.',
       }),
     ),
   ),
@@ -150,7 +155,7 @@ const settings = {
       Type.Integer({
         minimum: 1000,
         maximum: 30_000,
-        description: 'For everything, to the last byte of the answer.',
+        description: 'For the whole request, to the last byte of the answer.',
       }),
     ),
   ),
@@ -162,14 +167,15 @@ const settings = {
     Nullable(
       Type.Enum(['none', 'fifo'], {
         description:
-          'Fifo: in the order of acceptance, one after the other; a retry holds the rest back, and `deliver_at` of an event has no effect.',
+          '`fifo`: in the order of acceptance, one at a time. A retry holds the others back, and `deliver_at` of an event has no effect.',
       }),
     ),
   ),
   fifo_on_dead: Type.Optional(
     Nullable(
       Type.Enum(['skip', 'block'], {
-        description: 'With fifo: go on after a delivery that died, or wait until somebody deals with it.',
+        description:
+          'With `fifo`: continue after a dead delivery, or wait until it is replayed or discarded.',
       }),
     ),
   ),
@@ -185,7 +191,7 @@ const settings = {
   challenge: Type.Optional(
     Nullable(
       Type.Enum([...challenges], {
-        description: 'What the receiver has to answer before the endpoint is created or its URL changed.',
+        description: 'How the receiver proves its consent before the endpoint is created or its URL changed.',
       }),
     ),
   ),
@@ -201,11 +207,14 @@ export const NewEndpoint = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: 128,
-        description: "Whose endpoint it is. A tenant's key implies it; otherwise `default`.",
+        description: 'The tenant of the endpoint. Default: the tenant of the key, otherwise `default`.',
       }),
     ),
     secret: Type.Optional(
-      Type.String({ maxLength: 200, description: 'whsec_ and base64 of 24 to 64 bytes.' }),
+      Type.String({
+        maxLength: 200,
+        description: '`whsec_` followed by 24 to 64 bytes in base64. Default: a random one.',
+      }),
     ),
   },
   {

@@ -21,7 +21,7 @@ export function endpointSecretRoutes(secrets: EndpointSecrets): FastifyPluginAsy
         schema: {
           operationId: 'rotateSecret',
           summary: 'Give an endpoint a new signing secret',
-          description: 'The old one signs beside the new one for a while, so that receivers can change over.',
+          description: 'Both the old and the new secret sign for a while, so that receivers can switch.',
           tags: ['Endpoints'],
           params: EndpointId,
           body: Rotation,

@@ -12,7 +12,7 @@ export const Rotation = Type.Object(
       }),
     ),
     secret: Type.Optional(
-      Type.String({ maxLength: 200, description: 'The new secret, if you want to choose it.' }),
+      Type.String({ maxLength: 200, description: 'The new secret. Default: a random one.' }),
     ),
   },
   { additionalProperties: false, title: 'Rotation', examples: [{ overlap_seconds: 3600 }] },
@@ -20,7 +20,7 @@ export const Rotation = Type.Object(
 const secretFields = {
   secret: Type.String(),
   public_key: Type.Optional(
-    Type.String({ description: 'Of an Ed25519 secret: what receivers verify with.' }),
+    Type.String({ description: 'The public key of an Ed25519 secret, which receivers verify with.' }),
   ),
 };
 export const RotatedSecret = Type.Object(
@@ -35,7 +35,7 @@ export const CurrentSecret = Type.Object(
     ...secretFields,
     created_at: Time,
     previous: Type.Array(Type.Object({ created_at: Time, expires_at: Nullable(Time) }), {
-      description: 'Older ones that still sign.',
+      description: 'Older secrets that still sign.',
     }),
   },
   {

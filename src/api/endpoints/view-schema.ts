@@ -1,4 +1,4 @@
-/** An endpoint as the API shows it: every default filled in, and how it is doing. */
+/** An endpoint as the API shows it: with all defaults and its health. */
 import { Type } from 'typebox';
 import { circuits } from '../../domain/breaker.ts';
 import { challenges, disabledReasons, signatureProfiles } from '../../domain/endpoint.ts';
@@ -55,13 +55,13 @@ const Health = Type.Object(
     consecutive_failures: Type.Integer(),
     waiting: Type.Integer({
       description:
-        'Deliveries that wait, counted up to 10,000; in a list up to 200 or more, the shorter the page.',
+        'Waiting deliveries, counted up to 10,000; in a list up to at least 200, depending on the size of the page.',
     }),
     dead: Type.Integer({ description: 'Dead letters, counted in the same way.' }),
     oldest_waiting_at: Nullable(Time),
     ...Figures,
   },
-  { title: 'Health', description: 'Now, and over the last day.' },
+  { title: 'Health', description: 'The current state, and figures of the last day.' },
 );
 
 const fields = {
@@ -169,6 +169,9 @@ const example = {
 export const EndpointSchema = Type.Object(fields, { title: 'Endpoint', examples: [example] });
 
 export const CreatedEndpoint = Type.Object(
-  { ...fields, secret: Type.String({ description: 'What it signs with. Keep it where the receiver runs.' }) },
+  {
+    ...fields,
+    secret: Type.String({ description: 'The signing secret. Store it where the receiver runs.' }),
+  },
   { title: 'CreatedEndpoint', examples: [{ ...example, secret: 'whsec_…' }] },
 );

@@ -74,7 +74,7 @@ export function eventTypeRoutes(eventTypes: EventTypes, pool: Pool): FastifyPlug
       {
         schema: {
           operationId: 'deleteEventType',
-          summary: 'Take an event type out of the catalogue',
+          summary: 'Delete an event type from the catalogue',
           tags,
           params: EventTypeName,
           response: { 204: Nothing },

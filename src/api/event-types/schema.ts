@@ -20,7 +20,7 @@ export const EventTypeBody = Type.Object(
   {
     description: Type.Optional(Type.String({ maxLength: 5000 })),
     schema: Type.Optional(SchemaField),
-    example: Type.Optional(Type.Unknown({ description: 'A sample of `data`. It must fit the schema.' })),
+    example: Type.Optional(Type.Unknown({ description: 'A sample of `data`. It must match the schema.' })),
     deprecated: Type.Optional(Type.Boolean()),
   },
   { additionalProperties: false, title: 'EventTypeSettings', examples: [exampleSettings] },

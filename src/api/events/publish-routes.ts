@@ -39,8 +39,8 @@ export function publishRoutes(
           problems: {
             idempotency_conflict: 'The idempotency key was used for another event.',
             rate_limited:
-              'The tenant publishes, or the key asks, faster than it may. Try again after `Retry-After` seconds.',
-            overloaded: 'More is waiting than can be taken in. Try again after `Retry-After` seconds.',
+              'The tenant publishes faster, or the key makes more requests, than its limit allows. Try again after `Retry-After` seconds.',
+            overloaded: 'Too many events wait to be accepted. Try again after `Retry-After` seconds.',
             unavailable: 'The database does not answer. Try again after `Retry-After` seconds.',
           },
         },
@@ -64,7 +64,8 @@ export function publishRoutes(
         schema: {
           operationId: 'publishBatch',
           summary: 'Publish many events',
-          description: 'Each is accepted or refused by itself; the results are in the order of the events.',
+          description:
+            'Each event is accepted or refused on its own; the results are in the order of the events.',
           tags: ['Events'],
           response: { 202: AcceptedBatch },
         },

@@ -1,6 +1,6 @@
 /**
- * What a producer sends and gets. The requests are here for the document only: `readEvent` reads the bytes itself, so
- * that `data` is carried on as it came.
+ * What a producer sends and receives. The schemas of requests are only for the document: `readEvent` reads the bytes
+ * itself, so that `data` stays byte for byte the same.
  */
 import { Type } from 'typebox';
 import { MAX_EVENT_TYPE_LENGTH } from '../../domain/event.ts';
@@ -26,29 +26,29 @@ export const NewEvent = Type.Object(
       Nullable(
         Type.String({
           pattern: '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$',
-          description: "Whose event it is. A tenant's key implies it; otherwise `default`.",
+          description: 'The tenant of the event. Default: the tenant of the key, otherwise `default`.',
         }),
       ),
     ),
-    idempotency_key: IdempotencyKey('Of events with the same key, one is accepted.'),
+    idempotency_key: IdempotencyKey('Of several events with the same key, only one is accepted.'),
     schema_version: Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 64 }))),
     channels: Type.Optional(
       Nullable(
         Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
           maxItems: 50,
-          description: 'Only for endpoints of one of these channels, and those without any.',
+          description: 'Sent only to endpoints with one of these channels, and to those without channels.',
         }),
       ),
     ),
     endpoint_ids: Type.Optional(
-      Nullable(Type.Array(Id('ep'), { maxItems: 1000, description: 'Only for these endpoints.' })),
+      Nullable(Type.Array(Id('ep'), { maxItems: 1000, description: 'Sent only to these endpoints.' })),
     ),
     deliver_at: Type.Optional(
       Nullable(
         Type.String({
           format: 'date-time',
           description:
-            'Not before this RFC 3339 time. FIFO endpoints send in the order of acceptance instead: one that subscribes gets the event at its turn, and one that is named in `endpoint_ids` makes the event be refused.',
+            'Not sent before this RFC 3339 time. FIFO endpoints ignore it, because they send in the order of acceptance; an event that names one in `endpoint_ids` is refused.',
         }),
       ),
     ),
@@ -56,7 +56,7 @@ export const NewEvent = Type.Object(
       Nullable(
         Type.Record(Type.String(), Type.String({ maxLength: 4096 }), {
           maxProperties: 50,
-          description: 'Sent along with every delivery.',
+          description: 'Sent with every delivery.',
         }),
       ),
     ),
@@ -95,14 +95,15 @@ export const PublishHeaders = Type.Object({
   'Idempotency-Key': Type.Optional(
     Type.String({
       maxLength: 255,
-      description: 'Instead of `idempotency_key` in the body. For a batch each event gets a key made of it.',
+      description:
+        'Instead of `idempotency_key` in the body. In a batch, each event gets a key derived from it.',
     }),
   ),
   traceparent: Type.Optional(
     Type.String({
       maxLength: 55,
       description:
-        'W3C trace context, kept with the event and sent to the receivers; `tracestate` as well. `headers.traceparent` of an event outranks it.',
+        'W3C trace context, stored with the event and sent to the receivers; so is `tracestate`. `headers.traceparent` of an event takes precedence.',
     }),
   ),
 });
@@ -122,14 +123,17 @@ export const AcceptedEvent = Type.Object(
     type: Type.String(),
     tenant: Type.String(),
     created_at: Time,
-    deliveries: Type.Integer({ description: 'To how many endpoints it goes.' }),
-    duplicate: Type.Boolean({ description: 'It had been accepted before, under the same key.' }),
+    deliveries: Type.Integer({ description: 'How many endpoints it is sent to.' }),
+    duplicate: Type.Boolean({
+      description:
+        'True: an event with the same idempotency key was accepted before, and this is that event.',
+    }),
   },
   { title: 'AcceptedEvent', examples: [accepted] },
 );
 
-/** Why one event of a batch is not accepted. */
-const refusals: readonly ProblemCode[] = [
+/** The problems of a single event in a batch. */
+const eventProblems: readonly ProblemCode[] = [
   'forbidden',
   'idempotency_conflict',
   'too_large',
@@ -142,7 +146,10 @@ const refusals: readonly ProblemCode[] = [
 export const AcceptedBatch = Type.Object(
   {
     results: Type.Array(
-      Type.Union([AcceptedEvent, Type.Object({ error: ProblemOf(refusals) }, { title: 'RefusedEvent' })]),
+      Type.Union([
+        AcceptedEvent,
+        Type.Object({ error: ProblemOf(eventProblems) }, { title: 'RefusedEvent' }),
+      ]),
     ),
   },
   { title: 'AcceptedBatch', examples: [{ results: [accepted] }] },

@@ -12,10 +12,12 @@ export const EventQuery = Type.Object(
     since: ListFilters.since,
     until: ListFilters.until,
     idempotency_key: Type.Optional(
-      Type.String({ maxLength: 255, description: 'The event that holds this key, while it is remembered.' }),
+      Type.String({ maxLength: 255, description: 'The event that holds this key, until the key expires.' }),
     ),
     has: Type.Optional(
-      Type.Enum(['dead', 'waiting'], { description: 'With at least one delivery that is dead, or waits.' }),
+      Type.Enum(['dead', 'waiting'], {
+        description: 'Events with at least one delivery that is dead, or that waits.',
+      }),
     ),
   },
   { additionalProperties: false },
@@ -33,7 +35,7 @@ const eventFields = {
   type: Type.String(),
   tenant: Type.String(),
   created_at: Time,
-  deliveries: Type.Integer({ description: 'To how many endpoints it goes.' }),
+  deliveries: Type.Integer({ description: 'How many endpoints it is sent to.' }),
   idempotency_key: Nullable(Type.String()),
   schema_version: Nullable(Type.String()),
   channels: Type.Array(Type.String()),
@@ -41,10 +43,16 @@ const eventFields = {
   deliver_at: Nullable(Time),
   headers: Type.Record(Type.String(), Type.String()),
   duplicate_of: Nullable(
-    Id('evt', 'Published in a transaction under a key that had become this event’s: nothing was sent again.'),
+    Id(
+      'evt',
+      'It was published in a transaction with an idempotency key that this event already had, and was not sent.',
+    ),
   ),
   key_conflict_with: Nullable(
-    Id('evt', 'Published in a transaction under a key that had become this event’s, which is another one.'),
+    Id(
+      'evt',
+      'It was published in a transaction with an idempotency key that this event, with other content, already had.',
+    ),
   ),
 };
 const exampleEvent = {

@@ -3,8 +3,12 @@ import { Nullable } from '../http/validation.ts';
 
 export const FilterTry = Type.Object(
   {
-    filter: Nullable(Type.Record(Type.String(), Type.Unknown(), { description: 'As an endpoint has it.' })),
-    event: Type.Record(Type.String(), Type.Unknown(), { description: 'As POST /v1/events takes it.' }),
+    filter: Nullable(
+      Type.Record(Type.String(), Type.Unknown(), { description: 'A filter, as endpoints have it.' }),
+    ),
+    event: Type.Record(Type.String(), Type.Unknown(), {
+      description: 'An event, as `POST /v1/events` accepts it.',
+    }),
   },
   {
     additionalProperties: false,

@@ -73,7 +73,7 @@ const Header = Type.Object({
       minLength: 1,
       maxLength: MAX_KEY_LENGTH,
       description:
-        'The same request with the same key gets the first one’s answer, and changes nothing more.',
+        'A repeated request with the same key gets the answer of the first one, and changes nothing.',
     }),
   ),
 });

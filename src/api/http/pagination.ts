@@ -17,7 +17,7 @@ export const PageQuery = {
     }),
   ),
   cursor: Type.Optional(
-    Type.String({ maxLength: 200, description: 'Where the page before ended: its next_cursor.' }),
+    Type.String({ maxLength: 200, description: 'The `next_cursor` of the previous page.' }),
   ),
 };
 

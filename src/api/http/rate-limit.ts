@@ -5,7 +5,11 @@ export const RateLimitSchema = Type.Object(
   {
     per_second: Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 }),
     burst: Type.Optional(
-      Type.Number({ minimum: 1, maximum: 1_000_000, description: 'At once after a quiet time.' }),
+      Type.Number({
+        minimum: 1,
+        maximum: 1_000_000,
+        description: 'How many at once after a quiet time. Default: one second’s worth.',
+      }),
     ),
   },
   { additionalProperties: false },

@@ -23,7 +23,7 @@ export function keyRoutes(
       {
         schema: {
           operationId: 'createKey',
-          summary: 'Make an API key',
+          summary: 'Create an API key',
           tags: ['Keys'],
           body: NewKey,
           response: { 201: CreatedKey },

@@ -8,9 +8,9 @@ const scopes = ['admin', 'tenant', 'read'] as const;
 const keyFields = {
   id: Id('key'),
   scope: Type.Enum([...scopes]),
-  tenant: Nullable(Type.String({ description: 'The only tenant that it may see.' })),
+  tenant: Nullable(Type.String({ description: 'The only tenant that the key may use. Null: all tenants.' })),
   description: Type.String(),
-  prefix: Type.String({ description: 'How the key begins, to recognize it by.' }),
+  prefix: Type.String({ description: 'The first characters of the key, to recognize it by.' }),
   created_at: Time,
   last_used_at: Nullable(Time),
   rate_limit: Nullable(Type.Object({ per_second: Type.Number(), burst: Type.Number() })),
@@ -39,7 +39,9 @@ export const NewKey = Type.Object(
   {
     scope: Type.Enum([...scopes]),
     tenant: Type.Optional(
-      Type.String({ description: 'Required for a tenant key; narrows a read key; not for an admin key.' }),
+      Type.String({
+        description: 'Required for a tenant key, optional for a read key, not allowed for an admin key.',
+      }),
     ),
     description: Type.Optional(Type.String({ maxLength: 200 })),
     rate_limit: Type.Optional(Nullable(RateLimitSchema)),
@@ -57,11 +59,13 @@ export const KeyList = Type.Object(
 
 export const CurrentKey = Type.Object(
   {
-    id: Nullable(Id('key', 'Null: the first admin key, which is in the configuration.')),
+    id: Nullable(Id('key', 'Null: the admin key of the configuration.')),
     scope: keyFields.scope,
     tenant: keyFields.tenant,
     prefix: keyFields.prefix,
-    capabilities: Type.Object({ inbox: Type.Boolean({ description: 'There is a built-in receiver.' }) }),
+    capabilities: Type.Object({
+      inbox: Type.Boolean({ description: 'Whether there is a built-in receiver.' }),
+    }),
   },
   {
     title: 'CurrentKey',

@@ -10,16 +10,16 @@ const DESCRIPTION = {
   operationId: 'getMetrics',
   summary: 'Metrics for Prometheus',
   description:
-    'Of all processes of this node. Open to requests from the machine itself; from elsewhere with an admin key, or a read key of no tenant.',
+    'Of all processes of this node. Requests from the machine itself need no key; others need an admin key, or a read key without a tenant.',
   tags: ['Service'],
   response: {
     200: { description: 'Metrics', content: { 'text/plain': { schema: Text } } },
   },
   problems: {
-    unauthorized: 'From elsewhere, without a key.',
+    unauthorized: 'A request from another machine has no key.',
     forbidden: 'The key is for one tenant only.',
     not_found: 'Metrics are switched off.',
-    rate_limited: 'From elsewhere: the key makes too many requests.',
+    rate_limited: 'The key makes too many requests.',
   },
 } as const;
 

@@ -1,5 +1,5 @@
 /**
- * What routes say about themselves in `schema`, besides what Fastify itself reads: the OpenAPI document is made of it.
+ * The parts of a route's `schema` that describe it in the OpenAPI document:
  *
  *   schema: {
  *     operationId: 'pauseEndpoint', summary: 'Pause an endpoint', tags: ['Endpoints'],
@@ -8,8 +8,8 @@
  *     problems: { conflict: 'The endpoint is disabled.' },
  *   }
  *
- * A schema with a `title` becomes a component of that name. Problems that follow from the kind of route (no key, no
- * such id, a body that does not fit …) are added by themselves: see `openapi/implied-problems.ts`.
+ * A schema with a `title` becomes a component of that name. Problems that every route of a kind has (no key, unknown id,
+ * invalid body …) are added automatically: see `implied-problems.ts`.
  */
 import { type Static, type TSchema, Type } from 'typebox';
 import { type IdPrefix, publicId } from '../../domain/ids.ts';
@@ -23,23 +23,23 @@ declare module 'fastify' {
     summary?: string;
     description?: string;
     tags?: readonly Tag[];
-    /** Beyond those that every route of its kind has, or with a better reason: when they come. */
+    /** Problems of this route, or better reasons for those that every route of its kind has. */
     problems?: Reasons;
-    /** Not part of the API: files of a page. */
+    /** Not part of the document. */
     hide?: boolean;
   }
   interface FastifyContextConfig {
-    /** For the document only, never validated: what a handler that reads the bytes itself expects. */
+    /** Only for the document, not for validation: what a handler that reads the bytes itself expects. */
     documents?: { readonly body?: TSchema; readonly headers?: TSchema };
-    /** Needs an API key; set for everything under /v1. */
+    /** The route needs an API key. Set for all routes under /v1. */
     needsKey?: boolean;
   }
 }
 
-/** Problems by their code, each with when it comes. */
+/** When a problem occurs, by its code. */
 export type Reasons = Readonly<Partial<Record<ProblemCode, string>>>;
 
-/** As the code shows it: times are still dates, and nothing is changed any more. */
+/** A value that a schema describes, before it becomes JSON: times are dates, and it is read-only. */
 export type Shown<T extends TSchema> = DeepReadonly<Static<T>>;
 type DeepReadonly<T> = T extends Date
   ? T
@@ -49,10 +49,10 @@ type DeepReadonly<T> = T extends Date
       ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
       : T;
 
-/** A date until it becomes JSON. Only for answers: what is sent in is checked by `readTime`. */
+/** A date that becomes text in JSON. Only for answers: `readTime` reads the times of requests. */
 export const Time = Type.Unsafe<Date>({ type: 'string', format: 'date-time' });
 
-/** One id for all examples: they fit together. */
+/** The same id in all examples, so that they match. */
 export function exampleId(prefix: IdPrefix): string {
   return publicId(prefix, '0199d4c2-6f3a-7b15-9e42-5a0c81d70000');
 }
@@ -69,13 +69,15 @@ export const Page = <T extends TSchema>(item: T, title = `${(item as { title?: s
     {
       data: Type.Array(item),
       next_cursor: Nullable(
-        Type.String({ description: 'Give it as `cursor` for the next page. Null: this was the last.' }),
+        Type.String({
+          description: 'Send it as `cursor` to get the next page. Null: this is the last page.',
+        }),
       ),
     },
     { title },
   );
 
-/** Done, and there is nothing to say about it. */
+/** An answer without a body. */
 export const Nothing = Type.Null();
 
 export const ProblemSchema = Type.Object(
@@ -85,7 +87,7 @@ export const ProblemSchema = Type.Object(
     status: Type.Integer(),
     detail: Type.String({ description: 'What is wrong, and what to do about it.' }),
     code: Type.Enum(Object.keys(problemCodes) as ProblemCode[], {
-      description: 'Stable: decide by this.',
+      description: 'Stable: base decisions on it.',
     }),
     errors: Type.Array(
       Type.Object({
@@ -97,7 +99,7 @@ export const ProblemSchema = Type.Object(
   },
   {
     title: 'Problem',
-    description: 'What every error looks like (RFC 9457).',
+    description: 'The form of every error (RFC 9457).',
     examples: [
       {
         type: 'urn:posthorn:problem:not_found',
@@ -114,7 +116,7 @@ export const ProblemSchema = Type.Object(
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
-/** A problem that has one of these codes and no other. */
+/** A problem with one of these codes. */
 export const ProblemOf = (codes: readonly ProblemCode[]) =>
   Type.Intersect([ProblemSchema, Type.Object({ code: Type.Enum([...codes]) })]);
 
@@ -123,7 +125,7 @@ export interface DescribedAnswer {
   readonly content: Readonly<Record<string, { readonly schema: TSchema }>>;
 }
 
-/** An answer that is no JSON, or not always the same. */
+/** An answer that is not JSON, or whose JSON has no fixed schema. */
 export function answerOf(description: string, mediaType: string, schema: TSchema): DescribedAnswer {
   return { description, content: { [mediaType]: { schema } } };
 }

@@ -20,13 +20,13 @@ export function replayRoutes(replay: Replay, endpoints: EndpointCache): FastifyP
         schema: {
           operationId: 'replayDelivery',
           summary: 'Send a delivery again',
-          description: 'Whatever its status. One that waits becomes due now.',
+          description: 'Works for every status. A waiting delivery becomes due now.',
           tags: ['Deliveries'],
           params: idParams('dlv', 'delivery'),
           response: { 202: DeliverySchema },
           problems: {
             conflict: 'The endpoint is disabled or was deleted.',
-            unavailable: 'The delivery is just being moved. Try again after `Retry-After` seconds.',
+            unavailable: 'The delivery is changing at this moment. Try again after `Retry-After` seconds.',
           },
         },
       },
@@ -43,14 +43,14 @@ export function replayRoutes(replay: Replay, endpoints: EndpointCache): FastifyP
           operationId: 'replayEvent',
           summary: 'Send an event again',
           description:
-            'All of its deliveries, or those that fit. Those of an endpoint that is disabled or was deleted are left out, unless you name it: then nothing is sent again.',
+            'All of its deliveries, or those that match. Deliveries to a disabled or deleted endpoint are skipped, but if you name such an endpoint, nothing is sent.',
           tags: ['Events'],
           params: idParams('evt', 'event'),
           body: EventReplay,
           response: { 202: Replayed },
           problems: {
             conflict:
-              'An endpoint that is named is disabled or was deleted; or that is so of all endpoints of the deliveries that fit.',
+              'A named endpoint is disabled or deleted, or all endpoints of the matching deliveries are.',
           },
         },
       },
@@ -65,8 +65,8 @@ export function replayRoutes(replay: Replay, endpoints: EndpointCache): FastifyP
       {
         schema: {
           operationId: 'replayEndpoint',
-          summary: 'Send again what an endpoint did not get',
-          description: 'In the background. By default what is dead or was skipped.',
+          summary: 'Send again what an endpoint missed',
+          description: 'Runs in the background. By default, deliveries that are dead or were skipped.',
           tags: ['Endpoints'],
           params: idParams('ep', 'endpoint'),
           body: EndpointReplay,

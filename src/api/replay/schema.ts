@@ -27,7 +27,7 @@ export const EndpointReplay = Type.Object(
     since: ListFilters.since,
     until: ListFilters.until,
     status: Type.Optional(Statuses),
-    dry_run: Type.Optional(Type.Boolean({ description: 'Only count.' })),
+    dry_run: Type.Optional(Type.Boolean({ description: 'Only count the deliveries.' })),
   },
   {
     additionalProperties: false,

@@ -1,4 +1,4 @@
-/** How endpoints are doing, in numbers: the same wherever they are shown. */
+/** The figures of an endpoint, the same wherever they are shown. */
 import { Type } from 'typebox';
 import type { Totals } from '../../postgres/queries/stats.ts';
 import { Nullable } from '../http/validation.ts';
@@ -13,7 +13,7 @@ export const Counts = {
   delivered: Type.Integer(),
   dead: Type.Integer(),
 };
-/** Null where nothing happened: no requests is neither success nor failure. */
+/** Null if nothing happened: no requests are neither success nor failure. */
 export const Figures = {
   success_rate: Nullable(Type.Number()),
   p50_ms: Nullable(Type.Number()),
@@ -22,7 +22,7 @@ export const Figures = {
   dead_letter_rate: Nullable(Type.Number()),
   retry_distribution: Type.Array(Type.Integer(), {
     description:
-      'How many were delivered at the first try, the second, and so on; the tenth and later together.',
+      'How many were delivered at the first attempt, the second, and so on; the tenth and later ones together.',
   }),
 };
 const FigureSchema = Type.Object(Figures);

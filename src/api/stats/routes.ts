@@ -29,7 +29,7 @@ const StatsQuery = Type.Object(
     window: WindowQuery,
     tenant: ListFilters.tenant,
     type: typeFilter(
-      'Narrows the figures and the series. What waits now, the types and the endpoints are of all types.',
+      'Limits the figures and the series to this type. `now`, `types` and `endpoints` always cover all types.',
     ),
   },
   { additionalProperties: false },

@@ -1,4 +1,3 @@
-/** What the statistics answer. */
 import { type TSchema, Type } from 'typebox';
 import { Nullable } from '../http/validation.ts';
 import { Id, Time } from '../openapi/describe.ts';
@@ -10,10 +9,7 @@ const Rate = (description?: string) =>
   Nullable(Type.Number({ minimum: 0, maximum: 1, ...(description !== undefined && { description }) }));
 const Ms = Nullable(Type.Number());
 const Percentiles = (description: string) =>
-  Type.Object(
-    { p50: Ms, p95: Ms, p99: Ms },
-    { description: `${description} Within 9.1 % of the true ones.` },
-  );
+  Type.Object({ p50: Ms, p95: Ms, p99: Ms }, { description: `${description} Accurate to 9.1 %.` });
 const Circuit = Type.Enum(['closed', 'open', 'half_open']);
 
 /** For endpoints `accepted` is null: events are accepted for a tenant. */
@@ -45,7 +41,7 @@ const common = {
   final_success_rate: Rate('Of the deliveries that ended, those that were delivered.'),
   first_attempt_success_rate: Rate('Of the first attempts, those that succeeded.'),
   dead_letter_rate: Rate('Of the deliveries that ended, those that died.'),
-  throughput_per_second: Type.Number({ description: 'Deliveries made, a second.' }),
+  throughput_per_second: Type.Number({ description: 'Deliveries per second.' }),
   response_ms: Percentiles('How long receivers took to answer.'),
   delivery_ms: Percentiles('From acceptance to delivery.'),
   retry_distribution: Figures.retry_distribution,

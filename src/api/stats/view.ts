@@ -1,4 +1,4 @@
-/** How figures are shown: the same names for everything, for an endpoint, and for each point of a chart. */
+/** Figures under the same names for all tenants, for an endpoint, and for each point of a chart. */
 import { Type } from 'typebox';
 import { percentileOf } from '../../domain/histogram.ts';
 import { timeOfId, type Uuid } from '../../domain/ids.ts';
@@ -13,7 +13,7 @@ import {
   type Totals,
 } from '../../postgres/queries/stats.ts';
 
-/** 60 points, 96 points, 168 points. */
+/** How long one point of each window is, and how many points it has. */
 const WINDOWS = {
   '1h': { seconds: MINUTE, points: 60 },
   '24h': { seconds: QUARTER, points: 96 },
@@ -25,7 +25,7 @@ export const windowNames = Object.keys(WINDOWS) as WindowName[];
 export const WindowQuery = Type.Optional(
   Type.Enum(windowNames, {
     description:
-      'The time until now: 60 minutes, 96 quarters of an hour or 168 hours, the last one not over yet.',
+      'Up to now: 60 minutes, 96 quarters of an hour or 168 hours, of which the last is incomplete.',
   }),
 );
 
@@ -35,7 +35,7 @@ export interface Window extends Bucket {
   readonly now: number;
 }
 
-/** Begins and ends with a whole bucket, the one that is under way. */
+/** The window that ends with the current bucket, which is incomplete. */
 export function windowOf(name: WindowName, now: number): Window {
   const { seconds, points } = WINDOWS[name];
   const current = Math.floor(now / (seconds * 1000));
@@ -48,7 +48,7 @@ export function totalOf(series: readonly Totals[]): Totals {
   return total;
 }
 
-/** Null where nothing happened: no requests is neither success nor failure. */
+/** Null if nothing happened: no requests are neither success nor failure. */
 export const share = (part: number, whole: number): number | null =>
   whole === 0 ? null : Math.round((part / whole) * 1e4) / 1e4;
 
@@ -76,14 +76,14 @@ export function showWindow({ name, seconds, at, now }: Window) {
   return { window: name, from: new Date(at), to: new Date(now), bucket_seconds: seconds };
 }
 
-/** In whole seconds, of something that was accepted under this id. */
+/** The age of an id in whole seconds. */
 export const ageOf = (id: Uuid | null, now: number): number | null =>
   id === null ? null : Math.max(0, Math.round((now - timeOfId(id)) / 1000));
 
 export const throughput = (total: Totals, { at, now }: Window): number =>
   Math.round((total.delivered / Math.max(1, (now - at) / 1000)) * 1e3) / 1e3;
 
-/** Every point of the window, also those in which nothing happened. */
+/** Every point of the window, including those in which nothing happened. */
 export function showSeries(series: readonly TimedTotals[], { at, seconds, points }: Window) {
   const found = new Map(series.map((totals) => [totals.at, totals]));
   return Array.from({ length: points }, (_, index) => {

@@ -25,16 +25,16 @@ const StreamQuery = Type.Object(
       }),
     ),
     outcome: Type.Optional(
-      Type.Enum(['delivered', 'retry', 'dead'], { description: 'The same, as attempts call it.' }),
+      Type.Enum(['delivered', 'retry', 'dead'], { description: 'The same, by the outcome of the attempt.' }),
     ),
   },
   { additionalProperties: false },
 );
 type StreamQuery = Static<typeof StreamQuery>;
 
-const DESCRIPTION = `Messages: \`event.accepted\`, \`attempt\` and \`endpoint\`, with JSON as their data; \`ready\` once what
-the other processes do is seen as well; \`sampled\` when some were left out because there are too many, \`dropped\` when this
-client was too slow for some. It begins now: there is no history in it, and nothing is sent again.`;
+const DESCRIPTION = `Messages: \`event.accepted\`, \`attempt\` and \`endpoint\`, with JSON as their data; \`ready\` once
+messages of the other processes arrive too; \`sampled\` when messages were left out because there are too many, \`dropped\`
+when this client was too slow to read some. It begins now: it has no history, and nothing is sent again.`;
 
 const EXAMPLE = 'event: attempt\ndata: {"delivery_id":"dlv_…","outcome":"delivered","status_code":200}\n\n';
 
@@ -85,7 +85,7 @@ export function streamRoutes(
         exposeHeadRoute: false,
         schema: {
           operationId: 'streamEvents',
-          summary: 'Live tail: what happens just now',
+          summary: 'Live tail: what happens now',
           description: DESCRIPTION,
           tags: ['Statistics'],
           querystring: StreamQuery,
@@ -98,7 +98,7 @@ export function streamRoutes(
           },
           problems: {
             rate_limited:
-              'As many live tails are open as the process, or the key, may have; or the key makes too many requests.',
+              'Too many live tails are open on this server or with this key, or the key makes too many requests.',
           },
         },
       },

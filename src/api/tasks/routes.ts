@@ -42,7 +42,7 @@ export function taskRoutes(tasks: Tasks, pool: Pool): FastifyPluginAsync {
       {
         schema: {
           operationId: 'getTask',
-          summary: 'How far a task is',
+          summary: 'Show a task and its progress',
           tags: ['Tasks'],
           params: TaskId,
           response: { 200: TaskSchema },
@@ -57,11 +57,11 @@ export function taskRoutes(tasks: Tasks, pool: Pool): FastifyPluginAsync {
         schema: {
           operationId: 'cancelTask',
           summary: 'Cancel a task',
-          description: 'What it has done already stays done.',
+          description: 'Deliveries that it has already changed stay changed.',
           tags: ['Tasks'],
           params: TaskId,
           response: { 200: TaskSchema },
-          problems: { conflict: 'The task has ended already.' },
+          problems: { conflict: 'The task has already ended.' },
         },
       },
       async (request) => {

@@ -19,11 +19,11 @@ export const TaskSchema = Type.Object(
     state: Type.Enum([...taskStates]),
     total: Type.Integer({
       description:
-        'How many deliveries it is about. Counted among the newest 100,000 at first, exact when it has ended.',
+        'How many deliveries it changes. An estimate from the newest 100,000 at first, exact when it has ended.',
     }),
     done: Type.Integer(),
     failed: Type.Integer({
-      description: 'Could not be done, for instance because the endpoint is disabled.',
+      description: 'Deliveries that could not be changed, for instance because their endpoint is disabled.',
     }),
     tenant: Nullable(Type.String()),
     filter: Type.Object({
@@ -36,8 +36,10 @@ export const TaskSchema = Type.Object(
       ids: Nullable(Type.Array(Id('dlv'))),
     }),
     why: Nullable(Type.String()),
-    error: Nullable(Type.String({ description: 'Why it failed, or why some of them could not be done.' })),
-    created_by: Type.String({ description: 'The key that ordered it.' }),
+    error: Nullable(
+      Type.String({ description: 'Why it failed, or why some deliveries could not be changed.' }),
+    ),
+    created_by: Type.String({ description: 'The key that created it.' }),
     created_at: Time,
     updated_at: Time,
     finished_at: Nullable(Time),
@@ -76,7 +78,7 @@ export const TaskSchema = Type.Object(
 export const CountSchema = Type.Object(
   {
     count: Type.Integer(),
-    more: Type.Boolean({ description: 'There may be more: the newest 100,000 were looked at.' }),
+    more: Type.Boolean({ description: 'There may be more: only the newest 100,000 were examined.' }),
   },
   { title: 'Count', examples: [{ count: 120, more: false }] },
 );

@@ -51,7 +51,7 @@ export function tenantRoutes(tenants: Tenants, pool: Pool): FastifyPluginAsync {
         const { id } = request.params;
         const { tenant } = request.caller;
         const found = tenant === null || tenant === id ? await findTenant(pool, id) : null;
-        if (found === null) throw tenantNotFound(id);
+        if (found === null) throw tenantNotFound();
         return showTenant(found);
       },
     );
