@@ -1,2 +1,2 @@
-/** What the API shows instead of a stored secret. Sent back unchanged, it keeps the stored secret. */
+/** What the API shows instead of a stored secret. */
 export const REDACTED = '[redacted]';

@@ -93,7 +93,7 @@ export class Replay {
     const event = await findEvent(pool, id, caller.tenant);
     if (event === null) throw notFound('event', id);
     const named = readEndpointIds(endpoint_ids);
-    const statuses = listOf(status);
+    const statuses = toList(status);
     const all = await deliveriesOfEvent(pool, ...deliveryRangeOfEvent(id));
     const unavailable = await findUnavailableEndpoints(
       pool,
@@ -134,7 +134,7 @@ export class Replay {
     const selection: Selection = {
       tenant: endpoint.tenant,
       endpointId: id,
-      statuses: listOf(order.status) ?? MISSED,
+      statuses: toList(order.status) ?? MISSED,
       type: null,
       reason: null,
       since: readTime('since', order.since),
@@ -224,7 +224,7 @@ function readEndpointIds(ids: readonly string[] | undefined): Uuid[] | null {
   });
 }
 
-function listOf(
+function toList(
   status: DeliveryStatus | readonly DeliveryStatus[] | undefined,
 ): readonly DeliveryStatus[] | null {
   if (status === undefined) return null;

@@ -19,7 +19,7 @@ declare module 'fastify' {
     audit: AuditTrail;
   }
   interface FastifyContextConfig {
-    /** The action to record if the address makes no good name. On a GET: record it although it only reads. */
+    /** The action to record if the one named after the address does not fit. On a GET: record it although it reads. */
     audit?: string;
     /** The route accepts events, which are their own record. */
     publishes?: boolean;

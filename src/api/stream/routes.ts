@@ -4,13 +4,14 @@ import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { Clock } from '../../domain/clock.ts';
 import { idPrefixes, parsePublicId } from '../../domain/ids.ts';
-import { invalidField, Problem } from '../../domain/problem.ts';
+import { invalidField } from '../../domain/problem.ts';
 import { visibleTenant } from '../../manage/caller.ts';
 import type { TailFilter } from '../../telemetry/live-tail/index.ts';
 import type { AccessDependencies, LiveTailDependencies } from '../dependencies.ts';
 import { ListFilters, typeFilter } from '../http/pagination.ts';
 import { answerOf } from '../openapi/describe.ts';
 import { StreamClient } from './stream-client.ts';
+import { StreamClients } from './stream-clients.ts';
 
 const StreamQuery = Type.Object(
   {
@@ -43,38 +44,10 @@ export function streamRoutes(
   clock: Clock,
   { authenticator }: AccessDependencies,
 ): FastifyPluginAsync {
-  /** With the key of each, which may be revoked while it watches. */
-  const clients = new Map<StreamClient, { key: string; authorization: string | undefined }>();
-
-  function checkClientLimits(key: string): void {
-    const ofKey = [...clients.values()].filter((client) => client.key === key).length;
-    const isFull = clients.size >= limits.clients;
-    if (isFull || ofKey >= limits.clientsPerKey)
-      throw new Problem(
-        'rate_limited',
-        `Too many live tails are open ${isFull ? 'on this server' : 'with this key'}. Close one, or try again later.`,
-        { retryAfterSeconds: 10 },
-      );
-  }
-
-  async function endIfRevoked(client: StreamClient, authorization: string | undefined): Promise<void> {
-    // An unreachable database does not make the key invalid.
-    const isKnown = await authenticator.isStillKnown(authorization).catch(() => true);
-    if (!isKnown) client.end();
-  }
-
   return async (server) => {
-    let cancel: (() => void) | null = null;
-    const beat = (): void => {
-      for (const [client, { authorization }] of clients) {
-        client.heartbeat();
-        void endIfRevoked(client, authorization);
-      }
-      cancel = clients.size === 0 ? null : clock.after(limits.heartbeatMs, beat);
-    };
+    const clients = new StreamClients(limits, clock, authenticator);
     server.addHook('preClose', (done) => {
-      cancel?.();
-      for (const client of clients.keys()) client.end();
+      clients.endAll();
       done();
     });
 
@@ -106,7 +79,7 @@ export function streamRoutes(
         const { caller } = request;
         const filter = readFilter(request);
         const key = caller.keyId ?? 'admin';
-        checkClientLimits(key);
+        clients.checkLimits(key);
         reply.hijack();
         const { raw } = reply;
         raw.writeHead(200, {
@@ -117,13 +90,12 @@ export function streamRoutes(
         });
         raw.write('retry: 2000\n\n');
         const client = new StreamClient(raw, filter, limits.bufferBytes);
-        clients.set(client, { key, authorization: request.headers.authorization });
+        clients.add(client, { key, authorization: request.headers.authorization });
         raw.on('error', () => {});
         raw.once('close', () => {
           clients.delete(client);
           tail.leave(client);
         });
-        cancel ??= clock.after(limits.heartbeatMs, beat);
         void tail.join(client).then(() => {
           if (clients.has(client)) client.show('event: ready\ndata: {}\n\n', 1);
         });
