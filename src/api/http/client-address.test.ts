@@ -20,6 +20,6 @@ test.each([
   expect(clientAddress(peer, forwardedFor, isTrusted)).toBe(address);
 });
 
-test('without trusted proxies the header means nothing', () => {
+test('without trusted proxies, X-Forwarded-For is ignored', () => {
   expect(clientAddress('127.0.0.1', '203.0.113.7', trustProxies([]))).toBe('127.0.0.1');
 });

@@ -8,7 +8,7 @@ const FILTER = { tenant: null, endpointId: null, type: null, outcome: null };
 const BUFFER_BYTES = 64 * 1024;
 const TEXT = `event: attempt\ndata: ${'x'.repeat(20_000)}\n\n`;
 
-/** Both ends of a real connection; the far one does not read yet. */
+/** Both ends of a real connection. The client does not read yet. */
 async function connect(): Promise<{ near: ServerResponse; far: IncomingMessage }> {
   const server = createServer();
   server.listen(0, '127.0.0.1');
@@ -29,11 +29,11 @@ async function connect(): Promise<{ near: ServerResponse; far: IncomingMessage }
   return { near, far };
 }
 
-test('what a client does not read in time is dropped, and it is told how much', async () => {
+test('messages that a client does not read in time are dropped, and it learns how many', async () => {
   const { near, far } = await connect();
   const client = new StreamClient(near, FILTER, BUFFER_BYTES);
   let sent = 0;
-  // More than any system keeps for a connection by itself.
+  // More than the buffers of the operating system hold.
   for (; sent < 2000; sent += 2) {
     client.show(TEXT + TEXT, 2);
     expect(near.writableLength).toBeLessThanOrEqual(BUFFER_BYTES + 2 * TEXT.length + 1024);
@@ -52,7 +52,7 @@ test('what a client does not read in time is dropped, and it is told how much', 
   expect(text.split('event: attempt').length - 1).toBe(sent - dropped + 1);
 });
 
-test('one that never reads is cut off after some signs of life; a stop does not wait for it', async () => {
+test('a client that never reads is disconnected after some heartbeats, and does not delay a stop', async () => {
   for (const end of ['heartbeats', 'stop']) {
     const { near } = await connect();
     const client = new StreamClient(near, FILTER, BUFFER_BYTES);
