@@ -1,2 +1,2 @@
-/** What the API shows instead of a stored secret. */
+/** The API shows this instead of a stored secret. */
 export const REDACTED = '[redacted]';

@@ -20,7 +20,7 @@ export interface IdRange {
 export interface ListResult<Row> {
   /** Newest first, at most as many as requested. */
   readonly rows: Row[];
-  /** Not null: the query examined its maximum of rows before it found enough. Older rows than this were not examined. */
+  /** The oldest id examined, if the query reached its maximum of examined rows before it found enough; otherwise null. */
   readonly resumeAt: Uuid | null;
 }
 
@@ -59,7 +59,7 @@ export function byIndex(
   return { conditions, order: key.map((column) => `${column} desc`).join(', ') };
 }
 
-/** SQL for the rows of one table in `range` that meet `conditions` (on alias `q`), which no index serves. */
+/** SQL for the rows of one table in `range` that meet `conditions`. No index serves these; they refer to alias `q`. */
 export function listQuery(
   table: string,
   columns: string,
