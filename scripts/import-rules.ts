@@ -1,8 +1,9 @@
 /**
  * Who may import whom. Imports point down:
  *
- *   cli → app.ts → api → stages → postgres → telemetry → config → domain
+ *   cli → app.ts → api → manage → stages → postgres → telemetry → config → domain
  *
+ * - manage is the control plane: what a caller can change, with its rules. The CLI may call it without the API.
  * - Stages (ingest, outbox, dispatch, deliver, settle, upkeep) never import each other: app.ts connects them through
  *   interfaces that the domain or the stage itself defines.
  * - From above, a stage and the configuration are imported through their index.ts only.
@@ -10,6 +11,7 @@
  * - The embedded server and the migrations are for app.ts and the CLI alone. `pg` is for src/postgres and the CLI.
  * - The domain is pure: no packages.
  * - Nothing in src imports tests, or anything outside of src. Console and packages import nothing from src.
+ * - No modules import each other in a circle at run time (`import-cycles.ts`).
  * Tests are exempt.
  */
 import path from 'node:path';
@@ -32,9 +34,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   postgres: ['ports', 'telemetry', 'config', 'domain'],
   ...Object.fromEntries(STAGES.map((stage) => [stage, BELOW_STAGES])),
   deliver: BELOW_STAGES.filter((part) => part !== 'postgres'),
-  api: [...STAGES, ...BELOW_STAGES],
-  app: ['api', ...STAGES, ...BELOW_STAGES],
-  cli: ['app', ...BELOW_STAGES],
+  manage: [...STAGES, ...BELOW_STAGES],
+  api: ['manage', ...STAGES, ...BELOW_STAGES],
+  app: ['api', 'manage', ...STAGES, ...BELOW_STAGES],
+  cli: ['app', 'manage', ...BELOW_STAGES],
 };
 
 /** Imported from outside through their index.ts only. */
@@ -115,4 +118,15 @@ export function importsOf(text: string): string[] {
   const statics = [...code.matchAll(STATIC)].map((match) => match[1]!);
   const dynamics = [...code.matchAll(DYNAMIC)].map((match) => match[1] ?? COMPUTED);
   return [...statics, ...dynamics];
+}
+
+/** `import type …` and `import { type A, type B }`: nothing is left of them at run time. */
+const TYPE_ONLY =
+  /^(?:import|export)\s+(?:type\s|\{\s*type\s+[\w$]+(?:\s+as\s+[\w$]+)?(?:,\s*type\s+[\w$]+(?:\s+as\s+[\w$]+)?)*,?\s*\}\s*from)/;
+
+/** The static imports that load a module. A dynamic one loads it later, when the importing module is complete. */
+export function runTimeImportsOf(text: string): string[] {
+  return [...text.replace(COMMENT_LINE, '').matchAll(STATIC)]
+    .filter(([statement]) => !TYPE_ONLY.test(statement))
+    .map((match) => match[1]!);
 }

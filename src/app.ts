@@ -1,12 +1,10 @@
 /** The only file that wires implementations: what each part needs of the others is written here and nowhere else. */
 import { hostname } from 'node:os';
-import { Authenticator } from './api/auth.ts';
-import { trustProxies } from './api/client-address.ts';
-import { EndpointChallenges } from './api/endpoint-challenge.ts';
+import { createApi } from './api/create-api.ts';
+import { Authenticator } from './api/http/authenticator.ts';
+import { trustProxies } from './api/http/client-address.ts';
+import { KeyRates } from './api/http/key-rates.ts';
 import { Inboxes } from './api/inbox/inboxes.ts';
-import { KeyRates } from './api/key-rates.ts';
-import { createServer } from './api/server.ts';
-import { acceptingWith } from './api/traced-accept.ts';
 import { AppMetrics } from './app-metrics.ts';
 import { type ConfigWithKeys, readVersion, withListeningPort } from './config/index.ts';
 import { createChallenger, createDeliverer, type EgressPolicy, isReservedHeader } from './deliver/index.ts';
@@ -23,6 +21,8 @@ import { DatabaseClock, systemClock } from './domain/clock.ts';
 import type { Endpoint } from './domain/endpoint.ts';
 import { newId, publicId, type Uuid } from './domain/ids.ts';
 import { type Accepted, Acceptor, readEvent } from './ingest/index.ts';
+import { createControlPlane } from './manage/control-plane.ts';
+import { tracedAccept } from './manage/traced-accept.ts';
 import { Drainer, outboxLag } from './outbox/index.ts';
 import { type Database, DISPATCH_CONNECTIONS, inTransaction, openDatabase } from './postgres/database.ts';
 import { createEndpointCache } from './postgres/endpoint-cache.ts';
@@ -449,58 +449,71 @@ async function startOn(
     return null;
   }
 
-  const server = await createServer(
+  const manage = createControlPlane({
+    pool: apiPool,
+    clock,
+    endpoints,
+    secretBox,
+    egress,
+    challenges: {
+      challenger: createChallenger({
+        deliverer,
+        clock,
+        timeoutMs: config.challengeTimeoutMs,
+        get publicUrl() {
+          return publicUrl;
+        },
+      }),
+      maxConcurrent: config.challengesAtOnce,
+      isRequired: config.requireChallenge,
+    },
+    signatureOverlapMs: config.signatureOverlapMs,
+    discardUndoMs: config.discardUndoMs,
+    wake,
+    onKeyRevoked: () => authenticator.forget(),
+  });
+
+  const server = await createApi(
     {
-      pool: apiPool,
       clock,
       log,
-      authenticator,
-      acceptor,
-      endpoints,
-      secretBox,
-      egress,
-      inboxes: config.inbox ? new Inboxes(clock) : null,
-      challenges: new EndpointChallenges({
-        challenger: createChallenger({
-          deliverer,
-          clock,
-          timeoutMs: config.challengeTimeoutMs,
-          get publicUrl() {
-            return publicUrl;
-          },
-        }),
-        atOnce: config.challengesAtOnce,
-        required: config.requireChallenge,
-      }),
-      get publicUrl() {
-        return publicUrl;
-      },
-      limits: {
-        maxEventBytes: config.maxEventBytes,
-        maxNesting: config.maxNesting,
-        maxBatchBytes: config.maxBatchBytes,
-      },
-      signatureOverlapMs: config.signatureOverlapMs,
-      discardUndoMs: config.discardUndoMs,
-      isTrustedProxy: trustProxies(config.trustedProxies),
-      statsCacheMs: config.statsCacheMs,
-      idempotency: { ttlMs: config.idempotencyTtlMs, claimMs: config.idempotencyClaimMs },
-      tail,
-      stream: {
-        clients: config.streamClients,
-        clientsPerKey: config.streamClientsPerKey,
-        bufferBytes: config.streamBufferBytes,
-        heartbeatMs: config.streamHeartbeatMs,
-      },
-      wake,
-      tracer,
       metrics: counted && {
         rejected: (code) => counted.accepts.rejected(code),
         text: async () => toText((await gatherMetrics?.()) ?? [...readMetrics(), ...processCounts(1, 1)]),
       },
-      notReady,
-      outboxLag: () => outboxLag(apiPool),
-      relaySources: () => listRelaySources(apiPool),
+      get publicUrl() {
+        return publicUrl;
+      },
+      pool: apiPool,
+      endpoints,
+      manage,
+      access: { authenticator, isTrustedProxy: trustProxies(config.trustedProxies) },
+      publishing: {
+        acceptor,
+        limits: {
+          maxEventBytes: config.maxEventBytes,
+          maxNesting: config.maxNesting,
+          maxBatchBytes: config.maxBatchBytes,
+        },
+        tracer,
+      },
+      idempotency: { ttlMs: config.idempotencyTtlMs, claimMs: config.idempotencyClaimMs, secretBox },
+      liveTail: {
+        tail,
+        limits: {
+          clients: config.streamClients,
+          clientsPerKey: config.streamClientsPerKey,
+          bufferBytes: config.streamBufferBytes,
+          heartbeatMs: config.streamHeartbeatMs,
+        },
+      },
+      statsCacheMs: config.statsCacheMs,
+      inboxes: config.inbox ? new Inboxes(clock) : null,
+      health: {
+        notReady,
+        outboxLag: () => outboxLag(apiPool),
+        relaySources: () => listRelaySources(apiPool),
+      },
     },
     {
       requestTimeoutMs: config.requestTimeoutMs,
@@ -552,7 +565,7 @@ async function startOn(
     });
     const url = listens ? await server.listen({ port: config.port, host: config.host }) : config.publicUrl;
     if (listens) publicUrl = withListeningPort(config, Number(new URL(url).port)).publicUrl;
-    const accept = acceptingWith(tracer, acceptor);
+    const accept = tracedAccept(tracer, acceptor);
     let stopping: Promise<void> | null = null;
     return {
       url,

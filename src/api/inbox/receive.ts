@@ -2,14 +2,14 @@
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { publicId } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
-import type { ApiContext } from '../context.ts';
+import type { ApiDependencies } from '../dependencies.ts';
 import type { Inboxes } from './inboxes.ts';
 import { endpointsAt, verifySignature } from './verify.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;
 const HIDDEN = /^(authorization|cookie|proxy-authorization)$/;
 
-export function inboxReceiver(context: ApiContext, inboxes: Inboxes): FastifyPluginAsync {
+export function inboxReceiver(context: ApiDependencies, inboxes: Inboxes): FastifyPluginAsync {
   return async (server) => {
     // Whatever comes is shown as it came.
     server.removeAllContentTypeParsers();

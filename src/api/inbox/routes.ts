@@ -3,10 +3,10 @@ import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { Problem } from '../../domain/problem.ts';
 import { readTenant } from '../../ingest/index.ts';
-import { type Caller, tenantOf } from '../auth.ts';
-import type { ApiContext } from '../context.ts';
-import { EXAMPLE_TIME, exampleId, Nothing, Page, type Shown, Time } from '../describe.ts';
-import { ListFilters } from '../pagination.ts';
+import { type Caller, visibleTenant } from '../../manage/caller.ts';
+import type { ApiDependencies } from '../dependencies.ts';
+import { ListFilters } from '../http/pagination.ts';
+import { EXAMPLE_TIME, exampleId, Nothing, Page, type Shown, Time } from '../openapi/describe.ts';
 import { DEFAULT_ANSWER, type Inbox, type Inboxes, type ReceivedRequest } from './inboxes.ts';
 
 const answer = {
@@ -96,7 +96,7 @@ const tags = ['Inboxes'] as const;
 const Token = Type.Object({ token: Type.String({ description: 'The token of the inbox.' }) });
 type ByToken = { Params: { token: string } };
 
-export function inboxRoutes(context: ApiContext, inboxes: Inboxes): FastifyPluginAsync {
+export function inboxRoutes(context: ApiDependencies, inboxes: Inboxes): FastifyPluginAsync {
   function find(caller: Caller, token: string): Inbox {
     const inbox = inboxes.find(token);
     if (inbox === null || (caller.tenant !== null && caller.tenant !== inbox.tenant))
@@ -153,7 +153,7 @@ export function inboxRoutes(context: ApiContext, inboxes: Inboxes): FastifyPlugi
         },
       },
       async (request) => ({
-        data: inboxes.list(tenantOf(request.caller, request.query.tenant)).map(show),
+        data: inboxes.list(visibleTenant(request.caller, request.query.tenant)).map(show),
         next_cursor: null,
       }),
     );

@@ -1,4 +1,4 @@
-/** What `posthorn doctor` asks of a database. Reads only; the judgement is elsewhere. */
+/** What `posthorn doctor` reads from a database. It is judged in src/cli/doctor. */
 import type { Uuid } from '../../domain/ids.ts';
 import type { Client } from '../database.ts';
 
@@ -7,7 +7,7 @@ export interface ServerFacts {
   readonly version: string;
   readonly settings: Readonly<Record<string, string>>;
   readonly isStandby: boolean;
-  /** Connections that may be made by this role, and those that others than Posthorn use now. */
+  /** How many connections this role may open, and how many other programs use now. */
   readonly connectionsAllowed: number;
   readonly connectionsOfOthers: number;
   readonly now: number;
@@ -56,7 +56,7 @@ export async function readServer(client: Client): Promise<ServerFacts> {
   };
 }
 
-/** Names of the migrations that were applied; null: this database has no schema of Posthorn. */
+/** Names of the migrations that were applied. Null: this database has no Posthorn schema. */
 export async function readAppliedMigrations(client: Client): Promise<string[] | null> {
   const { rows: found } = await client.query<{ found: string | null }>(
     "select to_regclass('posthorn.schema_migrations') as found",
@@ -94,7 +94,7 @@ export interface PartitionFacts {
   readonly parent: string;
   readonly coversNow: boolean;
   readonly aheadMs: number;
-  /** Times that lie between two partitions, in none. */
+  /** Gaps between partitions: times that no partition covers. */
   readonly gaps: number;
 }
 
@@ -129,7 +129,7 @@ export interface SealedSecret {
   readonly count: number;
 }
 
-/** One secret of each key that any is sealed with. */
+/** One secret for each encryption key that is in use. */
 export async function sampleSecrets(client: Client): Promise<SealedSecret[]> {
   const { rows } = await client.query<{
     endpoint_id: Uuid;
@@ -148,7 +148,7 @@ export async function sampleSecrets(client: Client): Promise<SealedSecret[]> {
   }));
 }
 
-/** URLs of some endpoints that are being sent to. */
+/** URLs of some enabled endpoints. */
 export async function sampleUrls(client: Client, limit: number): Promise<string[]> {
   const { rows } = await client.query<{ url: string }>(
     'select url from posthorn.endpoints where enabled and deleted_at is null order by id desc limit $1',

@@ -12,7 +12,7 @@ export interface KeyRecord {
   readonly prefix: string;
   readonly created_at: Date;
   readonly last_used_at: Date | null;
-  /** Null: the limit of the configuration. */
+  /** Null: the default limit of the configuration. */
   readonly rate_per_second: number | null;
   readonly rate_burst: number | null;
 }
@@ -73,7 +73,7 @@ export async function listKeys(
   return rows;
 }
 
-/** Null if there is no such key. All processes are told, so that it stops working everywhere at once. */
+/** Returns null if there is no such key. Notifies all processes, so that the key stops working everywhere at once. */
 export async function revokeKey(client: Queryable, id: Uuid): Promise<KeyRecord | null> {
   const { rows } = await client.query<KeyRecord>(
     `with revoked as (
