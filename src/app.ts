@@ -24,7 +24,9 @@ import type { Endpoint } from './domain/endpoint.ts';
 import { newId, publicId, type Uuid } from './domain/ids.ts';
 import { type Accepted, Acceptor, readEvent } from './ingest/index.ts';
 import { Drainer, outboxLag } from './outbox/index.ts';
+import { createPostgresEventLookup } from './postgres/accept-log.ts';
 import { type Database, DISPATCH_CONNECTIONS, inTransaction, openDatabase } from './postgres/database.ts';
+import { createPostgresDeliveryQueue } from './postgres/delivery-queue.ts';
 import { createEndpointCache } from './postgres/endpoint-cache.ts';
 import {
   announceTail,
@@ -173,8 +175,9 @@ async function startOn(
     listen: (heard, lost) => listenToTails(database.pool('tail'), heard, lost),
     problem,
   });
+  const queue = createPostgresDeliveryQueue(database);
   const settler = new Settler({
-    pool: database.pool('settle'),
+    sink: queue,
     clock,
     batchRows: config.settleBatchRows,
     worker: () => ({ id: ownership.workerId, name: workerName }),
@@ -192,7 +195,8 @@ async function startOn(
   });
 
   const dispatcher = new Dispatcher({
-    pool: database.pool('dispatch'),
+    queue,
+    eventLookup: createPostgresEventLookup(database),
     clock,
     endpoints,
     ownership: () => ownership,

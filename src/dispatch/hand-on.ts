@@ -3,8 +3,8 @@
  * NOTIFY. All of these are hints; the row in the database is the truth.
  */
 import type { Uuid } from '../domain/ids.ts';
+import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Commit } from '../ports/hand-over.ts';
-import type { EndpointCache } from '../postgres/endpoint-cache.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { HandedDelivery } from './sibling-frames.ts';
 import { Siblings, type SiblingsOptions } from './siblings.ts';
@@ -12,7 +12,7 @@ import type { WakeSender } from './wake.ts';
 
 export interface HandOnOptions extends Pick<SiblingsOptions, 'clock' | 'ownedShards' | 'problem'> {
   readonly dispatcher: Pick<Dispatcher, 'offer' | 'offerOfSibling' | 'wake'>;
-  readonly endpoints: Pick<EndpointCache, 'version' | 'refresh'>;
+  readonly endpoints: Pick<EndpointDirectory, 'version' | 'refresh'>;
   readonly wakeSender: Pick<WakeSender, 'wake'>;
   /** Null: this node has one process. */
   readonly siblings: Pick<SiblingsOptions, 'directory' | 'number'> | null;

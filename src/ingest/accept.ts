@@ -10,6 +10,7 @@
  *                  └ database away for too long: 503
  */
 import { setImmediate } from 'node:timers/promises';
+import { Batcher, type BatcherOptions } from '../domain/batcher.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { EventContent, PromisedEvent } from '../domain/event.ts';
@@ -26,7 +27,6 @@ import { invalidField, Problem } from '../domain/problem.ts';
 import { delayMsBefore } from '../domain/retry.ts';
 import { type EventRecord, idempotencyKeyName, type NewDelivery } from '../ports/accept-log.ts';
 import type { Commit } from '../ports/hand-over.ts';
-import { Batcher, type BatcherOptions } from '../postgres/batcher.ts';
 import type { Pool } from '../postgres/database.ts';
 import type { EndpointCache } from '../postgres/endpoint-cache.ts';
 import { failureOf } from '../postgres/failures.ts';

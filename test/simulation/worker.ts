@@ -7,7 +7,9 @@ import type { EventContent } from '../../src/domain/event.ts';
 import type { Uuid } from '../../src/domain/ids.ts';
 import type { AttemptOutcome } from '../../src/domain/outcome.ts';
 import type { NewDelivery } from '../../src/ports/accept-log.ts';
-import type { EndpointCache } from '../../src/postgres/endpoint-cache.ts';
+import type { EndpointDirectory } from '../../src/ports/endpoint-directory.ts';
+import { createPostgresEventLookup } from '../../src/postgres/accept-log.ts';
+import { createPostgresDeliveryQueue } from '../../src/postgres/delivery-queue.ts';
 import { decide, expiresAt, Settler, signalOf } from '../../src/settle/index.ts';
 import type { MemoryDatabase } from './memory-database.ts';
 import { Process } from './virtual-time.ts';
@@ -58,7 +60,7 @@ export class Worker {
   readonly wakeSender: WakeSender;
   readonly clock: Clock;
   readonly problems = new Map<string, number>();
-  readonly cache: EndpointCache;
+  readonly cache: EndpointDirectory;
   readonly #toSibling: ToSibling;
 
   constructor(
@@ -77,15 +79,18 @@ export class Worker {
     const cache = this.#createCache(database, table);
     this.cache = cache;
     const problem = (what: string): void => void this.problems.set(what, database.time.now());
+    const ofPool = { pool: () => pool };
+    const queue = createPostgresDeliveryQueue(ofPool);
     this.settler = new Settler({
-      pool,
+      sink: queue,
       clock,
       batchRows: 20,
       worker: () => ({ id: this.ownership.workerId, name }),
       failed: () => problem('settle'),
     });
     this.dispatcher = new Dispatcher({
-      pool,
+      queue,
+      eventLookup: createPostgresEventLookup(ofPool),
       clock,
       endpoints: cache,
       ownership: () => this.ownership,
@@ -170,7 +175,7 @@ export class Worker {
       this.wakeSender.wake(delivery.endpointId);
   }
 
-  #createCache(database: MemoryDatabase, table: EndpointTable): EndpointCache {
+  #createCache(database: MemoryDatabase, table: EndpointTable): EndpointDirectory {
     const endpoints = new Map<Uuid, Endpoint>();
     const listeners: ((changed: readonly Endpoint[]) => void)[] = [];
     let version = 0;
