@@ -1,12 +1,12 @@
 /** Wires the relay: a process of its own that reads another database and writes into Posthorn's. See docs/relay.md. */
 import { type Config, ConfigError, maskUrl } from './config/index.ts';
 import { isReservedHeader } from './deliver/index.ts';
-import { WakeSender } from './dispatch/index.ts';
 import { DatabaseClock, systemClock } from './domain/clock.ts';
 import { Acceptor, readEventWithId } from './ingest/index.ts';
 import { checkSource, initStatements, PosthornSink, Relay, RelayError, runInit } from './outbox/index.ts';
 import { openDatabase, type Pool } from './postgres/database.ts';
 import { createEndpointCache } from './postgres/endpoint-cache.ts';
+import { PostgresNotifier } from './postgres/notifier.ts';
 import { ensurePartitions } from './postgres/partitions.ts';
 import type { OutboxNames } from './postgres/queries/outbox-table.ts';
 import { databaseNow, isRelaySchemaThere } from './postgres/queries/relay-sources.ts';
@@ -66,7 +66,7 @@ export async function startRelay({
     clock.heard(await databaseNow(pool));
     const endpoints = createEndpointCache(pool, NO_SECRETS, () => {});
     await endpoints.refresh();
-    const wakeSender = new WakeSender(database.pool('notify'), (error) => problem('wake the workers', error));
+    const notifier = new PostgresNotifier({ database, clock, onProblem: problem });
     const acceptor = new Acceptor({
       pool: database.pool('ingest'),
       endpoints,
@@ -82,8 +82,8 @@ export async function startRelay({
       patienceMs: ACCEPT_PATIENCE_MS,
       // Not complete: a relay that was killed had stored them, and may not have told anybody.
       committed: (deliveries, complete) => {
-        for (const { delivery } of deliveries)
-          wakeSender.wake(delivery.endpointId, complete ? 'recent' : 'sweep');
+        const endpointIds = deliveries.map(({ delivery }) => delivery.endpointId);
+        notifier.publish('wake', [{ endpointIds, scope: complete ? 'recent' : 'sweep' }]);
       },
       missingPartition: async (oldestMs) => {
         await ensurePartitions(pool, { days: config.partitionDays, oldestMs });
@@ -107,9 +107,7 @@ export async function startRelay({
         log,
         read: (body) => readEventWithId(body, limits, context),
         accept: (events) => acceptor.acceptPromised(events),
-        told: async () => {
-          await wakeSender.idle();
-        },
+        told: () => notifier.flush(),
       }),
       keep: config.relayKeep,
       batchRows: config.ingestBatchRows,
@@ -133,7 +131,7 @@ export async function startRelay({
       async stop() {
         clearInterval(clockTimer);
         await relay.stop();
-        await wakeSender.idle();
+        await notifier.flush();
         await close();
       },
     };

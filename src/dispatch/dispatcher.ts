@@ -85,7 +85,7 @@ export class Dispatcher {
     this.#started = options.hasSiblings ? new RecentIds(clock, 2 * NEWS_MS) : null;
     this.#scheduler = new Scheduler({
       ...options,
-      mayStart: () => this.#unsettled < options.unsettledCap && options.ownership().proven,
+      mayStart: () => this.#unsettled < options.unsettledCap && options.ownership().hasValidLease,
       isLeaving: (shard) => this.#handingOver.has(shard),
       start: (lane, item) => {
         this.#started?.add(item.delivery.id);
@@ -127,7 +127,7 @@ export class Dispatcher {
           });
         },
       },
-      mayStart: (shard) => options.ownership().mayStart(shard),
+      mayStart: (shard) => options.ownership().maySend(shard),
       readPayload: (eventId, done) => this.#payloads.read(eventId, done),
       writeBeforeSend: (start, done) => writeBeforeSend.mark(start, done),
       retryAfterCapMs: options.retryAfterCapMs,
