@@ -9,6 +9,7 @@ import { createServer } from './api/server.ts';
 import { acceptingWith } from './api/traced-accept.ts';
 import { AppMetrics } from './app-metrics.ts';
 import { type ConfigWithKeys, readVersion, withListeningPort } from './config/index.ts';
+import { createIngest } from './create-ingest.ts';
 import { createChallenger, createDeliverer, type EgressPolicy, isReservedHeader } from './deliver/index.ts';
 import {
   Dispatcher,
@@ -22,8 +23,9 @@ import {
 import { DatabaseClock, systemClock } from './domain/clock.ts';
 import type { Endpoint } from './domain/endpoint.ts';
 import { newId, publicId, type Uuid } from './domain/ids.ts';
-import { type Accepted, Acceptor, readEvent } from './ingest/index.ts';
+import { type Accepted, readEvent } from './ingest/index.ts';
 import { Drainer, outboxLag } from './outbox/index.ts';
+import { createPostgresAcceptLog } from './postgres/accept-log.ts';
 import { type Database, DISPATCH_CONNECTIONS, inTransaction, openDatabase } from './postgres/database.ts';
 import { createEndpointCache } from './postgres/endpoint-cache.ts';
 import {
@@ -40,6 +42,7 @@ import { listRelaySources } from './postgres/queries/relay-sources.ts';
 import { TASKS_CHANNEL } from './postgres/queries/tasks.ts';
 import { TENANTS_CHANNEL } from './postgres/queries/tenants.ts';
 import { createSecretBox } from './postgres/secret-box.ts';
+import { createPostgresTenantLimits } from './postgres/tenant-limits.ts';
 import { decide, expiresAt, Settler, signalOf, TaskRunner } from './settle/index.ts';
 import { logAttempt } from './telemetry/attempt-line.ts';
 import { LiveTail } from './telemetry/live-tail/index.ts';
@@ -60,8 +63,6 @@ export interface App {
 
 export type AppConfig = ConfigWithKeys & { readonly databaseUrl: string };
 
-/** How long a request may wait for a database that does not answer. */
-const ACCEPT_PATIENCE_MS = 10_000;
 const HAND_OVER_MS = 1_000;
 const TAIL_ANNOUNCE_MS = 5_000;
 /** Whoever owns this shard is the one who reads the outbox often: there is always one, and soon another if it dies. */
@@ -306,7 +307,7 @@ async function startOn(
         if (endpointVersion !== endpoints.version) refreshEndpoints();
         else counted?.endpointsConfirmed(clock.monotonic());
         if (clock.monotonic() - tenantLimitsAt > TENANT_LIMITS_MS)
-          readTenants(() => acceptor.reloadTenantLimits());
+          readTenants(() => ingest.reloadTenantLimits());
       },
       notified: (channel, payload) => {
         if (channel === WAKE_CHANNEL)
@@ -314,14 +315,14 @@ async function startOn(
         else if (channel === 'posthorn_shards') ownership.hurry();
         else if (channel === 'posthorn_endpoints') refreshEndpoints();
         else if (channel === TASKS_CHANNEL) tasks?.hurry();
-        else if (channel === TENANTS_CHANNEL) readTenants(() => acceptor.tenantsChanged());
+        else if (channel === TENANTS_CHANNEL) readTenants(() => ingest.onTenantsChanged());
         else if (channel === TAIL_INTEREST_CHANNEL) tail.heardInterest(payload);
         else authenticator.forget();
       },
       connected: () => {
         authenticator.forget();
         dispatcher.sweepSoon();
-        readTenants(() => acceptor.tenantsChanged());
+        readTenants(() => ingest.onTenantsChanged());
       },
       problem,
       buried: (workers, shards) => log.warn({ workers, shards }, 'took over from workers that died'),
@@ -356,28 +357,27 @@ async function startOn(
       })
     : null;
 
-  const acceptor = new Acceptor({
-    pool: database.pool('ingest'),
-    outboxPool: database.pool('outbox'),
-    endpoints,
-    clock,
-    random: Math.random,
-    batchRows: config.ingestBatchRows,
-    batchBytes: config.ingestBatchBytes,
-    queueEvents: config.acceptQueueEvents,
-    queueBytes: config.acceptQueueBytes,
-    idempotencyTtlMs: config.idempotencyTtlMs,
-    tenantPerSecond: config.tenantIngestPerSecond,
-    tenantBurst: config.tenantIngestBurst,
-    patienceMs: ACCEPT_PATIENCE_MS,
-    committed: (deliveries, commit) => handOn.committed(deliveries, commit),
-    missingPartition: makePartitions,
-    events: counted?.accepts,
-    tail,
-    written: counted?.acceptCommits.written,
-    watcherFailed: (error) => problem('tell of what was accepted', error),
-    tracer,
-  });
+  const ingest = createIngest(
+    {
+      acceptLog: createPostgresAcceptLog({ database, ensurePartitions: makePartitions }),
+      endpoints,
+      tenantLimits: createPostgresTenantLimits(database),
+      clock,
+      random: Math.random,
+    },
+    {
+      router: { routeCommitted: (deliveries, commit) => handOn.committed(deliveries, commit) },
+      observers: {
+        metrics: counted?.accepts,
+        tail,
+        tracer,
+        onFailed: (error) => problem('tell of what was accepted', error),
+      },
+      onBatchWritten: counted?.acceptCommits.written,
+    },
+    config,
+  );
+  const { acceptor } = ingest;
 
   const drainer = new Drainer({
     pool: database.pool('outbox'),
@@ -387,7 +387,7 @@ async function startOn(
     standInMs: config.outboxStandInMs,
     batchRows: config.ingestBatchRows,
     batchBytes: config.ingestBatchBytes,
-    accept: (events) => acceptor.acceptPromised(events),
+    accept: (events) => ingest.committedEvents.accept(events),
     rejected: (id, reason) =>
       log.error({ event_id: publicId('evt', id), reason }, 'a published event was rejected'),
     problem,
@@ -530,7 +530,7 @@ async function startOn(
   };
 
   try {
-    await acceptor.reloadTenantLimits();
+    await ingest.reloadTenantLimits();
     await ownership.start();
     await handOn.start();
     if (runsWorker) dispatcher.start();
@@ -547,7 +547,7 @@ async function startOn(
       ownership,
       endpoints,
       deliverer,
-      acceptor,
+      ingest,
       problem,
     });
     const url = listens ? await server.listen({ port: config.port, host: config.host }) : config.publicUrl;

@@ -2,9 +2,10 @@
  * Payloads are read just before they are sent, many in one read. A small cache keeps the last ones: an event that
  * fans out to ten endpoints is read once.
  */
+
+import { Batcher } from '../domain/batcher.ts';
 import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
-import { Batcher } from '../postgres/batcher.ts';
 import type { Pool } from '../postgres/database.ts';
 import { loadEvents } from '../postgres/queries/load-events.ts';
 

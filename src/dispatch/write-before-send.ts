@@ -2,9 +2,10 @@
  * Where two at once may never be (heads of FIFO lanes, probes, careful mode) a request is written down before it
  * leaves. Like everything else these writes share commits.
  */
+
+import { Batcher } from '../domain/batcher.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { Start } from '../ports/delivery-queue.ts';
-import { Batcher } from '../postgres/batcher.ts';
 import type { Pool } from '../postgres/database.ts';
 import { markStarted } from '../postgres/queries/mark-started.ts';
 

@@ -3,11 +3,12 @@
  * written the delivery could be sent again. What the database refuses because of one value is written in halves,
  * and the culprit with a minimal record of what happened.
  */
+
+import { Batcher, type BatcherOptions } from '../domain/batcher.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { CircuitNote } from '../domain/operational.ts';
 import type { HealthChange, Settlement } from '../ports/delivery-queue.ts';
-import { Batcher, type BatcherOptions } from '../postgres/batcher.ts';
 import type { Pool } from '../postgres/database.ts';
 import { failureOf } from '../postgres/failures.ts';
 import { settleDeliveries } from '../postgres/queries/settle-deliveries.ts';
