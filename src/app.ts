@@ -9,15 +9,16 @@ import { createServer } from './api/server.ts';
 import { acceptingWith } from './api/traced-accept.ts';
 import { AppMetrics } from './app-metrics.ts';
 import { type ConfigWithKeys, readVersion, withListeningPort } from './config/index.ts';
+import { createIngest } from './create-ingest.ts';
 import { createChallenger, createDeliverer, type EgressPolicy, isReservedHeader } from './deliver/index.ts';
 import { Dispatcher, FactsPoller, HandOn, Ownership } from './dispatch/index.ts';
 import { DatabaseClock, systemClock } from './domain/clock.ts';
 import type { Endpoint } from './domain/endpoint.ts';
 import { newId, publicId, type Uuid } from './domain/ids.ts';
-import { type Accepted, Acceptor, readEvent } from './ingest/index.ts';
+import { type Accepted, readEvent } from './ingest/index.ts';
 import { Drainer, outboxLag } from './outbox/index.ts';
 import type { StoreFacts } from './ports/ownership-store.ts';
-import { createPostgresEventLookup } from './postgres/accept-log.ts';
+import { createPostgresAcceptLog, createPostgresEventLookup } from './postgres/accept-log.ts';
 import { type Database, DISPATCH_CONNECTIONS, inTransaction, openDatabase } from './postgres/database.ts';
 import { createPostgresDeliveryQueue } from './postgres/delivery-queue.ts';
 import { createEndpointCache } from './postgres/endpoint-cache.ts';
@@ -29,6 +30,7 @@ import { disableEndpoint } from './postgres/queries/endpoints.ts';
 import { writePublishLimits } from './postgres/queries/outbox.ts';
 import { listRelaySources } from './postgres/queries/relay-sources.ts';
 import { createSecretBox } from './postgres/secret-box.ts';
+import { createPostgresTenantLimits } from './postgres/tenant-limits.ts';
 import { decide, expiresAt, Settler, signalOf, TaskRunner } from './settle/index.ts';
 import { logAttempt } from './telemetry/attempt-line.ts';
 import { LiveTail } from './telemetry/live-tail/index.ts';
@@ -49,8 +51,6 @@ export interface App {
 
 export type AppConfig = ConfigWithKeys & { readonly databaseUrl: string };
 
-/** How long a request may wait for a database that does not answer. */
-const ACCEPT_PATIENCE_MS = 10_000;
 const HAND_OVER_MS = 1_000;
 const TAIL_ANNOUNCE_MS = 5_000;
 /** Whoever owns this shard is the one who reads the outbox often: there is always one, and soon another if it dies. */
@@ -262,8 +262,7 @@ async function startOn(
     dispatcher.renewed(lastSeq);
     if (endpointVersion !== endpoints.version) refreshEndpoints();
     else counted?.endpointsConfirmed(clock.monotonic());
-    if (clock.monotonic() - tenantLimitsAt > TENANT_LIMITS_MS)
-      readTenants(() => acceptor.reloadTenantLimits());
+    if (clock.monotonic() - tenantLimitsAt > TENANT_LIMITS_MS) readTenants(() => ingest.reloadTenantLimits());
   };
   const ownershipStore = createPostgresOwnershipStore(database);
   const ownership = new Ownership({
@@ -312,11 +311,11 @@ async function startOn(
   notifier.subscribe('endpoints', refreshEndpoints);
   notifier.subscribe('keys', () => authenticator.forget());
   notifier.subscribe('tasks', () => tasks?.hurry());
-  notifier.subscribe('tenants', () => readTenants(() => acceptor.tenantsChanged()));
+  notifier.subscribe('tenants', () => readTenants(() => ingest.onTenantsChanged()));
   notifier.onReconnected(() => {
     authenticator.forget();
     dispatcher.sweepSoon();
-    readTenants(() => acceptor.tenantsChanged());
+    readTenants(() => ingest.onTenantsChanged());
   });
   const handOn = new HandOn({
     dispatcher,
@@ -343,28 +342,27 @@ async function startOn(
       })
     : null;
 
-  const acceptor = new Acceptor({
-    pool: database.pool('ingest'),
-    outboxPool: database.pool('outbox'),
-    endpoints,
-    clock,
-    random: Math.random,
-    batchRows: config.ingestBatchRows,
-    batchBytes: config.ingestBatchBytes,
-    queueEvents: config.acceptQueueEvents,
-    queueBytes: config.acceptQueueBytes,
-    idempotencyTtlMs: config.idempotencyTtlMs,
-    tenantPerSecond: config.tenantIngestPerSecond,
-    tenantBurst: config.tenantIngestBurst,
-    patienceMs: ACCEPT_PATIENCE_MS,
-    committed: (deliveries, commit) => handOn.committed(deliveries, commit),
-    missingPartition: makePartitions,
-    events: counted?.accepts,
-    tail,
-    written: counted?.acceptCommits.written,
-    watcherFailed: (error) => problem('tell of what was accepted', error),
-    tracer,
-  });
+  const ingest = createIngest(
+    {
+      acceptLog: createPostgresAcceptLog({ database, ensurePartitions: makePartitions }),
+      endpoints,
+      tenantLimits: createPostgresTenantLimits(database),
+      clock,
+      random: Math.random,
+    },
+    {
+      router: { routeCommitted: (deliveries, commit) => handOn.committed(deliveries, commit) },
+      observers: {
+        metrics: counted?.accepts,
+        tail,
+        tracer,
+        onFailed: (error) => problem('tell of what was accepted', error),
+      },
+      onBatchWritten: counted?.acceptCommits.written,
+    },
+    config,
+  );
+  const { acceptor } = ingest;
 
   const drainer = new Drainer({
     pool: database.pool('outbox'),
@@ -374,7 +372,7 @@ async function startOn(
     standInMs: config.outboxStandInMs,
     batchRows: config.ingestBatchRows,
     batchBytes: config.ingestBatchBytes,
-    accept: (events) => acceptor.acceptPromised(events),
+    accept: (events) => ingest.committedEvents.accept(events),
     rejected: (id, reason) =>
       log.error({ event_id: publicId('evt', id), reason }, 'a published event was rejected'),
     problem,
@@ -518,7 +516,7 @@ async function startOn(
   };
 
   try {
-    await acceptor.reloadTenantLimits();
+    await ingest.reloadTenantLimits();
     await tail.start();
     await notifier.start();
     await (runsWorker ? ownership : factsPoller).start();
@@ -537,7 +535,7 @@ async function startOn(
       ownership,
       endpoints,
       deliverer,
-      acceptor,
+      ingest,
       problem,
     });
     const url = listens ? await server.listen({ port: config.port, host: config.host }) : config.publicUrl;
