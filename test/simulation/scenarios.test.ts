@@ -218,7 +218,7 @@ describe('an endpoint', () => {
   });
 
   it('DSP-6: with a backlog holds no more in memory than its share, however often it is woken', async () => {
-    const world = new World(10, { laneItems: 20, budgetItems: 400 });
+    const world = new World(10, { laneItems: 20, laneBudgetItems: 400 });
     const paused = world.addEndpoint({}, ok);
     const fifo = world.addEndpoint({ ordering: 'fifo' }, ok);
     const waiting = world.addEndpoint({ breaker: null, retry: { schedule: [0, 3600, 3600] } }, () => ({
@@ -236,7 +236,7 @@ describe('an endpoint', () => {
       if (i % 10 === 0) await world.run(20);
     }
     await world.run(60_000);
-    const held = worker.dispatcher.stats.inMemory + acceptor.dispatcher.stats.inMemory;
+    const held = worker.engine.stats.inMemory + acceptor.engine.stats.inMemory;
     expect(held).toBeLessThanOrEqual(4 * 20 + 10);
   });
 
@@ -281,7 +281,7 @@ describe('an endpoint', () => {
     world.database.weather.latency = () => 1 + 30 * (slow++ % 10);
     world.change(endpoint.id, { paused: false });
     await world.run(3_000);
-    const lane = worker.dispatcher.lane(endpoint.id)!;
+    const lane = worker.engine.lanes.get(endpoint.id)!;
     expect(lane.breaker.allowsTraffic).toBe(false);
     expect(lane.inFlight).toBe(0);
   });
@@ -370,7 +370,7 @@ describe('a database that is away', () => {
     for (let i = 0; i < 10; i += 1) for (const { id } of endpoints) world.publish([id], worker, 1);
     await world.run(500);
     // Those that were already on their way when the cap was reached come on top.
-    expect(worker.dispatcher.stats.unsettled).toBeLessThanOrEqual(10 + 54);
+    expect(worker.engine.stats.unsettled).toBeLessThanOrEqual(10 + 54);
     const { requests } = world;
     await world.run(150);
     expect(world.requests).toBe(requests);
