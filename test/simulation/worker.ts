@@ -1,14 +1,19 @@
-/** One worker process: the real dispatch and settle stages, wired as `app.ts` does it, on a model of the database. */
+/** One worker process: the engine of `createEngine`, on a model of the database and with a `send` of the world's. */
+import { createEngine, type Engine } from '../../src/create-engine.ts';
 import type { AttemptRequest } from '../../src/dispatch/attempts.ts';
-import { Dispatcher, decodeWake, Ownership, WAKE_CHANNEL, WakeSender } from '../../src/dispatch/index.ts';
+import type { Ownership } from '../../src/dispatch/index.ts';
 import { type Clock, DatabaseClock } from '../../src/domain/clock.ts';
 import type { Endpoint } from '../../src/domain/endpoint.ts';
 import type { EventContent } from '../../src/domain/event.ts';
 import type { Uuid } from '../../src/domain/ids.ts';
 import type { AttemptOutcome } from '../../src/domain/outcome.ts';
 import type { NewDelivery } from '../../src/ports/accept-log.ts';
-import type { EndpointCache } from '../../src/postgres/endpoint-cache.ts';
-import { decide, expiresAt, Settler, signalOf } from '../../src/settle/index.ts';
+import type { EndpointDirectory } from '../../src/ports/endpoint-directory.ts';
+import type { Commit, CommittedDelivery, HandOver } from '../../src/ports/hand-over.ts';
+import { createPostgresEventLookup } from '../../src/postgres/accept-log.ts';
+import { createPostgresDeliveryQueue } from '../../src/postgres/delivery-queue.ts';
+import { PostgresNotifier } from '../../src/postgres/notifier.ts';
+import { createPostgresOwnershipStore } from '../../src/postgres/ownership-store.ts';
 import type { MemoryDatabase } from './memory-database.ts';
 import { Process } from './virtual-time.ts';
 
@@ -16,7 +21,7 @@ export interface Limits {
   readonly maxSockets: number;
   readonly retrySocketShare: number;
   readonly laneItems: number;
-  readonly budgetItems: number;
+  readonly laneBudgetItems: number;
   readonly unsettledCap: number;
   readonly carefulAfterCrashes: number;
 }
@@ -27,7 +32,7 @@ export const LIMITS: Limits = {
   maxSockets: 60,
   retrySocketShare: 0.4,
   laneItems: 20,
-  budgetItems: 400,
+  laneBudgetItems: 400,
   unsettledCap: 60,
   carefulAfterCrashes: 3,
 };
@@ -47,130 +52,103 @@ export class EndpointTable {
   }
 }
 
-/** Returns false if no sibling has said that it works on this shard. */
-type ToSibling = (from: Worker, delivery: NewDelivery, event: EventContent, commitSentAt: number) => boolean;
+/** What a worker does in the world around it. */
+export interface Surroundings {
+  send(worker: Worker, request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void;
+  /** Returns false if no sibling has announced this shard. */
+  handOver(from: Worker, delivery: NewDelivery, event: EventContent, commit: Commit): boolean;
+}
 
 export class Worker {
   readonly process: Process;
-  readonly dispatcher: Dispatcher;
+  readonly engine: Engine;
   readonly ownership: Ownership;
-  readonly settler: Settler;
-  readonly wakeSender: WakeSender;
+  readonly notifier: PostgresNotifier;
   readonly clock: Clock;
   readonly problems = new Map<string, number>();
-  readonly cache: EndpointCache;
-  readonly #toSibling: ToSibling;
+  readonly cache: EndpointDirectory;
+  #onReceived: Parameters<HandOver['onReceived']>[0] = () => {};
 
   constructor(
     name: string,
     database: MemoryDatabase,
     table: EndpointTable,
-    send: (worker: Worker, request: AttemptRequest, done: (outcome: AttemptOutcome) => void) => void,
     limits: Limits,
-    toSibling: ToSibling,
+    surroundings: Surroundings,
   ) {
-    this.#toSibling = toSibling;
     this.process = new Process(name);
     const clock = new DatabaseClock(database.time.clockOf(this.process));
     this.clock = clock;
     const pool = database.poolOf(this.process);
-    const cache = this.#createCache(database, table);
-    this.cache = cache;
-    const problem = (what: string): void => void this.problems.set(what, database.time.now());
-    this.settler = new Settler({
-      pool,
-      clock,
-      batchRows: 20,
-      worker: () => ({ id: this.ownership.workerId, name }),
-      failed: () => problem('settle'),
-    });
-    this.dispatcher = new Dispatcher({
-      pool,
-      clock,
-      endpoints: cache,
-      ownership: () => this.ownership,
-      problem,
-      stages: {
-        send: (request, done) => send(this, request, done),
-        decide: (outcome, delivery, policy) =>
-          decide(outcome, delivery, policy, {
-            now: clock.now(),
-            random: database.random.next,
-            retryAfterCapMs: 60_000,
-          }),
-        signalOf,
-        expiresAt,
-        settle: (settlement, health, done) => this.settler.settle(settlement, health, done),
-      },
-      events: { answered: () => {}, circuitChanged: () => {}, gone: () => {} },
-      ...limits,
-      budgetBytes: 1024 * 1024,
-      sweepMs: 5_000,
-      retryAfterCapMs: 60_000,
-      handOverMs: 1_000,
-      carefulWindowMs: CRASH_WINDOW_MS,
-      hasSiblings: true,
-    });
-    this.wakeSender = new WakeSender(pool, () => problem('wake'));
-    this.ownership = new Ownership({
-      pool,
-      name,
-      clock,
-      heartbeatMs: 300,
-      proofMs: 1_000,
-      deadAfterMs: 8_000,
-      crashWindowMs: CRASH_WINDOW_MS,
-      takesShards: true,
-      channels: [WAKE_CHANNEL, 'posthorn_shards'],
-      events: {
-        taken: (shards) => this.dispatcher.shardsTaken(shards),
-        lost: (shards) => this.dispatcher.shardsLost(shards),
-        giveUp: (shards) => void this.dispatcher.handOver(shards, (given) => this.ownership.release(given)),
-        renewed: ({ databaseNow, endpointVersion, lastSeq }) => {
-          clock.heard(databaseNow);
-          this.dispatcher.renewed(lastSeq);
-          if (endpointVersion !== cache.version) void cache.refresh();
+    const pools = { pool: () => pool };
+    this.cache = this.#createCache(database, table);
+    const onProblem = (what: string): void => void this.problems.set(what, database.time.now());
+    this.notifier = new PostgresNotifier({ database: pools, clock, onProblem });
+    this.engine = createEngine(
+      {
+        queue: createPostgresDeliveryQueue(pools),
+        eventLookup: createPostgresEventLookup(pools),
+        ownershipStore: createPostgresOwnershipStore(pools),
+        endpoints: this.cache,
+        notifier: this.notifier,
+        handOver: {
+          offer: (delivery, event, commit) => surroundings.handOver(this, delivery, event, commit),
+          announceShards: () => {},
+          onReceived: (handler) => {
+            this.#onReceived = handler;
+          },
+          start: async () => {},
+          stop: async () => {},
         },
-        notified: (channel, payload) => {
-          if (channel === WAKE_CHANNEL) for (const id of decodeWake(payload)) this.dispatcher.wake(id);
-          else this.ownership.hurry();
-        },
-        connected: () => this.dispatcher.sweepSoon(),
-        problem,
-        buried: () => {},
+        clock,
+        random: database.random.next,
       },
-    });
-    cache.onChange((changed) => this.dispatcher.endpointsChanged(changed));
+      {
+        send: (request, done) => surroundings.send(this, request, done),
+        observer: {
+          onAnswered: () => {},
+          onSettling: () => {},
+          onCircuitChanged: () => {},
+          onEndpointGone: () => {},
+          onEndpointsConfirmed: () => {},
+        },
+        onProblem,
+      },
+      {
+        workerName: name,
+        role: 'worker',
+        heartbeatMs: 300,
+        proofMs: 1_000,
+        deadAfterMs: 8_000,
+        ...limits,
+        carefulWindowMs: CRASH_WINDOW_MS,
+        laneBudgetBytes: 1024 * 1024,
+        settleBatchRows: 20,
+        sweepMs: 5_000,
+        retryAfterCapMs: 60_000,
+        drainMs: 10_000,
+      },
+    );
+    this.ownership = this.engine.ownership;
   }
 
   async start(): Promise<void> {
     await this.cache.refresh();
-    await this.ownership.start();
-    this.dispatcher.start();
+    await this.notifier.start();
+    await this.engine.start();
   }
 
   async stop(): Promise<void> {
-    const held = await this.ownership.beginStop();
-    await this.dispatcher.handOver(held, (given) => this.ownership.release(given), 5_000);
-    await this.dispatcher.stop();
-    await this.settler.drained();
-    await this.wakeSender.idle();
-    await this.ownership.stop();
+    await this.engine.stop();
+    await this.notifier.stop();
   }
 
-  /** Just committed by this process. */
-  handOn(delivery: NewDelivery, event: EventContent, commitSentAt: number): void {
-    if (this.dispatcher.offer(delivery, event)) return;
-    if (!this.#toSibling(this, delivery, event, commitSentAt)) this.wakeSender.wake(delivery.endpointId);
+  /** A sibling has handed deliveries over. */
+  receive(deliveries: readonly CommittedDelivery[], commit: Commit): void {
+    this.#onReceived(deliveries, commit);
   }
 
-  /** Committed by a sibling. */
-  handedOn(delivery: NewDelivery, event: EventContent, commitSentAt: number): void {
-    if (!this.dispatcher.offerOfSibling(delivery, event, commitSentAt))
-      this.wakeSender.wake(delivery.endpointId);
-  }
-
-  #createCache(database: MemoryDatabase, table: EndpointTable): EndpointCache {
+  #createCache(database: MemoryDatabase, table: EndpointTable): EndpointDirectory {
     const endpoints = new Map<Uuid, Endpoint>();
     const listeners: ((changed: readonly Endpoint[]) => void)[] = [];
     let version = 0;
