@@ -5,8 +5,8 @@ import type { Ingest } from './create-ingest.ts';
 import type { Deliverer } from './deliver/index.ts';
 import type { Census, Dispatcher, HandOn, Ownership } from './dispatch/index.ts';
 import type { Clock } from './domain/clock.ts';
-import { type DisabledReason, shardOf } from './domain/endpoint.ts';
-import { type OutboxLag, outboxLag } from './outbox/index.ts';
+import { type DisabledReason, LEADER_SHARD, shardOf } from './domain/endpoint.ts';
+import type { OutboxLag, OutboxStore } from './ports/outbox-store.ts';
 import { type Database, type Pool, purposes } from './postgres/database.ts';
 import type { EndpointCache } from './postgres/endpoint-cache.ts';
 import { countDeadLetters, type DeadLetterDepth } from './postgres/queries/count-dead-letters.ts';
@@ -25,6 +25,7 @@ import { Measurements } from './upkeep/index.ts';
 export interface MeasuredParts {
   readonly clock: Clock;
   readonly database: Database;
+  readonly outbox: Pick<OutboxStore, 'readLag'>;
   readonly dispatcher: Dispatcher;
   readonly handOn: HandOn;
   readonly ownership: Ownership;
@@ -34,8 +35,6 @@ export interface MeasuredParts {
   readonly problem: (what: string, error: unknown) => void;
 }
 
-/** Shard 0 stands for the database: its owner shows what is not any process's own. */
-const SHARD_OF_ALL = 0;
 const MOST_DEAD_LETTERS = 1_000_000;
 const MANY_DEAD_LETTERS = 20_000;
 const MOST_RELAYS = 50;
@@ -109,10 +108,10 @@ export class AppMetrics {
   async #measure({ database, dispatcher, ownership, ...parts }: MeasuredParts): Promise<Figures> {
     this.#process.measure();
     const pool = database.pool('api');
-    const ofDatabase = ownership.owns(SHARD_OF_ALL)
+    const ofDatabase = ownership.owns(LEADER_SHARD)
       ? {
           deadLetters: await this.#countDeadLetters(pool, parts.clock),
-          outbox: await outboxLag(pool),
+          outbox: await parts.outbox.readLag(),
           relays: await listRelaySources(pool),
         }
       : null;

@@ -21,10 +21,10 @@ import {
   wantOfWake,
 } from './dispatch/index.ts';
 import { DatabaseClock, systemClock } from './domain/clock.ts';
-import type { Endpoint } from './domain/endpoint.ts';
+import { type Endpoint, LEADER_SHARD } from './domain/endpoint.ts';
 import { newId, publicId, type Uuid } from './domain/ids.ts';
 import { type Accepted, readEvent } from './ingest/index.ts';
-import { Drainer, outboxLag } from './outbox/index.ts';
+import { Drainer } from './outbox/index.ts';
 import { createPostgresAcceptLog } from './postgres/accept-log.ts';
 import { type Database, DISPATCH_CONNECTIONS, inTransaction, openDatabase } from './postgres/database.ts';
 import { createEndpointCache } from './postgres/endpoint-cache.ts';
@@ -35,6 +35,7 @@ import {
   TAIL_INTEREST_CHANNEL,
 } from './postgres/live-tail-channel.ts';
 import { migrate } from './postgres/migrate.ts';
+import { createPostgresOutboxStore } from './postgres/outbox-store.ts';
 import { ensurePartitions } from './postgres/partitions.ts';
 import { disableEndpoint } from './postgres/queries/endpoints.ts';
 import { writePublishLimits } from './postgres/queries/outbox.ts';
@@ -42,6 +43,7 @@ import { listRelaySources } from './postgres/queries/relay-sources.ts';
 import { TASKS_CHANNEL } from './postgres/queries/tasks.ts';
 import { TENANTS_CHANNEL } from './postgres/queries/tenants.ts';
 import { createSecretBox } from './postgres/secret-box.ts';
+import { createPostgresTaskStore } from './postgres/task-store.ts';
 import { createPostgresTenantLimits } from './postgres/tenant-limits.ts';
 import { decide, expiresAt, Settler, signalOf, TaskRunner } from './settle/index.ts';
 import { logAttempt } from './telemetry/attempt-line.ts';
@@ -65,8 +67,6 @@ export type AppConfig = ConfigWithKeys & { readonly databaseUrl: string };
 
 const HAND_OVER_MS = 1_000;
 const TAIL_ANNOUNCE_MS = 5_000;
-/** Whoever owns this shard is the one who reads the outbox often: there is always one, and soon another if it dies. */
-const OUTBOX_SHARD = 0;
 /** Limits of tenants are told to every process; this is only for when that message is lost. */
 const TENANT_LIMITS_MS = 10_000;
 
@@ -314,7 +314,7 @@ async function startOn(
           for (const id of decodeWake(payload)) dispatcher.wake(id, wantOfWake(payload));
         else if (channel === 'posthorn_shards') ownership.hurry();
         else if (channel === 'posthorn_endpoints') refreshEndpoints();
-        else if (channel === TASKS_CHANNEL) tasks?.hurry();
+        else if (channel === TASKS_CHANNEL) tasks?.runSoon();
         else if (channel === TENANTS_CHANNEL) readTenants(() => ingest.onTenantsChanged());
         else if (channel === TAIL_INTEREST_CHANNEL) tail.heardInterest(payload);
         else authenticator.forget();
@@ -347,7 +347,7 @@ async function startOn(
   };
   const tasks = runsWorker
     ? new TaskRunner({
-        pool: apiPool,
+        tasks: createPostgresTaskStore(database),
         clock,
         runner: newId(clock.now()),
         silentMs: config.taskTakeoverMs,
@@ -379,16 +379,17 @@ async function startOn(
   );
   const { acceptor } = ingest;
 
+  const outbox = createPostgresOutboxStore(database);
   const drainer = new Drainer({
-    pool: database.pool('outbox'),
+    outbox,
+    sink: ingest.committedEvents,
     clock,
-    leads: () => ownership.owns(OUTBOX_SHARD),
+    isLeader: () => ownership.owns(LEADER_SHARD),
     pollMs: config.outboxPollMs,
     standInMs: config.outboxStandInMs,
     batchRows: config.ingestBatchRows,
     batchBytes: config.ingestBatchBytes,
-    accept: (events) => ingest.committedEvents.accept(events),
-    rejected: (id, reason) =>
+    onRejected: (id, reason) =>
       log.error({ event_id: publicId('evt', id), reason }, 'a published event was rejected'),
     problem,
   });
@@ -499,7 +500,7 @@ async function startOn(
         text: async () => toText((await gatherMetrics?.()) ?? [...readMetrics(), ...processCounts(1, 1)]),
       },
       notReady,
-      outboxLag: () => outboxLag(apiPool),
+      outboxLag: () => outbox.readLag(),
       relaySources: () => listRelaySources(apiPool),
     },
     {
@@ -542,6 +543,7 @@ async function startOn(
     counted?.start({
       clock,
       database,
+      outbox,
       dispatcher,
       handOn,
       ownership,

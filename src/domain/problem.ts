@@ -75,3 +75,7 @@ export function invalidFields(errors: readonly FieldError[], code: ProblemCode =
 export function invalidField(path: string, message: string, code: ProblemCode = 'invalid'): Problem {
   return new Problem(code, `${path}: ${message}`, { errors: [{ path, message }] });
 }
+
+export function isProblem(error: unknown, code: ProblemCode): error is Problem {
+  return error instanceof Problem && error.code === code;
+}

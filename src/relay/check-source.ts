@@ -1,7 +1,7 @@
 /** Is everything there that a relay needs? Says what is missing, and the statement that helps. */
-import type { Pool } from '../../postgres/database.ts';
-import { type OutboxNames, readSourceFacts, type SourceFacts } from '../../postgres/queries/outbox-table.ts';
-import type { RelayMode } from '../../postgres/queries/relay-sources.ts';
+import type { Pool } from '../postgres/database.ts';
+import { type OutboxNames, readSourceFacts, type SourceFacts } from '../postgres/queries/outbox-table.ts';
+import type { RelayMode } from '../postgres/queries/relay-sources.ts';
 import { RelayError } from './relay-error.ts';
 
 const OLDEST_VERSION = 130_000;

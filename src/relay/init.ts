@@ -1,7 +1,7 @@
 /** What `posthorn relay init` makes in the source, or shows. Each statement may be run again. */
-import type { Pool } from '../../postgres/database.ts';
-import { type OutboxNames, outboxTableSql, replicationSql } from '../../postgres/queries/outbox-table.ts';
-import type { RelayMode } from '../../postgres/queries/relay-sources.ts';
+import type { Pool } from '../postgres/database.ts';
+import { type OutboxNames, outboxTableSql, replicationSql } from '../postgres/queries/outbox-table.ts';
+import type { RelayMode } from '../postgres/queries/relay-sources.ts';
 import { explainSource } from './check-source.ts';
 
 export function initStatements(names: OutboxNames, mode: RelayMode): string[] {

@@ -1,22 +1,26 @@
 /** Wires the relay: a process of its own that reads another database and writes into Posthorn's. See docs/relay.md. */
-import { type Config, ConfigError, maskUrl } from './config/index.ts';
-import { createIngest } from './create-ingest.ts';
-import { isReservedHeader } from './deliver/index.ts';
-import { WakeSender } from './dispatch/index.ts';
-import { DatabaseClock, systemClock } from './domain/clock.ts';
-import { readEventWithId } from './ingest/index.ts';
-import { checkSource, initStatements, PosthornSink, Relay, RelayError, runInit } from './outbox/index.ts';
-import { createPostgresAcceptLog } from './postgres/accept-log.ts';
-import { openDatabase, type Pool } from './postgres/database.ts';
-import { createEndpointCache } from './postgres/endpoint-cache.ts';
-import { ensurePartitions } from './postgres/partitions.ts';
-import type { OutboxNames } from './postgres/queries/outbox-table.ts';
-import { databaseNow, isRelaySchemaThere } from './postgres/queries/relay-sources.ts';
-import type { SecretBox } from './postgres/secret-box.ts';
-import { addressOf, openSourcePool } from './postgres/source-database.ts';
-import { createPostgresTenantLimits } from './postgres/tenant-limits.ts';
-import type { Log } from './telemetry/log.ts';
-import { recurringProblems } from './telemetry/recurring-problems.ts';
+import { type Config, ConfigError, maskUrl } from '../config/index.ts';
+import { createIngest } from '../create-ingest.ts';
+import { isReservedHeader } from '../deliver/index.ts';
+import { WakeSender } from '../dispatch/index.ts';
+import { DatabaseClock, systemClock } from '../domain/clock.ts';
+import { readEventWithId } from '../ingest/index.ts';
+import { createPostgresAcceptLog } from '../postgres/accept-log.ts';
+import { openDatabase, type Pool } from '../postgres/database.ts';
+import { createEndpointCache } from '../postgres/endpoint-cache.ts';
+import { ensurePartitions } from '../postgres/partitions.ts';
+import type { OutboxNames } from '../postgres/queries/outbox-table.ts';
+import { databaseNow, isRelaySchemaThere } from '../postgres/queries/relay-sources.ts';
+import type { SecretBox } from '../postgres/secret-box.ts';
+import { addressOf, openSourcePool } from '../postgres/source-database.ts';
+import { createPostgresTenantLimits } from '../postgres/tenant-limits.ts';
+import type { Log } from '../telemetry/log.ts';
+import { recurringProblems } from '../telemetry/recurring-problems.ts';
+import { checkSource } from './check-source.ts';
+import { initStatements, runInit } from './init.ts';
+import { PosthornSink } from './posthorn-sink.ts';
+import { Relay } from './relay.ts';
+import { RelayError } from './relay-error.ts';
 
 export interface RunningRelay {
   readonly name: string;

@@ -2,7 +2,7 @@
  * A row of the outbox table as the JSON that `POST /v1/events` takes: rows are then read, checked and refused by the
  * same code as requests. `data` and `headers` go in as the text they are.
  */
-import { parseTextArray } from '../../postgres/source-database.ts';
+import { parseTextArray } from '../postgres/source-database.ts';
 
 type Columns = ReadonlyMap<string, string | Buffer | null>;
 

@@ -2,11 +2,11 @@
  * The relay: carries what a source has until it is told to stop, through restarts of either database. One line in the
  * log when something is lost, tries at growing distances, one line when it goes on.
  */
-import type { Clock } from '../../domain/clock.ts';
-import type { Pool } from '../../postgres/database.ts';
-import { oldestWaitingSeconds, readSlot, type SourceFacts } from '../../postgres/queries/outbox-table.ts';
-import { type RelayMode, registerSource, reportSource } from '../../postgres/queries/relay-sources.ts';
-import type { Log } from '../../telemetry/log.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { Pool } from '../postgres/database.ts';
+import { oldestWaitingSeconds, readSlot, type SourceFacts } from '../postgres/queries/outbox-table.ts';
+import { type RelayMode, registerSource, reportSource } from '../postgres/queries/relay-sources.ts';
+import type { Log } from '../telemetry/log.ts';
 import { LogFollower } from './log-follower.ts';
 import { RelayError } from './relay-error.ts';
 import { type Sink, Tally } from './sink.ts';

@@ -3,12 +3,12 @@
  * an id that follows from the source alone (`eventIdOfForeign`), and the accept statement stores an id once. So no
  * table of what was seen is needed, none can expire, and two relays, a poll and the log may bring the same event.
  */
-import type { CommittedEvent, NewEvent } from '../../domain/event.ts';
-import { eventIdOfForeign, hasTimeOfItsOwn, idPrefixes, parsePublicId, publicId } from '../../domain/ids.ts';
-import { invalidField, Problem } from '../../domain/problem.ts';
-import type { Pool } from '../../postgres/database.ts';
-import { recordRejected } from '../../postgres/queries/relay-sources.ts';
-import type { Log } from '../../telemetry/log.ts';
+import type { CommittedEvent, NewEvent } from '../domain/event.ts';
+import { eventIdOfForeign, hasTimeOfItsOwn, idPrefixes, parsePublicId, publicId } from '../domain/ids.ts';
+import { invalidField, isProblem, Problem } from '../domain/problem.ts';
+import type { Pool } from '../postgres/database.ts';
+import { recordRejected } from '../postgres/queries/relay-sources.ts';
+import type { Log } from '../telemetry/log.ts';
 import type { Fate, Incoming, Sink } from './sink.ts';
 
 export interface PosthornSinkOptions {
@@ -73,9 +73,9 @@ export class PosthornSink implements Sink {
     const othersWent = answers.some((answer) => !(answer instanceof Error));
     let mayPass: Error | null = null;
     for (const [order, answer] of answers.entries()) {
-      if (!(answer instanceof Error) || isFinal(answer)) continue;
+      if (!(answer instanceof Error) || isProblem(answer, 'invalid')) continue;
       const { id } = events[order]!;
-      const isItsOwn = !isAway(answer) && (othersWent || isRaisedOrTooMuch(answer));
+      const isItsOwn = !isProblem(answer, 'unavailable') && (othersWent || isRaisedOrOverLimit(answer));
       const count = (this.#failures.get(id) ?? 0) + (isItsOwn ? 1 : 0);
       failures.set(id, count);
       if (count < FAILURES_TO_REJECT) mayPass ??= answer;
@@ -111,11 +111,9 @@ function rejected({ message }: Error): Fate {
 }
 const LONGEST_PROBLEM = 2000;
 
-const isAway = (error: Error): boolean => error instanceof Problem && error.code === 'unavailable';
 /** SQLSTATE classes P0 (raised by a function) and 54 (a limit of the program). */
-const isRaisedOrTooMuch = (error: Error): boolean =>
-  /^(P0|54)/.test(String((error as { code?: unknown }).code));
-const isFinal = (error: Error): boolean => error instanceof Problem && error.code === 'invalid';
+const isRaisedOrOverLimit = ({ cause }: Error): boolean =>
+  /^(P0|54)/.test(String((cause as { code?: unknown } | undefined)?.code));
 
 function eventIdOf({ id, madeAt }: Incoming, given: unknown): string {
   if (given !== null) {

@@ -10,22 +10,22 @@
  * In this order: what was not confirmed is sent again, and is known by its id; a row that is still in the table was
  * perhaps not brought. So after the loss of a slot the table has everything that the log no longer has.
  */
-import type { Pool } from '../../postgres/database.ts';
+import type { Pool } from '../postgres/database.ts';
 import {
   createSlot,
   dropSlot,
   readSlot,
   readVisibility,
   type SourceFacts,
-} from '../../postgres/queries/outbox-table.ts';
+} from '../postgres/queries/outbox-table.ts';
 import {
   noteLostSlot,
   noteNewSlot,
   noteTableRead,
   registerSource,
-} from '../../postgres/queries/relay-sources.ts';
-import { type ReplicationStream, showLsn, startReplication } from '../../postgres/replication.ts';
-import type { Log } from '../../telemetry/log.ts';
+} from '../postgres/queries/relay-sources.ts';
+import { type ReplicationStream, showLsn, startReplication } from '../postgres/replication.ts';
+import type { Log } from '../telemetry/log.ts';
 import { type Arrival, LogReader } from './log-reader.ts';
 import { RelayError } from './relay-error.ts';
 import type { Fate, Sink, Tally } from './sink.ts';

@@ -6,7 +6,7 @@
  * A crash before the last step gives the rows back; they are taken again, Posthorn knows their ids, and they are only
  * removed. Any number of relays may do this at once: what one holds the others pass over.
  */
-import { type Client, inTransaction, type Pool } from '../../postgres/database.ts';
+import { type Client, inTransaction, type Pool } from '../postgres/database.ts';
 import {
   lastWaitingSeq,
   markProblems,
@@ -14,7 +14,7 @@ import {
   type OutboxRow,
   removeRows,
   takeRows,
-} from '../../postgres/queries/outbox-table.ts';
+} from '../postgres/queries/outbox-table.ts';
 import { bodyOfRow, madeAtOfRow } from './row-to-body.ts';
 import type { Fate, Incoming, Sink, Tally } from './sink.ts';
 

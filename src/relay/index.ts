@@ -1,0 +1,1 @@
+export { initRelay, initSql, startRelay } from './start-relay.ts';
