@@ -24,7 +24,7 @@ export interface Module {
 
 const STAGES = ['ingest', 'outbox', 'dispatch', 'deliver', 'settle', 'upkeep'] as const;
 /** Stages that still import postgres. */
-const STAGES_ON_POSTGRES: readonly string[] = ['dispatch', 'settle', 'upkeep'];
+const STAGES_ON_POSTGRES: readonly string[] = ['dispatch', 'settle'];
 const BELOW_STAGES = ['ports', 'telemetry', 'config', 'domain'];
 
 /** What each part may import, besides itself. `app` is every file directly in src. */

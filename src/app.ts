@@ -35,6 +35,7 @@ import {
   TAIL_INTEREST_CHANNEL,
 } from './postgres/live-tail-channel.ts';
 import { migrate } from './postgres/migrate.ts';
+import { createPostgresOperationalStore } from './postgres/operational-store.ts';
 import { createPostgresOutboxStore } from './postgres/outbox-store.ts';
 import { ensurePartitions } from './postgres/partitions.ts';
 import { disableEndpoint } from './postgres/queries/endpoints.ts';
@@ -43,8 +44,10 @@ import { listRelaySources } from './postgres/queries/relay-sources.ts';
 import { TASKS_CHANNEL } from './postgres/queries/tasks.ts';
 import { TENANTS_CHANNEL } from './postgres/queries/tenants.ts';
 import { createSecretBox } from './postgres/secret-box.ts';
+import { createPostgresStatisticsStore } from './postgres/statistics-store.ts';
 import { createPostgresTaskStore } from './postgres/task-store.ts';
 import { createPostgresTenantLimits } from './postgres/tenant-limits.ts';
+import { createPostgresUpkeepStore } from './postgres/upkeep-store.ts';
 import { decide, expiresAt, Settler, signalOf, TaskRunner } from './settle/index.ts';
 import { logAttempt } from './telemetry/attempt-line.ts';
 import { LiveTail } from './telemetry/live-tail/index.ts';
@@ -185,7 +188,7 @@ async function startOn(
   });
 
   const stats = new StatsKeeper({
-    pool: apiPool,
+    store: createPostgresStatisticsStore(database),
     clock,
     everyMs: config.statsFlushMs,
     typesPerTenant: config.statsTypesPerTenant,
@@ -401,17 +404,16 @@ async function startOn(
     new KeyRates(config.keyRequestsPerSecond, config.keyRequestsBurst, clock),
   );
   const upkeep = new Upkeep({
-    pool: apiPool,
+    store: createPostgresUpkeepStore({ database, ensurePartitions: makePartitions }),
     clock,
     everyMs: config.upkeepMs,
     auditRetentionMs: config.auditRetentionMs,
-    makePartitions,
     autoDisable: {
       deadRate: config.autoDisableDeadRate,
       minDeliveries: config.autoDisableMinDeliveries,
       failingMs: config.autoDisableFailingMs,
     },
-    disabled: (disabled) => {
+    onDisabled: (disabled) => {
       for (const { id, reason } of disabled) {
         counted?.endpointDisabled(reason);
         log.warn({ endpoint_id: publicId('ep', id), reason }, 'endpoint was disabled');
@@ -422,11 +424,11 @@ async function startOn(
   });
 
   const operationalEvents = new OperationalEvents({
-    pool: apiPool,
+    store: createPostgresOperationalStore(database),
     clock,
     endpoints,
     everyMs: config.operationalEventsMs,
-    levelsEveryMs: config.operationalLevelsMs,
+    thresholdsEveryMs: config.operationalLevelsMs,
     operatorTenant: config.operatorTenant,
     deadWindowMs: config.deadEventWindowMs,
     deadLettersThreshold: config.deadLettersThreshold,
