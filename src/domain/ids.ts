@@ -88,7 +88,7 @@ export function eventIdOfForeign(id: Uuid, madeAtMs: number): Uuid {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${digest.slice(0, 3)}-${variant}${digest.slice(4, 7)}-${digest.slice(7, 15)}0000`;
 }
 
-export function hasTimeOfItsOwn(id: Uuid): boolean {
+export function containsTime(id: Uuid): boolean {
   return UUID_V7.test(id);
 }
 

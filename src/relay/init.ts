@@ -1,4 +1,4 @@
-/** What `posthorn relay init` makes in the source, or shows. Each statement may be run again. */
+/** What `posthorn relay init` creates in the source, or prints. Each statement can be run again. */
 import type { Pool } from '../postgres/database.ts';
 import { type OutboxNames, outboxTableSql, replicationSql } from '../postgres/queries/outbox-table.ts';
 import type { RelayMode } from '../postgres/queries/relay-sources.ts';
@@ -15,7 +15,7 @@ export async function runInit(
   mode: RelayMode,
 ): Promise<void> {
   for (const statement of initStatements(names, mode)) {
-    // One by one, each committed by itself: a slot cannot be made in a transaction that has written.
+    // Each statement commits by itself: a slot cannot be created in a transaction that has written.
     await source.query(statement).catch((error: unknown) => {
       throw explainSource(error, shownUrl);
     });

@@ -1,87 +1,88 @@
 /**
- * Into Posthorn, exactly once. A source delivers at least once: after a crash it gives the same again. Every event gets
- * an id that follows from the source alone (`eventIdOfForeign`), and the accept statement stores an id once. So no
- * table of what was seen is needed, none can expire, and two relays, a poll and the log may bring the same event.
+ * Stores what a relay reads in Posthorn, exactly once. A source delivers at least once: after a crash it returns the
+ * same items again. The id of an event is computed from the source alone (`eventIdOfForeign`), and the accept log stores
+ * an id once. So the relay needs no table of seen items, and two relays may bring the same event.
  */
 import type { CommittedEvent, NewEvent } from '../domain/event.ts';
-import { eventIdOfForeign, hasTimeOfItsOwn, idPrefixes, parsePublicId, publicId } from '../domain/ids.ts';
+import { containsTime, eventIdOfForeign, idPrefixes, parsePublicId, publicId } from '../domain/ids.ts';
 import { invalidField, isProblem, Problem } from '../domain/problem.ts';
 import type { Pool } from '../postgres/database.ts';
 import { recordRejected } from '../postgres/queries/relay-sources.ts';
 import type { Log } from '../telemetry/log.ts';
-import type { Fate, Incoming, Sink } from './sink.ts';
+import type { Incoming, Sink, SinkResult } from './sink.ts';
 
 export interface PosthornSinkOptions {
   readonly source: string;
   readonly pool: Pool;
   readonly log: Log;
-  /** Reads and checks as the API does; throws a `Problem`. */
+  /** Reads and validates a body as the API does. Throws a `Problem`. */
   readonly read: (body: Buffer) => { readonly event: NewEvent; readonly id: unknown };
-  /** A `Problem` with code "invalid" is final, every other error may pass. */
+  /** Returns one answer per event. A `Problem` with code "invalid" is final, any other error may be temporary. */
   readonly accept: (events: readonly CommittedEvent[]) => Promise<readonly (object | Error)[]>;
   /**
-   * Resolves when the workers have been told of what was accepted. Before the source hears that it is done with them: a
-   * relay that is killed in between brings them again, and the workers need not wait for a sweep.
+   * Resolves when the workers have been notified of what was accepted. The source is confirmed only after that: a relay
+   * that is killed in between brings the items again and notifies again, so the workers need not wait for a sweep.
    */
-  readonly told: () => Promise<void>;
+  readonly notified: () => Promise<void>;
 }
 
-/** So often may an event fail for what looks like its own fault before it is put aside. */
-const FAILURES_TO_REJECT = 3;
+/** An event that fails this often, apparently by its own fault, is rejected. */
+const MAX_FAILURES = 3;
 
 export class PosthornSink implements Sink {
   readonly #options: PosthornSinkOptions;
-  /** By event id: how often that was. */
+  /** How often each event has failed by its own fault, by event id. */
   #failures = new Map<string, number>();
 
   constructor(options: PosthornSinkOptions) {
     this.#options = options;
   }
 
-  async accept(items: readonly Incoming[]): Promise<readonly Fate[]> {
-    const fates = new Array<Fate>(items.length);
+  async accept(items: readonly Incoming[]): Promise<readonly SinkResult[]> {
+    const results = new Array<SinkResult>(items.length);
     const events: CommittedEvent[] = [];
-    const places: number[] = [];
+    const indexes: number[] = [];
     for (const [index, item] of items.entries()) {
       try {
         events.push(this.#read(item));
-        places.push(index);
+        indexes.push(index);
       } catch (error) {
         if (!(error instanceof Problem)) throw error;
-        fates[index] = rejected(error);
+        results[index] = toRejected(error);
       }
     }
     const answers = events.length === 0 ? [] : await this.#options.accept(events);
-    this.#throwIfAnyMayPass(events, answers);
+    this.#throwTemporary(events, answers);
     for (const [order, answer] of answers.entries()) {
-      fates[places[order]!] =
+      results[indexes[order]!] =
         answer instanceof Error
-          ? rejected(answer)
+          ? toRejected(answer)
           : { kind: 'accepted', eventId: publicId(idPrefixes.event, events[order]!.id) };
     }
-    await Promise.all([this.#options.told(), this.#record(items, fates)]);
-    return fates;
+    await Promise.all([this.#options.notified(), this.#record(items, results)]);
+    return results;
   }
 
   /**
-   * An error may be Posthorn's trouble or the event's own. It is the event's if others of its batch are stored and it is
-   * not, or if somebody's trigger refuses it: then nothing waits for ever behind it. A right that is missing, say,
-   * would be everybody's trouble, and no reason to put all of them aside.
+   * Throws an error that may be temporary, so that the batch is tried again. An error is the event's own fault if other
+   * events of the batch were stored, or if a trigger or a limit of PostgreSQL rejects it: the event is then rejected
+   * after a few tries, so that nothing waits behind it for ever. A missing privilege, for example, fails every event,
+   * and is no reason to reject them.
    */
-  #throwIfAnyMayPass(events: readonly CommittedEvent[], answers: readonly (object | Error)[]): void {
+  #throwTemporary(events: readonly CommittedEvent[], answers: readonly (object | Error)[]): void {
     const failures = new Map<string, number>();
-    const othersWent = answers.some((answer) => !(answer instanceof Error));
-    let mayPass: Error | null = null;
+    const someStored = answers.some((answer) => !(answer instanceof Error));
+    let temporary: Error | null = null;
     for (const [order, answer] of answers.entries()) {
       if (!(answer instanceof Error) || isProblem(answer, 'invalid')) continue;
       const { id } = events[order]!;
-      const isItsOwn = !isProblem(answer, 'unavailable') && (othersWent || isRaisedOrOverLimit(answer));
-      const count = (this.#failures.get(id) ?? 0) + (isItsOwn ? 1 : 0);
+      const isOwnFault = !isProblem(answer, 'unavailable') && (someStored || isRaisedOrOverLimit(answer));
+      const count = (this.#failures.get(id) ?? 0) + (isOwnFault ? 1 : 0);
       failures.set(id, count);
-      if (count < FAILURES_TO_REJECT) mayPass ??= answer;
+      if (count < MAX_FAILURES) temporary ??= answer;
     }
     this.#failures = failures;
-    if (mayPass !== null) throw mayPass;
+    if (temporary !== null) throw temporary;
   }
 
   #read(item: Incoming): CommittedEvent {
@@ -91,39 +92,42 @@ export class PosthornSink implements Sink {
     return { ...event, id: eventIdOf(item, id ?? null), outboxSeq: null };
   }
 
-  async #record(items: readonly Incoming[], fates: readonly Fate[]): Promise<void> {
-    const refused = items.flatMap(({ id, body }, index) => {
-      const fate = fates[index]!;
-      return fate.kind === 'rejected' ? [{ id, body, problem: fate.problem }] : [];
+  async #record(items: readonly Incoming[], results: readonly SinkResult[]): Promise<void> {
+    const rejected = items.flatMap(({ id, body }, index) => {
+      const result = results[index]!;
+      return result.kind === 'rejected' ? [{ id, body, problem: result.problem }] : [];
     });
-    if (refused.length === 0) return;
+    if (rejected.length === 0) return;
     const { pool, source, log } = this.#options;
-    await recordRejected(pool, source, refused);
-    for (const { id, problem } of refused)
-      log.warn({ source, id, problem }, 'refused an event of the outbox');
+    await recordRejected(pool, source, rejected);
+    for (const { id, problem } of rejected)
+      log.warn({ source, id, problem }, 'rejected an event of the source');
   }
 }
 
-/** The message may quote the event, and an event may have what no text in PostgreSQL can: that must not block us. */
-function rejected({ message }: Error): Fate {
-  const problem = message.slice(0, LONGEST_PROBLEM).replaceAll('\0', '\ufffd').toWellFormed();
+/** The message may quote the event, which may contain characters that PostgreSQL's text does not take. */
+function toRejected({ message }: Error): SinkResult {
+  const problem = message.slice(0, MAX_PROBLEM_LENGTH).replaceAll('\0', '\ufffd').toWellFormed();
   return { kind: 'rejected', problem };
 }
-const LONGEST_PROBLEM = 2000;
+const MAX_PROBLEM_LENGTH = 2000;
 
 /** SQLSTATE classes P0 (raised by a function) and 54 (a limit of the program). */
 const isRaisedOrOverLimit = ({ cause }: Error): boolean =>
   /^(P0|54)/.test(String((cause as { code?: unknown } | undefined)?.code));
 
-function eventIdOf({ id, madeAt }: Incoming, given: unknown): string {
+function eventIdOf({ id, createdAt }: Incoming, given: unknown): string {
   if (given !== null) {
-    const own =
+    const ownId =
       typeof given === 'string' ? (parsePublicId(idPrefixes.event, given) ?? given.toLowerCase()) : '';
-    if (!hasTimeOfItsOwn(own))
-      throw invalidField('id', 'must be a UUID of version 7 or an event id (evt_…): both carry their time');
-    return eventIdOfForeign(own, 0);
+    if (!containsTime(ownId))
+      throw invalidField(
+        'id',
+        'must be a UUID of version 7 or an event id (evt_…), because both contain their time',
+      );
+    return eventIdOfForeign(ownId, 0);
   }
-  if (!hasTimeOfItsOwn(id) && !(madeAt >= 0 && madeAt < 2 ** 47))
+  if (!containsTime(id) && !(createdAt >= 0 && createdAt < 2 ** 47))
     throw invalidField('created_at', 'must be a time');
-  return eventIdOfForeign(id, madeAt);
+  return eventIdOfForeign(id, createdAt);
 }

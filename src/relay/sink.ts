@@ -1,41 +1,45 @@
-/** What a relay brings, and where it puts it. */
+/** What a relay reads, and where it puts it. */
 
 export interface Incoming {
-  /** The same whenever it is read again: the id of its row, or one made from its place in the log. */
+  /** Stays the same when it is read again: the id of its row, or an id made from its position in the log. */
   readonly id: string;
-  /** When it was made, in milliseconds since 1970; the same whenever it is read again. NaN: nobody knows. */
-  readonly madeAt: number;
-  /** As `POST /v1/events` takes it. */
+  /** When it was created, in milliseconds since 1970. Stays the same when it is read again. NaN: unknown. */
+  readonly createdAt: number;
+  /** A body for `POST /v1/events`. */
   readonly body: Buffer;
-  /** A message may say itself by which id it wants to be known. */
+  /** A log message may contain the event's `id`; a row has an id of its own. */
   readonly mayCarryId: boolean;
-  /** Why it is no event, where that is known without reading it. */
+  /** Why it cannot be an event, if that is known without reading the body. */
   readonly problem: string | null;
 }
 
-export type Fate =
-  /** Posthorn has it: since now, or since an earlier time it was brought. */
+export type SinkResult =
+  /** Posthorn has the event, from this call or from an earlier one. */
   | { readonly kind: 'accepted'; readonly eventId: string }
-  /** Not an event, and never will be as it is. Written down, so that it can be found. */
+  /** It cannot become an event. It is recorded with the reason. */
   | { readonly kind: 'rejected'; readonly problem: string };
 
 export interface Sink {
-  /** Resolves when all of it is durable. Throws if Posthorn cannot take it just now: then nothing is known. */
-  accept(items: readonly Incoming[]): Promise<readonly Fate[]>;
+  /**
+   * Resolves when all items are durable, with one result per item. Throws if Posthorn cannot take them now: some may
+   * be stored, so the same items must be brought again.
+   */
+  accept(items: readonly Incoming[]): Promise<readonly SinkResult[]>;
 }
 
-/** What has been done since it was last asked for. */
+/** Counts results between two reports. */
 export class Tally {
   #accepted = 0;
   #rejected = 0;
 
-  count(fates: readonly Fate[]): void {
-    for (const { kind } of fates) {
+  count(results: readonly SinkResult[]): void {
+    for (const { kind } of results) {
       if (kind === 'accepted') this.#accepted += 1;
       else this.#rejected += 1;
     }
   }
 
+  /** Returns the counts and starts again from zero. */
   take(): { readonly accepted: number; readonly rejected: number } {
     const taken = { accepted: this.#accepted, rejected: this.#rejected };
     this.#accepted = 0;

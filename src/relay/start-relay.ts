@@ -1,4 +1,4 @@
-/** Wires the relay: a process of its own that reads another database and writes into Posthorn's. See docs/relay.md. */
+/** Composes the relay, a process of its own that moves events from another database to Posthorn. See docs/relay.md. */
 import { type Config, ConfigError, maskUrl } from '../config/index.ts';
 import { createIngest } from '../create-ingest.ts';
 import { isReservedHeader } from '../deliver/index.ts';
@@ -36,7 +36,7 @@ export async function startRelay({
 }: {
   config: Config;
   log: Log;
-  /** It cannot go on, and trying again will not help. */
+  /** Called if the relay cannot continue and trying again cannot help. */
   failed: (error: unknown) => void;
 }): Promise<RunningRelay> {
   const { from, names, name, shownUrl } = sourceOf(config);
@@ -45,7 +45,7 @@ export async function startRelay({
     throw new ConfigError([
       {
         name: 'DATABASE_URL',
-        message: 'DATABASE_URL is not set: where is the Posthorn that takes the events?',
+        message: 'DATABASE_URL is not set: set it to the database of the Posthorn that takes the events',
       },
     ]);
   }
@@ -114,9 +114,7 @@ export async function startRelay({
         log,
         read: (body) => readEventWithId(body, limits, context),
         accept: (events) => ingest.committedEvents.accept(events),
-        told: async () => {
-          await wakeSender.idle();
-        },
+        notified: () => wakeSender.idle(),
       }),
       keep: config.relayKeep,
       batchRows: config.ingestBatchRows,
@@ -153,13 +151,13 @@ export async function startRelay({
 async function checkPosthorn(pool: Pool, shownUrl: string): Promise<void> {
   if (await isRelaySchemaThere(pool)) return;
   throw new RelayError(
-    `The database of Posthorn (${shownUrl}) has no schema for a relay: it is older than this version, or another database.`,
-    'Run `posthorn migrate`, or start the servers of this version, and check DATABASE_URL.',
+    `The database of Posthorn (${shownUrl}) has no schema for a relay: it is older than this version, or it is another database.`,
+    'Run `posthorn migrate` or start the servers of this version, and check DATABASE_URL.',
     { final: true },
   );
 }
 
-/** Makes what the relay needs in the source. Returns the address, for people. */
+/** Creates what the relay needs in the source. Returns the address to show, without its password. */
 export async function initRelay(config: Config): Promise<string> {
   const { from, names, shownUrl } = sourceOf(config);
   const source = openSourcePool({ connectionString: from, onIdleError: () => {} });
@@ -172,6 +170,7 @@ export async function initRelay(config: Config): Promise<string> {
   }
 }
 
+/** The statements that `initRelay` runs. */
 export function initSql(config: Config): string {
   const { names } = sourceOf(config);
   return initStatements(names, config.relayMode)
@@ -183,7 +182,10 @@ function sourceOf(config: Config): { from: string; names: OutboxNames; name: str
   const from = config.relayFrom;
   if (from === null) {
     throw new ConfigError([
-      { name: '--from', message: '--from (POSTHORN_RELAY_FROM) is not set: which database has the events?' },
+      {
+        name: '--from',
+        message: '--from (POSTHORN_RELAY_FROM) is not set: set it to the database that has the events',
+      },
     ]);
   }
   const { host, port, database } = addressOf(from);
@@ -200,12 +202,12 @@ function sourceOf(config: Config): { from: string; names: OutboxNames; name: str
   };
 }
 
-/** The relay decides who gets an event, and calls nobody: it has no encryption key, and opens nothing. */
+/** The relay matches endpoints but sends nothing to them, so it needs no encryption key and opens no secrets. */
 const NO_SECRETS: SecretBox = {
   keyId: 'none',
   knows: () => true,
   seal: () => {
-    throw new Error('A relay seals nothing.');
+    throw new Error('A relay cannot encrypt secrets.');
   },
   open: () => '{}',
 };

@@ -1,10 +1,10 @@
 /**
- * Taking rows from the outbox table, a batch at a time:
+ * Moves rows of the outbox table to Posthorn, a batch at a time:
  *
- *   lock the next rows ──▶ Posthorn takes them (durable) ──▶ remove or mark them ──▶ commit here
+ *   lock the next rows ──▶ Posthorn stores them (durable) ──▶ remove or mark them ──▶ commit in the source
  *
- * A crash before the last step gives the rows back; they are taken again, Posthorn knows their ids, and they are only
- * removed. Any number of relays may do this at once: what one holds the others pass over.
+ * After a crash before the last step the rows are locked and sent again; Posthorn recognizes their ids, and they are
+ * only removed. Any number of relays may do this at once: each skips the rows that another one has locked.
  */
 import { type Client, inTransaction, type Pool } from '../postgres/database.ts';
 import {
@@ -15,8 +15,8 @@ import {
   removeRows,
   takeRows,
 } from '../postgres/queries/outbox-table.ts';
-import { bodyOfRow, madeAtOfRow } from './row-to-body.ts';
-import type { Fate, Incoming, Sink, Tally } from './sink.ts';
+import { bodyOfRow, createdAtOfRow } from './row-body.ts';
+import type { Incoming, Sink, SinkResult, Tally } from './sink.ts';
 
 export interface TableOptions {
   readonly source: Pool;
@@ -36,13 +36,13 @@ export class OutboxTable {
     this.#options = options;
   }
 
-  /** The `seq` of the last row that waits, of those up to this one; null: none does. */
+  /** Returns the `seq` of the last waiting row up to `untilSeq`. Null: none waits. */
   lastWaiting(untilSeq: string | null = null): Promise<string | null> {
     return lastWaitingSeq(this.#options.source, this.#options.table, untilSeq);
   }
 
-  /** Carries one batch over, of rows up to this `seq`. Returns how many rows that were; 0: what waits is locked. */
-  async carryBatch(untilSeq: string | null = null): Promise<number> {
+  /** Moves one batch of rows up to `untilSeq`. Returns how many. 0: none waits, or all waiting rows are locked. */
+  async moveBatch(untilSeq: string | null = null): Promise<number> {
     const { source, sink, tally, table, batchRows, batchBytes, maxEventBytes } = this.#options;
     return inTransaction(source, async (client) => {
       const rows = await takeRows(client, table, {
@@ -53,22 +53,26 @@ export class OutboxTable {
       });
       if (rows.length === 0) return 0;
       const items = rows.map(toIncoming);
-      const fates = await sink.accept(items);
-      await this.settle(client, items, fates);
-      tally.count(fates);
+      const results = await sink.accept(items);
+      await this.settle(client, items, results);
+      tally.count(results);
       return rows.length;
     });
   }
 
-  /** What was taken is removed or marked, what was refused is marked with the reason. */
-  async settle(client: Pool | Client, items: readonly Incoming[], fates: readonly Fate[]): Promise<void> {
+  /** Removes or marks accepted rows, and marks rejected rows with the reason. */
+  async settle(
+    client: Pool | Client,
+    items: readonly Incoming[],
+    results: readonly SinkResult[],
+  ): Promise<void> {
     const { table, keep } = this.#options;
     const published: { id: string; eventId: string }[] = [];
-    const refused: { id: string; problem: string }[] = [];
+    const rejected: { id: string; problem: string }[] = [];
     for (const [index, { id }] of items.entries()) {
-      const fate = fates[index]!;
-      if (fate.kind === 'accepted') published.push({ id, eventId: fate.eventId });
-      else refused.push({ id, problem: fate.problem });
+      const result = results[index]!;
+      if (result.kind === 'accepted') published.push({ id, eventId: result.eventId });
+      else rejected.push({ id, problem: result.problem });
     }
     if (keep) await markPublished(client, table, published);
     else
@@ -77,16 +81,17 @@ export class OutboxTable {
         table,
         published.map(({ id }) => id),
       );
-    await markProblems(client, table, refused);
+    await markProblems(client, table, rejected);
   }
 }
 
 function toIncoming({ id, columns, tooLargeBytes }: OutboxRow): Incoming {
   return {
     id,
-    madeAt: madeAtOfRow(columns),
+    createdAt: createdAtOfRow(columns),
     body: bodyOfRow(columns),
     mayCarryId: false,
-    problem: tooLargeBytes === null ? null : `data: has ${tooLargeBytes} bytes, too many for an event`,
+    problem:
+      tooLargeBytes === null ? null : `data: has ${tooLargeBytes} bytes, more than the limit for an event`,
   };
 }
