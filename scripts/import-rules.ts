@@ -32,7 +32,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   domain: [],
   ports: ['domain'],
   config: ['domain'],
-  telemetry: ['config', 'domain'],
+  telemetry: ['ports', 'config', 'domain'],
   postgres: ['ports', 'telemetry', 'config', 'domain'],
   ...Object.fromEntries(
     STAGES.map((stage) => [

@@ -186,8 +186,8 @@ function readParts(parts: MeasuredParts, add: Add): void {
   add('posthorn_lane_items', stats.inMemory);
   add('posthorn_lane_bytes', stats.heldBytes);
   add('posthorn_circuits_open', stats.circuitsOpen);
-  add('posthorn_shards_owned', ownership.ownedShards);
-  add('posthorn_ownership_proven', ownership.ownedShards > 0 && ownership.proven ? 1 : 0);
+  add('posthorn_shards_owned', ownership.shardCount);
+  add('posthorn_ownership_proven', ownership.shardCount > 0 && ownership.hasValidLease ? 1 : 0);
   add('posthorn_accept_waiting', ingest.acceptor.waitingEvents);
   const { hits, misses } = ingest.subscriptionLookups;
   add('posthorn_subscription_cache_lookups_total', hits, { result: 'hit' });

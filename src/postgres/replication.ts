@@ -187,8 +187,3 @@ function statusMessage(received: bigint, confirmed: bigint, wantsAnswer: boolean
 export function showLsn(lsn: bigint): string {
   return `${(lsn >> 32n).toString(16).toUpperCase()}/${(lsn & 0xffff_ffffn).toString(16).toUpperCase()}`;
 }
-
-export function readLsn(text: string): bigint {
-  const [high, low] = text.split('/');
-  return (BigInt(`0x${high}`) << 32n) | BigInt(`0x${low}`);
-}

@@ -1,1 +1,2 @@
-export { initRelay, initSql, startRelay } from './start-relay.ts';
+export { initRelay, initSql } from './init.ts';
+export { startRelay } from './start-relay.ts';

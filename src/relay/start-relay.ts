@@ -2,44 +2,43 @@
 import { type Config, ConfigError, maskUrl } from '../config/index.ts';
 import { createIngest } from '../create-ingest.ts';
 import { isReservedHeader } from '../deliver/index.ts';
-import { WakeSender } from '../dispatch/index.ts';
 import { DatabaseClock, systemClock } from '../domain/clock.ts';
 import { readEventWithId } from '../ingest/index.ts';
+import type { AcceptLog } from '../ports/accept-log.ts';
 import { createPostgresAcceptLog } from '../postgres/accept-log.ts';
-import { openDatabase, type Pool } from '../postgres/database.ts';
+import { type Database, openDatabase, type Pool } from '../postgres/database.ts';
 import { createEndpointCache } from '../postgres/endpoint-cache.ts';
+import { PostgresNotifier } from '../postgres/notifier.ts';
 import { ensurePartitions } from '../postgres/partitions.ts';
-import type { OutboxNames } from '../postgres/queries/outbox-table.ts';
-import { databaseNow, isRelaySchemaThere } from '../postgres/queries/relay-sources.ts';
+import { isRelaySchemaThere } from '../postgres/queries/relay-sources.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
-import { addressOf, openSourcePool } from '../postgres/source-database.ts';
+import { openSourcePool } from '../postgres/source-database.ts';
 import { createPostgresTenantLimits } from '../postgres/tenant-limits.ts';
 import type { Log } from '../telemetry/log.ts';
 import { recurringProblems } from '../telemetry/recurring-problems.ts';
 import { checkSource } from './check-source.ts';
-import { initStatements, runInit } from './init.ts';
 import { PosthornSink } from './posthorn-sink.ts';
 import { Relay } from './relay.ts';
 import { RelayError } from './relay-error.ts';
+import { type SourceSettings, sourceOf } from './source-settings.ts';
 
 export interface RunningRelay {
   readonly name: string;
   stop(): Promise<void>;
 }
 
+export interface RelayOptions {
+  readonly config: Config;
+  readonly log: Log;
+  /** Called if the relay cannot continue and trying again cannot help. */
+  readonly failed: (error: unknown) => void;
+}
+
 const CLOCK_CHECK_MS = 60_000;
 
-export async function startRelay({
-  config,
-  log,
-  failed,
-}: {
-  config: Config;
-  log: Log;
-  /** Called if the relay cannot continue and trying again cannot help. */
-  failed: (error: unknown) => void;
-}): Promise<RunningRelay> {
-  const { from, names, name, shownUrl } = sourceOf(config);
+export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
+  const { config, log } = options;
+  const settings = sourceOf(config);
   const { databaseUrl } = config;
   if (databaseUrl === null) {
     throw new ConfigError([
@@ -49,9 +48,8 @@ export async function startRelay({
       },
     ]);
   }
-  const problem = recurringProblems(log, systemClock);
   const source = openSourcePool({
-    connectionString: from,
+    connectionString: settings.url,
     onIdleError: (error) => log.debug({ err: error }, 'lost an idle connection to the source'),
   });
   const database = openDatabase({
@@ -64,81 +62,11 @@ export async function startRelay({
     await Promise.all([source.end(), database.close()]);
   };
   try {
-    const facts = await checkSource(source, shownUrl, names, config.relayMode);
-    const pool = database.pool('api');
-    const clock = new DatabaseClock(systemClock);
-    await checkPosthorn(pool, maskUrl(databaseUrl));
-    clock.heard(await databaseNow(pool));
-    const endpoints = createEndpointCache(pool, NO_SECRETS, () => {});
-    await endpoints.refresh();
-    const wakeSender = new WakeSender(database.pool('notify'), (error) => problem('wake the workers', error));
-    const ingest = createIngest(
-      {
-        acceptLog: createPostgresAcceptLog({
-          database,
-          ensurePartitions: async (oldestMs) => {
-            await ensurePartitions(pool, { days: config.partitionDays, oldestMs });
-          },
-        }),
-        endpoints,
-        tenantLimits: createPostgresTenantLimits(database),
-        clock,
-        random: Math.random,
-      },
-      {
-        router: {
-          routeCommitted: (deliveries, commit) => {
-            // Without a commit: a relay that was killed stored the deliveries, and may not have notified their owner.
-            const scope = commit === null ? 'sweep' : 'recent';
-            for (const { delivery } of deliveries) wakeSender.wake(delivery.endpointId, scope);
-          },
-        },
-      },
-      config,
-    );
-    const limits = { maxEventBytes: config.maxEventBytes, maxNesting: config.maxNesting };
-    const context = { keyTenant: null, idempotencyKey: null, isReservedHeader };
-    const relay = new Relay({
-      name,
-      mode: config.relayMode,
-      sourceUrl: from,
-      source,
-      pool,
-      log,
-      clock,
-      facts,
-      ...names,
-      sink: new PosthornSink({
-        source: name,
-        pool,
-        log,
-        read: (body) => readEventWithId(body, limits, context),
-        accept: (events) => ingest.committedEvents.accept(events),
-        notified: () => wakeSender.idle(),
-      }),
-      keep: config.relayKeep,
-      batchRows: config.ingestBatchRows,
-      batchBytes: config.ingestBatchBytes,
-      maxEventBytes: config.maxEventBytes,
-      pollMs: config.relayPollMs,
-      reportMs: config.relayReportMs,
-      maxRetainedBytes: config.relayMaxWalBytes,
-      failed,
-    });
-    await relay.start();
-    const clockTimer = setInterval(() => {
-      void databaseNow(pool).then(
-        (now) => clock.heard(now),
-        () => {},
-      );
-    }, CLOCK_CHECK_MS);
-    clockTimer.unref();
+    const stopRelay = await startBetween(source, database, settings, { ...options, databaseUrl });
     return {
-      name,
+      name: settings.name,
       async stop() {
-        clearInterval(clockTimer);
-        await relay.stop();
-        await wakeSender.idle();
+        await stopRelay();
         await close();
       },
     };
@@ -148,6 +76,94 @@ export async function startRelay({
   }
 }
 
+/** Returns a function that stops the relay. */
+async function startBetween(
+  source: Pool,
+  database: Database,
+  { url, shownUrl, name, names }: SourceSettings,
+  { config, log, failed, databaseUrl }: RelayOptions & { readonly databaseUrl: string },
+): Promise<() => Promise<void>> {
+  const facts = await checkSource(source, shownUrl, names, config.relayMode);
+  const pool = database.pool('api');
+  await checkPosthorn(pool, maskUrl(databaseUrl));
+
+  const acceptLog = createPostgresAcceptLog({
+    database,
+    ensurePartitions: async (oldestMs) => {
+      await ensurePartitions(pool, { days: config.partitionDays, oldestMs });
+    },
+  });
+  const clock = new DatabaseClock(systemClock);
+  clock.heard(await acceptLog.now());
+  const endpoints = createEndpointCache(pool, NO_SECRETS, () => {});
+  await endpoints.refresh();
+  const notifier = new PostgresNotifier({
+    database,
+    clock,
+    onProblem: recurringProblems(log, systemClock),
+  });
+  const { committedEvents } = createIngest(
+    { acceptLog, endpoints, tenantLimits: createPostgresTenantLimits(database), clock, random: Math.random },
+    {
+      router: {
+        routeCommitted: (deliveries, commit) => {
+          // Without a commit: a relay that was killed stored the deliveries, and may not have notified their owner.
+          const scope = commit === null ? 'sweep' : 'recent';
+          const endpointIds = deliveries.map(({ delivery }) => delivery.endpointId);
+          notifier.publish('wake', [{ endpointIds, scope }]);
+        },
+      },
+    },
+    config,
+  );
+  const context = { keyTenant: null, idempotencyKey: null, isReservedHeader };
+  const relay = new Relay({
+    name,
+    mode: config.relayMode,
+    sourceUrl: url,
+    source,
+    pool,
+    log,
+    clock,
+    facts,
+    ...names,
+    sink: new PosthornSink({
+      source: name,
+      pool,
+      log,
+      read: (body) => readEventWithId(body, config, context),
+      accept: (events) => committedEvents.accept(events),
+      notified: () => notifier.flush(),
+    }),
+    keep: config.relayKeep,
+    batchRows: config.ingestBatchRows,
+    batchBytes: config.ingestBatchBytes,
+    maxEventBytes: config.maxEventBytes,
+    pollMs: config.relayPollMs,
+    reportMs: config.relayReportMs,
+    maxRetainedBytes: config.relayMaxWalBytes,
+    failed,
+  });
+  await relay.start();
+  const stopClock = keepClockCorrect(clock, acceptLog);
+  return async () => {
+    stopClock();
+    await relay.stop();
+    await notifier.flush();
+  };
+}
+
+function keepClockCorrect(clock: DatabaseClock, acceptLog: Pick<AcceptLog, 'now'>): () => void {
+  const timer = setInterval(() => {
+    void acceptLog.now().then(
+      (now) => clock.heard(now),
+      () => {},
+    );
+  }, CLOCK_CHECK_MS);
+  timer.unref();
+  return () => clearInterval(timer);
+}
+
 async function checkPosthorn(pool: Pool, shownUrl: string): Promise<void> {
   if (await isRelaySchemaThere(pool)) return;
   throw new RelayError(
@@ -155,51 +171,6 @@ async function checkPosthorn(pool: Pool, shownUrl: string): Promise<void> {
     'Run `posthorn migrate` or start the servers of this version, and check DATABASE_URL.',
     { final: true },
   );
-}
-
-/** Creates what the relay needs in the source. Returns the address to show, without its password. */
-export async function initRelay(config: Config): Promise<string> {
-  const { from, names, shownUrl } = sourceOf(config);
-  const source = openSourcePool({ connectionString: from, onIdleError: () => {} });
-  try {
-    await runInit(source, shownUrl, names, config.relayMode);
-    await checkSource(source, shownUrl, names, config.relayMode);
-    return shownUrl;
-  } finally {
-    await source.end();
-  }
-}
-
-/** The statements that `initRelay` runs. */
-export function initSql(config: Config): string {
-  const { names } = sourceOf(config);
-  return initStatements(names, config.relayMode)
-    .map((statement) => `${statement};`)
-    .join('\n\n');
-}
-
-function sourceOf(config: Config): { from: string; names: OutboxNames; name: string; shownUrl: string } {
-  const from = config.relayFrom;
-  if (from === null) {
-    throw new ConfigError([
-      {
-        name: '--from',
-        message: '--from (POSTHORN_RELAY_FROM) is not set: set it to the database that has the events',
-      },
-    ]);
-  }
-  const { host, port, database } = addressOf(from);
-  return {
-    from,
-    shownUrl: maskUrl(from),
-    name: config.relayName ?? `${host}:${port}/${database}`,
-    names: {
-      table: config.relayTable,
-      publication: config.relayPublication,
-      slot:
-        config.relaySlot ?? `posthorn_${database.toLowerCase().replaceAll(/[^a-z0-9_]/g, '_')}`.slice(0, 63),
-    },
-  };
 }
 
 /** The relay matches endpoints but sends nothing to them, so it needs no encryption key and opens no secrets. */

@@ -143,13 +143,6 @@ export async function listRelaySources(pool: Pool): Promise<RelaySource[]> {
   }));
 }
 
-export async function databaseNow(pool: Pool): Promise<number> {
-  const { rows } = await pool.query<{ now: number }>(
-    'select extract(epoch from clock_timestamp())::float8 * 1000 as now',
-  );
-  return rows[0]!.now;
-}
-
 export async function isRelaySchemaThere(pool: Pool): Promise<boolean> {
   const { rows } = await pool.query<{ there: boolean }>(
     `select exists (select from pg_attribute where attrelid = to_regclass('posthorn.relay_sources')
