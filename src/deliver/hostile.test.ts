@@ -141,29 +141,29 @@ const rows: Row[] = [
     comesTo: 'response_invalid',
     early: true,
   },
-  { does: 'closes without a word', how: rawThenClose(''), comesTo: 'connection_reset', early: true },
+  { does: 'closes without an answer', how: rawThenClose(''), comesTo: 'connection_reset', early: true },
   {
-    does: 'closes amid the headers',
+    does: 'closes within the headers',
     how: rawThenClose(`${OK}x-a: `),
     comesTo: 'connection_reset',
     early: true,
   },
-  { does: 'resets without a word', how: reset, comesTo: 'connection_reset', early: true },
+  { does: 'resets without an answer', how: reset, comesTo: 'connection_reset', early: true },
   {
-    does: 'resets amid the headers',
+    does: 'resets within the headers',
     how: rawThenReset(`${OK}x-a: `),
     comesTo: 'connection_reset',
     early: true,
   },
   {
-    does: 'resets amid the body of a 200',
+    does: 'resets within the body of a 200',
     how: rawThenReset(`${OK_LENGTH(100)}abc`),
     comesTo: DELIVERED,
     truncated: true,
     early: true,
   },
   {
-    does: 'resets amid the body of a 503',
+    does: 'resets within the body of a 503',
     how: rawThenReset('HTTP/1.1 503 No\r\ncontent-length: 100\r\n\r\nabc'),
     comesTo: 'http_5xx',
     status: 503,
@@ -171,14 +171,14 @@ const rows: Row[] = [
     early: true,
   },
   {
-    does: 'closes before the promised length',
+    does: 'closes before the announced length',
     how: rawThenClose(`${OK_LENGTH(100)}abc`),
     comesTo: DELIVERED,
     truncated: true,
     early: true,
   },
   {
-    does: 'sends a chunk size that is none',
+    does: 'sends an invalid chunk size',
     how: raw(`${CHUNKED}zz\r\nabc`),
     comesTo: DELIVERED,
     truncated: true,
@@ -211,13 +211,13 @@ const rows: Row[] = [
     comesTo: 'timeout',
   },
   {
-    does: 'tells us to continue',
+    does: 'sends 100 Continue',
     how: raw('HTTP/1.1 100 Continue\r\n\r\n'),
     comesTo: 'http_1xx',
     early: true,
   },
   {
-    does: 'switches protocols unasked',
+    does: 'switches protocols without being asked',
     how: raw('HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n'),
     comesTo: 'http_1xx',
     early: true,
@@ -263,7 +263,7 @@ const rows: Row[] = [
     early: true,
   },
   {
-    does: 'redirects by a status that would lose the body',
+    does: 'redirects with a status that would lose the body',
     how: redirect('/elsewhere', 302),
     comesTo: 'redirect_failed',
     status: 302,
@@ -271,7 +271,7 @@ const rows: Row[] = [
     early: true,
   },
   {
-    does: 'redirects without saying where',
+    does: 'redirects without a location',
     how: { status: 308 },
     comesTo: 'redirect_failed',
     status: 308,
@@ -327,8 +327,8 @@ describe.concurrent('a receiver that', () => {
   it.for(rows.filter(({ discarded }) => !discarded))('$does: $comesTo', judge);
 });
 
-// One after another: each keeps the process busy until its deadline, and would take the others' time.
-describe('a receiver that goes on and on:', () => {
+// One at a time: each keeps the process busy until its deadline, and would slow down the others.
+describe('a receiver that never stops sending:', () => {
   it.for(rows.filter(({ discarded }) => discarded))('$does: $comesTo', judge);
 });
 
@@ -408,7 +408,7 @@ describe.concurrent('TLS', () => {
     await receiver.close();
   });
 
-  it('a certificate of an authority that nobody knows', async ({ expect }) => {
+  it('a certificate of an unknown authority', async ({ expect }) => {
     const receiver = await startReceiver({ tls: certificates.valid });
     const { ca: _ca, ...builtIn } = options;
     const deliverer = createDeliverer(builtIn);
@@ -436,7 +436,7 @@ describe.concurrent('TLS', () => {
     await receiver.close();
   });
 
-  it('a handshake that never goes on ends at the connect timeout', async ({ expect }) => {
+  it('a handshake that stalls ends at the connect timeout', async ({ expect }) => {
     const silent = await listen((socket) => socket.on('error', () => {}));
     const deliverer = createDeliverer({ ...options, connectTimeoutMs: 100 });
     const outcome = await attempt(deliverer, anEndpoint(silent.url.replace('http:', 'https:')));
@@ -447,7 +447,7 @@ describe.concurrent('TLS', () => {
     await silent.close();
   });
 
-  it('a handshake that never goes on ends at the deadline if that is sooner', async ({ expect }) => {
+  it('a handshake that stalls ends at the deadline if that is sooner', async ({ expect }) => {
     const silent = await listen((socket) => socket.on('error', () => {}));
     const deliverer = createDeliverer(options);
     const endpoint = anEndpoint(silent.url.replace('http:', 'https:'), { timeoutMs: 100 });
@@ -472,7 +472,7 @@ describe.concurrent('TLS', () => {
   });
 });
 
-it('nobody listening is a refused connection', async () => {
+it('a port without a listener refuses the connection', async () => {
   const receiver = await startReceiver();
   await receiver.close();
   const deliverer = createDeliverer(options);
