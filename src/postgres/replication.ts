@@ -78,36 +78,11 @@ async function begin(
   connection: Connection,
   options: ReplicationOptions,
 ): Promise<ReplicationStream> {
-  let confirmed = 0n;
-  let received = 0n;
-  let unanswered = 0;
-  let paused = false;
-  let stopping = false;
-
-  const sendStatus = (wantsAnswer: boolean): void => {
-    if (connection.stream.writable)
-      connection.sendCopyFromChunk(statusMessage(received, confirmed, wantsAnswer));
-  };
-  const onCopyData = ({ chunk }: { chunk: Buffer }): void => {
-    unanswered = 0;
-    if (stopping) return;
-    if (chunk[0] === LOG_DATA) {
-      const end = chunk.readBigUInt64BE(1);
-      if (end > received) received = end;
-      options.onData(chunk.subarray(LOG_DATA_HEADER_BYTES));
-    } else if (chunk[0] === KEEPALIVE) {
-      const end = chunk.readBigUInt64BE(1);
-      if (end > received) received = end;
-      options.onCaughtUp(end);
-      if (chunk[17] === 1) sendStatus(false);
-    }
-  };
-  connection.on('copyData', onCopyData);
-
-  const started = new Promise<void>((resolve) => connection.once('replicationStart', resolve));
   const pluginOptions = Object.entries(options.pluginOptions).map(
     ([name, value]) => `${pg.escapeIdentifier(name)} ${pg.escapeLiteral(value)}`,
   );
+  const stream = new PostgresReplicationStream(connection, options);
+  const started = new Promise<void>((resolve) => connection.once('replicationStart', resolve));
   const running = client
     .query(
       `START_REPLICATION SLOT ${pg.escapeIdentifier(options.slot)} LOGICAL 0/0 (${pluginOptions.join(', ')})`,
@@ -115,67 +90,113 @@ async function begin(
     .then(() => {});
   running.catch(() => {});
   await Promise.race([started, running]);
+  stream.start(running, () => client.end().catch(() => {}));
+  return stream;
+}
 
-  const timer = setInterval(() => {
-    if (!paused && unanswered >= UNANSWERED_STATUSES) {
-      connection.stream.destroy();
+class PostgresReplicationStream implements ReplicationStream {
+  ended: Promise<void> = Promise.resolve();
+  readonly #connection: Connection;
+  readonly #options: ReplicationOptions;
+  #confirmed = 0n;
+  #received = 0n;
+  #unanswered = 0;
+  #isPaused = false;
+  #isStopping = false;
+
+  constructor(connection: Connection, options: ReplicationOptions) {
+    this.#connection = connection;
+    this.#options = options;
+    connection.on('copyData', ({ chunk }) => this.#receive(chunk));
+  }
+
+  start(running: Promise<void>, close: () => Promise<void>): void {
+    this.ended = this.#waitForEnd(running, close);
+    this.ended.catch(() => {});
+  }
+
+  async #waitForEnd(running: Promise<void>, close: () => Promise<void>): Promise<void> {
+    const timer = setInterval(() => this.#checkServer(), this.#options.statusMs);
+    timer.unref();
+    try {
+      await running;
+      if (!this.#isStopping) throw new Error('The server ended the replication stream.');
+    } catch (error) {
+      // An error while stopping is expected.
+      if (!this.#isStopping) throw error;
+    } finally {
+      clearInterval(timer);
+      await close();
+    }
+  }
+
+  pause(): void {
+    if (this.#isPaused) return;
+    this.#isPaused = true;
+    this.#connection.stream.pause();
+  }
+
+  resume(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    this.#unanswered = 0;
+    this.#connection.stream.resume();
+  }
+
+  confirm(lsn: bigint): void {
+    if (lsn <= this.#confirmed) return;
+    this.#confirmed = lsn;
+    this.#sendStatus(false);
+  }
+
+  async stop(): Promise<void> {
+    const { stream } = this.#connection;
+    if (!this.#isStopping) {
+      this.#isStopping = true;
+      stream.resume();
+      this.#sendStatus(false);
+      if (stream.writable) this.#connection.endCopyFrom();
+    }
+    const timeout = setTimeout(() => stream.destroy(), CLOSE_TIMEOUT_MS);
+    await this.ended;
+    clearTimeout(timeout);
+  }
+
+  #receive(chunk: Buffer): void {
+    this.#unanswered = 0;
+    if (this.#isStopping) return;
+    if (chunk[0] === LOG_DATA) {
+      this.#received = max(this.#received, chunk.readBigUInt64BE(1));
+      this.#options.onData(chunk.subarray(LOG_DATA_HEADER_BYTES));
+    } else if (chunk[0] === KEEPALIVE) {
+      const end = chunk.readBigUInt64BE(1);
+      this.#received = max(this.#received, end);
+      this.#options.onCaughtUp(end);
+      if (chunk[17] === 1) this.#sendStatus(false);
+    }
+  }
+
+  #checkServer(): void {
+    if (!this.#isPaused && this.#unanswered >= UNANSWERED_STATUSES) {
+      this.#connection.stream.destroy();
       return;
     }
-    unanswered += 1;
-    sendStatus(!paused);
-  }, options.statusMs);
-  timer.unref();
+    this.#unanswered += 1;
+    this.#sendStatus(!this.#isPaused);
+  }
 
-  const ended = running
-    .then(() => {
-      if (!stopping) throw new Error('The server ended the replication stream.');
-    })
-    .catch((error: unknown) => {
-      // An error while stopping is expected.
-      if (!stopping) throw error;
-    })
-    .finally(async () => {
-      clearInterval(timer);
-      await client.end().catch(() => {});
-    });
-  ended.catch(() => {});
-
-  return {
-    ended,
-    pause() {
-      if (paused) return;
-      paused = true;
-      connection.stream.pause();
-    },
-    resume() {
-      if (!paused) return;
-      paused = false;
-      unanswered = 0;
-      connection.stream.resume();
-    },
-    confirm(lsn) {
-      if (lsn <= confirmed) return;
-      confirmed = lsn;
-      sendStatus(false);
-    },
-    async stop() {
-      if (!stopping) {
-        stopping = true;
-        connection.stream.resume();
-        sendStatus(false);
-        if (connection.stream.writable) connection.endCopyFrom();
-      }
-      const timeout = setTimeout(() => connection.stream.destroy(), CLOSE_TIMEOUT_MS);
-      await ended;
-      clearTimeout(timeout);
-    },
-  };
+  #sendStatus(wantsAnswer: boolean): void {
+    if (!this.#connection.stream.writable) return;
+    this.#connection.sendCopyFromChunk(statusMessage(this.#received, this.#confirmed, wantsAnswer));
+  }
 }
+
+const max = (a: bigint, b: bigint): bigint => (a > b ? a : b);
 
 function statusMessage(received: bigint, confirmed: bigint, wantsAnswer: boolean): Buffer {
   const message = Buffer.alloc(34);
   message[0] = STATUS;
-  message.writeBigUInt64BE(received > confirmed ? received : confirmed, 1); // written
+  message.writeBigUInt64BE(max(received, confirmed), 1); // written
   message.writeBigUInt64BE(confirmed, 9); // flushed: this one moves the slot
   message.writeBigUInt64BE(confirmed, 17); // applied
   message.writeBigInt64BE(BigInt(Date.now()) * 1000n - POSTGRES_EPOCH_MICROS, 25);

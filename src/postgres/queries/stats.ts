@@ -1,4 +1,4 @@
-/** The figures: counts by the minute, the quarter of an hour and the hour, per endpoint and per tenant and event type. */
+/** Statistics: counts by the minute, the quarter of an hour and the hour, per endpoint and per tenant and event type. */
 import { addCounts } from '../../domain/histogram.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import {
@@ -16,7 +16,7 @@ export * from '../../domain/statistics.ts';
 const NUMBERS = ['attempts', 'first_tries', 'successes', 'failures', 'retried', 'delivered', 'dead'];
 const HISTOGRAMS = ['response', 'delivery', 'tries'];
 
-// Adds two arrays of counts, of whatever lengths; unnest pads the shorter one with nulls, and keeps the order.
+// Adds two arrays of counts of any lengths. unnest pads the shorter one with nulls and keeps the order.
 const sum = (column: string): string =>
   `array(select coalesce(a, 0) + coalesce(b, 0) from unnest(s.${column}, excluded.${column}) as t(a, b))`;
 
@@ -50,10 +50,10 @@ const ADD_EVENTS = {
   ),
 };
 
-/** Some milliseconds of the database's time, and less than one of ours. */
+/** A few milliseconds in the database, and less than one here. */
 const ROWS_PER_STATEMENT = 100;
 
-/** No two of the same key: a statement cannot add to the same row twice. */
+/** No two buckets may have the same key: a statement cannot update a row twice. */
 export function addEndpointStats(client: Client, buckets: Iterable<EndpointBucket>): Promise<number> {
   return addInChunks(client, ADD_ENDPOINTS, buckets, ({ endpointId, ...bucket }) => ({
     endpoint_id: endpointId,
@@ -69,7 +69,7 @@ export function addEventStats(client: Client, buckets: Iterable<EventBucket>): P
   }));
 }
 
-/** Returns how many there were. */
+/** Returns the number of buckets. */
 async function addInChunks<B extends Bucket>(
   client: Client,
   statement: { name: string; text: string },
@@ -104,7 +104,7 @@ const TYPES_OF_HOURS = {
      where s.type <> ''`,
 };
 
-/** The event types that are counted by themselves in these hours already. */
+/** The event types that have totals of their own in these hours. */
 export async function countedTypes(
   client: Client,
   hours: readonly { tenant: string; at: number }[],
@@ -120,7 +120,7 @@ export interface TimedTotals extends Totals {
   readonly at: number;
 }
 
-// Arrays travel as JSON text, which the driver leaves alone: its own reading of arrays is several times slower.
+// Arrays are sent as JSON, which is several times faster to parse than the driver's arrays.
 const SHOWN = `
   extract(epoch from at)::float8 * 1000 as at, attempts, first_tries as "firstTries", successes, failures, retried,
   delivered, dead, array_to_json(response) as response, array_to_json(delivery) as delivery, array_to_json(tries) as tries`;
@@ -132,7 +132,7 @@ const ENDPOINT_SERIES = {
      where endpoint_id = $1 and seconds = $2 and at >= to_timestamp($3::float8 / 1000) order by at`,
 };
 
-/** What happened since then, oldest first; times in which nothing happened are left out. */
+/** Returns the buckets since then, oldest first. Empty buckets are missing. */
 export async function endpointSeries(
   pool: Pool,
   endpointId: Uuid,
@@ -159,8 +159,8 @@ export async function eventSeries(
   return rows;
 }
 
-// One row per endpoint, whatever the hours: 250 endpoints over a day are 6,000 rows otherwise, and reading those took
-// twice as long. The histograms are added here: summing arrays in SQL means a row per bucket.
+// One row per endpoint. Reading a row per hour took twice as long (250 endpoints over a day: 6,000 rows). The histograms
+// are added up here, because summing arrays in SQL needs a row per bucket.
 const TOTALS = {
   name: 'endpoint_totals',
   text: `
@@ -175,7 +175,7 @@ const TOTALS = {
      group by endpoint_id`,
 };
 
-/** Added up, for many endpoints. */
+/** Totals since `at`, for many endpoints. */
 export async function endpointTotals(
   pool: Pool,
   endpointIds: readonly Uuid[],
