@@ -112,7 +112,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     address,
     onProblem,
   };
-  metrics?.connect({ ...parts, database, endpoints });
+  metrics?.connect({ ...parts, database, endpoints, outbox: store.outbox });
   const tenants = new TenantSync(parts);
   const background = createBackground(parts);
   const server = await createServer({ ...parts, egress, tail, tracer, gatherMetrics });

@@ -12,7 +12,6 @@ import { createChallenger, type Deliverer, type EgressPolicy } from './deliver/i
 import type { Clock } from './domain/clock.ts';
 import { type ControlPlane, createControlPlane } from './manage/control-plane.ts';
 import type { Store } from './open-store.ts';
-import { outboxLag } from './outbox/index.ts';
 import type { Notifier } from './ports/notifier.ts';
 import { listRelaySources } from './postgres/queries/relay-sources.ts';
 import type { LiveTail } from './telemetry/live-tail/index.ts';
@@ -86,7 +85,7 @@ export function createServer(options: ServerOptions): ReturnType<typeof createAp
       },
       health: {
         notReady: () => findObstacle(options),
-        outboxLag: () => outboxLag(pool),
+        outboxLag: () => store.outbox.readLag(),
         relaySources: () => listRelaySources(pool),
       },
     },

@@ -1,78 +1,17 @@
 /** Statistics by minute, quarter of an hour and hour, per endpoint and per tenant and event type. */
 import { addCounts } from '../../domain/histogram.ts';
 import type { Uuid } from '../../domain/ids.ts';
+import {
+  type Bucket,
+  type EndpointBucket,
+  type EventBucket,
+  HOUR,
+  noTotals,
+  type Totals,
+} from '../../domain/statistics.ts';
 import type { Client, Pool } from '../database.ts';
 
-export interface Totals {
-  /** Accepted events. Always 0 for an endpoint, because events are accepted for a tenant. */
-  accepted: number;
-  attempts: number;
-  /** Attempts that were the first of their delivery, or the first after a replay. */
-  firstTries: number;
-  successes: number;
-  failures: number;
-  /** Failures that will be retried. */
-  retried: number;
-  delivered: number;
-  dead: number;
-  readonly response: number[];
-  readonly delivery: number[];
-  /** How many were delivered at the first attempt, the second, and so on. */
-  readonly tries: number[];
-}
-
-export const noTotals = (): Totals => ({
-  accepted: 0,
-  attempts: 0,
-  firstTries: 0,
-  successes: 0,
-  failures: 0,
-  retried: 0,
-  delivered: 0,
-  dead: 0,
-  response: [],
-  delivery: [],
-  tries: [],
-});
-
-export function addTotals(to: Totals, from: Totals): void {
-  to.accepted += from.accepted;
-  to.attempts += from.attempts;
-  to.firstTries += from.firstTries;
-  to.successes += from.successes;
-  to.failures += from.failures;
-  to.retried += from.retried;
-  to.delivered += from.delivered;
-  to.dead += from.dead;
-  addCounts(to.response, from.response);
-  addCounts(to.delivery, from.delivery);
-  addCounts(to.tries, from.tries);
-}
-
-/** The lengths of buckets, in seconds. */
-export const MINUTE = 60;
-export const QUARTER = 900;
-export const HOUR = 3600;
-export const RESOLUTIONS = [MINUTE, QUARTER, HOUR] as const;
-export type Resolution = (typeof RESOLUTIONS)[number];
-
-/** A span of time that begins at `at` (milliseconds since 1970) and is `seconds` long. */
-export interface Bucket {
-  readonly seconds: Resolution;
-  readonly at: number;
-}
-export interface EndpointBucket extends Bucket {
-  readonly endpointId: Uuid;
-  readonly totals: Totals;
-}
-/** An empty tenant or type stands for all. */
-export interface EventBucket extends Bucket {
-  readonly tenant: string;
-  readonly type: string;
-  readonly totals: Totals;
-}
-/** Stands for all further types of a tenant that has too many to count each. */
-export const OTHER_TYPES = 'other';
+export * from '../../domain/statistics.ts';
 
 const NUMBERS = ['attempts', 'first_tries', 'successes', 'failures', 'retried', 'delivered', 'dead'];
 const HISTOGRAMS = ['response', 'delivery', 'tries'];
