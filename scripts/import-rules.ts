@@ -8,6 +8,7 @@
  * - From above, a stage and the configuration are imported through their index.ts only.
  * - deliver imports no postgres: an attempt knows nothing of the database.
  * - The embedded server and the migrations are for app.ts and the CLI alone. `pg` is for src/postgres and the CLI.
+ * - memory implements the ports for tests and the simulation; nothing else in src imports it.
  * - The domain is pure: no packages.
  * - Nothing in src imports tests, or anything outside of src. Console and packages import nothing from src.
  * Tests are exempt.
@@ -30,6 +31,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: ['domain'],
   telemetry: ['config', 'domain'],
   postgres: ['ports', 'telemetry', 'config', 'domain'],
+  memory: ['ports', 'domain'],
   ...Object.fromEntries(STAGES.map((stage) => [stage, BELOW_STAGES])),
   deliver: BELOW_STAGES.filter((part) => part !== 'postgres'),
   api: [...STAGES, ...BELOW_STAGES],
