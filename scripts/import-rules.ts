@@ -29,7 +29,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   domain: [],
   ports: ['domain'],
   config: ['domain'],
-  telemetry: ['config', 'domain'],
+  telemetry: ['ports', 'config', 'domain'],
   postgres: ['ports', 'telemetry', 'config', 'domain'],
   memory: ['ports', 'domain'],
   ...Object.fromEntries(STAGES.map((stage) => [stage, BELOW_STAGES])),

@@ -1,11 +1,11 @@
 /** Connects what counts and what is counted: reads figures out of the parts when somebody asks for the metrics. */
 import type { AppConfig } from './app.ts';
 import { readVersion } from './config/index.ts';
+import type { Ingest } from './create-ingest.ts';
 import type { Deliverer } from './deliver/index.ts';
 import type { Census, Dispatcher, HandOn, Ownership } from './dispatch/index.ts';
 import type { Clock } from './domain/clock.ts';
 import { type DisabledReason, shardOf } from './domain/endpoint.ts';
-import type { Acceptor } from './ingest/index.ts';
 import { type OutboxLag, outboxLag } from './outbox/index.ts';
 import { type Database, type Pool, purposes } from './postgres/database.ts';
 import type { EndpointCache } from './postgres/endpoint-cache.ts';
@@ -30,7 +30,7 @@ export interface MeasuredParts {
   readonly ownership: Ownership;
   readonly endpoints: EndpointCache;
   readonly deliverer: Deliverer;
-  readonly acceptor: Acceptor;
+  readonly ingest: Ingest;
   readonly problem: (what: string, error: unknown) => void;
 }
 
@@ -174,7 +174,7 @@ interface Figures {
 }
 
 function readParts(parts: MeasuredParts, add: Add): void {
-  const { dispatcher, ownership, acceptor, endpoints, database } = parts;
+  const { dispatcher, ownership, ingest, endpoints, database } = parts;
   const { stats } = dispatcher;
   const sockets = parts.deliverer.stats();
   for (const [to, count] of Object.entries(parts.handOn.told))
@@ -187,10 +187,10 @@ function readParts(parts: MeasuredParts, add: Add): void {
   add('posthorn_lane_items', stats.inMemory);
   add('posthorn_lane_bytes', stats.heldBytes);
   add('posthorn_circuits_open', stats.circuitsOpen);
-  add('posthorn_shards_owned', ownership.ownedShards);
-  add('posthorn_ownership_proven', ownership.ownedShards > 0 && ownership.proven ? 1 : 0);
-  add('posthorn_accept_waiting', acceptor.waitingEvents);
-  const { hits, misses } = acceptor.subscriptionLookups;
+  add('posthorn_shards_owned', ownership.shardCount);
+  add('posthorn_ownership_proven', ownership.shardCount > 0 && ownership.hasValidLease ? 1 : 0);
+  add('posthorn_accept_waiting', ingest.acceptor.waitingEvents);
+  const { hits, misses } = ingest.subscriptionLookups;
   add('posthorn_subscription_cache_lookups_total', hits, { result: 'hit' });
   add('posthorn_subscription_cache_lookups_total', misses, { result: 'miss' });
   add('posthorn_subscription_cache_reloads_total', endpoints.reads);

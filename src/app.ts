@@ -9,37 +9,28 @@ import { createServer } from './api/server.ts';
 import { acceptingWith } from './api/traced-accept.ts';
 import { AppMetrics } from './app-metrics.ts';
 import { type ConfigWithKeys, readVersion, withListeningPort } from './config/index.ts';
+import { createIngest } from './create-ingest.ts';
 import { createChallenger, createDeliverer, type EgressPolicy, isReservedHeader } from './deliver/index.ts';
-import {
-  Dispatcher,
-  decodeWake,
-  HandOn,
-  Ownership,
-  WAKE_CHANNEL,
-  WakeSender,
-  wantOfWake,
-} from './dispatch/index.ts';
+import { Dispatcher, FactsPoller, HandOn, Ownership } from './dispatch/index.ts';
 import { DatabaseClock, systemClock } from './domain/clock.ts';
 import type { Endpoint } from './domain/endpoint.ts';
 import { newId, publicId, type Uuid } from './domain/ids.ts';
-import { type Accepted, Acceptor, readEvent } from './ingest/index.ts';
+import { type Accepted, readEvent } from './ingest/index.ts';
 import { Drainer, outboxLag } from './outbox/index.ts';
+import type { StoreFacts } from './ports/ownership-store.ts';
+import { createPostgresAcceptLog, createPostgresEventLookup } from './postgres/accept-log.ts';
 import { type Database, DISPATCH_CONNECTIONS, inTransaction, openDatabase } from './postgres/database.ts';
+import { createPostgresDeliveryQueue } from './postgres/delivery-queue.ts';
 import { createEndpointCache } from './postgres/endpoint-cache.ts';
-import {
-  announceTail,
-  listenToTails,
-  sendToTails,
-  TAIL_INTEREST_CHANNEL,
-} from './postgres/live-tail-channel.ts';
 import { migrate } from './postgres/migrate.ts';
+import { PostgresNotifier } from './postgres/notifier.ts';
+import { createPostgresOwnershipStore } from './postgres/ownership-store.ts';
 import { ensurePartitions } from './postgres/partitions.ts';
 import { disableEndpoint } from './postgres/queries/endpoints.ts';
 import { writePublishLimits } from './postgres/queries/outbox.ts';
 import { listRelaySources } from './postgres/queries/relay-sources.ts';
-import { TASKS_CHANNEL } from './postgres/queries/tasks.ts';
-import { TENANTS_CHANNEL } from './postgres/queries/tenants.ts';
 import { createSecretBox } from './postgres/secret-box.ts';
+import { createPostgresTenantLimits } from './postgres/tenant-limits.ts';
 import { decide, expiresAt, Settler, signalOf, TaskRunner } from './settle/index.ts';
 import { logAttempt } from './telemetry/attempt-line.ts';
 import { LiveTail } from './telemetry/live-tail/index.ts';
@@ -60,8 +51,6 @@ export interface App {
 
 export type AppConfig = ConfigWithKeys & { readonly databaseUrl: string };
 
-/** How long a request may wait for a database that does not answer. */
-const ACCEPT_PATIENCE_MS = 10_000;
 const HAND_OVER_MS = 1_000;
 const TAIL_ANNOUNCE_MS = 5_000;
 /** Whoever owns this shard is the one who reads the outbox often: there is always one, and soon another if it dies. */
@@ -163,18 +152,18 @@ async function startOn(
           clock,
           problem,
         });
+  const notifier = new PostgresNotifier({ database, clock, onProblem: problem });
   const tail = new LiveTail({
     clock,
-    name: newId(clock.now()),
+    processName: newId(clock.now()),
     messagesPerSecond: config.streamMessagesPerSecond,
     announceMs: TAIL_ANNOUNCE_MS,
-    send: (payloads) => sendToTails(database.pool('tail'), payloads),
-    announce: (payload) => announceTail(database.pool('tail'), payload),
-    listen: (heard, lost) => listenToTails(database.pool('tail'), heard, lost),
-    problem,
+    notifier,
+    onProblem: problem,
   });
+  const queue = createPostgresDeliveryQueue(database);
   const settler = new Settler({
-    pool: database.pool('settle'),
+    sink: queue,
     clock,
     batchRows: config.settleBatchRows,
     worker: () => ({ id: ownership.workerId, name: workerName }),
@@ -192,7 +181,8 @@ async function startOn(
   });
 
   const dispatcher = new Dispatcher({
-    pool: database.pool('dispatch'),
+    queue,
+    eventLookup: createPostgresEventLookup(database),
     clock,
     endpoints,
     ownership: () => ownership,
@@ -267,82 +257,78 @@ async function startOn(
     tenantLimitsAt = clock.monotonic();
     void read().catch((error) => problem('read the limits of tenants', error));
   };
+  const onFacts = ({ now, endpointVersion, lastSeq }: StoreFacts, roundTripMs: number): void => {
+    clock.heard(now, roundTripMs);
+    dispatcher.renewed(lastSeq);
+    if (endpointVersion !== endpoints.version) refreshEndpoints();
+    else counted?.endpointsConfirmed(clock.monotonic());
+    if (clock.monotonic() - tenantLimitsAt > TENANT_LIMITS_MS) readTenants(() => ingest.reloadTenantLimits());
+  };
+  const ownershipStore = createPostgresOwnershipStore(database);
   const ownership = new Ownership({
-    pool: database.pool('control'),
-    name: workerName,
+    store: ownershipStore,
+    workerName,
     clock,
     heartbeatMs: config.heartbeatMs,
-    proofMs: config.proofMs,
+    leaseMs: config.proofMs,
     deadAfterMs: config.deadAfterMs,
     crashWindowMs: config.carefulWindowMs,
-    takesShards: runsWorker,
-    channels: [
-      WAKE_CHANNEL,
-      'posthorn_shards',
-      'posthorn_endpoints',
-      'posthorn_keys',
-      TASKS_CHANNEL,
-      TENANTS_CHANNEL,
-      TAIL_INTEREST_CHANNEL,
-    ],
-    events: {
-      taken: (shards) => {
-        log.debug({ shards: shards.length }, 'took shards');
-        dispatcher.shardsTaken(shards);
-        handOn.shardsChanged();
-      },
-      lost: (shards) => {
-        log.warn({ shards: shards.length }, 'lost shards');
-        handOn.shardsChanged();
-        dispatcher.shardsLost(shards);
-      },
-      giveUp: (shards) => {
-        handOn.shardsChanged();
-        void dispatcher.handOver(shards, (given) => ownership.release(given));
-      },
-      renewed: ({ databaseNow, endpointVersion, lastSeq }) => {
-        clock.heard(databaseNow);
-        dispatcher.renewed(lastSeq);
-        if (endpointVersion !== endpoints.version) refreshEndpoints();
-        else counted?.endpointsConfirmed(clock.monotonic());
-        if (clock.monotonic() - tenantLimitsAt > TENANT_LIMITS_MS)
-          readTenants(() => acceptor.reloadTenantLimits());
-      },
-      notified: (channel, payload) => {
-        if (channel === WAKE_CHANNEL)
-          for (const id of decodeWake(payload)) dispatcher.wake(id, wantOfWake(payload));
-        else if (channel === 'posthorn_shards') ownership.hurry();
-        else if (channel === 'posthorn_endpoints') refreshEndpoints();
-        else if (channel === TASKS_CHANNEL) tasks?.hurry();
-        else if (channel === TENANTS_CHANNEL) readTenants(() => acceptor.tenantsChanged());
-        else if (channel === TAIL_INTEREST_CHANNEL) tail.heardInterest(payload);
-        else authenticator.forget();
-      },
-      connected: () => {
-        authenticator.forget();
-        dispatcher.sweepSoon();
-        readTenants(() => acceptor.tenantsChanged());
-      },
-      problem,
-      buried: (workers, shards) => log.warn({ workers, shards }, 'took over from workers that died'),
+    onProblem: problem,
+  });
+  ownership.addListener({
+    onShardsTaken: (shards) => {
+      log.debug({ shards: shards.length }, 'took shards');
+      dispatcher.shardsTaken(shards);
+      handOn.shardsChanged();
     },
+    onShardsLost: (shards) => {
+      log.warn({ shards: shards.length }, 'lost shards');
+      handOn.shardsChanged();
+      dispatcher.shardsLost(shards);
+    },
+    onShardsSurplus: (shards) => {
+      handOn.shardsChanged();
+      void dispatcher.handOver(shards, (given) => ownership.release(given));
+    },
+    onFacts,
+    onDeadWorkersRemoved: (workers, shards) =>
+      log.warn({ workers, shards }, 'took over from workers that died'),
+  });
+  const factsPoller = new FactsPoller({
+    store: ownershipStore,
+    clock,
+    everyMs: config.heartbeatMs,
+    onFacts,
+    onProblem: problem,
   });
   endpoints.onChange((changed) => dispatcher.endpointsChanged(changed));
   endpoints.onChange((changed) => tail.endpointsChanged(changed));
 
-  const wakeSender = new WakeSender(database.pool('notify'), (error) => problem('wake other workers', error));
+  notifier.subscribe('wake', ({ endpointIds, scope }) => {
+    for (const id of endpointIds) dispatcher.wake(id, scope);
+  });
+  if (runsWorker) notifier.subscribe('shards', () => ownership.hurry());
+  notifier.subscribe('endpoints', refreshEndpoints);
+  notifier.subscribe('keys', () => authenticator.forget());
+  notifier.subscribe('tasks', () => tasks?.hurry());
+  notifier.subscribe('tenants', () => readTenants(() => ingest.onTenantsChanged()));
+  notifier.onReconnected(() => {
+    authenticator.forget();
+    dispatcher.sweepSoon();
+    readTenants(() => ingest.onTenantsChanged());
+  });
   const handOn = new HandOn({
     dispatcher,
     endpoints,
-    wakeSender,
+    notifier,
     clock,
     siblings: siblings ?? null,
-    ownedShards: () => ownership.lastingShards,
+    ownedShards: () => ownership.keptShards,
     problem,
   });
   const wake = (endpointId: Uuid): void => {
     dispatcher.wake(endpointId);
-    wakeSender.wake(endpointId);
+    notifier.publish('wake', [{ endpointIds: [endpointId], scope: 'recent' }]);
   };
   const tasks = runsWorker
     ? new TaskRunner({
@@ -356,28 +342,27 @@ async function startOn(
       })
     : null;
 
-  const acceptor = new Acceptor({
-    pool: database.pool('ingest'),
-    outboxPool: database.pool('outbox'),
-    endpoints,
-    clock,
-    random: Math.random,
-    batchRows: config.ingestBatchRows,
-    batchBytes: config.ingestBatchBytes,
-    queueEvents: config.acceptQueueEvents,
-    queueBytes: config.acceptQueueBytes,
-    idempotencyTtlMs: config.idempotencyTtlMs,
-    tenantPerSecond: config.tenantIngestPerSecond,
-    tenantBurst: config.tenantIngestBurst,
-    patienceMs: ACCEPT_PATIENCE_MS,
-    committed: (deliveries, commit) => handOn.committed(deliveries, commit),
-    missingPartition: makePartitions,
-    events: counted?.accepts,
-    tail,
-    written: counted?.acceptCommits.written,
-    watcherFailed: (error) => problem('tell of what was accepted', error),
-    tracer,
-  });
+  const ingest = createIngest(
+    {
+      acceptLog: createPostgresAcceptLog({ database, ensurePartitions: makePartitions }),
+      endpoints,
+      tenantLimits: createPostgresTenantLimits(database),
+      clock,
+      random: Math.random,
+    },
+    {
+      router: { routeCommitted: (deliveries, commit) => handOn.committed(deliveries, commit) },
+      observers: {
+        metrics: counted?.accepts,
+        tail,
+        tracer,
+        onFailed: (error) => problem('tell of what was accepted', error),
+      },
+      onBatchWritten: counted?.acceptCommits.written,
+    },
+    config,
+  );
+  const { acceptor } = ingest;
 
   const drainer = new Drainer({
     pool: database.pool('outbox'),
@@ -387,7 +372,7 @@ async function startOn(
     standInMs: config.outboxStandInMs,
     batchRows: config.ingestBatchRows,
     batchBytes: config.ingestBatchBytes,
-    accept: (events) => acceptor.acceptPromised(events),
+    accept: (events) => ingest.committedEvents.accept(events),
     rejected: (id, reason) =>
       log.error({ event_id: publicId('evt', id), reason }, 'a published event was rejected'),
     problem,
@@ -444,7 +429,7 @@ async function startOn(
     } catch {
       return 'The database does not answer.';
     }
-    if (runsWorker && ownership.silentMs > config.deadAfterMs)
+    if (runsWorker && ownership.msSinceRenewal > config.deadAfterMs)
       return 'This worker could not prove of late that it owns its shards.';
     return null;
   }
@@ -523,15 +508,18 @@ async function startOn(
       new Promise<void>((resolve) => clock.after(config.drainMs / 4, resolve)),
     ]);
     handOn.stop();
-    await Promise.all([wakeSender.idle(), stats.stop(), tail.stop()]);
-    await ownership.stop();
+    await Promise.all([stats.stop(), tail.stop()]);
+    await (runsWorker ? ownership : factsPoller).stop();
+    await notifier.stop();
     await deliverer.close();
     await Promise.all([database.close(), tracer?.stop()]);
   };
 
   try {
-    await acceptor.reloadTenantLimits();
-    await ownership.start();
+    await ingest.reloadTenantLimits();
+    await tail.start();
+    await notifier.start();
+    await (runsWorker ? ownership : factsPoller).start();
     await handOn.start();
     if (runsWorker) dispatcher.start();
     tasks?.start();
@@ -547,7 +535,7 @@ async function startOn(
       ownership,
       endpoints,
       deliverer,
-      acceptor,
+      ingest,
       problem,
     });
     const url = listens ? await server.listen({ port: config.port, host: config.host }) : config.publicUrl;

@@ -1,17 +1,20 @@
 /** Wires the relay: a process of its own that reads another database and writes into Posthorn's. See docs/relay.md. */
 import { type Config, ConfigError, maskUrl } from './config/index.ts';
+import { createIngest } from './create-ingest.ts';
 import { isReservedHeader } from './deliver/index.ts';
-import { WakeSender } from './dispatch/index.ts';
 import { DatabaseClock, systemClock } from './domain/clock.ts';
-import { Acceptor, readEventWithId } from './ingest/index.ts';
+import { readEventWithId } from './ingest/index.ts';
 import { checkSource, initStatements, PosthornSink, Relay, RelayError, runInit } from './outbox/index.ts';
+import { createPostgresAcceptLog } from './postgres/accept-log.ts';
 import { openDatabase, type Pool } from './postgres/database.ts';
 import { createEndpointCache } from './postgres/endpoint-cache.ts';
+import { PostgresNotifier } from './postgres/notifier.ts';
 import { ensurePartitions } from './postgres/partitions.ts';
 import type { OutboxNames } from './postgres/queries/outbox-table.ts';
 import { databaseNow, isRelaySchemaThere } from './postgres/queries/relay-sources.ts';
 import type { SecretBox } from './postgres/secret-box.ts';
 import { addressOf, openSourcePool } from './postgres/source-database.ts';
+import { createPostgresTenantLimits } from './postgres/tenant-limits.ts';
 import type { Log } from './telemetry/log.ts';
 import { recurringProblems } from './telemetry/recurring-problems.ts';
 
@@ -20,8 +23,6 @@ export interface RunningRelay {
   stop(): Promise<void>;
 }
 
-/** How long a batch waits for Posthorn's database before its rows are given back to the source. */
-const ACCEPT_PATIENCE_MS = 10_000;
 const CLOCK_CHECK_MS = 60_000;
 
 export async function startRelay({
@@ -66,29 +67,32 @@ export async function startRelay({
     clock.heard(await databaseNow(pool));
     const endpoints = createEndpointCache(pool, NO_SECRETS, () => {});
     await endpoints.refresh();
-    const wakeSender = new WakeSender(database.pool('notify'), (error) => problem('wake the workers', error));
-    const acceptor = new Acceptor({
-      pool: database.pool('ingest'),
-      endpoints,
-      clock,
-      random: Math.random,
-      batchRows: config.ingestBatchRows,
-      batchBytes: config.ingestBatchBytes,
-      queueEvents: config.acceptQueueEvents,
-      queueBytes: config.acceptQueueBytes,
-      idempotencyTtlMs: config.idempotencyTtlMs,
-      tenantPerSecond: config.tenantIngestPerSecond,
-      tenantBurst: config.tenantIngestBurst,
-      patienceMs: ACCEPT_PATIENCE_MS,
-      // Not complete: a relay that was killed had stored them, and may not have told anybody.
-      committed: (deliveries, complete) => {
-        for (const { delivery } of deliveries)
-          wakeSender.wake(delivery.endpointId, complete ? 'recent' : 'sweep');
+    const notifier = new PostgresNotifier({ database, clock, onProblem: problem });
+    const ingest = createIngest(
+      {
+        acceptLog: createPostgresAcceptLog({
+          database,
+          ensurePartitions: async (oldestMs) => {
+            await ensurePartitions(pool, { days: config.partitionDays, oldestMs });
+          },
+        }),
+        endpoints,
+        tenantLimits: createPostgresTenantLimits(database),
+        clock,
+        random: Math.random,
       },
-      missingPartition: async (oldestMs) => {
-        await ensurePartitions(pool, { days: config.partitionDays, oldestMs });
+      {
+        router: {
+          routeCommitted: (deliveries, commit) => {
+            // Without a commit: a relay that was killed stored the deliveries, and may not have notified their owner.
+            const scope = commit === null ? 'sweep' : 'recent';
+            const endpointIds = deliveries.map(({ delivery }) => delivery.endpointId);
+            notifier.publish('wake', [{ endpointIds, scope }]);
+          },
+        },
       },
-    });
+      config,
+    );
     const limits = { maxEventBytes: config.maxEventBytes, maxNesting: config.maxNesting };
     const context = { keyTenant: null, idempotencyKey: null, isReservedHeader };
     const relay = new Relay({
@@ -106,10 +110,8 @@ export async function startRelay({
         pool,
         log,
         read: (body) => readEventWithId(body, limits, context),
-        accept: (events) => acceptor.acceptPromised(events),
-        told: async () => {
-          await wakeSender.idle();
-        },
+        accept: (events) => ingest.committedEvents.accept(events),
+        told: () => notifier.flush(),
       }),
       keep: config.relayKeep,
       batchRows: config.ingestBatchRows,
@@ -133,7 +135,7 @@ export async function startRelay({
       async stop() {
         clearInterval(clockTimer);
         await relay.stop();
-        await wakeSender.idle();
+        await notifier.flush();
         await close();
       },
     };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Pool } from '../postgres/database.ts';
+import type { LaneReader } from '../ports/delivery-queue.ts';
 import { CensusTaker } from './census.ts';
 import type { Lane, LaneBacklog } from './lane.ts';
 
@@ -8,20 +8,16 @@ class CountingDatabase {
   readonly waiting = new Map<string, { fresh: number; retries: number }>();
   visited = 0;
 
-  readonly pool = {
-    query: async ({ values: [ids, most] }: { values: [string, number] }) => {
-      const rows = ids
-        .slice(1, -1)
-        .split(',')
-        .map((id) => {
-          const { fresh, retries } = this.waiting.get(id) ?? { fresh: 0, retries: 0 };
-          const seen = { fresh: Math.min(fresh, most), retries: Math.min(retries, most) };
-          this.visited += seen.fresh + seen.retries;
-          return { endpoint_id: id, ...seen, first_id: null, first_ages_from: null, first_due: null };
-        });
-      return { rows };
-    },
-  } as unknown as Pool;
+  readonly queue: Pick<LaneReader, 'countWaiting'> = {
+    countWaiting: async (ids, max) =>
+      ids.map((endpointId) => {
+        const { fresh, retries } = this.waiting.get(endpointId) ?? { fresh: 0, retries: 0 };
+        const seen = { fresh: Math.min(fresh, max), retries: Math.min(retries, max) };
+        this.visited += seen.fresh + seen.retries;
+        const none = Number.POSITIVE_INFINITY;
+        return { endpointId, ...seen, oldestFresh: none, firstDue: none };
+      }),
+  };
 }
 
 const IN_MEMORY: LaneBacklog = {
@@ -52,7 +48,7 @@ describe('CensusTaker', () => {
   it('asks lanes that have all in memory, and no database', async () => {
     const database = new CountingDatabase();
     const backlog = { ...IN_MEMORY, fresh: 3, retries: 2, oldestFresh: 500, firstDue: 900 };
-    const census = await new CensusTaker(database.pool).take(
+    const census = await new CensusTaker(database.queue).take(
       [lane('a', { backlog }), lane('b', { backlog })],
       0,
     );
@@ -64,14 +60,14 @@ describe('CensusTaker', () => {
     const database = new CountingDatabase();
     database.waiting.set('a', { fresh: 250, retries: 10 });
     const backlog = { ...IN_MEMORY, complete: false, fresh: 200 };
-    const { flowing } = await new CensusTaker(database.pool).take([lane('a', { backlog, inFlight: 5 })], 0);
+    const { flowing } = await new CensusTaker(database.queue).take([lane('a', { backlog, inFlight: 5 })], 0);
     expect(flowing).toMatchObject({ fresh: 245, retries: 10 });
   });
 
   it('tells what is held apart', async () => {
     const database = new CountingDatabase();
     const backlog = { ...IN_MEMORY, fresh: 1 };
-    const { flowing, held } = await new CensusTaker(database.pool).take(
+    const { flowing, held } = await new CensusTaker(database.queue).take(
       [
         lane('flows', { backlog }),
         lane('paused', { backlog, flows: false }),
@@ -87,7 +83,7 @@ describe('CensusTaker', () => {
     const database = new CountingDatabase();
     const lanes = Array.from({ length: 300 }, (_, n) => lane(`ep${n}`));
     for (const { id } of lanes) database.waiting.set(id, { fresh: 20_000, retries: 0 });
-    const taker = new CensusTaker(database.pool);
+    const taker = new CensusTaker(database.queue);
     const first = await taker.take(lanes, 0);
     expect(database.visited).toBeLessThanOrEqual(600_000);
     // Every lane has been seen to have some by then, at the least.
@@ -105,7 +101,7 @@ describe('CensusTaker', () => {
   it('forgets lanes that are gone, or have all in memory again', async () => {
     const database = new CountingDatabase();
     database.waiting.set('a', { fresh: 5_000, retries: 0 });
-    const taker = new CensusTaker(database.pool);
+    const taker = new CensusTaker(database.queue);
     expect((await taker.take([lane('a')], 0)).flowing.fresh).toBe(5_000);
     expect((await taker.take([lane('a', { backlog: IN_MEMORY })], 0)).flowing.fresh).toBe(0);
     expect((await taker.take([], 0)).flowing.fresh).toBe(0);

@@ -5,9 +5,7 @@
  * last figure.
  */
 import type { Uuid } from '../domain/ids.ts';
-import type { WaitingCount } from '../ports/delivery-queue.ts';
-import type { Pool } from '../postgres/database.ts';
-import { countWaiting } from '../postgres/queries/count-waiting.ts';
+import type { LaneReader, WaitingCount } from '../ports/delivery-queue.ts';
 import type { Lane } from './lane.ts';
 
 export interface Waiting {
@@ -33,14 +31,14 @@ const MOST = 100_000;
 const ROWS_PER_ROUND = 200_000;
 
 export class CensusTaker {
-  readonly #pool: Pool;
+  readonly #queue: Pick<LaneReader, 'countWaiting'>;
   /** Those whose count is oldest come first. */
   readonly #counted = new Map<Uuid, WaitingCount>();
   /** Those with more than a few, the one first that has waited longest to be counted further. */
   readonly #large = new Set<Uuid>();
 
-  constructor(pool: Pool) {
-    this.#pool = pool;
+  constructor(queue: Pick<LaneReader, 'countWaiting'>) {
+    this.#queue = queue;
   }
 
   async take(lanes: readonly Lane[], now: number): Promise<Census> {
@@ -65,7 +63,7 @@ export class CensusTaker {
   async #countFew(ids: readonly Uuid[]): Promise<void> {
     let rows = 0;
     for (let i = 0; i < ids.length && rows < ROWS_PER_ROUND; i += LANES_PER_READ) {
-      for (const count of await countWaiting(this.#pool, ids.slice(i, i + LANES_PER_READ), FEW)) {
+      for (const count of await this.#queue.countWaiting(ids.slice(i, i + LANES_PER_READ), FEW)) {
         const { endpointId, fresh, retries } = count;
         rows += fresh + retries;
         if (fresh < FEW && retries < FEW) this.#large.delete(endpointId);
@@ -84,7 +82,7 @@ export class CensusTaker {
     let rows = 0;
     for (const id of [...this.#large]) {
       if (rows >= ROWS_PER_ROUND) return;
-      for (const count of await countWaiting(this.#pool, [id], MOST)) {
+      for (const count of await this.#queue.countWaiting([id], MOST)) {
         rows += count.fresh + count.retries;
         this.#remember(count);
       }

@@ -8,12 +8,10 @@ import { shardOf } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
 import { timeOfId, type Uuid } from '../domain/ids.ts';
 import { Pace } from '../domain/pace.ts';
-import type { NewDelivery } from '../ports/accept-log.ts';
+import type { EventLookup, NewDelivery } from '../ports/accept-log.ts';
+import type { DeliveryQueue, LaneState } from '../ports/delivery-queue.ts';
+import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { TakenShard } from '../ports/ownership-store.ts';
-import type { Pool } from '../postgres/database.ts';
-import type { EndpointCache } from '../postgres/endpoint-cache.ts';
-import { markOnTheWire } from '../postgres/queries/end-waiting.ts';
-import { loadLaneStates } from '../postgres/queries/load-lanes.ts';
 import { type AttemptEvents, Attempts, type Stages } from './attempts.ts';
 import { type Census, CensusTaker } from './census.ts';
 import { HEALTHY } from './healthy-lane.ts';
@@ -27,9 +25,10 @@ import { Scheduler } from './scheduler.ts';
 import { WriteBeforeSend } from './write-before-send.ts';
 
 export interface DispatcherOptions {
-  readonly pool: Pool;
+  readonly queue: DeliveryQueue;
+  readonly eventLookup: EventLookup;
   readonly clock: Clock;
-  readonly endpoints: EndpointCache;
+  readonly endpoints: EndpointDirectory;
   readonly ownership: () => Ownership;
   readonly stages: Stages;
   readonly events: Pick<AttemptEvents, 'answered' | 'circuitChanged' | 'gone'>;
@@ -82,11 +81,11 @@ export class Dispatcher {
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
-    const { pool, clock, problem } = options;
+    const { queue, clock, problem } = options;
     this.#started = options.hasSiblings ? new RecentIds(clock, 2 * NEWS_MS) : null;
     this.#scheduler = new Scheduler({
       ...options,
-      mayStart: () => this.#unsettled < options.unsettledCap && options.ownership().proven,
+      mayStart: () => this.#unsettled < options.unsettledCap && options.ownership().hasValidLease,
       isLeaving: (shard) => this.#handingOver.has(shard),
       start: (lane, item) => {
         this.#started?.add(item.delivery.id);
@@ -95,7 +94,7 @@ export class Dispatcher {
       feed: (lane, now) => this.#feed(lane, now),
     });
     this.#refill = new Refill({
-      pool,
+      queue,
       clock,
       laneItems: options.laneItems,
       room: () => options.budgetItems - this.#memory.items,
@@ -105,17 +104,17 @@ export class Dispatcher {
       failed: (error) => problem('read waiting deliveries', error),
     });
     this.#payloads = new Payloads({
-      pool,
+      events: options.eventLookup,
       cacheBytes: PAYLOAD_CACHE_BYTES,
       failed: (error) => problem('read payloads', error),
     });
     const writeBeforeSend = new WriteBeforeSend({
-      pool,
+      queue,
       workerId: () => options.ownership().workerId,
       failed: (error) => problem('write down what is about to be sent', error),
     });
-    this.#janitor = new Janitor({ pool, clock, endpoints: options.endpoints, problem });
-    this.#censusTaker = new CensusTaker(pool);
+    this.#janitor = new Janitor({ queue, clock, endpoints: options.endpoints, problem });
+    this.#censusTaker = new CensusTaker(queue);
     this.#attempts = new Attempts({
       clock,
       stages: {
@@ -128,7 +127,7 @@ export class Dispatcher {
           });
         },
       },
-      mayStart: (shard) => options.ownership().mayStart(shard),
+      mayStart: (shard) => options.ownership().maySend(shard),
       readPayload: (eventId, done) => this.#payloads.read(eventId, done),
       writeBeforeSend: (start, done) => writeBeforeSend.mark(start, done),
       retryAfterCapMs: options.retryAfterCapMs,
@@ -257,7 +256,7 @@ export class Dispatcher {
       })),
     );
     try {
-      if (onTheWire.length > 0) await markOnTheWire(this.#options.pool, onTheWire);
+      if (onTheWire.length > 0) await this.#options.queue.recordOnWire(onTheWire);
     } catch (error) {
       this.#options.problem('hand over requests on the wire', error);
     }
@@ -295,13 +294,13 @@ export class Dispatcher {
     }
   }
 
-  async #loadStates(ids: readonly Uuid[]) {
+  async #loadStates(ids: readonly Uuid[]): Promise<Map<Uuid, LaneState>> {
     for (;;) {
       try {
-        return await loadLaneStates(this.#options.pool, ids);
+        return await this.#options.queue.loadStates(ids);
       } catch (error) {
         this.#options.problem('read the state of endpoints', error);
-        if (this.#stopped) return new Map<Uuid, typeof HEALTHY>();
+        if (this.#stopped) return new Map();
         await new Promise<void>((resolve) => this.#options.clock.after(500, resolve));
       }
     }

@@ -46,7 +46,7 @@ async function start(directory: string, number: number, owns: boolean, version: 
       wake: () => {},
     },
     endpoints,
-    wakeSender: { wake: () => {} },
+    notifier: { publish: () => {} },
     clock: systemClock,
     siblings: { directory, number },
     ownedShards: () => (owns ? [shardOf(ENDPOINT)] : []),

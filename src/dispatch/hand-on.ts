@@ -3,17 +3,17 @@
  * NOTIFY. All of these are hints; the row in the database is the truth.
  */
 import type { Uuid } from '../domain/ids.ts';
+import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Commit } from '../ports/hand-over.ts';
-import type { EndpointCache } from '../postgres/endpoint-cache.ts';
+import type { Notifier, WakeScope } from '../ports/notifier.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { HandedDelivery } from './sibling-frames.ts';
 import { Siblings, type SiblingsOptions } from './siblings.ts';
-import type { WakeSender } from './wake.ts';
 
 export interface HandOnOptions extends Pick<SiblingsOptions, 'clock' | 'ownedShards' | 'problem'> {
   readonly dispatcher: Pick<Dispatcher, 'offer' | 'offerOfSibling' | 'wake'>;
-  readonly endpoints: Pick<EndpointCache, 'version' | 'refresh'>;
-  readonly wakeSender: Pick<WakeSender, 'wake'>;
+  readonly endpoints: Pick<EndpointDirectory, 'version' | 'refresh'>;
+  readonly notifier: Pick<Notifier, 'publish'>;
   /** Null: this node has one process. */
   readonly siblings: Pick<SiblingsOptions, 'directory' | 'number'> | null;
 }
@@ -23,13 +23,11 @@ export class HandOn {
   readonly told = { self: 0, sibling: 0, notify: 0 };
   readonly #options: HandOnOptions;
   readonly #dispatcher: HandOnOptions['dispatcher'];
-  readonly #wakeSender: HandOnOptions['wakeSender'];
   readonly #siblings: Siblings | null;
 
   constructor(options: HandOnOptions) {
     this.#options = options;
     this.#dispatcher = options.dispatcher;
-    this.#wakeSender = options.wakeSender;
     this.#siblings =
       options.siblings &&
       new Siblings({
@@ -90,8 +88,8 @@ export class HandOn {
     }
   }
 
-  #notify(endpointId: Uuid, want: 'recent' | 'sweep'): void {
+  #notify(endpointId: Uuid, scope: WakeScope): void {
     this.told.notify += 1;
-    this.#wakeSender.wake(endpointId, want);
+    this.#options.notifier.publish('wake', [{ endpointIds: [endpointId], scope }]);
   }
 }

@@ -6,15 +6,14 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
-import type { Pool } from '../postgres/database.ts';
-import type { EndpointCache } from '../postgres/endpoint-cache.ts';
-import { expireWaiting, putInOrder, skipWaiting } from '../postgres/queries/end-waiting.ts';
+import type { QueueCleaner } from '../ports/delivery-queue.ts';
+import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Lane, LaneItem } from './lane.ts';
 
 export interface JanitorOptions {
-  readonly pool: Pool;
+  readonly queue: QueueCleaner;
   readonly clock: Clock;
-  readonly endpoints: EndpointCache;
+  readonly endpoints: Pick<EndpointDirectory, 'forget'>;
   readonly problem: (what: string, error: unknown) => void;
 }
 
@@ -53,7 +52,7 @@ export class Janitor {
       const reason = lane.endpoint.deleted ? 'endpoint_deleted' : 'endpoint_disabled';
       while (
         this.#isOff(lane) &&
-        (await skipWaiting(this.#options.pool, lane.id, reason, idsOf(lane.underWay))) > 0
+        (await this.#options.queue.skip(lane.id, reason, idsOf(lane.underWay))) > 0
       );
       if (!this.#isOff(lane)) return;
       const waitMs = since + LATE_COMMIT_MS - clock.monotonic();
@@ -81,7 +80,7 @@ export class Janitor {
       const acceptedBefore = this.#options.clock.now() - lane.endpoint.retry.maxAgeSeconds * 1000;
       const blocks = lane.fifo && lane.endpoint.fifoOnDead === 'block';
       const expireSome = () =>
-        expireWaiting(this.#options.pool, lane.id, acceptedBefore, idsOf(lane.underWay), blocks);
+        this.#options.queue.expire(lane.id, acceptedBefore, idsOf(lane.underWay), { blocksLane: blocks });
       while (!lane.closed && (await expireSome()) > 0) if (blocks) lane.blocked = true;
     });
   }
@@ -95,7 +94,7 @@ export class Janitor {
     this.#queue(lane, 'order', async () => {
       let moved = 0;
       for (let some = 1; some > 0 && lane.fifo && !lane.closed; moved += some) {
-        some = await putInOrder(this.#options.pool, lane.id);
+        some = await this.#options.queue.moveToFifo(lane.id);
       }
       if (moved > 0) done();
       if (this.#orderedSince.has(endpoint)) return;

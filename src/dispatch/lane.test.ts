@@ -5,7 +5,7 @@ import type { Endpoint } from '../domain/endpoint.ts';
 import { type EndpointConfig, resolveEndpoint } from '../domain/endpoint-config.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { Pace } from '../domain/pace.ts';
-import type { Pool } from '../postgres/database.ts';
+import type { LaneRequest, LoadedDelivery, LoadedLane } from '../ports/delivery-queue.ts';
 import { Lane, type LaneItem, type LaneMemory } from './lane.ts';
 import { Refill, type Want } from './refill.ts';
 
@@ -231,6 +231,17 @@ interface Row {
   attempts: number;
 }
 
+const toLoaded = (row: Row): LoadedDelivery => ({
+  ...row,
+  endpointId: ENDPOINT_ID,
+  attemptsBeforeReplay: 0,
+  agesFrom: NOW,
+  trigger: 'auto',
+  lastErrorClass: null,
+  startedAt: null,
+  carefulStarts: 0,
+});
+
 const LANE_ITEMS = 4;
 /** More by `LANE_RUNS=5000`. */
 const RUNS = Number(process.env.LANE_RUNS ?? 500);
@@ -250,9 +261,8 @@ class Bench {
 
   constructor(fifo: boolean, maxInFlight: number) {
     this.lane = newLane({ ordering: fifo ? 'fifo' : 'none', max_in_flight: maxInFlight }, this.memory);
-    const pool = { query: (statement: { name: string; values: string[] }) => this.#query(statement) };
     this.refill = new Refill({
-      pool: pool as unknown as Pool,
+      queue: { loadLanes: ([request]) => this.#load(request!) },
       clock: {
         now: () => this.now,
         monotonic: () => this.now - NOW,
@@ -288,33 +298,21 @@ class Bench {
     if ((lane.read.moreFresh && lane.queuedFresh < low) || needsRetries) this.want('more');
   }
 
-  #query({ name, values }: { name: string; values: string[] }): Promise<unknown> {
-    const from = Number(values[1]!.slice(1, -1));
-    const limit = Number(values[2]!.slice(1, -1));
+  /** As old as the moment it was asked for, like an answer of the database. */
+  #load({ freshAfter, dueFrom, limit }: LaneRequest): Promise<Map<Uuid, LoadedLane>> {
     const { fifo } = this.lane;
-    const rows = [...this.rows.values()]
-      .filter((row) =>
-        name === 'load_fresh'
-          ? (row.dueAt === null || fifo) && row.seq > from
-          : row.dueAt !== null && row.dueAt >= from * 1000 - 0.01,
-      )
-      .toSorted((a, b) => (name === 'load_fresh' ? a.seq - b.seq : a.dueAt! - b.dueAt!))
-      .slice(0, limit)
-      .map((row) => ({
-        id: row.id,
-        endpoint_id: ENDPOINT_ID,
-        seq: String(row.seq),
-        attempts: row.attempts,
-        attempts_before_replay: 0,
-        careful_starts: 0,
-        trigger: 'auto',
-        last_error_class: null,
-        due_at: row.dueAt,
-        ages_from: NOW,
-        started_at: null,
-      }));
+    const rows = [...this.rows.values()];
+    const fresh = rows
+      .filter((row) => freshAfter !== null && (row.dueAt === null || fifo) && row.seq > freshAfter)
+      .toSorted((a, b) => a.seq - b.seq);
+    const due = rows
+      .filter((row) => dueFrom !== null && row.dueAt !== null && row.dueAt >= dueFrom - 0.01)
+      .toSorted((a, b) => a.dueAt! - b.dueAt!);
+    const lane = { fresh: fresh.slice(0, limit).map(toLoaded), due: due.slice(0, limit).map(toLoaded) };
     return new Promise((resolve, reject) =>
-      this.#answers.push(() => (this.#failing ? reject(new Error('away')) : resolve({ rows }))),
+      this.#answers.push(() =>
+        this.#failing ? reject(new Error('away')) : resolve(new Map([[ENDPOINT_ID, lane]])),
+      ),
     );
   }
 

@@ -2,11 +2,10 @@
  * Payloads are read just before they are sent, many in one read. A small cache keeps the last ones: an event that
  * fans out to ten endpoints is read once.
  */
+import { Batcher } from '../domain/batcher.ts';
 import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
-import { Batcher } from '../postgres/batcher.ts';
-import type { Pool } from '../postgres/database.ts';
-import { loadEvents } from '../postgres/queries/load-events.ts';
+import type { EventLookup } from '../ports/accept-log.ts';
 
 /** undefined: could not be read now. null: there is no such event any more. */
 type Callback = (event: EventContent | null | undefined) => void;
@@ -17,7 +16,7 @@ export class Payloads {
   #cachedBytes = 0;
   readonly #batcher: Batcher<{ id: Uuid; done: Callback }>;
 
-  constructor(options: { pool: Pool; cacheBytes: number; failed: (error: unknown) => void }) {
+  constructor(options: { events: EventLookup; cacheBytes: number; failed: (error: unknown) => void }) {
     this.#cacheBytes = options.cacheBytes;
     this.#batcher = new Batcher({
       maxItems: 200,
@@ -26,7 +25,7 @@ export class Payloads {
       write: async (batch) => {
         let events: Map<Uuid, EventContent> | undefined;
         try {
-          events = await loadEvents(options.pool, [...new Set(batch.map(({ id }) => id))]);
+          events = await options.events.load([...new Set(batch.map(({ id }) => id))]);
           for (const event of events.values()) this.#remember(event);
         } catch (error) {
           options.failed(error);

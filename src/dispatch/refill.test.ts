@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { anEndpoint } from '../../test/support/attempts.ts';
 import { systemClock } from '../domain/clock.ts';
-import type { Pool } from '../postgres/database.ts';
 import { HEALTHY } from './healthy-lane.ts';
 import { Lane } from './lane.ts';
 import { Refill } from './refill.ts';
@@ -11,12 +10,12 @@ test('a lane that missed an event while it was being read can ask again as soon 
   const filled = Promise.withResolvers<{ loading: boolean; moreFresh: boolean }>();
   const refill = new Refill({
     // The event is committed after the read has begun: the read does not show it.
-    pool: {
-      query: async () => {
+    queue: {
+      loadLanes: async () => {
         lane.read.missedFresh(0);
-        return { rows: [] };
+        return new Map([[lane.id, { fresh: [], due: [] }]]);
       },
-    } as unknown as Pool,
+    },
     clock: systemClock,
     laneItems: 10,
     room: () => 100,

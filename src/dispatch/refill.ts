@@ -7,13 +7,11 @@
  * that is new, or strictly ordered, is read from the bottom.
  */
 import type { Clock } from '../domain/clock.ts';
-import type { LaneRequest, LoadedDelivery, LoadedLane } from '../ports/delivery-queue.ts';
-import type { Pool } from '../postgres/database.ts';
-import { loadLanes } from '../postgres/queries/load-lanes.ts';
+import type { LaneReader, LaneRequest, LoadedDelivery, LoadedLane } from '../ports/delivery-queue.ts';
 import type { Lane, LaneItem } from './lane.ts';
 
 export interface RefillOptions {
-  readonly pool: Pool;
+  readonly queue: Pick<LaneReader, 'loadLanes'>;
   readonly clock: Clock;
   readonly laneItems: number;
   /** How many more deliveries may be held in memory in all. */
@@ -114,7 +112,7 @@ export class Refill {
     const requests = batch.map(([lane, wanted]) => this.#request(lane, wanted, limit));
     for (const [lane] of batch) lane.read.started();
     try {
-      const answers = await loadLanes(this.#options.pool, requests);
+      const answers = await this.#options.queue.loadLanes(requests);
       for (const [index, [lane]] of batch.entries())
         this.#fill(lane, requests[index]!, answers.get(lane.id)!);
     } catch (error) {

@@ -2,11 +2,9 @@
  * Where two at once may never be (heads of FIFO lanes, probes, careful mode) a request is written down before it
  * leaves. Like everything else these writes share commits.
  */
+import { Batcher } from '../domain/batcher.ts';
 import type { Uuid } from '../domain/ids.ts';
-import type { Start } from '../ports/delivery-queue.ts';
-import { Batcher } from '../postgres/batcher.ts';
-import type { Pool } from '../postgres/database.ts';
-import { markStarted } from '../postgres/queries/mark-started.ts';
+import type { Start, StartRecorder } from '../ports/delivery-queue.ts';
 
 interface Waiting {
   readonly start: Start;
@@ -16,7 +14,7 @@ interface Waiting {
 export class WriteBeforeSend {
   readonly #batcher: Batcher<Waiting>;
 
-  constructor(options: { pool: Pool; workerId: () => Uuid; failed: (error: unknown) => void }) {
+  constructor(options: { queue: StartRecorder; workerId: () => Uuid; failed: (error: unknown) => void }) {
     this.#batcher = new Batcher<Waiting>({
       maxItems: 200,
       maxBytes: Number.POSITIVE_INFINITY,
@@ -24,8 +22,7 @@ export class WriteBeforeSend {
       write: async (batch) => {
         let marked = new Set<Uuid>();
         try {
-          marked = await markStarted(
-            options.pool,
+          marked = await options.queue.markStarted(
             batch.map(({ start }) => start),
             options.workerId(),
           );

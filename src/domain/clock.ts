@@ -21,6 +21,11 @@ export const systemClock: Clock = {
   },
 };
 
+/** A difference from the database's clock that may come from the network. */
+const MAX_NOISE_MS = 100;
+/** The time of an answer is uncertain by half of its round trip. */
+const MAX_ROUND_TRIP_MS = 2 * MAX_NOISE_MS;
+
 /**
  * The database's clock, as far as it is known: the machine's own plus a correction. Ids and due times of all
  * processes are then of one clock, whatever their machines think of the time.
@@ -28,6 +33,7 @@ export const systemClock: Clock = {
 export class DatabaseClock implements Clock {
   readonly #base: Clock;
   #offsetMs = 0;
+  #isSet = false;
 
   constructor(base: Clock) {
     this.#base = base;
@@ -45,9 +51,15 @@ export class DatabaseClock implements Clock {
     return this.#base.after(delayMs, task);
   }
 
-  /** The database has just said what time it is there. Small differences are the way the answer took, not the clock. */
-  heard(databaseNow: number): void {
-    const offsetMs = Math.round(databaseNow - this.#base.now());
-    if (Math.abs(offsetMs - this.#offsetMs) > 100) this.#offsetMs = Math.abs(offsetMs) > 100 ? offsetMs : 0;
+  /**
+   * Corrects the clock by an answer of the database that took `roundTripMs`. Ignores differences of up to 100 ms: they
+   * come from the network. Ignores a slow answer once the offset is known: it could set the clock back.
+   */
+  heard(databaseNow: number, roundTripMs = 0): void {
+    if (this.#isSet && roundTripMs > MAX_ROUND_TRIP_MS) return;
+    this.#isSet = true;
+    const offsetMs = Math.round(databaseNow + roundTripMs / 2 - this.#base.now());
+    if (Math.abs(offsetMs - this.#offsetMs) > MAX_NOISE_MS)
+      this.#offsetMs = Math.abs(offsetMs) > MAX_NOISE_MS ? offsetMs : 0;
   }
 }

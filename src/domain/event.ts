@@ -29,7 +29,7 @@ export interface NewEvent {
  * An event that somebody's transaction has committed already, under an id it was told: it cannot be refused any more
  * for what it asks for, and the same id may come again (a crash, an answer that was lost) without being a second event.
  */
-export interface PromisedEvent extends NewEvent {
+export interface CommittedEvent extends NewEvent {
   readonly id: Uuid;
   /** Its row in posthorn.outbox, which goes in the statement that stores the event. Null: it came from elsewhere. */
   readonly outboxSeq: string | null;

@@ -13,7 +13,7 @@
  * something that has waited so long that the one must be in trouble.
  */
 import type { Clock } from '../domain/clock.ts';
-import type { PromisedEvent } from '../domain/event.ts';
+import type { CommittedEvent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
 import type { Pool } from '../postgres/database.ts';
@@ -32,7 +32,7 @@ export interface DrainerOptions {
   readonly batchRows: number;
   readonly batchBytes: number;
   /** Stores them, and answers for each. A Problem with code "invalid" is final. */
-  readonly accept: (events: readonly PromisedEvent[]) => Promise<readonly (object | Error)[]>;
+  readonly accept: (events: readonly CommittedEvent[]) => Promise<readonly (object | Error)[]>;
   readonly rejected: (id: Uuid, reason: string) => void;
   readonly problem: (what: string, error: unknown) => void;
 }
@@ -103,7 +103,7 @@ export class Drainer {
     this.#position.wasRead(afterSeq, now - startedAt, rows.at(-1)?.seq ?? null, now);
     if (rows.length === 0) return false;
 
-    const events: PromisedEvent[] = [];
+    const events: CommittedEvent[] = [];
     const refused: { seq: string; id: Uuid; reason: string }[] = [];
     for (const row of rows) {
       const event = readRow(row);

@@ -1,11 +1,11 @@
-import { isEventType, isTenantId, type PromisedEvent } from '../domain/event.ts';
+import { type CommittedEvent, isEventType, isTenantId } from '../domain/event.ts';
 import type { OutboxRow } from '../ports/outbox-store.ts';
 
 /**
  * The event that a row of the outbox is, or what is wrong with it. `posthorn.publish` has checked all of it; a row that
  * somebody put there by hand may be anything, and must not break what is stored together with it.
  */
-export function readRow(row: OutboxRow): PromisedEvent | string {
+export function readRow(row: OutboxRow): CommittedEvent | string {
   if (!isTenantId(row.tenant)) return 'tenant: is not a tenant id';
   if (!isEventType(row.type)) return 'type: is not an event type';
   const options = row.options ?? {};

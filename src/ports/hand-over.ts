@@ -29,6 +29,7 @@ export interface HandOver {
   /** Deliveries that other processes hand over to this one. */
   onReceived(handler: (deliveries: readonly CommittedDelivery[], commit: Commit) => void): void;
 
-  start(): Promise<void>;
+  /** `ownedShards` returns the shards that this process owns at the moment and will keep. */
+  start(ownedShards: () => readonly number[]): Promise<void>;
   stop(): Promise<void>;
 }

@@ -31,7 +31,7 @@ export type Channel = keyof Channels;
 export interface Notifier {
   /**
    * Sends messages to every subscribed process, this one included. Never throws and never blocks the caller: failures
-   * are reported to the log.
+   * are reported to the log. Messages of `tail` are dropped while earlier ones are still being sent.
    */
   publish<C extends Channel>(channel: C, messages: readonly Channels[C][]): void;
 
@@ -43,7 +43,7 @@ export interface Notifier {
 
   readonly isConnected: boolean;
 
-  /** Resolves when everything published so far has been sent or given up. */
+  /** Resolves when everything published so far has been sent or given up, and new subscriptions receive messages. */
   flush(): Promise<void>;
 
   /** Resolves when all subscriptions made so far receive messages. */

@@ -103,8 +103,7 @@ const poolSizes = ({ apiConnections, dispatchConnections }: Sizes): Record<Purpo
   control: 1,
   listen: 1,
   notify: 1,
-  // A second one while LiveTail still listens on a connection of its own.
-  tail: 2,
+  tail: 1,
   outbox: 1,
   lookup: 2,
   api: apiConnections,

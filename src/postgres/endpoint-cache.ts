@@ -1,26 +1,13 @@
 import type { DisabledReason, Endpoint } from '../domain/endpoint.ts';
 import { type EndpointConfig, resolveEndpoint } from '../domain/endpoint-config.ts';
 import type { Uuid } from '../domain/ids.ts';
+import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Pool } from './database.ts';
 import { openConfig, withoutSecrets } from './sealed-config.ts';
 import type { SecretBox } from './secret-box.ts';
+import { withStoreErrors } from './store-error.ts';
 
-/**
- * All endpoints in memory, as of one version. Whoever finds that the database is at another version calls
- * `refresh`, which reads only what changed since.
- */
-export interface EndpointCache {
-  readonly version: number;
-  /** How often changed endpoints were read. */
-  readonly reads: number;
-  get(id: Uuid): Endpoint | undefined;
-  all(): Iterable<Endpoint>;
-  refresh(): Promise<void>;
-  /** Called after a refresh with every endpoint that is new or different. */
-  onChange(listener: (changed: readonly Endpoint[]) => void): void;
-  /** A deleted endpoint is kept until its last delivery is gone; then the owner of its lane forgets it. */
-  forget(id: Uuid): void;
-}
+export type EndpointCache = EndpointDirectory;
 
 interface EndpointRow {
   version: string;
@@ -66,7 +53,7 @@ export function createEndpointCache(
   let again: Promise<void> | null = null;
 
   async function read(): Promise<void> {
-    const { rows } = await pool.query<EndpointRow>({ ...CHANGED_SINCE, values: [version] });
+    const { rows } = await withStoreErrors(pool.query<EndpointRow>({ ...CHANGED_SINCE, values: [version] }));
     reads += 1;
     const changed: Endpoint[] = [];
     for (const row of rows) {

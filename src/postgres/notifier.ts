@@ -18,6 +18,8 @@ export interface PostgresNotifierOptions {
 }
 
 const RECONNECT_MS = 200;
+/** A connection that was cut without notice stays silent, like one on which nothing happens. */
+const CHECK_MS = 2_000;
 
 type Handler = (message: never) => void;
 
@@ -29,7 +31,9 @@ export class PostgresNotifier implements Notifier {
   /** Live tails may be busy: they have a sender of their own, so that they never delay a wake. */
   readonly #tailSender: NotifySender;
   #client: Client | null = null;
-  #cancelReconnect: (() => void) | null = null;
+  #connecting: Promise<void> | null = null;
+  #cancelTimer: (() => void) | null = null;
+  #lastCommand: Promise<void> = Promise.resolve();
   #stopped = false;
 
   constructor(options: PostgresNotifierOptions) {
@@ -45,6 +49,7 @@ export class PostgresNotifier implements Notifier {
 
   publish<C extends Channel>(channel: C, messages: readonly Channels[C][]): void {
     const sender = channel === 'tail' || channel === 'tailInterest' ? this.#tailSender : this.#sender;
+    if (channel === 'tail' && sender.isSending) return;
     for (const message of messages) sender.add(channel, message);
   }
 
@@ -69,18 +74,34 @@ export class PostgresNotifier implements Notifier {
   }
 
   async flush(): Promise<void> {
-    await Promise.all([this.#sender.flush(), this.#tailSender.flush()]);
+    await Promise.all([this.#sender.flush(), this.#tailSender.flush(), this.#lastCommand]);
   }
 
-  async start(): Promise<void> {
-    if (this.#client === null && !this.#stopped) await this.#connect();
+  start(): Promise<void> {
+    this.#connecting ??= this.#connectUntilConnected().finally(() => {
+      this.#connecting = null;
+    });
+    return this.#connecting;
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    this.#cancelReconnect?.();
+    this.#cancelTimer?.();
     this.#disconnect();
     await this.flush();
+  }
+
+  async #connectUntilConnected(): Promise<void> {
+    while (this.#client === null && !this.#stopped) await this.#tryToConnect();
+  }
+
+  async #tryToConnect(): Promise<void> {
+    try {
+      await this.#connect();
+    } catch (error) {
+      this.#options.onProblem('listen for messages of other processes', error);
+      await new Promise<void>((resolve) => this.#options.clock.after(RECONNECT_MS, resolve));
+    }
   }
 
   async #connect(): Promise<void> {
@@ -95,6 +116,7 @@ export class PostgresNotifier implements Notifier {
     }
     if (this.#stopped) return client.release(true);
     this.#client = client;
+    this.#checkLater(client);
     for (const handler of this.#reconnectHandlers) handler();
   }
 
@@ -102,16 +124,16 @@ export class PostgresNotifier implements Notifier {
     if (this.#client !== client) return;
     this.#options.onProblem('listen for messages of other processes', error);
     this.#disconnect();
-    this.#reconnectLater();
+    void this.start();
   }
 
-  #reconnectLater(): void {
-    if (this.#stopped) return;
-    this.#cancelReconnect = this.#options.clock.after(RECONNECT_MS, () => {
-      this.#connect().catch((error) => {
-        this.#options.onProblem('listen for messages of other processes', error);
-        this.#reconnectLater();
-      });
+  #checkLater(client: Client): void {
+    this.#cancelTimer = this.#options.clock.after(CHECK_MS, () => {
+      if (this.#client !== client) return;
+      client.query('select 1').then(
+        () => this.#client === client && this.#checkLater(client),
+        (error) => this.#onLost(client, error),
+      );
     });
   }
 
@@ -125,7 +147,11 @@ export class PostgresNotifier implements Notifier {
   /** A channel that is added or dropped while connected. A failure breaks the connection, which starts over. */
   #command(statement: string): void {
     const client = this.#client;
-    client?.query(statement).catch((error) => this.#onLost(client, error));
+    if (client === null) return;
+    this.#lastCommand = client.query(statement).then(
+      () => {},
+      (error) => this.#onLost(client, error),
+    );
   }
 
   #receive(name: string, payload: string): void {

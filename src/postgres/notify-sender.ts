@@ -12,7 +12,8 @@ export class NotifySender {
   /** Endpoints to wake, each once, with the widest scope that was asked for. */
   #wakes = new Map<Uuid, WakeScope>();
   #payloads: Payload[] = [];
-  #running: Promise<void> | null = null;
+  #flushed: (() => void)[] = [];
+  #isSending = false;
 
   constructor(pool: Pool, onFailed: (error: unknown) => void) {
     this.#pool = pool;
@@ -22,11 +23,16 @@ export class NotifySender {
   add<C extends Channel>(channel: C, message: Channels[C]): void {
     if (channel === 'wake') this.#addWake(message as Channels['wake']);
     else this.#payloads.push([CHANNEL_NAMES[channel], encodeMessage(channel, message)]);
-    this.#running ??= this.#run();
+    if (!this.#isSending) void this.#run();
   }
 
+  get isSending(): boolean {
+    return this.#isSending;
+  }
+
+  /** Resolves when everything added so far has been sent or given up. */
   async flush(): Promise<void> {
-    await this.#running;
+    if (this.#isSending) await new Promise<void>((resolve) => this.#flushed.push(resolve));
   }
 
   #addWake({ endpointIds, scope }: Channels['wake']): void {
@@ -34,22 +40,30 @@ export class NotifySender {
   }
 
   async #run(): Promise<void> {
+    this.#isSending = true;
     // Let the rest of the batch be added first.
     await Promise.resolve();
-    while (this.#wakes.size + this.#payloads.length > 0) {
+    while (this.#wakes.size + this.#payloads.length + this.#flushed.length > 0) {
       const payloads = [...this.#takeWakes(), ...this.#payloads];
+      const flushed = this.#flushed;
       this.#payloads = [];
-      try {
-        await this.#pool.query({
-          name: 'notify',
-          text: 'select pg_notify(channel, payload) from unnest($1::text[], $2::text[]) as t(channel, payload)',
-          values: [payloads.map(([channel]) => channel), payloads.map(([, payload]) => payload)],
-        });
-      } catch (error) {
-        this.#onFailed(error);
-      }
+      this.#flushed = [];
+      if (payloads.length > 0) await this.#send(payloads);
+      for (const resolve of flushed) resolve();
     }
-    this.#running = null;
+    this.#isSending = false;
+  }
+
+  async #send(payloads: readonly Payload[]): Promise<void> {
+    try {
+      await this.#pool.query({
+        name: 'notify',
+        text: 'select pg_notify(channel, payload) from unnest($1::text[], $2::text[]) as t(channel, payload)',
+        values: [payloads.map(([channel]) => channel), payloads.map(([, payload]) => payload)],
+      });
+    } catch (error) {
+      this.#onFailed(error);
+    }
   }
 
   #takeWakes(): Payload[] {

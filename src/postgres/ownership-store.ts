@@ -34,13 +34,15 @@ async function connect(
 ): Promise<OwnershipSession> {
   const client = await database.pool('control').connect();
   let isOpen = true;
+  let isRegistered = false;
   const close = (): void => {
     if (!isOpen) return;
     isOpen = false;
     client.release(true);
   };
   client.on('error', (error) => {
-    if (!isOpen) return;
+    // Before it is registered, the statement that runs fails too, and `connect` throws.
+    if (!isOpen || !isRegistered) return;
     close();
     onLost(error);
   });
@@ -48,6 +50,7 @@ async function connect(
     await client.query(`set statement_timeout = ${MAX_DATABASE_SILENCE_MS}`);
     const lockKey = randomBytes(8).readBigInt64BE().toString();
     await registerWorker(client, { ...worker, lockKey });
+    isRegistered = true;
   } catch (error) {
     close();
     throw error;

@@ -3,17 +3,15 @@
  * written the delivery could be sent again. What the database refuses because of one value is written in halves,
  * and the culprit with a minimal record of what happened.
  */
+import { Batcher, type BatcherOptions } from '../domain/batcher.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { CircuitNote } from '../domain/operational.ts';
-import type { HealthChange, Settlement } from '../ports/delivery-queue.ts';
-import { Batcher, type BatcherOptions } from '../postgres/batcher.ts';
-import type { Pool } from '../postgres/database.ts';
-import { failureOf } from '../postgres/failures.ts';
-import { settleDeliveries } from '../postgres/queries/settle-deliveries.ts';
+import type { HealthChange, Settlement, SettlementSink } from '../ports/delivery-queue.ts';
+import { storeFailureOf } from '../ports/store-error.ts';
 
 export interface SettlerOptions {
-  readonly pool: Pool;
+  readonly sink: SettlementSink;
   readonly clock: Clock;
   readonly batchRows: number;
   readonly worker: () => { id: Uuid; name: string };
@@ -66,7 +64,7 @@ export class Settler {
         return await this.#writeOnce(batch);
       } catch (error) {
         this.#options.failed(error, batch.length);
-        const smaller = failureOf(error) === 'bad_row' ? inSmallerParts(batch) : null;
+        const smaller = storeFailureOf(error) === 'invalid_row' ? inSmallerParts(batch) : null;
         if (smaller !== null) {
           for (const part of smaller) await this.#write(part);
           return;
@@ -85,13 +83,12 @@ export class Settler {
       health.set(change.endpointId, change);
       if (change.circuitNote !== undefined) circuits.push(change.circuitNote);
     }
-    const moved = await settleDeliveries(
-      this.#options.pool,
-      batch.map((item) => item.settlement),
-      [...health.values()],
-      this.#options.worker(),
-      circuits,
-    );
+    const moved = await this.#options.sink.settle({
+      settlements: batch.map((item) => item.settlement),
+      health: [...health.values()],
+      circuitNotes: circuits,
+      worker: this.#options.worker(),
+    });
     for (const item of batch) item.done(moved.has(item.settlement.deliveryId));
     this.#tell(batch, moved);
   }

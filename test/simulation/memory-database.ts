@@ -238,11 +238,12 @@ export class MemoryDatabase {
         return this.#bury(values[0] as Uuid, values[1] as number, values[2] as number);
       case 'take_shards':
         return this.#take(values[0] as Uuid, values[1] as number);
-      case 'wake':
-        for (const message of values[0] as string[]) this.#notify('posthorn_wake', message);
+      case 'notify':
+        for (const [index, channel] of (values[0] as string[]).entries())
+          this.#notify(channel, (values[1] as string[])[index]!);
         return [];
     }
-    if (text.startsWith("select pg_notify('posthorn_shards'")) this.#notify('posthorn_shards', '');
+    if (text.startsWith('select pg_notify($1')) this.#notify(values[0] as string, values[1] as string);
     else if (text.startsWith('insert into posthorn.workers')) this.#register(values, session!);
     else if (text.startsWith('select (select count(*) from posthorn.shards')) {
       return [{ surplus: this.#owned(values[0] as Uuid) - this.#share() }];
@@ -259,7 +260,7 @@ export class MemoryDatabase {
         row.startedAt = Number(at[index]) * 1000;
         row.carefulStarts = Math.max(row.carefulStarts - 1, 0);
       }
-    } else if (!/^(set |listen |select pg_advisory_lock)/.test(text)) {
+    } else if (!/^(set |listen |select 1$|select pg_advisory_lock)/.test(text)) {
       throw new Error(`the model does not know this statement: ${text}`);
     }
     return [];
@@ -393,7 +394,7 @@ export class MemoryDatabase {
     return [{ ended: doomed.length }];
   }
 
-  #register([id, name, , , stopping]: unknown[], session: Session): void {
+  #register([id, name]: unknown[], session: Session): void {
     const known = this.workers.get(id as Uuid);
     if (known !== undefined) {
       known.lock = session;
@@ -404,7 +405,7 @@ export class MemoryDatabase {
       name: name as string,
       lock: session,
       renewedAt: this.time.now(),
-      stopping: stopping as boolean,
+      stopping: false,
     });
   }
 

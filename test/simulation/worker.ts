@@ -1,13 +1,17 @@
 /** One worker process: the real dispatch and settle stages, wired as `app.ts` does it, on a model of the database. */
 import type { AttemptRequest } from '../../src/dispatch/attempts.ts';
-import { Dispatcher, decodeWake, Ownership, WAKE_CHANNEL, WakeSender } from '../../src/dispatch/index.ts';
+import { Dispatcher, Ownership } from '../../src/dispatch/index.ts';
 import { type Clock, DatabaseClock } from '../../src/domain/clock.ts';
 import type { Endpoint } from '../../src/domain/endpoint.ts';
 import type { EventContent } from '../../src/domain/event.ts';
 import type { Uuid } from '../../src/domain/ids.ts';
 import type { AttemptOutcome } from '../../src/domain/outcome.ts';
 import type { NewDelivery } from '../../src/ports/accept-log.ts';
-import type { EndpointCache } from '../../src/postgres/endpoint-cache.ts';
+import type { EndpointDirectory } from '../../src/ports/endpoint-directory.ts';
+import { createPostgresEventLookup } from '../../src/postgres/accept-log.ts';
+import { createPostgresDeliveryQueue } from '../../src/postgres/delivery-queue.ts';
+import { PostgresNotifier } from '../../src/postgres/notifier.ts';
+import { createPostgresOwnershipStore } from '../../src/postgres/ownership-store.ts';
 import { decide, expiresAt, Settler, signalOf } from '../../src/settle/index.ts';
 import type { MemoryDatabase } from './memory-database.ts';
 import { Process } from './virtual-time.ts';
@@ -55,10 +59,10 @@ export class Worker {
   readonly dispatcher: Dispatcher;
   readonly ownership: Ownership;
   readonly settler: Settler;
-  readonly wakeSender: WakeSender;
+  readonly notifier: PostgresNotifier;
   readonly clock: Clock;
   readonly problems = new Map<string, number>();
-  readonly cache: EndpointCache;
+  readonly cache: EndpointDirectory;
   readonly #toSibling: ToSibling;
 
   constructor(
@@ -77,15 +81,18 @@ export class Worker {
     const cache = this.#createCache(database, table);
     this.cache = cache;
     const problem = (what: string): void => void this.problems.set(what, database.time.now());
+    const ofPool = { pool: () => pool };
+    const queue = createPostgresDeliveryQueue(ofPool);
     this.settler = new Settler({
-      pool,
+      sink: queue,
       clock,
       batchRows: 20,
       worker: () => ({ id: this.ownership.workerId, name }),
       failed: () => problem('settle'),
     });
     this.dispatcher = new Dispatcher({
-      pool,
+      queue,
+      eventLookup: createPostgresEventLookup(ofPool),
       clock,
       endpoints: cache,
       ownership: () => this.ownership,
@@ -111,40 +118,39 @@ export class Worker {
       carefulWindowMs: CRASH_WINDOW_MS,
       hasSiblings: true,
     });
-    this.wakeSender = new WakeSender(pool, () => problem('wake'));
+    this.notifier = new PostgresNotifier({ database: ofPool, clock, onProblem: problem });
     this.ownership = new Ownership({
-      pool,
-      name,
+      store: createPostgresOwnershipStore(ofPool),
+      workerName: name,
       clock,
       heartbeatMs: 300,
-      proofMs: 1_000,
+      leaseMs: 1_000,
       deadAfterMs: 8_000,
       crashWindowMs: CRASH_WINDOW_MS,
-      takesShards: true,
-      channels: [WAKE_CHANNEL, 'posthorn_shards'],
-      events: {
-        taken: (shards) => this.dispatcher.shardsTaken(shards),
-        lost: (shards) => this.dispatcher.shardsLost(shards),
-        giveUp: (shards) => void this.dispatcher.handOver(shards, (given) => this.ownership.release(given)),
-        renewed: ({ databaseNow, endpointVersion, lastSeq }) => {
-          clock.heard(databaseNow);
-          this.dispatcher.renewed(lastSeq);
-          if (endpointVersion !== cache.version) void cache.refresh();
-        },
-        notified: (channel, payload) => {
-          if (channel === WAKE_CHANNEL) for (const id of decodeWake(payload)) this.dispatcher.wake(id);
-          else this.ownership.hurry();
-        },
-        connected: () => this.dispatcher.sweepSoon(),
-        problem,
-        buried: () => {},
+      onProblem: problem,
+    });
+    this.ownership.addListener({
+      onShardsTaken: (shards) => this.dispatcher.shardsTaken(shards),
+      onShardsLost: (shards) => this.dispatcher.shardsLost(shards),
+      onShardsSurplus: (shards) =>
+        void this.dispatcher.handOver(shards, (given) => this.ownership.release(given)),
+      onFacts: ({ now, endpointVersion, lastSeq }, roundTripMs) => {
+        clock.heard(now, roundTripMs);
+        this.dispatcher.renewed(lastSeq);
+        if (endpointVersion !== cache.version) void cache.refresh();
       },
     });
+    this.notifier.subscribe('wake', ({ endpointIds, scope }) => {
+      for (const id of endpointIds) this.dispatcher.wake(id, scope);
+    });
+    this.notifier.subscribe('shards', () => this.ownership.hurry());
+    this.notifier.onReconnected(() => this.dispatcher.sweepSoon());
     cache.onChange((changed) => this.dispatcher.endpointsChanged(changed));
   }
 
   async start(): Promise<void> {
     await this.cache.refresh();
+    await this.notifier.start();
     await this.ownership.start();
     this.dispatcher.start();
   }
@@ -154,23 +160,26 @@ export class Worker {
     await this.dispatcher.handOver(held, (given) => this.ownership.release(given), 5_000);
     await this.dispatcher.stop();
     await this.settler.drained();
-    await this.wakeSender.idle();
     await this.ownership.stop();
+    await this.notifier.stop();
   }
 
   /** Just committed by this process. */
   handOn(delivery: NewDelivery, event: EventContent, commitSentAt: number): void {
     if (this.dispatcher.offer(delivery, event)) return;
-    if (!this.#toSibling(this, delivery, event, commitSentAt)) this.wakeSender.wake(delivery.endpointId);
+    if (!this.#toSibling(this, delivery, event, commitSentAt)) this.#wake(delivery.endpointId);
   }
 
   /** Committed by a sibling. */
   handedOn(delivery: NewDelivery, event: EventContent, commitSentAt: number): void {
-    if (!this.dispatcher.offerOfSibling(delivery, event, commitSentAt))
-      this.wakeSender.wake(delivery.endpointId);
+    if (!this.dispatcher.offerOfSibling(delivery, event, commitSentAt)) this.#wake(delivery.endpointId);
   }
 
-  #createCache(database: MemoryDatabase, table: EndpointTable): EndpointCache {
+  #wake(endpointId: Uuid): void {
+    this.notifier.publish('wake', [{ endpointIds: [endpointId], scope: 'recent' }]);
+  }
+
+  #createCache(database: MemoryDatabase, table: EndpointTable): EndpointDirectory {
     const endpoints = new Map<Uuid, Endpoint>();
     const listeners: ((changed: readonly Endpoint[]) => void)[] = [];
     let version = 0;

@@ -129,7 +129,7 @@ export class World {
     const shard = shardOf(delivery.endpointId);
     const to = this.workers.find(
       (worker) =>
-        worker !== from && worker.process.state !== 'dead' && worker.ownership.lastingShards.includes(shard),
+        worker !== from && worker.process.state !== 'dead' && worker.ownership.keptShards.includes(shard),
     );
     if (to === undefined) return false;
     this.time.after(this.toSiblingMs(), to.process, () => to.handedOn(delivery, event, commitSentAt));

@@ -3,7 +3,7 @@
  * an id that follows from the source alone (`eventIdOfForeign`), and the accept statement stores an id once. So no
  * table of what was seen is needed, none can expire, and two relays, a poll and the log may bring the same event.
  */
-import type { NewEvent, PromisedEvent } from '../../domain/event.ts';
+import type { CommittedEvent, NewEvent } from '../../domain/event.ts';
 import { eventIdOfForeign, hasTimeOfItsOwn, idPrefixes, parsePublicId, publicId } from '../../domain/ids.ts';
 import { invalidField, Problem } from '../../domain/problem.ts';
 import type { Pool } from '../../postgres/database.ts';
@@ -18,7 +18,7 @@ export interface PosthornSinkOptions {
   /** Reads and checks as the API does; throws a `Problem`. */
   readonly read: (body: Buffer) => { readonly event: NewEvent; readonly id: unknown };
   /** A `Problem` with code "invalid" is final, every other error may pass. */
-  readonly accept: (events: readonly PromisedEvent[]) => Promise<readonly (object | Error)[]>;
+  readonly accept: (events: readonly CommittedEvent[]) => Promise<readonly (object | Error)[]>;
   /**
    * Resolves when the workers have been told of what was accepted. Before the source hears that it is done with them: a
    * relay that is killed in between brings them again, and the workers need not wait for a sweep.
@@ -40,7 +40,7 @@ export class PosthornSink implements Sink {
 
   async accept(items: readonly Incoming[]): Promise<readonly Fate[]> {
     const fates = new Array<Fate>(items.length);
-    const events: PromisedEvent[] = [];
+    const events: CommittedEvent[] = [];
     const places: number[] = [];
     for (const [index, item] of items.entries()) {
       try {
@@ -68,7 +68,7 @@ export class PosthornSink implements Sink {
    * not, or if somebody's trigger refuses it: then nothing waits for ever behind it. A right that is missing, say,
    * would be everybody's trouble, and no reason to put all of them aside.
    */
-  #throwIfAnyMayPass(events: readonly PromisedEvent[], answers: readonly (object | Error)[]): void {
+  #throwIfAnyMayPass(events: readonly CommittedEvent[], answers: readonly (object | Error)[]): void {
     const failures = new Map<string, number>();
     const othersWent = answers.some((answer) => !(answer instanceof Error));
     let mayPass: Error | null = null;
@@ -84,7 +84,7 @@ export class PosthornSink implements Sink {
     if (mayPass !== null) throw mayPass;
   }
 
-  #read(item: Incoming): PromisedEvent {
+  #read(item: Incoming): CommittedEvent {
     if (item.problem !== null) throw new Problem('invalid', item.problem);
     const { event, id } = this.#options.read(item.body);
     if (id !== undefined && !item.mayCarryId) throw invalidField('id', 'is not a field of this request');

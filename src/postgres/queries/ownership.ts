@@ -10,14 +10,14 @@ import type { Client, Pool } from '../database.ts';
 
 export async function registerWorker(
   client: Client,
-  worker: { id: Uuid; name: string; lockKey: string; wireVersion: number; takesShards?: boolean },
+  worker: { id: Uuid; name: string; lockKey: string; wireVersion: number },
 ): Promise<void> {
   await client.query('select pg_advisory_lock($1)', [worker.lockKey]);
   // Known already: only the connection is new, and with it the lock. Its age stays: this is no proof of life yet.
   await client.query(
-    `insert into posthorn.workers (id, name, lock_key, wire_version, stopping) values ($1, $2, $3, $4, $5)
+    `insert into posthorn.workers (id, name, lock_key, wire_version) values ($1, $2, $3, $4)
          on conflict (id) do update set lock_key = excluded.lock_key`,
-    [worker.id, worker.name, worker.lockKey, worker.wireVersion, worker.takesShards === false],
+    [worker.id, worker.name, worker.lockKey, worker.wireVersion],
   );
 }
 
