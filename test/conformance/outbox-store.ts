@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Uuid } from '../../src/domain/ids.ts';
 import type { OutboxRead } from '../../src/ports/outbox-store.ts';
 import type { CreateStoreFixture, StoreFixture } from './support/fixture.ts';
@@ -9,10 +9,11 @@ const READ: OutboxRead = { afterSeq: '0', minAgeMs: 0, maxRows: 100, maxBytes: 1
 export function describeOutboxStore(name: string, createFixture: CreateStoreFixture): void {
   describe(`the outbox store in ${name}`, () => {
     let store: StoreFixture;
-    beforeEach(async () => {
+    beforeAll(async () => {
       store = await createFixture();
     });
-    afterEach(() => store?.close());
+    beforeEach(() => store.clear());
+    afterAll(() => store?.close());
 
     const publish = async (parts: Parameters<typeof newOutboxRow>[0] = {}, ageMs = 0): Promise<Uuid> => {
       const row = newOutboxRow(parts);

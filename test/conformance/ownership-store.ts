@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { newId, type Uuid } from '../../src/domain/ids.ts';
 import type { OwnershipSession } from '../../src/ports/ownership-store.ts';
 import { eventually } from '../support/eventually.ts';
@@ -21,11 +21,14 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
     let store: StoreFixture;
     let workers = 0;
 
-    beforeEach(async () => {
+    beforeAll(async () => {
       store = await createFixture();
+    });
+    beforeEach(async () => {
+      await store.clear();
       workers = 0;
     });
-    afterEach(() => store?.close());
+    afterAll(() => store?.close());
 
     const join = async (id: Uuid = newId(Date.now())): Promise<TestWorker> => {
       workers += 1;

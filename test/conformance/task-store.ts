@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { newId, type Uuid } from '../../src/domain/ids.ts';
 import type { CreateStoreFixture, StoreFixture } from './support/fixture.ts';
 import { accept, batchOf, DEAD, DELIVERED, HOUR_MS, loadAll, newSettlement } from './support/records.ts';
@@ -7,11 +7,14 @@ export function describeTaskStore(name: string, createFixture: CreateStoreFixtur
   describe(`the task store in ${name}`, () => {
     let store: StoreFixture;
     let endpointId: Uuid;
-    beforeEach(async () => {
+    beforeAll(async () => {
       store = await createFixture();
+    });
+    beforeEach(async () => {
+      await store.clear();
       endpointId = await store.createEndpoint();
     });
-    afterEach(() => store?.close());
+    afterAll(() => store?.close());
 
     const acceptDead = async (count: number, to = endpointId): Promise<Uuid[]> => {
       const ids: Uuid[] = [];

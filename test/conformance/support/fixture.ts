@@ -89,6 +89,8 @@ export interface StoreFixture extends StorePorts {
   hasTenant(name: string): Promise<boolean>;
   rejectedOutbox(): Promise<{ id: Uuid; reason: string }[]>;
   outboxIds(): Promise<Uuid[]>;
+  /** Removes everything that the tests so far have stored, except endpoints. Closes their sessions. */
+  clear(): Promise<void>;
   close(): Promise<void>;
 }
 

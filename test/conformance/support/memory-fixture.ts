@@ -50,8 +50,18 @@ export async function createMemoryFixture(): Promise<StoreFixture> {
     tasks: createMemoryTaskStore(store),
     createOwnership: () => createMemoryOwnershipStore({ store, announceFreeShards: () => {} }),
     createDirectory: () => new MemoryEndpointDirectory(createMemoryEndpointSource(store)),
+    clear: async () => clear(store),
     close: async () => {},
   };
+}
+
+function clear(store: MemoryStore): void {
+  for (const row of store.queue.all()) store.queue.delete(row);
+  const { events, finished, deadLetters, attempts, health, circuitNotes, idempotencyKeys } = store;
+  const tables = [events, finished, deadLetters, attempts, health, circuitNotes, idempotencyKeys];
+  for (const table of [...tables, store.workers, store.outbox, store.tasks]) table.clear();
+  store.rejectedOutbox.length = 0;
+  for (const shard of store.shards) Object.assign(shard, { owner: null, takenAt: null, uncleanAt: [] });
 }
 
 function createUnreliable(

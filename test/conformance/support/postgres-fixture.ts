@@ -22,6 +22,12 @@ import {
 } from './fixture.ts';
 import { endpointIdOf } from './ids.ts';
 
+const CLEAR = `
+  truncate posthorn.events, posthorn.queue, posthorn.deliveries, posthorn.dead_letters, posthorn.attempts,
+           posthorn.endpoint_health, posthorn.operational_notes, posthorn.idempotency_keys, posthorn.workers, posthorn.outbox,
+           posthorn.outbox_rejected, posthorn.tasks;
+  update posthorn.shards set owner = null, taken_at = null, unclean_at = '{}'`;
+
 export async function createPostgresFixture(): Promise<StoreFixture> {
   const test = await createTestDatabase();
   const databases: Database[] = [];
@@ -47,6 +53,10 @@ export async function createPostgresFixture(): Promise<StoreFixture> {
     createOwnership: () => rememberingSessions(createPostgresOwnershipStore(open()), sessions),
     createDirectory: () =>
       createEndpointCache(database.pool('lookup'), createSecretBox(randomBytes(32)), () => {}),
+    async clear() {
+      for (const session of sessions.splice(0)) session.close();
+      await test.query(CLEAR);
+    },
     async close() {
       for (const session of sessions) session.close();
       await Promise.all(databases.map((each) => each.close()));
