@@ -28,11 +28,11 @@ export class MemoryHandOverHub {
 export interface MemoryHandOverOptions {
   readonly hub: MemoryHandOverHub;
   readonly clock: Pick<Clock, 'after'>;
-  readonly ownedShards: () => readonly number[];
 }
 
 export class MemoryHandOver implements HandOver {
   readonly #options: MemoryHandOverOptions;
+  #ownedShards: () => readonly number[] = () => [];
   #announced = new Set<number>();
   #onReceived: ReceivedHandler = () => {};
 
@@ -55,9 +55,9 @@ export class MemoryHandOver implements HandOver {
 
   /** The latest announcement counts: an earlier owner may be unable to say that it has lost the shard. */
   announceShards(): void {
-    const { hub, ownedShards } = this.#options;
+    const { hub } = this.#options;
     if (!hub.members.has(this)) return;
-    const owned = ownedShards();
+    const owned = this.#ownedShards();
     const added = owned.filter((shard) => !this.#announced.has(shard));
     for (const member of hub.members) for (const shard of added) member.#announced.delete(shard);
     this.#announced = new Set(owned);
@@ -67,7 +67,8 @@ export class MemoryHandOver implements HandOver {
     this.#onReceived = handler;
   }
 
-  async start(): Promise<void> {
+  async start(ownedShards: () => readonly number[]): Promise<void> {
+    this.#ownedShards = ownedShards;
     this.#options.hub.members.add(this);
     this.announceShards();
   }
