@@ -302,6 +302,32 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         expect(await waitingIds()).toEqual(deliveryIds(events));
       });
 
+      it('stores nothing for a row that another process has rejected meanwhile', async () => {
+        await newEndpoint();
+        const ids = [await publish(), await publish('k8')];
+        const seqs = await readSeqs(ids);
+        await store.outbox.reject([{ seq: seqs[1]!, reason: 'no' }]);
+        const events = [
+          newEvent({ id: ids[0]!, endpointIds: [endpointId] }),
+          newEvent({ id: ids[1]!, endpointIds: [endpointId], idempotencyKey: 'k8' }),
+        ];
+        const answer = await store.acceptLog.append(events, await appendOptions(store, { outboxSeqs: seqs }));
+        expect(answer).toEqual(written(ids[0]!));
+        expect(await waitingIds()).toEqual(deliveryIds(events.slice(0, 1)));
+        expect(await store.acceptLog.findKeyHolders([{ tenant: 'acme', key: 'k8' }])).toEqual(new Map());
+      });
+
+      it('deletes a row whose event is stored already and holds its key', async () => {
+        await newEndpoint();
+        const event = newEvent({ endpointIds: [endpointId], idempotencyKey: 'k9' });
+        await store.acceptLog.append([event], await appendOptions(store));
+        await store.publish(newOutboxRow({ id: event.id, idempotencyKey: 'k9' }));
+        const options = await appendOptions(store, { outboxSeqs: await readSeqs([event.id]) });
+        expect(await store.acceptLog.append([event], options)).toEqual(written());
+        expect(await store.outboxIds()).not.toContain(event.id);
+        expect(await waitingIds()).toEqual(deliveryIds([event]));
+      });
+
       it('leaves a row in the outbox if its event lost the key', async () => {
         await newEndpoint();
         const holder = newEvent({ idempotencyKey: 'k7' });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { CLOSED_BREAKER } from '../../src/domain/breaker.ts';
 import { newId, type Uuid } from '../../src/domain/ids.ts';
 import type { StoreFixture } from './support/fixture.ts';
 import {
@@ -95,6 +96,8 @@ export function describeStartRecorder(getStore: () => StoreFixture): void {
     it('leaves a circuit alone that is closed, or whose probe may not be sent', async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();
+      const closed = [{ endpointId, breaker: CLOSED_BREAKER, failingSince: null }];
+      await store.queue.settle(batchOf([], { health: closed }));
       const probe = { endpointId, breaker: { ...OPEN_BREAKER, circuit: 'half_open' as const } };
       await store.queue.markStarted([newStart(id, endpointId, { probe })], WORKER.id);
       const stateOf = async () => (await store.queue.loadStates([endpointId])).get(endpointId)!.breaker;

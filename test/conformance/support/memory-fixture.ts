@@ -109,7 +109,7 @@ function lookInto(store: MemoryStore): Looks {
     attemptsOf: async (id) =>
       [...(store.attempts.get(id)?.values() ?? [])].sort((a, b) => (a.id < b.id ? -1 : 1)),
     circuitNoteIds: async () => [...store.circuitNotes.keys()],
-    findTask: async (id) => store.tasks.get(id)!,
+    findTask: async (id) => ({ ...store.tasks.get(id)! }),
     hasTenant: async (name) => store.tenants.has(name),
     rejectedOutbox: async () => store.rejectedOutbox.map(({ id, reason }) => ({ id, reason })),
     outboxIds: async () => [...store.outbox.values()].map(({ id }) => id),
