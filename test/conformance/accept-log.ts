@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { newEventId, type Uuid } from '../../src/domain/ids.ts';
+import type { Uuid } from '../../src/domain/ids.ts';
 import { idempotencyKeyName } from '../../src/ports/accept-log.ts';
 import type { CreateStoreFixture, StoreFixture } from './support/fixture.ts';
+import { eventIdAt, newEventId } from './support/ids.ts';
 import {
   appendOptions,
   batchOf,
@@ -54,7 +55,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         [a!.deliveries[1]!.id, b!.deliveries[0]!.id],
       ]);
       const content = { tenant: 'acme', type: 'order.paid', idempotencyKey: null, schemaVersion: null };
-      const found = await store.eventLookup.load([...events.map(({ id }) => id), newEventId(Date.now())]);
+      const found = await store.eventLookup.load([...events.map(({ id }) => id), newEventId()]);
       expect(found).toEqual(
         new Map([
           [a!.id, { ...content, id: a!.id, data, headers: null }],
@@ -251,9 +252,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
       it('says that a partition is missing for an old id, and stores it when it was made', async () => {
         await newEndpoint();
         const madeAt = Date.now() - 60 * DAY_MS;
-        const old = madeAt.toString(16).padStart(12, '0');
-        const id = `${old.slice(0, 8)}-${old.slice(8)}-7000-8000-000000000000`;
-        const event = newEvent({ id, endpointIds: [endpointId] });
+        const event = newEvent({ id: eventIdAt(madeAt), endpointIds: [endpointId] });
         const options = await appendOptions(store);
         await expect(store.acceptLog.append([event], options)).rejects.toMatchObject({
           failure: 'missing_partition',

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { EventContent } from '../../src/domain/event.ts';
-import { deliveryIdOf, newEventId } from '../../src/domain/ids.ts';
+import { deliveryIdOf } from '../../src/domain/ids.ts';
 import type { NewDelivery } from '../../src/ports/accept-log.ts';
 import type { Commit, CommittedDelivery, HandOver } from '../../src/ports/hand-over.ts';
 import { eventually } from '../support/eventually.ts';
-import { endpointIdOf } from './support/ids.ts';
+import { endpointIdOf, newEventId } from './support/ids.ts';
 
 export interface HandOverFixture {
   /** The hand-over of one more process of the same node. */
@@ -40,13 +40,13 @@ export function describeHandOver(name: string, createFixture: () => Promise<Hand
     };
     const commit: Commit = { sentAt: 1_800_000_000_123, endpointVersion: 7 };
     const newDelivery = (shard: number): NewDelivery => ({
-      id: deliveryIdOf(newEventId(Date.now()), 3),
+      id: deliveryIdOf(newEventId(), 3),
       endpointId: endpointIdOf(shard),
       dueAt: null,
       fifo: false,
     });
     const newContent = (parts: Partial<EventContent> = {}): EventContent => ({
-      id: newEventId(Date.now()),
+      id: newEventId(),
       tenant: 'acme',
       type: 'order.paid',
       data: Buffer.from('{"a":1}'),

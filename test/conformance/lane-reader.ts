@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { CLOSED_BREAKER } from '../../src/domain/breaker.ts';
-import { newId, timeOfId, type Uuid } from '../../src/domain/ids.ts';
+import { timeOfId, type Uuid } from '../../src/domain/ids.ts';
 import type { StoreFixture } from './support/fixture.ts';
+import { newId } from './support/ids.ts';
 import {
   accept,
   batchOf,
@@ -119,7 +120,7 @@ export function describeLaneReader(getStore: () => StoreFixture): void {
     });
 
     it('says nothing bad about an endpoint that does not exist', async () => {
-      const unknown = newId(Date.now());
+      const unknown = newId();
       const states = await getStore().queue.loadStates([unknown]);
       const state = states.get(unknown) ?? { breaker: CLOSED_BREAKER, failingSince: null, blocked: false };
       expect(state).toMatchObject({ breaker: CLOSED_BREAKER, failingSince: null, blocked: false });

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { newId, type Uuid } from '../../src/domain/ids.ts';
+import type { Uuid } from '../../src/domain/ids.ts';
 import type { Channels, Notifier } from '../../src/ports/notifier.ts';
 import { eventually } from '../support/eventually.ts';
+import { newId } from './support/ids.ts';
 
 export interface NotifierFixture {
   /** The notifier of one more process. */
@@ -60,7 +61,7 @@ export function describeNotifier(name: string, createFixture: () => Promise<Noti
           for (const id of endpointIds) woken.set(id, scope);
         }),
       );
-      const endpointIds = Array.from({ length: 1_000 }, () => newId(Date.now()));
+      const endpointIds = Array.from({ length: 1_000 }, () => newId());
       notifier.publish('wake', [{ endpointIds, scope: 'recent' }]);
       await eventually('all are woken', () => woken.size === 1_000, { saw: () => woken.size });
       expect([...woken.keys()].toSorted()).toEqual(endpointIds.toSorted());
@@ -70,7 +71,7 @@ export function describeNotifier(name: string, createFixture: () => Promise<Noti
     it('keeps the wider scope of two wakes', async () => {
       const wakes: Channels['wake'][] = [];
       const notifier = await start((each) => each.subscribe('wake', (wake) => wakes.push(wake)));
-      const [a, b] = [newId(Date.now()), newId(Date.now())];
+      const [a, b] = [newId(), newId()];
       notifier.publish('wake', [
         { endpointIds: [a], scope: 'sweep' },
         { endpointIds: [a, b], scope: 'recent' },

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { newId, type Uuid } from '../../src/domain/ids.ts';
+import type { Uuid } from '../../src/domain/ids.ts';
 import type { OwnershipSession } from '../../src/ports/ownership-store.ts';
 import { eventually } from '../support/eventually.ts';
 import type { CreateStoreFixture, StoreFixture } from './support/fixture.ts';
+import { newId } from './support/ids.ts';
 import { accept, batchOf, HOUR_MS, newStart, OPEN_BREAKER } from './support/records.ts';
 
 const TIMES = { leaseMs: 60_000, deadAfterMs: 600_000 };
@@ -30,7 +31,7 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
     });
     afterAll(() => store?.close());
 
-    const join = async (id: Uuid = newId(Date.now())): Promise<TestWorker> => {
+    const join = async (id: Uuid = newId()): Promise<TestWorker> => {
       workers += 1;
       const lost: unknown[] = [];
       const registration = { id, name: `w${workers}`, wireVersion: 1 };
@@ -94,7 +95,7 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
 
       it('gives nothing to a worker that is not registered', async () => {
         const worker = await join();
-        expect(await worker.session.takeShards(newId(Date.now()), HOUR_MS)).toEqual([]);
+        expect(await worker.session.takeShards(newId(), HOUR_MS)).toEqual([]);
         expect((await renew(worker))!.shards).toEqual([]);
       });
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { newEventId, type Uuid } from '../../src/domain/ids.ts';
+import type { Uuid } from '../../src/domain/ids.ts';
 import type { StoreFixture } from './support/fixture.ts';
+import { eventIdAt } from './support/ids.ts';
 import {
   accept,
   appendOptions,
@@ -88,11 +89,8 @@ export function describeQueueCleaner(getStore: () => StoreFixture): void {
 
   describe('expiring', () => {
     const anHourAgo = Date.now() - HOUR_MS;
-    const acceptOld = (endpointId: Uuid, parts = {}): Promise<Uuid> => {
-      const time = anHourAgo.toString(16).padStart(12, '0');
-      const id = `${time.slice(0, 8)}-${time.slice(8)}${newEventId(Date.now()).slice(13)}`;
-      return accept(getStore(), endpointId, { id, ...parts });
-    };
+    const acceptOld = (endpointId: Uuid, parts = {}): Promise<Uuid> =>
+      accept(getStore(), endpointId, { id: eventIdAt(anHourAgo), ...parts });
     const expire = (endpointId: Uuid, except: readonly Uuid[] = [], blocksLane = false): Promise<number> =>
       getStore().queue.expire(endpointId, anHourAgo + 1_000, except, { blocksLane });
 

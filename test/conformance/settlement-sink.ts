@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { CLOSED_BREAKER } from '../../src/domain/breaker.ts';
-import { newId, type Uuid } from '../../src/domain/ids.ts';
+import type { Uuid } from '../../src/domain/ids.ts';
 import type { Verdict } from '../../src/domain/outcome.ts';
 import type { StoreFixture } from './support/fixture.ts';
+import { newId } from './support/ids.ts';
 import {
   accept,
   appendOptions,
@@ -21,7 +22,7 @@ import {
   WORKER,
 } from './support/records.ts';
 
-const STRANGER = { id: newId(Date.now()), name: 'worker-2' };
+const STRANGER = { id: newId(), name: 'worker-2' };
 
 export function describeSettlementSink(getStore: () => StoreFixture): void {
   const prepare = async (): Promise<{ endpointId: Uuid; id: Uuid }> => {
@@ -33,7 +34,7 @@ export function describeSettlementSink(getStore: () => StoreFixture): void {
     it('moves a delivered one to history, with its attempt', async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();
-      const attemptId = newId(Date.now());
+      const attemptId = newId();
       const outcome = newOutcome({
         statusCode: 204,
         responseHeaders: { server: 'x' },
@@ -315,7 +316,7 @@ export function describeSettlementSink(getStore: () => StoreFixture): void {
 
   describe('the health of an endpoint', () => {
     const note = (endpointId: Uuid) => ({
-      id: newId(Date.now()),
+      id: newId(),
       endpointId,
       kind: 'posthorn.circuit.opened' as const,
       detail: {},

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { CLOSED_BREAKER } from '../../src/domain/breaker.ts';
-import { newId, type Uuid } from '../../src/domain/ids.ts';
+import type { Uuid } from '../../src/domain/ids.ts';
 import type { StoreFixture } from './support/fixture.ts';
+import { newId } from './support/ids.ts';
 import {
   accept,
   batchOf,
@@ -36,7 +37,7 @@ export function describeStartRecorder(getStore: () => StoreFixture): void {
     it('refuses a worker that does not own the shard', async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();
-      const stranger = newId(Date.now());
+      const stranger = newId();
       expect(await store.queue.markStarted([newStart(id, endpointId)], stranger)).toEqual(new Set());
       expect((await loadOne(store, endpointId, id)).startedAt).toBeNull();
     });
@@ -46,11 +47,7 @@ export function describeStartRecorder(getStore: () => StoreFixture): void {
       const { endpointId, id } = await prepare();
       const other = await accept(store, endpointId);
       await store.queue.settle(batchOf([newSettlement(id, endpointId, retryAt(Date.now()))]));
-      const starts = [
-        newStart(id, endpointId),
-        newStart(other, endpointId),
-        newStart(newId(Date.now()), endpointId),
-      ];
+      const starts = [newStart(id, endpointId), newStart(other, endpointId), newStart(newId(), endpointId)];
       expect(await store.queue.markStarted(starts, WORKER.id)).toEqual(new Set([other]));
       const again = [newStart(id, endpointId, { attempts: 1 })];
       expect(await store.queue.markStarted(again, WORKER.id)).toEqual(new Set([id]));
@@ -118,7 +115,7 @@ export function describeStartRecorder(getStore: () => StoreFixture): void {
       const startedAt = Date.now() - 1_500;
       await store.queue.recordOnWire([
         { id, startedAt },
-        { id: newId(Date.now()), startedAt },
+        { id: newId(), startedAt },
       ]);
       expect(await loadOne(store, endpointId, id)).toMatchObject({ startedAt, carefulStarts: 0 });
       await store.queue.recordOnWire([{ id, startedAt }]);

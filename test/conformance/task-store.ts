@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { newId, type Uuid } from '../../src/domain/ids.ts';
+import type { Uuid } from '../../src/domain/ids.ts';
 import type { CreateStoreFixture, StoreFixture } from './support/fixture.ts';
+import { newId } from './support/ids.ts';
 import { accept, batchOf, DEAD, DELIVERED, HOUR_MS, loadAll, newSettlement } from './support/records.ts';
 
 export function describeTaskStore(name: string, createFixture: CreateStoreFixture): void {
@@ -22,7 +23,7 @@ export function describeTaskStore(name: string, createFixture: CreateStoreFixtur
       await store.queue.settle(batchOf(ids.map((id) => newSettlement(id, to, DEAD))));
       return ids;
     };
-    const newRunner = (): Uuid => newId(Date.now());
+    const newRunner = (): Uuid => newId();
     const claim = async (runner = newRunner()) => (await store.tasks.claim(runner, HOUR_MS))!;
     const waitingIds = async () => (await loadAll(store, endpointId)).due.map(({ id }) => id).toSorted();
 

@@ -1,6 +1,6 @@
 import { systemClock } from '../../../src/domain/clock.ts';
 import { resolveEndpoint } from '../../../src/domain/endpoint-config.ts';
-import { newId, type Uuid } from '../../../src/domain/ids.ts';
+import type { Uuid } from '../../../src/domain/ids.ts';
 import { type Fault, Link, withFaults } from '../../../src/memory/faults.ts';
 import { createMemoryAcceptLog, createMemoryEventLookup } from '../../../src/memory/memory-accept-log.ts';
 import { createMemoryDeliveryQueue } from '../../../src/memory/memory-delivery-queue.ts';
@@ -20,7 +20,7 @@ import {
   type StoreFixture,
   type UnreliableStore,
 } from './fixture.ts';
-import { endpointIdOf } from './ids.ts';
+import { endpointIdOf, newId } from './ids.ts';
 
 /** Like PostgreSQL's clock, it says a later time whenever it is asked. */
 function createStoreClock() {
@@ -176,7 +176,7 @@ function administer(store: MemoryStore): Administration {
 function createTask(store: MemoryStore, { kind, selection }: NewTask): Uuid {
   const now = store.now();
   const task: TaskRow = {
-    id: newId(Date.now()),
+    id: newId(),
     kind,
     selection: { ...EVERYTHING, ...selection },
     createdBy: 'test',

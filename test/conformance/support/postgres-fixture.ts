@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { newId, type Uuid } from '../../../src/domain/ids.ts';
+import type { Uuid } from '../../../src/domain/ids.ts';
 import type { OwnershipSession, OwnershipStore } from '../../../src/ports/ownership-store.ts';
 import { createPostgresAcceptLog, createPostgresEventLookup } from '../../../src/postgres/accept-log.ts';
 import { type Database, openDatabase, type Purpose } from '../../../src/postgres/database.ts';
@@ -20,7 +20,7 @@ import {
   type TaskState,
   type UnreliableStore,
 } from './fixture.ts';
-import { endpointIdOf } from './ids.ts';
+import { endpointIdOf, newId } from './ids.ts';
 
 const CLEAR = `
   truncate posthorn.events, posthorn.queue, posthorn.deliveries, posthorn.dead_letters, posthorn.attempts,
@@ -220,7 +220,7 @@ function administer({ query }: TestDatabase): Administration {
       );
     },
     async createTask({ kind, selection }) {
-      const id = newId(Date.now());
+      const id = newId();
       await query(
         `insert into posthorn.tasks (id, kind, selection, total, created_by) values ($1, $2, $3, 0, 'test')`,
         [id, kind, { ...EVERYTHING, ...selection }],

@@ -2,14 +2,15 @@
 import { createHash } from 'node:crypto';
 import { CLOSED_BREAKER } from '../../../src/domain/breaker.ts';
 import { shardOf } from '../../../src/domain/endpoint.ts';
-import { deliveryIdOf, newEventId, newId, type Uuid } from '../../../src/domain/ids.ts';
+import { deliveryIdOf, type Uuid } from '../../../src/domain/ids.ts';
 import type { AttemptOutcome, Trigger, Verdict } from '../../../src/domain/outcome.ts';
 import type { AppendOptions, EventRecord, NewDelivery } from '../../../src/ports/accept-log.ts';
 import type { LoadedDelivery, SettleBatch, Settlement, Start } from '../../../src/ports/delivery-queue.ts';
 import type { OutboxRow } from '../../../src/ports/outbox-store.ts';
 import type { StoreFixture } from './fixture.ts';
+import { newEventId, newId } from './ids.ts';
 
-export const WORKER = { id: newId(Date.now()), name: 'worker-1' };
+export const WORKER = { id: newId(), name: 'worker-1' };
 export const HOUR_MS = 3_600_000;
 
 type EventParts = Partial<Omit<EventRecord, 'deliveries'>> & {
@@ -18,7 +19,7 @@ type EventParts = Partial<Omit<EventRecord, 'deliveries'>> & {
 };
 
 export function newEvent({ endpointIds = [], delivery, ...parts }: EventParts = {}): EventRecord {
-  const id = parts.id ?? newEventId(Date.now());
+  const id = parts.id ?? newEventId();
   const key = parts.idempotencyKey ?? null;
   const data = parts.data ?? Buffer.from('{"a":1}');
   return {
@@ -128,7 +129,7 @@ export function newSettlement(
     ...rest,
     attempt: attempted
       ? {
-          id: attemptId ?? newId(Date.now()),
+          id: attemptId ?? newId(),
           outcome: outcome ?? (verdict.kind === 'delivered' ? newOutcome() : FAILED),
           trigger,
           eventType: 'order.paid',
@@ -171,7 +172,7 @@ export async function takeAllShards(store: StoreFixture, workerId: Uuid = WORKER
 }
 
 export const newOutboxRow = (parts: Partial<OutboxRow> = {}): Omit<OutboxRow, 'seq'> => ({
-  id: newEventId(Date.now()),
+  id: newEventId(),
   tenant: 'acme',
   type: 'order.paid',
   data: Buffer.from('{"a":1}'),
