@@ -31,6 +31,11 @@ export class Link {
     this.#options = options;
   }
 
+  /** Runs `task` in the calling process, which the store does not wait for. */
+  runInProcess(task: () => void): void {
+    this.#options.processClock.after(0, task);
+  }
+
   async call<T>(operation: string, effect: () => Promise<T>): Promise<T> {
     const { storeClock, processClock, latencyMs, fault, onCall } = this.#options;
     onCall?.(operation);
@@ -87,8 +92,10 @@ export function withFaults<P extends object>(port: P, link: Link): P {
 export function withOwnershipFaults(ownership: OwnershipStore, link: Link): OwnershipStore {
   return {
     readFacts: () => link.call('readFacts', () => ownership.readFacts()),
-    connect: async (worker, onLost) =>
-      withSessionFaults(await link.call('connect', () => ownership.connect(worker, onLost)), link),
+    connect: async (worker, onLost) => {
+      const tellProcess = (error: unknown): void => link.runInProcess(() => onLost(error));
+      return withSessionFaults(await link.call('connect', () => ownership.connect(worker, tellProcess)), link);
+    },
   };
 }
 

@@ -149,6 +149,12 @@ export class MemoryStore {
     session.isOpen = false;
     session.onLost(new Error('The session was broken.'));
   }
+
+  /** Ends a worker's session because its process is dead. */
+  endSession(workerId: Uuid): void {
+    const session = this.workers.get(workerId)?.session;
+    if (session !== undefined) session.isOpen = false;
+  }
 }
 
 /** PostgreSQL keeps microseconds. */
