@@ -70,8 +70,8 @@ function setUp(answer: (sent: SettleBatch, call: number) => Uuid[] | Error) {
     sink,
     clock,
     batchRows: 10,
-    worker: () => ({ id: 'w', name: 'w' }),
-    failed: () => {},
+    worker: { workerId: 'w', workerName: 'w' },
+    onProblem: () => {},
   });
   return { settler, sent, pauses };
 }
