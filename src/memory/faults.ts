@@ -94,7 +94,10 @@ export function withOwnershipFaults(ownership: OwnershipStore, link: Link): Owne
     readFacts: () => link.call('readFacts', () => ownership.readFacts()),
     connect: async (worker, onLost) => {
       const tellProcess = (error: unknown): void => link.runInProcess(() => onLost(error));
-      return withSessionFaults(await link.call('connect', () => ownership.connect(worker, tellProcess)), link);
+      return withSessionFaults(
+        await link.call('connect', () => ownership.connect(worker, tellProcess)),
+        link,
+      );
     },
   };
 }

@@ -31,7 +31,9 @@ function checkAnswers({ store, publications }: World): string[] {
     const stored = store.events.get(accepted.id);
     if (stored === undefined) problems.push(`event ${accepted.id} was accepted and is not stored`);
     else if (stored.deliveries !== accepted.deliveries)
-      problems.push(`event ${accepted.id} was accepted with ${accepted.deliveries} deliveries, not ${stored.deliveries}`);
+      problems.push(
+        `event ${accepted.id} was accepted with ${accepted.deliveries} deliveries, not ${stored.deliveries}`,
+      );
     if (event.idempotencyKey !== null && eventOfKey.get(event.idempotencyKey) !== accepted.id)
       problems.push(`key ${event.idempotencyKey} was answered with an event that does not hold it`);
   }

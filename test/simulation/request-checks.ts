@@ -43,7 +43,15 @@ export class RequestChecks {
     const start = this.#store.now();
     const shard = this.#store.shards[shardOf(endpoint.id)]!;
     const isProbe = from.engine.lanes.get(endpoint.id)?.breaker.allowsTraffic === false;
-    const wire: Wire = { deliveryId, number, from, epoch: shard.epoch, start, end: start + durationMs, isProbe };
+    const wire: Wire = {
+      deliveryId,
+      number,
+      from,
+      epoch: shard.epoch,
+      start,
+      end: start + durationMs,
+      isProbe,
+    };
     const onWire = (this.#wires.get(endpoint.id) ?? []).filter(({ end }) => end > start);
     this.#check(endpoint, wire, shard, onWire);
     this.#wires.set(endpoint.id, [...onWire, wire]);
@@ -89,7 +97,9 @@ export class RequestChecks {
     const own = this.#store.queue.get(wire.deliveryId);
     const earlier = this.#store.queue
       .of(endpoint.id)
-      .find((row) => own !== undefined && row.seq < own.seq && row.visibleAt < wire.start - MAX_COMMIT_AGE_MS);
+      .find(
+        (row) => own !== undefined && row.seq < own.seq && row.visibleAt < wire.start - MAX_COMMIT_AGE_MS,
+      );
     if (earlier !== undefined) this.#violate('out of order', wire, endpoint);
   }
 

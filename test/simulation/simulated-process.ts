@@ -1,21 +1,21 @@
 /** One process: the real accept stage and the real engine, on memory ports that it reaches through a faulty link. */
-import { createEngine, type Engine, type EngineConfig } from '../../src/create-engine.ts';
+import { createEngine, type Engine, type EngineConfig, type EngineStages } from '../../src/create-engine.ts';
 import { createIngest, type Ingest } from '../../src/create-ingest.ts';
 import { DatabaseClock } from '../../src/domain/clock.ts';
 import type { NewEvent } from '../../src/domain/event.ts';
 import { Link, withFaults, withOwnershipFaults } from '../../src/memory/faults.ts';
 import { createMemoryEventLookup } from '../../src/memory/memory-accept-log.ts';
 import { createMemoryDeliveryQueue } from '../../src/memory/memory-delivery-queue.ts';
-import { createMemoryEndpointSource, MemoryEndpointDirectory } from '../../src/memory/memory-endpoint-directory.ts';
+import {
+  createMemoryEndpointSource,
+  MemoryEndpointDirectory,
+} from '../../src/memory/memory-endpoint-directory.ts';
 import { MemoryHandOver, type MemoryHandOverHub } from '../../src/memory/memory-hand-over.ts';
 import { type MemoryBus, MemoryNotifier } from '../../src/memory/memory-notifier.ts';
-import { createMemoryOutboxStore } from '../../src/memory/memory-outbox-store.ts';
 import { announceThrough, createMemoryOwnershipStore } from '../../src/memory/memory-ownership-store.ts';
 import type { MemoryStore } from '../../src/memory/memory-store.ts';
-import { Drainer } from '../../src/outbox/index.ts';
 import type { AcceptLog } from '../../src/ports/accept-log.ts';
 import type { DeliveryQueue } from '../../src/ports/delivery-queue.ts';
-import type { EngineStages } from '../../src/create-engine.ts';
 import { Publication } from './publication.ts';
 import { Process, type Random, type VirtualTime } from './virtual-time.ts';
 import type { Weather } from './weather.ts';
@@ -39,12 +39,7 @@ export interface Surroundings {
 
 export type Limits = Pick<
   EngineConfig,
-  | 'maxSockets'
-  | 'retrySocketShare'
-  | 'laneItems'
-  | 'laneBudgetItems'
-  | 'unsettledCap'
-  | 'carefulAfterCrashes'
+  'maxSockets' | 'retrySocketShare' | 'laneItems' | 'laneBudgetItems' | 'unsettledCap' | 'carefulAfterCrashes'
 >;
 
 export const LIMITS: Limits = {
@@ -78,9 +73,6 @@ const INGEST = {
   tenantIngestBurst: 1,
 };
 
-const OUTBOX = { pollMs: 500, standInMs: 5_000, batchRows: 50, batchBytes: 1024 * 1024 };
-const OUTBOX_SHARD = 0;
-
 export interface ProcessOptions {
   readonly role?: EngineConfig['role'];
   readonly limits?: Partial<Limits>;
@@ -100,7 +92,6 @@ export class SimulatedProcess {
   readonly problems = new Map<string, number>();
   readonly #surroundings: Surroundings;
   readonly #endpoints: MemoryEndpointDirectory;
-  readonly #drainer: Drainer;
 
   constructor(name: string, surroundings: Surroundings, options: ProcessOptions = {}) {
     const { time, random, store, bus, hub, weather, onCall } = surroundings;
@@ -156,19 +147,16 @@ export class SimulatedProcess {
       { ...ENGINE, ...LIMITS, ...options.limits, role: this.role, workerName: name },
     );
     this.ingest = createIngest(
-      { acceptLog, endpoints: this.#endpoints, tenantLimits: { load: async () => new Map() }, clock, random: random.next },
+      {
+        acceptLog,
+        endpoints: this.#endpoints,
+        tenantLimits: { load: async () => new Map() },
+        clock,
+        random: random.next,
+      },
       { router: this.engine.router },
       INGEST,
     );
-    this.#drainer = new Drainer({
-      ...OUTBOX,
-      outbox: withFaults(createMemoryOutboxStore(store), link),
-      sink: this.ingest.committedEvents,
-      clock,
-      isLeader: () => this.engine.ownership.owns(OUTBOX_SHARD),
-      onRejected: () => {},
-      problem: onProblem,
-    });
   }
 
   get workerId() {
@@ -190,19 +178,17 @@ export class SimulatedProcess {
         await this.#endpoints.refresh();
         break;
       } catch {
-        await new Promise<void>((resolve) =>
-          void this.#surroundings.time.after(100, this.process, () => resolve()),
+        await new Promise<void>(
+          (resolve) => void this.#surroundings.time.after(100, this.process, () => resolve()),
         );
       }
     }
     await this.notifier.start();
     await this.engine.start();
-    this.#drainer.start();
   }
 
   async stop(): Promise<void> {
     await this.ingest.acceptor.drained();
-    await this.#drainer.stop();
     await this.engine.stop();
     await this.notifier.stop();
   }

@@ -115,8 +115,7 @@ class Storm {
       if (targets.length === 0) continue;
       const commitMs = random.chance(0.3) ? random.between(0, 6_000) : 0;
       const accepting = this.#accepting;
-      if (random.chance(0.1)) this.#world.publishToOutbox(targets, commitMs);
-      else if (accepting.length === 0 || random.chance(0.1)) this.#world.commitUnannounced(targets, commitMs);
+      if (accepting.length === 0 || random.chance(0.1)) this.#world.commitUnannounced(targets, commitMs);
       else if (random.chance(0.3)) this.#publishUntilAccepted(targets);
       else this.#world.publish(targets, random.pick(accepting));
     }

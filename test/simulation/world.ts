@@ -82,15 +82,15 @@ export class World {
     });
     this.#acceptLog = this.#recordCommits(createMemoryAcceptLog(this.store));
     this.bus = new MemoryBus({
-      delayMs: () =>
-        this.weather.losesMessage() ? Number.POSITIVE_INFINITY : this.random.between(0.5, 3),
+      delayMs: () => (this.weather.losesMessage() ? Number.POSITIVE_INFINITY : this.random.between(0.5, 3)),
     });
     this.#hub = isOneNode ? new MemoryHandOverHub(() => this.weather.handOverMs()) : null;
     if (this.#hub !== null)
       this.#hub.isReachable = (member) =>
         this.processes.some(
           ({ handOver, process }) =>
-            handOver === member && (process.state === 'running' || time.now() - process.stalledAt < SILENT_MS),
+            handOver === member &&
+            (process.state === 'running' || time.now() - process.stalledAt < SILENT_MS),
         );
     this.checks = new RequestChecks(this.store, time.startedAt, () => this.#slowestMs);
   }
