@@ -18,7 +18,7 @@ export default defineConfig({
             'packages/*/test/**/*.test.ts',
             'test/*.test.ts',
             'test/simulation/**/*.test.ts',
-            'test/conformance/**/*.memory.test.ts',
+            'test/conformance/!(*.postgres).test.ts',
           ],
           sequence: { groupOrder: 1 },
           // To start a process and load everything again for each file took as long as the tests.
@@ -32,7 +32,7 @@ export default defineConfig({
           name: 'e2e',
           include: [
             'test/e2e/**/*.test.ts',
-            'test/conformance/**/*.postgres.test.ts',
+            'test/conformance/*.postgres.test.ts',
             'packages/*/e2e/**/*.test.ts',
           ],
           globalSetup: ['test/support/postgres.ts', 'test/support/program.ts'],
