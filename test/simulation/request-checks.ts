@@ -23,6 +23,8 @@ const MAX_COMMIT_AGE_MS = 12_000;
 export class RequestChecks {
   readonly violations: string[] = [];
   duplicates = 0;
+  /** The slowest connection to a receiver so far. */
+  slowestConnectMs = 0;
   readonly #store: MemoryStore;
   readonly #startedAt: number;
   /** The slowest call to the store so far. */
@@ -109,8 +111,8 @@ export class RequestChecks {
     rate.count += 1;
     const level = rate.count - (perSecond * (wire.start - this.#startedAt)) / 1000;
     rate.lowest = Math.min(rate.lowest, level);
-    // A token is taken when it is its turn; reading the payload and recording the start delay what then leaves.
-    const delayed = (perSecond * 4 * this.#slowestMs()) / 1000;
+    // A token is taken when it is its turn; reading the payload, recording the start and connecting delay it.
+    const delayed = (perSecond * (4 * this.#slowestMs() + this.slowestConnectMs)) / 1000;
     if (level - rate.lowest + 1 > Math.max(1, burst) + delayed + 0.01)
       this.#violate('over its rate', wire, endpoint);
     this.#rates.set(endpoint.id, rate);

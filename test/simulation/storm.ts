@@ -193,6 +193,7 @@ class Storm {
           random.chance(0.1) ? Number.POSITIVE_INFINITY : random.between(0, random.pick([1, 1, 50, 3_000]));
         break;
       case 11:
+        weather.connectMs = () => (random.chance(0.2) ? random.between(1, 900) : 0);
         weather.commitMs = () => (random.chance(0.1) ? random.between(0, 6_000) : 0);
         break;
       case 12:

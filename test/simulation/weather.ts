@@ -12,6 +12,8 @@ export interface Weather {
   losesMessage: () => boolean;
   /** Milliseconds of a hand-over between two processes of a node. Infinity: it is lost. */
   handOverMs: () => number;
+  /** Milliseconds until the connection to a receiver is open. */
+  connectMs: () => number;
 }
 
 export const calmWeather = (random: Random): Weather => ({
@@ -20,4 +22,5 @@ export const calmWeather = (random: Random): Weather => ({
   fault: () => 'none',
   losesMessage: () => false,
   handOverMs: () => random.between(0, 1),
+  connectMs: () => 0,
 });

@@ -135,6 +135,16 @@ export class World {
   }
 
   #send(from: SimulatedProcess, request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void {
+    const connectMs = this.weather.connectMs();
+    this.checks.slowestConnectMs = Math.max(this.checks.slowestConnectMs, connectMs);
+    if (connectMs === 0) return this.#exchange(from, request, done);
+    this.time.after(connectMs, from.process, () => {
+      if (request.mayLeave()) this.#exchange(from, request, done);
+      else done({ ...newOutcome(request.endpoint, this.time.now(), 0), withdrawn: true });
+    });
+  }
+
+  #exchange(from: SimulatedProcess, request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void {
     const { endpoint, deliveryId } = request;
     const { time } = this;
     const now = time.now();
@@ -147,21 +157,13 @@ export class World {
     time.after(durationMs, null, () => {
       if (!isTimeout && answer.status! < 300) this.delivered.add(deliveryId);
     });
-    time.after(durationMs, from.process, () =>
-      done({
-        startedAt: now,
-        durationMs,
-        timing: { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null },
-        statusCode: isTimeout ? null : answer.status,
-        error: isTimeout ? { class: 'timeout', message: '' } : null,
-        url: endpoint.url,
-        requestHeaders: {},
-        responseHeaders: null,
-        responseBody: null,
-        responseTruncated: false,
-        retryAfterMs: answer.retryAfterMs ?? null,
-      }),
-    );
+    const outcome: AttemptOutcome = {
+      ...newOutcome(endpoint, now, durationMs),
+      statusCode: isTimeout ? null : answer.status,
+      error: isTimeout ? { class: 'timeout', message: '' } : null,
+      retryAfterMs: answer.retryAfterMs ?? null,
+    };
+    time.after(durationMs, from.process, () => done(outcome));
   }
 
   // --- processes ----------------------------------------------------------------------------------------------
@@ -283,6 +285,20 @@ export class World {
     if (problems.length > 0) throw new Violation(problems.slice(0, 8).join('\n'));
   }
 }
+
+const newOutcome = ({ url }: Endpoint, startedAt: number, durationMs: number): AttemptOutcome => ({
+  startedAt,
+  durationMs,
+  timing: { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null },
+  statusCode: null,
+  error: null,
+  url,
+  requestHeaders: {},
+  responseHeaders: null,
+  responseBody: null,
+  responseTruncated: false,
+  retryAfterMs: null,
+});
 
 const newEvent = (endpointIds: readonly Uuid[], idempotencyKey: string | null): NewEvent => ({
   tenant: TENANT,
