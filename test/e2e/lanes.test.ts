@@ -420,7 +420,7 @@ test('ACC-8: more than can be held is refused early, with Retry-After; what was 
 test('a delivery that kills its worker again and again is dead, worker_crash, and the others go out', async () => {
   const database = await createTestDatabase();
   const receiver = await newReceiver();
-  const env = { POSTHORN_CAREFUL_AFTER_CRASHES: '1' };
+  const env = { POSTHORN_CAREFUL_AFTER_CRASHES: '1', POSTHORN_DEAD_AFTER_MS: '1s' };
   receiver.hang();
   let server = await startTestPosthorn({ database, env });
   try {
@@ -453,7 +453,7 @@ test('a delivery that kills its worker again and again is dead, worker_crash, an
 test('what was only beside a delivery that kills its worker is not dead with it', async () => {
   const database = await createTestDatabase();
   const [deadly, slow] = [await newReceiver(), await newReceiver()];
-  const env = { POSTHORN_CAREFUL_AFTER_CRASHES: '1' };
+  const env = { POSTHORN_CAREFUL_AFTER_CRASHES: '1', POSTHORN_DEAD_AFTER_MS: '1s' };
   const config = { timeout_ms: 1000, retry: { schedule: [0, 60], jitter: 'none' }, breaker: null };
   deadly.hang();
   slow.hang();
