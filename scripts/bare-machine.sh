@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# bare-machine.sh COMMAND: runs COMMAND in a fresh clone of this repository's HEAD, as on a machine that has Node, npm, git
-# and a minimal Debian, and nothing else: no browser, promtool, Java, Docker, Python, PostgreSQL, apt, ps or compiler. HOME is empty, no locale is set.
+# bare-machine.sh COMMAND: runs COMMAND in a fresh clone of this repository's HEAD, as on a machine that has a minimal Debian,
+# git, Node and npm, and nothing else: no browser, promtool, Java, Docker, Python, PostgreSQL, apt, ps or compiler. HOME is
+# empty, and no locale is set.
 # Of the environment only TEST_REPORT, npm's configuration (a registry or proxy) and certificates come along.
 set -euo pipefail
 command=${1:?usage: bare-machine.sh COMMAND}
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-# What `debian:stable-slim` brings, besides Node: coreutils, findutils, grep, sed, tar, gzip, mount, and a shell.
+# Part of what `debian:stable-slim` brings, besides Node: coreutils, findutils, grep, sed, tar, gzip, mount, passwd, a shell.
 tools='bash sh env node npm npx git
   [ basename cat chgrp chmod chown cp cut date dd df dirname du echo expr false find grep egrep fgrep gunzip gzip head hostname id
   install kill ln ls mkdir mktemp mount mv nice nohup nproc od pwd readlink realpath rm rmdir sed seq sha256sum sleep sort
-  stat tail tar tee test timeout touch tr true tty uname umount uniq wc which xargs'
+  stat tail tar tee test timeout touch tr true tty uname umount uniq useradd userdel wc which xargs'
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -216,7 +216,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     },
     isHeld: (index) => held.has(index),
     openSockets: () => raw.size,
-    waitForNoSockets: (timeoutMs = 2000) => until(() => raw.size === 0, timeoutMs, 'its sockets to close'),
+    waitForNoSockets: (timeoutMs = 20_000) => until(() => raw.size === 0, timeoutMs, 'its sockets to close'),
     get connections() {
       return connections;
     },

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { needs } from '../../../test/support/needs.ts';
+import { missingProgram, needs } from '../../../test/support/needs.ts';
 import { canEnter, ensureServerUser } from './server-user.ts';
 import {
   filledDataDirs,
@@ -141,7 +141,7 @@ describe('as root', needs(isLinuxRoot ? null : 'they need root on Linux'), () =>
     expect(await query(await start({ dataDir }), 'select 1 as one')).toEqual([{ one: 1 }]);
   });
 
-  test('the user is created where there is none', async () => {
+  test('the user is created where there is none', needs(missingProgram('useradd', 'userdel')), async () => {
     const name = `ph${randomBytes(4).toString('hex')}`;
     onTestFinished(() => run('userdel', [name]).then(() => {}));
     const created = await ensureServerUser(name);
