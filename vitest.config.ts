@@ -32,7 +32,8 @@ export default defineConfig({
           // To start a process and load everything again for each file took as long as the tests.
           isolate: false,
           maxWorkers,
-          testTimeout: 20_000,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
       {

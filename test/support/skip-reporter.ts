@@ -3,6 +3,7 @@ import type { Reporter, TestCase, TestModule, TestSuite, Vitest } from 'vitest/n
 import './needs.ts';
 
 const WITHOUT_REASON = 'no reason is given';
+const FAILED_HOOK = 'a hook of their file or suite failed';
 
 export default class SkipReporter implements Reporter {
   #vitest: Vitest | undefined;
@@ -37,5 +38,5 @@ function reasonOf(test: TestCase): string {
     const { skipReason } = task.meta();
     if (skipReason !== undefined) return skipReason;
   }
-  return WITHOUT_REASON;
+  return test.module.state() === 'failed' ? FAILED_HOOK : WITHOUT_REASON;
 }
