@@ -20,7 +20,7 @@ mkdir "$work/bin" "$work/home"
 for tool in $tools; do
   file=$(type -P "$tool") && ln -s "$file" "$work/bin/$tool"
 done
-git clone -q "$repository" "$work/clone"
+git -c safe.directory='*' clone -q "$repository" "$work/clone"
 
 environment=(PATH="$work/bin" HOME="$work/home" TERM=dumb)
 for name in TEST_REPORT HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy NODE_EXTRA_CA_CERTS SSL_CERT_FILE; do
