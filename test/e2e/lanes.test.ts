@@ -420,7 +420,7 @@ test('ACC-8: more than can be held is refused early, with Retry-After; what was 
 test('a delivery that was on the wire in three counted crashes of its worker is dead (worker_crash), and others are sent', async () => {
   const database = await createTestDatabase();
   const receiver = await newReceiver();
-  const env = { POSTHORN_CAREFUL_AFTER_CRASHES: '1' };
+  const env = { POSTHORN_CAREFUL_AFTER_CRASHES: '1', POSTHORN_DEAD_AFTER_MS: '1s' };
   receiver.hang();
   let server = await startTestPosthorn({ database, env });
   try {
@@ -453,7 +453,7 @@ test('a delivery that was on the wire in three counted crashes of its worker is 
 test('a delivery that was only beside one that crashes its worker is delivered', async () => {
   const database = await createTestDatabase();
   const [deadly, slow] = [await newReceiver(), await newReceiver()];
-  const env = { POSTHORN_CAREFUL_AFTER_CRASHES: '1' };
+  const env = { POSTHORN_CAREFUL_AFTER_CRASHES: '1', POSTHORN_DEAD_AFTER_MS: '1s' };
   const config = { timeout_ms: 1000, retry: { schedule: [0, 60], jitter: 'none' }, breaker: null };
   deadly.hang();
   slow.hang();
