@@ -1,5 +1,5 @@
 import cluster from 'node:cluster';
-import { startApp } from '../app.ts';
+import { preloadApp, startApp } from '../app.ts';
 import { serveLine } from '../banner.ts';
 import { rolesOfChildren } from '../child-roles.ts';
 import type { Command } from '../command.ts';
@@ -35,6 +35,7 @@ SIGTERM stops gracefully within POSTHORN_DRAIN_MS, a second signal at once.`,
 
 async function start(context: ServerContext): Promise<void> {
   const { config, log, running, stopping } = context;
+  if (config.processes === 1) preloadApp();
   const databaseUrl = await findDatabase(config, log, running);
   if (stopping.aborted) return;
   const url =
