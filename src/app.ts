@@ -459,7 +459,7 @@ async function startOn(
       endpoints,
       secretBox,
       egress,
-      inboxes: config.inbox ? new Inboxes(clock) : null,
+      inboxes: config.inbox ? new Inboxes(apiPool, clock) : null,
       challenges: new EndpointChallenges({
         challenger: createChallenger({
           deliverer,

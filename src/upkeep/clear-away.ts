@@ -4,6 +4,7 @@ import { firstIdAt } from '../domain/ids.ts';
 import type { Pool } from '../postgres/database.ts';
 import { deleteAuditEntries } from '../postgres/queries/audit-log.ts';
 import { deleteExpiredRequests } from '../postgres/queries/idempotent-requests.ts';
+import { deleteOldInboxes } from '../postgres/queries/inboxes.ts';
 import { HOUR, MINUTE, QUARTER, RESOLUTIONS, type Resolution } from '../postgres/queries/stats.ts';
 import { deleteExpiredKeys, deleteLeftovers, deleteOldStats } from '../postgres/queries/upkeep.ts';
 
@@ -17,6 +18,8 @@ const KEEP_STATS_HOURS: Readonly<Record<Resolution, number>> = {
   [HOUR]: 35 * 24,
 };
 const KEEP_TASKS_DAYS = 90;
+/** An inbox that an endpoint delivers to does not expire; the requests in it do. */
+const KEEP_INBOX_REQUESTS_MS = 7 * 24 * 3_600_000;
 
 export interface ClearAwayOptions {
   readonly pool: Pool;
@@ -34,6 +37,7 @@ export async function clearAway(options: ClearAwayOptions, stopped: () => boolea
   await inChunks(() => deleteExpiredRequests(pool, CHUNK), stopped);
   const firstKept = firstIdAt(clock.now() - auditRetentionMs);
   await inChunks(() => deleteAuditEntries(pool, firstKept, CHUNK), stopped);
+  await deleteOldInboxes(pool, clock.now(), clock.now() - KEEP_INBOX_REQUESTS_MS);
   await deleteLeftovers(pool, KEEP_TASKS_DAYS);
 }
 
