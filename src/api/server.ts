@@ -34,6 +34,7 @@ import { collectRoutes, openApiRoutes } from './openapi/routes.ts';
 import { answerBrokenRequest, answerProblems, sendProblem } from './problem-answers.ts';
 import { readJson } from './read-json.ts';
 import { replayRoutes } from './replay.ts';
+import { rootRoutes } from './root.ts';
 import { sentRequestRoutes } from './sent-requests.ts';
 import { statsRoutes } from './stats.ts';
 import { streamRoutes } from './stream.ts';
@@ -146,6 +147,7 @@ export async function createServer(context: ApiContext, options: ServerOptions):
   if (options.healthOnly) return server;
   await server.register(v1Routes(context), { prefix: '/v1' });
   await server.register(openApiRoutes(context, routes));
+  await server.register(rootRoutes(context));
   await server.register(consoleRoutes());
   if (context.inboxes !== null) await server.register(inboxReceiver(context, context.inboxes));
   return server;
