@@ -59,8 +59,7 @@ const server = {
   }),
   inbox: boolean({
     default: (mode) => mode === 'dev',
-    about:
-      'A built-in receiver at /inbox/{token}, to try things out with. In memory: for a single process only.',
+    about: 'A built-in receiver at /inbox/{token}, to try things out with. PostgreSQL stores what arrives.',
   }),
   drainMs: duration({
     default: 20 * SECOND,

@@ -12,7 +12,9 @@ import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/posthorn.ts';
 import { startReceiver } from '../support/receiver.ts';
 
-const INSTALL_MS = 300_000;
+/** npm may have to fetch what its cache does not hold. */
+const INSTALL_MS = 600_000;
+const PRINTED_MS = 280_000;
 const [START, INSTALL] = readBlocks('README.md')
   .filter(({ options }) => options['run-by'] === 'test/extended/package.test.ts')
   .map(({ text }) => text);
@@ -85,7 +87,7 @@ function start(script: string, options: SpawnOptions) {
           if (found === undefined && !isRunning) throw new Error(`It ended:\n${output}`);
           return found;
         },
-        { timeoutMs: INSTALL_MS, saw: () => output },
+        { timeoutMs: PRINTED_MS, saw: () => output },
       ),
   };
 }
