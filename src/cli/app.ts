@@ -24,7 +24,7 @@ interface AppOptions {
 /** Loaded only when a server is started: `posthorn help` should not wait for Fastify and undici. */
 const loadApp = () => import('../app.ts') as Promise<{ startApp(given: AppOptions): Promise<RunningApp> }>;
 
-/** Loads the app while the database starts, which takes about as long. `startApp` reports what goes wrong. */
+/** Loads the app while the embedded database starts. `startApp` reports what goes wrong. */
 export function preloadApp(): void {
   loadApp().catch(() => {});
 }

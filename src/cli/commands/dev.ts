@@ -18,8 +18,7 @@ this machine may be called, also by http.`,
 };
 
 async function start({ config, log, running, stopping }: ServerContext): Promise<void> {
-  preloadApp();
-  const databaseUrl = await findDatabase(config, log, running);
+  const databaseUrl = await findDatabase(config, log, running, preloadApp);
   if (stopping.aborted) return;
   const app = await startApp({ config: { ...config, databaseUrl }, log });
   running.push({ name: 'app', stop: () => app.stop() });

@@ -35,8 +35,8 @@ SIGTERM stops gracefully within POSTHORN_DRAIN_MS, a second signal at once.`,
 
 async function start(context: ServerContext): Promise<void> {
   const { config, log, running, stopping } = context;
-  if (config.processes === 1) preloadApp();
-  const databaseUrl = await findDatabase(config, log, running);
+  const needsApp = config.processes === 1;
+  const databaseUrl = await findDatabase(config, log, running, needsApp ? preloadApp : undefined);
   if (stopping.aborted) return;
   const url =
     config.processes > 1 ? await startChildren(context, databaseUrl) : await startHere(context, databaseUrl);
