@@ -1,14 +1,11 @@
-/**
- * Builds the console into dist/console: node scripts/build-console.ts [--if-needed]
- * Is it needed? When there is no output, or a source is newer than it: a look at some hundred file times.
- */
+/** Builds the console into dist/console: node scripts/build-console.ts [--if-needed] */
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { CONSOLE_OUTPUT, CONSOLE_SOURCES, consoleConfig } from './console-config.ts';
 
 export async function buildConsole({ ifNeeded = false } = {}): Promise<void> {
-  if (ifNeeded && !(await isOutdated())) return;
+  if (ifNeeded && !(await isConsoleOutdated())) return;
   // Loaded only now: a start that needs no build should not wait for a bundler.
   const { build } = await import('vite');
   const before = process.env.NODE_ENV;
@@ -22,7 +19,8 @@ export async function buildConsole({ ifNeeded = false } = {}): Promise<void> {
   }
 }
 
-async function isOutdated(): Promise<boolean> {
+/** True if there is no built console, or a source of it is newer. Reads some hundred file times. */
+export async function isConsoleOutdated(): Promise<boolean> {
   const built = await stat(path.join(CONSOLE_OUTPUT, 'index.html')).catch(() => null);
   if (built === null) return true;
   const inputs = [fileURLToPath(new URL('../package-lock.json', import.meta.url)), CONSOLE_SOURCES];

@@ -74,7 +74,7 @@ export function createServer(options: ServerOptions): ReturnType<typeof createAp
         },
       },
       statsCacheMs: config.statsCacheMs,
-      inboxes: config.inbox ? new Inboxes(clock) : null,
+      inboxes: config.inbox ? new Inboxes(pool, clock) : null,
       get publicUrl() {
         return address.publicUrl;
       },

@@ -24,6 +24,7 @@ import { keyRoutes } from './keys/routes.ts';
 import { metricsRoutes } from './metrics/routes.ts';
 import { openApiRoutes } from './openapi/routes.ts';
 import { replayRoutes } from './replay/routes.ts';
+import { rootRoutes } from './root/routes.ts';
 import { statsRoutes } from './stats/routes.ts';
 import { streamRoutes } from './stream/routes.ts';
 import { taskRoutes } from './tasks/routes.ts';
@@ -47,6 +48,7 @@ export async function createApi(
   if (options.healthOnly) return server;
   await server.register(v1Routes(dependencies), { prefix: '/v1' });
   await server.register(openApiRoutes(dependencies, routes));
+  await server.register(rootRoutes(dependencies));
   await server.register(consoleRoutes());
   if (inboxes !== null) await server.register(inboxReceiver(dependencies, inboxes));
   return server;

@@ -55,13 +55,6 @@ export const checks: readonly Check[] = [
         : `${name('operatorTenant')} must be a tenant id: 1 to 128 letters, digits or any of . _ : - and start with a letter or digit`,
   },
   {
-    about: ['processes', 'inbox'],
-    problem: ({ processes, inbox }, name) =>
-      !inbox || processes === 1
-        ? null
-        : `${name('inbox')} works with a single process only, but ${name('processes')} is ${processes}: one process would receive a request that another one is asked for`,
-  },
-  {
     about: ['processes', 'port', 'role'],
     problem: ({ processes, port, role }, name) =>
       processes === 1 || port !== 0 || role === 'worker'

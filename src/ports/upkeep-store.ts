@@ -28,6 +28,8 @@ export interface ExpiredDataCleaner {
   deleteStatistics(resolution: Resolution, keepHours: number, max: number): Promise<number>;
   /** Deletes audit entries with an id below `firstKept`. */
   deleteAuditEntries(firstKept: Uuid, max: number): Promise<number>;
+  /** Deletes expired inboxes, and requests in inboxes that arrived before `requestsBefore`. */
+  deleteInboxes(now: number, requestsBefore: number): Promise<void>;
   /** Deletes expired secrets, tasks that ended `keepTaskDays` ago and other rows that are few: all at once. */
   deleteLeftovers(keepTaskDays: number): Promise<void>;
 }

@@ -3,6 +3,7 @@ import { type Database, inTransaction } from './database.ts';
 import { deleteAuditEntries } from './queries/audit-log.ts';
 import { disableEndpoint } from './queries/endpoints.ts';
 import { deleteExpiredRequests } from './queries/idempotent-requests.ts';
+import { deleteOldInboxes } from './queries/inboxes.ts';
 import {
   deleteExpiredKeys,
   deleteLeftovers,
@@ -45,6 +46,7 @@ export function createPostgresUpkeepStore({
     deleteStatistics: (seconds, keepHours, chunk) =>
       withStoreErrors(deleteOldStats(pool, { seconds, keepHours, chunk })),
     deleteAuditEntries: (firstKept, max) => withStoreErrors(deleteAuditEntries(pool, firstKept, max)),
+    deleteInboxes: (now, requestsBefore) => withStoreErrors(deleteOldInboxes(pool, now, requestsBefore)),
     deleteLeftovers: (keepTaskDays) => withStoreErrors(deleteLeftovers(pool, keepTaskDays)),
   };
 }

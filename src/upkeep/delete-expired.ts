@@ -14,6 +14,8 @@ const KEEP_STATISTICS_HOURS: Readonly<Record<Resolution, number>> = {
   [HOUR]: 35 * 24,
 };
 const KEEP_TASKS_DAYS = 90;
+/** An inbox that an endpoint delivers to does not expire, but the requests in it do. */
+const KEEP_INBOX_REQUESTS_MS = 7 * 24 * 3_600_000;
 
 export interface DeleteExpiredOptions {
   readonly store: ExpiredDataCleaner;
@@ -33,6 +35,7 @@ export async function deleteExpired(
   await inChunks(() => store.deleteIdempotentRequests(CHUNK), isStopped);
   const firstKept = firstIdAt(clock.now() - auditRetentionMs);
   await inChunks(() => store.deleteAuditEntries(firstKept, CHUNK), isStopped);
+  await store.deleteInboxes(clock.now(), clock.now() - KEEP_INBOX_REQUESTS_MS);
   await store.deleteLeftovers(KEEP_TASKS_DAYS);
 }
 

@@ -28,6 +28,16 @@ describe('the first run', needsBrowser(), () => {
     await page.getByRole('link', { name: 'Inbox', exact: true }).first().click();
     await page.getByRole('table', { name: 'Inboxes' }).getByRole('link').click();
     await page.getByText('6 requests received').waitFor();
+
+    // Only the events of the tour went to its endpoint, and nothing of the tour stays.
+    const { body: other } = await posthorn.api('POST', '/v1/events', { type: 'order.created', data: 3 });
+    expect(other.deliveries).toBe(0);
+    await page.getByRole('link', { name: 'Overview' }).click();
+    await page.getByRole('link', { name: 'Guided start' }).click();
+    await page.getByRole('button', { name: 'Finish and clean up' }).click();
+    await page.getByText('Deleted the endpoint and the inbox of the tour').waitFor();
+    expect((await posthorn.api('GET', '/v1/endpoints')).body.data).toEqual([]);
+    expect((await posthorn.api('GET', '/v1/inboxes')).body.data).toEqual([]);
   });
 
   test('CLI-3: an inbox answers as it is told, is bounded, and belongs to its tenant', async () => {

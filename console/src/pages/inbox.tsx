@@ -87,7 +87,7 @@ export function InboxesPage() {
                   </>
                 }
               >
-                They are kept in memory, and forgotten a day after their last use.
+                Posthorn deletes an inbox a day after its last use, unless an endpoint delivers to it.
               </Empty>
             }
             columns={[

@@ -1,15 +1,15 @@
 /** Two minutes from nothing to retries, breaker, dead letter and replay, with the built-in receiver. */
 import { type ReactNode, useEffect, useState } from 'react';
-import { call } from '../api/client.ts';
+import { ApiError, call } from '../api/client.ts';
 import { invalidate, useQuery } from '../api/query.ts';
 import { useMay, useSession } from '../api/session.ts';
 import type { Delivery, Endpoint, Inbox, InboxRequest, Page } from '../api/types.ts';
-import { Link } from '../router.tsx';
+import { Link, navigate } from '../router.tsx';
 import { Button, Copy, Notice, PageHead } from '../ui/basics.tsx';
 import { plural } from '../ui/format.ts';
 import { Icon } from '../ui/icons.tsx';
 import { usePageTitle } from '../ui/title.ts';
-import { toastError } from '../ui/toasts.tsx';
+import { toast, toastError } from '../ui/toasts.tsx';
 import { CircuitBadge, StatusBadge, WaitingFor } from '../ui/words.tsx';
 import { toDelivery } from './delivery-list.tsx';
 import { createInbox, Verdict, WATCHABLE } from './inbox.tsx';
@@ -70,11 +70,20 @@ function Steps() {
       url: made.url,
       tenant: made.tenant,
       description: 'Guided start',
+      // Its events are addressed to it. It gets no other events of the tenant.
+      events: ['guided.start'],
       ...WATCHABLE,
     });
     invalidate('/v1/endpoints');
     set({ token: made.token, tenant: made.tenant, endpointId: id });
   };
+  const cleanUp = async (): Promise<void> => {
+    if (endpointId !== undefined) await remove(`/v1/endpoints/${endpointId}`);
+    if (token !== undefined) await remove(`/v1/inboxes/${token}`);
+    invalidate('/v1/endpoints', '/v1/inboxes');
+    set(null);
+  };
+  const startOver = (): void => void cleanUp().catch(toastError);
   const publish = (order: number) =>
     call<{ id: string }>('POST', '/v1/events', {
       type: 'order.created',
@@ -97,12 +106,11 @@ function Steps() {
           </p>
         }
       >
-        {token !== undefined && <Button onClick={() => set(null)}>Start over</Button>}
+        {token !== undefined && <Button onClick={startOver}>Start over</Button>}
       </PageHead>
       {lost && (
-        <Notice tone="warn" title="The inbox is gone">
-          It was in the memory of a server that has been started again since.{' '}
-          <Button kind="small" onClick={() => set(null)}>
+        <Notice tone="warn" title="The inbox or its endpoint was deleted">
+          <Button kind="small" onClick={startOver}>
             Start over
           </Button>
         </Notice>
@@ -229,11 +237,28 @@ function Steps() {
             <Link to={toDelivery(second!)}>See every attempt of it</Link>,{' '}
             <Link to="/endpoints/new">add an endpoint of your own</Link>, or go to the{' '}
             <Link to="/">overview</Link>.
+            <p className="soft">The endpoint and the inbox of this tour are no longer needed.</p>
+            <Act
+              onClick={async () => {
+                await cleanUp();
+                toast('Deleted the endpoint and the inbox of the tour');
+                navigate('/');
+              }}
+            >
+              Finish and clean up
+            </Act>
           </Notice>
         </div>
       )}
     </>
   );
+}
+
+/** Deletes it, or finds that it is deleted already. */
+async function remove(path: string): Promise<void> {
+  await call('DELETE', path).catch((error: unknown) => {
+    if (!(error instanceof ApiError && error.status === 404)) throw error;
+  });
 }
 
 const stateOf = (ready: boolean, done: boolean): 'done' | 'now' | 'later' =>

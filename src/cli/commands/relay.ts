@@ -35,7 +35,7 @@ async function runInit({ flags, wantsPrint }: Arguments): Promise<number> {
     return 0;
   }
   return explained(config, async () => {
-    print(`Ready: ${await initRelay(config)}\nNow: posthorn relay --mode ${config.relayMode} --from …`);
+    print(`Ready: ${await initRelay(config)}\nNow: npx posthorn relay --mode ${config.relayMode} --from …`);
     return 0;
   });
 }

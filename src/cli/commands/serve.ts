@@ -1,5 +1,5 @@
 import cluster from 'node:cluster';
-import { startApp } from '../app.ts';
+import { preloadApp, startApp } from '../app.ts';
 import { serveLine } from '../banner.ts';
 import { rolesOfChildren } from '../child-roles.ts';
 import type { Command } from '../command.ts';
@@ -35,7 +35,8 @@ SIGTERM stops gracefully within POSTHORN_DRAIN_MS, a second signal at once.`,
 
 async function start(context: ServerContext): Promise<void> {
   const { config, log, running, stopping } = context;
-  const databaseUrl = await findDatabase(config, log, running);
+  const needsApp = config.processes === 1;
+  const databaseUrl = await findDatabase(config, log, running, needsApp ? preloadApp : undefined);
   if (stopping.aborted) return;
   const url =
     config.processes > 1 ? await startChildren(context, databaseUrl) : await startHere(context, databaseUrl);

@@ -34,7 +34,7 @@ export const server = {
   inbox: boolean({
     default: (mode) => mode === 'dev',
     about:
-      'Enables the built-in test receiver at /inbox/{token}. It keeps requests in memory and works with a single process only.',
+      'Enables the built-in test receiver at /inbox/{token}. It stores requests in PostgreSQL for a while.',
   }),
   drainMs: duration({
     default: 20 * SECOND,
