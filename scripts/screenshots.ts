@@ -12,15 +12,16 @@ import { ensureKeys, loadConfig } from '../src/config/index.ts';
 import { startEmbeddedPostgres } from '../src/postgres/embedded/index.ts';
 import { createLog } from '../src/telemetry/log.ts';
 import { buildConsole } from './build-console.ts';
-import { CHROMIUM_ARGS, findChromium } from './find-chromium.ts';
+import { findChromium, launchOptions } from './find-chromium.ts';
 import { openDirectory } from './open-directory.ts';
 import { furnish } from './screenshot-traffic.ts';
 
 const IMAGES = fileURLToPath(new URL('../docs/images/', import.meta.url));
 const PLAY_SECONDS = Number(process.env.SCREENSHOT_SECONDS ?? 1200);
 
-const executablePath = findChromium();
-if (executablePath === null) throw new Error('There is no Chromium: apt-get install chromium');
+const found = await findChromium();
+if (found === null)
+  throw new Error('There is no Chromium here: install one, or name it in POSTHORN_TEST_CHROMIUM.');
 await buildConsole({ ifNeeded: true });
 await mkdir(IMAGES, { recursive: true });
 
@@ -36,7 +37,7 @@ const app = await startApp({
   log: createLog(loaded),
 });
 const traffic = await furnish(app.url, config.adminKey);
-const browser = await chromium.launch({ executablePath, args: CHROMIUM_ARGS });
+const browser = await chromium.launch(launchOptions(found));
 try {
   console.log(`${PLAY_SECONDS} s of deliveries …`);
   await sleep(PLAY_SECONDS * 1000);

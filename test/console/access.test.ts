@@ -8,7 +8,7 @@ import {
   untilDeliveries,
   usePosthorn,
 } from '../support/posthorn.ts';
-import { goTo, noBrowser, signIn, useBrowser } from './support/browser.ts';
+import { goTo, needsBrowser, signIn, useBrowser } from './support/browser.ts';
 
 const posthorn = usePosthorn();
 const browser = useBrowser(() => posthorn.url);
@@ -32,7 +32,7 @@ async function newDelivery(): Promise<{
   return { tenant, endpointId: id, eventId: event.id, deliveryId: delivery!.id };
 }
 
-describe.skipIf(noBrowser())('access to the console', () => {
+describe('access to the console', needsBrowser(), () => {
   test('SEC-5: the key is in the memory of the tab and in no other place; a wrong one is refused', async () => {
     const page = await browser.open(null);
     const asked: string[] = [];

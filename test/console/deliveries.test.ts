@@ -8,7 +8,7 @@ import {
   untilDeliveries,
   usePosthorn,
 } from '../support/posthorn.ts';
-import { Hand, noBrowser, useBrowser } from './support/browser.ts';
+import { Hand, needsBrowser, useBrowser } from './support/browser.ts';
 
 const posthorn = usePosthorn({ env: { POSTHORN_STATS_FLUSH_MS: '100' } });
 const browser = useBrowser(() => posthorn.url);
@@ -16,7 +16,7 @@ const browser = useBrowser(() => posthorn.url);
 /** The last attempt comes when the receiver has long been asked for the first. */
 const TWO_TRIES = { schedule: [0, 0.2], jitter: 'none' };
 
-describe.skipIf(noBrowser())('deliveries in the console', () => {
+describe('deliveries in the console', needsBrowser(), () => {
   test('CON-3: from sign-in with an event id, three interactions to status and hint, two more to its replay', async () => {
     const tenant = newTenant();
     const receiver = await newReceiver();

@@ -2,12 +2,12 @@
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { publish, usePosthorn } from '../support/posthorn.ts';
-import { noBrowser, useBrowser } from './support/browser.ts';
+import { needsBrowser, useBrowser } from './support/browser.ts';
 
 const posthorn = usePosthorn({ env: { POSTHORN_INBOX: 'true', POSTHORN_STATS_FLUSH_MS: '100' } });
 const browser = useBrowser(() => posthorn.url);
 
-describe.skipIf(noBrowser())('the first run', () => {
+describe('the first run', needsBrowser(), () => {
   test('CLI-3: inbox, event, failure, retries, circuit, dead letter, replay: all seen without a receiver', async () => {
     const page = await browser.open(posthorn.key);
     await page.getByRole('link', { name: 'Start the guided tour' }).click();

@@ -9,7 +9,7 @@ import {
   untilDeliveries,
   usePosthorn,
 } from '../support/posthorn.ts';
-import { findBarriers, goTo, noBrowser, type Rules, signIn, useBrowser } from './support/browser.ts';
+import { findBarriers, goTo, needsBrowser, type Rules, signIn, useBrowser } from './support/browser.ts';
 
 const posthorn = usePosthorn({ env: { POSTHORN_INBOX: 'true', POSTHORN_STATS_FLUSH_MS: '100' } });
 const browser = useBrowser(() => posthorn.url);
@@ -71,7 +71,7 @@ async function faultsInEveryLook(page: Page, what: string): Promise<string[]> {
   return faults;
 }
 
-describe.skipIf(noBrowser())('pages of the console', () => {
+describe('pages of the console', needsBrowser(), () => {
   test('CON-7: axe finds nothing on any page, in both themes and at 390 px', async () => {
     const made = await furnish();
     const pages: readonly (readonly [string, string])[] = [

@@ -1,12 +1,12 @@
 /** Seeing what happens while it happens, and the pages around it. */
 import { describe, expect, test } from 'vitest';
 import { createEndpoint, newReceiver, newTenant, publish, usePosthorn } from '../support/posthorn.ts';
-import { noBrowser, useBrowser } from './support/browser.ts';
+import { needsBrowser, useBrowser } from './support/browser.ts';
 
 const posthorn = usePosthorn({ env: { POSTHORN_STATS_CACHE_MS: '0' } });
 const browser = useBrowser(() => posthorn.url);
 
-describe.skipIf(noBrowser())('watching', () => {
+describe('watching', needsBrowser(), () => {
   test('CON-5: an event that is published by hand shows up in the live tail, with its attempts', async () => {
     const tenant = newTenant();
     const receiver = await newReceiver();

@@ -211,12 +211,6 @@ describe.each([
     expect(seen.length).toBe(before);
   });
 
-  // In Fastify it cannot happen: the scope takes the parsers out.
-  it.skipIf(name === 'Fastify')('says so if the body was parsed before', async () => {
-    const answer = await send(`${server.url}/parsed`, right);
-    expect([answer.status, await answer.json()]).toEqual([500, { error: 'body_already_parsed' }]);
-  });
-
   it('leaves other routes alone', async () => {
     const answer = await fetch(`${server.url}/other`, {
       method: 'POST',
@@ -224,6 +218,13 @@ describe.each([
       body: '{"a":1}',
     });
     expect(await answer.json()).toEqual({ a: 1 });
+  });
+
+  // In Fastify it cannot happen: the scope takes the parsers out.
+  if (name === 'Fastify') return;
+  it('says so if the body was parsed before', async () => {
+    const answer = await send(`${server.url}/parsed`, right);
+    expect([answer.status, await answer.json()]).toEqual([500, { error: 'body_already_parsed' }]);
   });
 });
 
