@@ -6,7 +6,7 @@
  * - Stages (ingest, outbox, dispatch, deliver, settle, upkeep) never import each other: app.ts connects them through
  *   interfaces that the domain or the stage itself defines.
  * - From above, a stage and the configuration are imported through their index.ts only.
- * - deliver imports no postgres: an attempt knows nothing of the database.
+ * - deliver imports no postgres: an attempt knows nothing of the database. dispatch knows only the ports.
  * - The embedded server and the migrations are for app.ts and the CLI alone. `pg` is for src/postgres and the CLI.
  * - The domain is pure: no packages.
  * - Nothing in src imports tests, or anything outside of src. Console and packages import nothing from src.
@@ -32,6 +32,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   postgres: ['ports', 'telemetry', 'config', 'domain'],
   ...Object.fromEntries(STAGES.map((stage) => [stage, BELOW_STAGES])),
   deliver: BELOW_STAGES.filter((part) => part !== 'postgres'),
+  dispatch: BELOW_STAGES.filter((part) => part !== 'postgres'),
   api: [...STAGES, ...BELOW_STAGES],
   app: ['api', ...STAGES, ...BELOW_STAGES],
   cli: ['app', ...BELOW_STAGES],

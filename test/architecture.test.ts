@@ -90,6 +90,11 @@ describe('the checker', () => {
       "import type { Settler } from '../settle/settler.ts';",
       'stages never import each other',
     ],
+    [
+      'src/dispatch/refill.ts',
+      "import type { Pool } from '../postgres/database.ts';",
+      'dispatch may not import postgres',
+    ],
     ['src/settle/settler.ts', "export * from '../dispatch/index.ts';", 'stages never import each other'],
     [
       'src/deliver/attempt.ts',
