@@ -1,4 +1,4 @@
-/** Time is passed in, so that tests and the simulation can run weeks in milliseconds. */
+/** Parts get their time from a `Clock`, so that tests and the simulation run weeks in milliseconds. */
 export interface Clock {
   /** Wall clock, milliseconds since 1970. May jump. */
   now(): number;
