@@ -6,8 +6,8 @@ import type { Deliverer } from './deliver/index.ts';
 import type { QueueDepth } from './dispatch/index.ts';
 import type { Clock } from './domain/clock.ts';
 import { type DisabledReason, shardOf } from './domain/endpoint.ts';
-import { type OutboxLag, outboxLag } from './outbox/index.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
+import type { OutboxLag, OutboxStore } from './ports/outbox-store.ts';
 import { type Database, type Pool, purposes } from './postgres/database.ts';
 import { countDeadLetters, type DeadLetterDepth } from './postgres/queries/count-dead-letters.ts';
 import { listRelaySources, type RelaySource } from './postgres/queries/relay-sources.ts';
@@ -25,6 +25,7 @@ import { Measurements } from './upkeep/index.ts';
 export interface MeasuredParts {
   readonly clock: Clock;
   readonly database: Database;
+  readonly outbox: Pick<OutboxStore, 'readLag'>;
   readonly engine: Engine;
   readonly endpoints: EndpointDirectory;
   readonly deliverer: Deliverer;
@@ -113,7 +114,7 @@ export class AppMetrics {
     const ofDatabase = engine.isLeader
       ? {
           deadLetters: await this.#countDeadLetters(pool, parts.clock),
-          outbox: await outboxLag(pool),
+          outbox: await parts.outbox.readLag(),
           relays: await listRelaySources(pool),
         }
       : null;

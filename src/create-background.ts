@@ -10,6 +10,10 @@ import type { Service } from './domain/lifecycle.ts';
 import type { Store } from './open-store.ts';
 import { Drainer } from './outbox/index.ts';
 import type { Notifier } from './ports/notifier.ts';
+import { createPostgresOperationalStore } from './postgres/operational-store.ts';
+import { createPostgresStatisticsStore } from './postgres/statistics-store.ts';
+import { createPostgresTaskStore } from './postgres/task-store.ts';
+import { createPostgresUpkeepStore } from './postgres/upkeep-store.ts';
 import { TaskRunner } from './settle/index.ts';
 import type { Log } from './telemetry/log.ts';
 import { OperationalEvents, StatsKeeper, Upkeep } from './upkeep/index.ts';
@@ -39,10 +43,9 @@ export interface Background {
 
 export function createBackground(options: BackgroundOptions): Background {
   const { config, store, clock, onProblem } = options;
-  const pool = store.database.pool('api');
   return {
     stats: new StatsKeeper({
-      pool,
+      store: createPostgresStatisticsStore(store.database),
       clock,
       everyMs: config.statsFlushMs,
       typesPerTenant: config.statsTypesPerTenant,
@@ -50,11 +53,11 @@ export function createBackground(options: BackgroundOptions): Background {
     }),
     upkeep: createUpkeep(options),
     operationalEvents: new OperationalEvents({
-      pool,
+      store: createPostgresOperationalStore(store.database),
       clock,
       endpoints: store.endpoints,
       everyMs: config.operationalEventsMs,
-      levelsEveryMs: config.operationalLevelsMs,
+      thresholdsEveryMs: config.operationalLevelsMs,
       operatorTenant: config.operatorTenant,
       deadWindowMs: config.deadEventWindowMs,
       deadLettersThreshold: config.deadLettersThreshold,
@@ -78,24 +81,26 @@ function createUpkeep({ config, store, clock, log, metrics, onProblem }: Backgro
     void store.endpoints.refresh().catch((error) => onProblem('read endpoints', error));
   };
   return new Upkeep({
-    pool: store.database.pool('api'),
+    store: createPostgresUpkeepStore({
+      database: store.database,
+      ensurePartitions: store.makePartitions,
+    }),
     clock,
     everyMs: config.upkeepMs,
     auditRetentionMs: config.auditRetentionMs,
-    makePartitions: store.makePartitions,
     autoDisable: {
       deadRate: config.autoDisableDeadRate,
       minDeliveries: config.autoDisableMinDeliveries,
       failingMs: config.autoDisableFailingMs,
     },
-    disabled: onDisabled,
+    onDisabled,
     problem: onProblem,
   });
 }
 
 function createTaskRunner({ config, store, clock, engine, notifier, onProblem }: BackgroundOptions): Service {
   const runner = new TaskRunner({
-    pool: store.database.pool('api'),
+    tasks: createPostgresTaskStore(store.database),
     clock,
     runner: newId(clock.now()),
     silentMs: config.taskTakeoverMs,
@@ -103,21 +108,21 @@ function createTaskRunner({ config, store, clock, engine, notifier, onProblem }:
     wake: (endpointId) => engine.router.wake(endpointId),
     problem: onProblem,
   });
-  notifier.subscribe('tasks', () => runner.hurry());
+  notifier.subscribe('tasks', () => runner.runSoon());
   return runner;
 }
 
 function createDrainer({ config, store, clock, log, engine, ingest, onProblem }: BackgroundOptions): Service {
   return new Drainer({
-    pool: store.database.pool('outbox'),
+    outbox: store.outbox,
+    sink: ingest.committedEvents,
     clock,
-    leads: () => engine.isLeader,
+    isLeader: () => engine.isLeader,
     pollMs: config.outboxPollMs,
     standInMs: config.outboxStandInMs,
     batchRows: config.ingestBatchRows,
     batchBytes: config.ingestBatchBytes,
-    accept: (events) => ingest.committedEvents.accept(events),
-    rejected: (id, reason) =>
+    onRejected: (id, reason) =>
       log.error({ event_id: publicId('evt', id), reason }, 'a published event was rejected'),
     problem: onProblem,
   });

@@ -34,6 +34,7 @@ import {
 } from './dispatch/index.ts';
 import type { BatcherOptions } from './domain/batcher.ts';
 import type { DatabaseClock } from './domain/clock.ts';
+import { LEADER_SHARD } from './domain/endpoint.ts';
 import type { Service } from './domain/lifecycle.ts';
 import type { EventLookup } from './ports/accept-log.ts';
 import type { DeliveryQueue, Settlement } from './ports/delivery-queue.ts';
@@ -111,8 +112,6 @@ export interface EngineStats {
   readonly circuitsOpen: number;
   readonly heldBytes: number;
 }
-
-const LEADER_SHARD = 0;
 
 export function createEngine(ports: EnginePorts, stages: EngineStages, config: EngineConfig): Engine {
   const { queue, endpoints, notifier, handOver, clock } = ports;

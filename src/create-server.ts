@@ -12,7 +12,6 @@ import type { Ingest } from './create-ingest.ts';
 import { createChallenger, type Deliverer, type EgressPolicy } from './deliver/index.ts';
 import type { Clock } from './domain/clock.ts';
 import type { Store } from './open-store.ts';
-import { outboxLag } from './outbox/index.ts';
 import type { Notifier } from './ports/notifier.ts';
 import { listRelaySources } from './postgres/queries/relay-sources.ts';
 import type { LiveTail } from './telemetry/live-tail/index.ts';
@@ -82,7 +81,7 @@ export function createServer(options: ServerOptions): ReturnType<typeof createAp
           toText((await options.gatherMetrics?.()) ?? [...metrics.metrics.read(), ...processCounts(1, 1)]),
       },
       notReady: () => findObstacle(options),
-      outboxLag: () => outboxLag(pool),
+      outboxLag: () => store.outbox.readLag(),
       relaySources: () => listRelaySources(pool),
     },
     {

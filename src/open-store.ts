@@ -4,6 +4,7 @@ import { publicId } from './domain/ids.ts';
 import type { AcceptLog, EventLookup } from './ports/accept-log.ts';
 import type { DeliveryQueue } from './ports/delivery-queue.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
+import type { OutboxStore } from './ports/outbox-store.ts';
 import type { OwnershipStore } from './ports/ownership-store.ts';
 import type { TenantLimits } from './ports/rate-limits.ts';
 import { createPostgresAcceptLog, createPostgresEventLookup } from './postgres/accept-log.ts';
@@ -11,6 +12,7 @@ import type { Database } from './postgres/database.ts';
 import { createPostgresDeliveryQueue } from './postgres/delivery-queue.ts';
 import { createEndpointCache } from './postgres/endpoint-cache.ts';
 import { migrate } from './postgres/migrate.ts';
+import { createPostgresOutboxStore } from './postgres/outbox-store.ts';
 import { createPostgresOwnershipStore } from './postgres/ownership-store.ts';
 import { ensurePartitions } from './postgres/partitions.ts';
 import { writePublishLimits } from './postgres/queries/outbox.ts';
@@ -23,6 +25,7 @@ export interface Store {
   readonly acceptLog: AcceptLog;
   readonly queue: DeliveryQueue;
   readonly eventLookup: EventLookup;
+  readonly outbox: OutboxStore;
   readonly ownershipStore: OwnershipStore;
   readonly tenantLimits: TenantLimits;
   readonly endpoints: EndpointDirectory;
@@ -61,6 +64,7 @@ export async function openStore(
     acceptLog: createPostgresAcceptLog({ database, ensurePartitions: makePartitions }),
     queue: createPostgresDeliveryQueue(database),
     eventLookup: createPostgresEventLookup(database),
+    outbox: createPostgresOutboxStore(database),
     ownershipStore: createPostgresOwnershipStore(database),
     tenantLimits: createPostgresTenantLimits(database),
     endpoints,

@@ -1,7 +1,6 @@
 /** DLV-2, DLV-5, DLV-6, EGR-1: whatever a receiver does, an attempt ends in time, with a class, and with no socket. */
-import { createServer, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { describe, expect, it, type TestContext } from 'vitest';
+import { describe, it, type TestContext } from 'vitest';
 import { anEndpoint, anEvent, attempt } from '../../test/support/attempts.ts';
 import {
   drip,
@@ -14,6 +13,7 @@ import {
 } from '../../test/support/behaviours.ts';
 import { certificates } from '../../test/support/certificates.ts';
 import { type Behaviour, type Reply, startReceiver } from '../../test/support/receiver.ts';
+import { listen } from '../../test/support/tcp-server.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { ErrorClass } from '../domain/outcome.ts';
 import { createDeliverer, DEVELOPMENT_EGRESS } from './index.ts';
@@ -141,29 +141,29 @@ const rows: Row[] = [
     comesTo: 'response_invalid',
     early: true,
   },
-  { does: 'closes without a word', how: rawThenClose(''), comesTo: 'connection_reset', early: true },
+  { does: 'closes without an answer', how: rawThenClose(''), comesTo: 'connection_reset', early: true },
   {
-    does: 'closes amid the headers',
+    does: 'closes within the headers',
     how: rawThenClose(`${OK}x-a: `),
     comesTo: 'connection_reset',
     early: true,
   },
-  { does: 'resets without a word', how: reset, comesTo: 'connection_reset', early: true },
+  { does: 'resets without an answer', how: reset, comesTo: 'connection_reset', early: true },
   {
-    does: 'resets amid the headers',
+    does: 'resets within the headers',
     how: rawThenReset(`${OK}x-a: `),
     comesTo: 'connection_reset',
     early: true,
   },
   {
-    does: 'resets amid the body of a 200',
+    does: 'resets within the body of a 200',
     how: rawThenReset(`${OK_LENGTH(100)}abc`),
     comesTo: DELIVERED,
     truncated: true,
     early: true,
   },
   {
-    does: 'resets amid the body of a 503',
+    does: 'resets within the body of a 503',
     how: rawThenReset('HTTP/1.1 503 No\r\ncontent-length: 100\r\n\r\nabc'),
     comesTo: 'http_5xx',
     status: 503,
@@ -171,14 +171,14 @@ const rows: Row[] = [
     early: true,
   },
   {
-    does: 'closes before the promised length',
+    does: 'closes before the announced length',
     how: rawThenClose(`${OK_LENGTH(100)}abc`),
     comesTo: DELIVERED,
     truncated: true,
     early: true,
   },
   {
-    does: 'sends a chunk size that is none',
+    does: 'sends an invalid chunk size',
     how: raw(`${CHUNKED}zz\r\nabc`),
     comesTo: DELIVERED,
     truncated: true,
@@ -211,13 +211,13 @@ const rows: Row[] = [
     comesTo: 'timeout',
   },
   {
-    does: 'tells us to continue',
+    does: 'sends 100 Continue',
     how: raw('HTTP/1.1 100 Continue\r\n\r\n'),
     comesTo: 'http_1xx',
     early: true,
   },
   {
-    does: 'switches protocols unasked',
+    does: 'switches protocols without being asked',
     how: raw('HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n'),
     comesTo: 'http_1xx',
     early: true,
@@ -263,7 +263,7 @@ const rows: Row[] = [
     early: true,
   },
   {
-    does: 'redirects by a status that would lose the body',
+    does: 'redirects with a status that would lose the body',
     how: redirect('/elsewhere', 302),
     comesTo: 'redirect_failed',
     status: 302,
@@ -271,7 +271,7 @@ const rows: Row[] = [
     early: true,
   },
   {
-    does: 'redirects without saying where',
+    does: 'redirects without a location',
     how: { status: 308 },
     comesTo: 'redirect_failed',
     status: 308,
@@ -327,8 +327,8 @@ describe.concurrent('a receiver that', () => {
   it.for(rows.filter(({ discarded }) => !discarded))('$does: $comesTo', judge);
 });
 
-// One after another: each keeps the process busy until its deadline, and would take the others' time.
-describe('a receiver that goes on and on:', () => {
+// One at a time: each keeps the process busy until its deadline, and would slow down the others.
+describe('a receiver that never stops sending:', () => {
   it.for(rows.filter(({ discarded }) => discarded))('$does: $comesTo', judge);
 });
 
@@ -389,130 +389,3 @@ describe.concurrent('a body that', () => {
     await hasty.close();
   });
 });
-
-describe.concurrent('TLS', () => {
-  const bad = [
-    ['expired', certificates.expired, 'tls_expired'],
-    ['for another name', certificates.otherName, 'tls_name_mismatch'],
-    ['self-signed', certificates.selfSigned, 'tls_untrusted'],
-  ] as const;
-
-  it.for(bad)('a certificate that is %s', async ([, tls, errorClass], { expect }) => {
-    const receiver = await startReceiver({ tls });
-    const deliverer = createDeliverer(options);
-    const outcome = await attempt(deliverer, anEndpoint(receiver.url));
-    expect(outcome.error?.class).toBe(errorClass);
-    expect(receiver.requests).toHaveLength(0);
-    await receiver.waitForNoSockets();
-    await deliverer.close();
-    await receiver.close();
-  });
-
-  it('a certificate of an authority that nobody knows', async ({ expect }) => {
-    const receiver = await startReceiver({ tls: certificates.valid });
-    const { ca: _ca, ...builtIn } = options;
-    const deliverer = createDeliverer(builtIn);
-    const outcome = await attempt(deliverer, anEndpoint(receiver.url));
-    expect(outcome.error?.class).toBe('tls_untrusted');
-    await deliverer.close();
-    await receiver.close();
-  });
-
-  it('a receiver that speaks plain HTTP on that port', async ({ expect }) => {
-    const receiver = await startReceiver();
-    const deliverer = createDeliverer(options);
-    const outcome = await attempt(deliverer, anEndpoint(receiver.url.replace('http:', 'https:')));
-    expect(outcome.error?.class).toBe('tls_failed');
-    await deliverer.close();
-    await receiver.close();
-  });
-
-  it('a TLS receiver that is called by plain HTTP', async ({ expect }) => {
-    const receiver = await startReceiver({ tls: certificates.valid });
-    const deliverer = createDeliverer(options);
-    const outcome = await attempt(deliverer, anEndpoint(receiver.url.replace('https:', 'http:')));
-    expect(['response_invalid', 'connection_reset']).toContain(outcome.error?.class);
-    await deliverer.close();
-    await receiver.close();
-  });
-
-  it('a handshake that never goes on ends at the connect timeout', async ({ expect }) => {
-    const silent = await listen((socket) => socket.on('error', () => {}));
-    const deliverer = createDeliverer({ ...options, connectTimeoutMs: 100 });
-    const outcome = await attempt(deliverer, anEndpoint(silent.url.replace('http:', 'https:')));
-    expect(outcome.error?.class).toBe('connect_timeout');
-    expect(outcome.durationMs).toBeLessThan(1500);
-    await silent.noSockets();
-    await deliverer.close();
-    await silent.close();
-  });
-
-  it('a handshake that never goes on ends at the deadline if that is sooner', async ({ expect }) => {
-    const silent = await listen((socket) => socket.on('error', () => {}));
-    const deliverer = createDeliverer(options);
-    const endpoint = anEndpoint(silent.url.replace('http:', 'https:'), { timeoutMs: 100 });
-    const outcome = await attempt(deliverer, endpoint);
-    expect(outcome.error?.class).toBe('connect_timeout');
-    expect(outcome.durationMs).toBeLessThan(1500);
-    await silent.noSockets();
-    await deliverer.close();
-    await silent.close();
-  });
-
-  it('a handshake that is cut off', async ({ expect }) => {
-    const rude = await listen((socket) => {
-      socket.on('error', () => {});
-      socket.once('data', () => socket.destroy());
-    });
-    const deliverer = createDeliverer(options);
-    const outcome = await attempt(deliverer, anEndpoint(rude.url.replace('http:', 'https:')));
-    expect(outcome.error?.class).toBe('tls_failed');
-    await deliverer.close();
-    await rude.close();
-  });
-});
-
-it('nobody listening is a refused connection', async () => {
-  const receiver = await startReceiver();
-  await receiver.close();
-  const deliverer = createDeliverer(options);
-  const outcome = await attempt(deliverer, anEndpoint(receiver.url));
-  expect(outcome.error).toEqual({
-    class: 'connect_refused',
-    message: 'The connection was refused (ECONNREFUSED).',
-  });
-  await deliverer.close();
-});
-
-async function listen(onConnection: (socket: Socket) => void): Promise<{
-  url: string;
-  noSockets(): Promise<void>;
-  close(): Promise<void>;
-}> {
-  const server = createServer(onConnection);
-  const sockets = new Set<{ destroy(): void }>();
-  let emptied = (): void => {};
-  server.on('connection', (socket) => {
-    sockets.add(socket);
-    socket.once('close', () => {
-      sockets.delete(socket);
-      if (sockets.size === 0) emptied();
-    });
-    // Without a reader the end of the connection would go unnoticed.
-    socket.resume();
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address() as { port: number };
-  return {
-    url: `http://127.0.0.1:${address.port}`,
-    noSockets: () =>
-      new Promise((resolve) => {
-        if (sockets.size === 0) resolve();
-        else emptied = resolve;
-      }),
-    close: () => {
-      for (const socket of sockets) socket.destroy();
-      return new Promise((resolve) => server.close(() => resolve()));
-    },
-  };
-}

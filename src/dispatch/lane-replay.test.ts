@@ -41,8 +41,8 @@ function item(lane: Lane, id: string, attempts: number, dueAt: number | null, se
   };
 }
 
-describe('a lane reads a row that it knows', () => {
-  test('a replay made it due now', () => {
+describe('a lane that loads a delivery it knows already', () => {
+  test('makes a replayed delivery due now', () => {
     const lane = newLane('none');
     const id = newId(NOW);
     lane.addRetry(item(lane, id, 1, NOW + 60_000));
@@ -53,7 +53,7 @@ describe('a lane reads a row that it knows', () => {
     expect(lane.take('retry', NOW + 60_000, 0)).toBeNull();
   });
 
-  test('a replay made the head of a FIFO lane due now, and it keeps its place', () => {
+  test('makes a replayed FIFO head due now and keeps its place', () => {
     const lane = newLane('fifo');
     const [head, next] = [newId(NOW), newId(NOW)];
     lane.addFresh(item(lane, head, 1, NOW + 60_000, 1));
@@ -65,7 +65,7 @@ describe('a lane reads a row that it knows', () => {
   });
 
   test.each(['none', 'fifo'] as const)(
-    'one that ended, and was replayed before the lane heard of its end, is read again (%s)',
+    'loads a delivery again that was replayed before the lane knew of its end (%s)',
     (ordering) => {
       const lane = newLane(ordering);
       const id = newId(NOW);
@@ -93,7 +93,7 @@ describe('a lane reads a row that it knows', () => {
   );
 
   test.each(['none', 'fifo'] as const)(
-    'a read that began before the last attempt was written down does not bring it back (%s)',
+    'ignores a read that is older than the last recorded attempt (%s)',
     (ordering) => {
       const lane = newLane(ordering);
       const id = newId(NOW);

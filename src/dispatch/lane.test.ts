@@ -71,7 +71,7 @@ describe('a lane', () => {
     expect(takeNext(lane, NOW)?.delivery.seq).toBe(4);
   });
 
-  it('of a FIFO endpoint sends the next only after the last is written down', () => {
+  it('FIFO: sends the next delivery only after the last result is recorded', () => {
     const lane = newLane({ ordering: 'fifo' });
     for (const n of [2, 3, 1]) lane.addFresh(item(n));
     const first = takeNext(lane, NOW)!;
@@ -82,7 +82,7 @@ describe('a lane', () => {
     expect(takeNext(lane, NOW)?.delivery.seq).toBe(2);
   });
 
-  it('of a FIFO endpoint waits for its head, whatever stands behind it', () => {
+  it('FIFO: waits for its head, whatever is behind it', () => {
     const lane = newLane({ ordering: 'fifo' });
     lane.addFresh(item(1));
     lane.addFresh(item(2));
@@ -97,7 +97,7 @@ describe('a lane', () => {
     expect(takeNext(lane, NOW + 5_000)).toBe(head);
   });
 
-  it('of a FIFO endpoint forgets its order when it cannot be sure of its head', () => {
+  it('FIFO: forgets its queue when it is not sure of its head', () => {
     for (const how of ['drop', 'not moved'] as const) {
       const lane = newLane({ ordering: 'fifo' });
       lane.addFresh(item(1));
@@ -134,7 +134,7 @@ describe('a lane', () => {
     expect(lane.queuedRetries).toBe(0);
   });
 
-  it('does not let one that an earlier owner may have on the wire hold up the others', () => {
+  it('sends others while an earlier owner may have a delivery on the wire', () => {
     const lane = newLane();
     lane.addFresh(item(1, {}, NOW + 10_000));
     lane.addFresh(item(2));
@@ -144,7 +144,7 @@ describe('a lane', () => {
     expect(takeNext(lane, NOW + 10_000)?.delivery.seq).toBe(1);
   });
 
-  it('HLT-1: makes one probe, of the oldest that is due, when its circuit is open', () => {
+  it('HLT-1: sends the oldest due delivery as the only probe while its circuit is open', () => {
     const lane = newLane({ breaker: { consecutive: 1, cooldown_seconds: 10 } });
     lane.read.retryHorizon = Number.POSITIVE_INFINITY;
     lane.addFresh(item(2, { agesFrom: NOW - 10 }));
@@ -170,7 +170,7 @@ describe('a lane', () => {
     expect(limits).toEqual([1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8, 8, 8, 10]);
   });
 
-  it('owes a retry after three fresh ones, and does not hide the fresh ones behind it (DSP-5)', () => {
+  it('DSP-5: owes a retry after three fresh deliveries, and keeps sending fresh ones without room for it', () => {
     const lane = newLane();
     for (let n = 1; n <= 9; n += 1) lane.addFresh(item(n));
     lane.addRetry(item(20, { attempts: 1, dueAt: NOW }));
@@ -184,7 +184,7 @@ describe('a lane', () => {
     expect(lane.owesRetry(NOW)).toBe(false);
   });
 
-  it('DSP-3: takes a turn for every request, and gives it back for one that was not made', () => {
+  it('DSP-3: takes a token for every request and returns it for one that was not sent', () => {
     const lane = new Lane(endpointOf({}), HEALTHY, new Pace({ perSecond: 1, burst: 1 }, 0, 1));
     for (let n = 1; n <= 3; n += 1) lane.addFresh(item(n));
     const first = lane.take('fresh', NOW, 0)!;
@@ -196,7 +196,7 @@ describe('a lane', () => {
     expect(lane.queuedFresh).toBe(2);
   });
 
-  it('DSP-3: those whose payloads were slow to read do not leave together with a burst saved up meanwhile', () => {
+  it('DSP-3: requests delayed by slow payloads do not exceed the rate when they are sent', () => {
     const lane = new Lane(endpointOf({}), HEALTHY, new Pace({ perSecond: 10, burst: 2 }, 0, 2));
     for (let n = 1; n <= 9; n += 1) lane.addFresh(item(n));
     for (const at of [0, 0, 5_000, 5_000]) expect(lane.take('fresh', NOW, at)).not.toBeNull();
@@ -204,7 +204,7 @@ describe('a lane', () => {
     expect(lane.msUntilSend(5_100)).toBe(0);
   });
 
-  it('lets go of retries for later when earlier ones have no room', () => {
+  it('drops later retries when there is no room for earlier ones', () => {
     const lane = newLane();
     lane.read.retryHorizon = Number.POSITIVE_INFINITY;
     for (let n = 1; n <= 5; n += 1) lane.addRetry(item(n, { attempts: 1, dueAt: NOW + n * 1_000 }));
@@ -215,7 +215,7 @@ describe('a lane', () => {
     expect(lane.queuedRetries).toBe(3);
   });
 
-  it('is not under suspicion for a request that was never made', () => {
+  it('is not suspect because of a request that was never sent', () => {
     const lane = newLane();
     lane.addFresh(item(1));
     lane.putBack(takeNext(lane, NOW)!);
@@ -545,7 +545,7 @@ describe('a lane with its refill, against a model of the database', () => {
     );
   });
 
-  it('FIFO: a read that began before the order was in doubt is left alone', async () => {
+  it('FIFO: ignores a read that began before the queue was cleared', async () => {
     const bench = new Bench(true, 1);
     await settled();
     await bench.answer();
@@ -564,7 +564,7 @@ describe('a lane with its refill, against a model of the database', () => {
     expect([...bench.inFlight].map(({ delivery }) => delivery.seq)).toEqual([1]);
   });
 
-  it('gives back all memory when it is closed, whatever is still under way', async () => {
+  it('gives back all memory when it is closed, with requests still on the wire', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40, size: 'max' }), async (steps) => {
         const bench = new Bench(false, 3);

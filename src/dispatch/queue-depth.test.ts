@@ -45,7 +45,7 @@ function lane(id: string, change: Partial<Lane> & { backlog?: LaneBacklog } = {}
 }
 
 describe('QueueDepthCounter', () => {
-  it('asks lanes that have all in memory, and no database', async () => {
+  it('does not read the store for lanes that have everything in memory', async () => {
     const database = new CountingDatabase();
     const backlog = { ...IN_MEMORY, fresh: 3, retries: 2, oldestFresh: 500, firstDue: 900 };
     const depth = await new QueueDepthCounter(database.queue).count(
@@ -56,7 +56,7 @@ describe('QueueDepthCounter', () => {
     expect(database.visited).toBe(0);
   });
 
-  it('counts the rest in the database, without what is in memory or on the wire', async () => {
+  it('counts the rest in the store, without what is in memory or on the wire', async () => {
     const database = new CountingDatabase();
     database.waiting.set('a', { fresh: 250, retries: 10 });
     const backlog = { ...IN_MEMORY, isComplete: false, fresh: 200 };
@@ -67,7 +67,7 @@ describe('QueueDepthCounter', () => {
     expect(flowing).toMatchObject({ fresh: 245, retries: 10 });
   });
 
-  it('tells what is held apart', async () => {
+  it('counts held lanes apart from flowing ones', async () => {
     const database = new CountingDatabase();
     const backlog = { ...IN_MEMORY, fresh: 1 };
     const { flowing, held } = await new QueueDepthCounter(database.queue).count(
@@ -82,7 +82,7 @@ describe('QueueDepthCounter', () => {
     expect([flowing.fresh, held.fresh]).toEqual([1, 3]);
   });
 
-  it('visits a bounded number of rows in a round, and gets round to all', async () => {
+  it('visits a bounded number of rows per round and counts every lane in time', async () => {
     const database = new CountingDatabase();
     const lanes = Array.from({ length: 300 }, (_, n) => lane(`ep${n}`));
     for (const { id } of lanes) database.waiting.set(id, { fresh: 20_000, retries: 0 });
@@ -101,7 +101,7 @@ describe('QueueDepthCounter', () => {
     expect(rounds).toBeLessThan(40);
   });
 
-  it('forgets lanes that are gone, or have all in memory again', async () => {
+  it('forgets lanes that are gone or have everything in memory again', async () => {
     const database = new CountingDatabase();
     database.waiting.set('a', { fresh: 5_000, retries: 0 });
     const counter = new QueueDepthCounter(database.queue);

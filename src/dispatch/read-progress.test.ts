@@ -13,12 +13,12 @@ function complete(): ReadProgress {
   return read;
 }
 
-describe('what of a lane has been read', () => {
-  it('is all of it when a read came to the end', () => {
+describe('the read progress of a lane', () => {
+  it('is complete after a read that reached the end', () => {
     expect(complete().isComplete).toBe(true);
   });
 
-  it('ends where a read stopped that looked for something new: what else is new there has not been seen', () => {
+  it('ends where the last read stopped, even if an earlier read reached further', () => {
     const read = complete();
     read.begin();
     // 500 were replayed, all due at 100; a page is 200.
@@ -35,7 +35,7 @@ describe('what of a lane has been read', () => {
     expect(read.retryHorizon).toBe(FOR_EVER);
   });
 
-  it('reaches no further than what was let go of while it was read', () => {
+  it('does not reach beyond a retry that was left in the store during the read', () => {
     const read = new ReadProgress();
     read.begin();
     read.leaveRetryInStore(30);
@@ -44,7 +44,7 @@ describe('what of a lane has been read', () => {
     expect(read.retryHorizon).toBe(30);
   });
 
-  it('is not known past a gap that opened below the read', () => {
+  it('does not pass a gap that opened below the read', () => {
     const read = complete();
     read.leaveRetryInStore(20);
     read.begin();
@@ -52,7 +52,7 @@ describe('what of a lane has been read', () => {
     expect(read.retryHorizon).toBe(20);
   });
 
-  it('is nothing any more once everything was forgotten, also by a read under way', () => {
+  it('starts over after a reset, and marks a running read as stale', () => {
     const read = complete();
     read.begin();
     read.reset();
@@ -62,7 +62,7 @@ describe('what of a lane has been read', () => {
     expect(read.isStale).toBe(false);
   });
 
-  it('remembers who left while it was read, and only so long', () => {
+  it('remembers removed deliveries until the read ends', () => {
     const read = new ReadProgress();
     const id = '01a1dedd-a7a9-7231-bae0-c2d8b4f60000' as never;
     read.recordRemoved(id);

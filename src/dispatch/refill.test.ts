@@ -6,7 +6,7 @@ import { Lane } from './lane.ts';
 import { LaneBudget } from './lane-budget.ts';
 import { Refill } from './refill.ts';
 
-test('a lane that missed an event while it was being read can ask again as soon as the read is over', async () => {
+test('a lane that missed an event during a read asks again right after it', async () => {
   const lane = new Lane(anEndpoint('https://example.com/'), HEALTHY, null);
   const filled = Promise.withResolvers<{ isLoading: boolean; moreFresh: boolean }>();
   const refill = new Refill({

@@ -44,7 +44,7 @@ const message: fc.Arbitrary<SiblingMessage> = fc.oneof(committed, owns);
 const encode = (given: SiblingMessage): Buffer =>
   given.kind === 'shards' ? encodeShards(given.shards) : encodeCommitted(given.deliveries, given.commit);
 
-test('what is said is what is heard, in whatever pieces it comes', () => {
+test('messages are decoded as they were encoded, in whatever pieces they arrive', () => {
   fc.assert(
     fc.property(
       fc.array(message, { maxLength: 4 }),
@@ -60,7 +60,7 @@ test('what is said is what is heard, in whatever pieces it comes', () => {
   );
 });
 
-test('an event with many deliveries is written once, and is one when it arrives', () => {
+test('an event with many deliveries is written once and arrives as one object', () => {
   const data = Buffer.alloc(10_000, 'x');
   const of: EventContent = {
     id: '01890000-0000-7000-8000-000000000000',

@@ -1,6 +1,6 @@
 import type { RateLimit } from './endpoint.ts';
 
-/** A token bucket that computes its level when asked: no timer. Times are of a monotonic clock, in milliseconds. */
+/** A token bucket that computes its level on demand, without a timer. Times are monotonic, in milliseconds. */
 export class TokenBucket {
   readonly #limit: RateLimit;
   #tokens: number;
@@ -20,7 +20,7 @@ export class TokenBucket {
     return true;
   }
 
-  /** A token that was taken for nothing: the attempt was not started after all. */
+  /** Returns a token that was not used. */
   giveBack(): void {
     this.#tokens = Math.min(this.#tokens + 1, this.#capacity);
   }
@@ -36,7 +36,7 @@ export class TokenBucket {
     this.#at = now;
   }
 
-  /** A burst below one would never let anything through. */
+  /** At least one: a smaller burst would never allow anything. */
   get #capacity(): number {
     return Math.max(1, this.#limit.burst);
   }

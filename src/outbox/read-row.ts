@@ -2,8 +2,8 @@ import { type CommittedEvent, isEventType, isTenantId } from '../domain/event.ts
 import type { OutboxRow } from '../ports/outbox-store.ts';
 
 /**
- * The event that a row of the outbox is, or what is wrong with it. `posthorn.publish` has checked all of it; a row that
- * somebody put there by hand may be anything, and must not break what is stored together with it.
+ * Returns the event of an outbox row, or what is wrong with the row. `posthorn.publish` validates everything, but a row
+ * that was inserted by hand may contain anything, and must not fail the rows that are stored together with it.
  */
 export function readRow(row: OutboxRow): CommittedEvent | string {
   if (!isTenantId(row.tenant)) return 'tenant: is not a tenant id';

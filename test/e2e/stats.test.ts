@@ -339,12 +339,12 @@ describe('statistics', () => {
     });
   });
 
-  test('a row that cannot be read is set aside and told of, and the others are counted', async () => {
+  test('a journal row that cannot be read is set aside and reported, and the others are counted', async () => {
     const beside = newTenant();
     const problems = async () =>
       readScrape((await posthorn.api('GET', '/metrics')).text).value('posthorn_internal_problems_total');
     const before = await problems();
-    const rows = ['{"accepted":[["acme"', '{"accepted":[["acme","a.b",-1]]}'];
+    const rows = ['{"accepted":[["acme"', '{"accepted":[["acme","a.b"]]}'];
     await database.query('insert into posthorn.stats_journal (counts) select unnest($1::text[])', [rows]);
     await publish(posthorn, { tenant: beside, type: 'a.b', data: 1 });
     await eventually('the event is counted', async () => (await statsOf(`tenant=${beside}`)).accepted === 1);

@@ -1,7 +1,7 @@
 /** The real relay as a process, and a shop's own database for it to read from. */
 import { randomBytes } from 'node:crypto';
 import { onTestFinished } from 'vitest';
-import { initStatements } from '../../src/outbox/relay/init.ts';
+import { initStatements } from '../../src/relay/init.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 import { eventually } from './eventually.ts';
 import { MAIN } from './posthorn.ts';

@@ -24,7 +24,7 @@ Needs neither POSTHORN_ADMIN_KEY nor POSTHORN_ENCRYPTION_KEY.`,
 };
 
 /** Loaded only here: `posthorn help` should not wait for it. */
-const wiring = () => import('../../relay.ts');
+const wiring = () => import('../../relay/index.ts');
 const GRACE_MS = 3000;
 
 async function runInit({ flags, wantsPrint }: Arguments): Promise<number> {

@@ -10,20 +10,20 @@ import {
 import type { Pool } from '../database.ts';
 import { journalAccepted, journalOfAccepted } from './stats-journal.ts';
 
-// The payloads of a batch travel as one blob that is cut up again here: as an array of bytea they would be written
-// out in hexadecimal (31 against 10 µs an event). The arrays are of uuids, numbers and names that need no quoting.
+// The payloads of a batch are sent as one blob that is cut up here. As an array of bytea they would be sent in
+// hexadecimal (31 instead of 10 µs per event). The arrays contain ids, numbers and names that need no quoting.
 const INCOMING = `
   unnest($2::uuid[], $3::text[], $4::text[], $5::int[], $6::int[], $7::int[])
          with ordinality as t(id, tenant, type, start, length, fanout, n)`;
 
-// One that is due later ages from then: scheduled for next week, it is not too old when its time comes.
+// A delivery that is due later ages from then on: scheduled for next week, it must not have expired when it is due.
 // $8: delivery ids, $9: index of the event (1-based), $10: endpoints, $11: due, $12: fifo.
 const FANOUT = `
   unnest($8::uuid[], $9::int[], $10::uuid[], $11::float8[], $12::boolean[])
          with ordinality as d(id, n, endpoint_id, due_at, fifo, position)`;
 
-// The usual case: no keys, first try. The version is read in the same statement that writes; a batch that was
-// matched against an older one writes nothing.
+// The usual case: no keys, first try. The statement that writes also reads the version, and a batch that was matched
+// against an older version writes nothing.
 const PLAIN = {
   name: 'accept_plain',
   text: `
@@ -44,15 +44,15 @@ const PLAIN = {
     select version from current`,
 };
 
-// Rows of the outbox are locked before anything is written for them: one that another process has taken meanwhile is
-// gone, and must not take the key. They are deleted here, so they become events exactly once. One that loses its key
-// stays, to be looked at again.
+// Locks the outbox rows before anything is written for them: a row that another process has stored meanwhile is gone,
+// and must not take the key. The statement deletes the rows, so each becomes an event exactly once. A row that loses its
+// idempotency key stays and is stored without the key later.
 const STILL_HERE = `
     still_here as materialized (
       select o.seq, o.id from posthorn.outbox o
        where o.seq = any ($20::bigint[]) and (select version from current) = $1 order by o.seq for update
     ),`;
-// Not a join: the planner knows nothing of how many there are, and took every row of a backlog for each.
+// Not a join: the planner cannot estimate the number of rows, and scanned the whole backlog for each.
 const LEAVE_OUTBOX = `
     left_outbox as (
       delete from posthorn.outbox where seq = any (array(
@@ -60,10 +60,9 @@ const LEAVE_OUTBOX = `
           select id from incoming where key is not null and id <> all (array(select event_id from won))))))
     ),`;
 
-// With idempotency keys, or when it is not known whether an earlier try was committed. Keys are sorted, or two
-// batches that share two of them could lock them in opposite order. An expired key is taken over; one that is
-// already ours (an earlier try) counts as won. Deliveries are written for exactly the events written here: those of
-// an earlier try may have been delivered and left the queue since.
+// With idempotency keys, or if an earlier try may have been committed. Keys are sorted, or two batches with two keys in
+// common could deadlock. An expired key is taken over; a key that an earlier try of the same event took counts as won.
+// Deliveries are written only for events that this statement writes: those of an earlier try may be delivered already.
 const guarded = (name: string, { fromOutbox }: { fromOutbox: boolean }) => ({
   name,
   text: `
@@ -95,7 +94,7 @@ const guarded = (name: string, { fromOutbox }: { fromOutbox: boolean }) => ({
         from ${FANOUT} join incoming i using (n) join accepted a on a.id = i.id
        order by d.position
     ),
-    -- Which of them were new is seldom less than all, and counted here only then.
+    -- Usually all events are new. If not, the statement counts the new ones itself.
     counted as (
       insert into posthorn.stats_journal (counts) select $18::text where (select count(*) from accepted) = $19
     ),
@@ -147,7 +146,7 @@ export async function acceptEvents(
     : { stale: true };
 }
 
-/** A PostgreSQL array literal of values that are known to need no quoting: ids, numbers, checked names. */
+/** Formats a PostgreSQL array of values that need no quoting: ids, numbers, validated names. */
 const literal = (values: readonly (string | number | boolean)[]): string => `{${values.join(',')}}`;
 
 function eventValues(events: readonly EventRecord[]): unknown[] {
@@ -160,7 +159,7 @@ function eventValues(events: readonly EventRecord[]): unknown[] {
   return [
     literal(events.map((event) => event.id)),
     literal(events.map((event) => `"${event.tenant}"`)),
-    // Quoted: NULL is a valid type, and would be no text at all.
+    // Quoted, because NULL is a valid type.
     literal(events.map((event) => `"${event.type}"`)),
     literal(starts),
     literal(events.map((event) => event.data.length)),
@@ -193,7 +192,7 @@ function payloadValues(events: readonly EventRecord[]): unknown[] {
   return [Buffer.concat(events.map((event) => event.data)), JSON.stringify(options)];
 }
 
-/** The database's own clock, for when ours is in doubt. */
+/** The database's clock. */
 export async function databaseNow(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ now: number }>(
     'select extract(epoch from clock_timestamp())::float8 * 1000 as now',
@@ -201,7 +200,7 @@ export async function databaseNow(pool: Pool): Promise<number> {
   return rows[0]!.now;
 }
 
-// A statement of its own: the one that lost the key does not see the row it lost to.
+// A separate statement, because the statement that lost the key cannot see the winning row in its snapshot.
 const KEY_HOLDERS = {
   name: 'idempotency_key_holders',
   text: `

@@ -1,83 +1,22 @@
-/** The figures: counts by the minute, the quarter of an hour and the hour, per endpoint and per tenant and event type. */
+/** Statistics: counts by the minute, the quarter of an hour and the hour, per endpoint and per tenant and event type. */
 import { addCounts } from '../../domain/histogram.ts';
 import type { Uuid } from '../../domain/ids.ts';
+import {
+  type Bucket,
+  type EndpointBucket,
+  type EventBucket,
+  HOUR,
+  noTotals,
+  type Totals,
+} from '../../domain/statistics.ts';
 import type { Client, Pool } from '../database.ts';
 
-export interface Totals {
-  /** Events, not deliveries: endpoints have none. */
-  accepted: number;
-  attempts: number;
-  /** Of the attempts: the first of their delivery, or the first after a replay. */
-  firstTries: number;
-  successes: number;
-  failures: number;
-  /** Of the failures: those that will be tried again. */
-  retried: number;
-  delivered: number;
-  dead: number;
-  readonly response: number[];
-  readonly delivery: number[];
-  /** How many were delivered at the first try, the second, and so on. */
-  readonly tries: number[];
-}
-
-export const noTotals = (): Totals => ({
-  accepted: 0,
-  attempts: 0,
-  firstTries: 0,
-  successes: 0,
-  failures: 0,
-  retried: 0,
-  delivered: 0,
-  dead: 0,
-  response: [],
-  delivery: [],
-  tries: [],
-});
-
-export function addTotals(to: Totals, from: Totals): void {
-  to.accepted += from.accepted;
-  to.attempts += from.attempts;
-  to.firstTries += from.firstTries;
-  to.successes += from.successes;
-  to.failures += from.failures;
-  to.retried += from.retried;
-  to.delivered += from.delivered;
-  to.dead += from.dead;
-  addCounts(to.response, from.response);
-  addCounts(to.delivery, from.delivery);
-  addCounts(to.tries, from.tries);
-}
-
-/** The lengths of time that are counted by, in seconds. */
-export const MINUTE = 60;
-export const QUARTER = 900;
-export const HOUR = 3600;
-export const RESOLUTIONS = [MINUTE, QUARTER, HOUR] as const;
-export type Resolution = (typeof RESOLUTIONS)[number];
-
-/** A time that begins at `at` (milliseconds since 1970) and is `seconds` long. */
-export interface Bucket {
-  readonly seconds: Resolution;
-  readonly at: number;
-}
-export interface EndpointBucket extends Bucket {
-  readonly endpointId: Uuid;
-  readonly totals: Totals;
-}
-/** An empty name: all of them. */
-export interface EventBucket extends Bucket {
-  readonly tenant: string;
-  readonly type: string;
-  readonly totals: Totals;
-}
-/** Instead of the types of a tenant that are too many to be counted each by itself. */
-export const OTHER_TYPES = 'other';
+export * from '../../domain/statistics.ts';
 
 const NUMBERS = ['attempts', 'first_tries', 'successes', 'failures', 'retried', 'delivered', 'dead'];
 const HISTOGRAMS = ['response', 'delivery', 'tries'];
 
-// Adds two arrays of counts, of whatever lengths; unnest pads the shorter one with nulls, and keeps the order.
+// Adds two arrays of counts of any lengths. unnest pads the shorter one with nulls and keeps the order.
 const sum = (column: string): string =>
   `array(select coalesce(a, 0) + coalesce(b, 0) from unnest(s.${column}, excluded.${column}) as t(a, b))`;
 
@@ -111,10 +50,10 @@ const ADD_EVENTS = {
   ),
 };
 
-/** Some milliseconds of the database's time, and less than one of ours. */
+/** A few milliseconds in the database, and less than one here. */
 const ROWS_PER_STATEMENT = 100;
 
-/** No two of the same key: a statement cannot add to the same row twice. */
+/** No two buckets may have the same key: a statement cannot update a row twice. */
 export function addEndpointStats(client: Client, buckets: Iterable<EndpointBucket>): Promise<number> {
   return addInChunks(client, ADD_ENDPOINTS, buckets, ({ endpointId, ...bucket }) => ({
     endpoint_id: endpointId,
@@ -130,7 +69,7 @@ export function addEventStats(client: Client, buckets: Iterable<EventBucket>): P
   }));
 }
 
-/** Returns how many there were. */
+/** Returns the number of buckets. */
 async function addInChunks<B extends Bucket>(
   client: Client,
   statement: { name: string; text: string },
@@ -165,7 +104,7 @@ const TYPES_OF_HOURS = {
      where s.type <> ''`,
 };
 
-/** The event types that are counted by themselves in these hours already. */
+/** The event types that have totals of their own in these hours. */
 export async function countedTypes(
   client: Client,
   hours: readonly { tenant: string; at: number }[],
@@ -181,7 +120,7 @@ export interface TimedTotals extends Totals {
   readonly at: number;
 }
 
-// Arrays travel as JSON text, which the driver leaves alone: its own reading of arrays is several times slower.
+// Arrays are sent as JSON, which is several times faster to parse than the driver's arrays.
 const SHOWN = `
   extract(epoch from at)::float8 * 1000 as at, attempts, first_tries as "firstTries", successes, failures, retried,
   delivered, dead, array_to_json(response) as response, array_to_json(delivery) as delivery, array_to_json(tries) as tries`;
@@ -193,7 +132,7 @@ const ENDPOINT_SERIES = {
      where endpoint_id = $1 and seconds = $2 and at >= to_timestamp($3::float8 / 1000) order by at`,
 };
 
-/** What happened since then, oldest first; times in which nothing happened are left out. */
+/** Returns the buckets since then, oldest first. Empty buckets are missing. */
 export async function endpointSeries(
   pool: Pool,
   endpointId: Uuid,
@@ -220,8 +159,8 @@ export async function eventSeries(
   return rows;
 }
 
-// One row per endpoint, whatever the hours: 250 endpoints over a day are 6,000 rows otherwise, and reading those took
-// twice as long. The histograms are added here: summing arrays in SQL means a row per bucket.
+// One row per endpoint. Reading a row per hour took twice as long (250 endpoints over a day: 6,000 rows). The histograms
+// are added up here, because summing arrays in SQL needs a row per bucket.
 const TOTALS = {
   name: 'endpoint_totals',
   text: `
@@ -236,7 +175,7 @@ const TOTALS = {
      group by endpoint_id`,
 };
 
-/** Added up, for many endpoints. */
+/** Totals since `at`, for many endpoints. */
 export async function endpointTotals(
   pool: Pool,
   endpointIds: readonly Uuid[],

@@ -16,7 +16,7 @@ export type TenantSettings = Omit<TenantRecord, 'created_at' | 'updated_at'>;
 
 const COLUMNS = 'id, name, description, metadata, ingest_per_second, ingest_burst, created_at, updated_at';
 
-/** Told to every process: a tenant was changed, or is gone. */
+/** NOTIFY channel: a tenant was changed or deleted. */
 export const TENANTS_CHANNEL = 'posthorn_tenants';
 
 /** On first use, together with what uses it: it cannot be deleted until that is committed. */
@@ -25,7 +25,7 @@ export async function ensureTenant(client: Client, id: string): Promise<void> {
   await client.query('select from posthorn.tenants where id = $1 for key share', [id]);
 }
 
-/** The same for those that publish. In order: two processes may meet the same new ones at the same time. */
+/** Creates tenants on their first event. Sorted, because two processes may create the same ones at the same time. */
 export async function ensureTenants(pool: Pool, ids: readonly string[]): Promise<void> {
   await pool.query({
     name: 'ensure_tenants',
@@ -108,7 +108,7 @@ export async function listTenants(
   return rows;
 }
 
-/** Of the tenants that have a limit of their own: few. */
+/** The limits of the tenants that have their own, which are few. */
 export async function loadIngestLimits(pool: Pool): Promise<Map<string, RateLimit>> {
   const { rows } = await pool.query<{ id: string; per_second: number; burst: number }>({
     name: 'load_ingest_limits',

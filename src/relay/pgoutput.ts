@@ -1,13 +1,13 @@
 /**
- * What PostgreSQL's own output plugin `pgoutput` sends (protocol version 1: whole transactions, after their commit):
+ * Decodes the messages of PostgreSQL's output plugin `pgoutput` (protocol version 1: whole transactions, after commit):
  *
  *   Begin · (Relation · Insert | Message)* · Commit
  *
- * Only what the relay wants is decoded. Bytes are views of the network buffer: whoever keeps them copies them.
+ * It decodes only what the relay needs. Buffers are views of the network buffer: copy what you keep.
  */
 export interface Begin {
   readonly kind: 'begin';
-  /** Of the commit record. Together with the other two it names the transaction for ever. */
+  /** Position of the commit record. Together with the other two fields it identifies the transaction. */
   readonly commitLsn: bigint;
   readonly committedAtMicros: bigint;
   readonly xid: number;
@@ -15,26 +15,26 @@ export interface Begin {
 
 export interface Commit {
   readonly kind: 'commit';
-  /** Where the server may begin again once everything up to here is safe. */
+  /** The position to confirm when everything before it is durable. */
   readonly endLsn: bigint;
 }
 
 export interface Insert {
   readonly kind: 'insert';
-  /** By column name, as text; null for NULL. */
+  /** Values as text, by column name. Null stands for NULL. */
   readonly values: ReadonlyMap<string, Buffer | null>;
 }
 
 export interface LogicalMessage {
   readonly kind: 'message';
-  /** False: written at once, whether its transaction was committed or not. */
+  /** False: the message was written at once, even if its transaction was rolled back. */
   readonly transactional: boolean;
   readonly lsn: bigint;
   readonly prefix: string;
   readonly content: Buffer;
 }
 
-/** Another table's row, an update, a truncate, an origin: nothing for the relay. */
+/** Anything that the relay does not need: rows of other tables, updates, truncates, origins. */
 export interface Other {
   readonly kind: 'other';
 }
@@ -47,12 +47,12 @@ const POSTGRES_EPOCH_MS = 946_684_800_000; // 2000-01-01
 export const microsToUnixMs = (micros: bigint): number => Number(micros / 1000n) + POSTGRES_EPOCH_MS;
 
 export class PgOutputDecoder {
-  /** Columns of the tables that are wanted, by relation id; sent anew whenever a table has changed. */
+  /** Column names of the wanted tables, by relation id. The server sends them again when a table changes. */
   readonly #columns = new Map<number, readonly string[]>();
-  readonly #wants: (schema: string, table: string) => boolean;
+  readonly #isWanted: (schema: string, table: string) => boolean;
 
-  constructor(wants: (schema: string, table: string) => boolean) {
-    this.#wants = wants;
+  constructor(isWanted: (schema: string, table: string) => boolean) {
+    this.#isWanted = isWanted;
   }
 
   decode(payload: Buffer): Change {
@@ -88,9 +88,9 @@ export class PgOutputDecoder {
 
   #relation(read: Reader): void {
     const relation = read.uint32();
-    // The empty name stands for pg_catalog.
-    const wanted = this.#wants(read.text() || 'pg_catalog', read.text());
-    if (!wanted) {
+    // An empty schema name stands for pg_catalog.
+    const isWanted = this.#isWanted(read.text() || 'pg_catalog', read.text());
+    if (!isWanted) {
       this.#columns.delete(relation);
       return;
     }
@@ -112,7 +112,7 @@ export class PgOutputDecoder {
     const count = read.uint16();
     for (let index = 0; index < count; index += 1) {
       const kind = read.letter();
-      // Of a new row every value is there: as text, or NULL. 'u' (unchanged, left out) exists for updates only.
+      // A new row has all its values, as text or NULL. 'u' (unchanged, left out) occurs in updates only.
       values.set(columns[index]!, kind === 't' || kind === 'b' ? read.bytes(read.uint32()) : null);
     }
     return { kind: 'insert', values };
@@ -155,16 +155,16 @@ class Reader {
     return this.#buffer.readBigInt64BE(this.#move(8));
   }
 
-  /** Up to a NUL. */
+  /** Reads text up to a NUL byte. */
   text(): string {
     const end = this.#buffer.indexOf(0, this.#at);
-    if (end === -1) throw new RangeError('A text without an end in a replication message');
+    if (end === -1) throw new RangeError('Unterminated text in a replication message');
     return this.#buffer.toString('utf8', this.#move(end + 1 - this.#at), end);
   }
 
   bytes(length: number): Buffer {
     const start = this.#move(length);
-    if (this.#at > this.#buffer.length) throw new RangeError('A replication message that ends too early');
+    if (this.#at > this.#buffer.length) throw new RangeError('A replication message ends too early');
     return this.#buffer.subarray(start, this.#at);
   }
 

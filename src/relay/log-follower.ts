@@ -1,34 +1,34 @@
 /**
  * Change data capture: follows the log of the source through a replication slot.
  *
- *   no slot, or a lost one ──▶ make one; the table is to be read
- *   slot in use            ──▶ another relay follows: stand by
- *   slot is ours           ──▶ (read the table if it is to be read) ──▶ follow
+ *   no slot, or it was lost ──▶ create one; the table must be read first
+ *   slot in use             ──▶ another relay follows it: stand by
+ *   slot is free            ──▶ (read the table if necessary) ──▶ follow
  *
- *   arrivals ──▶ Posthorn takes a batch (durable) ──▶ its rows are removed from the table ──▶ position confirmed
+ *   changes ──▶ Posthorn stores a batch (durable) ──▶ its rows are removed from the table ──▶ position confirmed
  *
- * In this order: what was not confirmed is sent again, and is known by its id; a row that is still in the table was
- * perhaps not brought. So after the loss of a slot the table has everything that the log no longer has.
+ * The order matters. The source sends again what was not confirmed, and Posthorn recognizes the ids. A row that is
+ * still in the table may not have been stored, so if the slot is lost, the table has all rows that the log has lost.
  */
-import type { Pool } from '../../postgres/database.ts';
+import type { Pool } from '../postgres/database.ts';
 import {
   createSlot,
   dropSlot,
   readSlot,
   readVisibility,
   type SourceFacts,
-} from '../../postgres/queries/outbox-table.ts';
+} from '../postgres/queries/outbox-table.ts';
 import {
   noteLostSlot,
   noteNewSlot,
   noteTableRead,
   registerSource,
-} from '../../postgres/queries/relay-sources.ts';
-import { type ReplicationStream, showLsn, startReplication } from '../../postgres/replication.ts';
-import type { Log } from '../../telemetry/log.ts';
-import { type Arrival, LogReader } from './log-reader.ts';
+} from '../postgres/queries/relay-sources.ts';
+import { type ReplicationStream, showLsn, startReplication } from '../postgres/replication.ts';
+import type { Log } from '../telemetry/log.ts';
+import { type LoggedEvent, LogReader } from './log-reader.ts';
 import { RelayError } from './relay-error.ts';
-import type { Fate, Sink, Tally } from './sink.ts';
+import type { Sink, SinkResult, Tally } from './sink.ts';
 import type { OutboxTable } from './table.ts';
 import { WakeUp } from './wake-up.ts';
 
@@ -40,7 +40,7 @@ export interface LogFollowerOptions {
   readonly log: Log;
   readonly sink: Sink;
   readonly tally: Tally;
-  /** Null: there is no table, only messages. */
+  /** Null: the source has no table and emits messages only. */
   readonly table: OutboxTable | null;
   readonly facts: SourceFacts;
   readonly slot: string;
@@ -52,8 +52,9 @@ export interface LogFollowerOptions {
   readonly pause: (ms: number) => Promise<void>;
 }
 
-/** What may have arrived and not be done yet, before the source is asked to wait. */
+/** The stream is paused if more than this many batches wait to be stored. */
 const QUEUE_BATCHES = 4;
+/** SQLSTATE object_in_use. */
 const IN_USE = '55006';
 const VISIBILITY_PAUSE_MS = 2;
 const LOCKED_ROWS_PAUSE_MS = 200;
@@ -63,52 +64,53 @@ export class LogFollower {
   readonly #options: LogFollowerOptions;
   #reader: LogReader | null = null;
   #confirmed: bigint | null = null;
-  #standsBy = false;
+  #isStandby = false;
 
   constructor(options: LogFollowerOptions) {
     this.#options = options;
   }
 
   /** True while another relay follows this slot. */
-  get standsBy(): boolean {
-    return this.#standsBy;
+  get isStandby(): boolean {
+    return this.#isStandby;
   }
 
   get confirmedLsn(): string | null {
     return this.#confirmed === null ? null : showLsn(this.#confirmed);
   }
 
-  /** When the oldest transaction that arrived and is not done was committed, by the source's clock. */
+  /** When the oldest unfinished transaction was committed, by the source's clock. */
   get oldestCommittedAt(): number | null {
     return this.#reader?.oldestCommittedAt ?? null;
   }
 
   /**
-   * Up to which row the table has to be read before the log: those are not all in it. Null: all are. Asked of the database
-   * each time: whoever made the slot may have died before it had read the table, while this one stood by.
+   * Returns the last row of the table that must be read before the log, because the log may lack rows up to it. Null: the
+   * log has everything. Asks the database each time: the relay that created the slot may have died before it had read
+   * the table, while this one stood by.
    */
   async prepare(): Promise<string | null> {
     const { pool, name, table } = this.#options;
     const { needsTable } = await registerSource(pool, name, 'cdc');
     if (!needsTable) return null;
-    const until = (await table?.lastWaiting()) ?? null;
-    if (until === null) await noteTableRead(pool, name);
-    return until;
+    const lastSeq = (await table?.lastWaiting()) ?? null;
+    if (lastSeq === null) await noteTableRead(pool, name);
+    return lastSeq;
   }
 
-  /** Until `stopping`; throws when something is lost that a new try may find again. */
-  async run(stopping: AbortSignal, went: () => void): Promise<void> {
+  /** Follows the log until `stopping`. Throws if a connection is lost; calling it again continues. */
+  async run(stopping: AbortSignal, onProgress: () => void): Promise<void> {
     const { name, log } = this.#options;
     const opened = await this.#open(stopping);
     if (opened === null) return;
-    const { stream, arrival } = opened;
+    const { stream, signal } = opened;
     try {
       stream.pause();
-      const until = await this.prepare();
-      if (until !== null) await this.#readTable(until, stopping);
+      const lastSeq = await this.prepare();
+      if (lastSeq !== null) await this.#readTable(lastSeq, stopping);
       stream.resume();
       log.info({ source: name, slot: this.#options.slot }, 'following the log');
-      await this.#follow(stream, arrival, stopping, went);
+      await this.#follow(stream, signal, stopping, onProgress);
     } finally {
       this.#reader = null;
       await stream.stop().catch(() => {});
@@ -122,26 +124,26 @@ export class LogFollower {
       if (usable) {
         try {
           const opened = await this.#start();
-          this.#standsBy = false;
+          this.#isStandby = false;
           return opened;
         } catch (error) {
           if ((error as { code?: unknown }).code !== IN_USE) throw error;
         }
       }
-      if (!this.#standsBy) log.info({ source: name, slot }, 'another relay follows this slot; standing by');
-      this.#standsBy = true;
+      if (!this.#isStandby) log.info({ source: name, slot }, 'another relay follows this slot; standing by');
+      this.#isStandby = true;
       await pause(statusMs);
     }
     return null;
   }
 
-  /** False: in use by another. */
+  /** Creates the slot if it does not exist. Returns false if another relay uses it. */
   async #ensureSlot(): Promise<boolean> {
     const { source, pool, name, slot, facts, log } = this.#options;
     const state = await readSlot(source, slot);
     if (state !== null && (state.plugin !== 'pgoutput' || state.database !== facts.database)) {
       throw new RelayError(
-        `The replication slot "${slot}" is of the plugin ${state.plugin} in the database ${state.database}.`,
+        `The replication slot "${slot}" belongs to the plugin ${state.plugin} and the database ${state.database}.`,
         `Choose another name with --slot, or drop it: select pg_drop_replication_slot('${slot}').`,
         { final: true },
       );
@@ -154,7 +156,7 @@ export class LogFollower {
     const lsn = await createSlot(source, slot);
     await noteNewSlot(pool, name, lsn);
     if (!wasLost) {
-      log.info({ source: name, slot, lsn }, 'made the replication slot');
+      log.info({ source: name, slot, lsn }, 'created the replication slot');
       return true;
     }
     log.error(
@@ -165,8 +167,8 @@ export class LogFollower {
         lostBefore: lsn,
         reason: state === null ? 'dropped' : 'invalidated',
       },
-      'the replication slot was lost and has been made anew. Rows of the table are read from there. Messages without a ' +
-        'row (pg_logical_emit_message) that were committed between these two positions are gone',
+      'the replication slot was lost and has been created again. Rows are read from the table. Messages ' +
+        '(pg_logical_emit_message) that were committed between these two positions are lost',
     );
     return true;
   }
@@ -174,7 +176,7 @@ export class LogFollower {
   async #start() {
     const { sourceUrl, slot, publication, facts, name, statusMs, maxEventBytes } = this.#options;
     const reader = new LogReader({ table: facts.table, source: name, maxEventBytes });
-    const arrival = new WakeUp();
+    const signal = new WakeUp();
     const stream = await startReplication({
       connectionString: sourceUrl,
       slot,
@@ -184,39 +186,39 @@ export class LogFollower {
         publication_names: `"${publication.replaceAll('"', '""')}"`,
         ...(facts.serverVersion >= MESSAGES_SINCE_VERSION && { messages: 'true' }),
       },
-      data: (payload) => {
+      onData: (payload) => {
         try {
           reader.read(payload);
         } catch (error) {
-          arrival.fail(error);
+          signal.fail(error);
         }
-        arrival.signal();
+        signal.signal();
       },
-      caughtUp: (lsn) => {
+      onCaughtUp: (lsn) => {
         reader.caughtUp(lsn);
-        arrival.signal();
+        signal.signal();
       },
     });
     this.#reader = reader;
     this.#confirmed = null;
-    stream.ended.catch((error) => arrival.fail(error));
-    return { stream, arrival };
+    stream.ended.catch((error) => signal.fail(error));
+    return { stream, signal };
   }
 
-  /** What the log does not have: rows from before the slot. What it has as well is known by its id. */
-  async #readTable(until: string, stopping: AbortSignal): Promise<void> {
+  /** Moves rows that were committed before the slot existed. Rows that the log has too are recognized by their id. */
+  async #readTable(lastSeq: string, stopping: AbortSignal): Promise<void> {
     const { table, pool, name, log, pause } = this.#options;
     let rows = 0;
-    let waits = false;
+    let isWaiting = false;
     while (!stopping.aborted) {
-      const carried = await table!.carryBatch(until);
-      rows += carried;
-      if (carried > 0) continue;
-      // Passed over because somebody holds them, perhaps a relay that is gone: nobody would ever look at them again.
-      if ((await table!.lastWaiting(until)) !== null) {
-        if (!waits)
+      const moved = await table!.moveBatch(lastSeq);
+      rows += moved;
+      if (moved > 0) continue;
+      // Skipped because another transaction holds them, perhaps of a relay that died: no one would read them later.
+      if ((await table!.lastWaiting(lastSeq)) !== null) {
+        if (!isWaiting)
           log.warn({ source: name }, 'rows of the table are locked by another transaction; waiting');
-        waits = true;
+        isWaiting = true;
         await pause(LOCKED_ROWS_PAUSE_MS);
         continue;
       }
@@ -228,43 +230,43 @@ export class LogFollower {
 
   async #follow(
     stream: ReplicationStream,
-    arrival: WakeUp,
+    signal: WakeUp,
     stopping: AbortSignal,
-    went: () => void,
+    onProgress: () => void,
   ): Promise<void> {
     const { batchRows, batchBytes, sink, tally } = this.#options;
     const reader = this.#reader!;
-    stopping.addEventListener('abort', () => arrival.signal(), { once: true });
-    arrival.onSignal = () => {
+    stopping.addEventListener('abort', () => signal.signal(), { once: true });
+    signal.onSignal = () => {
       if (reader.waiting > QUEUE_BATCHES * batchRows || reader.waitingBytes > QUEUE_BATCHES * batchBytes)
         stream.pause();
     };
-    // The rows of one batch are removed while Posthorn takes the next one.
+    // The rows of one batch are removed while Posthorn stores the next batch.
     let settling: Promise<void> | null = null;
     try {
       while (!stopping.aborted) {
-        arrival.clear();
-        arrival.throwIfFailed();
+        signal.clear();
+        signal.throwIfFailed();
         if (reader.waiting > 0) {
           const batch = reader.take(batchRows, batchBytes);
           if (reader.waiting < batchRows && reader.waitingBytes < batchBytes) stream.resume();
-          const fates = await sink.accept(batch);
-          tally.count(fates);
+          const results = await sink.accept(batch);
+          tally.count(results);
           await settling;
-          settling = this.#settle(batch, fates, stopping).then((settled) => {
+          settling = this.#settle(batch, results, stopping).then((settled) => {
             settling = null;
             if (settled) this.#confirm(stream, reader.finish(batch.length));
           });
-          // Thrown where it is awaited, before the next batch or below.
+          // Its error is thrown where it is awaited: before the next batch, or at the end.
           settling.catch(() => {});
-          went();
+          onProgress();
         } else if (settling !== null) {
-          await Promise.race([settling, arrival.next]);
+          await Promise.race([settling, signal.next]);
         } else {
           this.#confirm(stream, reader.finish(0));
-          await arrival.next;
-          arrival.throwIfFailed();
-          went();
+          await signal.next;
+          signal.throwIfFailed();
+          onProgress();
         }
       }
     } finally {
@@ -272,8 +274,12 @@ export class LogFollower {
     }
   }
 
-  /** False: it is left to whoever comes after the stop, and known by its ids. */
-  async #settle(batch: readonly Arrival[], fates: readonly Fate[], stopping: AbortSignal): Promise<boolean> {
+  /** Removes the rows of a batch. Returns false if stopped before that: the batch is read again, and known by its ids. */
+  async #settle(
+    batch: readonly LoggedEvent[],
+    results: readonly SinkResult[],
+    stopping: AbortSignal,
+  ): Promise<boolean> {
     const { source, table } = this.#options;
     const rows = batch.filter(({ isRow }) => isRow);
     if (table === null || rows.length === 0) return true;
@@ -281,15 +287,14 @@ export class LogFollower {
     await table.settle(
       source,
       rows,
-      fates.filter((_, index) => batch[index]!.isRow),
+      results.filter((_, index) => batch[index]!.isRow),
     );
     return true;
   }
 
   /**
-   * A commit is in the log a moment before it is in the table for all to see. Whoever removes the row in that moment
-   * removes nothing, and it would stay for ever. Where commits wait for a standby, the moment may be long: a stop does not
-   * wait for it.
+   * A commit is in the log a moment before its rows are visible. Deleting a row in that moment would delete nothing, and
+   * the row would stay for ever. With synchronous standbys the moment may be long, so a stop does not wait for it.
    */
   async #areVisible(rows: readonly { readonly xid: number }[], stopping: AbortSignal): Promise<boolean> {
     for (;;) {

@@ -1,8 +1,8 @@
 /**
- * A row of the outbox table as the JSON that `POST /v1/events` takes: rows are then read, checked and refused by the
- * same code as requests. `data` and `headers` go in as the text they are.
+ * Turns a row of the outbox table into a body for `POST /v1/events`, so that rows are read and validated by the same
+ * code as requests. `data` and `headers` are JSON text already and are inserted unchanged.
  */
-import { parseTextArray } from '../../postgres/source-database.ts';
+import { parseTextArray } from '../postgres/source-database.ts';
 
 type Columns = ReadonlyMap<string, string | Buffer | null>;
 
@@ -32,14 +32,14 @@ export function bodyOfRow(columns: Columns): Buffer {
   ]);
 }
 
-/** When the row was made; NaN if it does not say. */
-export function madeAtOfRow(columns: Columns): number {
+/** When the row was created, or NaN if `created_at` is missing. */
+export function createdAtOfRow(columns: Columns): number {
   return Date.parse(toRfc3339(columns.get('created_at')?.toString() ?? null) ?? '');
 }
 
 const quoted = (text: string | null): string | null => (text === null ? null : JSON.stringify(text));
 
-/** PostgreSQL's ISO form in UTC, `2027-01-31 12:00:00.5+00`. What is none ("infinity") stays, and is refused later. */
+/** From PostgreSQL's form in UTC, `2027-01-31 12:00:00.5+00`. Other text ("infinity") stays and is rejected later. */
 function toRfc3339(text: string | null): string | null {
   return text === null ? null : text.replace(' ', 'T').replace(/\+00$/, 'Z');
 }

@@ -15,7 +15,7 @@ const bytes = (hex: string): Buffer => Buffer.from(hex, 'hex');
 const newDecoder = () => new PgOutputDecoder((schema, table) => schema === 'public' && table === 't');
 
 describe('OUT-3: messages of pgoutput', () => {
-  test('begin names the transaction, commit says where to go on', () => {
+  test('begin identifies the transaction, commit has the position to continue from', () => {
     const decoder = newDecoder();
     const begin = decoder.decode(bytes(BEGIN));
     expect(begin).toEqual({
@@ -28,7 +28,7 @@ describe('OUT-3: messages of pgoutput', () => {
     expect(decoder.decode(bytes(COMMIT))).toEqual({ kind: 'commit', endLsn: 0x252be78n });
   });
 
-  test('a row of the wanted table comes with its columns, and NULL is null', () => {
+  test('a row of the table has its columns, and NULL is null', () => {
     const decoder = newDecoder();
     expect(decoder.decode(bytes(RELATION_T)).kind).toBe('other');
     const insert = decoder.decode(bytes(INSERT_T));
@@ -40,21 +40,21 @@ describe('OUT-3: messages of pgoutput', () => {
     ]);
   });
 
-  test('rows of other tables, and of tables never described, are nothing', () => {
+  test('ignores rows of other tables, and of tables that were never described', () => {
     const decoder = newDecoder();
     expect(decoder.decode(bytes(INSERT_T)).kind).toBe('other');
     decoder.decode(bytes(RELATION_OTHER));
     expect(decoder.decode(bytes(INSERT_OTHER)).kind).toBe('other');
   });
 
-  test('a table that was renamed away is no longer wanted', () => {
+  test('ignores a table after it was renamed', () => {
     const decoder = newDecoder();
     decoder.decode(bytes(RELATION_T));
     decoder.decode(bytes(RELATION_T.replace('7075626c69630074', '7075626c69630075')));
     expect(decoder.decode(bytes(INSERT_T)).kind).toBe('other');
   });
 
-  test('a message has its prefix, its bytes, and whether it belongs to its transaction', () => {
+  test('a message has a prefix and content, and says whether it is transactional', () => {
     const decoder = newDecoder();
     const expected = { kind: 'message', lsn: 0x252be48n, prefix: 'posthorn' };
     const message = decoder.decode(bytes(MESSAGE));
@@ -63,7 +63,7 @@ describe('OUT-3: messages of pgoutput', () => {
     expect(decoder.decode(bytes(MESSAGE.replace(/^4d01/, '4d00')))).toMatchObject({ transactional: false });
   });
 
-  test('what it does not know it passes over; what ends too early is an error', () => {
+  test('ignores unknown messages, and throws if a message ends too early', () => {
     const decoder = newDecoder();
     for (const letter of ['U', 'D', 'T', 'Y', 'O'])
       expect(decoder.decode(Buffer.from(letter)).kind).toBe('other');

@@ -45,8 +45,8 @@ const feed = (reader: LogReader, ...messages: Buffer[]): void => {
   for (const each of messages) reader.read(each);
 };
 
-describe('OUT-3: from the log to events', () => {
-  test('behind what could not be read nothing is confirmed: it has to come again', () => {
+describe('OUT-3: the log reader', () => {
+  test('confirms nothing after a change that it could not read, so that the source sends it again', () => {
     const reader = newReader();
     feed(reader, begin(10), message('1'), commit(20), relation(['id', 'data']), begin(30));
     reader.take(1, 1e6);
@@ -56,7 +56,7 @@ describe('OUT-3: from the log to events', () => {
     expect(reader.finish(1)).toBe(20n);
   });
 
-  test('a position may be confirmed when all before it is done, and not a moment earlier', () => {
+  test('confirms a position when every event before it is finished, and not earlier', () => {
     const reader = newReader();
     feed(reader, begin(10), message('1'), message('2'), commit(20), begin(30), message('3'), commit(40));
     expect(reader.finish(0)).toBeNull();
@@ -69,7 +69,7 @@ describe('OUT-3: from the log to events', () => {
     expect(reader.oldestCommittedAt).toBeNull();
   });
 
-  test('keepalives move on when nothing waits, and never past what waits or into a transaction', () => {
+  test('advances with keepalives, but never past an unfinished event or into a transaction', () => {
     const reader = newReader();
     reader.caughtUp(5n);
     expect(reader.finish(0)).toBe(5n);
@@ -83,7 +83,7 @@ describe('OUT-3: from the log to events', () => {
     expect(reader.finish(1)).toBe(50n);
   });
 
-  test('ids of messages follow from their place: the same when read again, another for each', () => {
+  test('makes the id of a message from its position: the same when read again, and unique', () => {
     const read = (): string[] => {
       const reader = newReader();
       feed(reader, begin(10), message('1'), message('1'), commit(20), begin(30), message('1'), commit(40));
@@ -94,7 +94,7 @@ describe('OUT-3: from the log to events', () => {
     expect(read()).toEqual(ids);
   });
 
-  test('rows become bodies that keep the text of data', () => {
+  test('makes a body of a row that keeps the text of data', () => {
     const reader = newReader();
     const columns = ['id', 'type', 'data', 'channels', 'tenant', 'created_at', 'deliver_at', 'extra'];
     feed(
@@ -116,7 +116,7 @@ describe('OUT-3: from the log to events', () => {
     const [row] = reader.take(1, 1e6);
     expect(row).toMatchObject({
       id: '0190b5a0-0000-4000-8000-000000000001',
-      madeAt: Date.parse('2026-11-15T10:00:00.123Z'),
+      createdAt: Date.parse('2026-11-15T10:00:00.123Z'),
       isRow: true,
       mayCarryId: false,
       problem: null,
@@ -126,7 +126,7 @@ describe('OUT-3: from the log to events', () => {
     );
   });
 
-  test('what cannot be an event is brought as a problem, without its bulk', () => {
+  test('returns what cannot be an event as a problem, without its large content', () => {
     const reader = newReader();
     const id = '0190b5a0-0000-4000-8000-000000000001';
     feed(
@@ -148,7 +148,7 @@ describe('OUT-3: from the log to events', () => {
     for (const { body } of items) expect(body.length).toBeLessThan(1000);
   });
 
-  test('a batch is bounded by bytes, and the first fits always', () => {
+  test('limits a batch by bytes, but always takes the first event', () => {
     const reader = newReader();
     feed(reader, begin(10), message('x'.repeat(5000)), message('1'), message('2'), commit(20));
     expect(reader.take(10, 100)).toHaveLength(1);

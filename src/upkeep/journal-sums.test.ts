@@ -1,34 +1,33 @@
 import { describe, expect, test } from 'vitest';
 import { bucketOf } from '../domain/histogram.ts';
-import { HOUR, MINUTE, QUARTER } from '../postgres/queries/stats.ts';
-import type { JournalRow } from '../postgres/queries/stats-journal.ts';
-import { JournalSums } from './count-journal.ts';
-import { namesOf } from './stats-keeper.ts';
+import { HOUR, MINUTE, QUARTER } from '../domain/statistics.ts';
+import { JournalSums, limitTypes } from './journal-sums.ts';
+import type { ReadableRow } from './read-journal.ts';
 
 const NOON = 500_000 * 3_600_000;
 const [DELIVERED, RETRY, DEAD, NONE] = [0, 1, 2, -1];
 const asIs = (_tenant: string, _hour: number, type: string): string => type;
 
-describe('adding the journal up', () => {
-  const rows: JournalRow[] = [
-    { at: NOON - 1, counts: { accepted: [['acme', 'a.b', 2]] } },
+describe('adding up the statistics journal', () => {
+  const rows: ReadableRow[] = [
+    { at: NOON - 1, entry: { accepted: [['acme', 'a.b', 2]] } },
     {
       at: NOON - 1,
-      counts: { attempts: [['one', 'acme', 'a.b', [RETRY, 1, bucketOf(20), NONE, DELIVERED, 12, 5, 9]]] },
+      entry: { attempts: [['one', 'acme', 'a.b', [RETRY, 1, bucketOf(20), NONE, DELIVERED, 12, 5, 9]]] },
     },
-    { at: NOON, counts: { attempts: [['one', 'acme', 'c.d', [DEAD, 2, NONE, NONE]]] } },
-    { at: NOON + 61_000, counts: { dead: [['other', 'umbrella', 'a.b', 3]] } },
+    { at: NOON, entry: { attempts: [['one', 'acme', 'c.d', [DEAD, 2, NONE, NONE]]] } },
+    { at: NOON + 61_000, entry: { dead: [['other', 'umbrella', 'a.b', 3]] } },
   ];
   const sums = new JournalSums();
   sums.add(rows.slice(0, 3));
   sums.add(rows.slice(3));
-  const figures = sums.figures(asIs);
-  const [endpoints, events] = [[...figures.endpoints], [...figures.events]];
+  const buckets = sums.buckets(asIs);
+  const [endpoints, events] = [[...buckets.endpoints], [...buckets.events]];
   const of = (list: readonly object[], part: object) => list.filter((row) => matches(row, part));
   const matches = (row: object, part: object) =>
     Object.entries(part).every(([name, value]) => Reflect.get(row, name) === value);
 
-  test('minutes, quarters and hours of an endpoint', () => {
+  test('makes totals of minutes, quarters of an hour and hours for an endpoint', () => {
     for (const seconds of [MINUTE, QUARTER, HOUR])
       expect(of(endpoints, { endpointId: 'one', seconds })).toMatchObject([
         {
@@ -54,7 +53,7 @@ describe('adding the journal up', () => {
     expect(before!.totals.delivery).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
   });
 
-  test('a type of a tenant, a tenant, a type, everything', () => {
+  test('makes totals for a type of a tenant, a tenant, a type and everything', () => {
     const totals = (tenant: string, type: string) =>
       of(events, { tenant, type, seconds: HOUR }).map((row) => {
         const { accepted, attempts, dead } = (row as (typeof events)[number]).totals;
@@ -76,14 +75,14 @@ describe('adding the journal up', () => {
     expect(totals('umbrella', '')).toEqual([[0, 0, 3]]);
   });
 
-  test('a type that has its row keeps it; new ones take what is free, the rest is `other`', () => {
+  test('a type that has totals keeps them, new types take the free places, and the rest is counted as `other`', () => {
     const types = sums.types();
     expect(types).toHaveLength(6);
     const hour = NOON;
-    const known = [{ tenant: 'acme', hour, type: 'x.y' }];
+    const counted = [{ tenant: 'acme', hour, type: 'x.y' }];
     const wanted = ['c.d', 'x.y', 'z.z'].map((type) => ({ tenant: 'acme', hour, type }));
-    const nameOf = namesOf(known, wanted, 2);
+    const nameOf = limitTypes(counted, wanted, 2);
     expect(wanted.map(({ type }) => nameOf('acme', hour, type))).toEqual(['c.d', 'x.y', 'other']);
-    expect(namesOf(known, wanted, 3)('acme', hour, 'z.z')).toBe('z.z');
+    expect(limitTypes(counted, wanted, 3)('acme', hour, 'z.z')).toBe('z.z');
   });
 });

@@ -1,7 +1,7 @@
-/** Is everything there that a relay needs? Says what is missing, and the statement that helps. */
-import type { Pool } from '../../postgres/database.ts';
-import { type OutboxNames, readSourceFacts, type SourceFacts } from '../../postgres/queries/outbox-table.ts';
-import type { RelayMode } from '../../postgres/queries/relay-sources.ts';
+/** Checks that the source has everything a relay needs. Throws a `RelayError` with the statement that helps. */
+import type { Pool } from '../postgres/database.ts';
+import { type OutboxNames, readSourceFacts, type SourceFacts } from '../postgres/queries/outbox-table.ts';
+import type { RelayMode } from '../postgres/queries/relay-sources.ts';
 import { RelayError } from './relay-error.ts';
 
 const OLDEST_VERSION = 130_000;
@@ -25,11 +25,11 @@ export async function checkSource(
       'A relay needs 13 or later at its source.',
     );
   if (facts.isStandby)
-    refuse(`${shownUrl} is a standby, which nobody can write to.`, 'Give the address of the primary.');
+    refuse(`${shownUrl} is a standby, which is read-only.`, 'Give the address of the primary.');
   if (table === null && mode === 'poll')
     refuse(
       `There is no table ${names.table} in the database ${facts.database} that ${user} can see.`,
-      'Make it with `posthorn relay init --from …`, or name another one with --table.',
+      'Create it with `posthorn relay init --from …`, or name another table with --table.',
     );
   if (facts.missingColumns.length > 0)
     refuse(
@@ -52,45 +52,46 @@ function checkReplication(
 ): void {
   if (facts.walLevel !== 'logical')
     refuse(
-      `wal_level of the source is ${facts.walLevel}: its log does not say what changed.`,
+      `wal_level of the source is ${facts.walLevel}: its log does not contain what changed.`,
       "alter system set wal_level = 'logical'; and restart PostgreSQL. Or use --mode poll, which needs no setting.",
     );
   if (!facts.mayReplicate)
     refuse(
       `${facts.user} may not follow the log of the source.`,
-      `alter role ${facts.user} replication; (on a managed service: grant rds_replication or its like.) Or use --mode poll.`,
+      `alter role ${facts.user} replication; (on a managed service: grant rds_replication or the like.) Or use --mode poll.`,
     );
   if (!facts.hasPublication)
     refuse(
       `There is no publication ${publication} in the database ${facts.database}.`,
-      'Make it with `posthorn relay init --mode cdc --from …`, or name another one with --publication.',
+      'Create it with `posthorn relay init --mode cdc --from …`, or name another publication with --publication.',
     );
 }
 
-const REFUSALS: Readonly<Record<string, string>> = {
+/** Hints by SQLSTATE. */
+const HINTS: Readonly<Record<string, string>> = {
   '28P01': 'Check user and password in --from.',
   '28000':
-    'Check the user in --from, and whether pg_hba.conf lets it in from here (and whether it asks for TLS).',
+    'Check the user in --from, and whether pg_hba.conf allows it to connect from here (perhaps only with TLS).',
   '3D000': 'Correct the name of the database in --from.',
-  '42501': 'Give the user the right, or run this command as one that has it.',
+  '42501': 'Grant the privilege to the user, or run this command as a user that has it.',
   '53300': 'The source has no connection left. A relay needs up to four.',
-  '53400': 'Raise max_replication_slots of the source and restart it, or drop a slot that nobody uses.',
+  '53400': 'Raise max_replication_slots of the source and restart it, or drop an unused slot.',
   '57P03': 'The source is starting or stopping. Try again in a moment.',
 };
 
-/** An error of the source in words, if it can be put so. */
+/** Returns a `RelayError` that explains an error of the source, or the error itself if it is not a known one. */
 export function explainSource(error: unknown, shownUrl: string): unknown {
   const first = error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error;
   if (!(first instanceof Error) || first instanceof RelayError) return error;
   const { code, severity, syscall } = first as { code?: string; severity?: string; syscall?: string };
-  const refusal = code === undefined ? undefined : REFUSALS[code];
-  if (severity !== undefined && refusal !== undefined)
-    return new RelayError(`The source ${shownUrl} refused: ${first.message}.`, refusal, {
+  const hint = code === undefined ? undefined : HINTS[code];
+  if (severity !== undefined && hint !== undefined)
+    return new RelayError(`The source ${shownUrl} refused: ${first.message}.`, hint, {
       final: false,
       cause: error,
     });
   if (severity !== undefined) return error;
-  // The driver's own complaints have no code.
+  // The driver's own errors have no code.
   if (syscall === undefined && code === undefined && !/timeout|terminated|password/i.test(first.message))
     return error;
   return new RelayError(

@@ -1,8 +1,8 @@
-/** Something about the source that a person has to put right: what is the case, and what to do. */
+/** Something that a person must put right in the source. The message says what is wrong, the hint what to do. */
 export class RelayError extends Error {
   override readonly name = 'RelayError';
   readonly hint: string;
-  /** Trying again will not help. */
+  /** True if trying again cannot help. */
   readonly final: boolean;
 
   constructor(message: string, hint: string, { final, cause }: { final: boolean; cause?: unknown }) {

@@ -1,12 +1,12 @@
 /**
- * The relay: carries what a source has until it is told to stop, through restarts of either database. One line in the
- * log when something is lost, tries at growing distances, one line when it goes on.
+ * Moves events from a source to Posthorn until it is stopped, through restarts of either database. It logs one line
+ * when it is interrupted, retries with growing pauses, and logs one line when it continues.
  */
-import type { Clock } from '../../domain/clock.ts';
-import type { Pool } from '../../postgres/database.ts';
-import { oldestWaitingSeconds, readSlot, type SourceFacts } from '../../postgres/queries/outbox-table.ts';
-import { type RelayMode, registerSource, reportSource } from '../../postgres/queries/relay-sources.ts';
-import type { Log } from '../../telemetry/log.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { Pool } from '../postgres/database.ts';
+import { oldestWaitingSeconds, readSlot, type SourceFacts } from '../postgres/queries/outbox-table.ts';
+import { type RelayMode, registerSource, reportSource } from '../postgres/queries/relay-sources.ts';
+import type { Log } from '../telemetry/log.ts';
 import { LogFollower } from './log-follower.ts';
 import { RelayError } from './relay-error.ts';
 import { type Sink, Tally } from './sink.ts';
@@ -32,12 +32,12 @@ export interface RelayOptions {
   readonly pollMs: number;
   readonly reportMs: number;
   readonly maxRetainedBytes: number;
-  /** Something that cannot be put right by trying: the process should end. */
+  /** Called with an error that trying again cannot fix: the process should end. */
   readonly failed: (error: unknown) => void;
 }
 
 const FIRST_PAUSE_MS = 100;
-const LONGEST_PAUSE_MS = 5_000;
+const MAX_PAUSE_MS = 5_000;
 
 export class Relay {
   readonly #options: RelayOptions;
@@ -46,7 +46,7 @@ export class Relay {
   readonly #table: OutboxTable | null;
   readonly #follower: LogFollower | null;
   #problem: string | null = null;
-  #warnedOfGrowth = false;
+  #hasWarnedOfGrowth = false;
   #running: Promise<unknown> = Promise.resolve();
 
   constructor(options: RelayOptions) {
@@ -72,7 +72,7 @@ export class Relay {
   async start(): Promise<void> {
     if (this.#follower === null) await registerSource(this.#options.pool, this.#options.name, 'poll');
     else await this.#follower.prepare();
-    this.#running = Promise.all([this.#carry(), this.#report()]);
+    this.#running = Promise.all([this.#run(), this.#report()]);
   }
 
   async stop(): Promise<void> {
@@ -81,39 +81,39 @@ export class Relay {
     await this.#reportOnce();
   }
 
-  async #carry(): Promise<void> {
+  async #run(): Promise<void> {
     const { signal } = this.#stopping;
     let pauseMs = FIRST_PAUSE_MS;
-    const went = (): void => {
-      if (this.#problem !== null) this.#options.log.info({ source: this.#options.name }, 'going on');
+    const onProgress = (): void => {
+      if (this.#problem !== null) this.#options.log.info({ source: this.#options.name }, 'continuing');
       this.#problem = null;
       pauseMs = FIRST_PAUSE_MS;
     };
     while (!signal.aborted) {
       try {
-        if (this.#follower === null) await this.#poll(went);
-        else await this.#follower.run(signal, went);
+        if (this.#follower === null) await this.#poll(onProgress);
+        else await this.#follower.run(signal, onProgress);
       } catch (error) {
         if (error instanceof RelayError && error.final) {
           this.#options.failed(error);
           return;
         }
-        this.#note(error);
+        this.#reportInterruption(error);
         await this.#pause(pauseMs);
-        pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+        pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS);
       }
     }
   }
 
-  async #poll(went: () => void): Promise<void> {
+  async #poll(onProgress: () => void): Promise<void> {
     while (!this.#stopping.signal.aborted) {
-      const carried = await this.#table!.carryBatch();
-      went();
-      if (carried === 0) await this.#pause(this.#options.pollMs);
+      const moved = await this.#table!.moveBatch();
+      onProgress();
+      if (moved === 0) await this.#pause(this.#options.pollMs);
     }
   }
 
-  #note(error: unknown): void {
+  #reportInterruption(error: unknown): void {
     const message = error instanceof Error ? error.message : String(error);
     if (this.#problem === null)
       this.#options.log.warn({ source: this.#options.name, err: error }, 'interrupted; trying again');
@@ -127,10 +127,10 @@ export class Relay {
     }
   }
 
-  /** Says how it goes. Whoever stands by leaves that to the one that works. */
+  /** Writes the state of this relay to Posthorn's database. A standby leaves that to the active relay. */
   async #reportOnce(): Promise<void> {
     const { pool, name, reportMs } = this.#options;
-    if (this.#follower?.standsBy) return;
+    if (this.#follower?.isStandby) return;
     try {
       const { lagSeconds, retainedBytes } = await this.#measure();
       const growth = this.#watchGrowth(retainedBytes);
@@ -144,7 +144,7 @@ export class Relay {
         problem: this.#problem ?? growth,
       });
     } catch (error) {
-      this.#options.log.debug({ err: error }, 'could not report');
+      this.#options.log.debug({ err: error }, 'could not report the state of the relay');
     }
   }
 
@@ -154,32 +154,32 @@ export class Relay {
     if (this.#follower === null) return { lagSeconds: oldestRow ?? 0, retainedBytes: null };
     const state = await readSlot(source, slot);
     const committedAt = this.#follower.oldestCommittedAt;
-    const oldestArrival =
+    const oldestChange =
       committedAt === null || state === null ? 0 : Math.max(0, (state.now - committedAt) / 1000);
     return {
-      lagSeconds: Math.max(oldestRow ?? 0, oldestArrival),
+      lagSeconds: Math.max(oldestRow ?? 0, oldestChange),
       retainedBytes: state?.retainedBytes ?? null,
     };
   }
 
-  /** The source keeps its log until we confirm it: when that grows, its disk is in danger. */
+  /** The source keeps its log until the relay confirms it. If that grows too much, the source's disk runs full. */
   #watchGrowth(retainedBytes: number | null): string | null {
     const { maxRetainedBytes, log, name, slot } = this.#options;
     if (retainedBytes === null || retainedBytes <= maxRetainedBytes) {
-      this.#warnedOfGrowth = false;
+      this.#hasWarnedOfGrowth = false;
       return null;
     }
     const message = `The source keeps ${Math.round(retainedBytes / 2 ** 20)} MiB of log for the slot ${slot}, more than POSTHORN_RELAY_MAX_WAL_BYTES.`;
-    if (!this.#warnedOfGrowth)
+    if (!this.#hasWarnedOfGrowth)
       log.warn(
         { source: name, slot, retainedBytes, maxRetainedBytes },
-        `${message} A long transaction there, or a relay that cannot keep up; if the disk runs full, the source stops`,
+        `${message} The source has a long transaction, or the relay cannot keep up. If the disk runs full, the source stops`,
       );
-    this.#warnedOfGrowth = true;
+    this.#hasWarnedOfGrowth = true;
     return message;
   }
 
-  /** Ends early when the relay is to stop. */
+  /** Ends early if the relay is stopped. */
   #pause(ms: number): Promise<void> {
     const { signal } = this.#stopping;
     return new Promise((resolve) => {

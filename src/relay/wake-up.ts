@@ -1,11 +1,11 @@
-/** Wakes the one that waits for something to happen; nothing that happens while it is busy is missed. */
+/** Wakes a loop that waits for something to happen. Signals while the loop is busy are not lost. */
 export class WakeUp {
   onSignal: () => void = () => {};
   #wake = Promise.withResolvers<void>();
   #signalled = false;
   #failure: { readonly error: unknown } | null = null;
 
-  /** Resolves when something has happened since `clear`. */
+  /** Resolves at the first signal after `clear`. */
   get next(): Promise<void> {
     return this.#wake.promise;
   }

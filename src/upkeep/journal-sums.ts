@@ -1,4 +1,4 @@
-/** Rows of the journal, added up into what the tables of figures hold. Pure. */
+/** Adds up rows of the statistics journal. Pure. */
 import { increment } from '../domain/histogram.ts';
 import type { Uuid } from '../domain/ids.ts';
 import {
@@ -8,63 +8,63 @@ import {
   type EventBucket,
   HOUR,
   MINUTE,
-  noTotals,
-  RESOLUTIONS,
-  type Totals,
-} from '../postgres/queries/stats.ts';
-import {
-  type JournalRow,
   NO_BUCKET,
   NUMBERS_PER_ATTEMPT,
+  noTotals,
+  OTHER_TYPES,
+  RESOLUTIONS,
+  type Totals,
   VERDICTS,
-} from '../postgres/queries/stats-journal.ts';
+} from '../domain/statistics.ts';
+import type { ReadableRow } from './read-journal.ts';
 
-/** The last place counts all that needed so many tries or more. */
-const MOST_TRIES = 10;
+/** The last place of `Totals.tries` counts deliveries that needed this many attempts or more. */
+const MAX_TRIES = 10;
 
-/** Under which name an event type is counted in that hour. An empty tenant: all of them together. */
-export type NameOfType = (tenant: string, hour: number, type: string) => string;
-
-/** Made one by one as they are asked for: there may be tens of thousands. */
-export interface Counted {
-  readonly endpoints: Iterable<EndpointBucket>;
-  readonly events: Iterable<EventBucket>;
-}
-
-const startOf = (seconds: number, at: number): number => Math.floor(at / (seconds * 1000)) * seconds * 1000;
-
+/** An event type of a tenant in the hour that begins at `hour`. An empty tenant: all tenants together. */
 export interface TypeOfHour {
   readonly tenant: string;
   readonly hour: number;
   readonly type: string;
 }
 
+/** The name under which an event type is counted in that hour. */
+export type NameOfType = (tenant: string, hour: number, type: string) => string;
+
+/** Made one by one while they are read, because there may be tens of thousands. */
+export interface SummedBuckets {
+  readonly endpoints: Iterable<EndpointBucket>;
+  readonly events: Iterable<EventBucket>;
+}
+
+const startOf = (seconds: number, at: number): number => Math.floor(at / (seconds * 1000)) * seconds * 1000;
+
 /**
- * Takes rows in any number of portions: a busy journal is too much to be added up in one go. A row is counted twice, for
- * its endpoint and for the type of its tenant; the tenant, the type of all tenants and everything are sums of the latter.
+ * Takes rows in portions, because adding up a busy journal in one go would block the process. A row is counted twice:
+ * for its endpoint, and for the event type of its tenant. All other totals are sums of the latter.
  */
 export class JournalSums {
-  readonly #endpoints = new Figures<{ endpointId: Uuid }>();
-  readonly #types = new Figures<{ tenant: string; type: string }>();
+  readonly #endpoints = new MinuteTotals<{ endpointId: Uuid }>();
+  readonly #types = new MinuteTotals<{ tenant: string; type: string }>();
 
-  add(rows: readonly JournalRow[]): void {
-    for (const { at, counts } of rows) {
+  add(rows: readonly ReadableRow[]): void {
+    for (const { at, entry } of rows) {
       const ofEndpoint = (endpointId: Uuid): Totals => this.#endpoints.of(endpointId, { endpointId }, at);
       const ofType = (tenant: string, type: string): Totals =>
         this.#types.of(`${tenant} ${type}`, { tenant, type }, at);
-      for (const [tenant, type, number] of counts.accepted ?? []) ofType(tenant, type).accepted += number;
-      for (const [endpointId, tenant, type, number] of counts.dead ?? []) {
-        ofEndpoint(endpointId).dead += number;
-        ofType(tenant, type).dead += number;
+      for (const [tenant, type, count] of entry.accepted ?? []) ofType(tenant, type).accepted += count;
+      for (const [endpointId, tenant, type, count] of entry.dead ?? []) {
+        ofEndpoint(endpointId).dead += count;
+        ofType(tenant, type).dead += count;
       }
-      for (const [endpointId, tenant, type, numbers] of counts.attempts ?? []) {
+      for (const [endpointId, tenant, type, numbers] of entry.attempts ?? []) {
         addAttempts(ofEndpoint(endpointId), numbers);
         addAttempts(ofType(tenant, type), numbers);
       }
     }
   }
 
-  /** Every tenant, hour and type that the rows are about, and the same for all tenants together. */
+  /** Every tenant, hour and event type in the rows, and the same for all tenants together. */
   types(): TypeOfHour[] {
     const found = new Map<string, TypeOfHour>();
     for (const [{ tenant: named, type }, at] of this.#types) {
@@ -74,8 +74,8 @@ export class JournalSums {
     return [...found.values()];
   }
 
-  figures(nameOf: NameOfType): Counted {
-    const events = new Figures<{ tenant: string; type: string }>();
+  buckets(nameOf: NameOfType): SummedBuckets {
+    const events = new MinuteTotals<{ tenant: string; type: string }>();
     for (const [{ tenant: named, type }, at, totals] of this.#types) {
       for (const tenant of [named, '']) {
         for (const shown of [nameOf(tenant, startOf(HOUR, at), type), ''])
@@ -84,6 +84,30 @@ export class JournalSums {
     }
     return { endpoints: this.#endpoints.buckets(), events: events.buckets() };
   }
+}
+
+/** Limits how many types a tenant has per hour. A type that has totals keeps them; then new types, first come first served. */
+export function limitTypes(
+  counted: readonly TypeOfHour[],
+  wanted: readonly TypeOfHour[],
+  maxTypes: number,
+): NameOfType {
+  const typesByHour = new Map<string, Set<string>>();
+  const typesOf = (tenant: string, hour: number): Set<string> => {
+    const key = `${hour} ${tenant}`;
+    let types = typesByHour.get(key);
+    if (types === undefined) {
+      types = new Set();
+      typesByHour.set(key, types);
+    }
+    return types;
+  };
+  for (const { tenant, hour, type } of counted) if (type !== OTHER_TYPES) typesOf(tenant, hour).add(type);
+  for (const { tenant, hour, type } of wanted) {
+    const types = typesOf(tenant, hour);
+    if (types.size < maxTypes) types.add(type);
+  }
+  return (tenant, hour, type) => (typesOf(tenant, hour).has(type) ? type : OTHER_TYPES);
 }
 
 function addAttempts(totals: Totals, numbers: readonly number[]): void {
@@ -96,7 +120,7 @@ function addAttempts(totals: Totals, numbers: readonly number[]): void {
     if (numbers[i] === VERDICTS.delivered) {
       totals.successes += 1;
       totals.delivered += 1;
-      increment(totals.tries, Math.min(tries, MOST_TRIES) - 1);
+      increment(totals.tries, Math.min(tries, MAX_TRIES) - 1);
     } else {
       totals.failures += 1;
       if (numbers[i] === VERDICTS.dead) totals.dead += 1;
@@ -107,8 +131,8 @@ function addAttempts(totals: Totals, numbers: readonly number[]): void {
   }
 }
 
-/** Counted by the minute; the longer times are sums of those. */
-class Figures<Subject extends object> {
+/** Totals per subject and minute. Longer buckets are sums of minutes. */
+class MinuteTotals<Subject extends object> {
   readonly #subjects = new Map<string, { subject: Subject; minutes: Map<number, Totals> }>();
 
   of(name: string, subject: Subject, at: number): Totals {
@@ -120,8 +144,7 @@ class Figures<Subject extends object> {
     return totalsAt(found.minutes, startOf(MINUTE, at));
   }
 
-  /** Subject, minute, and what was counted. */
-  *[Symbol.iterator](): Iterator<readonly [Subject, number, Totals]> {
+  *[Symbol.iterator](): Iterator<readonly [subject: Subject, minute: number, totals: Totals]> {
     for (const { subject, minutes } of this.#subjects.values())
       for (const [at, totals] of minutes) yield [subject, at, totals];
   }

@@ -1,49 +1,49 @@
 /**
- * From the messages of a replication stream to events, in the order of their commits, and to positions that may be
- * confirmed. Pure: what arrives goes in, what has to be done comes out.
+ * Turns the messages of a replication stream into events, in the order of their commits, and into positions that may be
+ * confirmed. It does no I/O.
  *
- * A position may be confirmed when everything that arrived before it is done. So arrivals are numbered, and each end of
- * a transaction remembers how many had arrived by then.
+ * A position may be confirmed when every event before it is finished. So events are counted, and each end of a
+ * transaction records how many events had been read by then.
  */
 import { createHash } from 'node:crypto';
 import { type Begin, microsToUnixMs, PgOutputDecoder } from './pgoutput.ts';
-import { bodyOfRow, madeAtOfRow } from './row-to-body.ts';
+import { bodyOfRow, createdAtOfRow } from './row-body.ts';
 import type { Incoming } from './sink.ts';
 
 export const MESSAGE_PREFIX = 'posthorn';
 
-export interface Arrival extends Incoming {
-  /** It is a row of the table, which has to be removed from there. */
+export interface LoggedEvent extends Incoming {
+  /** True if the event is a row of the table, which must be removed from there. */
   readonly isRow: boolean;
-  /** Of the transaction that it came with. */
+  /** The transaction that wrote it. */
   readonly xid: number;
-  /** By the source's clock. */
+  /** When it was committed, by the source's clock. */
   readonly committedAt: number;
 }
 
 export interface LogReaderOptions {
   readonly table: { readonly schema: string; readonly name: string } | null;
-  /** Of the source: part of the ids that are made for messages without one. */
+  /** The name of the source. Part of the ids that are made for messages without an id. */
   readonly source: string;
   readonly maxEventBytes: number;
 }
 
-/** What an arrival costs in memory besides its body. */
+/** Memory that an event takes besides its body. */
 const OVERHEAD_BYTES = 512;
-/** Around the data of an event there is not much: names, headers. */
+/** How much larger than its data a message may be, for names and headers. */
 const BODY_ALLOWANCE_BYTES = 512 * 1024;
 
 export class LogReader {
   readonly #options: LogReaderOptions;
   readonly #decoder: PgOutputDecoder;
   #transaction: Begin | null = null;
-  #broken = false;
+  #isBroken = false;
   #ordinal = 0;
-  #waiting: Arrival[] = [];
+  #waiting: LoggedEvent[] = [];
   #waitingBytes = 0;
-  #arrived = 0;
-  #done = 0;
-  #ends: { arrived: number; lsn: bigint }[] = [];
+  #readCount = 0;
+  #finishedCount = 0;
+  #ends: { readCount: number; lsn: bigint }[] = [];
 
   constructor(options: LogReaderOptions) {
     this.#options = options;
@@ -59,18 +59,18 @@ export class LogReader {
     return this.#waitingBytes;
   }
 
-  /** When the oldest that is not done was committed; null: everything that arrived is done. */
+  /** When the oldest unfinished event was committed. Null: all are finished. */
   get oldestCommittedAt(): number | null {
     return this.#oldest;
   }
   #oldest: number | null = null;
 
-  /** Once this has thrown, something is missing: nothing that comes after it is ever confirmed. */
+  /** If this throws, an event is missing: from then on nothing is confirmed any more. */
   read(payload: Buffer): void {
-    if (this.#broken) return;
-    this.#broken = true;
+    if (this.#isBroken) return;
+    this.#isBroken = true;
     this.#readChange(payload);
-    this.#broken = false;
+    this.#isBroken = false;
   }
 
   #readChange(payload: Buffer): void {
@@ -82,7 +82,7 @@ export class LogReader {
         return;
       case 'commit':
         this.#transaction = null;
-        this.#mark(change.endLsn);
+        this.#recordEnd(change.endLsn);
         return;
       case 'insert':
         this.#addRow(change.values);
@@ -96,17 +96,17 @@ export class LogReader {
     }
   }
 
-  /** The server has nothing more up to here: what others write moves the slot on too. */
+  /** The server has sent everything up to `lsn`. Lets the slot advance past changes of other tables. */
   caughtUp(lsn: bigint): void {
-    if (this.#transaction === null && !this.#broken) this.#mark(lsn);
+    if (this.#transaction === null && !this.#isBroken) this.#recordEnd(lsn);
   }
 
-  take(maxRows: number, maxBytes: number): Arrival[] {
+  take(maxRows: number, maxBytes: number): LoggedEvent[] {
     let count = 0;
     let bytes = 0;
     while (count < this.#waiting.length && count < maxRows) {
       const size = this.#waiting[count]!.body.length + OVERHEAD_BYTES;
-      // The first is taken whatever its size, or it would wait for ever.
+      // The first event is taken whatever its size, or it would wait for ever.
       if (count > 0 && bytes + size > maxBytes) break;
       bytes += size;
       count += 1;
@@ -115,41 +115,43 @@ export class LogReader {
     return this.#waiting.splice(0, count);
   }
 
-  /** So many of those that were taken are done, in their order. Returns what may be confirmed; null: nothing new. */
+  /** Finishes the next `count` events that were taken. Returns the position that may be confirmed. Null: none is new. */
   finish(count: number): bigint | null {
-    this.#done += count;
-    this.#oldest = this.#done === this.#arrived ? null : (this.#waiting[0]?.committedAt ?? this.#oldest);
+    this.#finishedCount += count;
+    this.#oldest =
+      this.#finishedCount === this.#readCount ? null : (this.#waiting[0]?.committedAt ?? this.#oldest);
     let confirmed: bigint | null = null;
-    while (this.#ends.length > 0 && this.#ends[0]!.arrived <= this.#done) confirmed = this.#ends.shift()!.lsn;
+    while (this.#ends.length > 0 && this.#ends[0]!.readCount <= this.#finishedCount)
+      confirmed = this.#ends.shift()!.lsn;
     return confirmed;
   }
 
-  #mark(lsn: bigint): void {
+  #recordEnd(lsn: bigint): void {
     const last = this.#ends.at(-1);
-    if (last?.arrived === this.#arrived) last.lsn = lsn;
-    else this.#ends.push({ arrived: this.#arrived, lsn });
+    if (last?.readCount === this.#readCount) last.lsn = lsn;
+    else this.#ends.push({ readCount: this.#readCount, lsn });
   }
 
   #addRow(values: ReadonlyMap<string, Buffer | null>): void {
     const dataBytes = values.get('data')?.length ?? 0;
-    const tooLarge = dataBytes > this.#options.maxEventBytes;
+    const isTooLarge = dataBytes > this.#options.maxEventBytes;
     // bodyOfRow copies, so nothing of the network buffer is kept.
-    const body = bodyOfRow(tooLarge ? new Map([...values, ['data', null]]) : values);
-    const problem = tooLarge ? `data: has ${dataBytes} bytes, too many for an event` : null;
+    const body = bodyOfRow(isTooLarge ? new Map([...values, ['data', null]]) : values);
+    const problem = isTooLarge ? `data: has ${dataBytes} bytes, more than the limit for an event` : null;
     const id = values.get('id')!.toString();
-    this.#add({ id, madeAt: madeAtOfRow(values), body, mayCarryId: false, problem, isRow: true });
+    this.#add({ id, createdAt: createdAtOfRow(values), body, mayCarryId: false, problem, isRow: true });
   }
 
   #addMessage(content: Buffer, transactional: boolean, lsn: bigint): void {
-    const tooLarge = content.length > this.#options.maxEventBytes + BODY_ALLOWANCE_BYTES;
-    const body = Buffer.from(tooLarge ? content.subarray(0, OVERHEAD_BYTES) : content);
+    const isTooLarge = content.length > this.#options.maxEventBytes + BODY_ALLOWANCE_BYTES;
+    const body = Buffer.from(isTooLarge ? content.subarray(0, OVERHEAD_BYTES) : content);
     let problem: string | null = null;
     if (!transactional)
       problem =
         'the message is not part of a transaction: the first argument of pg_logical_emit_message must be true';
-    else if (tooLarge) problem = `has ${content.length} bytes, too many for an event`;
+    else if (isTooLarge) problem = `has ${content.length} bytes, more than the limit for an event`;
     const id = this.#placeId(lsn);
-    this.#add({ id, madeAt: this.#committedAt(), body, mayCarryId: true, problem, isRow: false });
+    this.#add({ id, createdAt: this.#committedAt(), body, mayCarryId: true, problem, isRow: false });
   }
 
   #committedAt(): number {
@@ -159,7 +161,7 @@ export class LogReader {
   #add(item: Incoming & { isRow: boolean }): void {
     const committedAt = this.#committedAt();
     this.#ordinal += 1;
-    this.#arrived += 1;
+    this.#readCount += 1;
     this.#oldest ??= committedAt;
     this.#waiting.push({ ...item, xid: this.#transaction?.xid ?? 0, committedAt });
     this.#waitingBytes += item.body.length + OVERHEAD_BYTES;
