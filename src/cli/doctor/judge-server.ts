@@ -111,7 +111,12 @@ export function judgeMigrations(applied: readonly string[] | null, known: readon
   const missing = known.slice(applied.length);
   return missing.length === 0
     ? ok(check, `up to date (${applied.at(-1)})`)
-    : warning(check, `${missing.length} migrations are missing: ${missing.join(', ')}.`, todo);
+    : warning(
+        check,
+        `The schema is at ${applied.length === 0 ? 'no version yet' : `version ${applied.length} (${applied.at(-1)})`}; ` +
+          `${missing.length} ${missing.length === 1 ? 'migration is' : 'migrations are'} missing, the next is ${missing[0]}.`,
+        'Run `posthorn migrate` as the owner of the schema: it says what keeps a migration from being applied.',
+      );
 }
 
 export function judgeWorkers(
