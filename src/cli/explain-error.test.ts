@@ -8,7 +8,7 @@ const failure = (fields: object, message = 'failed'): Error => Object.assign(new
 
 describe('explainError', () => {
   it('gives usage errors their own exit code', () => {
-    expect(explainError(new UsageError('which?'))).toEqual({ message: 'which?', exitCode: 2 });
+    expect(explainError(new UsageError('which?'))).toMatchObject({ message: 'which?', exitCode: 2 });
     expect(explainError(new ConfigError([{ name: 'PORT', message: 'PORT: no' }]))).toMatchObject({
       exitCode: 1,
     });

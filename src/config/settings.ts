@@ -93,6 +93,12 @@ const storage = {
     secret: true,
     about: 'PostgreSQL to use (15 or later). Not set: an embedded one, kept in the data directory.',
   }),
+  waitForDatabase: boolean({
+    flag: 'wait',
+    default: (mode) => mode === 'serve',
+    about:
+      'At the start, wait for a database that is away instead of ending with an error. As a flag: `--wait`, `--no-wait`.',
+  }),
   dataDir: text({
     default: './.posthorn',
     about: 'Directory of the embedded database and the generated keys.',
