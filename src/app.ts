@@ -34,6 +34,7 @@ import {
 } from './postgres/live-tail-channel.ts';
 import { migrate } from './postgres/migrate.ts';
 import { ensurePartitions } from './postgres/partitions.ts';
+import { checkRoute } from './postgres/pooler.ts';
 import { disableEndpoint } from './postgres/queries/endpoints.ts';
 import { writePublishLimits } from './postgres/queries/outbox.ts';
 import { listRelaySources } from './postgres/queries/relay-sources.ts';
@@ -84,11 +85,13 @@ export async function startApp(options: AppOptions): Promise<App> {
   const { config, log } = options;
   const database = openDatabase({
     connectionString: config.databaseUrl,
+    directConnectionString: config.directDatabaseUrl,
     apiConnections: config.databasePoolSize,
     dispatchConnections: DISPATCH_CONNECTIONS,
     onIdleError: (purpose, error) => log.debug({ err: error, purpose }, 'lost an idle database connection'),
   });
   try {
+    await checkRoute(config);
     return await startOn(database, options);
   } catch (error) {
     await database.close();
@@ -113,10 +116,11 @@ async function startOn(
   const apiPool = database.pool('api');
   const lookupPool = database.pool('lookup');
 
-  const applied = await migrate(apiPool);
+  const upkeepPool = database.pool('upkeep');
+  const applied = await migrate(upkeepPool);
   if (applied.length > 0) log.info({ applied }, 'migrated the database');
   const makePartitions = async (oldestMs?: number): Promise<void> => {
-    const created = await ensurePartitions(apiPool, { days: config.partitionDays, oldestMs });
+    const created = await ensurePartitions(upkeepPool, { days: config.partitionDays, oldestMs });
     if (created.length > 0) log.info({ partitions: created.length }, 'made partitions');
   };
   await makePartitions();
@@ -400,7 +404,7 @@ async function startOn(
     new KeyRates(config.keyRequestsPerSecond, config.keyRequestsBurst, clock),
   );
   const upkeep = new Upkeep({
-    pool: apiPool,
+    pool: upkeepPool,
     clock,
     everyMs: config.upkeepMs,
     auditRetentionMs: config.auditRetentionMs,

@@ -8,6 +8,7 @@ import { checkSource, initStatements, PosthornSink, Relay, RelayError, runInit }
 import { openDatabase, type Pool } from './postgres/database.ts';
 import { createEndpointCache } from './postgres/endpoint-cache.ts';
 import { ensurePartitions } from './postgres/partitions.ts';
+import { checkRoute } from './postgres/pooler.ts';
 import type { OutboxNames } from './postgres/queries/outbox-table.ts';
 import { databaseNow, isRelaySchemaThere } from './postgres/queries/relay-sources.ts';
 import type { SecretBox } from './postgres/secret-box.ts';
@@ -51,6 +52,7 @@ export async function startRelay({
   });
   const database = openDatabase({
     connectionString: databaseUrl,
+    directConnectionString: config.directDatabaseUrl,
     apiConnections: 2,
     dispatchConnections: 1,
     onIdleError: (purpose, error) => log.debug({ err: error, purpose }, 'lost an idle database connection'),
@@ -59,6 +61,7 @@ export async function startRelay({
     await Promise.all([source.end(), database.close()]);
   };
   try {
+    await checkRoute({ databaseUrl, directDatabaseUrl: config.directDatabaseUrl });
     const facts = await checkSource(source, shownUrl, names, config.relayMode);
     const pool = database.pool('api');
     const clock = new DatabaseClock(systemClock);
@@ -86,7 +89,7 @@ export async function startRelay({
           wakeSender.wake(delivery.endpointId, complete ? 'recent' : 'sweep');
       },
       missingPartition: async (oldestMs) => {
-        await ensurePartitions(pool, { days: config.partitionDays, oldestMs });
+        await ensurePartitions(database.pool('upkeep'), { days: config.partitionDays, oldestMs });
       },
     });
     const limits = { maxEventBytes: config.maxEventBytes, maxNesting: config.maxNesting };

@@ -93,6 +93,13 @@ const storage = {
     secret: true,
     about: 'PostgreSQL to use (15 or later). Not set: an embedded one, kept in the data directory.',
   }),
+  directDatabaseUrl: url({
+    default: null,
+    schemes: ['postgres', 'postgresql'],
+    secret: true,
+    about:
+      'The same database without a pooler in between. Set it if DATABASE_URL leads through one that shares connections by transaction.',
+  }),
   waitForDatabase: boolean({
     flag: 'wait',
     default: (mode) => mode === 'serve',

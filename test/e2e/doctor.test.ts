@@ -47,6 +47,7 @@ test('a server in good health', async () => {
     Autovacuum: 'ok',
     Connections: 'ok',
     Clock: 'ok',
+    Pooler: 'ok',
     Session: 'ok',
     Schema: 'ok',
     Partitions: 'ok',

@@ -38,11 +38,16 @@ async function startNode(
     env: { ...TEST_SETTINGS, PORT: String(port), DATABASE_URL: databaseUrl, ...env },
   });
   onTestFinished(async () => {
-    const children = childrenOf(node.pid);
-    await node.kill('SIGKILL');
-    for (const pid of children) if (isAlive(pid)) process.kill(pid, 'SIGKILL');
+    const children = hasProcessTree ? childrenOf(node.pid) : [];
+    node.signal('SIGKILL');
+    endOrphans(children);
+    await node.ended;
   });
   return Object.assign(node, { port });
+}
+
+function endOrphans(pids: readonly number[]): void {
+  for (const pid of pids) if (isAlive(pid)) process.kill(pid, 'SIGKILL');
 }
 
 const isReady = async ({ port }: Node): Promise<boolean> => {
@@ -62,11 +67,16 @@ const secondsOf = async (work: Promise<unknown>): Promise<number> => {
 };
 
 describe.skipIf(!hasProcessTree)('a supervisor that is killed', () => {
-  const untilEnded = (node: Node, children: readonly number[]) =>
-    eventually('all children have ended', () => !children.some(isAlive), {
+  /** Not `node.kill`: that waits for its output to end, which orphans would keep open. */
+  async function killAlone(node: Node): Promise<void> {
+    const children = childrenOf(node.pid);
+    onTestFinished(() => endOrphans(children));
+    node.signal('SIGKILL');
+    await eventually('it and all of its children have ended', () => ![node.pid, ...children].some(isAlive), {
       timeoutMs: 15_000,
       saw: node.output,
     });
+  }
 
   // From the fork, through loading, migrating and listening, to being ready.
   test.each([0, 100, 250, 400, 600, 1000, 2000])(
@@ -77,9 +87,7 @@ describe.skipIf(!hasProcessTree)('a supervisor that is killed', () => {
       await eventually('a child appears', () => childrenOf(node.pid).length > 0, { timeoutMs: 30_000 });
       // Only time can show in which state of its start a child is.
       await sleep(afterMs);
-      const children = childrenOf(node.pid);
-      await node.kill('SIGKILL');
-      await untilEnded(node, children);
+      await killAlone(node);
     },
   );
 
@@ -88,12 +96,10 @@ describe.skipIf(!hasProcessTree)('a supervisor that is killed', () => {
     const directory = await newTemporaryDirectory();
     const node = await startNode(database.url, ['--processes', '3'], { TMPDIR: directory });
     await untilReady(node);
-    const children = childrenOf(node.pid);
-    expect(children).toHaveLength(3);
+    expect(childrenOf(node.pid)).toHaveLength(3);
     const sockets = async () => (await readdir(directory)).filter((name) => name.startsWith('posthorn-'));
     expect(await sockets()).toHaveLength(1);
-    await node.kill('SIGKILL');
-    await untilEnded(node, children);
+    await killAlone(node);
     expect(await database.query('select name from posthorn.workers')).toEqual([]);
     expect(await sockets()).toEqual([]);
   });
@@ -105,10 +111,8 @@ describe.skipIf(!hasProcessTree)('a supervisor that is killed', () => {
     const node = await startNode(proxy.url);
     await eventually('a child appears', () => childrenOf(node.pid).length > 0, { timeoutMs: 30_000 });
     await proxy.cut();
-    const children = childrenOf(node.pid);
     await eventually('it waits', () => node.output().includes('waiting for the database'));
-    await node.kill('SIGKILL');
-    await untilEnded(node, children);
+    await killAlone(node);
   });
 });
 

@@ -28,14 +28,19 @@ It can be broken off and run again at any time.`,
   async run({ flags }) {
     const config = loadConfig({ mode: 'serve', env: process.env, flags });
     const { databaseUrl, encryptionKey } = requireSettings(config);
-    const { openDatabase } = await import('../../postgres/database.ts');
+    const [{ openDatabase }, { checkRoute }] = await Promise.all([
+      import('../../postgres/database.ts'),
+      import('../../postgres/pooler.ts'),
+    ]);
     const database = openDatabase({
       connectionString: databaseUrl,
+      directConnectionString: config.directDatabaseUrl,
       apiConnections: 1,
       dispatchConnections: 1,
       onIdleError: () => {},
     });
     try {
+      await checkRoute({ databaseUrl, directDatabaseUrl: config.directDatabaseUrl });
       await rotate(database.pool('api'), createSecretBox(encryptionKey, config.previousEncryptionKeys));
       return 0;
     } catch (error) {

@@ -64,7 +64,9 @@ async function startHere(context: ServerContext, databaseUrl: string): Promise<s
 async function startChildren(context: ServerContext, databaseUrl: string): Promise<string> {
   const { config, log, running, stopping } = context;
   // Once, here: the children find the schema as it should be.
-  await waitForDatabase({ ...context, databaseUrl }, () => migrateDatabase(databaseUrl, log));
+  await waitForDatabase({ ...context, databaseUrl }, () =>
+    migrateDatabase(config.directDatabaseUrl ?? databaseUrl, log),
+  );
   if (stopping.aborted) return '';
   const supervisor = new Supervisor({
     roles: rolesOfChildren(config.role, config.processes),

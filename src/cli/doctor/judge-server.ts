@@ -1,3 +1,4 @@
+import type { Pooling } from '../../postgres/pooler.ts';
 import type { SessionFacts } from '../../postgres/queries/check-session.ts';
 import type { PartitionFacts, ServerFacts, WorkerFacts } from '../../postgres/queries/inspect.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
@@ -81,6 +82,19 @@ export function judgeSession({ isOneSession, hears }: SessionFacts): Finding {
         `${isOneSession ? 'Notifications do not arrive' : 'The connection is shared out by transaction'}: there seems to be a pooler in between (PgBouncer in transaction mode, say).`,
         'Let DATABASE_URL lead straight to PostgreSQL, or through the pooler in session mode.',
       );
+}
+
+/** Of DATABASE_URL, where what cannot work has been ruled out. */
+export function judgePooling(pooling: Pooling, hasDirectUrl: boolean): Finding {
+  const check = 'Pooler';
+  if (pooling === 'none') return ok(check, 'none between Posthorn and PostgreSQL');
+  if (pooling === 'session') return ok(check, 'in session mode: each connection keeps its own');
+  return ok(
+    check,
+    hasDirectUrl
+      ? 'in transaction mode; leases, LISTEN and NOTIFY use POSTHORN_DIRECT_DATABASE_URL'
+      : 'in transaction mode',
+  );
 }
 
 const CLOCK_WARNING_MS = 1_000;
