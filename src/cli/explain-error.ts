@@ -76,7 +76,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
     'Check the user in DATABASE_URL, and whether pg_hba.conf lets it in from here (and whether it asks for TLS).',
   '3D000': 'Create the database, or correct its name in DATABASE_URL.',
   '42501':
-    'Give the user the right to create a schema in this database, or run `posthorn migrate` as one that has it.',
+    'Create the schema posthorn for the user, give it the missing right, or run `posthorn migrate` as the owner: see docs/operate/roles.md, and `posthorn doctor` for the grants.',
   '53300':
     'The server has no connection left. Raise its max_connections, or lower POSTHORN_DATABASE_POOL_SIZE.',
   '57P01': 'The server is stopping. Try again in a moment.',

@@ -49,6 +49,7 @@ test('a server in good health', async () => {
     Clock: 'ok',
     Pooler: 'ok',
     Session: 'ok',
+    Grants: 'ok',
     Schema: 'ok',
     Partitions: 'ok',
     Shards: 'ok',

@@ -7,6 +7,7 @@ import { checkRoute, type DatabaseRoute, detectPooling } from '../../postgres/po
 import { checkSession } from '../../postgres/queries/check-session.ts';
 import {
   readAppliedMigrations,
+  readMissingGrants,
   readPartitions,
   readServer,
   readWorkers,
@@ -20,6 +21,7 @@ import {
   judgeClock,
   judgeConnections,
   judgeDurability,
+  judgeGrants,
   judgeMigrations,
   judgePartitions,
   judgePooling,
@@ -129,7 +131,11 @@ async function ask(
   if (pooler.state !== 'problem') findings.push(judgeSession(await checkSession(client)));
   const known = (await readMigrations()).map(({ name }) => name);
   const applied = await readAppliedMigrations(client);
+  if (applied !== null) findings.push(judgeGrants(await readMissingGrants(client)));
+  if (applied === 'forbidden') return { findings, urls: [] };
   findings.push(judgeMigrations(applied, known));
+  if (findings.some(({ check, state }) => check === 'Grants' && state === 'problem'))
+    return { findings, urls: [] };
   // The rest asks for what an older schema may not have.
   if (applied === null || applied.length < known.length) return { findings, urls: [] };
   findings.push(

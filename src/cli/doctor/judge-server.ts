@@ -1,6 +1,11 @@
 import type { Pooling } from '../../postgres/pooler.ts';
 import type { SessionFacts } from '../../postgres/queries/check-session.ts';
-import type { PartitionFacts, ServerFacts, WorkerFacts } from '../../postgres/queries/inspect.ts';
+import type {
+  ConnectionLimit,
+  PartitionFacts,
+  ServerFacts,
+  WorkerFacts,
+} from '../../postgres/queries/inspect.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 
 const OLDEST_SERVER = 150_000;
@@ -46,19 +51,43 @@ export function judgeVacuum({ settings }: ServerFacts): Finding {
       );
 }
 
+const LIMIT_OF: Readonly<Record<ConnectionLimit['of'], { whose: string; todo: string }>> = {
+  server: { whose: 'the server', todo: 'Raise max_connections' },
+  database: { whose: 'the database', todo: 'Raise its limit (ALTER DATABASE … CONNECTION LIMIT)' },
+  role: { whose: 'the role', todo: 'Raise its limit (ALTER ROLE … CONNECTION LIMIT)' },
+};
+
+/** By the limit that leaves the least room. */
 export function judgeConnections(
-  { connectionsAllowed, connectionsOfOthers }: ServerFacts,
+  { connectionLimits }: ServerFacts,
   { processes, perProcess }: { processes: number; perProcess: number },
 ): Finding {
   const check = 'Connections';
   const wanted = processes * perProcess;
-  const free = connectionsAllowed - connectionsOfOthers;
-  const detail = `up to ${wanted} for ${processes === 1 ? 'one process' : `${processes} processes`}; the server has ${free} of ${connectionsAllowed} for Posthorn`;
+  const room = ({ allowed, usedByOthers }: ConnectionLimit): number => allowed - usedByOthers;
+  const tightest = connectionLimits.toSorted((a, b) => room(a) - room(b))[0]!;
+  const free = room(tightest);
+  const { whose, todo: raise } = LIMIT_OF[tightest.of];
+  const detail = `up to ${wanted} for ${processes === 1 ? 'one process' : `${processes} processes`}; ${whose} has ${free} of ${tightest.allowed} for Posthorn`;
   if (wanted <= free * 0.8) return ok(check, detail);
-  const todo = 'Raise max_connections, or lower POSTHORN_DATABASE_POOL_SIZE or --processes.';
+  const todo = `${raise}, or lower POSTHORN_DATABASE_POOL_SIZE or --processes.`;
   return wanted <= free
     ? warning(check, `${detail}: little is left.`, todo)
     : problem(check, `${detail}.`, todo);
+}
+
+const GRANTS_SHOWN = 5;
+
+export function judgeGrants(missing: readonly string[]): Finding {
+  const check = 'Grants';
+  if (missing.length === 0) return ok(check, 'the role may use every table, sequence and function');
+  const rest = missing.length - GRANTS_SHOWN;
+  const shown = missing.slice(0, GRANTS_SHOWN).join(', ') + (rest > 0 ? ` and ${rest} more` : '');
+  return problem(
+    check,
+    `The role lacks ${shown}.`,
+    'Let the owner of the schema run the GRANTs of docs/operate/roles.md, once more after each upgrade unless default privileges are set.',
+  );
 }
 
 /** The database that a relay reads from. */
