@@ -442,7 +442,9 @@ async function startOn(
 
   const readMetrics = (): Sample[] => counted?.metrics.read() ?? [];
 
+  let isLeaving = false;
   async function notReady(): Promise<string | null> {
+    if (isLeaving) return 'This server is stopping.';
     try {
       await lookupPool.query('select 1');
     } catch {
@@ -509,9 +511,17 @@ async function startOn(
     {
       requestTimeoutMs: config.requestTimeoutMs,
       closeWithinMs: config.drainMs / 4,
+      isLeaving: () => isLeaving,
       healthOnly: !runsApi,
     },
   );
+
+  /** Unready, but still serving: by the time that it closes, balancers send nothing here any more. */
+  const leave = async (): Promise<void> => {
+    isLeaving = true;
+    if (listens && config.lameDuckMs > 0)
+      await new Promise<void>((resolve) => clock.after(config.lameDuckMs, resolve));
+  };
 
   const closeAll = async (): Promise<void> => {
     // In the order in which work flows: nothing new, finish what was accepted, hand over the rest, write it all down.
@@ -564,7 +574,7 @@ async function startOn(
         accept(readEvent(body, config, { keyTenant: null, idempotencyKey: null, isReservedHeader })),
       readMetrics,
       stop: () => {
-        stopping ??= closeAll();
+        stopping ??= leave().then(closeAll);
         return stopping;
       },
     };

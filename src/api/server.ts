@@ -62,6 +62,8 @@ export interface ServerOptions {
   readonly closeWithinMs: number;
   /** A worker without the API still says whether it lives and is ready. */
   readonly healthOnly: boolean;
+  /** True once it is stopping: every answer from then on is the last one of its connection. */
+  readonly isLeaving?: () => boolean;
 }
 
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -99,7 +101,8 @@ export async function createServer(context: ApiContext, options: ServerOptions):
     },
     keepAliveTimeout: KEEP_ALIVE_MS,
     forceCloseConnections: 'idle',
-    return503OnClosing: true,
+    // A request that arrives on an open connection while it closes is answered like any other.
+    return503OnClosing: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 200 },
   });
   server.server.on('checkExpectation', (request, response) => {
@@ -124,6 +127,10 @@ export async function createServer(context: ApiContext, options: ServerOptions):
     if (httpVersionMinor === 1 && request.headers.host === undefined)
       return done(new Problem('bad_request', 'The header "host" is missing.'));
     done();
+  });
+  server.addHook('onSend', (_request, reply, payload, done) => {
+    if (options.isLeaving?.() === true) void reply.header('connection', 'close');
+    done(null, payload);
   });
   server.addHook('onResponse', (request, reply, done) => {
     if (context.log.isLevelEnabled('debug')) {

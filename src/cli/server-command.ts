@@ -67,7 +67,7 @@ export async function runServer({
   try {
     return await runUntilStopped({
       log,
-      deadlineMs: loaded.drainMs + GRACE_MS,
+      deadlineMs: loaded.lameDuckMs + loaded.drainMs + GRACE_MS,
       stopRequests,
       start: async (running, stopping) => {
         const config = await ensureKeys(loaded, { notice: (message) => log.info(message) });

@@ -62,6 +62,13 @@ const server = {
     about:
       'A built-in receiver at /inbox/{token}, to try things out with. In memory: for a single process only.',
   }),
+  lameDuckMs: duration({
+    default: (mode) => (mode === 'serve' ? 5 * SECOND : 0),
+    min: 0,
+    max: 10 * MINUTE,
+    about:
+      'How long a stopping server still takes requests while `/readyz` is already 503, so that balancers send new ones elsewhere. Longer than the interval of their health checks. Comes before POSTHORN_DRAIN_MS.',
+  }),
   drainMs: duration({
     default: 20 * SECOND,
     min: 0,
