@@ -5,6 +5,7 @@ import { trustProxies } from './api/client-address.ts';
 import { EndpointChallenges } from './api/endpoint-challenge.ts';
 import { Inboxes } from './api/inbox/inboxes.ts';
 import { KeyRates } from './api/key-rates.ts';
+import { Readiness } from './api/readiness.ts';
 import { createServer } from './api/server.ts';
 import { acceptingWith } from './api/traced-accept.ts';
 import { AppMetrics } from './app-metrics.ts';
@@ -37,6 +38,7 @@ import { ensurePartitions } from './postgres/partitions.ts';
 import { checkRoute } from './postgres/pooler.ts';
 import { disableEndpoint } from './postgres/queries/endpoints.ts';
 import { writePublishLimits } from './postgres/queries/outbox.ts';
+import { readReadiness } from './postgres/queries/readiness.ts';
 import { listRelaySources } from './postgres/queries/relay-sources.ts';
 import { TASKS_CHANNEL } from './postgres/queries/tasks.ts';
 import { TENANTS_CHANNEL } from './postgres/queries/tenants.ts';
@@ -442,14 +444,17 @@ async function startOn(
 
   const readMetrics = (): Sample[] => counted?.metrics.read() ?? [];
 
+  const readiness = new Readiness({
+    clock,
+    read: () => readReadiness(lookupPool, config.deadAfterMs),
+    takeOverMs: config.deadAfterMs,
+    needsWorkers: config.readyNeedsWorkers,
+  });
   let isLeaving = false;
   async function notReady(): Promise<string | null> {
     if (isLeaving) return 'This server is stopping.';
-    try {
-      await lookupPool.query('select 1');
-    } catch {
-      return 'The database does not answer.';
-    }
+    const missing = await readiness.missing();
+    if (missing !== null) return missing;
     if (runsWorker && ownership.silentMs > config.deadAfterMs)
       return 'This worker could not prove of late that it owns its shards.';
     return null;

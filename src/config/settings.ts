@@ -62,6 +62,11 @@ const server = {
     about:
       'A built-in receiver at /inbox/{token}, to try things out with. In memory: for a single process only.',
   }),
+  readyNeedsWorkers: boolean({
+    default: true,
+    about:
+      'Whether `/readyz` is 503 while no worker of the deployment delivers. false: an API server that can accept is ready; events wait for a worker.',
+  }),
   lameDuckMs: duration({
     default: (mode) => (mode === 'serve' ? 5 * SECOND : 0),
     min: 0,
