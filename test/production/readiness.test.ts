@@ -35,7 +35,9 @@ test('an API server is ready when a worker owns shards, and not before or after'
   const worker = await startTestPosthorn({ database });
   expect(await readiness()).toMatchObject({ code: 200 });
   await worker.kill('SIGKILL');
-  await eventually('it notices that nobody delivers', async () => (await readiness()).code === 503);
+  await eventually('it notices that nobody delivers', async () => (await readiness()).code === 503, {
+    timeoutMs: 30_000,
+  });
   expect(await readiness()).toMatchObject(notReady);
   await database.query("delete from posthorn.partitions where parent = 'events'");
   expect(await readiness()).toMatchObject({
