@@ -89,14 +89,19 @@ const TRANSIENT = new Set(['53300', '57P01', '57P02', '57P03']);
 
 const isTransient = (error: unknown): boolean => {
   const { code } = fieldsOf(error);
-  return isUnreachable(error) || (code !== undefined && TRANSIENT.has(code));
+  return isUnreachable(error) || (code !== undefined && (TRANSIENT.has(code) || isConnectionFailure(code)));
 };
+
+/** Class 08: a pooler in front of PostgreSQL answers, and has no connection to it. */
+const isConnectionFailure = (code: string): boolean => /^08...$/.test(code);
 
 function isUnreachable(error: unknown): boolean {
   const { code, syscall } = fieldsOf(error);
   const timedOut =
     error instanceof Error &&
-    /timeout exceeded when trying to connect|Connection terminated|Query read timeout/.test(error.message);
+    /timeout exceeded when trying to connect|timeout expired|Connection terminated|Query read timeout/.test(
+      error.message,
+    );
   const connecting = syscall === 'connect' || syscall === 'getaddrinfo' || CUT.has(code ?? '');
   return timedOut || (connecting && code !== undefined && UNREACHABLE.has(code));
 }
@@ -106,6 +111,9 @@ function explainDatabase(error: unknown, { databaseUrl }: Surroundings): string 
   const where = databaseUrl === null || databaseUrl === undefined ? 'the database' : maskUrl(databaseUrl);
   if (code !== undefined && REFUSALS[code] !== undefined) {
     return `PostgreSQL at ${where} refused: ${(error as Error).message}.\n${REFUSALS[code]}`;
+  }
+  if (code !== undefined && isConnectionFailure(code)) {
+    return `There is no connection to PostgreSQL through ${where}: ${(error as Error).message}.\nCheck that PostgreSQL runs, and the log of the pooler.`;
   }
   if (isUnreachable(error)) {
     return `PostgreSQL at ${where} cannot be reached (${code ?? (error as Error).message}).\nCheck that it runs and that DATABASE_URL is right; without DATABASE_URL an embedded PostgreSQL is used.`;

@@ -20,6 +20,7 @@ import {
 } from '../support/posthorn.ts';
 import { startProcess } from '../support/processes.ts';
 import { newShop, startRelay } from '../support/relay.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
 
 const title = whyNoPgbouncer === null ? 'a pooler' : `a pooler (${whyNoPgbouncer})`;
 
@@ -163,6 +164,34 @@ describe.skipIf(whyNoPgbouncer !== null)(title, () => {
     } finally {
       await Promise.all(nodes.map((node) => node.stop()));
     }
+  });
+
+  test('a database that is away behind the pooler is waited for', async () => {
+    const database = await newDatabase();
+    const cable = await startTcpProxy(server.url);
+    onTestFinished(() => cable.cut());
+    const port = Number(new URL(cable.url).port);
+    const pooler = await startPgbouncer({ ...server, port }, { mode: 'transaction', poolSize: 2 });
+    onTestFinished(() => pooler.stop());
+    await cable.cut();
+    const posthorn = startProcess([MAIN, 'serve'], {
+      env: {
+        ...TEST_SETTINGS,
+        DATABASE_URL: pooler.urlOf(database.url),
+        POSTHORN_DIRECT_DATABASE_URL: database.url,
+      },
+    });
+    onTestFinished(async () => {
+      await posthorn.kill('SIGKILL');
+    });
+    const says = (text: string) =>
+      eventually(`it says "${text}"`, () => posthorn.output().includes(text), {
+        timeoutMs: 60_000,
+        saw: () => posthorn.output().slice(-1500),
+      });
+    await says('waiting for the database');
+    await cable.restore();
+    await says('is running');
   });
 
   test('the settings of a transaction do not stay behind in the connection that others get', async () => {
