@@ -10,6 +10,7 @@ import { inParallel, onStop, type Service, startAll, stopAll } from './domain/li
 import { type Accepted, readEvent } from './ingest/index.ts';
 import { tracedAccept } from './manage/traced-accept.ts';
 import { type Database, DISPATCH_CONNECTIONS, openDatabase } from './postgres/database.ts';
+import { checkRoute } from './postgres/pooler.ts';
 import type { Log } from './telemetry/log.ts';
 import type { Sample } from './telemetry/metrics/index.ts';
 import { recurringProblems } from './telemetry/recurring-problems.ts';
@@ -41,11 +42,13 @@ export async function startApp(options: AppOptions): Promise<App> {
   const { config, log } = options;
   const database = openDatabase({
     connectionString: config.databaseUrl,
+    directConnectionString: config.directDatabaseUrl,
     apiConnections: config.databasePoolSize,
     dispatchConnections: DISPATCH_CONNECTIONS,
     onIdleError: (purpose, error) => log.debug({ err: error, purpose }, 'lost an idle database connection'),
   });
   try {
+    await checkRoute(config);
     return await startOn(database, options);
   } catch (error) {
     await database.close();
@@ -64,7 +67,18 @@ async function startOn(database: Database, options: AppOptions): Promise<App> {
   const clock = new DatabaseClock(systemClock);
   const workerName = `${hostname()}:${process.pid}`;
   const tracer = await createTracer(config, clock, workerName, onProblem);
-  const parts = await composeApp({ ...options, database, clock, workerName, metrics, tracer, onProblem });
+  const lameDuck = new LameDuck(options, clock);
+  const isLeaving = (): boolean => lameDuck.isLeaving;
+  const parts = await composeApp({
+    ...options,
+    database,
+    clock,
+    workerName,
+    metrics,
+    tracer,
+    isLeaving,
+    onProblem,
+  });
   const listener = new Listener(parts.server, options, parts.address);
   const services = servicesOf(
     parts,
@@ -80,7 +94,7 @@ async function startOn(database: Database, options: AppOptions): Promise<App> {
       accept(readEvent(body, config, { keyTenant: null, idempotencyKey: null, isReservedHeader })),
     readMetrics: () => metrics?.metrics.read() ?? [],
     stop: () => {
-      stopping ??= stopAll(services);
+      stopping ??= lameDuck.wait().then(() => stopAll(services));
       return stopping;
     },
   };
@@ -99,6 +113,28 @@ function servicesOf(parts: AppParts, listener: Listener, connections: Service): 
     onStop(() => ingest.acceptor.drained()),
     inParallel(background.drainer, listener),
   ];
+}
+
+/**
+ * The first phase of a stop: the process is unready but still serves, so that load balancers send new requests elsewhere
+ * before it closes.
+ */
+class LameDuck {
+  isLeaving = false;
+  readonly #options: AppOptions;
+  readonly #clock: Clock;
+
+  constructor(options: AppOptions, clock: Clock) {
+    this.#options = options;
+    this.#clock = clock;
+  }
+
+  async wait(): Promise<void> {
+    const { config, listens = true } = this.#options;
+    this.isLeaving = true;
+    if (!listens || config.lameDuckMs === 0) return;
+    await new Promise<void>((resolve) => this.#clock.after(config.lameDuckMs, resolve));
+  }
 }
 
 /** Listens for requests, unless other processes of this node do. */

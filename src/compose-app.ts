@@ -25,6 +25,7 @@ export interface ComposeOptions extends AppOptions {
   readonly workerName: string;
   readonly metrics: AppMetrics | null;
   readonly tracer: Tracer | null;
+  readonly isLeaving: () => boolean;
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
@@ -116,7 +117,14 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
   metrics?.connect({ ...parts, ...store });
   const tenants = new TenantSync(parts);
   const background = createBackground(parts);
-  const server = await createServer({ ...parts, egress, tail, tracer, gatherMetrics });
+  const server = await createServer({
+    ...parts,
+    egress,
+    tail,
+    tracer,
+    gatherMetrics,
+    isLeaving: options.isLeaving,
+  });
   return { ...parts, tail, tenants, background, server };
 }
 

@@ -1,5 +1,6 @@
 /** Composes the HTTP API from the configuration and the parts of the process. */
 import { createApi } from './api/create-api.ts';
+import { Readiness } from './api/health/readiness.ts';
 import { Authenticator } from './api/http/authenticator.ts';
 import { trustProxies } from './api/http/client-address.ts';
 import { KeyRates } from './api/http/key-rates.ts';
@@ -13,6 +14,7 @@ import type { Clock } from './domain/clock.ts';
 import { type ControlPlane, createControlPlane } from './manage/control-plane.ts';
 import type { Store } from './open-store.ts';
 import type { Notifier } from './ports/notifier.ts';
+import { readReadiness } from './postgres/queries/readiness.ts';
 import { listRelaySources } from './postgres/queries/relay-sources.ts';
 import type { LiveTail } from './telemetry/live-tail/index.ts';
 import type { Log } from './telemetry/log.ts';
@@ -36,6 +38,8 @@ export interface ServerOptions {
   readonly gatherMetrics: (() => Promise<Sample[] | null>) | undefined;
   /** Changes when the server listens on a port that the system chose. */
   readonly address: { readonly publicUrl: string };
+  /** True once the process is stopping: it still answers, but is no longer ready. */
+  readonly isLeaving: () => boolean;
 }
 
 export function createServer(options: ServerOptions): ReturnType<typeof createApi> {
@@ -84,7 +88,7 @@ export function createServer(options: ServerOptions): ReturnType<typeof createAp
           toText((await options.gatherMetrics?.()) ?? [...metrics.metrics.read(), ...processCounts(1, 1)]),
       },
       health: {
-        notReady: () => findObstacle(options),
+        notReady: createReadinessCheck(options),
         outboxLag: () => store.outbox.readLag(),
         relaySources: () => listRelaySources(pool),
       },
@@ -92,6 +96,7 @@ export function createServer(options: ServerOptions): ReturnType<typeof createAp
     {
       requestTimeoutMs: config.requestTimeoutMs,
       closeWithinMs: config.drainMs / 4,
+      isLeaving: options.isLeaving,
       healthOnly: config.role === 'worker',
     },
   );
@@ -134,14 +139,21 @@ function createAuthenticator({ config, store, clock, notifier }: ServerOptions):
   return authenticator;
 }
 
-/** What keeps this process from working. Null: it is ready. */
-async function findObstacle({ config, store, engine }: ServerOptions): Promise<string | null> {
-  try {
-    await store.database.pool('lookup').query('select 1');
-  } catch {
-    return 'The database does not answer.';
-  }
-  if (config.role !== 'api' && engine.ownership.msSinceRenewal > config.deadAfterMs)
-    return 'This worker could not renew the lease on its shards.';
-  return null;
+/** Returns a function that says why the process is not ready. Null: it is ready. */
+function createReadinessCheck(options: ServerOptions): () => Promise<string | null> {
+  const { config, store, clock, engine, isLeaving } = options;
+  const readiness = new Readiness({
+    clock,
+    read: () => readReadiness(store.database.pool('lookup'), config.deadAfterMs),
+    takeOverMs: config.deadAfterMs,
+    needsWorkers: config.readyNeedsWorkers,
+  });
+  return async () => {
+    if (isLeaving()) return 'This server is stopping.';
+    const missing = await readiness.missing();
+    if (missing !== null) return missing;
+    if (config.role !== 'api' && engine.ownership.msSinceRenewal > config.deadAfterMs)
+      return 'This worker could not renew the lease on its shards.';
+    return null;
+  };
 }

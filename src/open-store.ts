@@ -55,15 +55,15 @@ export async function openStore(
   database: Database,
   { config, log, onProblem }: OpenStoreOptions,
 ): Promise<Store> {
-  const pool = database.pool('api');
+  const upkeepPool = database.pool('upkeep');
   const makePartitions = async (oldestMs?: number): Promise<void> => {
-    const created = await ensurePartitions(pool, { days: config.partitionDays, oldestMs });
+    const created = await ensurePartitions(upkeepPool, { days: config.partitionDays, oldestMs });
     if (created.length > 0) log.info({ partitions: created.length }, 'created partitions');
   };
-  const applied = await migrate(pool);
+  const applied = await migrate(upkeepPool);
   if (applied.length > 0) log.info({ applied }, 'migrated the database');
   await makePartitions();
-  await writePublishLimits(pool, config);
+  await writePublishLimits(database.pool('api'), config);
   const secretBox = createSecretBox(config.encryptionKey, config.previousEncryptionKeys);
   const endpoints = createEndpointCache(database.pool('lookup'), secretBox, (id, error) =>
     onProblem(`open the secrets of ${publicId('ep', id)}`, error),

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { TransactionPool } from './transaction-pool.ts';
 
 /**
  * Connections by what they are for. The engine's statements are few, prepared, and run with one fixed plan:
@@ -16,6 +17,7 @@ export const purposes = [
   'lookup',
   'tail',
   'api',
+  'upkeep',
 ] as const;
 export type Purpose = (typeof purposes)[number];
 
@@ -62,7 +64,14 @@ const SESSION: Record<Purpose, readonly string[]> = {
   // Keys and endpoints: accepting cannot do without them, and must not wait behind those who read lists.
   lookup: [...ALWAYS, "set statement_timeout = '20s'", "set lock_timeout = '5s'"],
   api: [...ALWAYS, "set statement_timeout = '20s'", "set lock_timeout = '5s'"],
+  upkeep: [...ALWAYS, "set statement_timeout = '20s'", "set lock_timeout = '5s'"],
 };
+
+/**
+ * What needs a session: LISTEN and session locks, commits that do not wait for the disk (the setting must reach nobody
+ * else), and transactions that stay open while others do the work. Never through a pooler.
+ */
+const NEEDS_SESSION: ReadonlySet<Purpose> = new Set(['control', 'listen', 'notify', 'tail', 'upkeep']);
 
 /** On our side: longer than the statement may take on the server's, shorter than anybody's patience. */
 const QUERY_TIMEOUT_MS: Record<Purpose, number> = {
@@ -76,6 +85,7 @@ const QUERY_TIMEOUT_MS: Record<Purpose, number> = {
   outbox: 12_000,
   lookup: 25_000,
   api: 40_000,
+  upkeep: 40_000,
 };
 
 export interface Database {
@@ -89,6 +99,8 @@ export const DISPATCH_CONNECTIONS = 3;
 
 export interface DatabaseOptions {
   readonly connectionString: string;
+  /** Straight to PostgreSQL. Given one, `connectionString` may lead through a pooler that shares by transaction. */
+  readonly directConnectionString?: string | null;
   readonly apiConnections: number;
   readonly dispatchConnections: number;
   readonly onIdleError: (purpose: Purpose, error: Error) => void;
@@ -107,18 +119,29 @@ const poolSizes = ({ apiConnections, dispatchConnections }: Sizes): Record<Purpo
   outbox: 1,
   lookup: 2,
   api: apiConnections,
+  // One holds the lock, another works.
+  upkeep: 2,
 });
 
-/** How many connections a process makes at the most. */
-export const connectionsPerProcess = (sizes: Sizes): number =>
-  Object.values(poolSizes(sizes)).reduce((sum, size) => sum + size, 0);
+/** How many connections a process makes at the most; with a pooler, straight to PostgreSQL and through it. */
+export function connectionsPerProcess(sizes: Sizes): { all: number; direct: number; pooled: number } {
+  const all = Object.entries(poolSizes(sizes)) as [Purpose, number][];
+  const sum = (some: [Purpose, number][]): number => some.reduce((total, [, size]) => total + size, 0);
+  return {
+    // Without a pooler upkeep uses the pool of the API.
+    all: sum(all.filter(([purpose]) => purpose !== 'upkeep')),
+    direct: sum(all.filter(([purpose]) => NEEDS_SESSION.has(purpose))),
+    pooled: sum(all.filter(([purpose]) => !NEEDS_SESSION.has(purpose))),
+  };
+}
 
 export function openDatabase(options: DatabaseOptions): Database {
   const pools = new Map<Purpose, Pool>();
   const sizes = poolSizes(options);
   return {
     connectionString: options.connectionString,
-    pool(purpose) {
+    pool(wanted) {
+      const purpose = wanted === 'upkeep' && options.directConnectionString == null ? 'api' : wanted;
       let pool = pools.get(purpose);
       if (pool === undefined) {
         pool = openPool(options, purpose, sizes[purpose]);
@@ -134,22 +157,28 @@ export function openDatabase(options: DatabaseOptions): Database {
 }
 
 function openPool(options: DatabaseOptions, purpose: Purpose, max: number): Pool {
-  const setup = SESSION[purpose].join(';');
-  const pool = new pg.Pool({
-    connectionString: options.connectionString,
+  const { connectionString, directConnectionString = null } = options;
+  const isPooled = directConnectionString !== null && !NEEDS_SESSION.has(purpose);
+  const settings: pg.PoolConfig = {
+    connectionString: isPooled ? connectionString : (directConnectionString ?? connectionString),
     max,
     application_name: `posthorn ${purpose}`,
-    idleTimeoutMillis: purpose === 'api' ? 30_000 : 0,
+    idleTimeoutMillis: purpose === 'api' || purpose === 'upkeep' ? 30_000 : 0,
     connectionTimeoutMillis: 10_000,
     // A connection that was cut without a word would otherwise be waited for until TCP gives up, minutes later.
     query_timeout: QUERY_TIMEOUT_MS[purpose],
     keepAlive: true,
     allowExitOnIdle: true,
-    // Awaited by the pool before it hands the connection out: no statement ever runs without these.
-    onConnect: async (client) => {
-      await client.query(setup);
-    },
-  });
+  };
+  const pool = isPooled
+    ? new TransactionPool(settings, SESSION[purpose])
+    : new pg.Pool({
+        ...settings,
+        // Awaited by the pool before it hands the connection out: no statement ever runs without these.
+        onConnect: async (client) => {
+          await client.query(SESSION[purpose].join(';'));
+        },
+      });
   // Without a listener a connection that dies while idle would end the process.
   pool.on('error', (error) => options.onIdleError(purpose, error));
   return pool;
@@ -171,7 +200,7 @@ export async function inTransaction<T>(pool: Pool, work: (client: Client) => Pro
   };
   client.on('error', onError);
   try {
-    await client.query('begin');
+    await client.query(pool instanceof TransactionPool ? pool.begin : 'begin');
     const result = await work(client);
     committing = true;
     await client.query('commit');

@@ -24,7 +24,7 @@ export function createPostgresUpkeepStore({
   database,
   ensurePartitions,
 }: PostgresUpkeepStoreOptions): UpkeepStore {
-  const pool = database.pool('api');
+  const pool = database.pool('upkeep');
   return {
     runExclusively: (work) =>
       withStoreErrors(

@@ -10,6 +10,7 @@ import { type Database, openDatabase, type Pool } from '../postgres/database.ts'
 import { createEndpointCache } from '../postgres/endpoint-cache.ts';
 import { PostgresNotifier } from '../postgres/notifier.ts';
 import { ensurePartitions } from '../postgres/partitions.ts';
+import { checkRoute } from '../postgres/pooler.ts';
 import { isRelaySchemaThere } from '../postgres/queries/relay-sources.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
 import { openSourcePool } from '../postgres/source-database.ts';
@@ -54,6 +55,7 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
   });
   const database = openDatabase({
     connectionString: databaseUrl,
+    directConnectionString: config.directDatabaseUrl,
     apiConnections: 2,
     dispatchConnections: 1,
     onIdleError: (purpose, error) => log.debug({ err: error, purpose }, 'lost an idle database connection'),
@@ -62,6 +64,7 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
     await Promise.all([source.end(), database.close()]);
   };
   try {
+    await checkRoute({ databaseUrl, directDatabaseUrl: config.directDatabaseUrl });
     const stopRelay = await startBetween(source, database, settings, { ...options, databaseUrl });
     return {
       name: settings.name,
@@ -90,7 +93,7 @@ async function startBetween(
   const acceptLog = createPostgresAcceptLog({
     database,
     ensurePartitions: async (oldestMs) => {
-      await ensurePartitions(pool, { days: config.partitionDays, oldestMs });
+      await ensurePartitions(database.pool('upkeep'), { days: config.partitionDays, oldestMs });
     },
   });
   const clock = new DatabaseClock(systemClock);

@@ -57,8 +57,11 @@ export interface Shop extends TestDatabase {
 }
 
 /** An empty database with what `relay init` makes; its slot goes with it. */
-export async function newShop(mode: 'poll' | 'cdc' | null): Promise<Shop> {
-  const database = await createTestDatabase({ empty: true });
+export async function newShop(
+  mode: 'poll' | 'cdc' | null,
+  server: { serverUrl?: string } = {},
+): Promise<Shop> {
+  const database = await createTestDatabase({ empty: true, ...server });
   const slot = `posthorn_${randomBytes(4).toString('hex')}`;
   onTestFinished(async () => {
     await dropSlot(database, slot);

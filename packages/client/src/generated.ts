@@ -1376,7 +1376,7 @@ export class Service extends Resource {
     return this.call('GET', `/healthz`, {}, options);
   }
 
-  /** Can it take requests? Ready means that the database answers and, if this process delivers, that it has lately proven that it may. */
+  /** Can it take requests? Ready means that the database answers and takes writes, that living workers own the shards, and, if this process delivers, that it has lately proven that it may. `detail` says what is missing. */
   getReadiness(options?: RequestOptions): Promise<Ready> {
     return this.call('GET', `/readyz`, {}, options);
   }

@@ -79,7 +79,7 @@ export function healthRoutes(context: HealthContext): FastifyPluginAsync {
           operationId: 'getReadiness',
           summary: 'Can it take requests?',
           description:
-            'Ready means that the database answers and, if this process delivers, that it has lately proven that it may.',
+            'Ready means that the database answers and takes writes, that living workers own the shards, and, if this process delivers, that it has lately proven that it may. `detail` says what is missing.',
           tags: ['Service'],
           response: { 200: Ready, 503: NotReady },
         },

@@ -15,6 +15,8 @@ export interface ServerOptions {
   readonly requestTimeoutMs: number;
   /** How long closing waits for requests in progress, before it cuts their connections. */
   readonly closeWithinMs: number;
+  /** True once it is stopping: every answer from then on is the last one of its connection. */
+  readonly isLeaving?: () => boolean;
 }
 
 type ServerDependencies = Pick<ApiDependencies, 'clock' | 'log' | 'metrics' | 'publishing'>;
@@ -58,7 +60,8 @@ export function createServer(
     },
     keepAliveTimeout: KEEP_ALIVE_MS,
     forceCloseConnections: 'idle',
-    return503OnClosing: true,
+    // A request that arrives on an open connection while it closes is answered like any other.
+    return503OnClosing: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 200 },
   });
   server.server.on('checkExpectation', (request, response) => {
@@ -76,6 +79,7 @@ export function createServer(
   const routes = collectRoutes(server);
   answerProblems(server, dependencies, routes);
   checkRequests(server);
+  closeConnectionsWhenLeaving(server, options);
   logRequests(server, log);
   return { server, routes };
 }
@@ -90,6 +94,15 @@ function checkRequests(server: FastifyInstance): void {
     if (httpVersionMinor === 1 && request.headers.host === undefined)
       return done(new Problem('bad_request', 'The header "host" is missing.'));
     done();
+  });
+}
+
+/** While the server is stopping, every answer asks its client to open a new connection elsewhere. */
+function closeConnectionsWhenLeaving(server: FastifyInstance, { isLeaving }: ServerOptions): void {
+  if (isLeaving === undefined) return;
+  server.addHook('onSend', (_request, reply, payload, done) => {
+    if (isLeaving()) void reply.header('connection', 'close');
+    done(null, payload);
   });
 }
 

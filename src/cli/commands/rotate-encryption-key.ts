@@ -20,14 +20,19 @@ It can be broken off and run again at any time.`,
   async run({ flags }) {
     const config = loadConfig({ mode: 'serve', env: process.env, flags });
     const { databaseUrl, encryptionKey } = requireSettings(config);
-    const { openDatabase } = await import('../../postgres/database.ts');
+    const [{ openDatabase }, { checkRoute }] = await Promise.all([
+      import('../../postgres/database.ts'),
+      import('../../postgres/pooler.ts'),
+    ]);
     const database = openDatabase({
       connectionString: databaseUrl,
+      directConnectionString: config.directDatabaseUrl,
       apiConnections: 1,
       dispatchConnections: 1,
       onIdleError: () => {},
     });
     try {
+      await checkRoute({ databaseUrl, directDatabaseUrl: config.directDatabaseUrl });
       const box = createSecretBox(encryptionKey, config.previousEncryptionKeys);
       const done = await rotate(database.pool('api'), box, (sealed, total) => print(`${sealed} of ${total}`));
       print(

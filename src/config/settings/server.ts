@@ -36,6 +36,18 @@ export const server = {
     about:
       'Enables the built-in test receiver at /inbox/{token}. It stores requests in PostgreSQL for a while.',
   }),
+  readyNeedsWorkers: boolean({
+    default: true,
+    about:
+      'Whether `/readyz` is 503 while no worker of the deployment delivers. `false`: an API server that can accept events is ready, and events wait for a worker.',
+  }),
+  lameDuckMs: duration({
+    default: (mode) => (mode === 'serve' ? 5 * SECOND : 0),
+    min: 0,
+    max: 10 * MINUTE,
+    about:
+      'How long a stopping server still serves requests while `/readyz` is already 503, so that load balancers send new requests elsewhere. Must be longer than the interval of their health checks. Comes before POSTHORN_DRAIN_MS.',
+  }),
   drainMs: duration({
     default: 20 * SECOND,
     min: 0,
@@ -79,6 +91,19 @@ export const storage = {
     schemes: ['postgres', 'postgresql'],
     secret: true,
     about: 'PostgreSQL to use (15 or later). If unset, an embedded server runs in the data directory.',
+  }),
+  directDatabaseUrl: url({
+    default: null,
+    schemes: ['postgres', 'postgresql'],
+    secret: true,
+    about:
+      'The same database without a pooler in between. Set it if DATABASE_URL leads through a pooler in transaction mode.',
+  }),
+  waitForDatabase: boolean({
+    flag: 'wait',
+    default: (mode) => mode === 'serve',
+    about:
+      'At start, wait for a database that is away instead of exiting with an error. As a flag: `--wait`, `--no-wait`.',
   }),
   dataDir: text({
     default: './.posthorn',
