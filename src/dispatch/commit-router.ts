@@ -10,7 +10,7 @@ import type { LaneIntake } from './lane-intake.ts';
 import type { LaneKeeper } from './lane-keeper.ts';
 
 export interface CommitRouterOptions {
-  readonly intake: Pick<LaneIntake, 'offer' | 'offerFromSibling'>;
+  readonly intake: Pick<LaneIntake, 'offer'>;
   readonly laneKeeper: Pick<LaneKeeper, 'wake'>;
   readonly endpoints: Pick<EndpointDirectory, 'version' | 'refresh'>;
   readonly notifier: Pick<Notifier, 'publish'>;
@@ -36,7 +36,7 @@ export class CommitRouter {
         // They may be settled by now: only the store knows.
         this.#options.laneKeeper.wake(delivery.endpointId, 'sweep');
         this.#notifyOwner(delivery.endpointId, 'sweep');
-      } else if (intake.offer(delivery, event)) {
+      } else if (intake.offer(delivery, event, commit)) {
         this.routed.self += 1;
       } else if (handOver?.offer(delivery, event, commit)) {
         this.routed.sibling += 1;
@@ -66,7 +66,7 @@ export class CommitRouter {
   #offerFromSibling(deliveries: readonly CommittedDelivery[], commit: Commit): void {
     for (const { delivery, event } of deliveries) {
       // False: this process owned the shard when it announced it, and has lost it since.
-      if (!this.#options.intake.offerFromSibling(delivery, event, commit))
+      if (!this.#options.intake.offer(delivery, event, commit))
         this.#notifyOwner(delivery.endpointId, 'recent');
     }
   }

@@ -83,13 +83,18 @@ export class RequestChecks {
     if (endpoint.rateLimit !== null) this.#checkRate(endpoint, wire);
   }
 
-  /** Its first sender died, was stopped or could not say what it had on the wire, or its result took too long. */
+  /**
+   * Its first sender died, was stopped or could not say what it had on the wire, its result took too long, or someone
+   * asked for a replay while it was on the wire.
+   */
   #mayBeSentTwice(before: Wire, wire: Wire, shard: ShardRow): boolean {
+    const row = this.#store.queue.get(wire.deliveryId);
+    const isReplayed = row !== undefined && row.replays > 0 && row.agesFrom! >= Math.floor(before.start);
     const hasDied = shard.uncleanAt.some((at) => at >= before.start);
     const lostMark = before.from.problems.get('hand over requests on the wire') ?? 0;
     const hasStalled = Math.max(before.from.process.stalledAt, lostMark) >= before.start;
     const isSlow = this.#slowestMs() > 500 && wire.start > before.end + 1_500;
-    return hasDied || hasStalled || isSlow;
+    return hasDied || hasStalled || isSlow || isReplayed;
   }
 
   #checkOrder(endpoint: Endpoint, wire: Wire, onWire: readonly Wire[]): void {

@@ -189,32 +189,32 @@ describe('an endpoint', () => {
 
   it('that crashes its worker gets three counted chances, and deliveries beside it are all delivered', async () => {
     for (let seed = 0; seed < 20; seed += 1) {
-      const world = new World(seed, { carefulAfterCrashes: 1 });
+      const world = new World(seed, { limits: { carefulAfterCrashes: 1 } });
       const slow = Array.from({ length: 12 }, (_, i) =>
-        world.addEndpoint({ timeout_ms: 4_000 }, () => ({ status: 200, afterMs: 2_500 }), 't', i * 20),
+        world.addEndpoint({ timeout_ms: 4_000 }, () => ({ status: 200, afterMs: 2_500 }), i * 20),
       );
       let crashes = 0;
       const poison = world.addEndpoint({ timeout_ms: 4_000 }, () => {
         crashes += 1;
-        const owner = world.database.ownerOf(poison.id);
-        world.crash(world.running.find(({ ownership }) => ownership.workerId === owner)!);
+        const owner = world.store.ownerOf(poison.id);
+        world.crash(world.running.find(({ workerId }) => workerId === owner)!);
         return { status: null, afterMs: 0 };
       });
-      await world.addWorker();
-      await world.addWorker();
+      const api = await world.addProcess({ role: 'api' });
+      const workers = () => world.running.filter(({ role }) => role === 'all');
+      while (workers().length < 2) await world.addProcess();
       await world.run(5_000);
-      const [worker] = world.running;
-      const [id] = world.publish([poison.id], worker!);
-      for (const endpoint of slow) for (let i = 0; i < 3; i += 1) world.publish([endpoint.id], worker!);
-      for (let waited = 0; waited < 300 && world.database.queue.size > 0; waited += 1) {
+      const poisoned = world.publish([poison.id], api);
+      for (const endpoint of slow) for (let i = 0; i < 3; i += 1) world.publish([endpoint.id], api);
+      for (let waited = 0; waited < 300 && (waited === 0 || world.store.queue.size > 0); waited += 1) {
         await world.run(1_000);
-        while (world.running.length < 2) await world.addWorker();
+        while (workers().length < 2) await world.addProcess();
       }
-      expect(world.database.ended.get(id!)).toMatchObject({ status: 'dead', reason: 'worker_crash' });
+      expect(world.store.deadLetters.get(poisoned.deliveryId)).toMatchObject({ reason: 'worker_crash' });
       // The crash that makes the shard careful is not counted.
       expect(crashes).toBe(4);
       for (const [delivery, { endpointId }] of world.accepted)
-        if (endpointId !== poison.id) expect(world.database.ended.get(delivery)?.status).toBe('delivered');
+        if (endpointId !== poison.id) expect(world.store.finished.get(delivery)?.status).toBe('delivered');
     }
   });
 

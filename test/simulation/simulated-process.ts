@@ -12,8 +12,10 @@ import {
 } from '../../src/memory/memory-endpoint-directory.ts';
 import { MemoryHandOver, type MemoryHandOverHub } from '../../src/memory/memory-hand-over.ts';
 import { type MemoryBus, MemoryNotifier } from '../../src/memory/memory-notifier.ts';
+import { createMemoryOutboxStore } from '../../src/memory/memory-outbox-store.ts';
 import { announceThrough, createMemoryOwnershipStore } from '../../src/memory/memory-ownership-store.ts';
 import type { MemoryStore } from '../../src/memory/memory-store.ts';
+import { Drainer } from '../../src/outbox/index.ts';
 import type { AcceptLog } from '../../src/ports/accept-log.ts';
 import type { DeliveryQueue } from '../../src/ports/delivery-queue.ts';
 import { Publication } from './publication.ts';
@@ -73,6 +75,8 @@ const INGEST = {
   tenantIngestBurst: 1,
 };
 
+const OUTBOX = { pollMs: 500, standInMs: 5_000, batchRows: 50, batchBytes: 1024 * 1024 };
+
 export interface ProcessOptions {
   readonly role?: EngineConfig['role'];
   readonly limits?: Partial<Limits>;
@@ -92,6 +96,7 @@ export class SimulatedProcess {
   readonly problems = new Map<string, number>();
   readonly #surroundings: Surroundings;
   readonly #endpoints: MemoryEndpointDirectory;
+  readonly #drainer: Drainer;
 
   constructor(name: string, surroundings: Surroundings, options: ProcessOptions = {}) {
     const { time, random, store, bus, hub, weather, onCall } = surroundings;
@@ -157,6 +162,15 @@ export class SimulatedProcess {
       { router: this.engine.router },
       INGEST,
     );
+    this.#drainer = new Drainer({
+      ...OUTBOX,
+      outbox: withFaults(createMemoryOutboxStore(store), link),
+      sink: this.ingest.committedEvents,
+      clock,
+      isLeader: () => this.engine.isLeader,
+      onRejected: () => {},
+      problem: onProblem,
+    });
   }
 
   get workerId() {
@@ -185,10 +199,12 @@ export class SimulatedProcess {
     }
     await this.notifier.start();
     await this.engine.start();
+    this.#drainer.start();
   }
 
   async stop(): Promise<void> {
     await this.ingest.acceptor.drained();
+    await this.#drainer.stop();
     await this.engine.stop();
     await this.notifier.stop();
   }

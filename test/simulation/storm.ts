@@ -73,7 +73,9 @@ class Storm {
   }
 
   async run(): Promise<void> {
-    const { random, time } = this.#world;
+    const { random, time, weather } = this.#world;
+    weather.handOverMs = () =>
+      random.chance(0.1) ? Number.POSITIVE_INFINITY : random.between(0, random.pick([1, 1, 50, 3_000]));
     for (let i = random.integer(8, 25); i > 0; i -= 1) this.#addEndpoint();
     for (let i = random.integer(1, 4); i > 0; i -= 1) await this.#addProcess('all');
     if (random.chance(0.5)) await this.#addProcess('api');
@@ -115,7 +117,8 @@ class Storm {
       if (targets.length === 0) continue;
       const commitMs = random.chance(0.3) ? random.between(0, 6_000) : 0;
       const accepting = this.#accepting;
-      if (accepting.length === 0 || random.chance(0.1)) this.#world.commitUnannounced(targets, commitMs);
+      if (random.chance(0.1)) this.#world.publishToOutbox(targets, commitMs);
+      else if (accepting.length === 0 || random.chance(0.1)) this.#world.commitUnannounced(targets, commitMs);
       else if (random.chance(0.3)) this.#publishUntilAccepted(targets);
       else this.#world.publish(targets, random.pick(accepting));
     }
@@ -189,27 +192,30 @@ class Storm {
         break;
       }
       case 10:
-        weather.handOverMs = () =>
-          random.chance(0.1) ? Number.POSITIVE_INFINITY : random.between(0, random.pick([1, 1, 50, 3_000]));
+        if (victim !== null) this.#cutOff(victim);
         break;
       case 11:
         weather.connectMs = () => (random.chance(0.2) ? random.between(1, 900) : 0);
         weather.commitMs = () => (random.chance(0.1) ? random.between(0, 6_000) : 0);
         break;
       case 12:
-        if (victim !== null) {
-          if (random.chance(0.5)) this.#world.store.breakSession(victim.workerId);
-          else await time.inside(victim.process, () => victim.notifier.breakConnection());
-        }
+        if (victim !== null) await time.inside(victim.process, () => victim.notifier.breakConnection());
         break;
       case 13:
         await this.#replaySome();
     }
   }
 
+  /** The store ends the session of a process, which notices at once or only when it makes its next call. */
+  #cutOff({ workerId }: SimulatedProcess): void {
+    const { random, store } = this.#world;
+    if (random.chance(0.5)) store.breakSession(workerId);
+    else store.endSession(workerId);
+  }
+
   /** Someone asks for deliveries again, wherever they are. */
   async #replaySome(): Promise<void> {
-    const { random, time, accepted } = this.#world;
+    const { random, time, accepted, replayed } = this.#world;
     const accepting = this.#accepting;
     const chosen = [...accepted]
       .filter(() => random.chance(5 / accepted.size))
@@ -219,7 +225,10 @@ class Storm {
     await time.inside(by.process, () => {
       const wake = { endpointIds: chosen.map(({ endpointId }) => endpointId), scope: 'recent' as const };
       void by.queue.replay(chosen).then(
-        () => by.notifier.publish('wake', [wake]),
+        (moved) => {
+          for (const id of moved) replayed.set(id, time.now());
+          by.notifier.publish('wake', [wake]);
+        },
         () => {},
       );
     });

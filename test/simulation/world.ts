@@ -57,7 +57,10 @@ export class World {
   /** Every committed delivery, in order of acceptance, with when it was committed. */
   readonly accepted = new Map<Uuid, { endpointId: Uuid; at: number }>();
   readonly firstStart = new Map<Uuid, number>();
+  readonly lastStart = new Map<Uuid, number>();
   readonly delivered = new Set<Uuid>();
+  /** When someone was told that a delivery is replayed. */
+  readonly replayed = new Map<Uuid, number>();
   /** How often each operation of the store was called. */
   readonly calls = new Map<string, number>();
   weather: Weather;
@@ -154,6 +157,7 @@ export class World {
     this.checks.onSend(from, request, durationMs);
     this.requests += 1;
     if (!this.firstStart.has(deliveryId)) this.firstStart.set(deliveryId, now);
+    this.lastStart.set(deliveryId, now);
     time.after(durationMs, null, () => {
       if (!isTimeout && answer.status! < 300) this.delivered.add(deliveryId);
     });
