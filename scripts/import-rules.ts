@@ -10,6 +10,7 @@
  * - From above, a stage, the relay and the configuration are imported through their index.ts only.
  * - The relay is a process of its own that reads another PostgreSQL. Of src's wiring it uses create-ingest.ts.
  * - The embedded server and the migrations are for app.ts and the CLI alone. `pg` is for src/postgres and the CLI.
+ * - memory implements the ports for tests and the simulation; nothing else in src imports it.
  * - The domain is pure: no packages.
  * - Nothing in src imports tests, or anything outside of src. Console and packages import nothing from src.
  * Tests are exempt.
@@ -32,6 +33,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: ['domain'],
   telemetry: ['ports', 'config', 'domain'],
   postgres: ['ports', 'telemetry', 'config', 'domain'],
+  memory: ['ports', 'domain'],
   ...Object.fromEntries(STAGES.map((stage) => [stage, BELOW_STAGES])),
   api: [...STAGES, 'postgres', ...BELOW_STAGES],
   app: ['api', ...STAGES, 'postgres', ...BELOW_STAGES],

@@ -18,7 +18,7 @@ import {
   LaneIntake,
   LaneKeeper,
   LaneRegistry,
-  MAX_SIBLING_AGE_MS,
+  MAX_COMMIT_AGE_MS,
   Ownership,
   type OwnershipListener,
   Payloads,
@@ -198,7 +198,7 @@ type Sending = ReturnType<typeof createSending>;
 
 /** The parts between a lane and the record of a result. */
 function createSending(ports: EnginePorts, stages: EngineStages, config: EngineConfig) {
-  const { queue, endpoints, handOver, clock, random } = ports;
+  const { queue, endpoints, clock, random } = ports;
   const { observer, onProblem } = stages;
   const lanes = new LaneRegistry();
   const budget = new LaneBudget({
@@ -206,7 +206,7 @@ function createSending(ports: EnginePorts, stages: EngineStages, config: EngineC
     totalItems: config.laneBudgetItems,
     totalBytes: config.laneBudgetBytes,
   });
-  const recentStarts = handOver === null ? null : new RecentIds(clock, 2 * MAX_SIBLING_AGE_MS);
+  const recentStarts = new RecentIds(clock, 2 * MAX_COMMIT_AGE_MS);
   const ownership = new Ownership({
     store: ports.ownershipStore,
     workerName: config.workerName,

@@ -10,7 +10,7 @@ import type { LaneIntake } from './lane-intake.ts';
 import type { LaneKeeper } from './lane-keeper.ts';
 
 export interface CommitRouterOptions {
-  readonly intake: Pick<LaneIntake, 'offer' | 'offerFromSibling'>;
+  readonly intake: Pick<LaneIntake, 'offer'>;
   readonly laneKeeper: Pick<LaneKeeper, 'wake'>;
   readonly endpoints: Pick<EndpointDirectory, 'version' | 'refresh'>;
   readonly notifier: Pick<Notifier, 'publish'>;
@@ -34,7 +34,7 @@ export class CommitRouter {
     const { intake, handOver } = this.#options;
     const elsewhere: Uuid[] = [];
     for (const { delivery, event } of deliveries) {
-      if (intake.offer(delivery, event)) this.routed.self += 1;
+      if (intake.offer(delivery, event, commit)) this.routed.self += 1;
       else if (handOver?.offer(delivery, event, commit)) this.routed.sibling += 1;
       else elsewhere.push(delivery.endpointId);
     }
@@ -69,7 +69,7 @@ export class CommitRouter {
   #offerFromSibling(deliveries: readonly CommittedDelivery[], commit: Commit): void {
     // Not taken: this process owned the shard when it announced it, and has lost it since.
     const elsewhere = deliveries.filter(
-      ({ delivery, event }) => !this.#options.intake.offerFromSibling(delivery, event, commit),
+      ({ delivery, event }) => !this.#options.intake.offer(delivery, event, commit),
     );
     this.#notifyOwners(
       elsewhere.map(({ delivery }) => delivery.endpointId),
