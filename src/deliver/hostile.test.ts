@@ -1,4 +1,4 @@
-/** DLV-2, DLV-5, DLV-6, EGR-1: whatever a receiver does, an attempt ends in time, with a class, and with no socket. */
+/** DLV-2, DLV-5, DLV-6, EGR-1: whatever a receiver does, an attempt ends in time, has a class and leaves no socket. */
 import { gzipSync } from 'node:zlib';
 import { describe, it, type TestContext } from 'vitest';
 import { anEndpoint, anEvent, attempt } from '../../test/support/attempts.ts';
@@ -19,7 +19,7 @@ import type { ErrorClass } from '../domain/outcome.ts';
 import { createDeliverer, DEVELOPMENT_EGRESS } from './index.ts';
 
 const CAP = 16 * 1024;
-/** Long enough for a busy machine where the receiver itself brings the end about, short where the deadline does. */
+/** A long deadline if the receiver ends the exchange (the machine may be busy), a short one if the deadline does. */
 const AMPLE = 8000;
 const DEADLINE = 1000;
 const OK = 'HTTP/1.1 200 OK\r\n';
@@ -42,9 +42,9 @@ interface Row {
   readonly status?: number | null;
   readonly truncated?: boolean;
   readonly endpoint?: Partial<Endpoint>;
-  /** Ends by its own doing, well before the deadline. */
+  /** True if the receiver ends the exchange well before the deadline. */
   readonly early?: boolean;
-  /** Goes on sending until the deadline what is thrown away as it comes: costs bandwidth, but no memory. */
+  /** Sends data until the deadline that is discarded on arrival: it costs bandwidth, but no memory. */
   readonly discarded?: boolean;
 }
 

@@ -53,7 +53,7 @@ const granting =
     json({ access_token: `token-${index + 1}`, ...extras });
 
 let endpoints = 0;
-/** Each with an id of its own, and so with tokens of its own. */
+/** Each endpoint has its own id, and therefore its own tokens. */
 function anOAuthEndpoint(overrides: Partial<Endpoint> = {}, client: object = {}): Endpoint {
   endpoints += 1;
   return anEndpoint(`${receiver.url}/hook`, {
@@ -166,7 +166,7 @@ describe('DLV-7: an access token', () => {
       const endpoint = anOAuthEndpoint({ followRedirects: 1 });
       await attempt(deliverer, endpoint);
       expect(elsewhere.requests[0]!.headers).not.toHaveProperty('authorization');
-      // And somebody else's 401 says nothing about it.
+      // A 401 of another origin does not invalidate the token.
       receiver.answer({});
       await attempt(deliverer, endpoint);
       expect(tokens.requests).toHaveLength(1);

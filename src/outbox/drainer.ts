@@ -148,7 +148,7 @@ export class Drainer {
   }
 }
 
-/** A `Problem` is written for API clients. Whoever publishes through the database may also see the database's words. */
+/** A `Problem` hides the database's message from API clients. Producers that use the outbox may see it. */
 function reasonOf(error: Error): string {
   const { cause } = error;
   return error instanceof Problem && cause instanceof Error

@@ -246,7 +246,7 @@ describe('EGR-2 settings', () => {
     [STRICT_EGRESS, /begin with https:\/\/\.$/],
     [DEVELOPMENT_EGRESS, /begin with https:\/\/, or http:\/\/ if it leads to loopback/],
     [policy({ requireHttps: false }), /begin with https:\/\/ or http:\/\//],
-  ])('another scheme is told which may be used', (settings, message) => {
+  ])('the message for another scheme names the allowed ones', (settings, message) => {
     expect(checkUrl('ftp://127.0.0.1/', settings)).toMatchObject({
       ok: false,
       message: expect.stringMatching(message),

@@ -1,5 +1,6 @@
 import type { Uuid } from '../../domain/ids.ts';
 import type { Pool, Queryable } from '../database.ts';
+import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import { discardMoves } from './dead-letters.ts';
 import { REPLAY_MOVES } from './replay.ts';
 import { type Selection, selectDeliveries } from './select-deliveries.ts';
@@ -30,9 +31,6 @@ export interface TaskView {
 const COLUMNS = `id, kind, state, selection, why, total, done, failed, failed_off, tenant, created_by, created_at, updated_at,
                  finished_at, error`;
 
-/** Told to every worker: one of them takes it. */
-export const TASKS_CHANNEL = 'posthorn_tasks';
-
 export async function createTask(
   client: Queryable,
   task: Pick<TaskView, 'id' | 'kind' | 'selection' | 'why' | 'total' | 'tenant' | 'created_by'>,
@@ -42,7 +40,7 @@ export async function createTask(
        insert into posthorn.tasks (id, kind, selection, why, total, tenant, created_by)
        values ($1, $2, $3, $4, $5, $6, $7) returning ${COLUMNS}
      )
-     select made.*, pg_notify('${TASKS_CHANNEL}', '') from made`,
+     select made.*, pg_notify('${CHANNEL_NAMES.tasks}', '') from made`,
     [task.id, task.kind, JSON.stringify(task.selection), task.why, task.total, task.tenant, task.created_by],
   );
   return rows[0]!;
@@ -86,8 +84,8 @@ export interface ClaimedTask extends TaskView {
 }
 
 /**
- * The task that was longest without attention and that nobody works on: new, given up by its runner, or its runner
- * has fallen silent. The CTE is a fence: `skip locked … limit` must not be evaluated twice.
+ * Claims the task that has waited longest and has no runner: it is new, was released, or its runner is silent. The CTE is
+ * a fence: `skip locked … limit` must not be evaluated twice.
  */
 export async function claimTask(pool: Pool, runner: Uuid, silentMs: number): Promise<ClaimedTask | null> {
   const { rows } = await pool.query<ClaimedTask>(
@@ -105,7 +103,7 @@ export async function claimTask(pool: Pool, runner: Uuid, silentMs: number): Pro
   return rows[0] ?? null;
 }
 
-/** Lets another task have its turn. */
+/** Gives the task back, so that another one has its turn. */
 export async function releaseTask(pool: Pool, id: Uuid, runner: Uuid): Promise<void> {
   await pool.query(
     'update posthorn.tasks set runner = null, updated_at = now() where id = $1 and runner = $2',
@@ -122,19 +120,18 @@ export async function failTask(pool: Pool, id: Uuid, runner: Uuid, error: string
 }
 
 export interface ChunkAnswer {
-  /** Null: the task is not ours any more, or was cancelled; nothing was moved. */
+  /** Null: another runner has the task, or it was cancelled. Nothing was moved. */
   readonly state: TaskState | null;
-  /** Those that got something to do, or lost something that held them back. */
+  /** Endpoints that have something to send now, or whose lane is no longer blocked. */
   readonly endpoints: readonly Uuid[];
 }
 
 const NOTHING = "'00000000-0000-0000-0000-000000000000'::uuid";
 
 /**
- * The next chunk of a task: the deliveries are moved, and the cursor with them, by one statement. Killed before its
- * commit nothing has happened, killed after it the next one goes on behind. The task's row is locked first, so that
- * a cancel comes before a chunk or after it. A scalar subquery for the cursor, not a join: only then does each place
- * give its rows in the order of its index, and stop at the limit.
+ * Runs the next chunk of a task: one statement moves the deliveries and the cursor, so a crash leaves both or neither.
+ * It locks the task's row first, so that a cancellation comes either before or after a chunk. The cursor is a scalar
+ * subquery instead of a join, so that the deliveries are read in index order and only up to the limit.
  */
 export async function workOnTask(pool: Pool, task: ClaimedTask, chunk: number): Promise<ChunkAnswer> {
   const values: unknown[] = [task.id, task.runner, chunk];
