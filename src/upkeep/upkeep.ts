@@ -28,7 +28,7 @@ export class Upkeep extends Recurring {
     await this.#attempt('run upkeep', async () => {
       await store.runExclusively(async () => {
         // One at a time: if one fails, the others still run.
-        await this.#attempt('create partitions ahead of time', () => store.ensurePartitions());
+        await this.#attempt('make partitions ahead of time', () => store.ensurePartitions());
         await this.#attempt('disable endpoints that fail', () => this.#disableEndpoints());
         await this.#attempt('delete expired data', () => deleteExpired(this.#options, () => this.stopped));
       });
