@@ -6,7 +6,7 @@
  *
  * - Stages (ingest, outbox, dispatch, deliver, settle, upkeep) never import each other: app.ts connects them through
  *   interfaces that the domain or the stage itself defines.
- * - Stages know the store through src/ports only. `STAGES_ON_POSTGRES` lists those that are not converted yet.
+ * - Stages know the store through src/ports only, never through src/postgres.
  * - From above, a stage, the relay and the configuration are imported through their index.ts only.
  * - The relay is a process of its own that reads another PostgreSQL. Of src's wiring it uses create-ingest.ts.
  * - The embedded server and the migrations are for app.ts and the CLI alone. `pg` is for src/postgres and the CLI.
@@ -23,8 +23,6 @@ export interface Module {
 }
 
 const STAGES = ['ingest', 'outbox', 'dispatch', 'deliver', 'settle', 'upkeep'] as const;
-/** Stages that still import postgres. */
-const STAGES_ON_POSTGRES: readonly string[] = ['dispatch', 'settle'];
 const BELOW_STAGES = ['ports', 'telemetry', 'config', 'domain'];
 
 /** What each part may import, besides itself. `app` is every file directly in src. */
@@ -34,12 +32,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: ['domain'],
   telemetry: ['ports', 'config', 'domain'],
   postgres: ['ports', 'telemetry', 'config', 'domain'],
-  ...Object.fromEntries(
-    STAGES.map((stage) => [
-      stage,
-      STAGES_ON_POSTGRES.includes(stage) ? ['postgres', ...BELOW_STAGES] : BELOW_STAGES,
-    ]),
-  ),
+  ...Object.fromEntries(STAGES.map((stage) => [stage, BELOW_STAGES])),
   api: [...STAGES, 'postgres', ...BELOW_STAGES],
   app: ['api', ...STAGES, 'postgres', ...BELOW_STAGES],
   relay: ['app', ...STAGES, 'postgres', ...BELOW_STAGES],
@@ -79,8 +72,7 @@ function checkInSource(file: string, specifier: string): string | null {
   const to = partOf(target);
   if (to === from) return null;
   if (isStage(from) && isStage(to)) return 'stages never import each other; app.ts connects them';
-  if (isStage(from) && to === 'postgres' && !allowed.includes(to))
-    return 'stages know the store through src/ports';
+  if (isStage(from) && to === 'postgres') return 'stages know the store through src/ports';
   if (from === 'relay' && to === 'app' && target !== 'src/create-ingest.ts')
     return 'the relay uses create-ingest.ts alone';
   if (!allowed.includes(to)) return `${from} may not import ${to}`;

@@ -7,12 +7,11 @@ export interface FactsPollerOptions {
   readonly store: Pick<OwnershipStore, 'readFacts'>;
   readonly clock: Clock;
   readonly everyMs: number;
-  readonly onFacts: (facts: StoreFacts, roundTripMs: number) => void;
+  readonly listener: { onFacts(facts: StoreFacts, roundTripMs: number): void };
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
 export class FactsPoller implements Service {
-  readonly name = 'facts poller';
   readonly #options: FactsPollerOptions;
   #cancelTimer: (() => void) | null = null;
   #reading: Promise<void> | null = null;
@@ -36,11 +35,11 @@ export class FactsPoller implements Service {
   }
 
   async #read(): Promise<void> {
-    const { store, clock, everyMs, onFacts, onProblem } = this.#options;
+    const { store, clock, everyMs, listener, onProblem } = this.#options;
     const sentAt = clock.monotonic();
     try {
       const facts = await store.readFacts();
-      onFacts(facts, clock.monotonic() - sentAt);
+      listener.onFacts(facts, clock.monotonic() - sentAt);
     } catch (error) {
       onProblem('read the version of the endpoints', error);
     }

@@ -42,7 +42,6 @@ export interface OwnershipOptions {
 }
 
 export class Ownership implements Service {
-  readonly name = 'ownership';
   readonly workerName: string;
   readonly #options: OwnershipOptions;
   readonly #listeners: OwnershipListener[] = [];
@@ -83,6 +82,11 @@ export class Ownership implements Service {
 
   owns(shard: number): boolean {
     return this.#epochs.has(shard);
+  }
+
+  /** True if this worker will release the shard soon: start nothing more in it. */
+  isGivingUp(shard: number): boolean {
+    return this.#givingUp.has(shard);
   }
 
   epochOf(shard: number): number | undefined {

@@ -37,7 +37,7 @@ export interface DrainerOptions {
   readonly batchRows: number;
   readonly batchBytes: number;
   readonly onRejected: (id: Uuid, reason: string) => void;
-  readonly problem: (what: string, error: unknown) => void;
+  readonly onProblem: (what: string, error: unknown) => void;
 }
 
 interface RejectedRow {
@@ -91,7 +91,7 @@ export class Drainer {
       while (hasMore && !this.#stopped) hasMore = await this.runOnce();
       this.#schedule(this.#failures.size > 0 ? PAUSE_AFTER_FAILURE_MS : pollMs);
     } catch (error) {
-      this.#options.problem('read the outbox', error);
+      this.#options.onProblem('read the outbox', error);
       this.#schedule(PAUSE_AFTER_FAILURE_MS);
     }
   }

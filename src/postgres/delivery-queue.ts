@@ -1,7 +1,7 @@
 import type { DeliveryQueue } from '../ports/delivery-queue.ts';
 import type { Database } from './database.ts';
 import { countWaiting } from './queries/count-waiting.ts';
-import { expireWaiting, markOnTheWire, putInOrder, skipWaiting } from './queries/end-waiting.ts';
+import { expireWaiting, moveToFifo, recordOnWire, skipWaiting } from './queries/end-waiting.ts';
 import { loadLaneStates, loadLanes } from './queries/load-lanes.ts';
 import { markStarted } from './queries/mark-started.ts';
 import { replayDeliveries } from './queries/replay.ts';
@@ -17,13 +17,13 @@ export function createPostgresDeliveryQueue(database: Pick<Database, 'pool'>): D
     loadStates: (ids) => withStoreErrors(loadLaneStates(dispatch, ids)),
     countWaiting: (ids, max) => withStoreErrors(countWaiting(dispatch, ids, max)),
     markStarted: (starts, workerId) => withStoreErrors(markStarted(dispatch, starts, workerId)),
-    recordOnWire: (deliveries) => withStoreErrors(markOnTheWire(dispatch, deliveries)),
+    recordOnWire: (deliveries) => withStoreErrors(recordOnWire(dispatch, deliveries)),
     settle: ({ settlements, health, worker, circuitNotes }) =>
       withStoreErrors(settleDeliveries(settle, settlements, health, worker, circuitNotes)),
     skip: (endpointId, reason, except) => withStoreErrors(skipWaiting(dispatch, endpointId, reason, except)),
     expire: (endpointId, agedBefore, except, { blocksLane }) =>
       withStoreErrors(expireWaiting(dispatch, endpointId, agedBefore, except, blocksLane)),
-    moveToFifo: (endpointId) => withStoreErrors(putInOrder(dispatch, endpointId)),
+    moveToFifo: (endpointId) => withStoreErrors(moveToFifo(dispatch, endpointId)),
     replay: (deliveries) =>
       withStoreErrors(
         replayDeliveries(

@@ -22,8 +22,8 @@ interface EndpointRow {
   secrets: { key_id: string; ciphertext: string; expires_at: number | null }[] | null;
 }
 
-// One statement, so that the version and the endpoints are of the same moment. The outer join brings the version
-// also when nothing changed. A deleted endpoint matters only while something of it still waits.
+// One statement, so that the version and the endpoints belong together. The outer join returns the version even if no
+// endpoint changed. A deleted endpoint matters only while it has waiting deliveries.
 const CHANGED_SINCE = {
   name: 'endpoints_changed_since',
   text: `
@@ -67,8 +67,8 @@ export function createEndpointCache(
   }
 
   /**
-   * At the start a secret that does not open is a wrong key, and stops everything. Later it is one endpoint's misfortune:
-   * its deliveries wait, as if it were paused, and everybody else's go on.
+   * If a secret cannot be decrypted at the start, the key is wrong: throws. Later it concerns one endpoint, which is
+   * treated as paused.
    */
   function readable(row: EndpointRow): Endpoint {
     try {
@@ -80,7 +80,7 @@ export function createEndpointCache(
     }
   }
 
-  /** A refresh that is under way may have read before the change the caller knows of: wait for one that starts now. */
+  /** A read that runs may have started before the change that the caller knows of: waits for one that starts later. */
   function refresh(): Promise<void> {
     if (running === null) {
       running = read().finally(() => {
@@ -114,7 +114,7 @@ export function createEndpointCache(
 
 function toEndpoint(row: EndpointRow, box: SecretBox): Endpoint {
   const id = row.id!;
-  // A deleted one is kept only until its last deliveries are skipped: no need to know its secrets for that.
+  // The deliveries of a deleted endpoint are only skipped, which needs no secrets.
   const config = row.deleted ? withoutSecrets(row.config) : openConfig(row.config, id, box);
   const secrets = (row.deleted ? [] : (row.secrets ?? [])).map((sealed) => ({
     secret: box.open({ keyId: sealed.key_id, ciphertext: Buffer.from(sealed.ciphertext, 'base64') }, id),

@@ -7,12 +7,12 @@ import type { OwnershipSession, OwnershipStore, WorkerRegistration } from '../po
 import type { Client, Database } from './database.ts';
 import { CHANNEL_NAMES } from './notifier-channels.ts';
 import {
-  buryDeadWorkers,
+  countSurplusShards,
   readFacts,
   registerWorker,
   releaseShards,
+  removeDeadWorkers,
   renew,
-  surplusShards,
   takeShards,
   unregisterWorker,
 } from './queries/ownership.ts';
@@ -57,9 +57,9 @@ async function connect(
   }
   return {
     renew: (workerId, { stopping }) => withStoreErrors(renew(client, workerId, stopping)),
-    removeDeadWorkers: (workerId, times) => withStoreErrors(buryDeadWorkers(client, workerId, times)),
+    removeDeadWorkers: (workerId, times) => withStoreErrors(removeDeadWorkers(client, workerId, times)),
     takeShards: (workerId, crashWindowMs) => withStoreErrors(takeShards(client, workerId, crashWindowMs)),
-    countSurplusShards: (workerId) => withStoreErrors(surplusShards(client, workerId)),
+    countSurplusShards: (workerId) => withStoreErrors(countSurplusShards(client, workerId)),
     async releaseShards(workerId, shards) {
       await withStoreErrors(releaseShards(client, workerId, shards));
       await withStoreErrors(announceFreeShards(client));

@@ -70,8 +70,8 @@ function setUp(answer: (sent: SettleBatch, call: number) => Uuid[] | Error) {
     sink,
     clock,
     batchRows: 10,
-    worker: () => ({ id: 'w', name: 'w' }),
-    failed: () => {},
+    worker: { workerId: 'w', workerName: 'w' },
+    onProblem: () => {},
   });
   return { settler, sent, pauses };
 }
@@ -87,7 +87,7 @@ async function settleAll(settler: Settler, settlements: readonly Settlement[]): 
 }
 
 describe('the settler', () => {
-  it('writes what came together in one statement, and says what was moved', async () => {
+  it('records results that arrive together in one batch and reports which deliveries moved', async () => {
     const { settler, sent } = setUp((batch) => idsOf(batch).filter((id) => id !== 'b'));
     const done = await settleAll(
       settler,
@@ -101,7 +101,7 @@ describe('the settler', () => {
     ]);
   });
 
-  it('finds the one bad row, writes its neighbours, and of it what is certainly storable', async () => {
+  it('bisects to find an invalid row, records the others, and a minimal result for it', async () => {
     const { settler, sent } = setUp((batch) =>
       batch.settlements.some(({ attempt }) => attempt!.outcome.responseHeaders !== null)
         ? INVALID_ROW
@@ -125,14 +125,14 @@ describe('the settler', () => {
     expect(sent.length).toBeLessThanOrEqual(8);
   });
 
-  it('never gives an outcome up: it tries again, more and more slowly, until the database is back', async () => {
+  it('never gives up a result: it retries with growing pauses until the store is back', async () => {
     const { settler, pauses } = setUp((batch, call) => (call <= 9 ? new Error('gone') : idsOf(batch)));
     const done = await settleAll(settler, [settlement('a')]);
     expect(done.get('a')).toBe(true);
     expect(pauses).toEqual([50, 100, 200, 300, 300, 300, 300, 300, 300]);
   });
 
-  it('writes the last word about an endpoint, once', async () => {
+  it('records only the latest health of an endpoint', async () => {
     const { settler, sent } = setUp(idsOf);
     for (let i = 1; i <= 3; i += 1) settler.settle(settlement(`d${i}`), health('0190-00', i), () => {});
     await settler.drained();

@@ -11,7 +11,7 @@ export interface UpkeepOptions {
   readonly auditRetentionMs: number;
   readonly autoDisable: AutoDisableOptions;
   readonly onDisabled: (endpoints: readonly DisabledEndpoint[]) => void;
-  readonly problem: (what: string, error: unknown) => void;
+  readonly onProblem: (what: string, error: unknown) => void;
 }
 
 /** Background work that no event waits for. One process at a time does it; doing it twice is harmless. */
@@ -45,7 +45,7 @@ export class Upkeep extends Recurring {
     try {
       await work();
     } catch (error) {
-      this.#options.problem(what, error);
+      this.#options.onProblem(what, error);
     }
   }
 }

@@ -190,6 +190,37 @@ describe('an endpoint', () => {
     world.checkEnd();
   });
 
+  it('that crashes its worker gets three counted chances, and deliveries beside it are all delivered', async () => {
+    for (let seed = 0; seed < 20; seed += 1) {
+      const world = new World(seed, { carefulAfterCrashes: 1 });
+      const slow = Array.from({ length: 12 }, (_, i) =>
+        world.addEndpoint({ timeout_ms: 4_000 }, () => ({ status: 200, afterMs: 2_500 }), 't', i * 20),
+      );
+      let crashes = 0;
+      const poison = world.addEndpoint({ timeout_ms: 4_000 }, () => {
+        crashes += 1;
+        const owner = world.database.ownerOf(poison.id);
+        world.crash(world.running.find(({ ownership }) => ownership.workerId === owner)!);
+        return { status: null, afterMs: 0 };
+      });
+      await world.addWorker();
+      await world.addWorker();
+      await world.run(5_000);
+      const [worker] = world.running;
+      const [id] = world.publish([poison.id], worker!);
+      for (const endpoint of slow) for (let i = 0; i < 3; i += 1) world.publish([endpoint.id], worker!);
+      for (let waited = 0; waited < 300 && world.database.queue.size > 0; waited += 1) {
+        await world.run(1_000);
+        while (world.running.length < 2) await world.addWorker();
+      }
+      expect(world.database.ended.get(id!)).toMatchObject({ status: 'dead', reason: 'worker_crash' });
+      // The crash that makes the shard careful is not counted.
+      expect(crashes).toBe(4);
+      for (const [delivery, { endpointId }] of world.accepted)
+        if (endpointId !== poison.id) expect(world.database.ended.get(delivery)?.status).toBe('delivered');
+    }
+  });
+
   it('DSP-5: is sent fresh ones also while hanging retries of others use up their share', async () => {
     const world = new World(9, { maxSockets: 20 });
     const hanging = Array.from({ length: 4 }, () =>
@@ -218,7 +249,7 @@ describe('an endpoint', () => {
   });
 
   it('DSP-6: with a backlog holds no more in memory than its share, however often it is woken', async () => {
-    const world = new World(10, { laneItems: 20, budgetItems: 400 });
+    const world = new World(10, { laneItems: 20, laneBudgetItems: 400 });
     const paused = world.addEndpoint({}, ok);
     const fifo = world.addEndpoint({ ordering: 'fifo' }, ok);
     const waiting = world.addEndpoint({ breaker: null, retry: { schedule: [0, 3600, 3600] } }, () => ({
@@ -236,7 +267,7 @@ describe('an endpoint', () => {
       if (i % 10 === 0) await world.run(20);
     }
     await world.run(60_000);
-    const held = worker.dispatcher.stats.inMemory + acceptor.dispatcher.stats.inMemory;
+    const held = worker.engine.stats.inMemory + acceptor.engine.stats.inMemory;
     expect(held).toBeLessThanOrEqual(4 * 20 + 10);
   });
 
@@ -281,7 +312,7 @@ describe('an endpoint', () => {
     world.database.weather.latency = () => 1 + 30 * (slow++ % 10);
     world.change(endpoint.id, { paused: false });
     await world.run(3_000);
-    const lane = worker.dispatcher.lane(endpoint.id)!;
+    const lane = worker.engine.lanes.get(endpoint.id)!;
     expect(lane.breaker.allowsTraffic).toBe(false);
     expect(lane.inFlight).toBe(0);
   });
@@ -370,7 +401,7 @@ describe('a database that is away', () => {
     for (let i = 0; i < 10; i += 1) for (const { id } of endpoints) world.publish([id], worker, 1);
     await world.run(500);
     // Those that were already on their way when the cap was reached come on top.
-    expect(worker.dispatcher.stats.unsettled).toBeLessThanOrEqual(10 + 54);
+    expect(worker.engine.stats.unsettled).toBeLessThanOrEqual(10 + 54);
     const { requests } = world;
     await world.run(150);
     expect(world.requests).toBe(requests);

@@ -11,6 +11,7 @@ import type { EventContent } from '../../src/domain/event.ts';
 import { deliveryIdOf, type Uuid } from '../../src/domain/ids.ts';
 import type { AttemptOutcome } from '../../src/domain/outcome.ts';
 import type { NewDelivery } from '../../src/ports/accept-log.ts';
+import type { Commit } from '../../src/ports/hand-over.ts';
 import { MemoryDatabase, type Weather } from './memory-database.ts';
 import { Random, VirtualTime } from './virtual-time.ts';
 import { EndpointTable, LIMITS, type Limits, Worker } from './worker.ts';
@@ -111,20 +112,16 @@ export class World {
   }
 
   async addWorker(): Promise<Worker> {
-    const worker = new Worker(
-      `w${this.workers.length}`,
-      this.database,
-      this.table,
-      (from, request, done) => this.#send(from, request, done),
-      this.#limits,
-      (...handed) => this.#toSibling(...handed),
-    );
+    const worker = new Worker(`w${this.workers.length}`, this.database, this.table, this.#limits, {
+      send: (from, request, done) => this.#send(from, request, done),
+      handOver: (...offered) => this.#toSibling(...offered),
+    });
     this.workers.push(worker);
     await this.time.inside(worker.process, () => void worker.start());
     return worker;
   }
 
-  #toSibling(from: Worker, delivery: NewDelivery, event: EventContent, commitSentAt: number): boolean {
+  #toSibling(from: Worker, delivery: NewDelivery, event: EventContent, commit: Commit): boolean {
     if (this.toSiblingMs === null) return false;
     const shard = shardOf(delivery.endpointId);
     const to = this.workers.find(
@@ -132,7 +129,7 @@ export class World {
         worker !== from && worker.process.state !== 'dead' && worker.ownership.keptShards.includes(shard),
     );
     if (to === undefined) return false;
-    this.time.after(this.toSiblingMs(), to.process, () => to.handedOn(delivery, event, commitSentAt));
+    this.time.after(this.toSiblingMs(), to.process, () => to.receive([{ delivery, event }], commit));
     return true;
   }
 
@@ -192,7 +189,8 @@ export class World {
         headers: null,
       };
       time.after(commitMs, by.process, () => {
-        for (const delivery of deliveries) by.handOn(delivery, event, sentAt);
+        const committed = deliveries.map((delivery) => ({ delivery, event }));
+        by.engine.router.routeCommitted(committed, { sentAt, endpointVersion: by.cache.version });
       });
     }
     return deliveries.map(({ id }) => id);
@@ -211,7 +209,7 @@ export class World {
     const answer = this.receivers.get(endpoint.id)!.behaviour(now);
     const timedOut = answer.status === null || answer.afterMs > endpoint.timeoutMs;
     const durationMs = timedOut ? endpoint.timeoutMs : answer.afterMs;
-    const lane = worker.dispatcher.lane(endpoint.id);
+    const lane = worker.engine.lanes.get(endpoint.id);
     const wire: Wire = {
       deliveryId,
       number,
@@ -329,10 +327,10 @@ export class World {
         problems.push(`delivery …${id.slice(-13)} is dead without a reason`);
       }
     }
-    for (const { process, dispatcher } of this.running) {
-      const { inMemory, inFlight, unsettled, heldBytes } = dispatcher.stats;
+    for (const { process, engine } of this.running) {
+      const { inMemory, inFlight, unsettled, heldBytes } = engine.stats;
       if (inMemory + inFlight + unsettled + heldBytes !== 0)
-        problems.push(`${process.name} still holds ${JSON.stringify(dispatcher.stats)}`);
+        problems.push(`${process.name} still holds ${JSON.stringify(engine.stats)}`);
     }
     if (problems.length > 0) throw new Violation(problems.slice(0, 8).join('\n'));
   }

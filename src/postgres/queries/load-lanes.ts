@@ -9,8 +9,8 @@ const COLUMNS = `
   extract(epoch from due_at)::float8 * 1000 as due_at, extract(epoch from ages_from)::float8 * 1000 as ages_from,
   extract(epoch from started_at)::float8 * 1000 as started_at`;
 
-// Many lanes in one round trip, each by its own short range of an index: one endpoint's million rows are never
-// walked to find another's.
+// Many lanes in one round trip, each with its own short range of an index: no read walks through another endpoint's
+// million rows.
 const LOAD_FRESH = {
   name: 'load_fresh',
   text: `

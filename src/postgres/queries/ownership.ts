@@ -13,7 +13,7 @@ export async function registerWorker(
   worker: { id: Uuid; name: string; lockKey: string; wireVersion: number },
 ): Promise<void> {
   await client.query('select pg_advisory_lock($1)', [worker.lockKey]);
-  // Known already: only the connection is new, and with it the lock. Its age stays: this is no proof of life yet.
+  // A known worker has only a new session and lock. Registering does not renew its lease.
   await client.query(
     `insert into posthorn.workers (id, name, lock_key, wire_version) values ($1, $2, $3, $4)
          on conflict (id) do update set lock_key = excluded.lock_key`,
@@ -21,10 +21,9 @@ export async function registerWorker(
   );
 }
 
-// The whole proof in one statement: the row is ours and renewed, and these are our shards. No row: we were declared
-// dead, and own nothing. It does not wait for the disk: a crash of the database ends every proof anyway, and a disk that
-// is slow for a second must not stop deliveries whose rows are long written. It does wait for a synchronous standby: a
-// database that has been replaced must not go on proving.
+// Renews the lease and returns our shards in one statement. No row: other workers declared us dead. The commit does not
+// wait for the disk: a crash of the database ends every lease anyway, and a slow disk must not stop deliveries. It does
+// wait for a synchronous standby: a primary that has been replaced must not renew leases.
 const RENEW = {
   name: 'renew',
   text: `
@@ -61,7 +60,7 @@ export async function renew(client: Client, workerId: Uuid, stopping: boolean): 
   };
 }
 
-/** The facts of a renewal, for processes that hold no lease. */
+/** Reads the facts of a renewal, for processes that own no shards. */
 export async function readFacts(pool: Pool): Promise<StoreFacts> {
   const { rows } = await pool.query<{ now: string; version: string; last_seq: string }>({
     name: 'read_facts',
@@ -73,9 +72,9 @@ export async function readFacts(pool: Pool): Promise<StoreFacts> {
   return { now: Number(row.now), endpointVersion: Number(row.version), lastSeq: Number(row.last_seq) };
 }
 
-// A bigint lock key shows in pg_locks as two halves. The row is locked before it is judged: a renewal that is under
-// way either comes first (and the row is young again) or finds no row.
-const BURY_DEAD = {
+// pg_locks shows a bigint lock key as two halves. The row is locked first: a renewal at the same time either comes first
+// (and the worker lives) or finds no row.
+const REMOVE_DEAD = {
   name: 'bury_dead_workers',
   text: `
     with silent as (
@@ -97,21 +96,22 @@ const BURY_DEAD = {
     returning b.name as worker, s.shard`,
 };
 
-export async function buryDeadWorkers(
+/** Removes workers whose lease has ended and frees their shards. Returns one entry per freed shard. */
+export async function removeDeadWorkers(
   client: Client,
   workerId: Uuid,
   times: OwnershipTimes,
 ): Promise<{ worker: string; shard: number }[]> {
-  // A fifth more than the worker itself allows: clocks of two machines do not tick at quite the same rate.
+  // A fifth longer than the worker counts: the clocks of two machines do not run at the same rate.
   const { rows } = await client.query<{ worker: string; shard: number }>({
-    ...BURY_DEAD,
+    ...REMOVE_DEAD,
     values: [workerId, times.leaseMs * 1.2, times.deadAfterMs],
   });
   return rows;
 }
 
-// Fair share: as many as the living workers would have each. The CTE with `skip locked … limit` is a fence: the
-// update must not re-evaluate it.
+// The fair share is 256 divided by the number of living workers. The CTE is materialized: the update must not evaluate
+// `skip locked … limit` again.
 const TAKE_SHARDS = {
   name: 'take_shards',
   text: `
@@ -141,7 +141,7 @@ export async function takeShards(
 }
 
 /** How many shards this worker holds beyond its share. */
-export async function surplusShards(client: Client, workerId: Uuid): Promise<number> {
+export async function countSurplusShards(client: Client, workerId: Uuid): Promise<number> {
   const { rows } = await client.query<{ surplus: string }>(
     `select (select count(*) from posthorn.shards where owner = $1)
             - ceil(256.0 / greatest(1, (select count(*) from posthorn.workers where not stopping))) as surplus`,

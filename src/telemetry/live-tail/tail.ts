@@ -48,7 +48,6 @@ const FLUSH_MS = 100;
 const MAX_MISSED_ANNOUNCEMENTS = 3;
 
 export class LiveTail implements Service {
-  readonly name = 'live tail';
   readonly #options: LiveTailOptions;
   readonly #watchers = new Set<Watcher>();
   /** The filters of other processes, with the time at which they expire. */

@@ -30,8 +30,8 @@ const answer = (statusCode: number, retryAfterMs: number | null = null) =>
   outcome({ statusCode, retryAfterMs });
 const failure = (kind: ErrorClass) => outcome({ error: { class: kind, message: '' } });
 
-describe('RTY-1: what an answer means', () => {
-  it('for every status there is', () => {
+describe('RTY-1: the verdict on an answer', () => {
+  it('is right for every status code', () => {
     for (let status = 100; status <= 599; status += 1) {
       const verdict = decide(answer(status), fresh, policy, context);
       let expected: Verdict;
@@ -44,18 +44,18 @@ describe('RTY-1: what an answer means', () => {
     }
   });
 
-  it.each(Object.keys(errorClasses) as ErrorClass[])('without an answer (%s) it is tried again', (kind) => {
+  it.each(Object.keys(errorClasses) as ErrorClass[])('is a retry without an answer (%s)', (kind) => {
     expect(decide(failure(kind), fresh, policy, context)).toEqual({ kind: 'retry', dueAt: NOW + 30_000 });
   });
 
-  it('DLV-7: an access token refused is tried again with a new one, whatever the endpoint says of 401', () => {
+  it('DLV-7: is a retry after a rejected access token, whatever the rules of the endpoint say about 401', () => {
     const refused = outcome({ statusCode: 401, error: { class: 'oauth_rejected', message: '' } });
     const strict = resolveRetry({ permanent: [401] });
     expect(decide(refused, fresh, strict, context).kind).toBe('retry');
     expect(signalOf(refused)).toBe('neutral');
   });
 
-  it('the classes can be changed per endpoint', () => {
+  it('follows the rules of the endpoint for status codes', () => {
     const own = resolveRetry({ permanent: [503], transient: ['4xx', 410, '3xx'] });
     expect(decide(answer(404), fresh, own, context).kind).toBe('retry');
     expect(decide(answer(410), fresh, own, context).kind).toBe('retry');
@@ -67,7 +67,7 @@ describe('RTY-1: what an answer means', () => {
     });
   });
 
-  it('a delivery has as many attempts as its schedule, counted from its last replay', () => {
+  it('allows as many attempts as the schedule has, counted from the last replay', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 20 }), fc.integer({ min: 0, max: 20 }), (made, before) => {
         const tried = { attempts: before + made, attemptsBeforeReplay: before, agesFrom: NOW };
@@ -83,7 +83,7 @@ describe('RTY-1: what an answer means', () => {
 });
 
 describe('RTY-4: Retry-After', () => {
-  it.each([429, 503])('of a %i is honoured, if it is later than the schedule', (status) => {
+  it.each([429, 503])('of a %i is honoured if it is later than the schedule', (status) => {
     expect(decide(answer(status, 120_000), fresh, policy, context)).toEqual({
       kind: 'retry',
       dueAt: NOW + 120_000,
@@ -101,7 +101,7 @@ describe('RTY-4: Retry-After', () => {
 });
 
 describe('RTY-8: the maximum age', () => {
-  it('ends a delivery whose next attempt would come too late, and no other', () => {
+  it('ends a delivery whose next attempt would come too late', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 100 * 3_600_000 }),
@@ -135,12 +135,12 @@ describe('RTY-8: the maximum age', () => {
     });
   });
 
-  it('does not undo a success that came late', () => {
+  it('does not undo a late success', () => {
     expect(decide(answer(200), { ...fresh, agesFrom: 0 }, policy, context)).toEqual({ kind: 'delivered' });
   });
 });
 
-describe('HLT-1: what counts for the breaker', () => {
+describe('HLT-1: the signal for the breaker', () => {
   it.each([
     [408, 'neutral'],
     [200, 'success'],

@@ -7,8 +7,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../../test/support/eventually.ts';
 import { systemClock } from '../domain/clock.ts';
 import type { EventContent } from '../domain/event.ts';
-import type { HandedDelivery } from './sibling-frames.ts';
-import { Siblings } from './siblings.ts';
+import type { CommittedDelivery } from '../ports/hand-over.ts';
+import { SiblingSockets } from './sibling-sockets.ts';
 
 const COMMIT = { sentAt: 1_700_000_000_123, endpointVersion: 7 };
 
@@ -20,21 +20,20 @@ async function someDirectory(): Promise<string> {
 
 async function start(directory: string, number: number, shards: number[]) {
   const time = { ahead: 0 };
-  const received: HandedDelivery[] = [];
+  const received: CommittedDelivery[] = [];
   const problems: string[] = [];
-  const siblings = new Siblings({
+  const siblings = new SiblingSockets({
     directory,
     number,
     clock: { ...systemClock, monotonic: () => systemClock.monotonic() + time.ahead },
-    ownedShards: () => shards,
-    received: (deliveries, commit) => {
-      expect(commit).toEqual(COMMIT);
-      received.push(...deliveries);
-    },
-    problem: (what) => problems.push(what),
+    onProblem: (what) => problems.push(what),
+  });
+  siblings.onReceived((deliveries, commit) => {
+    expect(commit).toEqual(COMMIT);
+    received.push(...deliveries);
   });
   onTestFinished(() => siblings.stop());
-  await siblings.start();
+  await siblings.start(() => shards);
   return { siblings, received, problems, shards, time };
 }
 
@@ -54,7 +53,7 @@ const deliveryOf = (shard: number) => ({
   fifo: false,
 });
 
-test('each hands the others what is theirs, as their shards change', async () => {
+test('hands each process the deliveries of its shards, as shards change hands', async () => {
   const directory = await someDirectory();
   const first = await start(directory, 1, [1]);
   const second = await start(directory, 2, [2]);
@@ -68,22 +67,22 @@ test('each hands the others what is theirs, as their shards change', async () =>
   expect(first.siblings.offer(deliveryOf(3), small, COMMIT)).toBe(false);
 
   second.shards.pop();
-  second.siblings.shardsChanged();
+  second.siblings.announceShards();
   third.shards.push(2);
-  third.siblings.shardsChanged();
+  third.siblings.announceShards();
   await eventually('the shard is the third’s', () => {
     first.siblings.offer(deliveryOf(2), small, COMMIT);
     return third.received.length > 0;
   });
 
-  third.siblings.stop();
+  await third.siblings.stop();
   await eventually(
     'who left is told nothing more',
     () => !first.siblings.offer(deliveryOf(2), small, COMMIT),
   );
 });
 
-test('one that is stopped is not told: it cannot say that others have its shards', async () => {
+test('hands nothing over to a silent process: it may have lost its shards', async () => {
   const directory = await someDirectory();
   const first = await start(directory, 1, [7]);
   const second = await start(directory, 2, []);
@@ -96,14 +95,14 @@ test('one that is stopped is not told: it cannot say that others have its shards
 
   await eventually('all of that has come', () => first.received.length === 2);
   third.shards.push(7);
-  third.siblings.shardsChanged();
+  third.siblings.announceShards();
   await eventually('who says so last has it', () => {
     second.siblings.offer(deliveryOf(7), small, COMMIT);
     return third.received.length > 0;
   });
 });
 
-test('one that does not read takes a few megabytes from us, not more; the rest goes another way', async () => {
+test('buffers at most a few megabytes for a process that does not read', async () => {
   const directory = await someDirectory();
   const first = await start(directory, 1, []);
   const stuck = net.connect(path.join(directory, '1.sock'));
@@ -125,14 +124,14 @@ test('one that does not read takes a few megabytes from us, not more; the rest g
   expect(offered).toBeLessThan(100);
 });
 
-test('where no socket can be made it says so, and hands nothing on', async () => {
+test('reports that no socket can be made, and hands nothing over', async () => {
   const directory = path.join(await someDirectory(), 'x'.repeat(120));
   const alone = await start(directory, 1, [1]);
-  expect(alone.problems).toEqual(['hear from sibling processes']);
+  expect(alone.problems).toEqual(['listen for sibling processes']);
   expect(alone.siblings.offer(deliveryOf(2), event(1), COMMIT)).toBe(false);
 });
 
-test('nonsense ends the connection and nothing else; a name that a dead one left behind is removed', async () => {
+test('closes a connection that sends invalid bytes, and removes the socket file of a dead process', async () => {
   const directory = await someDirectory();
   await writeFile(path.join(directory, 'notes.txt'), '');
   await leaveName(path.join(directory, '0.sock'));
@@ -145,7 +144,7 @@ test('nonsense ends the connection and nothing else; a name that a dead one left
   stranger.resume();
   await ended;
   await eventually('it was noticed', () => first.problems.length === 1);
-  expect(first.problems).toEqual(['understand a sibling process']);
+  expect(first.problems).toEqual(['read a message of a sibling process']);
   const second = await start(directory, 2, []);
   await eventually('the others go on', () => second.siblings.offer(deliveryOf(1), event(1), COMMIT));
 });
