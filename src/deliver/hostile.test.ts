@@ -314,11 +314,11 @@ async function judge(row: Row, { expect }: TestContext): Promise<void> {
   if (row.early) expect(outcome.durationMs).toBeLessThan(AMPLE / 2);
   else expect(outcome.durationMs).toBeGreaterThanOrEqual(DEADLINE - 2);
   if (!row.early) expect(outcome.durationMs).toBeLessThan(AMPLE);
-  // A sound connection may be kept; whatever else it was is gone at once, not when the deliverer is closed.
+  // A usable connection may stay open; any other is closed at once, not when the deliverer is closed.
   if (row.truncated || status === null) await receiver.waitForNoSockets();
   await deliverer.close();
   await receiver.waitForNoSockets();
-  // What was read is what fits into the buffers on the way, not what the receiver would have liked to send.
+  // Only what fits into the buffers was read, not everything that the receiver tried to send.
   if (!row.discarded) expect(written).toBeLessThan(16 * 1024 * 1024);
   await receiver.close();
 }

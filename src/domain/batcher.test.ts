@@ -4,7 +4,7 @@ import { Batcher } from './batcher.ts';
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** A batcher whose writes end when the test says so. */
+/** A batcher whose writes the test ends. */
 function manual(limits: { maxItems: number; maxBytes: number }) {
   const batches: number[][] = [];
   const open: (() => void)[] = [];
