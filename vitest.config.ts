@@ -18,6 +18,7 @@ export default defineConfig({
             'packages/*/test/**/*.test.ts',
             'test/*.test.ts',
             'test/simulation/**/*.test.ts',
+            'test/conformance/!(*.postgres).test.ts',
           ],
           sequence: { groupOrder: 1 },
           // To start a process and load everything again for each file took as long as the tests.
@@ -29,7 +30,11 @@ export default defineConfig({
       {
         test: {
           name: 'e2e',
-          include: ['test/e2e/**/*.test.ts', 'packages/*/e2e/**/*.test.ts'],
+          include: [
+            'test/e2e/**/*.test.ts',
+            'test/conformance/*.postgres.test.ts',
+            'packages/*/e2e/**/*.test.ts',
+          ],
           globalSetup: ['test/support/postgres.ts', 'test/support/program.ts'],
           setupFiles: ['test/support/no-leaks.ts'],
           sequence: { groupOrder: 1 },

@@ -7,7 +7,7 @@ import { createEngine, type Engine } from './create-engine.ts';
 import { createIngest, type Ingest } from './create-ingest.ts';
 import { createServer } from './create-server.ts';
 import { createDeliverer, type Deliverer, type EgressPolicy } from './deliver/index.ts';
-import { type AttemptRequest, SiblingSockets } from './dispatch/index.ts';
+import { type SendRequest, SiblingSockets } from './dispatch/index.ts';
 import type { DatabaseClock } from './domain/clock.ts';
 import { newId } from './domain/ids.ts';
 import { EngineTelemetry } from './engine-telemetry.ts';
@@ -68,6 +68,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
   endpoints.onChange((changed) => tail.endpointsChanged(changed));
 
   const pool = database.pool('api');
+  const send: SendRequest = (request, done) => deliverer.send(request, done);
   const engine = createEngine(
     {
       ...store,
@@ -77,7 +78,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
       random: Math.random,
     },
     {
-      send: tracer === null ? deliverer.send : traceSending<AttemptRequest>(tracer, deliverer.send),
+      send: tracer === null ? send : traceSending(tracer, send),
       observer: new EngineTelemetry({ clock, log, metrics, tail, pool, endpoints, onProblem }),
       tail,
       onBatchWritten: metrics?.settleCommits.written,
@@ -112,7 +113,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     address,
     onProblem,
   };
-  metrics?.connect({ ...parts, database, endpoints, outbox: store.outbox });
+  metrics?.connect({ ...parts, ...store });
   const tenants = new TenantSync(parts);
   const background = createBackground(parts);
   const server = await createServer({ ...parts, egress, tail, tracer, gatherMetrics });

@@ -10,6 +10,10 @@ import type { Service } from './domain/lifecycle.ts';
 import type { Store } from './open-store.ts';
 import { Drainer } from './outbox/index.ts';
 import type { Notifier } from './ports/notifier.ts';
+import { createPostgresOperationalStore } from './postgres/operational-store.ts';
+import { createPostgresStatisticsStore } from './postgres/statistics-store.ts';
+import { createPostgresTaskStore } from './postgres/task-store.ts';
+import { createPostgresUpkeepStore } from './postgres/upkeep-store.ts';
 import { TaskRunner } from './settle/index.ts';
 import type { Log } from './telemetry/log.ts';
 import { OperationalEvents, StatsKeeper, Upkeep } from './upkeep/index.ts';
@@ -41,7 +45,7 @@ export function createBackground(options: BackgroundOptions): Background {
   const { config, store, clock, onProblem } = options;
   return {
     stats: new StatsKeeper({
-      store: store.statistics,
+      store: createPostgresStatisticsStore(store.database),
       clock,
       everyMs: config.statsFlushMs,
       typesPerTenant: config.statsTypesPerTenant,
@@ -49,7 +53,7 @@ export function createBackground(options: BackgroundOptions): Background {
     }),
     upkeep: createUpkeep(options),
     operationalEvents: new OperationalEvents({
-      store: store.operational,
+      store: createPostgresOperationalStore(store.database),
       clock,
       endpoints: store.endpoints,
       everyMs: config.operationalEventsMs,
@@ -77,7 +81,10 @@ function createUpkeep({ config, store, clock, log, metrics, onProblem }: Backgro
     void store.endpoints.refresh().catch((error) => onProblem('read endpoints', error));
   };
   return new Upkeep({
-    store: store.upkeep,
+    store: createPostgresUpkeepStore({
+      database: store.database,
+      ensurePartitions: store.makePartitions,
+    }),
     clock,
     everyMs: config.upkeepMs,
     auditRetentionMs: config.auditRetentionMs,
@@ -93,7 +100,7 @@ function createUpkeep({ config, store, clock, log, metrics, onProblem }: Backgro
 
 function createTaskRunner({ config, store, clock, engine, notifier, onProblem }: BackgroundOptions): Service {
   const runner = new TaskRunner({
-    tasks: store.tasks,
+    tasks: createPostgresTaskStore(store.database),
     clock,
     runner: newId(clock.now()),
     silentMs: config.taskTakeoverMs,

@@ -18,7 +18,7 @@ import {
   LaneIntake,
   LaneKeeper,
   LaneRegistry,
-  MAX_SIBLING_AGE_MS,
+  MAX_COMMIT_AGE_MS,
   Ownership,
   type OwnershipListener,
   Payloads,
@@ -34,6 +34,7 @@ import {
 } from './dispatch/index.ts';
 import type { BatcherOptions } from './domain/batcher.ts';
 import type { DatabaseClock } from './domain/clock.ts';
+import { LEADER_SHARD } from './domain/endpoint.ts';
 import type { Service } from './domain/lifecycle.ts';
 import type { EventLookup } from './ports/accept-log.ts';
 import type { DeliveryQueue, Settlement } from './ports/delivery-queue.ts';
@@ -111,8 +112,6 @@ export interface EngineStats {
   readonly circuitsOpen: number;
   readonly heldBytes: number;
 }
-
-const LEADER_SHARD = 0;
 
 export function createEngine(ports: EnginePorts, stages: EngineStages, config: EngineConfig): Engine {
   const { queue, endpoints, notifier, handOver, clock } = ports;
@@ -199,7 +198,7 @@ type Sending = ReturnType<typeof createSending>;
 
 /** The parts between a lane and the record of a result. */
 function createSending(ports: EnginePorts, stages: EngineStages, config: EngineConfig) {
-  const { queue, endpoints, handOver, clock, random } = ports;
+  const { queue, endpoints, clock, random } = ports;
   const { observer, onProblem } = stages;
   const lanes = new LaneRegistry();
   const budget = new LaneBudget({
@@ -207,7 +206,7 @@ function createSending(ports: EnginePorts, stages: EngineStages, config: EngineC
     totalItems: config.laneBudgetItems,
     totalBytes: config.laneBudgetBytes,
   });
-  const recentStarts = handOver === null ? null : new RecentIds(clock, 2 * MAX_SIBLING_AGE_MS);
+  const recentStarts = new RecentIds(clock, 2 * MAX_COMMIT_AGE_MS);
   const ownership = new Ownership({
     store: ports.ownershipStore,
     workerName: config.workerName,

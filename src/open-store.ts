@@ -4,28 +4,20 @@ import { publicId } from './domain/ids.ts';
 import type { AcceptLog, EventLookup } from './ports/accept-log.ts';
 import type { DeliveryQueue } from './ports/delivery-queue.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
-import type { OperationalStore } from './ports/operational-store.ts';
 import type { OutboxStore } from './ports/outbox-store.ts';
 import type { OwnershipStore } from './ports/ownership-store.ts';
 import type { TenantLimits } from './ports/rate-limits.ts';
-import type { StatisticsStore } from './ports/statistics-store.ts';
-import type { TaskStore } from './ports/task-store.ts';
-import type { UpkeepStore } from './ports/upkeep-store.ts';
 import { createPostgresAcceptLog, createPostgresEventLookup } from './postgres/accept-log.ts';
 import type { Database } from './postgres/database.ts';
 import { createPostgresDeliveryQueue } from './postgres/delivery-queue.ts';
 import { createEndpointCache } from './postgres/endpoint-cache.ts';
 import { migrate } from './postgres/migrate.ts';
-import { createPostgresOperationalStore } from './postgres/operational-store.ts';
 import { createPostgresOutboxStore } from './postgres/outbox-store.ts';
 import { createPostgresOwnershipStore } from './postgres/ownership-store.ts';
 import { ensurePartitions } from './postgres/partitions.ts';
 import { writePublishLimits } from './postgres/queries/outbox.ts';
 import { createSecretBox, type SecretBox } from './postgres/secret-box.ts';
-import { createPostgresStatisticsStore } from './postgres/statistics-store.ts';
-import { createPostgresTaskStore } from './postgres/task-store.ts';
 import { createPostgresTenantLimits } from './postgres/tenant-limits.ts';
-import { createPostgresUpkeepStore } from './postgres/upkeep-store.ts';
 import type { Log } from './telemetry/log.ts';
 
 export interface Store {
@@ -33,15 +25,13 @@ export interface Store {
   readonly acceptLog: AcceptLog;
   readonly queue: DeliveryQueue;
   readonly eventLookup: EventLookup;
+  readonly outbox: OutboxStore;
   readonly ownershipStore: OwnershipStore;
   readonly tenantLimits: TenantLimits;
-  readonly outbox: OutboxStore;
-  readonly tasks: TaskStore;
-  readonly statistics: StatisticsStore;
-  readonly operational: OperationalStore;
-  readonly upkeep: UpkeepStore;
   readonly endpoints: EndpointDirectory;
   readonly secretBox: SecretBox;
+  /** Creates the partitions of the next days, and those since `oldestMs`. */
+  makePartitions(oldestMs?: number): Promise<void>;
 }
 
 export interface OpenStoreOptions {
@@ -74,14 +64,11 @@ export async function openStore(
     acceptLog: createPostgresAcceptLog({ database, ensurePartitions: makePartitions }),
     queue: createPostgresDeliveryQueue(database),
     eventLookup: createPostgresEventLookup(database),
+    outbox: createPostgresOutboxStore(database),
     ownershipStore: createPostgresOwnershipStore(database),
     tenantLimits: createPostgresTenantLimits(database),
-    outbox: createPostgresOutboxStore(database),
-    tasks: createPostgresTaskStore(database),
-    statistics: createPostgresStatisticsStore(database),
-    operational: createPostgresOperationalStore(database),
-    upkeep: createPostgresUpkeepStore({ database, ensurePartitions: makePartitions }),
     endpoints,
     secretBox,
+    makePartitions,
   };
 }

@@ -90,7 +90,11 @@ describe('the checker', () => {
       "import type { Settler } from '../settle/settler.ts';",
       'stages never import each other',
     ],
-    ['src/dispatch/refill.ts', "import type { Pool } from '../postgres/database.ts';", 'through src/ports'],
+    [
+      'src/dispatch/refill.ts',
+      "import type { Pool } from '../postgres/database.ts';",
+      'stages know the store through src/ports',
+    ],
     ['src/settle/settler.ts', "export * from '../dispatch/index.ts';", 'stages never import each other'],
     ['src/deliver/attempt.ts', "import type { Pool } from '../postgres/database.ts';", 'through src/ports'],
     [

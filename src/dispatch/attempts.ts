@@ -72,8 +72,8 @@ export interface AttemptsOptions {
   readonly laneKeeper: Pick<LaneKeeper, 'onAttemptEnded' | 'reload'>;
   readonly budget: LaneBudget;
   readonly observer: AttemptObserver;
-  /** Remembers what was started, for deliveries that a sibling hands over late. Null: this node has one process. */
-  readonly recentStarts: RecentIds | null;
+  /** Remembers what was started, for deliveries whose commit is reported late. */
+  readonly recentStarts: Pick<RecentIds, 'add'>;
   readonly retryAfterCapMs: number;
 }
 
@@ -116,7 +116,7 @@ export class Attempts {
 
   start(lane: Lane, item: LaneItem): void {
     const { clock, recentStarts } = this.#options;
-    recentStarts?.add(item.delivery.id);
+    recentStarts.add(item.delivery.id);
     if (clock.now() > expiresAt(item.delivery, lane.endpoint.retry)) return this.#bury(lane, item, 'expired');
     if (item.crashes >= MAX_CRASHES) return this.#bury(lane, item, 'worker_crash');
     if (item.crashes > 0 && lane.isCareful) {

@@ -41,10 +41,9 @@ async function start(directory: string, number: number, owns: boolean, version: 
   const handOver = new SiblingSockets({ directory, number, clock: systemClock, onProblem });
   const router = new CommitRouter({
     intake: {
-      offer: () => owns,
-      offerFromSibling: (delivery, _event, { sentAt }) => {
-        happened.push(`gets ${delivery.id === DELIVERY.id} of ${sentAt} at ${endpoints.version}`);
-        return true;
+      offer: (delivery, _event, { sentAt }) => {
+        if (owns) happened.push(`gets ${delivery.id === DELIVERY.id} of ${sentAt} at ${endpoints.version}`);
+        return owns;
       },
     },
     laneKeeper: { wake: () => {} },

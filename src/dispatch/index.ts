@@ -10,7 +10,7 @@ export { FactsPoller } from './facts-poller.ts';
 export { Janitor } from './janitor.ts';
 export type { Lane, LaneItem } from './lane.ts';
 export { LaneBudget } from './lane-budget.ts';
-export { LaneIntake, MAX_SIBLING_AGE_MS } from './lane-intake.ts';
+export { LaneIntake, MAX_COMMIT_AGE_MS } from './lane-intake.ts';
 export { LaneKeeper } from './lane-keeper.ts';
 export { LaneRegistry } from './lane-registry.ts';
 export { Ownership, type OwnershipListener } from './ownership.ts';

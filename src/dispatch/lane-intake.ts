@@ -13,8 +13,8 @@ import type { RecentIds } from './recent-ids.ts';
 import { LOOK_BACK_MS, type Refill } from './refill.ts';
 import type { Scheduler } from './scheduler.ts';
 
-/** A sibling's delivery that is older than this is loaded from the store instead. */
-export const MAX_SIBLING_AGE_MS = 1_000;
+/** A delivery whose commit was sent longer ago is loaded from the store instead. */
+export const MAX_COMMIT_AGE_MS = 1_000;
 
 export interface LaneIntakeOptions {
   readonly clock: Clock;
@@ -23,8 +23,7 @@ export interface LaneIntakeOptions {
   readonly budget: LaneBudget;
   readonly refill: Refill;
   readonly scheduler: Pick<Scheduler, 'consider'>;
-  /** Deliveries that were started recently. Null: this node has one process. */
-  readonly recentStarts: RecentIds | null;
+  readonly recentStarts: Pick<RecentIds, 'has'>;
 }
 
 export class LaneIntake {
@@ -34,11 +33,21 @@ export class LaneIntake {
     this.#options = options;
   }
 
-  /** Takes a delivery that this process has just committed. Returns false if this worker does not own its shard. */
-  offer(delivery: NewDelivery, event: EventContent): boolean {
-    const { ownership, lanes, budget, refill, scheduler } = this.#options;
+  /**
+   * Takes a delivery that this process or a sibling has just committed. Returns false if this worker does not own its
+   * shard. The answer to a commit and the hand-over of a sibling may arrive late, when a sweep has found the delivery and
+   * it is sent and settled: ignore deliveries that were started recently, and load an old one from the store.
+   */
+  offer(delivery: NewDelivery, event: EventContent, { sentAt }: Commit): boolean {
+    const { clock, ownership, lanes, budget, refill, scheduler, recentStarts } = this.#options;
+    if (recentStarts.has(delivery.id)) return true;
     const lane = lanes.get(delivery.endpointId);
     if (lane === undefined) return ownership.owns(shardOf(delivery.endpointId));
+    // The clocks of two processes differ: a commit in the future is as doubtful as an old one.
+    if (Math.abs(clock.now() - sentAt) >= MAX_COMMIT_AGE_MS) {
+      refill.request(lane, 'sweep');
+      return true;
+    }
     if (lane.fifo) {
       // Another process may have accepted an earlier one: only the store knows the order.
       refill.request(lane, 'recent');
@@ -56,20 +65,6 @@ export class LaneIntake {
     }
     scheduler.consider(lane);
     return true;
-  }
-
-  /**
-   * Takes a delivery that a sibling has committed. It may arrive late, when a sweep has found it and it is sent and
-   * settled: ignore deliveries that were started since the commit, and load an old one from the store.
-   */
-  offerFromSibling(delivery: NewDelivery, event: EventContent, { sentAt }: Commit): boolean {
-    const { clock, ownership, lanes, refill, recentStarts } = this.#options;
-    if (recentStarts?.has(delivery.id)) return true;
-    // The clocks of two processes differ: a commit in the future is as doubtful as an old one.
-    if (Math.abs(clock.now() - sentAt) < MAX_SIBLING_AGE_MS) return this.offer(delivery, event);
-    const lane = lanes.get(delivery.endpointId);
-    if (lane !== undefined) refill.request(lane, 'sweep');
-    return ownership.owns(shardOf(delivery.endpointId));
   }
 }
 

@@ -4,7 +4,7 @@ import { Batcher } from './batcher.ts';
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** A batcher whose writes the test ends. */
+/** A batcher whose writes end when the test says so. */
 function manual(limits: { maxItems: number; maxBytes: number }) {
   const batches: number[][] = [];
   const open: (() => void)[] = [];
@@ -20,7 +20,7 @@ function manual(limits: { maxItems: number; maxBytes: number }) {
 }
 
 describe('a batcher', () => {
-  it('writes together what arrived during the write before', async () => {
+  it('writes what was added while the previous batch was being written', async () => {
     const { batcher, batches, endOne } = manual({ maxItems: 100, maxBytes: 1000 });
     batcher.add(1);
     batcher.add(2);
@@ -41,7 +41,7 @@ describe('a batcher', () => {
     expect(batcher.waitingBytes).toBe(0);
   });
 
-  it('writes an item that exceeds the cap alone', async () => {
+  it('writes an item that is larger than the limit in a batch of its own', async () => {
     const { batcher, batches, endOne } = manual({ maxItems: 100, maxBytes: 10 });
     for (const item of [4, 50, 4, 4, 4]) batcher.add(item);
     for (let i = 0; i < 10; i += 1) {
@@ -51,7 +51,7 @@ describe('a batcher', () => {
     expect(batches).toEqual([[4], [50], [4, 4], [4]]);
   });
 
-  it('is drained when no item waits or is being written', async () => {
+  it('is drained when no item waits and none is being written', async () => {
     const { batcher, endOne } = manual({ maxItems: 1, maxBytes: 1000 });
     await batcher.drained();
     let drained = false;
@@ -70,7 +70,7 @@ describe('a batcher', () => {
     expect(drained).toBe(true);
   });
 
-  it('keeps order and caps, one batch at a time, for any arrivals', async () => {
+  it('keeps the order and the limits, and writes one batch at a time, for any timing', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.record({

@@ -1,14 +1,14 @@
 /**
- * Group commit without timers: items that arrive while a batch is being written form the next batch. An idle system adds
+ * Group commit without timers: a batch is what was added while the previous batch was being written. An idle system adds
  * no latency, and a busy one shares each commit among hundreds of items.
  */
 export interface BatcherOptions<T> {
   readonly maxItems: number;
   readonly maxBytes: number;
   readonly bytesOf: (item: T) => number;
-  /** Writes one batch. Reports failures of its items itself and never rejects. */
+  /** Writes one batch. It reports the results to the items itself and must not reject. */
   readonly write: (items: T[]) => Promise<void>;
-  /** Called after each batch, with its size, how long its first item waited and how long writing took. */
+  /** Called after each batch: number of items, how long the first of them waited, how long writing took. */
   readonly written?: ((items: number, waitedMs: number, tookMs: number) => void) | undefined;
 }
 
@@ -39,7 +39,7 @@ export class Batcher<T> {
     this.#schedule();
   }
 
-  /** Resolves when no item waits or is being written. */
+  /** Resolves when no item waits and none is being written. */
   async drained(): Promise<void> {
     if (!this.#isWriting && this.#waiting.length === 0) return;
     await new Promise<void>((resolve) => this.#idle.push(resolve));
@@ -48,7 +48,7 @@ export class Batcher<T> {
   #schedule(): void {
     if (this.#scheduled || this.#isWriting) return;
     this.#scheduled = true;
-    // After the current turn of the event loop: requests that arrive in the same read share a batch.
+    // After the current turn of the event loop, so that requests of the same socket read share a batch.
     setImmediate(() => {
       this.#scheduled = false;
       this.#next();
@@ -81,13 +81,13 @@ export class Batcher<T> {
     let bytes = 0;
     while (count < this.#waiting.length && count < maxItems) {
       const size = bytesOf(this.#waiting[count]!);
-      // The first item is taken whatever its size: otherwise it would wait for ever.
+      // The first item is taken whatever its size, or it would wait for ever.
       if (count > 0 && bytes + size > maxBytes) break;
       bytes += size;
       count += 1;
     }
     this.#waitingBytes -= bytes;
-    // The remaining items have waited longer, but their times of arrival are not known.
+    // An estimate: the remaining items have waited longer, but their times are not recorded.
     this.#waitingSince = performance.now();
     return this.#waiting.splice(0, count);
   }

@@ -2,7 +2,7 @@
 export interface Clock {
   /** Wall clock, milliseconds since 1970. May jump. */
   now(): number;
-  /** Never goes back, and counts while the process is stopped by SIGSTOP. For deadlines and durations. */
+  /** For deadlines and durations: never goes back, and advances while the process is stopped by SIGSTOP. */
   monotonic(): number;
   /** Runs `task` once after `delayMs`. The returned function cancels it. Does not keep the process alive. */
   after(delayMs: number, task: () => void): () => void;
@@ -27,8 +27,8 @@ const MAX_NOISE_MS = 100;
 const MAX_ROUND_TRIP_MS = 2 * MAX_NOISE_MS;
 
 /**
- * The database's clock: the machine's clock plus a correction. It makes ids and due times of all processes comparable,
- * whatever the clocks of their machines say.
+ * An estimate of the database's clock: the machine's own clock plus a correction. With it, ids and due times of all
+ * processes come from one clock.
  */
 export class DatabaseClock implements Clock {
   readonly #base: Clock;

@@ -5,6 +5,9 @@ import type { RetryPolicy } from './retry.ts';
 
 export const SHARDS = 256;
 
+/** The worker that owns this shard leads: it polls the outbox and reports metrics of the whole deployment. */
+export const LEADER_SHARD = 0;
+
 /** The shard of an endpoint is the last byte of its id, which is random: an even spread without storing anything. */
 export function shardOf(endpointId: Uuid): number {
   return Number.parseInt(endpointId.slice(34), 16);

@@ -12,10 +12,11 @@ export class TokenBucket {
     this.#at = now;
   }
 
-  tryTake(now: number): boolean {
+  /** Takes all of them or none. */
+  tryTake(now: number, count = 1): boolean {
     this.#fill(now);
-    if (this.#tokens < 1) return false;
-    this.#tokens -= 1;
+    if (this.#tokens < count) return false;
+    this.#tokens -= count;
     return true;
   }
 
@@ -24,9 +25,9 @@ export class TokenBucket {
     this.#tokens = Math.min(this.#tokens + 1, this.#capacity);
   }
 
-  msUntilNext(now: number): number {
+  msUntilNext(now: number, count = 1): number {
     this.#fill(now);
-    return this.#tokens >= 1 ? 0 : Math.ceil(((1 - this.#tokens) / this.#limit.perSecond) * 1000);
+    return this.#tokens >= count ? 0 : Math.ceil(((count - this.#tokens) / this.#limit.perSecond) * 1000);
   }
 
   #fill(now: number): void {

@@ -38,7 +38,7 @@ export class TenantRates implements RateLimits {
     this.#own = limits;
   }
 
-  take(tenant: string): number {
+  take(tenant: string, count = 1): number {
     if (this.#default === null && this.#own.size === 0) return 0;
     let bucket = this.#buckets.get(tenant);
     const now = this.#clock.monotonic();
@@ -50,6 +50,6 @@ export class TenantRates implements RateLimits {
       bucket = new TokenBucket(limit, now, limit.burst);
       this.#buckets.set(tenant, bucket);
     }
-    return bucket.tryTake(now) ? 0 : bucket.msUntilNext(now) / 1000;
+    return bucket.tryTake(now, count) ? 0 : bucket.msUntilNext(now, count) / 1000;
   }
 }
