@@ -98,7 +98,7 @@ export class AppMetrics {
       clock: parts.clock,
       everyMs: this.#config.measureMs,
       measure: () => this.#measure(parts),
-      problem: parts.onProblem,
+      onProblem: parts.onProblem,
     });
   }
 

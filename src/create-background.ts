@@ -45,7 +45,7 @@ export function createBackground(options: BackgroundOptions): Background {
       clock,
       everyMs: config.statsFlushMs,
       typesPerTenant: config.statsTypesPerTenant,
-      problem: onProblem,
+      onProblem,
     }),
     upkeep: createUpkeep(options),
     operationalEvents: new OperationalEvents({
@@ -61,7 +61,7 @@ export function createBackground(options: BackgroundOptions): Background {
       get publicUrl() {
         return options.address.publicUrl;
       },
-      problem: onProblem,
+      onProblem,
     }),
     tasks: config.role === 'api' ? null : createTaskRunner(options),
     drainer: createDrainer(options),
@@ -87,7 +87,7 @@ function createUpkeep({ config, store, clock, log, metrics, onProblem }: Backgro
       failingMs: config.autoDisableFailingMs,
     },
     onDisabled,
-    problem: onProblem,
+    onProblem,
   });
 }
 
@@ -99,7 +99,7 @@ function createTaskRunner({ config, store, clock, engine, notifier, onProblem }:
     silentMs: config.taskTakeoverMs,
     pollMs: Math.min(config.sweepMs, config.taskTakeoverMs),
     wake: (endpointId) => engine.router.wake(endpointId),
-    problem: onProblem,
+    onProblem,
   });
   notifier.subscribe('tasks', () => runner.runSoon());
   return runner;
@@ -117,6 +117,6 @@ function createDrainer({ config, store, clock, log, engine, ingest, onProblem }:
     batchBytes: config.ingestBatchBytes,
     onRejected: (id, reason) =>
       log.error({ event_id: publicId('evt', id), reason }, 'a published event was rejected'),
-    problem: onProblem,
+    onProblem,
   });
 }

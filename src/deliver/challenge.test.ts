@@ -11,7 +11,7 @@ const deliverer = createDeliverer({
   egress: { ...STRICT_EGRESS, allow: ['127.0.0.1/32'], requireHttps: false },
   userAgent: 'Posthorn/test',
   publicUrl: 'https://hooks.posthorn.test:8443/base',
-  // A name that leads inside: refused when it is connected to, not when it is read.
+  // Resolves to an internal address: rejected when connecting, not when the URL is checked.
   lookup: (_host, done) => {
     done(null, [INSIDE]);
     return () => {};

@@ -1,4 +1,4 @@
-/** DLV-7: client certificates, to receivers that ask for them. */
+/** DLV-7: client certificates, with receivers that ask for them. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { anEndpoint, attempt } from '../../test/support/attempts.ts';
 import { redirect } from '../../test/support/behaviours.ts';
@@ -78,7 +78,7 @@ describe('DLV-7: a client certificate', () => {
   });
 
   it('never shares a connection or a session with another certificate or endpoint, or with none', async () => {
-    // All at the same origin, one after the other, so that a warm connection is always there to be misused.
+    // All to the same origin, one after the other, so that there is always an idle connection that must not be reused.
     const order = [
       withCertificate(curious, ONE, clientOne),
       withCertificate(curious, TWO, clientTwo),
@@ -99,12 +99,12 @@ describe('DLV-7: a client certificate', () => {
       'client-two',
     ]);
     const on = curious.requests.map(({ connection }) => connection);
-    // Two endpoints with the same certificate do not share either; the same endpoint does with itself.
+    // Two endpoints with the same certificate do not share a connection; one endpoint reuses its own.
     expect(on[3]).not.toBe(on[0]);
     expect([on[4], on[5], on[6]]).toEqual([on[0], on[2], on[1]]);
     expect(new Set(on).size).toBe(4);
 
-    // All of those are closed, and sessions are resumed: by their own.
+    // After all connections are closed, each endpoint resumes its own session.
     await curious.waitForNoSockets();
     clear(curious);
     for (const endpoint of order.slice(0, 3)) await attempt(deliverer, endpoint);

@@ -122,7 +122,7 @@ describe('a successful attempt', () => {
 describe('DLV-2 the deadline', () => {
   it('is the endpoint’s, or a shorter one', async () => {
     const endpoint = anEndpoint(receiver.url, { timeoutMs: 1500 });
-    // Connections that are open already: on a busy machine making one may take as long as the shorter deadline.
+    // Open connections first: on a busy machine opening one may take as long as the shorter deadline.
     await Promise.all(Array.from({ length: 3 }, () => attempt(deliverer, endpoint)));
     receiver.hang();
     const [own, shorter, longer] = await Promise.all([
@@ -140,7 +140,7 @@ describe('DLV-2 the deadline', () => {
 
   it('counts an answer that arrived in time, even if the event loop stalls', async () => {
     const endpoint = anEndpoint(receiver.url, { timeoutMs: 500 });
-    // From another process, so that the answer can arrive while this one does nothing.
+    // From another process, so that the answer can arrive while this one is blocked.
     const answering = fork(new URL('../../test/support/answering-process.ts', import.meta.url));
     others.push({ close: async () => void answering.kill() });
     const [port] = (await once(answering, 'message')) as [number];
@@ -208,7 +208,7 @@ describe('DLV-4 connections', () => {
     await Promise.all(Array.from({ length: 3 }, () => attempt(brief, anEndpoint(receiver.url))));
     expect(brief.stats()).toEqual({ inFlight: 0, idleSockets: 3, origins: 1 });
     await receiver.waitForNoSockets();
-    // Nothing is remembered of an origin that is not called any more.
+    // Origins without connections are forgotten.
     await expect.poll(() => brief.stats()).toEqual({ inFlight: 0, idleSockets: 0, origins: 0 });
     expect((await attempt(brief, anEndpoint(receiver.url))).error).toBeNull();
   });
@@ -232,7 +232,7 @@ describe('DLV-4 connections', () => {
   it('that turn out to be closed do not cost an attempt', async () => {
     const endpoint = anEndpoint(receiver.url);
     await attempt(deliverer, endpoint);
-    // The connection breaks when the second request is on it: just like one that crossed with the receiver's close.
+    // The connection breaks during the second request, as if the receiver had closed it at the same moment.
     receiver.answer((request, wire) => (request.connection === 0 ? reset(request, wire) : { status: 200 }));
     const outcome = await attempt(deliverer, endpoint);
     expect(outcome.error).toBeNull();
@@ -289,7 +289,7 @@ describe('the outcome is reported exactly once', () => {
     await deliverer.close();
     await receiver.waitForNoSockets();
     expect(outcomes.map((outcome) => outcome.error?.class)).toEqual(['internal', 'internal', 'internal']);
-    // Past the deadline that they would have had.
+    // Wait past their deadline.
     await new Promise((resolve) => setTimeout(resolve, 700));
     expect(outcomes).toHaveLength(3);
   });
@@ -358,7 +358,7 @@ it('DSP-2: a request is not sent if its permission ends before the connection is
   const allowed = await send(() => true);
   expect(allowed).toMatchObject({ statusCode: 200 });
   expect(allowed.withdrawn).toBeUndefined();
-  // Also on a connection that is open already.
+  // The same on an open connection.
   expect(await send(() => false)).toMatchObject({ withdrawn: true });
   expect(receiver.requests).toHaveLength(1);
 });

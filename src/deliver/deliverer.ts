@@ -152,9 +152,10 @@ class HttpDeliverer implements Deliverer {
     this.#tokenContext = { ...this.#context, responseCapBytes: TOKEN_RESPONSE_CAP_BYTES };
   }
 
-  send(request: AttemptRequest, done: Done): void {
+  /** A property, so that it can be passed on without its object. */
+  readonly send = (request: AttemptRequest, done: Done): void => {
     this.#begin(request, this.#prepare, done);
-  }
+  };
 
   ask(request: AskRequest, done: Done): void {
     this.#begin(request, this.#prepareAsking, done);

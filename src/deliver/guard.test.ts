@@ -1,4 +1,4 @@
-/** EGR-1, EGR-4: names, by a real name server on loopback: what counts is the address that is connected to. */
+/** EGR-1, EGR-4: names, with a real name server on loopback: the address that is connected to decides. */
 import type { TLSSocket } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { anEndpoint, attempt } from '../../test/support/attempts.ts';
@@ -46,7 +46,7 @@ const forbidden = [
   '2001:db8::1',
 ];
 
-/** Loopback of this one address is open, standing in for the public Internet; the rest of loopback is not. */
+/** This one loopback address is allowed and stands for the public Internet. Other loopback addresses are forbidden. */
 const PUBLIC = '127.0.0.1';
 const INSIDE = '127.0.0.2';
 const egress: EgressPolicy = { ...STRICT_EGRESS, allow: [`${PUBLIC}/32`], requireHttps: false };

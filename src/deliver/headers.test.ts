@@ -141,7 +141,7 @@ describe('which headers are credentials', () => {
     'x-tokenizer',
     'content-type',
     'traceparent',
-  ])('%s is none', (name) => {
+  ])('%s is not a credential', (name) => {
     expect(isCredentialHeader(name)).toBe(false);
   });
 

@@ -1,4 +1,4 @@
-/** DLV-2, DLV-5, DLV-6, EGR-1: whatever a receiver does, an attempt ends in time, with a class, and with no socket. */
+/** DLV-2, DLV-5, DLV-6, EGR-1: whatever a receiver does, an attempt ends in time, has a class and leaves no socket. */
 import { gzipSync } from 'node:zlib';
 import { describe, it, type TestContext } from 'vitest';
 import { anEndpoint, anEvent, attempt } from '../../test/support/attempts.ts';
@@ -19,7 +19,7 @@ import type { ErrorClass } from '../domain/outcome.ts';
 import { createDeliverer, DEVELOPMENT_EGRESS } from './index.ts';
 
 const CAP = 16 * 1024;
-/** Long enough for a busy machine where the receiver itself brings the end about, short where the deadline does. */
+/** A long deadline if the receiver ends the exchange (the machine may be busy), a short one if the deadline does. */
 const AMPLE = 8000;
 /** Enough for a machine that is busy with other tests to connect. */
 const DEADLINE = 2500;
@@ -43,9 +43,9 @@ interface Row {
   readonly status?: number | null;
   readonly truncated?: boolean;
   readonly endpoint?: Partial<Endpoint>;
-  /** Ends by its own doing, well before the deadline. */
+  /** True if the receiver ends the exchange well before the deadline. */
   readonly early?: boolean;
-  /** Goes on sending until the deadline what is thrown away as it comes: costs bandwidth, but no memory. */
+  /** Sends data until the deadline that is discarded on arrival: it costs bandwidth, but no memory. */
   readonly discarded?: boolean;
 }
 
@@ -315,11 +315,11 @@ async function judge(row: Row, { expect }: TestContext): Promise<void> {
   if (row.early) expect(outcome.durationMs).toBeLessThan(AMPLE / 2);
   else expect(outcome.durationMs).toBeGreaterThanOrEqual(DEADLINE - 2);
   if (!row.early) expect(outcome.durationMs).toBeLessThan(AMPLE);
-  // A sound connection may be kept; whatever else it was is gone at once, not when the deliverer is closed.
+  // A usable connection may stay open; any other is closed at once, not when the deliverer is closed.
   if (row.truncated || status === null) await receiver.waitForNoSockets();
   await deliverer.close();
   await receiver.waitForNoSockets();
-  // What was read is what fits into the buffers on the way, not what the receiver would have liked to send.
+  // Only what fits into the buffers was read, not everything that the receiver tried to send.
   if (!row.discarded) expect(written).toBeLessThan(16 * 1024 * 1024);
   await receiver.close();
 }

@@ -8,7 +8,7 @@ import type { Endpoint } from '../domain/endpoint.ts';
 import type { AttemptOutcome } from '../domain/outcome.ts';
 import { createDeliverer, STRICT_EGRESS } from './index.ts';
 
-/** Real time, and as much more as a test wants to have passed. */
+/** The real clock, which a test can move forward. */
 let aheadMs = 0;
 const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + aheadMs };
 
@@ -19,7 +19,7 @@ const deliverer = createDeliverer({
   publicUrl: 'https://posthorn.test',
   responseCapBytes: 100,
   clock,
-  // A name that leads inside: refused when it is connected to, not when it is read.
+  // Resolves to an internal address: rejected when connecting, not when the URL is checked.
   lookup: (_host, done) => done(null, [INSIDE]),
 });
 
@@ -53,7 +53,7 @@ const granting =
     json({ access_token: `token-${index + 1}`, ...extras });
 
 let endpoints = 0;
-/** Each with an id of its own, and so with tokens of its own. */
+/** Each endpoint has its own id, and therefore its own tokens. */
 function anOAuthEndpoint(overrides: Partial<Endpoint> = {}, client: object = {}): Endpoint {
   endpoints += 1;
   return anEndpoint(`${receiver.url}/hook`, {
@@ -112,7 +112,7 @@ describe('DLV-7: an access token', () => {
     tokens.answer(granting({ expires_in: '100' }));
     const endpoint = anOAuthEndpoint();
     await attempt(deliverer, endpoint);
-    // Another object of the same endpoint: it was changed in something else.
+    // The same endpoint after an unrelated change.
     await attempt(deliverer, { ...endpoint, timeoutMs: 1500 });
     aheadMs = 79_000;
     await attempt(deliverer, endpoint);
@@ -166,7 +166,7 @@ describe('DLV-7: an access token', () => {
       const endpoint = anOAuthEndpoint({ followRedirects: 1 });
       await attempt(deliverer, endpoint);
       expect(elsewhere.requests[0]!.headers).not.toHaveProperty('authorization');
-      // And somebody else's 401 says nothing about it.
+      // A 401 of another origin does not invalidate the token.
       receiver.answer({});
       await attempt(deliverer, endpoint);
       expect(tokens.requests).toHaveLength(1);
@@ -185,7 +185,7 @@ describe('DLV-7: a token that the receiver rejects', () => {
     const refused = await attempt(deliverer, endpoint);
     expect(refused).toMatchObject({ statusCode: 401, error: { class: 'oauth_rejected' } });
     expect([tokens.requests.length, receiver.requests.length]).toEqual([1, 2]);
-    // With a token that is new it is the receiver's last word.
+    // With a new token the 401 is final.
     const again = await attempt(deliverer, endpoint);
     expect(again).toMatchObject({ statusCode: 401, error: { class: 'http_4xx' } });
     receiver.answer({});

@@ -1,4 +1,4 @@
-/** EGR-3: a real CONNECT proxy on loopback, which also shows what the proxy gets to know. */
+/** EGR-3: a real CONNECT proxy on loopback, which records what it is sent. */
 import { createServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';

@@ -143,7 +143,7 @@ describe('SIG-2 profiles', () => {
     ['standard', 'whsec_'],
     ['standard-ed25519', 'whsk_'],
     ['standard-ed25519', 'whsk_dG9vIHNob3J0'],
-  ] as const)('%s refuses a secret that is none: %s', (signature, secret) => {
+  ] as const)('%s rejects an invalid secret: %s', (signature, secret) => {
     expect(() => sign({ signature, ...secrets(secret) }, '{}')).toThrow();
   });
 });

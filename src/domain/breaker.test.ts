@@ -191,7 +191,7 @@ describe('HLT-1: the breaker against a model', () => {
               model.circuit = 'half_open';
               model.nextProbeAt = now + 16_000;
               probing = true;
-              // Nobody else may start one before this one's deadline.
+              // No other probe may start before the deadline of this one.
               expect(breaker.allowsTraffic).toBe(false);
               expect(breaker.probeAt).toBe(now + 16_000);
             } else if (what === 'probe' && probing) {

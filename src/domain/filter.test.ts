@@ -116,7 +116,7 @@ describe('FAN-2: a filter', () => {
     const work = { left: 1000 };
     expect(matchesFilter(parsed({ 'data.items': -1 }), subject(data), work)).toBe(true);
     expect(work.left).toBe(-1);
-    // Also where a negation turns the unfinished answer round.
+    // Also inside a negation, which inverts the unfinished result.
     expect(matchesFilter(parsed({ $not: { 'data.items': -1 } }), subject(data), { left: 1000 })).toBe(true);
     expect(explainFilter(parsed({ 'data.items': -1 }), subject(data))).toMatchObject({ matches: true });
     expect(explainFilter(parsed({ 'data.items': -1 }), subject(data)).reason).toContain('steps');
@@ -217,7 +217,7 @@ describe('FAN-2: an invalid filter', () => {
   });
 });
 
-/** Few names and values, so that filters and data have something to do with each other. */
+/** Few names and values, so that filters match the data often enough. */
 const name = fc.constantFrom('a', 'b', '0', '__proto__', 'constructor');
 const scalar = fc.constantFrom<string | number | boolean | null>(
   null,
@@ -236,7 +236,7 @@ const data = fc.letrec((tie) => ({
     { maxDepth: 4 },
     scalar,
     fc.array(tie('value'), { maxLength: 3 }),
-    // As JSON.parse makes them: every name is an own one.
+    // Like JSON.parse: every name is an own property.
     fc
       .array(fc.tuple(name, tie('value')), { maxLength: 3 })
       .map((entries) => JSON.parse(`{${entries.map(([k, v]) => `"${k}":${JSON.stringify(v)}`).join()}}`)),

@@ -10,7 +10,7 @@ import {
 } from './histogram.ts';
 
 const DAY_MS = 86_400_000;
-/** From parts of a millisecond to days, all sizes alike. */
+/** From fractions of a millisecond to days, evenly on a logarithmic scale. */
 const time = fc.double({ min: -3, max: Math.log2(7 * DAY_MS), noNaN: true }).map((exponent) => 2 ** exponent);
 const times = fc.array(time, { minLength: 1, maxLength: 300 });
 

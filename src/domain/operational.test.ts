@@ -13,7 +13,7 @@ const settings = {
 };
 const outcome: CircuitChange['outcome'] = { statusCode: null, error: { class: 'timeout', message: '' } };
 
-/** What a breaker goes through, and what is noted of each change. */
+/** The changes of a breaker, and the notes about them. */
 function changes(eventType: string): (string | null)[] {
   const breaker = new Breaker(settings);
   const noted: (string | null)[] = [];

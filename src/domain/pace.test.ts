@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { RateLimit } from './endpoint.ts';
 import { Pace } from './pace.ts';
 
-/** Takes every turn there is, and leaves when what it waits for is there and it may. Returns when each left. */
+/** Takes every turn, and starts each request when it is prepared and allowed. Returns the start times. */
 function run(limit: RateLimit, untilMs: number, readyAfter: (turn: number, now: number) => number): number[] {
   const pace = new Pace(limit, 0, 0);
   const left: number[] = [];
@@ -20,7 +20,7 @@ function run(limit: RateLimit, untilMs: number, readyAfter: (turn: number, now: 
   return left;
 }
 
-/** By how many the busiest window is over what burst and rate give it. */
+/** By how much the busiest window exceeds what burst and rate allow. */
 function worstExcess(times: readonly number[], { perSecond, burst }: RateLimit): number {
   let worst = Number.NEGATIVE_INFINITY;
   for (let first = 0; first < times.length; first += 1) {

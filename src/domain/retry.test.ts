@@ -18,7 +18,7 @@ const delays = (config: RetryConfig): number[] => {
   return Array.from({ length: maxAttempts(policy) }, (_, index) => delaySeconds(policy, index + 1));
 };
 
-/** A small generator with a seed: the same figures on every run. */
+/** A seeded random generator, so that every run has the same numbers. */
 function seeded(seed: number): () => number {
   let state = seed;
   return () => {
@@ -124,7 +124,7 @@ describe('RTY-3: jitter', () => {
         const perSecond = new Map<number, number>();
         for (const time of times) perSecond.set(Math.floor(time), (perSecond.get(Math.floor(time)) ?? 0) + 1);
         const busiest = Math.max(...perSecond.values());
-        // Without jitter there is no window: compared with the narrowest that the others have.
+        // Without jitter there is no window: use the narrowest window of the others.
         const [low, high] = bounds[jitter === 'none' ? 'proportional' : jitter];
         const windowSeconds = Math.round(seconds * (high - low));
         const mean = failed / windowSeconds;

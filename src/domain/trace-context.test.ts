@@ -21,7 +21,7 @@ describe('OBS-3: trace context', () => {
     `ff${PARENT.slice(2)}`,
     PARENT.replace('0af7651916cd43dd8448eb211c80319c', '0'.repeat(32)),
     PARENT.replace('b7ad6b7169203331', '0'.repeat(16)),
-  ])('%s is none', (text) => {
+  ])('%s is invalid', (text) => {
     expect(readTraceContext(text, 'a=1')).toBe(null);
   });
 

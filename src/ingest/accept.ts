@@ -1,4 +1,4 @@
-/** Takes in events of requests: admits them, gathers them into batches and answers after the commit. */
+/** Accepts events of requests: admits them, collects them into batches, and answers after the commit. */
 import { Batcher, type BatcherOptions } from '../domain/batcher.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { NewEvent } from '../domain/event.ts';
@@ -60,7 +60,7 @@ export class Acceptor {
     });
   }
 
-  /** Resolves when every event that was taken in has been answered. */
+  /** Resolves when every admitted event has been answered. */
   drained(): Promise<void> {
     return this.#batcher.drained();
   }

@@ -1,4 +1,4 @@
-/** Decides whether a request may be taken in at all: enough room, within the tenant's rate, existing targets. */
+/** Decides whether an event may enter the accept stage: enough memory, within the tenant's rate, valid targets. */
 import type { Clock } from '../domain/clock.ts';
 import type { NewEvent } from '../domain/event.ts';
 import { idPrefixes, publicId } from '../domain/ids.ts';

@@ -4,7 +4,7 @@ import { problemOfId } from './committed-events.ts';
 
 const NOW = Date.UTC(2027, 0, 31);
 const HOUR_MS = 3_600_000;
-/** Not newEventId: the ids that one process makes only ever grow. */
+/** Not `newEventId`, whose ids only grow. */
 const idAt = (ms: number): Uuid => `${firstIdAt(ms).slice(0, 14)}7abc-8abc-012345670000`;
 
 test('a committed event must have an id that an event can have', () => {

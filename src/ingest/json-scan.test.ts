@@ -10,7 +10,7 @@ import {
   skipValue,
 } from './json-scan.ts';
 
-/** Reads a whole text as one value, as a body is read. */
+/** Scans a whole text as one value, like a body. */
 function scan(text: Buffer, maxDepth = 10_000): { start: number; end: number } {
   const start = skipSpace(text, 0);
   const end = skipValue(text, start, maxDepth);
@@ -90,7 +90,7 @@ describe('the JSON scanner', () => {
           const rest = text.slice(how === 'double' ? at : at + 1);
           const middle = how === 'delete' ? '' : how === 'double' ? text[at]! : by;
           const damaged = text.slice(0, at) + middle + rest;
-          // Half a surrogate pair cannot be written in UTF-8 at all.
+          // A lone surrogate cannot be encoded in UTF-8.
           fc.pre(damaged.isWellFormed());
           expect({ damaged, valid: isValid(damaged) }).toEqual({ damaged, valid: parses(damaged) });
         },

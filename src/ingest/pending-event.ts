@@ -1,4 +1,4 @@
-/** One event on its way through the accept stage: taken in, not yet answered. */
+/** An event in the accept stage: admitted, but not answered yet. */
 import { createHash } from 'node:crypto';
 import type { EventContent, NewEvent } from '../domain/event.ts';
 import { timeOfId, type Uuid } from '../domain/ids.ts';
@@ -21,7 +21,7 @@ export interface PendingEvent {
   readonly id: Uuid;
   /** Hash of type and data. Null without an idempotency key. */
   readonly fingerprint: Buffer | null;
-  /** When the event was taken in, on the monotonic clock. */
+  /** When the event was admitted, on the monotonic clock. */
   readonly receivedAt: number;
   /** Null for a request, which can be rejected. */
   readonly committed: CommittedState | null;

@@ -37,7 +37,7 @@ export interface DrainerOptions {
   readonly batchRows: number;
   readonly batchBytes: number;
   readonly onRejected: (id: Uuid, reason: string) => void;
-  readonly problem: (what: string, error: unknown) => void;
+  readonly onProblem: (what: string, error: unknown) => void;
 }
 
 interface RejectedRow {
@@ -91,7 +91,7 @@ export class Drainer {
       while (hasMore && !this.#stopped) hasMore = await this.runOnce();
       this.#schedule(this.#failures.size > 0 ? PAUSE_AFTER_FAILURE_MS : pollMs);
     } catch (error) {
-      this.#options.problem('read the outbox', error);
+      this.#options.onProblem('read the outbox', error);
       this.#schedule(PAUSE_AFTER_FAILURE_MS);
     }
   }
@@ -148,7 +148,7 @@ export class Drainer {
   }
 }
 
-/** A `Problem` is written for API clients. Whoever publishes through the database may also see the database's words. */
+/** A `Problem` hides the database's message from API clients. Producers that use the outbox may see it. */
 function reasonOf(error: Error): string {
   const { cause } = error;
   return error instanceof Problem && cause instanceof Error

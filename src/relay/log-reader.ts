@@ -178,7 +178,7 @@ export class LogReader {
         ? `at ${lsn}`
         : `${transaction.commitLsn} ${transaction.committedAtMicros} ${transaction.xid} ${this.#ordinal}`;
     const hex = createHash('sha256').update(`${this.#options.source}\n${place}`).digest('hex');
-    // Shaped as a UUID of version 8: "made by a rule of one's own".
+    // A UUID of version 8, which is for custom formats.
     return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
   }
 }

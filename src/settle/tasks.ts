@@ -24,7 +24,7 @@ export interface TaskRunnerOptions {
   readonly pollMs: number;
   /** Called for an endpoint that has something to send now, or whose lane is no longer blocked. */
   readonly wake: (endpointId: Uuid) => void;
-  readonly problem: (what: string, error: unknown) => void;
+  readonly onProblem: (what: string, error: unknown) => void;
 }
 
 const DELIVERIES_PER_CHUNK = 500;
@@ -77,7 +77,7 @@ export class TaskRunner {
     try {
       while (!this.#stopped && (await this.runOnce()));
     } catch (error) {
-      this.#options.problem('work on tasks', error);
+      this.#options.onProblem('work on tasks', error);
     }
   }
 
@@ -92,7 +92,7 @@ export class TaskRunner {
         if (!(await this.#runChunk(task))) return true;
         rejections = 0;
       } catch (error) {
-        this.#options.problem('work on a task', error);
+        this.#options.onProblem('work on a task', error);
         if (!isStoreOutage(error)) rejections += 1;
         if (rejections >= MAX_REJECTIONS) {
           await tasks.fail(task, 'The database rejects this task. The reason is in the log.');

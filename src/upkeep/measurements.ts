@@ -6,7 +6,7 @@ export interface MeasurementsOptions<Figures> {
   readonly clock: Clock;
   readonly everyMs: number;
   readonly measure: () => Promise<Figures>;
-  readonly problem: (what: string, error: unknown) => void;
+  readonly onProblem: (what: string, error: unknown) => void;
 }
 
 export interface Measurement<Figures> {
@@ -30,12 +30,12 @@ export class Measurements<Figures> extends Recurring {
   }
 
   protected override async work(): Promise<void> {
-    const { clock, measure, problem } = this.#options;
+    const { clock, measure, onProblem } = this.#options;
     try {
       const takenAt = clock.monotonic();
       this.#latest = { takenAt, figures: await measure() };
     } catch (error) {
-      problem('measure what waits', error);
+      onProblem('measure what waits', error);
     }
   }
 }

@@ -36,7 +36,7 @@ export interface OperationalEventsOptions extends ThresholdOptions {
   /** An endpoint's dead letters are reported at most once in this time. */
   readonly deadWindowMs: number;
   readonly publicUrl: string;
-  readonly problem: (what: string, error: unknown) => void;
+  readonly onProblem: (what: string, error: unknown) => void;
 }
 
 const NOTES_PER_ROUND = 5_000;
@@ -58,14 +58,14 @@ export class OperationalEvents extends Recurring {
   }
 
   protected override async work(): Promise<void> {
-    const { store, clock, thresholdsEveryMs, problem } = this.#options;
+    const { store, clock, thresholdsEveryMs, onProblem } = this.#options;
     try {
       if (await store.hasNotes()) await this.#publishNotes();
       if (clock.monotonic() - this.#thresholdsCheckedAt < thresholdsEveryMs) return;
       this.#thresholdsCheckedAt = clock.monotonic();
       await this.#publishThresholds();
     } catch (error) {
-      problem('publish operational events', error);
+      onProblem('publish operational events', error);
     }
   }
 

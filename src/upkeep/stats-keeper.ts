@@ -18,7 +18,7 @@ export interface StatsKeeperOptions {
   readonly everyMs: number;
   /** How many event types per tenant (and for all tenants together) are counted one by one in an hour. */
   readonly typesPerTenant: number;
-  readonly problem: (what: string, error: unknown) => void;
+  readonly onProblem: (what: string, error: unknown) => void;
 }
 
 interface RoundResult {
@@ -41,7 +41,7 @@ export class StatsKeeper extends Recurring {
   }
 
   protected override async work(): Promise<void> {
-    const { store, everyMs, problem } = this.#options;
+    const { store, everyMs, onProblem } = this.#options;
     let written = 0;
     try {
       for (let hasMore = true; hasMore && !this.stopped; ) {
@@ -49,11 +49,11 @@ export class StatsKeeper extends Recurring {
         if (result === null) break;
         written += result.written;
         if (result.unreadable !== null)
-          problem('add up all statistics (see posthorn.stats_unreadable)', new Error(result.unreadable));
+          onProblem('add up all statistics (see posthorn.stats_unreadable)', new Error(result.unreadable));
         hasMore = result.taken === ROWS_PER_ROUND;
       }
     } catch (error) {
-      problem('add up statistics', error);
+      onProblem('add up statistics', error);
     }
     this.pauseMs = Math.max(everyMs, written * PAUSE_MS_PER_ROW);
   }

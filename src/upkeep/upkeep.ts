@@ -11,7 +11,7 @@ export interface UpkeepOptions {
   readonly auditRetentionMs: number;
   readonly autoDisable: AutoDisableOptions;
   readonly onDisabled: (endpoints: readonly DisabledEndpoint[]) => void;
-  readonly problem: (what: string, error: unknown) => void;
+  readonly onProblem: (what: string, error: unknown) => void;
 }
 
 /** Background work that no event waits for. One process at a time does it; doing it twice is harmless. */
@@ -28,7 +28,7 @@ export class Upkeep extends Recurring {
     await this.#attempt('run upkeep', async () => {
       await store.runExclusively(async () => {
         // One at a time: if one fails, the others still run.
-        await this.#attempt('create partitions ahead of time', () => store.ensurePartitions());
+        await this.#attempt('make partitions ahead of time', () => store.ensurePartitions());
         await this.#attempt('disable endpoints that fail', () => this.#disableEndpoints());
         await this.#attempt('delete expired data', () => deleteExpired(this.#options, () => this.stopped));
       });
@@ -45,7 +45,7 @@ export class Upkeep extends Recurring {
     try {
       await work();
     } catch (error) {
-      this.#options.problem(what, error);
+      this.#options.onProblem(what, error);
     }
   }
 }

@@ -169,7 +169,7 @@ export class SimulatedProcess {
       clock,
       isLeader: () => this.engine.isLeader,
       onRejected: () => {},
-      problem: onProblem,
+      onProblem,
     });
   }
 

@@ -4,7 +4,7 @@ import { DEVELOPMENT_EGRESS, type EgressPolicy, STRICT_EGRESS } from './policy.t
 
 const policy = (overrides: Partial<EgressPolicy>): EgressPolicy => ({ ...STRICT_EGRESS, ...overrides });
 
-/** EGR-1: hosts that are forbidden however they are written. The URL parser reads most of these as addresses. */
+/** EGR-1: hosts that are forbidden in any notation. The URL parser normalizes most of these to addresses. */
 const forbiddenHosts = {
   'loopback in every notation': [
     '127.0.0.1',
@@ -191,7 +191,7 @@ describe('allowed URLs', () => {
     ['https://example.com#@127.0.0.1/', 'https://example.com/'],
     ['https://example.com\\@127.0.0.1/', 'https://example.com/@127.0.0.1/'],
     ['https://example.com/?url=http://127.0.0.1/', 'https://example.com/?url=http://127.0.0.1/'],
-    // Public names that lead inside are caught when they are resolved.
+    // Public names with internal addresses are rejected when they are resolved.
     ['https://127.0.0.1.example.com/', 'https://127.0.0.1.example.com/'],
     ['https://xn--bcher-kva.example/', 'https://xn--bcher-kva.example/'],
   ])('%s', (given, normalized) => {
@@ -246,7 +246,7 @@ describe('EGR-2 settings', () => {
     [STRICT_EGRESS, /begin with https:\/\/\.$/],
     [DEVELOPMENT_EGRESS, /begin with https:\/\/, or http:\/\/ if it leads to loopback/],
     [policy({ requireHttps: false }), /begin with https:\/\/ or http:\/\//],
-  ])('another scheme is told which may be used', (settings, message) => {
+  ])('the message for another scheme names the allowed ones', (settings, message) => {
     expect(checkUrl('ftp://127.0.0.1/', settings)).toMatchObject({
       ok: false,
       message: expect.stringMatching(message),

@@ -4,6 +4,7 @@ import type { EndpointConfig, EndpointRecord } from '../../domain/endpoint-confi
 import type { Uuid } from '../../domain/ids.ts';
 import { operationalTypes } from '../../domain/operational.ts';
 import type { Client, Pool } from '../database.ts';
+import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import type { Sealed } from '../secret-box.ts';
 import { noteEndpoint } from './operational-notes.ts';
 import { ensureTenant } from './tenants.ts';
@@ -53,7 +54,7 @@ export async function nextVersion(client: Client): Promise<string> {
   const { rows } = await client.query<{ version: string }>(
     'update posthorn.subscription_version set version = version + 1 returning version',
   );
-  await client.query("select pg_notify('posthorn_endpoints', '')");
+  await client.query(`select pg_notify('${CHANNEL_NAMES.endpoints}', '')`);
   return rows[0]!.version;
 }
 

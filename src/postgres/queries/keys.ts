@@ -1,5 +1,6 @@
 import type { Uuid } from '../../domain/ids.ts';
 import type { Client, Pool, Queryable } from '../database.ts';
+import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import { ensureTenant } from './tenants.ts';
 
 export type KeyScope = 'admin' | 'tenant' | 'read';
@@ -79,7 +80,7 @@ export async function revokeKey(client: Queryable, id: Uuid): Promise<KeyRecord 
     `with revoked as (
        update posthorn.api_keys set revoked_at = now() where id = $1 and revoked_at is null returning ${COLUMNS}
      )
-     select revoked.*, pg_notify('posthorn_keys', '') from revoked`,
+     select revoked.*, pg_notify('${CHANNEL_NAMES.keys}', '') from revoked`,
     [id],
   );
   return rows[0] ?? null;
