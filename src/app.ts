@@ -91,8 +91,8 @@ function servicesOf(parts: AppParts, listener: Listener, connections: Service): 
   return [
     connections,
     onStop(() => deliverer.close()),
-    notifier,
     inParallel(tail, background.stats),
+    notifier,
     engine,
     inParallel(tenants, background.upkeep, background.operationalEvents, background.tasks, metrics),
     onStop(() => ingest.acceptor.drained()),

@@ -30,20 +30,22 @@ export class CommitRouter {
 
   /** Routes the deliveries of a commit. Null: an earlier try may have committed them a while ago. */
   routeCommitted(deliveries: readonly CommittedDelivery[], commit: Commit | null): void {
+    if (commit === null) return this.#routeUncertain(deliveries);
     const { intake, handOver } = this.#options;
+    const elsewhere: Uuid[] = [];
     for (const { delivery, event } of deliveries) {
-      if (commit === null) {
-        // They may be settled by now: only the store knows.
-        this.#options.laneKeeper.wake(delivery.endpointId, 'sweep');
-        this.#notifyOwner(delivery.endpointId, 'sweep');
-      } else if (intake.offer(delivery, event, commit)) {
-        this.routed.self += 1;
-      } else if (handOver?.offer(delivery, event, commit)) {
-        this.routed.sibling += 1;
-      } else {
-        this.#notifyOwner(delivery.endpointId, 'recent');
-      }
+      if (intake.offer(delivery, event, commit)) this.routed.self += 1;
+      else if (handOver?.offer(delivery, event, commit)) this.routed.sibling += 1;
+      else elsewhere.push(delivery.endpointId);
     }
+    this.#notifyOwners(elsewhere, 'recent');
+  }
+
+  /** The deliveries may be settled by now, and only the store knows: their owners look for them. */
+  #routeUncertain(deliveries: readonly CommittedDelivery[]): void {
+    const endpointIds = deliveries.map(({ delivery }) => delivery.endpointId);
+    for (const id of endpointIds) this.#options.laneKeeper.wake(id, 'sweep');
+    this.#notifyOwners(endpointIds, 'sweep');
   }
 
   /** Takes deliveries that a sibling has committed. */
@@ -59,24 +61,25 @@ export class CommitRouter {
 
   /** Something of this endpoint became due, or what blocked it is gone: tell its owner. */
   wake(endpointId: Uuid): void {
-    this.#options.laneKeeper.wake(endpointId, 'recent');
-    this.#publishWake(endpointId, 'recent');
+    const { laneKeeper, notifier } = this.#options;
+    laneKeeper.wake(endpointId, 'recent');
+    notifier.publish('wake', [{ endpointIds: [endpointId], scope: 'recent' }]);
   }
 
   #offerFromSibling(deliveries: readonly CommittedDelivery[], commit: Commit): void {
-    for (const { delivery, event } of deliveries) {
-      // False: this process owned the shard when it announced it, and has lost it since.
-      if (!this.#options.intake.offer(delivery, event, commit))
-        this.#notifyOwner(delivery.endpointId, 'recent');
-    }
+    // Not taken: this process owned the shard when it announced it, and has lost it since.
+    const elsewhere = deliveries.filter(
+      ({ delivery, event }) => !this.#options.intake.offer(delivery, event, commit),
+    );
+    this.#notifyOwners(
+      elsewhere.map(({ delivery }) => delivery.endpointId),
+      'recent',
+    );
   }
 
-  #notifyOwner(endpointId: Uuid, scope: WakeScope): void {
-    this.routed.notify += 1;
-    this.#publishWake(endpointId, scope);
-  }
-
-  #publishWake(endpointId: Uuid, scope: WakeScope): void {
-    this.#options.notifier.publish('wake', [{ endpointIds: [endpointId], scope }]);
+  #notifyOwners(endpointIds: readonly Uuid[], scope: WakeScope): void {
+    if (endpointIds.length === 0) return;
+    this.routed.notify += endpointIds.length;
+    this.#options.notifier.publish('wake', [{ endpointIds, scope }]);
   }
 }

@@ -30,12 +30,15 @@ export async function stopAll(services: readonly Service[]): Promise<void> {
   if (failures.length > 0) throw failures[0];
 }
 
-/** One service of several that start and stop independently of each other. */
+/** One service of several that start and stop independently of each other. Stopping waits for all, also if one fails. */
 export function inParallel(...services: readonly (Service | null)[]): Service {
   const present = services.filter((service) => service !== null);
   return {
     start: async () => void (await Promise.all(present.map((service) => service.start()))),
-    stop: async () => void (await Promise.all(present.map((service) => service.stop()))),
+    async stop() {
+      const results = await Promise.allSettled(present.map(async (service) => service.stop()));
+      for (const result of results) if (result.status === 'rejected') throw result.reason;
+    },
   };
 }
 
