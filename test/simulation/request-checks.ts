@@ -60,6 +60,12 @@ export class RequestChecks {
     this.#lastOf.set(`${deliveryId} ${number}`, wire);
   }
 
+  /** Deliveries whose requests are on the wire just now. */
+  get onWire(): Uuid[] {
+    const now = this.#store.now();
+    return [...this.#wires.values()].flat().flatMap(({ deliveryId, end }) => (end > now ? [deliveryId] : []));
+  }
+
   #check(endpoint: Endpoint, wire: Wire, shard: ShardRow, onWire: readonly Wire[]): void {
     const violate = (what: string): void => this.#violate(what, wire, endpoint);
     const event = this.#store.events.get(eventIdOfDelivery(wire.deliveryId));
