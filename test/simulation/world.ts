@@ -14,7 +14,7 @@ import type { AcceptLog, EventRecord } from '../../src/ports/accept-log.ts';
 import type { DeliveryQueue } from '../../src/ports/delivery-queue.ts';
 import { findLeftovers } from './end-checks.ts';
 import { Publication } from './publication.ts';
-import { RequestChecks } from './request-checks.ts';
+import { RequestChecks, type Sender } from './request-checks.ts';
 import { type Limits, type ProcessOptions, SimulatedProcess } from './simulated-process.ts';
 import { Random, VirtualTime } from './virtual-time.ts';
 import { calmWeather, type Weather } from './weather.ts';
@@ -144,21 +144,22 @@ export class World {
   #send(from: SimulatedProcess, request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void {
     const connectMs = this.weather.connectMs();
     this.checks.slowestConnectMs = Math.max(this.checks.slowestConnectMs, connectMs);
-    if (connectMs === 0) return this.#exchange(from, request, done);
+    const isProbe = from.engine.lanes.get(request.endpoint.id)?.breaker.allowsTraffic === false;
+    if (connectMs === 0) return this.#exchange({ from, isProbe }, request, done);
     this.time.after(connectMs, from.process, () => {
-      if (request.mayLeave()) this.#exchange(from, request, done);
+      if (request.mayLeave()) this.#exchange({ from, isProbe }, request, done);
       else done({ ...newOutcome(request.endpoint, this.time.now(), 0), withdrawn: true });
     });
   }
 
-  #exchange(from: SimulatedProcess, request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void {
+  #exchange(sender: Sender, request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void {
     const { endpoint, deliveryId } = request;
     const { time } = this;
     const now = time.now();
     const answer = this.#behaviours.get(endpoint.id)!(now - time.startedAt);
     const isTimeout = answer.status === null || answer.afterMs > endpoint.timeoutMs;
     const durationMs = isTimeout ? endpoint.timeoutMs : answer.afterMs;
-    this.checks.onSend(from, request, durationMs);
+    this.checks.onSend(sender, request, durationMs);
     this.requests += 1;
     if (!this.firstStart.has(deliveryId)) this.firstStart.set(deliveryId, now);
     this.lastStart.set(deliveryId, now);
@@ -171,7 +172,7 @@ export class World {
       error: isTimeout ? { class: 'timeout', message: '' } : null,
       retryAfterMs: answer.retryAfterMs ?? null,
     };
-    time.after(durationMs, from.process, () => done(outcome));
+    time.after(durationMs, sender.from.process, () => done(outcome));
   }
 
   // --- processes ----------------------------------------------------------------------------------------------
