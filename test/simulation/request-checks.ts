@@ -6,15 +6,19 @@ import type { MemoryStore } from '../../src/memory/memory-store.ts';
 import type { ShardRow } from '../../src/memory/rows.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 
+export interface Sender {
+  readonly from: SimulatedProcess;
+  /** True if the circuit was open when the engine chose the delivery. */
+  readonly isProbe: boolean;
+}
+
 /** A request on the wire. */
-export interface Wire {
+export interface Wire extends Sender {
   readonly deliveryId: Uuid;
   readonly number: number;
-  readonly from: SimulatedProcess;
   readonly epoch: number;
   readonly start: number;
   readonly end: number;
-  readonly isProbe: boolean;
 }
 
 /** What was committed under an earlier number this long ago has been seen by every reader. */
@@ -41,23 +45,20 @@ export class RequestChecks {
   }
 
   /** Call this before the request is sent. */
-  onSend(from: SimulatedProcess, { endpoint, deliveryId, number }: AttemptRequest, durationMs: number): void {
+  onSend(sender: Sender, { endpoint, deliveryId, number }: AttemptRequest, durationMs: number): void {
     const start = this.#store.now();
     const shard = this.#store.shards[shardOf(endpoint.id)]!;
-    const isProbe = from.engine.lanes.get(endpoint.id)?.breaker.allowsTraffic === false;
-    const wire: Wire = {
-      deliveryId,
-      number,
-      from,
-      epoch: shard.epoch,
-      start,
-      end: start + durationMs,
-      isProbe,
-    };
+    const wire: Wire = { ...sender, deliveryId, number, epoch: shard.epoch, start, end: start + durationMs };
     const onWire = (this.#wires.get(endpoint.id) ?? []).filter(({ end }) => end > start);
     this.#check(endpoint, wire, shard, onWire);
     this.#wires.set(endpoint.id, [...onWire, wire]);
     this.#lastOf.set(`${deliveryId} ${number}`, wire);
+  }
+
+  /** Deliveries whose requests are on the wire just now. */
+  get onWire(): Uuid[] {
+    const now = this.#store.now();
+    return [...this.#wires.values()].flat().flatMap(({ deliveryId, end }) => (end > now ? [deliveryId] : []));
   }
 
   #check(endpoint: Endpoint, wire: Wire, shard: ShardRow, onWire: readonly Wire[]): void {

@@ -316,6 +316,30 @@ describe('an endpoint', () => {
   });
 });
 
+describe('a replay', () => {
+  it('that is asked for while the last attempt is on the wire is sent, though that attempt fails', async () => {
+    const world = new World(19);
+    let status = 500;
+    const endpoint = world.addEndpoint({ breaker: null, retry: { schedule: [0, 2] } }, () => ({
+      status,
+      afterMs: 1_000,
+    }));
+    const worker = await world.addProcess();
+    await world.run(2_000);
+    const publication = world.publish([endpoint.id], worker);
+    while (world.requests < 2) await world.run(100);
+    status = 200;
+    const replay = [{ id: publication.deliveryId, endpointId: endpoint.id }];
+    await world.time.inside(worker.process, () => void worker.queue.replay(replay));
+    await world.run(500);
+    await world.time.inside(worker.process, () => worker.engine.router.wake(endpoint.id));
+    await world.run(10_000);
+    world.checkEnd();
+    expect(world.store.finished.get(publication.deliveryId)).toMatchObject({ status: 'delivered' });
+    expect(world.requests).toBe(3);
+  });
+});
+
 describe('ownership', () => {
   it('comes back after a statement whose answer was lost: no shard stays without somebody who works on it', async () => {
     for (let seed = 0; seed < 15; seed += 1) {

@@ -5,7 +5,6 @@ import { DatabaseClock } from '../../src/domain/clock.ts';
 import type { NewEvent } from '../../src/domain/event.ts';
 import { Link, withFaults, withOwnershipFaults } from '../../src/memory/faults.ts';
 import { createMemoryEventLookup } from '../../src/memory/memory-accept-log.ts';
-import { createMemoryDeliveryQueue } from '../../src/memory/memory-delivery-queue.ts';
 import {
   createMemoryEndpointSource,
   MemoryEndpointDirectory,
@@ -30,6 +29,7 @@ export interface Surroundings {
   readonly random: Random;
   readonly store: MemoryStore;
   readonly acceptLog: AcceptLog;
+  readonly queue: DeliveryQueue;
   readonly bus: MemoryBus;
   /** Null: every process has a node of its own. */
   readonly hub: MemoryHandOverHub | null;
@@ -124,7 +124,7 @@ export class SimulatedProcess {
     this.#endpoints = new MemoryEndpointDirectory(withFaults(createMemoryEndpointSource(store), link));
     this.notifier = new MemoryNotifier({ bus, clock: machineClock });
     this.handOver = hub && new MemoryHandOver({ hub, clock: machineClock });
-    this.queue = withFaults(createMemoryDeliveryQueue(store), link);
+    this.queue = withFaults(surroundings.queue, link);
     const acceptLog = withFaults(surroundings.acceptLog, link);
     const announceFreeShards = announceThrough(this.notifier);
     this.engine = createEngine(

@@ -40,7 +40,7 @@ function behave(random: Random, isCalm: () => boolean): Behaviour {
       case 'fine':
         return fine();
       case 'failing':
-        return { status: random.pick([500, 503, 404]), afterMs: random.between(2, 50) };
+        return { status: random.pick([500, 503, 404]), afterMs: random.between(2, random.pick([50, 800])) };
       case 'hanging':
         return { status: null, afterMs: 0 };
       case 'flapping':
@@ -215,20 +215,18 @@ class Storm {
 
   /** Someone asks for deliveries again, wherever they are. */
   async #replaySome(): Promise<void> {
-    const { random, time, accepted, replayed } = this.#world;
+    const { random, time, accepted, checks } = this.#world;
     const accepting = this.#accepting;
-    const chosen = [...accepted]
-      .filter(() => random.chance(5 / accepted.size))
-      .map(([id, { endpointId }]) => ({ id, endpointId }));
+    const candidates = random.chance(0.5) ? checks.onWire : [...accepted.keys()];
+    const chosen = candidates
+      .filter(() => random.chance(5 / candidates.length))
+      .map((id) => ({ id, endpointId: accepted.get(id)!.endpointId }));
     if (chosen.length === 0 || accepting.length === 0) return;
     const by = random.pick(accepting);
     await time.inside(by.process, () => {
       const wake = { endpointIds: chosen.map(({ endpointId }) => endpointId), scope: 'recent' as const };
       void by.queue.replay(chosen).then(
-        (moved) => {
-          for (const id of moved) replayed.set(id, time.now());
-          by.notifier.publish('wake', [wake]);
-        },
+        () => by.notifier.publish('wake', [wake]),
         () => {},
       );
     });

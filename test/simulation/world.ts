@@ -6,13 +6,15 @@ import type { NewEvent } from '../../src/domain/event.ts';
 import { deliveryIdOf, newEventId, type Uuid } from '../../src/domain/ids.ts';
 import type { AttemptOutcome } from '../../src/domain/outcome.ts';
 import { createMemoryAcceptLog } from '../../src/memory/memory-accept-log.ts';
+import { createMemoryDeliveryQueue } from '../../src/memory/memory-delivery-queue.ts';
 import { MemoryHandOverHub } from '../../src/memory/memory-hand-over.ts';
 import { MemoryBus } from '../../src/memory/memory-notifier.ts';
 import { MemoryStore } from '../../src/memory/memory-store.ts';
 import type { AcceptLog, EventRecord } from '../../src/ports/accept-log.ts';
+import type { DeliveryQueue } from '../../src/ports/delivery-queue.ts';
 import { findLeftovers } from './end-checks.ts';
 import { Publication } from './publication.ts';
-import { RequestChecks } from './request-checks.ts';
+import { RequestChecks, type Sender } from './request-checks.ts';
 import { type Limits, type ProcessOptions, SimulatedProcess } from './simulated-process.ts';
 import { Random, VirtualTime } from './virtual-time.ts';
 import { calmWeather, type Weather } from './weather.ts';
@@ -59,7 +61,7 @@ export class World {
   readonly firstStart = new Map<Uuid, number>();
   readonly lastStart = new Map<Uuid, number>();
   readonly delivered = new Set<Uuid>();
-  /** When someone was told that a delivery is replayed. */
+  /** When a delivery was last replayed that must be sent again. */
   readonly replayed = new Map<Uuid, number>();
   /** How often each operation of the store was called. */
   readonly calls = new Map<string, number>();
@@ -70,6 +72,7 @@ export class World {
   readonly #behaviours = new Map<Uuid, Behaviour>();
   readonly #hub: MemoryHandOverHub | null;
   readonly #acceptLog: AcceptLog;
+  readonly #queue: DeliveryQueue;
   readonly #limits: Partial<Limits>;
 
   constructor(seed: number, { limits = {}, isOneNode = false }: WorldOptions = {}) {
@@ -84,6 +87,7 @@ export class World {
       chunkSize: CHUNK_SIZE,
     });
     this.#acceptLog = this.#recordCommits(createMemoryAcceptLog(this.store));
+    this.#queue = this.#recordReplays(createMemoryDeliveryQueue(this.store));
     this.bus = new MemoryBus({
       delayMs: () => (this.weather.losesMessage() ? Number.POSITIVE_INFINITY : this.random.between(0.5, 3)),
     });
@@ -140,21 +144,22 @@ export class World {
   #send(from: SimulatedProcess, request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void {
     const connectMs = this.weather.connectMs();
     this.checks.slowestConnectMs = Math.max(this.checks.slowestConnectMs, connectMs);
-    if (connectMs === 0) return this.#exchange(from, request, done);
+    const isProbe = from.engine.lanes.get(request.endpoint.id)?.breaker.allowsTraffic === false;
+    if (connectMs === 0) return this.#exchange({ from, isProbe }, request, done);
     this.time.after(connectMs, from.process, () => {
-      if (request.mayLeave()) this.#exchange(from, request, done);
+      if (request.mayLeave()) this.#exchange({ from, isProbe }, request, done);
       else done({ ...newOutcome(request.endpoint, this.time.now(), 0), withdrawn: true });
     });
   }
 
-  #exchange(from: SimulatedProcess, request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void {
+  #exchange(sender: Sender, request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void {
     const { endpoint, deliveryId } = request;
     const { time } = this;
     const now = time.now();
     const answer = this.#behaviours.get(endpoint.id)!(now - time.startedAt);
     const isTimeout = answer.status === null || answer.afterMs > endpoint.timeoutMs;
     const durationMs = isTimeout ? endpoint.timeoutMs : answer.afterMs;
-    this.checks.onSend(from, request, durationMs);
+    this.checks.onSend(sender, request, durationMs);
     this.requests += 1;
     if (!this.firstStart.has(deliveryId)) this.firstStart.set(deliveryId, now);
     this.lastStart.set(deliveryId, now);
@@ -167,7 +172,7 @@ export class World {
       error: isTimeout ? { class: 'timeout', message: '' } : null,
       retryAfterMs: answer.retryAfterMs ?? null,
     };
-    time.after(durationMs, from.process, () => done(outcome));
+    time.after(durationMs, sender.from.process, () => done(outcome));
   }
 
   // --- processes ----------------------------------------------------------------------------------------------
@@ -181,6 +186,7 @@ export class World {
         random: this.random,
         store: this.store,
         acceptLog: this.#acceptLog,
+        queue: this.#queue,
         bus: this.bus,
         hub: this.#hub,
         weather: () => this.weather,
@@ -279,6 +285,21 @@ export class World {
             this.accepted.set(deliveryId, { endpointId, at: this.time.now() });
         }
         return result;
+      },
+    };
+  }
+
+  /** A delivery that was never attempted is due already: its replay changes nothing. */
+  #recordReplays(queue: DeliveryQueue): DeliveryQueue {
+    return {
+      ...queue,
+      replay: async (deliveries) => {
+        const fresh = new Set(
+          deliveries.flatMap(({ id }) => (this.store.queue.get(id)?.dueAt === null ? [id] : [])),
+        );
+        const moved = await queue.replay(deliveries);
+        for (const id of moved) if (!fresh.has(id)) this.replayed.set(id, this.time.now());
+        return moved;
       },
     };
   }
