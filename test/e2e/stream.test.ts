@@ -33,6 +33,10 @@ beforeAll(async () => {
       },
     });
   [posthorn, other] = await Promise.all([start(100_000), start(OTHER_PER_SECOND)]);
+  await eventually('each owns half of the shards', async () => {
+    const halves = 'select owner from posthorn.shards group by owner having count(*) = 128';
+    return (await database.query(halves)).length === 2;
+  });
 });
 afterAll(async () => {
   await Promise.all([posthorn?.stop(), other?.stop()]);
