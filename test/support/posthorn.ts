@@ -112,7 +112,7 @@ export async function runPosthorn(
         if (!child.running) throw new Error(`Posthorn ended before it was ready:\n${child.output()}`);
         return pattern.exec(child.stdout())?.[1];
       },
-      { timeoutMs: 30_000, saw: child.output },
+      { timeoutMs: 90_000, saw: child.output },
     );
   const client = new Agent({ connections: 50 });
   try {
