@@ -55,18 +55,6 @@ export default defineConfig({
       },
       {
         test: {
-          name: 'production',
-          include: ['test/production/**/*.test.ts'],
-          globalSetup: ['test/support/postgres.ts', 'test/support/program.ts'],
-          setupFiles: ['test/support/no-leaks.ts'],
-          sequence: { groupOrder: 1 },
-          maxWorkers,
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
-        },
-      },
-      {
-        test: {
           name: 'console',
           include: ['test/console/**/*.test.ts'],
           globalSetup: [

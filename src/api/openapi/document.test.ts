@@ -23,8 +23,8 @@ beforeAll(async () => {
   );
 });
 
-/** Routes that are not part of the API: the console and the built-in receiver. */
-const HIDDEN = /^GET \/console\b|\/inbox\/\{token\}$/;
+/** Routes that are not part of the API: the start page, the console and the built-in receiver. */
+const HIDDEN = /^GET \/$|^GET \/console\b|\/inbox\/\{token\}$/;
 
 describe('the OpenAPI document', () => {
   it('is valid OpenAPI 3.1', async () => {

@@ -1,5 +1,6 @@
 import type { Uuid } from '../../domain/ids.ts';
 import type { Pool, Queryable } from '../database.ts';
+import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import { discardMoves } from './dead-letters.ts';
 import { REPLAY_MOVES } from './replay.ts';
 import { type Selection, selectDeliveries } from './select-deliveries.ts';
@@ -30,9 +31,6 @@ export interface TaskView {
 const COLUMNS = `id, kind, state, selection, why, total, done, failed, failed_off, tenant, created_by, created_at, updated_at,
                  finished_at, error`;
 
-/** Notifies the workers of a new task: one of them takes it. */
-export const TASKS_CHANNEL = 'posthorn_tasks';
-
 export async function createTask(
   client: Queryable,
   task: Pick<TaskView, 'id' | 'kind' | 'selection' | 'why' | 'total' | 'tenant' | 'created_by'>,
@@ -42,7 +40,7 @@ export async function createTask(
        insert into posthorn.tasks (id, kind, selection, why, total, tenant, created_by)
        values ($1, $2, $3, $4, $5, $6, $7) returning ${COLUMNS}
      )
-     select made.*, pg_notify('${TASKS_CHANNEL}', '') from made`,
+     select made.*, pg_notify('${CHANNEL_NAMES.tasks}', '') from made`,
     [task.id, task.kind, JSON.stringify(task.selection), task.why, task.total, task.tenant, task.created_by],
   );
   return rows[0]!;

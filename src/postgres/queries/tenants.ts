@@ -1,5 +1,6 @@
 import type { RateLimit } from '../../domain/endpoint.ts';
 import type { Client, Pool, Queryable } from '../database.ts';
+import { CHANNEL_NAMES } from '../notifier-channels.ts';
 
 export interface TenantRecord {
   readonly id: string;
@@ -15,9 +16,6 @@ export interface TenantRecord {
 export type TenantSettings = Omit<TenantRecord, 'created_at' | 'updated_at'>;
 
 const COLUMNS = 'id, name, description, metadata, ingest_per_second, ingest_burst, created_at, updated_at';
-
-/** Notifies every process that a tenant was changed or deleted. */
-export const TENANTS_CHANNEL = 'posthorn_tenants';
 
 /** Creates the tenant if it is new, and prevents its deletion until the transaction that uses it has committed. */
 export async function ensureTenant(client: Client, id: string): Promise<void> {
@@ -77,7 +75,7 @@ export async function deleteTenant(client: Client, id: string): Promise<void> {
 }
 
 async function notifyAll(client: Queryable): Promise<void> {
-  await client.query(`select pg_notify('${TENANTS_CHANNEL}', '')`);
+  await client.query(`select pg_notify('${CHANNEL_NAMES.tenants}', '')`);
 }
 
 /** Whether the tenant has endpoints that are not deleted, or keys that are not revoked. */
