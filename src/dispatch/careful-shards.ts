@@ -1,5 +1,5 @@
 /**
- * Shards whose owners crashed several times of late. A delivery in them may be poison: it crashes the worker that sends
+ * Shards whose owners crashed several times recently. A delivery in them may be poison: it crashes the worker that sends
  * it. Their lanes send one request at a time and record each start, so that the next crash identifies the poison.
  */
 import type { Clock } from '../domain/clock.ts';

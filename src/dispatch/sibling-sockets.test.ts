@@ -77,7 +77,7 @@ test('hands each process the deliveries of its shards, as shards change hands', 
 
   await third.siblings.stop();
   await eventually(
-    'who left is told nothing more',
+    'a process that stopped gets nothing more',
     () => !first.siblings.offer(deliveryOf(2), small, COMMIT),
   );
 });
@@ -149,7 +149,7 @@ test('closes a connection that sends invalid bytes, and removes the socket file 
   await eventually('the others go on', () => second.siblings.offer(deliveryOf(1), event(1), COMMIT));
 });
 
-/** What a process that is killed leaves behind: a socket's name without anybody who listens. */
+/** Leaves a socket file behind without a process that listens, like a process that was killed. */
 async function leaveName(name: string): Promise<void> {
   const script = `require('node:net').createServer().listen(${JSON.stringify(name)}, () => process.kill(process.pid, 'SIGKILL'))`;
   await new Promise<void>((resolve) => execFile(process.execPath, ['-e', script], () => resolve()));

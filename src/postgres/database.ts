@@ -1,9 +1,9 @@
 import pg from 'pg';
 
 /**
- * Connections by what they are for. The engine's statements are few, prepared, and run with one fixed plan:
- * planning them anew each time would cost more than running them, and a plan made while the queue was empty must
- * not become a sequential scan over a million rows. So on those sessions the planner is told to use the indexes.
+ * Connection pools by purpose. The engine has few statements. They are prepared and use one fixed plan: planning each
+ * time would cost more than running them. A plan that is made while the queue is empty must not become a sequential scan
+ * of a million rows, so those sessions force the use of indexes.
  */
 export const purposes = [
   'ingest',
@@ -21,36 +21,36 @@ export type Purpose = (typeof purposes)[number];
 
 export type Pool = pg.Pool;
 export type Client = pg.PoolClient;
-/** A statement by itself, or as part of somebody's transaction. */
+/** A pool, or the client of a transaction. */
 export type Queryable = Pick<pg.ClientBase, 'query'>;
 export type Row = Record<string, unknown>;
 
 const FIXED_PLAN = ['set plan_cache_mode = force_generic_plan'];
 const BY_INDEX = ['set enable_seqscan = off', 'set enable_bitmapscan = off', 'set enable_mergejoin = off'];
 const BY_LOOKUP = [...BY_INDEX, 'set enable_hashjoin = off'];
-/** Of batches whose rows have been looked up: see the settle statement. */
+/** For batches that are looked up first: see the settle statement. */
 const BY_HASH = [...BY_INDEX, 'set enable_nestloop = off'];
 const ALWAYS = [
-  // A role's or a database's default could switch it off, and a 202 would become a guess.
+  // The default of a role or database could switch it off, and a 202 would no longer mean that the event is durable.
   'set synchronous_commit = on',
   'set jit = off',
   "set timezone = 'UTC'",
 ];
 
 const SESSION: Record<Purpose, readonly string[]> = {
-  // lock_timeout: a key that another transaction holds must not stall every producer behind it.
+  // lock_timeout: an idempotency key that another transaction holds must not block all producers.
   ingest: [...ALWAYS, ...FIXED_PLAN, "set lock_timeout = '2s'", "set statement_timeout = '7s'"],
   settle: [...ALWAYS, ...FIXED_PLAN, ...BY_HASH, "set lock_timeout = '5s'", "set statement_timeout = '12s'"],
   dispatch: [...ALWAYS, ...FIXED_PLAN, ...BY_LOOKUP, "set statement_timeout = '30s'"],
   control: [...ALWAYS, "set statement_timeout = '5s'", "set lock_timeout = '2s'"],
   // LISTEN: writes nothing.
   listen: ['set jit = off', "set statement_timeout = '5s'"],
-  // A wake-up is a hint with sweeps behind it: no reason to wait for the disk.
+  // A sweep finds what a lost notification meant: no reason to wait for the disk.
   notify: ['set synchronous_commit = off', 'set jit = off', "set statement_timeout = '5s'"],
-  // Live tails: what is lost is lost, and nobody waits.
+  // Live tail messages may be lost.
   tail: ['set synchronous_commit = off', 'set jit = off', "set statement_timeout = '2s'"],
-  // Its plans are made while the outbox is empty, as it nearly always is, and must do for the backlog after a standstill:
-  // by sequential scans, a batch out of 100,000 rows took 26 s.
+  // Plans are made while the outbox is empty and must be good for a backlog: with sequential scans, a batch out of
+  // 100,000 rows took 26 s.
   outbox: [
     ...ALWAYS,
     ...FIXED_PLAN,
@@ -59,7 +59,7 @@ const SESSION: Record<Purpose, readonly string[]> = {
     "set lock_timeout = '2s'",
     "set statement_timeout = '10s'",
   ],
-  // Keys and endpoints: accepting cannot do without them, and must not wait behind those who read lists.
+  // API keys and endpoints: accepting needs them, and must not wait behind requests that read lists.
   lookup: [...ALWAYS, "set statement_timeout = '20s'", "set lock_timeout = '5s'"],
   api: [...ALWAYS, "set statement_timeout = '20s'", "set lock_timeout = '5s'"],
 };
@@ -84,7 +84,7 @@ export interface Database {
   close(): Promise<void>;
 }
 
-/** Of the dispatch stage: reads of lanes, of payloads, and writes before sending at once. */
+/** Connections of the dispatch stage: it loads lanes, loads payloads and records starts at the same time. */
 export const DISPATCH_CONNECTIONS = 3;
 
 export interface DatabaseOptions {
@@ -157,15 +157,15 @@ function openPool(options: DatabaseOptions, purpose: Purpose, max: number): Pool
 
 const givenUp = new WeakSet<Error>();
 
-/** It ended a transaction whose commit had not been asked for: nothing of it was done. */
+/** True if this error ended a transaction before its commit was sent: nothing was written. */
 export const endedTransaction = (error: Error): boolean => givenUp.has(error);
 
-/** Runs `work` in a transaction of its own. */
+/** Runs `work` in a transaction. */
 export async function inTransaction<T>(pool: Pool, work: (client: Client) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
   let committing = false;
-  // A connection that dies says so to its queries and, besides, to everybody: unheard, that would end the process.
+  // A lost connection also emits an error event, which would end the process without a listener.
   const onError = (error: Error): void => {
     broken = error;
   };
