@@ -68,7 +68,10 @@ export interface AcceptLog {
    */
   append(events: readonly EventRecord[], options: AppendOptions): Promise<AppendResult>;
 
-  /** Who holds these idempotency keys, by `idempotencyKeyName`. Keys that are free or expired are missing. */
+  /**
+   * Who holds these idempotency keys, by `idempotencyKeyName`. Keys that are free are missing. An expired key still has
+   * its holder until another event takes it or the store removes it.
+   */
   findKeyHolders(keys: readonly IdempotencyKey[]): Promise<Map<string, KeyHolder>>;
 
   /** Creates tenants that do not exist yet. */

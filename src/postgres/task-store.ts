@@ -1,4 +1,3 @@
-import type { Uuid } from '../domain/ids.ts';
 import type { ClaimedTask, TaskStore } from '../ports/task-store.ts';
 import type { Database } from './database.ts';
 import {
@@ -12,18 +11,21 @@ import { withStoreErrors } from './store-error.ts';
 
 export function createPostgresTaskStore(database: Pick<Database, 'pool'>): TaskStore {
   const pool = database.pool('api');
-  /** What the statements need to know about the claimed tasks. */
-  const rows = new Map<Uuid, ClaimedRow>();
-  const endClaim = ({ id }: ClaimedTask): void => void rows.delete(id);
+  /** What the statements need to know about the claimed tasks, by task and runner. */
+  const rows = new Map<string, ClaimedRow>();
+  const keyOf = ({ id, runner }: ClaimedTask): string => `${id} ${runner}`;
+  const endClaim = (task: ClaimedTask): void => void rows.delete(keyOf(task));
   return {
     async claim(runner, silentMs) {
       const row = await withStoreErrors(claimTask(pool, runner, silentMs));
       if (row === null) return null;
-      rows.set(row.id, row);
+      rows.set(keyOf(row), row);
       return { id: row.id, runner };
     },
     async runChunk(task, maxDeliveries) {
-      const { state, endpoints } = await withStoreErrors(workOnTask(pool, rows.get(task.id)!, maxDeliveries));
+      const row = rows.get(keyOf(task));
+      if (row === undefined) return { isRunning: false, endpointIds: [] };
+      const { state, endpoints } = await withStoreErrors(workOnTask(pool, row, maxDeliveries));
       if (state !== 'running') endClaim(task);
       return { isRunning: state === 'running', endpointIds: endpoints };
     },

@@ -105,10 +105,13 @@ export function describeTaskStore(name: string, createFixture: CreateStoreFixtur
       const next = (await store.tasks.claim(newRunner(), -1_000))!;
       expect(next.id).toBe(silent.id);
       const before = await store.findTask(next.id);
-      await store.tasks.fail({ ...silent }, 'late');
-      await store.tasks.release({ ...silent });
+      expect(await store.tasks.runChunk(silent, 10)).toEqual({ isRunning: false, endpointIds: [] });
+      await store.tasks.fail(silent, 'late');
+      await store.tasks.release(silent);
       expect(await store.findTask(next.id)).toEqual(before);
       expect(await store.tasks.claim(newRunner(), HOUR_MS)).toBeNull();
+      expect(await store.tasks.runChunk(next, 10)).toMatchObject({ isRunning: false });
+      expect(await store.findTask(next.id)).toMatchObject({ state: 'done', done: 3 });
     });
 
     it('goes on where it was when another runner takes it over', async () => {
@@ -142,6 +145,16 @@ export function describeTaskStore(name: string, createFixture: CreateStoreFixtur
       expect(await store.tasks.runChunk(task, 10)).toEqual({ isRunning: false, endpointIds: [] });
       expect(await store.findDelivery(ids[0]!)).toMatchObject({ status: 'dead' });
       expect(await store.tasks.claim(newRunner(), -1_000)).toBeNull();
+    });
+
+    it('does nothing for a task that has ended', async () => {
+      await acceptDead(1);
+      const id = await store.createTask({ kind: 'replay', selection: {} });
+      const task = await claim();
+      await store.tasks.runChunk(task, 10);
+      expect(await store.tasks.runChunk(task, 10)).toEqual({ isRunning: false, endpointIds: [] });
+      await store.tasks.fail(task, 'late');
+      expect(await store.findTask(id)).toMatchObject({ state: 'done', done: 1, error: null });
     });
 
     it('keeps the reason of a task that failed, and offers it to nobody', async () => {
