@@ -97,7 +97,7 @@ describe('ACC-7: what is refused, and how', () => {
       {
         status: 413,
         code: 'too_large',
-        detail: expect.stringMatching(/more than 327680 bytes.*Send less/),
+        detail: expect.stringMatching(/larger than 327680 bytes.*Send less/),
         errors: [{ path: 'body' }],
       },
     ],

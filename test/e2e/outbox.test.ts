@@ -335,6 +335,35 @@ describe('OUT-1: idempotency keys (ACC-4)', () => {
     expect(await second).toBe(first);
   });
 
+  test('the second also returns the id of the first if that one became an event while it waited', async () => {
+    const sql = `select posthorn.publish('a.b', '1', $1, 'moved')`;
+    let second: Promise<string> | undefined;
+    const first = await shop.transaction(async (client) => {
+      const id = await shop.one(sql, [tenant], client);
+      second = shop.one(sql, [tenant]);
+      await eventually(
+        'the second waits',
+        async () =>
+          (
+            await posthorn.database.query(
+              `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%moved%'`,
+            )
+          ).length === 1,
+      );
+      // What the server does with the row, before the second goes on.
+      await client.query(
+        `with row as (delete from posthorn.outbox where idempotency_key = 'moved' returning *)
+         insert into posthorn.idempotency_keys (tenant, key, event_id, fingerprint, expires_at)
+         select tenant, idempotency_key, id, fingerprint, now() + interval '1 hour' from row`,
+      );
+      return id;
+    });
+    expect(await second).toBe(first);
+    expect(
+      await posthorn.database.query(`select from posthorn.outbox where idempotency_key = 'moved'`),
+    ).toEqual([]);
+  });
+
   test('taken over HTTP before the commit: what was published is stored, is not delivered twice, and says why', async () => {
     const receiver = await newReceiver();
     await createEndpoint(posthorn, { url: receiver.url, tenant });
