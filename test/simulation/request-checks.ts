@@ -19,6 +19,8 @@ export interface Wire extends Sender {
   readonly epoch: number;
   readonly start: number;
   readonly end: number;
+  /** True if the delivery was replayed and the worker did not know yet: a failure then counts for nothing. */
+  readonly missedReplay: boolean;
 }
 
 /** What was committed under an earlier number this long ago has been seen by every reader. */
@@ -45,10 +47,14 @@ export class RequestChecks {
   }
 
   /** Call this before the request is sent. */
-  onSend(sender: Sender, { endpoint, deliveryId, number }: AttemptRequest, durationMs: number): void {
+  onSend(sender: Sender, request: AttemptRequest, durationMs: number): void {
+    const { endpoint, deliveryId, number } = request;
     const start = this.#store.now();
     const shard = this.#store.shards[shardOf(endpoint.id)]!;
-    const wire: Wire = { ...sender, deliveryId, number, epoch: shard.epoch, start, end: start + durationMs };
+    const missedReplay =
+      this.#store.queue.get(deliveryId)?.trigger === 'replay' && request.retryReason !== 'replay';
+    const end = start + durationMs;
+    const wire: Wire = { ...sender, deliveryId, number, epoch: shard.epoch, start, end, missedReplay };
     const onWire = (this.#wires.get(endpoint.id) ?? []).filter(({ end }) => end > start);
     this.#check(endpoint, wire, shard, onWire);
     this.#wires.set(endpoint.id, [...onWire, wire]);
@@ -86,11 +92,13 @@ export class RequestChecks {
 
   /**
    * Its first sender died, was stopped or could not say what it had on the wire, its result took too long, or someone
-   * asked for a replay while it was on the wire.
+   * asked for a replay while it was on the wire, or before and its sender did not know yet.
    */
   #mayBeSentTwice(before: Wire, wire: Wire, shard: ShardRow): boolean {
     const row = this.#store.queue.get(wire.deliveryId);
-    const isReplayed = row !== undefined && row.replays > 0 && row.agesFrom! >= Math.floor(before.start);
+    const isReplayed =
+      before.missedReplay ||
+      (row !== undefined && row.replays > 0 && row.agesFrom! >= Math.floor(before.start));
     const hasDied = shard.uncleanAt.some((at) => at >= before.start);
     const lostMark = before.from.problems.get('hand over requests on the wire') ?? 0;
     const hasStalled = Math.max(before.from.process.stalledAt, lostMark) >= before.start;
