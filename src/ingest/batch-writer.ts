@@ -47,7 +47,7 @@ export interface CommitRouter {
 export interface BatchWriterOptions {
   readonly acceptLog: Pick<AcceptLog, 'append' | 'findKeyHolders' | 'ensurePartitions'>;
   readonly endpoints: Pick<EndpointDirectory, 'version' | 'refresh'>;
-  readonly subscriptions: Pick<Subscriptions, 'match' | 'takeFilterWork'>;
+  readonly subscriptions: Pick<Subscriptions, 'match' | 'takeWork' | 'countLookups'>;
   readonly knownTenants: Pick<KnownTenants, 'unknownOf' | 'add'>;
   readonly router: CommitRouter;
   readonly observers: AcceptObservers;
@@ -65,7 +65,7 @@ export interface WriteOptions {
 
 const RETRY_PAUSE_MS = 100;
 /** A few milliseconds of filter steps. Then sockets, timers and lease renewals get their turn. */
-const FILTER_WORK_PER_TURN = 500_000;
+const MATCH_WORK_PER_TURN = 500_000;
 
 export class BatchWriter {
   readonly #options: BatchWriterOptions;
@@ -87,7 +87,7 @@ export class BatchWriter {
   }
 
   async #matchAndAppend(batch: readonly PendingEvent[], { mayBeStored }: WriteOptions): Promise<void> {
-    const { acceptLog, endpoints, knownTenants, observers, clock, random, idempotencyTtlMs } = this.#options;
+    const { acceptLog, endpoints, subscriptions, knownTenants, observers, clock, random } = this.#options;
     const newTenants = knownTenants.unknownOf(batch);
     if (newTenants !== null) await knownTenants.add(newTenants);
     for (;;) {
@@ -98,9 +98,10 @@ export class BatchWriter {
       const result = await acceptLog.append(records, {
         endpointVersion,
         mayBeStored,
-        idempotencyTtlMs,
+        idempotencyTtlMs: this.#options.idempotencyTtlMs,
         outboxSeqs: outboxSeqsOf(batch),
       });
+      subscriptions.countLookups(batch.length, !result.stale);
       if (result.stale) {
         observers.onRematched();
         await endpoints.refresh();
@@ -120,8 +121,8 @@ export class BatchWriter {
     for (const item of batch) {
       const endpoints = isDuplicate(item) ? [] : subscriptions.match(item.event);
       matched.push(endpoints.slice(0, MAX_DELIVERIES_PER_EVENT));
-      work += subscriptions.takeFilterWork();
-      if (work < FILTER_WORK_PER_TURN) continue;
+      work += subscriptions.takeWork();
+      if (work < MATCH_WORK_PER_TURN) continue;
       work = 0;
       await setImmediate();
     }

@@ -146,7 +146,7 @@ export const catalogue = {
   posthorn_subscription_cache_lookups_total: {
     type: 'counter',
     labels: ['result'],
-    help: 'Questions which endpoints want an event, answered from what is remembered for its tenant and type (hit) or worked out (miss).',
+    help: 'Events matched with the current endpoints (hit), or with outdated ones and therefore matched again (miss).',
   },
   posthorn_subscription_cache_reloads_total: {
     type: 'counter',
