@@ -1,14 +1,14 @@
-/** The first two minutes of a newcomer, who has no receiver. */
+/** The first two minutes of a new user, who has no receiver. */
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { publish, usePosthorn } from '../support/posthorn.ts';
-import { noBrowser, useBrowser } from './support/browser.ts';
+import { isBrowserMissing, useBrowser } from './support/browser.ts';
 
 const posthorn = usePosthorn({ env: { POSTHORN_INBOX: 'true', POSTHORN_STATS_FLUSH_MS: '100' } });
 const browser = useBrowser(() => posthorn.url);
 
-describe.skipIf(noBrowser())('the first run', () => {
-  test('CLI-3: inbox, event, failure, retries, circuit, dead letter, replay: all seen without a receiver', async () => {
+describe.skipIf(isBrowserMissing())('first run', () => {
+  test('CLI-3: the guided start shows delivery, retries, circuit breaker, dead letter and replay without a receiver', async () => {
     const page = await browser.open(posthorn.key);
     await page.getByRole('link', { name: 'Start the guided tour' }).click();
     await page.getByRole('button', { name: 'Create inbox endpoint' }).click();
@@ -18,22 +18,22 @@ describe.skipIf(noBrowser())('the first run', () => {
     await page.getByRole('button', { name: 'Answer 503 and publish' }).click();
     await page.getByText('Retrying', { exact: true }).waitFor();
     await page.getByText('Three failures in a row').waitFor({ timeout: 20_000 });
-    // Elsewhere and back: nothing of it is lost.
+    // Leaving the page and coming back keeps the progress.
     await page.getByRole('link', { name: 'Overview' }).click();
     await page.getByRole('link', { name: 'Guided start' }).click();
-    await page.getByText(/Given up after 4 attempts/).waitFor({ timeout: 30_000 });
+    await page.getByText(/gave up after 4 attempts/).waitFor({ timeout: 30_000 });
     await page.getByRole('button', { name: 'Answer 200 and replay' }).click();
-    await page.getByText('That is all there is to it').waitFor({ timeout: 20_000 });
+    await page.getByText('You have seen it all').waitFor({ timeout: 20_000 });
 
     await page.getByRole('link', { name: 'Inbox', exact: true }).first().click();
     await page.getByRole('table', { name: 'Inboxes' }).getByRole('link').click();
     await page.getByText('6 requests received').waitFor();
   });
 
-  test('CLI-3: an inbox answers as it is told, is bounded, and belongs to its tenant', async () => {
-    const make = await posthorn.api('POST', '/v1/inboxes', { tenant: 'acme' });
-    expect(make.status).toBe(201);
-    const { token, url } = make.body as { token: string; url: string };
+  test('CLI-3: an inbox answers as configured, keeps the last 200 requests, and is visible to its tenant only', async () => {
+    const created = await posthorn.api('POST', '/v1/inboxes', { tenant: 'acme' });
+    expect(created.status).toBe(201);
+    const { token, url } = created.body as { token: string; url: string };
     expect(url).toBe(`${posthorn.url}/inbox/${token}`);
 
     const send = (init: RequestInit = {}) => fetch(url, { method: 'POST', body: 'hello', ...init });
@@ -62,7 +62,7 @@ describe.skipIf(noBrowser())('the first run', () => {
     expect((await posthorn.api('PATCH', `/v1/inboxes/${token}`, { status: 700 })).status).toBe(422);
   });
 
-  test('CLI-3: a forged request does not pass for one of Posthorn', async () => {
+  test('CLI-3: an inbox reports the signature of a forged request as invalid', async () => {
     const { body: inbox } = await posthorn.api('POST', '/v1/inboxes', { tenant: 'initech' });
     const { body: endpoint } = await posthorn.api('POST', '/v1/endpoints', {
       url: inbox.url,
