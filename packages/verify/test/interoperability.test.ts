@@ -1,4 +1,4 @@
-/** SIG-6 both ways: others verify what Posthorn signs, and this package verifies what Posthorn and others sign. */
+/** SIG-6: other libraries verify requests of Posthorn, and this package verifies requests of Posthorn and of other senders. */
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
@@ -18,7 +18,7 @@ import {
 } from './testing/signing.ts';
 
 const stripe = new Stripe('sk_test_not_used');
-const OTHER = 'whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=';
+const OTHER_SECRET = 'whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=';
 
 /** How an endpoint signs, and how its receiver verifies. */
 const profiles: Record<string, { signing: Signing; verifying: Omit<VerifierOptions, 'secret'> }> = {
@@ -40,48 +40,55 @@ const profiles: Record<string, { signing: Signing; verifying: Omit<VerifierOptio
   },
 };
 
-describe.each(Object.entries(profiles))('this package verifies what Posthorn signs: %s', (_name, profile) => {
-  const verify = (secret: string | string[], request: RecordedRequest) =>
-    createVerifier({ ...profile.verifying, secret }).verify(request.body, request.headers);
-  let plain: RecordedRequest;
-  let rotating: RecordedRequest;
-  beforeAll(async () => {
-    plain = await deliver({ ...profile.signing, ...secrets(SECRET) });
-    rotating = await deliver({ ...profile.signing, ...secrets(NEW_SECRET, SECRET) });
-  });
+describe.each(Object.entries(profiles))(
+  'this package verifies requests of Posthorn: %s',
+  (_name, profile) => {
+    const verify = (secret: string | string[], { body, headers }: RecordedRequest) =>
+      createVerifier({ ...profile.verifying, secret }).verify(body, headers);
+    let request: RecordedRequest;
+    let rotationRequest: RecordedRequest;
+    beforeAll(async () => {
+      request = await deliver({ ...profile.signing, ...secrets(SECRET) });
+      rotationRequest = await deliver({ ...profile.signing, ...secrets(NEW_SECRET, SECRET) });
+    });
 
-  it('the id, the type and the payload are those that were signed', async () => {
-    const webhook = await verify(SECRET, plain);
-    expect(webhook).toMatchObject({ id: plain.headers['webhook-id'], type: 'order.created' });
-    expect(webhook.payload).toMatchObject({ data: { order: 1, text: 'grüße 🎺' } });
-    expect(Buffer.from(webhook.body)).toEqual(plain.body);
-  });
+    it('returns the signed id, type and payload', async () => {
+      const webhook = await verify(SECRET, request);
+      expect(webhook).toMatchObject({ id: request.headers['webhook-id'], type: 'order.created' });
+      expect(webhook.payload).toMatchObject({ data: { order: 1, text: 'grüße 🎺' } });
+      expect(Buffer.from(webhook.body)).toEqual(request.body);
+    });
 
-  it('SIG-4 with the old and with the new secret, while both sign', async () => {
-    await verify(SECRET, rotating);
-    await verify(NEW_SECRET, rotating);
-    await expect(verify(OTHER, rotating)).rejects.toMatchObject({ reason: 'signature_mismatch' });
-  });
-
-  it('a receiver may know several secrets', async () => {
-    await verify([OTHER, SECRET], plain);
-    await expect(verify([OTHER, NEW_SECRET], plain)).rejects.toMatchObject({ reason: 'signature_mismatch' });
-  });
-
-  it('one byte of the body more, less or other does not pass', async () => {
-    const changed = Buffer.from(plain.body);
-    changed[changed.length - 3]! ^= 1;
-    for (const body of [changed, plain.body.subarray(1), Buffer.concat([plain.body, Buffer.from(' ')])])
-      await expect(verify(SECRET, { ...plain, body })).rejects.toMatchObject({
+    it('SIG-4: verifies with the old and with the new secret during a rotation', async () => {
+      await verify(SECRET, rotationRequest);
+      await verify(NEW_SECRET, rotationRequest);
+      await expect(verify(OTHER_SECRET, rotationRequest)).rejects.toMatchObject({
         reason: 'signature_mismatch',
       });
-  });
-});
+    });
+
+    it('accepts a list of secrets', async () => {
+      await verify([OTHER_SECRET, SECRET], request);
+      await expect(verify([OTHER_SECRET, NEW_SECRET], request)).rejects.toMatchObject({
+        reason: 'signature_mismatch',
+      });
+    });
+
+    it('rejects a body with one byte added, removed or changed', async () => {
+      const changed = Buffer.from(request.body);
+      changed[changed.length - 3]! ^= 1;
+      for (const body of [changed, request.body.subarray(1), Buffer.concat([request.body, Buffer.from(' ')])])
+        await expect(verify(SECRET, { ...request, body })).rejects.toMatchObject({
+          reason: 'signature_mismatch',
+        });
+    });
+  },
+);
 
 describe('v1a', () => {
   const signing: Signing = { signature: 'standard-ed25519', ...secrets(PRIVATE_KEY) };
 
-  it('is verified with the public key', async () => {
+  it('verifies with the public key', async () => {
     const { body, headers } = await deliver(signing);
     const webhook = await createVerifier({ secret: PUBLIC_KEY }).verify(body, headers);
     expect(webhook.id).toBe(headers['webhook-id']);
@@ -95,35 +102,35 @@ describe('v1a', () => {
     });
   });
 
-  it('also with a prefix of the endpoint’s own', async () => {
+  it('verifies with a custom prefix', async () => {
     const signature = { profile: 'standard-ed25519', header: null, prefix: 'own:' } as never;
     const { body, headers } = await deliver({ ...signing, signature });
     await createVerifier({ secret: PUBLIC_KEY, prefix: 'own:' }).verify(body, headers);
   });
 });
 
-describe('others verify what Posthorn signs', () => {
+describe('other libraries verify requests of Posthorn', () => {
   it.each([
     ['standardwebhooks', StandardWebhook],
     ['svix', SvixWebhook],
-  ])('%s, with either live secret', async (_name, Webhook) => {
+  ])('%s, with the old and the new secret', async (_name, Webhook) => {
     const { body, headers } = await deliver({ signature: 'standard', ...secrets(NEW_SECRET, SECRET) });
     for (const secret of [SECRET, NEW_SECRET])
       expect(() => new Webhook(secret).verify(body.toString(), headers)).not.toThrow();
-    expect(() => new Webhook(OTHER).verify(body.toString(), headers)).toThrow();
+    expect(() => new Webhook(OTHER_SECRET).verify(body.toString(), headers)).toThrow();
   });
 
-  it('stripe, with either live secret', async () => {
+  it('stripe, with the old and the new secret', async () => {
     const { body, headers } = await deliver({ signature: 'stripe', ...secrets(NEW_SECRET, SECRET) });
     for (const secret of [SECRET, NEW_SECRET])
       expect(stripe.webhooks.constructEvent(body, headers['stripe-signature']!, secret)).toMatchObject({
         type: 'order.created',
       });
-    expect(() => stripe.webhooks.constructEvent(body, headers['stripe-signature']!, OTHER)).toThrow();
+    expect(() => stripe.webhooks.constructEvent(body, headers['stripe-signature']!, OTHER_SECRET)).toThrow();
   });
 });
 
-describe('this package verifies what others sign', () => {
+describe('this package verifies requests of other senders', () => {
   const body = '{"type":"order.created","data":{"text":"grüße"}}';
   const now = new Date();
   const seconds = String(Math.floor(now.getTime() / 1000));
@@ -151,7 +158,7 @@ describe('this package verifies what others sign', () => {
     });
   });
 
-  it('GitHub’s scheme, whose events have no id: the digest of the body stands for it', async () => {
+  it('GitHub, whose events have no id: the id is a digest of the body', async () => {
     const signature = createHmac('sha256', 'a secret').update(body).digest('hex');
     const verifier = createVerifier({ secret: 'a secret', profile: 'github' });
     const headers = { 'x-hub-signature-256': `sha256=${signature}`, 'x-github-delivery': 'anything' };
@@ -161,7 +168,7 @@ describe('this package verifies what others sign', () => {
   });
 });
 
-describe('known signatures', () => {
+describe('test vectors', () => {
   interface Vector {
     scheme: 'v1' | 'v1a' | 'github';
     secret?: string;
@@ -181,14 +188,14 @@ describe('known signatures', () => {
       profile: vector.scheme === 'github' ? 'github' : 'standard',
       now: () => (vector.timestamp ?? 0) * 1000,
     });
-    const checked = verifier.verify(vector.body, {
+    const result = verifier.verify(vector.body, {
       'webhook-id': vector.id,
       'webhook-timestamp': String(vector.timestamp),
       [vector.scheme === 'github' ? 'x-hub-signature-256' : 'webhook-signature']: vector.signature,
     });
-    // Their body is no JSON: that is only said of what is signed right.
+    // The body of these vectors is not JSON, which is reported only after the signature was valid.
     if (vector.body === 'Hello, World!')
-      await expect(checked).rejects.toMatchObject({ reason: 'malformed_body' });
-    else expect((await checked).id).toBe(vector.id);
+      await expect(result).rejects.toMatchObject({ reason: 'malformed_body' });
+    else expect((await result).id).toBe(vector.id);
   });
 });
