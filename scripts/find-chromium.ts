@@ -1,15 +1,15 @@
-/** The browser for the console's tests and pictures: one that is there already. Nothing is ever downloaded. */
+/** Finds an installed browser for the console tests and screenshots. Downloads nothing. */
 import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'];
 
-/** POSTHORN_TEST_CHROMIUM, or the first of the usual names on the PATH. Null: none. */
+/** Returns POSTHORN_TEST_CHROMIUM, or the first of the usual names on the PATH; null if none is executable. */
 export function findChromium(env: Readonly<Record<string, string | undefined>> = process.env): string | null {
-  const given = env.POSTHORN_TEST_CHROMIUM;
+  const configured = env.POSTHORN_TEST_CHROMIUM;
   const candidates =
-    given !== undefined && given !== ''
-      ? [given]
+    configured !== undefined && configured !== ''
+      ? [configured]
       : (env.PATH ?? '')
           .split(path.delimiter)
           .flatMap((folder) => NAMES.map((name) => path.join(folder, name)));
@@ -25,7 +25,7 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** Quiet, and without a word to anybody outside. */
+/** Turns off everything that contacts other hosts. */
 export const CHROMIUM_ARGS = [
   '--no-sandbox',
   '--disable-gpu',
