@@ -1,4 +1,4 @@
-/** Replays or discards many dead letters: shows how many before, and starts a task whose progress the page shows. */
+/** Replays or discards many dead letters. Shows how many first, then starts a task. `TaskProgress` shows its progress. */
 import type { Count, DeadLetterOrder, Task } from '@posthorn/client';
 import { useState } from 'react';
 import { callApi } from '../api/client.ts';

@@ -17,7 +17,7 @@ import { AttemptRow } from './attempt-row.tsx';
 
 interface DeliveryCardProps {
   delivery: Delivery;
-  /** Show the attempts at first. */
+  /** Whether the attempts are visible at first. */
   isInitiallyOpen: boolean;
   onChange: () => Promise<void>;
 }
@@ -120,7 +120,7 @@ function DeliveryHead({ delivery, endpoint, onChange }: DeliveryHeadProps) {
   );
 }
 
-/** The API restores a discarded delivery for ten seconds: the Undo button disappears a little earlier. */
+/** By default the API can restore a discarded delivery for ten seconds. The Undo button disappears a little earlier. */
 const UNDO_MS = 9_500;
 
 type DeliveryAction = 'replay' | 'discard' | 'restore';

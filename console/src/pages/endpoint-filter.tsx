@@ -7,7 +7,7 @@ import { usePermissions } from '../api/session.ts';
 import { Button } from '../ui/button.tsx';
 import { Card } from '../ui/card.tsx';
 import { findFieldError, TextArea } from '../ui/fields.tsx';
-import { parseJson } from '../ui/json-text.ts';
+import { parseJson, parseOptionalJson } from '../ui/json-text.ts';
 import { showToast } from '../ui/toasts.tsx';
 
 const EXAMPLE_FILTER = '{\n  "data.amount": { "$gte": 100 }\n}';
@@ -36,15 +36,14 @@ export function FilterEditor({ endpoint }: { endpoint: Endpoint }) {
       setBusy(false);
     }
   };
-  const parseFilter = (): unknown => (text.trim() === '' ? null : parseJson(text));
   const tryFilter = () =>
     run(async () => {
-      const body = { filter: parseFilter(), event: parseJson(sample) };
+      const body = { filter: parseOptionalJson(text), event: parseJson(sample) };
       setResult(await callApi<FilterTried>('POST', '/v1/filters/try', body));
     });
   const saveFilter = () =>
     run(async () => {
-      await callApi('PATCH', `/v1/endpoints/${endpoint.id}`, { filter: parseFilter() });
+      await callApi('PATCH', `/v1/endpoints/${endpoint.id}`, { filter: parseOptionalJson(text) });
       invalidate('/v1/endpoints');
       showToast('Filter saved. It applies to new events.');
     });

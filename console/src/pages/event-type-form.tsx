@@ -3,11 +3,10 @@ import { useState } from 'react';
 import { callApi } from '../api/client.ts';
 import { FormDialog } from '../ui/dialog.tsx';
 import { Checkbox, findFieldError, TextArea, TextField } from '../ui/fields.tsx';
-import { parseJson } from '../ui/json-text.ts';
+import { parseOptionalJson } from '../ui/json-text.ts';
 import { showToast } from '../ui/toasts.tsx';
 
 const toText = (value: unknown): string => (value == null ? '' : JSON.stringify(value, null, 2));
-const parseOptional = (text: string): unknown => (text.trim() === '' ? null : parseJson(text));
 
 /** Edits the event type, or adds one if none is given. */
 export function EventTypeForm({ type, onClose }: { type?: EventType; onClose: () => void }) {
@@ -19,8 +18,8 @@ export function EventTypeForm({ type, onClose }: { type?: EventType; onClose: ()
   const save = async (): Promise<void> => {
     await callApi('PUT', `/v1/event-types/${encodeURIComponent(name)}`, {
       description,
-      schema: parseOptional(schema) as EventType['schema'],
-      example: parseOptional(example),
+      schema: parseOptionalJson(schema) as EventType['schema'],
+      example: parseOptionalJson(example),
       deprecated: isDeprecated,
     } satisfies EventTypeSettings);
     showToast('Saved');

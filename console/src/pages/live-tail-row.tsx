@@ -91,7 +91,7 @@ function EndpointRow({ message: { data }, nameEndpoint }: TailRowProps) {
 
 const IDENTIFYING_FIELDS = ['endpoint_id', 'tenant', 'at', 'url'];
 
-/** The fields of the message that changed: "circuit: open". */
+/** What changed about the endpoint: "circuit: open". */
 function describeChange(data: StreamMessage['data']): string {
   return Object.entries(data)
     .filter(([name]) => !IDENTIFYING_FIELDS.includes(name))

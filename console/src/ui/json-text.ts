@@ -70,6 +70,9 @@ export function parseJson(text: string): unknown {
   }
 }
 
+/** Parses JSON that the user typed; null for an empty text. Throws like `parseJson`. */
+export const parseOptionalJson = (text: string): unknown => (text.trim() === '' ? null : parseJson(text));
+
 /** Serializes an object with one more member, whose value the user typed as JSON. Throws if the value is not JSON. */
 export function appendRawMember(object: object, name: string, value: string): string {
   parseJson(value);

@@ -20,7 +20,7 @@ export interface Column<T> {
   readonly head?: ReactNode;
 }
 
-/** Column heads that only screen readers need. */
+/** The head of a column of buttons, for screen readers only. */
 export const HIDDEN_ACTIONS_HEAD = <span className="sr-only">Actions</span>;
 
 interface TableProps<T> {

@@ -39,6 +39,16 @@ const listen = (server: Server): Promise<RunningServer> =>
     );
   });
 
+const serveFetch = (fetch: Parameters<typeof serve>[0]['fetch']): Promise<RunningServer> =>
+  new Promise((resolve) => {
+    const server = serve({ fetch, port: 0, hostname: '127.0.0.1' }, ({ port }) =>
+      resolve({
+        url: `http://127.0.0.1:${port}`,
+        close: () => new Promise((closed) => void server.close(() => closed())),
+      }),
+    );
+  });
+
 const startExpress: StartServer = (options, received) => {
   const app = express();
   const handler: express.RequestHandler = (request, response) => {
@@ -94,14 +104,7 @@ const startHono: StartServer = (options, received) => {
     (c) => c.body(null, 204),
   );
   app.post('/other', async (c) => c.json(await c.req.json()));
-  return new Promise((resolve) => {
-    const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }, ({ port }) =>
-      resolve({
-        url: `http://127.0.0.1:${port}`,
-        close: () => new Promise((closed) => void server.close(() => closed())),
-      }),
-    );
-  });
+  return serveFetch(app.fetch);
 };
 
 /** Calls the route handler as Next.js does: with a web Request, and a context as the second argument. */
@@ -123,14 +126,7 @@ const startNext: StartServer = (options, received) => {
     return POST(c.req.raw, context);
   });
   app.post('/other', async (c) => c.json(await c.req.json()));
-  return new Promise((resolve) => {
-    const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }, ({ port }) =>
-      resolve({
-        url: `http://127.0.0.1:${port}`,
-        close: () => new Promise((closed) => void server.close(() => closed())),
-      }),
-    );
-  });
+  return serveFetch(app.fetch);
 };
 
 let validRequest: RecordedRequest;
