@@ -31,7 +31,7 @@ export async function fillEndpoints(query: Query, count: number): Promise<void> 
   await query(
     `with made as (
        insert into posthorn.endpoints (id, tenant, url, version)
-       select ${idSql('extract(epoch from now())::bigint * 1000', 'n', "'ffff'")},
+       select ${buildIdSql('extract(epoch from now())::bigint * 1000', 'n', "'ffff'")},
               'tenant-' || lpad(floor(12 * power(n::float8 / $1, 3))::text, 2, '0'), 'http://127.0.0.1:9/' || n, 1
          from generate_series(0, $1 - 1) n
        returning tenant
@@ -55,7 +55,7 @@ export async function fillHistory(
            count(*) over (partition by tenant) as places
       from posthorn.endpoints where deleted_at is null`);
   const [row] = await query<{ count: number }>('select count(*)::int as count from posthorn.fill_endpoints');
-  const statement = chunkStatement(options, row!.count);
+  const statement = buildChunkStatement(options, row!.count);
   try {
     for (let first = 0; first < eventCount; first += EVENTS_PER_CHUNK) {
       const last = Math.min(eventCount, first + EVENTS_PER_CHUNK) - 1;
@@ -72,10 +72,10 @@ export async function fillHistory(
 }
 
 /** One statement that inserts the events $1 to $2. $3 is the start of the history, $4 the milliseconds between events. */
-function chunkStatement(options: HistoryOptions, endpointCount: number): string {
+function buildChunkStatement(options: HistoryOptions, endpointCount: number): string {
   const { dead, waiting, discarded, skipped } = options.perMille;
   return `with drawn as materialized (
-     select n, ${idSql('($3::bigint + (n * $4::float8)::bigint)', 'n', "'0000'")} as id,
+     select n, ${buildIdSql('($3::bigint + (n * $4::float8)::bigint)', 'n', "'0000'")} as id,
             floor(power(random(), 2.5) * ${endpointCount})::int as position,
             case when n % 100000 = 77 then '${RARE_TYPE}'
                  else 'type.' || lpad(floor(20 * power(random(), 1.9))::text, 2, '0') end as type,
@@ -131,7 +131,7 @@ function chunkStatement(options: HistoryOptions, endpointCount: number): string 
 export async function fillAuditLog(query: Query, entries: number, spanMs: number): Promise<void> {
   await query(
     `insert into posthorn.audit_log (id, tenant, actor, scope, action, object_type, object_id, request_id, address)
-     select ${idSql('($2::bigint + (n * $3::float8)::bigint)', 'n', "lpad(to_hex(n % 65536), 4, '0')")},
+     select ${buildIdSql('($2::bigint + (n * $3::float8)::bigint)', 'n', "lpad(to_hex(n % 65536), 4, '0')")},
             case when n % 7 > 0 then 'tenant-' || lpad((n % 12)::text, 2, '0') end,
             case when n % 3 = 0 then 'admin' else 'key-' || n % 500 end, 'admin',
             case when n % 10000 = 5 then 'key.delete' else 'endpoint.update' end, 'endpoint', 'ep-' || n % 1000, 'req_fill', '127.0.0.1'
@@ -142,7 +142,7 @@ export async function fillAuditLog(query: Query, entries: number, spanMs: number
 }
 
 /** SQL for a UUID of version 7 from a time in milliseconds, a counter, and the last four hex digits. */
-function idSql(ms: string, n: string, tail: string): string {
+function buildIdSql(ms: string, n: string, tail: string): string {
   return `(lpad(to_hex(${ms}), 12, '0') || '7' || lpad(to_hex(${n} & 4095), 3, '0') || '8'
            || left(md5(${n}::text || random()::text), 11) || ${tail})::uuid`;
 }

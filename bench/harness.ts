@@ -66,7 +66,7 @@ export interface LoadResult {
 }
 
 /** Accepted events per second, from the first request until now. */
-export const ratePerSecond = ({ accepted, startedAt }: LoadResult): number =>
+export const computeRate = ({ accepted, startedAt }: LoadResult): number =>
   accepted / ((performance.timeOrigin + performance.now() - startedAt) / 1000);
 
 export interface LoadOptions {

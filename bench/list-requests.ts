@@ -61,7 +61,7 @@ interface ListFilters {
 }
 
 /** The lists that are requested with an admin key and with a key of every sampled tenant. */
-function listFilters({ event, key, actor }: Samples, { narrow, wide }: TimeRanges): ListFilters[] {
+function buildListFilters({ event, key, actor }: Samples, { narrow, wide }: TimeRanges): ListFilters[] {
   return [
     {
       path: '/v1/deliveries',
@@ -152,7 +152,7 @@ export async function buildListRequests(postgres: Postgres, spanMs: number): Pro
       deepCursor: cursorPrefix && publicId(cursorPrefix, firstIdAt(now - 0.7 * spanMs)),
     });
   };
-  for (const { path, cursorPrefix, queries } of listFilters(samples, ranges))
+  for (const { path, cursorPrefix, queries } of buildListFilters(samples, ranges))
     for (const query of queries) {
       add(path, query, cursorPrefix);
       for (const [size, tenant] of Object.entries(tenants)) add(path, query, cursorPrefix, tenant, size);

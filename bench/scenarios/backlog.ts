@@ -2,10 +2,10 @@
 import { readFile } from 'node:fs/promises';
 import {
   compareWithBareLoop,
+  computeRate,
   median,
   type Postgres,
   percentile,
-  ratePerSecond,
   registerEndpoints,
   runLoad,
   startPosthorn,
@@ -62,7 +62,7 @@ export const backlog: Bench = {
           const load = await runLoad(posthorn, { events: 20_000, types, tenant, connections: 128 });
           await waitUntilSettledExcept(postgres, deadEndpointId, 60);
           p99s.push(percentile(load.latencies, 0.99));
-          return ratePerSecond(load);
+          return computeRate(load);
         });
         return {
           rate: median(rates),

@@ -2,9 +2,9 @@
 import pg from 'pg';
 import {
   compareWithBareLoop,
+  computeRate,
   median,
   type Posthorn,
-  ratePerSecond,
   registerEndpoints,
   runLoad,
   startPosthorn,
@@ -34,7 +34,7 @@ export const bloat: Bench = {
         const load = await runLoad(posthorn, { events: EVENTS, types, tenant: 'bloat', connections: 128 });
         while ((await countSettled(posthorn)) < expected)
           await new Promise((resolve) => setTimeout(resolve, 20));
-        return ratePerSecond(load);
+        return computeRate(load);
       };
       await measureRate();
       const rounds = quick ? 2 : ROUNDS;

@@ -2,8 +2,8 @@
 import { fillHistory, type HistoryOptions } from '../fill-history.ts';
 import {
   compareWithBareLoop,
+  computeRate,
   median,
-  ratePerSecond,
   registerEndpoints,
   runLoad,
   startPosthorn,
@@ -12,7 +12,7 @@ import {
 import type { Bench } from '../scenario.ts';
 
 /** The history is of the last hours and of the same endpoints, so that new rows go to the same partitions and pages. */
-const historyOptions = (deliveries: number): HistoryOptions => ({
+const buildHistoryOptions = (deliveries: number): HistoryOptions => ({
   deliveries,
   spanMs: 6 * 3_600_000,
   perMille: { dead: 0, waiting: 0, discarded: 0, skipped: 0 },
@@ -27,7 +27,7 @@ export const growth: Bench = {
     onProgress('empty');
     const before = await measure('empty');
     onProgress(`filling ${rows.toLocaleString('en')} deliveries`);
-    await fillHistory(postgres.query, historyOptions(rows));
+    await fillHistory(postgres.query, buildHistoryOptions(rows));
     onProgress('with history');
     const after = await measure('history');
     return [
@@ -56,7 +56,7 @@ export const growth: Bench = {
         const measureRate = async (): Promise<number> => {
           const load = await runLoad(posthorn, { events: 20_000, types, tenant, connections: 128 });
           await waitUntilSettled(postgres, 60);
-          return ratePerSecond(load);
+          return computeRate(load);
         };
         await measureRate();
         const { rates, ratios } = await compareWithBareLoop(receiver, runs, measureRate);

@@ -50,7 +50,7 @@ export function usePagedList<T>(
 
   const refresh = useCallback(async (): Promise<void> => {
     try {
-      const page = await callApi<Page<T>>('GET', pagePath(path, null));
+      const page = await callApi<Page<T>>('GET', buildPagePath(path, null));
       const before = current.current;
       keepRows(
         before?.path === path ? mergeFirstPage(before, page, getIdRef.current) : toLoadedRows(path, page),
@@ -77,7 +77,7 @@ export function usePagedList<T>(
     if (isLoadingRef.current || before === undefined || before.cursor === null) return;
     isLoadingRef.current = true;
     setLoadingMore(true);
-    callApi<Page<T>>('GET', pagePath(path, before.cursor))
+    callApi<Page<T>>('GET', buildPagePath(path, before.cursor))
       .then((page) => {
         const now = current.current;
         if (now?.path === path) keepRows(appendPage(now, page, getIdRef.current));
@@ -100,7 +100,7 @@ export function usePagedList<T>(
   };
 }
 
-function pagePath(path: string, cursor: string | null): string {
+function buildPagePath(path: string, cursor: string | null): string {
   const [base = '', search = ''] = path.split('?');
   return withQuery(base, { ...Object.fromEntries(new URLSearchParams(search)), limit: PAGE_SIZE, cursor });
 }

@@ -67,7 +67,7 @@ function KeyList() {
               can revoke them one by one.
             </EmptyState>
           }
-          columns={columnsFor((key) => setDialog({ kind: 'revoke', key }))}
+          columns={buildColumns((key) => setDialog({ kind: 'revoke', key }))}
         />
       </Card>
       {dialog?.kind === 'create' && (
@@ -94,7 +94,7 @@ function KeyList() {
   );
 }
 
-const columnsFor = (onRevoke: (key: Key) => void): Column<Key>[] => [
+const buildColumns = (onRevoke: (key: Key) => void): Column<Key>[] => [
   {
     name: 'Key',
     render: ({ prefix, description }) => {

@@ -41,7 +41,7 @@ export function AuditLogPage() {
                 The audit log records every change made through the API, and the key that made it.
               </EmptyState>
             }
-            columns={columnsFor(setOpenEntry)}
+            columns={buildColumns(setOpenEntry)}
           />
         </Card>
       )}
@@ -50,7 +50,7 @@ export function AuditLogPage() {
   );
 }
 
-const columnsFor = (onOpen: (entry: AuditEntry) => void): Column<AuditEntry>[] => [
+const buildColumns = (onOpen: (entry: AuditEntry) => void): Column<AuditEntry>[] => [
   { name: 'Time', width: 104, render: ({ created_at }) => <Ago at={created_at} /> },
   { name: 'Action', render: ({ action }) => <span className="mono">{action}</span> },
   {

@@ -21,7 +21,7 @@ type DeadLetterGroup = DeadLetterGroups['data'][number];
 export function DeadLetterGroupTable() {
   const { canWrite } = usePermissions();
   const { selectedTenant } = useSession();
-  const nameOf = useGroupName();
+  const nameGroup = useGroupName();
   const [action, setAction] = useState<BulkAction | null>(null);
   const groups = useQuery<Page<DeadLetterGroup>>(
     withQuery('/v1/dead-letters/groups', { tenant: selectedTenant }),
@@ -37,7 +37,7 @@ export function DeadLetterGroupTable() {
     setAction({
       kind,
       filter: { tenant: group.tenant, endpoint_id: group.endpoint_id, reason: group.reason },
-      selection: `${nameOf(group).name}, ${describeReason(group.reason)}`,
+      selection: `${nameGroup(group).name}, ${describeReason(group.reason)}`,
     });
   return (
     <Card>
@@ -49,7 +49,7 @@ export function DeadLetterGroupTable() {
         getLink={(group) =>
           withQuery('/dead-letters', { endpoint_id: group.endpoint_id, reason: group.reason })
         }
-        columns={[...columnsFor(nameOf), ...(canWrite ? [actionsColumn(startAction)] : [])]}
+        columns={[...buildColumns(nameGroup), ...(canWrite ? [buildActionsColumn(startAction)] : [])]}
         empty={<NoDeadLetters />}
       />
       {action !== null && <DeadLetterBulkDialog {...action} onClose={() => setAction(null)} />}
@@ -65,12 +65,12 @@ function useGroupName(): NameGroup {
     url === null ? { name: 'Deleted endpoint', detail: endpoint_id } : nameEndpoint(endpoint_id, url);
 }
 
-const columnsFor = (nameOf: NameGroup): Column<DeadLetterGroup>[] => [
+const buildColumns = (nameGroup: NameGroup): Column<DeadLetterGroup>[] => [
   {
     name: 'Endpoint',
     isLink: true,
     render: (group) => {
-      const { name, detail } = nameOf(group);
+      const { name, detail } = nameGroup(group);
       const reason = describeReason(group.reason);
       return <TwoLineCell first={name} second={detail === null ? reason : `${reason} · ${detail}`} />;
     },
@@ -91,7 +91,7 @@ const columnsFor = (nameOf: NameGroup): Column<DeadLetterGroup>[] => [
   },
 ];
 
-const actionsColumn = (
+const buildActionsColumn = (
   onAction: (kind: BulkAction['kind'], group: DeadLetterGroup) => void,
 ): Column<DeadLetterGroup> => ({
   name: 'Actions',

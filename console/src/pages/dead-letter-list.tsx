@@ -42,7 +42,7 @@ export function DeadLetterList({ filter }: { filter: DeadLetterFilter }) {
         : { kind, filter, selection: 'all that match the filter' },
     );
   const rows = list.rows ?? [];
-  const columns = canWrite ? [selectColumn(rows, selected, setSelected), ...COLUMNS] : COLUMNS;
+  const columns = canWrite ? [buildSelectColumn(rows, selected, setSelected), ...COLUMNS] : COLUMNS;
   return (
     <Card>
       <div className="filters">
@@ -102,7 +102,7 @@ const COLUMNS: readonly Column<Delivery>[] = [
   { name: 'Died', width: 96, isNumeric: true, render: ({ dead_at }) => <Ago at={dead_at} /> },
 ];
 
-function selectColumn(
+function buildSelectColumn(
   rows: readonly Delivery[],
   selected: ReadonlySet<string>,
   onChange: (selected: ReadonlySet<string>) => void,

@@ -37,7 +37,10 @@ export function DeliveryCard({ delivery, isInitiallyOpen, onChange }: DeliveryCa
       <DeliveryHead delivery={delivery} endpoint={endpoint} onChange={onChange} />
       {delivery.status !== 'delivered' && (lastError !== null || delivery.reason !== null) && (
         <div className="delivery-note">
-          <Notice tone={delivery.status === 'dead' ? 'bad' : 'warn'} title={noticeTitle(delivery, lastError)}>
+          <Notice
+            tone={delivery.status === 'dead' ? 'bad' : 'warn'}
+            title={buildNoticeTitle(delivery, lastError)}
+          >
             {lastError !== null && stripTitle(describeError(lastError.class), lastError.hint)}
           </Notice>
         </div>
@@ -80,7 +83,7 @@ function useAttempts({ id, status, attempts: count }: Delivery, isOpen: boolean)
   return data?.data;
 }
 
-function noticeTitle({ status, reason }: Delivery, lastError: Attempt['error']): string {
+function buildNoticeTitle({ status, reason }: Delivery, lastError: Attempt['error']): string {
   const title = describeDeath(lastError?.class ?? null, isWaitingStatus(status) ? null : reason);
   return title.charAt(0).toUpperCase() + title.slice(1);
 }

@@ -2,7 +2,7 @@
 import { usePermissions } from '../api/session.ts';
 import { Checkbox, SelectField, TextArea, TextField } from '../ui/fields.tsx';
 import { CredentialFields } from './endpoint-credentials.tsx';
-import { fieldProps, Section, type SectionProps } from './endpoint-form-section.tsx';
+import { createFieldBinder, Section, type SectionProps } from './endpoint-form-section.tsx';
 import { RetrySection } from './endpoint-retry-fields.tsx';
 
 interface EndpointFieldsProps extends SectionProps {
@@ -11,7 +11,7 @@ interface EndpointFieldsProps extends SectionProps {
 
 export function EndpointFields(props: EndpointFieldsProps) {
   const { draft, onChange, errors } = props;
-  const field = fieldProps(props);
+  const field = createFieldBinder(props);
   return (
     <>
       <DestinationSection {...props} />
@@ -40,7 +40,7 @@ export function EndpointFields(props: EndpointFieldsProps) {
 
 function DestinationSection(props: EndpointFieldsProps) {
   const { canSeeAllTenants } = usePermissions();
-  const field = fieldProps(props);
+  const field = createFieldBinder(props);
   const hasTenantField = props.isNew && canSeeAllTenants;
   return (
     <Section title="Destination" about="The URL, and the events that are sent to it.">
@@ -93,7 +93,7 @@ function DestinationSection(props: EndpointFieldsProps) {
 }
 
 function DeliverySection(props: SectionProps) {
-  const field = fieldProps(props);
+  const field = createFieldBinder(props);
   return (
     <Section title="Delivery" about="Timeout, concurrency, rate limit and order.">
       <TextField
@@ -146,7 +146,7 @@ function DeliverySection(props: SectionProps) {
 
 function BreakerSection(props: SectionProps) {
   const { draft, onChange } = props;
-  const field = fieldProps(props);
+  const field = createFieldBinder(props);
   return (
     <Section
       title="Circuit breaker"
@@ -196,7 +196,7 @@ function BreakerSection(props: SectionProps) {
 }
 
 function SignatureSection(props: SectionProps) {
-  const field = fieldProps(props);
+  const field = createFieldBinder(props);
   return (
     <Section title="Signature" about="How receivers verify that a request comes from you.">
       <SelectField

@@ -21,8 +21,8 @@ export function Section({ title, about, children }: { title: string; about: stri
   );
 }
 
-/** Binds a text field to a member of the draft. `path` names it in the API's errors, if that differs. */
-export function fieldProps({ draft, onChange, errors }: SectionProps) {
+/** Returns a function that binds a text field to a member of the draft. `path` is its name in the API's errors. */
+export function createFieldBinder({ draft, onChange, errors }: SectionProps) {
   return (name: keyof Draft & string, path: string = name) => ({
     value: draft[name] as string,
     onChange: (value: string) => onChange({ [name]: value } as Partial<Draft>),

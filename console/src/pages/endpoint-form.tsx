@@ -30,7 +30,7 @@ export function EndpointForm({ endpoint }: { endpoint?: Endpoint }) {
   const isChanged = draft !== saved && JSON.stringify(draft) !== JSON.stringify(saved);
 
   const create = async (): Promise<void> => {
-    const settings = newEndpointSettings(draft, saved, canSeeAllTenants);
+    const settings = buildNewSettings(draft, saved, canSeeAllTenants);
     const { id } = await callApi<CreatedEndpoint>('POST', '/v1/endpoints', settings);
     invalidate('/v1/endpoints', '/v1/stats', '/v1/tenants');
     showToast('Endpoint added');
@@ -94,11 +94,7 @@ function summarizeErrors({ fields, message }: FormErrors): string | null {
 }
 
 /** Leaves out the settings that the user did not touch, so that they follow the server's defaults. */
-function newEndpointSettings(
-  draft: Draft,
-  untouched: Draft,
-  hasTenantField: boolean,
-): Record<string, unknown> {
+function buildNewSettings(draft: Draft, untouched: Draft, hasTenantField: boolean): Record<string, unknown> {
   const defaults = toSettings(untouched);
   const changed = Object.entries(toSettings(draft)).filter(
     ([name, value]) => name === 'url' || JSON.stringify(value) !== JSON.stringify(defaults[name]),

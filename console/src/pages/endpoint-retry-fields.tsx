@@ -1,10 +1,10 @@
 import { findFieldError, SelectField, TextField } from '../ui/fields.tsx';
 import { PRESETS } from './endpoint-draft.ts';
-import { fieldProps, Section, type SectionProps } from './endpoint-form-section.tsx';
+import { createFieldBinder, Section, type SectionProps } from './endpoint-form-section.tsx';
 
 export function RetrySection(props: SectionProps) {
   const { draft, onChange, errors } = props;
-  const field = fieldProps(props);
+  const field = createFieldBinder(props);
   return (
     <Section
       title="Retries"
@@ -56,7 +56,7 @@ export function RetrySection(props: SectionProps) {
 
 function PolicyFields(props: SectionProps) {
   const { draft, onChange } = props;
-  const field = fieldProps(props);
+  const field = createFieldBinder(props);
   switch (draft.retry_kind) {
     case 'preset':
       return (

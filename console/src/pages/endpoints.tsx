@@ -66,7 +66,7 @@ export function EndpointsPage() {
               <EmptyState icon="search" title={`No endpoint matches “${text}”`} />
             )
           }
-          columns={columnsFor(canSeeAllTenants && selectedTenant === null)}
+          columns={buildColumns(canSeeAllTenants && selectedTenant === null)}
         />
       </Card>
     </>
@@ -102,7 +102,7 @@ const TENANT_COLUMN: Column<Endpoint> = {
   render: ({ tenant }) => <span className="soft">{tenant}</span>,
 };
 
-const columnsFor = (hasTenantColumn: boolean): Column<Endpoint>[] => [
+const buildColumns = (hasTenantColumn: boolean): Column<Endpoint>[] => [
   {
     name: 'Endpoint',
     isLink: true,

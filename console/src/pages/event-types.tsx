@@ -58,7 +58,7 @@ export function EventTypesPage() {
               example that Posthorn checks against its schema.
             </EmptyState>
           }
-          columns={columnsFor(permissions, setDialog)}
+          columns={buildColumns(permissions, setDialog)}
         />
       </Card>
       {dialog !== null && <TypeDialog dialog={dialog} onClose={closeDialog} />}
@@ -66,7 +66,7 @@ export function EventTypesPage() {
   );
 }
 
-const columnsFor = (
+const buildColumns = (
   { canWrite, isAdmin }: Permissions,
   onOpen: (dialog: OpenDialog) => void,
 ): Column<EventType>[] => [

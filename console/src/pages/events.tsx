@@ -50,7 +50,7 @@ export function EventsPage() {
           list={list}
           getKey={({ id }) => id}
           getLink={({ id }) => `/events/${id}`}
-          columns={columnsFor(canSeeAllTenants && selectedTenant === null)}
+          columns={buildColumns(canSeeAllTenants && selectedTenant === null)}
           empty={
             isFiltered ? (
               <NoMatch />
@@ -157,7 +157,7 @@ const TENANT_COLUMN: Column<EventSummary> = {
   render: ({ tenant }) => <span className="soft">{tenant}</span>,
 };
 
-const columnsFor = (hasTenantColumn: boolean): Column<EventSummary>[] => [
+const buildColumns = (hasTenantColumn: boolean): Column<EventSummary>[] => [
   { name: 'Type', isLink: true, render: ({ type }) => <span className="mono">{type}</span> },
   {
     name: 'Id',

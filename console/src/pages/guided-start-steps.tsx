@@ -61,7 +61,7 @@ export function DeliverStep({
   return (
     <Step
       number={2}
-      state={stateOf(endpointId !== undefined, firstDelivery?.status === 'delivered')}
+      state={getStepState(endpointId !== undefined, firstDelivery?.status === 'delivered')}
       title="Publish an event and see it arrive"
     >
       {firstEvent === undefined ? (
@@ -93,7 +93,7 @@ export function FailStep({ tour }: TourStepProps) {
   return (
     <Step
       number={3}
-      state={stateOf(
+      state={getStepState(
         firstDelivery?.status === 'delivered',
         secondDelivery?.status === 'dead' || replayed === true,
       )}
@@ -152,7 +152,7 @@ export function ReplayStep({ tour: { progress, secondDelivery, addProgress } }: 
   return (
     <Step
       number={4}
-      state={stateOf(
+      state={getStepState(
         secondDelivery?.status === 'dead' || replayed,
         replayed && secondDelivery?.status === 'delivered',
       )}
@@ -203,7 +203,7 @@ function DeliveryState({ delivery }: { delivery: Delivery | undefined }) {
 
 type StepState = 'done' | 'now' | 'later';
 
-const stateOf = (isReady: boolean, isDone: boolean): StepState =>
+const getStepState = (isReady: boolean, isDone: boolean): StepState =>
   isDone ? 'done' : isReady ? 'now' : 'later';
 
 interface StepProps {

@@ -33,7 +33,7 @@ export function LiveTailPage() {
   const needle = text.trim().toLowerCase();
   const shown = lines.filter(
     ({ message }) =>
-      (kind === '' || kindOf(message) === kind) &&
+      (kind === '' || classifyMessage(message) === kind) &&
       (needle === '' || JSON.stringify(message.data).toLowerCase().includes(needle)),
   );
   return (
@@ -143,7 +143,7 @@ function ConnectionIndicator({ state, isPaused }: { state: ConnectionState; isPa
   );
 }
 
-function kindOf({ event, data }: StreamMessage): string {
+function classifyMessage({ event, data }: StreamMessage): string {
   if (event === 'event.accepted') return 'accepted';
   if (event !== 'attempt') return event;
   return data.outcome === 'delivered' ? 'delivered' : 'failed';

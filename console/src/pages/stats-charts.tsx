@@ -14,14 +14,14 @@ interface ChartProps {
 const NO_POINTS: readonly StatsPoint[] = [];
 
 /** How many seconds a point covers. The last one is shorter: its bucket is not over. */
-function coveredSeconds({ at }: StatsPoint, { bucket_seconds, to }: AnyStats): number {
+function computeCoveredSeconds({ at }: StatsPoint, { bucket_seconds, to }: AnyStats): number {
   return Math.max(1, Math.min(bucket_seconds, (Date.parse(to) - Date.parse(at)) / 1000));
 }
 
 /** Deliveries per second now. The average of the last two points, because the last one may cover only a moment. */
 export function computeCurrentRate(stats: AnyStats): number {
   const latest: readonly StatsPoint[] = stats.series.slice(-2);
-  const seconds = latest.reduce((sum, point) => sum + coveredSeconds(point, stats), 0);
+  const seconds = latest.reduce((sum, point) => sum + computeCoveredSeconds(point, stats), 0);
   return latest.reduce((sum, { delivered }) => sum + delivered, 0) / Math.max(1, seconds);
 }
 
@@ -39,7 +39,7 @@ export function ThroughputChart({ stats }: ChartProps) {
   const { points, times } = usePoints(stats);
   const series = useMemo((): Series[] => {
     const perSecond = (select: (point: StatsPoint) => number | null) =>
-      points.map((point) => (select(point) ?? 0) / coveredSeconds(point, stats!));
+      points.map((point) => (select(point) ?? 0) / computeCoveredSeconds(point, stats!));
     const delivered: Series = {
       name: 'Delivered',
       colour: 1,

@@ -45,7 +45,7 @@ export function Chart({ label, times, series, formatValue, formatTick, isShare =
   useEffect(() => {
     const element = box.current!;
     const created = new uPlot(
-      plotOptions({
+      buildPlotOptions({
         width: element.clientWidth,
         series: latest.current.series,
         isShare,
@@ -97,7 +97,13 @@ interface PlotSettings {
   readonly onPointerMove: (index: number | null) => void;
 }
 
-function plotOptions({ width, series, isShare, formatTick, onPointerMove }: PlotSettings): uPlot.Options {
+function buildPlotOptions({
+  width,
+  series,
+  isShare,
+  formatTick,
+  onPointerMove,
+}: PlotSettings): uPlot.Options {
   const axis = {
     stroke: readToken('--chart-axis'),
     font: `11px ${readToken('--font')}`,
@@ -123,11 +129,11 @@ function plotOptions({ width, series, isShare, formatTick, onPointerMove }: Plot
       { ...axis, grid: { show: false }, size: 24, space: 64, values: formatTimeTicks },
       { ...axis, size: 52, space: 36, values: (_self, ticks) => ticks.map(formatTick) },
     ],
-    series: [{}, ...series.map(lineOptions)],
+    series: [{}, ...series.map(buildLineOptions)],
   };
 }
 
-function lineOptions({ name, colour, isFilled }: Series): uPlot.Series {
+function buildLineOptions({ name, colour, isFilled }: Series): uPlot.Series {
   const stroke = readToken(`--chart-${colour}`);
   return {
     label: name,

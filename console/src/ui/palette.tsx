@@ -117,7 +117,7 @@ function useChoices(text: string): Choice[] {
     .filter(({ url, description, id }) => `${description} ${url} ${id}`.toLowerCase().includes(needle))
     .slice(0, MAX_ENDPOINTS)
     .map(toChoice);
-  return [...matchingCommands, ...matchingEndpoints, ...eventSearches(text)];
+  return [...matchingCommands, ...matchingEndpoints, ...buildEventSearches(text)];
 }
 
 function toChoice(endpoint: Endpoint): Choice {
@@ -131,7 +131,7 @@ function toChoice(endpoint: Endpoint): Choice {
   };
 }
 
-const eventSearches = (text: string): Choice[] => [
+const buildEventSearches = (text: string): Choice[] => [
   {
     key: 'type',
     icon: 'search',

@@ -41,7 +41,7 @@ interface TableProps<T> {
 export const TALL_ROW = 51;
 const SPARE_ROWS = 12;
 
-const classOf = <T,>({ isNumeric }: Column<T>): string => (isNumeric ? 'num' : '');
+const getCellClass = <T,>({ isNumeric }: Column<T>): string => (isNumeric ? 'num' : '');
 
 export function Table<T>(props: TableProps<T>) {
   const { label, rows, rowHeight = 37, skeletonRows = 8, empty } = props;
@@ -66,7 +66,7 @@ export function Table<T>(props: TableProps<T>) {
         <thead>
           <tr>
             {columns.map((column) => (
-              <th key={column.name} scope="col" className={classOf(column)}>
+              <th key={column.name} scope="col" className={getCellClass(column)}>
                 {column.head ?? column.name}
               </th>
             ))}
@@ -96,7 +96,7 @@ function Row<T>({ columns, getLink, isSelected, row, index }: RowProps<T>) {
       className={`${getLink === undefined ? '' : 'linked'}${isSelected?.(row) ? ' selected' : ''}`}
     >
       {columns.map((column) => (
-        <td key={column.name} className={classOf(column)}>
+        <td key={column.name} className={getCellClass(column)}>
           {column.isLink && getLink !== undefined ? (
             <Link to={getLink(row)} className="row-link">
               {column.render(row)}
@@ -115,7 +115,7 @@ function SkeletonRows<T>({ count, columns }: { count: number; columns: readonly 
     // biome-ignore lint/suspicious/noArrayIndexKey: the rows are all the same
     <tr key={index}>
       {columns.map((column) => (
-        <td key={column.name} className={classOf(column)}>
+        <td key={column.name} className={getCellClass(column)}>
           <Skeleton width={column.width === undefined ? '60%' : '70%'} />
         </td>
       ))}

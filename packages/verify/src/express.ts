@@ -1,6 +1,6 @@
 import { VerificationError } from './errors.ts';
 import type { HeadersLike } from './headers.ts';
-import { type AdapterOptions, DEFAULT_MAX_BODY_BYTES, readAll, rejectionBody } from './raw-body.ts';
+import { type AdapterOptions, buildRejectionBody, DEFAULT_MAX_BODY_BYTES, readAll } from './raw-body.ts';
 import { createVerifier, type RawBody, type VerifiedWebhook } from './verifier.ts';
 
 /** The parts of Express (or Connect, or plain Node) that the middleware uses. */
@@ -48,7 +48,7 @@ export function verifyWebhook(
       response.setHeader('content-type', 'application/json');
       // The rest of the body is not read, so the connection cannot be reused.
       if (error.reason === 'body_too_large') response.setHeader('connection', 'close');
-      response.end(rejectionBody(error));
+      response.end(buildRejectionBody(error));
     };
     readRawBody(request, maxBytes)
       .then((body) => verifier.verify(body, request.headers))

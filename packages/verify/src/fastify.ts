@@ -1,6 +1,6 @@
 import { VerificationError } from './errors.ts';
 import type { HeadersLike } from './headers.ts';
-import { type AdapterOptions, DEFAULT_MAX_BODY_BYTES, rejectionBody } from './raw-body.ts';
+import { type AdapterOptions, buildRejectionBody, DEFAULT_MAX_BODY_BYTES } from './raw-body.ts';
 import { createVerifier, type RawBody, type VerifiedWebhook } from './verifier.ts';
 
 /** The parts of Fastify that the adapter uses. */
@@ -60,7 +60,10 @@ export function receiveWebhooks(scope: Scope, options: AdapterOptions): void {
     } catch (error) {
       if (!(error instanceof VerificationError)) throw error;
       options.onRejected?.(error);
-      return reply.code(error.status).header('content-type', 'application/json').send(rejectionBody(error));
+      return reply
+        .code(error.status)
+        .header('content-type', 'application/json')
+        .send(buildRejectionBody(error));
     }
   });
 }

@@ -1,5 +1,5 @@
 import { VerificationError } from './errors.ts';
-import { type AdapterOptions, rejectionResponse } from './raw-body.ts';
+import { type AdapterOptions, buildRejectionResponse } from './raw-body.ts';
 import { createVerifier, type VerifiedWebhook } from './verifier.ts';
 import { verifyRequest } from './web.ts';
 
@@ -30,7 +30,7 @@ export function verifyWebhook(
     } catch (error) {
       if (!(error instanceof VerificationError)) throw error;
       options.onRejected?.(error);
-      return rejectionResponse(error);
+      return buildRejectionResponse(error);
     }
     await next();
     return undefined;

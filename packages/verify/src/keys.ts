@@ -17,7 +17,7 @@ export type Key = HmacKey | Ed25519Key;
 /** Limits the work per request: a forger can send as many signatures as fit in a header. Posthorn sends at most five. */
 const MAX_SIGNATURES = 20;
 
-function hmacKey(secret: Bytes): HmacKey {
+function createHmacKey(secret: Bytes): HmacKey {
   // Imported at the first use, so that creating a verifier is synchronous.
   let imported: ReturnType<typeof crypto.subtle.importKey> | undefined;
   return {
@@ -34,7 +34,7 @@ function hmacKey(secret: Bytes): HmacKey {
   };
 }
 
-function ed25519Key(publicKey: Bytes): Ed25519Key {
+function createEd25519Key(publicKey: Bytes): Ed25519Key {
   let imported: ReturnType<typeof crypto.subtle.importKey> | undefined;
   return {
     kind: 'ed25519',
@@ -54,22 +54,22 @@ function ed25519Key(publicKey: Bytes): Ed25519Key {
 const PUBLIC_KEY_BYTES = 32;
 
 /** The key of a Standard Webhooks secret: `whsec_…` or bare base64 is a shared secret, `whpk_…` a public key. */
-export function standardKey(secret: string): Key {
+export function createStandardKey(secret: string): Key {
   if (secret.startsWith('whsk_'))
     throw new TypeError('A "whsk_" key is for the sender; verify with the public key, "whpk_…".');
   if (secret.startsWith('whpk_')) {
     const publicKey = fromBase64(secret.slice(5));
     if (publicKey?.length !== PUBLIC_KEY_BYTES)
       throw new TypeError('A public key must be "whpk_" and base64 of 32 bytes.');
-    return ed25519Key(publicKey);
+    return createEd25519Key(publicKey);
   }
   const bytes = fromBase64(secret.startsWith('whsec_') ? secret.slice(6) : secret);
   if (bytes === null) throw new TypeError('A secret must be "whsec_" and base64.');
-  return hmacKey(bytes);
+  return createHmacKey(bytes);
 }
 
 /** The key of the other profiles: the bytes of the secret's text. */
-export function literalKey(secret: string): HmacKey {
+export function createLiteralKey(secret: string): HmacKey {
   if (secret === '') throw new TypeError('The secret is empty.');
-  return hmacKey(toBytes(secret));
+  return createHmacKey(toBytes(secret));
 }

@@ -48,11 +48,12 @@ export async function readRequest(request: Request, maxBytes: number): Promise<B
 }
 
 /** The response body for a rejected request. */
-export const rejectionBody = (error: VerificationError): string => JSON.stringify({ error: error.reason });
+export const buildRejectionBody = (error: VerificationError): string =>
+  JSON.stringify({ error: error.reason });
 
 /** The response for a rejected request. */
-export const rejectionResponse = (error: VerificationError): Response =>
-  new Response(rejectionBody(error), {
+export const buildRejectionResponse = (error: VerificationError): Response =>
+  new Response(buildRejectionBody(error), {
     status: error.status,
     headers: { 'content-type': 'application/json' },
   });

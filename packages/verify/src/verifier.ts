@@ -9,7 +9,7 @@
 import { type Bytes, concat, toBytes, toHex, toText } from './bytes.ts';
 import { VerificationError } from './errors.ts';
 import type { HeadersLike } from './headers.ts';
-import { type Key, literalKey, standardKey } from './keys.ts';
+import { createLiteralKey, createStandardKey, type Key } from './keys.ts';
 import { DEFAULT_NAMES, type Profile, readClaim } from './profiles.ts';
 
 export interface VerifierOptions {
@@ -69,7 +69,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
   const secrets = typeof options.secret === 'string' ? [options.secret] : options.secret;
   if (!Array.isArray(secrets) || secrets.length === 0)
     throw new TypeError('secret must be a string or a list with at least one string.');
-  const keys: Key[] = secrets.map(profile === 'standard' ? standardKey : literalKey);
+  const keys: Key[] = secrets.map(profile === 'standard' ? createStandardKey : createLiteralKey);
 
   return {
     async verify<Payload>(body: RawBody, headers: HeadersLike): Promise<VerifiedWebhook<Payload>> {

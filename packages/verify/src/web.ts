@@ -1,6 +1,11 @@
 /** For frameworks with web `Request` and `Response`: Next.js route handlers, Workers, Deno, Bun, Remix, SvelteKit. */
 import { VerificationError } from './errors.ts';
-import { type AdapterOptions, DEFAULT_MAX_BODY_BYTES, readRequest, rejectionResponse } from './raw-body.ts';
+import {
+  type AdapterOptions,
+  buildRejectionResponse,
+  DEFAULT_MAX_BODY_BYTES,
+  readRequest,
+} from './raw-body.ts';
 import { createVerifier, type VerifiedWebhook, type Verifier } from './verifier.ts';
 
 export type WebHandler<Payload, Rest extends unknown[]> = (
@@ -36,7 +41,7 @@ export function webhookHandler<Payload = unknown, Rest extends unknown[] = []>(
     } catch (error) {
       if (!(error instanceof VerificationError)) throw error;
       options.onRejected?.(error);
-      return rejectionResponse(error);
+      return buildRejectionResponse(error);
     }
     return handler(webhook, request, ...rest);
   };
