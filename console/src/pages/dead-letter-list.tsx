@@ -42,7 +42,11 @@ export function DeadLetterList({ filter }: { filter: DeadLetterFilter }) {
         : { kind, filter, selection: 'all that match the filter' },
     );
   const rows = list.rows ?? [];
-  const columns = canWrite ? [buildSelectColumn(rows, selected, setSelected), ...COLUMNS] : COLUMNS;
+  const nameEndpoint = useEndpointNames();
+  const columns = [
+    ...(canWrite ? [buildSelectColumn(rows, selected, setSelected)] : []),
+    ...buildColumns((id) => nameEndpoint(id).name),
+  ];
   return (
     <Card>
       <div className="filters">
@@ -80,11 +84,17 @@ export function DeadLetterList({ filter }: { filter: DeadLetterFilter }) {
   );
 }
 
-const COLUMNS: readonly Column<Delivery>[] = [
+const buildColumns = (nameEndpoint: (id: string) => string): Column<Delivery>[] => [
   { name: 'Event', isLink: true, render: ({ event_type }) => <span className="mono">{event_type}</span> },
   {
+    name: 'Endpoint',
+    width: '20%',
+    hideOnPhone: true,
+    render: ({ endpoint_id }) => nameEndpoint(endpoint_id),
+  },
+  {
     name: 'Reason',
-    width: '36%',
+    width: '32%',
     hideOnPhone: true,
     render: ({ last_error, reason, replaying }) =>
       replaying ? (

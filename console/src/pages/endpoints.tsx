@@ -114,7 +114,7 @@ const buildColumns = (hasTenantColumn: boolean): Column<Endpoint>[] => [
   ...(hasTenantColumn ? [TENANT_COLUMN] : []),
   {
     name: 'State',
-    width: 116,
+    width: 130,
     render: (endpoint) => {
       const { name, tone, explanation } = describeEndpointState(endpoint);
       return (

@@ -89,14 +89,11 @@ function EndpointRow({ message: { data }, nameEndpoint }: TailRowProps) {
   );
 }
 
-const IDENTIFYING_FIELDS = ['endpoint_id', 'tenant', 'at', 'url'];
-
-/** What changed about the endpoint: "circuit: open". */
-function describeChange(data: StreamMessage['data']): string {
-  return Object.entries(data)
-    .filter(([name]) => !IDENTIFYING_FIELDS.includes(name))
-    .map(([name, value]) => `${name}: ${toText(value)}`)
-    .join(' · ');
+/** What changed about the endpoint: "circuit open", "settings changed: paused". */
+function describeChange({ change, circuit, deleted, enabled, paused }: StreamMessage['data']): string {
+  if (change === 'circuit') return `circuit ${toText(circuit).replace('_', '-')}`;
+  if (deleted === true) return 'deleted';
+  return `settings changed: ${enabled === false ? 'disabled' : paused === true ? 'paused' : 'enabled'}`;
 }
 
 const GAPS: Record<string, string> = {

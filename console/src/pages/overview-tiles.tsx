@@ -46,7 +46,7 @@ export function OverviewTiles({ stats }: { stats: Stats | undefined }) {
       <Tile
         label="Dead letters"
         value={now && formatCount(now.dead)}
-        note={stats && `${formatRate(stats.dead_letter_rate)} of finished deliveries`}
+        note={stats && `${formatRate(stats.dead_letter_rate)} of deliveries`}
         to="/dead-letters"
         tone={(now?.dead ?? 0) > 0 ? 'bad' : ''}
       />
@@ -60,7 +60,7 @@ export function OverviewTiles({ stats }: { stats: Stats | undefined }) {
       <Tile
         label="Success rate"
         value={stats && formatRate(stats.success_rate)}
-        note={stats && `${formatRate(stats.first_attempt_success_rate)} on the first attempt`}
+        note={stats && `${formatRate(stats.first_attempt_success_rate)} first attempt`}
         to="/events"
         tone={(stats?.success_rate ?? 1) < 0.95 ? 'warn' : ''}
       />
