@@ -6,8 +6,17 @@ import { defineConfig } from 'vitest/config';
  */
 const maxWorkers = 3;
 
+/** With TEST_REPORT=file the results are also written there, as JSON (`.ci/run` counts them). */
+const report = process.env.TEST_REPORT ?? '';
+
+/** `npm test` runs every project but `extended-*`; `npm run test:extended` runs those. */
 export default defineConfig({
   test: {
+    reporters: [
+      'default',
+      './test/support/skip-reporter.ts',
+      ...(report === '' ? [] : [['json', { outputFile: report }] satisfies [string, object]]),
+    ],
     projects: [
       {
         test: {
@@ -18,18 +27,24 @@ export default defineConfig({
             'packages/*/test/**/*.test.ts',
             'test/*.test.ts',
             'test/simulation/**/*.test.ts',
+            'test/conformance/!(*.postgres).test.ts',
           ],
           sequence: { groupOrder: 1 },
           // To start a process and load everything again for each file took as long as the tests.
           isolate: false,
           maxWorkers,
-          testTimeout: 20_000,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
       {
         test: {
           name: 'e2e',
-          include: ['test/e2e/**/*.test.ts', 'packages/*/e2e/**/*.test.ts'],
+          include: [
+            'test/e2e/**/*.test.ts',
+            'test/conformance/*.postgres.test.ts',
+            'packages/*/e2e/**/*.test.ts',
+          ],
           globalSetup: ['test/support/postgres.ts', 'test/support/program.ts'],
           setupFiles: ['test/support/no-leaks.ts'],
           sequence: { groupOrder: 1 },
@@ -63,6 +78,29 @@ export default defineConfig({
           // First, and beside nothing else: how long it takes them to recover is part of what they judge.
           sequence: { groupOrder: 0 },
           maxWorkers: 2,
+        },
+      },
+      {
+        test: {
+          name: 'extended-chaos',
+          include: ['test/extended/chaos/**/*.test.ts'],
+          globalSetup: ['test/support/program.ts'],
+          setupFiles: ['test/support/no-leaks.ts'],
+          sequence: { groupOrder: 2 },
+          maxWorkers: 2,
+        },
+      },
+      {
+        test: {
+          name: 'extended',
+          include: ['test/extended/**/*.test.ts', 'test/production/**/*.test.ts'],
+          exclude: ['test/extended/chaos/**'],
+          globalSetup: ['test/support/postgres.ts', 'test/support/program.ts'],
+          setupFiles: ['test/support/no-leaks.ts'],
+          sequence: { groupOrder: 3 },
+          maxWorkers,
+          testTimeout: 300_000,
+          hookTimeout: 300_000,
         },
       },
     ],

@@ -216,6 +216,7 @@ export async function startPosthorn(
         POSTHORN_EGRESS_ALLOW: '127.0.0.0/8',
         POSTHORN_EGRESS_HTTPS: 'except-loopback',
         POSTHORN_LOG_LEVEL: 'warn',
+        POSTHORN_LAME_DUCK_MS: '0',
         ...env,
       },
     },

@@ -1,14 +1,11 @@
-/**
- * Builds the console into dist/console: node scripts/build-console.ts [--if-needed]
- * With --if-needed it builds only if there is no output, or a source file is newer than the output.
- */
+/** Builds the console into dist/console: node scripts/build-console.ts [--if-needed] */
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { CONSOLE_OUTPUT, CONSOLE_SOURCES, consoleConfig } from './console-config.ts';
 
 export async function buildConsole({ ifNeeded = false } = {}): Promise<void> {
-  if (ifNeeded && !(await isOutdated())) return;
+  if (ifNeeded && !(await isConsoleOutdated())) return;
   // Loaded only for a build, because it takes a while.
   const { build } = await import('vite');
   const nodeEnv = process.env.NODE_ENV;
@@ -22,7 +19,8 @@ export async function buildConsole({ ifNeeded = false } = {}): Promise<void> {
   }
 }
 
-async function isOutdated(): Promise<boolean> {
+/** Returns true if there is no output, or a source file is newer than the output. */
+export async function isConsoleOutdated(): Promise<boolean> {
   const output = await stat(path.join(CONSOLE_OUTPUT, 'index.html')).catch(() => null);
   if (output === null) return true;
   const inputs = [fileURLToPath(new URL('../package-lock.json', import.meta.url)), CONSOLE_SOURCES];

@@ -1,5 +1,5 @@
 /**
- * Prints "N passed, N failed" from the JSON report of a test run: node scripts/count-results.ts <report> <exit status>
+ * Prints "N passed, N failed" from JSON reports of test runs: node scripts/count-results.ts (<report> <exit status>)...
  * Failures outside of tests (types, lint, a file that cannot be loaded, an unhandled error) count as failed too, so that a
  * failed run never says "0 failed".
  */
@@ -23,13 +23,18 @@ export function countResults(report: Report | null, exitStatus: number): { passe
 }
 
 async function readReport(file: string): Promise<Report | null> {
-  // Types and lint run first. If they fail, no test runs and the report is empty.
-  const text = await readFile(file, 'utf8');
+  // Types and lint run first. If they fail, no test runs and there is no report.
+  const text = await readFile(file, 'utf8').catch(() => '');
   return text.trim() === '' ? null : (JSON.parse(text) as Report);
 }
 
 if (import.meta.main) {
-  const [file = '', exitStatus = '1'] = process.argv.slice(2);
-  const { passed, failed } = countResults(await readReport(file), Number(exitStatus));
-  console.log(`${passed} passed, ${failed} failed`);
+  const total = { passed: 0, failed: 0 };
+  for (let argument = 2; argument < process.argv.length; argument += 2) {
+    const [file = '', exitStatus = '1'] = process.argv.slice(argument);
+    const { passed, failed } = countResults(await readReport(file), Number(exitStatus));
+    total.passed += passed;
+    total.failed += failed;
+  }
+  console.log(`${total.passed} passed, ${total.failed} failed`);
 }

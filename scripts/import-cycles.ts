@@ -1,36 +1,42 @@
-/** Finds cycles among the run-time imports of modules. Type-only imports do not count: the compiler removes them. */
+/** Finds modules that import each other in a circle at run time. Type-only imports do not count: they are erased. */
 import path from 'node:path';
-import type { Module } from './import-rules.ts';
+import { type Module, runTimeImportsOf } from './import-rules.ts';
 
-const STATEMENT = /^(?:import|export)\s+(type\s+)?(?:([\w$*{},\s]+?)\s+from\s+)?['"](\.[^'"]+)['"]/gm;
-
-/** Returns every cycle as the list of its files. */
+/** Every group of modules that reach each other through imports, as a sorted list of files. */
 export function findImportCycles(modules: readonly Module[]): string[][] {
-  const imports = new Map(modules.map((module) => [module.file, listRuntimeImports(module)]));
-  const cycles: string[][] = [];
-  const finished = new Set<string>();
-  const visit = (file: string, trail: readonly string[]): void => {
-    const start = trail.indexOf(file);
-    if (start !== -1) cycles.push(trail.slice(start));
-    if (start !== -1 || finished.has(file)) return;
-    for (const target of imports.get(file) ?? []) visit(target, [...trail, file]);
-    finished.add(file);
-  };
-  for (const file of imports.keys()) visit(file, []);
-  return cycles;
+  const files = new Set(modules.map(({ file }) => file));
+  const graph = new Map(
+    modules.map(({ file, text }) => [
+      file,
+      runTimeImportsOf(text)
+        .filter((specifier) => specifier.startsWith('.'))
+        .map((specifier) => path.posix.join(path.posix.dirname(file), specifier))
+        .filter((target) => files.has(target)),
+    ]),
+  );
+  return stronglyConnected(graph).filter(
+    ([first, ...others]) => others.length > 0 || graph.get(first!)!.includes(first!),
+  );
 }
 
-/** The relative imports that remain at run time, as paths from the root of the repository. */
-function listRuntimeImports({ file, text }: Module): string[] {
-  return [...text.matchAll(STATEMENT)]
-    .filter(([, type, names = '']) => type === undefined && !hasOnlyTypes(names))
-    .map(([, , , specifier]) => path.posix.join(path.posix.dirname(file), specifier!));
-}
+/** Tarjan's algorithm. */
+function stronglyConnected(graph: ReadonlyMap<string, readonly string[]>): string[][] {
+  const groups: string[][] = [];
+  const order = new Map<string, number>();
+  const lowest = new Map<string, number>();
+  const stack: string[] = [];
 
-/** Whether all names in the braces are types: `{ type A, type B }`. */
-function hasOnlyTypes(names: string): boolean {
-  const inBraces = /^\{([^}]*)\}$/.exec(names.trim())?.[1];
-  if (inBraces === undefined) return false;
-  const parts = inBraces.split(',').filter((part) => part.trim() !== '');
-  return parts.length > 0 && parts.every((part) => /^\s*type\s/.test(part));
+  function visit(file: string): void {
+    order.set(file, order.size);
+    lowest.set(file, order.get(file)!);
+    stack.push(file);
+    for (const target of graph.get(file)!) {
+      if (!order.has(target)) visit(target);
+      if (stack.includes(target)) lowest.set(file, Math.min(lowest.get(file)!, lowest.get(target)!));
+    }
+    if (lowest.get(file) === order.get(file)) groups.push(stack.splice(stack.indexOf(file)).toSorted());
+  }
+
+  for (const file of graph.keys()) if (!order.has(file)) visit(file);
+  return groups;
 }

@@ -1,15 +1,20 @@
 /**
  * Who may import whom. Imports point down:
  *
- *   cli → app.ts → api → stages → postgres → telemetry → config → domain
+ *   cli → app.ts, relay → api → manage → stages → telemetry → config → ports → domain
+ *                                └──→ postgres ──→ telemetry → …
  *
+ * - manage is the control plane: what a caller can change, with its rules. The CLI may call it without the API.
  * - Stages (ingest, outbox, dispatch, deliver, settle, upkeep) never import each other: app.ts connects them through
  *   interfaces that the domain or the stage itself defines.
- * - From above, a stage and the configuration are imported through their index.ts only.
- * - deliver imports no postgres: an attempt knows nothing of the database.
+ * - Stages know the store through src/ports only.
+ * - From above, a stage, the relay and the configuration are imported through their index.ts only.
+ * - The relay is a process of its own that reads another PostgreSQL. Of src's wiring it uses create-ingest.ts.
  * - The embedded server and the migrations are for app.ts and the CLI alone. `pg` is for src/postgres and the CLI.
+ * - memory implements the ports for tests and the simulation; nothing else in src imports it.
  * - The domain is pure: no packages.
  * - Nothing in src imports tests, or anything outside of src. Console and packages import nothing from src.
+ * - No modules import each other in a circle at run time (`import-cycles.ts`).
  * Tests are exempt.
  */
 import path from 'node:path';
@@ -21,23 +26,26 @@ export interface Module {
 }
 
 const STAGES = ['ingest', 'outbox', 'dispatch', 'deliver', 'settle', 'upkeep'] as const;
-const BELOW_STAGES = ['postgres', 'telemetry', 'config', 'domain'];
+const BELOW_STAGES = ['ports', 'telemetry', 'config', 'domain'];
 
 /** What each part may import, besides itself. `app` is every file directly in src. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   domain: [],
+  ports: ['domain'],
   config: ['domain'],
-  telemetry: ['config', 'domain'],
-  postgres: ['telemetry', 'config', 'domain'],
+  telemetry: ['ports', 'config', 'domain'],
+  postgres: ['ports', 'telemetry', 'config', 'domain'],
+  memory: ['ports', 'domain'],
   ...Object.fromEntries(STAGES.map((stage) => [stage, BELOW_STAGES])),
-  deliver: BELOW_STAGES.filter((part) => part !== 'postgres'),
-  api: [...STAGES, ...BELOW_STAGES],
-  app: ['api', ...STAGES, ...BELOW_STAGES],
-  cli: ['app', ...BELOW_STAGES],
+  manage: [...STAGES, 'postgres', ...BELOW_STAGES],
+  api: ['manage', ...STAGES, 'postgres', ...BELOW_STAGES],
+  app: ['api', 'manage', ...STAGES, 'postgres', ...BELOW_STAGES],
+  relay: ['app', ...STAGES, 'postgres', ...BELOW_STAGES],
+  cli: ['app', 'relay', 'manage', 'postgres', ...BELOW_STAGES],
 };
 
 /** Imported from outside through their index.ts only. */
-const CLOSED = new Set<string>([...STAGES, 'config']);
+const CLOSED = new Set<string>([...STAGES, 'relay', 'config']);
 
 const isTest = (file: string): boolean => /\.test\.ts$|\/testing\//.test(file);
 const isStage = (part: string): boolean => (STAGES as readonly string[]).includes(part);
@@ -69,7 +77,10 @@ function checkInSource(file: string, specifier: string): string | null {
   const to = partOf(target);
   if (to === from) return null;
   if (isStage(from) && isStage(to)) return 'stages never import each other; app.ts connects them';
-  if (from === 'deliver' && to === 'postgres') return 'deliver knows nothing of the database';
+  if (isStage(from) && to === 'postgres' && !allowed.includes(to))
+    return 'stages know the store through src/ports';
+  if (from === 'relay' && to === 'app' && target !== 'src/create-ingest.ts')
+    return 'the relay uses create-ingest.ts alone';
   if (!allowed.includes(to)) return `${from} may not import ${to}`;
   if (CLOSED.has(to) && target !== `src/${to}/index.ts`) return `${to} is imported through its index.ts`;
   const isWiring = from === 'app' || from === 'cli';
@@ -114,4 +125,15 @@ export function importsOf(text: string): string[] {
   const statics = [...code.matchAll(STATIC)].map((match) => match[1]!);
   const dynamics = [...code.matchAll(DYNAMIC)].map((match) => match[1] ?? COMPUTED);
   return [...statics, ...dynamics];
+}
+
+/** `import type …` and `import { type A, type B }`: nothing is left of them at run time. */
+const TYPE_ONLY =
+  /^(?:import|export)\s+(?:type\s|\{\s*type\s+[\w$]+(?:\s+as\s+[\w$]+)?(?:,\s*type\s+[\w$]+(?:\s+as\s+[\w$]+)?)*,?\s*\}\s*from)/;
+
+/** The static imports that load a module. A dynamic one loads it later, when the importing module is complete. */
+export function runTimeImportsOf(text: string): string[] {
+  return [...text.replace(COMMENT_LINE, '').matchAll(STATIC)]
+    .filter(([statement]) => !TYPE_ONLY.test(statement))
+    .map((match) => match[1]!);
 }

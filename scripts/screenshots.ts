@@ -12,15 +12,16 @@ import { ensureKeys, loadConfig } from '../src/config/index.ts';
 import { startEmbeddedPostgres } from '../src/postgres/embedded/index.ts';
 import { createLog } from '../src/telemetry/log.ts';
 import { buildConsole } from './build-console.ts';
-import { CHROMIUM_ARGS, findChromium } from './find-chromium.ts';
+import { createLaunchOptions, findChromium } from './find-chromium.ts';
 import { openDirectory } from './open-directory.ts';
 import { startTraffic } from './screenshot-traffic.ts';
 
 const IMAGES = fileURLToPath(new URL('../docs/images/', import.meta.url));
 const TRAFFIC_SECONDS = Number(process.env.SCREENSHOT_SECONDS ?? 1200);
 
-const executablePath = findChromium();
-if (executablePath === null) throw new Error('Chromium was not found. Install it: apt-get install chromium');
+const found = await findChromium();
+if (found === null)
+  throw new Error('Chromium was not found. Install it, or set POSTHORN_TEST_CHROMIUM to its path.');
 await buildConsole({ ifNeeded: true });
 await mkdir(IMAGES, { recursive: true });
 
@@ -36,7 +37,7 @@ const app = await startApp({
   log: createLog(loaded),
 });
 const traffic = await startTraffic(app.url, config.adminKey);
-const browser = await chromium.launch({ executablePath, args: CHROMIUM_ARGS });
+const browser = await chromium.launch(createLaunchOptions(found));
 try {
   console.log(`${TRAFFIC_SECONDS} s of deliveries …`);
   await sleep(TRAFFIC_SECONDS * 1000);

@@ -1,6 +1,8 @@
-/** Writes docs/configuration.md from the table of settings. `npm run docs:configuration` */
+/** Writes docs/configuration.md and docs/internal-settings.md. `npm run docs:configuration` */
 import { writeFile } from 'node:fs/promises';
-import { configurationDocs, docsFile } from './configuration-docs.ts';
+import { configurationDocs } from './configuration-docs.ts';
 
-await writeFile(docsFile, configurationDocs());
-console.log(`wrote ${docsFile}`);
+for (const [file, text] of configurationDocs()) {
+  await writeFile(file, text);
+  console.log(`Wrote ${file}`);
+}

@@ -1,14 +1,14 @@
-/** Connects what counts and what is counted: reads figures out of the parts when somebody asks for the metrics. */
-import type { AppConfig } from './app.ts';
-import { readVersion } from './config/index.ts';
+/** The metrics of a process: counters that its parts increase, and figures read from the parts when they are scraped. */
+import { type Config, readVersion } from './config/index.ts';
+import type { Engine } from './create-engine.ts';
+import type { Ingest } from './create-ingest.ts';
 import type { Deliverer } from './deliver/index.ts';
-import type { Census, Dispatcher, HandOn, Ownership } from './dispatch/index.ts';
+import type { QueueDepth } from './dispatch/index.ts';
 import type { Clock } from './domain/clock.ts';
 import { type DisabledReason, shardOf } from './domain/endpoint.ts';
-import type { Acceptor } from './ingest/index.ts';
-import { type OutboxLag, outboxLag } from './outbox/index.ts';
+import type { EndpointDirectory } from './ports/endpoint-directory.ts';
+import type { OutboxLag, OutboxStore } from './ports/outbox-store.ts';
 import { type Database, type Pool, purposes } from './postgres/database.ts';
-import type { EndpointCache } from './postgres/endpoint-cache.ts';
 import { countDeadLetters, type DeadLetterDepth } from './postgres/queries/count-dead-letters.ts';
 import { listRelaySources, type RelaySource } from './postgres/queries/relay-sources.ts';
 import {
@@ -25,17 +25,14 @@ import { Measurements } from './upkeep/index.ts';
 export interface MeasuredParts {
   readonly clock: Clock;
   readonly database: Database;
-  readonly dispatcher: Dispatcher;
-  readonly handOn: HandOn;
-  readonly ownership: Ownership;
-  readonly endpoints: EndpointCache;
+  readonly outbox: Pick<OutboxStore, 'readLag'>;
+  readonly engine: Engine;
+  readonly endpoints: EndpointDirectory;
   readonly deliverer: Deliverer;
-  readonly acceptor: Acceptor;
-  readonly problem: (what: string, error: unknown) => void;
+  readonly ingest: Ingest;
+  readonly onProblem: (what: string, error: unknown) => void;
 }
 
-/** Shard 0 stands for the database: its owner shows what is not any process's own. */
-const SHARD_OF_ALL = 0;
 const MOST_DEAD_LETTERS = 1_000_000;
 const MANY_DEAD_LETTERS = 20_000;
 const MOST_RELAYS = 50;
@@ -46,7 +43,7 @@ export class AppMetrics {
   readonly accepts: AcceptMetrics;
   readonly acceptCommits = new CommitMetrics('accept');
   readonly settleCommits = new CommitMetrics('settle');
-  readonly #config: AppConfig;
+  readonly #config: Config;
   readonly #process = new ProcessMetrics();
   readonly #disabled = new Map<DisabledReason, number>([
     ['gone', 0],
@@ -59,7 +56,7 @@ export class AppMetrics {
   #deadLetters: { readonly depth: DeadLetterDepth; readonly goodUntil: number } | null = null;
   #measurements: Measurements<Figures> | null = null;
 
-  constructor(config: AppConfig) {
+  constructor(config: Config) {
     this.#config = config;
     const capped = { eventTypes: config.metricsEventTypes };
     this.attempts = new AttemptMetrics(capped);
@@ -88,36 +85,40 @@ export class AppMetrics {
     this.#disabled.set(reason, (this.#disabled.get(reason) ?? 0) + 1);
   }
 
-  /** The database has just been heard to have this very version of the endpoints. */
+  /** The store has the same version of the endpoints as this process. */
   endpointsConfirmed(monotonic: number): void {
     this.#confirmedAt = monotonic;
   }
 
-  start(parts: MeasuredParts): void {
+  /** Adds the figures of these parts. Call it once, before `start`. */
+  connect(parts: MeasuredParts): void {
     this.metrics.addSource((add) => readParts(parts, add));
     this.metrics.addSource((add) => this.#readMeasured(parts, add));
-    this.#process.start();
     this.#measurements = new Measurements({
       clock: parts.clock,
       everyMs: this.#config.measureMs,
       measure: () => this.#measure(parts),
-      problem: parts.problem,
+      onProblem: parts.onProblem,
     });
-    this.#measurements.start();
   }
 
-  async #measure({ database, dispatcher, ownership, ...parts }: MeasuredParts): Promise<Figures> {
+  start(): void {
+    this.#process.start();
+    this.#measurements?.start();
+  }
+
+  async #measure(parts: MeasuredParts): Promise<Figures> {
     this.#process.measure();
+    const { database, engine } = parts;
     const pool = database.pool('api');
-    const ofDatabase = ownership.owns(SHARD_OF_ALL)
+    const ofDatabase = engine.isLeader
       ? {
           deadLetters: await this.#countDeadLetters(pool, parts.clock),
-          outbox: await outboxLag(pool),
+          outbox: await parts.outbox.readLag(),
           relays: await listRelaySources(pool),
         }
       : null;
-    const endpoints = countEndpoints({ ownership, ...parts });
-    return { census: await dispatcher.census(), endpoints, ofDatabase };
+    return { queue: await engine.countQueue(), endpoints: countEndpoints(parts), ofDatabase };
   }
 
   async stop(): Promise<void> {
@@ -125,7 +126,7 @@ export class AppMetrics {
     await this.#measurements?.stop();
   }
 
-  /** So many that counting takes long are counted less often: it never takes more than a fiftieth of the time. */
+  /** Counts less often where counting takes long: it takes at most a fiftieth of the time. */
   async #countDeadLetters(pool: Pool, clock: Clock): Promise<DeadLetterDepth> {
     const startedAt = clock.monotonic();
     if (this.#deadLetters !== null && startedAt < this.#deadLetters.goodUntil) return this.#deadLetters.depth;
@@ -153,8 +154,8 @@ export class AppMetrics {
     const measured = this.#measurements?.latest ?? null;
     if (measured === null) return;
     add('posthorn_measurement_age_seconds', (monotonic - measured.takenAt) / 1000);
-    const { census, endpoints, ofDatabase } = measured.figures;
-    addQueue(add, census, clock.now());
+    const { queue, endpoints, ofDatabase } = measured.figures;
+    addQueue(add, queue, clock.now());
     for (const [state, count] of Object.entries(endpoints)) add('posthorn_endpoints', count, { state });
     if (ofDatabase === null) return;
     addDeadLetters(add, ofDatabase.deadLetters);
@@ -163,9 +164,9 @@ export class AppMetrics {
 }
 
 interface Figures {
-  readonly census: Census;
+  readonly queue: QueueDepth;
   readonly endpoints: Readonly<Record<'enabled' | 'paused' | 'disabled', number>>;
-  /** Null: another process shows them. */
+  /** Figures of the whole deployment. Null: another process shows them. */
   readonly ofDatabase: {
     readonly deadLetters: DeadLetterDepth;
     readonly outbox: OutboxLag;
@@ -174,10 +175,10 @@ interface Figures {
 }
 
 function readParts(parts: MeasuredParts, add: Add): void {
-  const { dispatcher, ownership, acceptor, endpoints, database } = parts;
-  const { stats } = dispatcher;
+  const { engine, ingest, endpoints, database } = parts;
+  const { stats, ownership, router } = engine;
   const sockets = parts.deliverer.stats();
-  for (const [to, count] of Object.entries(parts.handOn.told))
+  for (const [to, count] of Object.entries(router.routed))
     add('posthorn_deliveries_handed_on_total', count, { to });
   add('posthorn_in_flight', stats.inFlight);
   add('posthorn_sockets', sockets.inFlight, { state: 'used' });
@@ -187,10 +188,10 @@ function readParts(parts: MeasuredParts, add: Add): void {
   add('posthorn_lane_items', stats.inMemory);
   add('posthorn_lane_bytes', stats.heldBytes);
   add('posthorn_circuits_open', stats.circuitsOpen);
-  add('posthorn_shards_owned', ownership.ownedShards);
-  add('posthorn_ownership_proven', ownership.ownedShards > 0 && ownership.proven ? 1 : 0);
-  add('posthorn_accept_waiting', acceptor.waitingEvents);
-  const { hits, misses } = acceptor.subscriptionLookups;
+  add('posthorn_shards_owned', ownership.shardCount);
+  add('posthorn_ownership_proven', ownership.shardCount > 0 && ownership.hasValidLease ? 1 : 0);
+  add('posthorn_accept_waiting', ingest.acceptor.waitingEvents);
+  const { hits, misses } = ingest.subscriptionLookups;
   add('posthorn_subscription_cache_lookups_total', hits, { result: 'hit' });
   add('posthorn_subscription_cache_lookups_total', misses, { result: 'miss' });
   add('posthorn_subscription_cache_reloads_total', endpoints.reads);
@@ -203,12 +204,12 @@ function readParts(parts: MeasuredParts, add: Add): void {
   }
 }
 
-function addQueue(add: Add, census: Census, now: number): void {
+function addQueue(add: Add, depth: QueueDepth, now: number): void {
   for (const state of ['flowing', 'held'] as const) {
-    const { fresh, retries, oldestFresh, firstDue } = census[state];
+    const { fresh, retries, oldestFresh, firstDue } = depth[state];
     add('posthorn_queue_depth', fresh, { kind: 'fresh', state });
     add('posthorn_queue_depth', retries, { kind: 'retry', state });
-    // Of none, or of one that is due later, the age is 0.
+    // 0 if there is none, or if the first is due later.
     add('posthorn_queue_oldest_age_seconds', Math.max(0, now - oldestFresh) / 1000, { kind: 'fresh', state });
     add('posthorn_queue_oldest_age_seconds', Math.max(0, now - firstDue) / 1000, { kind: 'retry', state });
   }
@@ -224,7 +225,7 @@ function addDeadLetters(add: Add, depth: DeadLetterDepth): void {
   if (others > 0) add('posthorn_dead_letters_by_tenant', others, { tenant: 'other' });
 }
 
-/** The outbox in Posthorn's own database, and those of other databases that a relay reads. */
+/** The outbox in Posthorn's own database, and those of the databases that a relay reads. */
 function addRelays(add: Add, outbox: OutboxLag, relays: readonly RelaySource[]): void {
   add('posthorn_relay_lag_seconds', outbox.lagMs / 1000, { source: 'outbox' });
   add('posthorn_relay_rejected', outbox.rejected, { source: 'outbox' });
@@ -236,14 +237,11 @@ function addRelays(add: Add, outbox: OutboxLag, relays: readonly RelaySource[]):
   }
 }
 
-/** Of the shards of this process: the sum over all of them is then right. */
-function countEndpoints({
-  endpoints,
-  ownership,
-}: Pick<MeasuredParts, 'endpoints' | 'ownership'>): Figures['endpoints'] {
+/** Counts only the shards of this process, so that the sum over all processes is right. */
+function countEndpoints({ endpoints, engine }: MeasuredParts): Figures['endpoints'] {
   const counts = { enabled: 0, paused: 0, disabled: 0 };
   for (const { id, enabled, paused, deleted } of endpoints.all()) {
-    if (deleted || !ownership.owns(shardOf(id))) continue;
+    if (deleted || !engine.ownership.owns(shardOf(id))) continue;
     counts[!enabled ? 'disabled' : paused ? 'paused' : 'enabled'] += 1;
   }
   return counts;

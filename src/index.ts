@@ -103,6 +103,8 @@ export async function createPosthorn(options: PosthornOptions = {}): Promise<Pos
 function variablesOf(options: PosthornOptions): Record<string, string | undefined> {
   return {
     POSTHORN_LOG_LEVEL: 'warn',
+    // The application that it runs in knows when its balancers have noticed.
+    POSTHORN_LAME_DUCK_MS: '0',
     ...options.settings,
     DATABASE_URL: options.databaseUrl,
     POSTHORN_DATA_DIR: options.dataDir,

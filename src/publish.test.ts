@@ -3,8 +3,8 @@ import { toEventJson } from './publish.ts';
 
 const text = (event: Parameters<typeof toEventJson>[0]): string => toEventJson(event).toString();
 
-describe('an event given by a program', () => {
-  it('has the fields of the API, and only those that were given', () => {
+describe('an event of the library', () => {
+  it('has the fields of the API that were given', () => {
     expect(text({ type: 'order.created', data: { a: 1 }, idempotencyKey: 'k', tenant: null })).toBe(
       '{"type":"order.created","idempotency_key":"k","data":{"a":1}}',
     );
@@ -16,11 +16,11 @@ describe('an event given by a program', () => {
     );
   });
 
-  it('lets no text bring fields of its own', () => {
+  it('rejects text that would add fields', () => {
     expect(() => text({ type: 'a', json: '1,"tenant":"other"' })).toThrow('json: is not JSON');
   });
 
-  it('leaves out what JSON cannot express: the reader says that data is missing', () => {
+  it('leaves out data that JSON cannot express, which the reader then reports as missing', () => {
     expect(text({ type: 'a', data: undefined })).toBe('{"type":"a"}');
   });
 });

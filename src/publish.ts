@@ -1,4 +1,4 @@
-/** An event as a program gives it, as the bytes that `POST /v1/events` would have had: one reader checks both. */
+/** Turns an event of the library into the body of `POST /v1/events`, so that one reader validates both. */
 import { Problem } from './domain/problem.ts';
 import type { OutboxEvent } from './outbox/index.ts';
 
@@ -24,7 +24,7 @@ export function toEventJson(event: NewEvent): Buffer {
 function dataOf(event: NewEvent): string | undefined {
   if (event.json === undefined) return JSON.stringify(event.data);
   try {
-    // It is put between other fields as it is: it must not be able to bring some of its own.
+    // The text is inserted between other fields, so it must be one JSON value and cannot add fields.
     JSON.parse(event.json);
   } catch (error) {
     throw new Problem('invalid', `json: is not JSON (${(error as Error).message})`, {

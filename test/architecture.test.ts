@@ -2,7 +2,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { checkModule, importsOf, type Module, partOf } from '../scripts/import-rules.ts';
+import { findImportCycles } from '../scripts/import-cycles.ts';
+import { checkModule, importsOf, type Module, partOf, runTimeImportsOf } from '../scripts/import-rules.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -23,6 +24,10 @@ const isTest = ({ file }: Module): boolean => file.endsWith('.test.ts');
 describe('import rules', () => {
   it('hold in every module', () => {
     expect([...source, ...clients].flatMap(checkModule)).toEqual([]);
+  });
+
+  it('no modules import each other in a circle at run time', () => {
+    expect(findImportCycles([...source, ...clients])).toEqual([]);
   });
 
   it('were checked on real modules, in every folder that has some', () => {
@@ -90,25 +95,38 @@ describe('the checker', () => {
       "import type { Settler } from '../settle/settler.ts';",
       'stages never import each other',
     ],
-    ['src/settle/settler.ts', "export * from '../dispatch/index.ts';", 'stages never import each other'],
     [
-      'src/deliver/attempt.ts',
+      'src/dispatch/refill.ts',
       "import type { Pool } from '../postgres/database.ts';",
-      'deliver knows nothing',
+      'stages know the store through src/ports',
     ],
+    ['src/settle/settler.ts', "export * from '../dispatch/index.ts';", 'stages never import each other'],
+    ['src/deliver/attempt.ts', "import type { Pool } from '../postgres/database.ts';", 'through src/ports'],
     [
       'src/deliver/egress/guard.ts',
       "const x = await import('../../postgres/database.ts');",
-      'deliver knows nothing',
+      'through src/ports',
     ],
     ['src/deliver/attempt.ts', "import pg from 'pg';", 'pg is for src/postgres'],
+    [
+      'src/ingest/accept.ts',
+      "import type { Pool } from '../postgres/database.ts';",
+      'stages know the store through src/ports',
+    ],
+    [
+      'src/outbox/drainer.ts',
+      "import { readOutbox } from '../postgres/queries/outbox.ts';",
+      'through src/ports',
+    ],
+    ['src/relay/start-relay.ts', "import { startApp } from '../app.ts';", 'create-ingest.ts alone'],
+    ['src/cli/x.ts', "import { Relay } from '../relay/relay.ts';", 'relay is imported through its index.ts'],
     ['src/ingest/accept.ts', "import { start } from '../app.ts';", 'ingest may not import app'],
     [
       'src/ingest/accept.ts',
       "import { x } from '../config/settings.ts';",
       'config is imported through its index.ts',
     ],
-    ['src/ingest/accept.ts', "import { migrate } from '../postgres/migrate.ts';", 'only app.ts and the CLI'],
+    ['src/relay/relay.ts', "import { migrate } from '../postgres/migrate.ts';", 'only app.ts and the CLI'],
     ['src/api/server.ts', "import { x } from '../postgres/embedded/index.ts';", 'only app.ts and the CLI'],
     [
       'src/api/events.ts',
@@ -116,6 +134,12 @@ describe('the checker', () => {
       'ingest is imported through its index.ts',
     ],
     ['src/api/events.ts', "import { print } from '../cli/print.ts';", 'api may not import cli'],
+    [
+      'src/manage/endpoints.ts',
+      "import type { NewEndpoint } from '../api/endpoints/schema.ts';",
+      'manage may not import api',
+    ],
+    ['src/settle/tasks.ts', "import { Tasks } from '../manage/tasks.ts';", 'settle may not import manage'],
     ['src/app.ts', "import { Lane } from './dispatch/lane.ts';", 'dispatch is imported through its index.ts'],
     ['src/app.ts', "import { print } from './cli/print.ts';", 'app may not import cli'],
     ['src/app.ts', "import { receiver } from '../test/support/receiver.ts';", 'nothing from outside of src'],
@@ -137,15 +161,22 @@ describe('the checker', () => {
     ['src/domain/event.ts', "import { randomBytes } from 'node:crypto';\nimport { x } from './ids.ts';"],
     [
       'src/ingest/accept.ts',
-      "import { Pool } from '../postgres/database.ts';\nimport type { Log } from '../telemetry/log.ts';",
+      "import type { AcceptLog } from '../ports/accept-log.ts';\nimport type { Log } from '../telemetry/log.ts';",
     ],
     ['src/deliver/attempt.ts', "import { Agent } from 'undici';\nimport { guard } from './egress/guard.ts';"],
     ['src/api/events.ts', "import { accept } from '../ingest/index.ts';"],
+    ['src/api/keys/routes.ts', "import { Keys } from '../../manage/keys.ts';"],
+    ['src/manage/keys.ts', "import { readTenant } from '../ingest/index.ts';"],
+    ['src/cli/commands/x.ts', "import { rotate } from '../../manage/encryption-key.ts';"],
     [
       'src/app.ts',
       "import { a } from './dispatch/index.ts';\nimport { migrate } from './postgres/migrate.ts';",
     ],
     ['src/cli/dev.ts', "const { startApp } = await import('../app.ts');"],
+    [
+      'src/relay/start-relay.ts',
+      "import { createIngest } from '../create-ingest.ts';\nimport { openDatabase } from '../postgres/database.ts';",
+    ],
     ['src/dispatch/lane.test.ts', "import { attempt } from '../deliver/attempt.ts';"],
     ['packages/verify/src/index.ts', "export { sign } from './sign.ts';"],
     ['test/e2e/x.test.ts', "import { startApp } from '../../src/app.ts';"],
@@ -193,5 +224,33 @@ type O = typeof import('./o.ts');
         'o.ts',
       ].map((name) => `./${name}`),
     );
+  });
+
+  it('counts no import that only brings types as one of run time', () => {
+    const text = `
+import './a.ts';
+import type { B } from './b.ts';
+import { type C } from './c.ts';
+import {
+  type D,
+  type E as F,
+} from './d.ts';
+import { type G, h } from './g.ts';
+export type { I } from './i.ts';
+export * from './j.ts';
+export const load = () => import('./k.ts');
+`;
+    expect(runTimeImportsOf(text)).toEqual(['./a.ts', './g.ts', './j.ts']);
+  });
+
+  it('finds circles of imports, also long ones, and names all modules of each', () => {
+    const modules = Object.entries({
+      'src/a.ts': "import { b } from './x/b.ts';",
+      'src/x/b.ts': "import { c } from '../c.ts';",
+      'src/c.ts': "import { a } from './a.ts';\nimport { d } from './d.ts';",
+      'src/d.ts': "import type { A } from './a.ts';",
+      'src/e.ts': "import { e } from './e.ts';",
+    }).map(([file, text]) => ({ file, text }));
+    expect(findImportCycles(modules)).toEqual([['src/a.ts', 'src/c.ts', 'src/x/b.ts'], ['src/e.ts']]);
   });
 });

@@ -5,7 +5,7 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
-import { initStatements } from '../../src/outbox/relay/init.ts';
+import { initStatements } from '../../src/relay/init.ts';
 import {
   median,
   openPool,

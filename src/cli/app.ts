@@ -22,7 +22,13 @@ interface AppOptions {
 }
 
 /** Loaded only when a server is started: `posthorn help` should not wait for Fastify and undici. */
+const loadApp = () => import('../app.ts') as Promise<{ startApp(given: AppOptions): Promise<RunningApp> }>;
+
+/** Loads the app while the embedded database starts. `startApp` reports what goes wrong. */
+export function preloadApp(): void {
+  loadApp().catch(() => {});
+}
+
 export async function startApp(options: AppOptions): Promise<RunningApp> {
-  const app = (await import('../app.ts')) as { startApp(given: AppOptions): Promise<RunningApp> };
-  return app.startApp(options);
+  return (await loadApp()).startApp(options);
 }

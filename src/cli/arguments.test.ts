@@ -19,6 +19,15 @@ describe('parseArguments', () => {
     expect(parseArguments(['--port', '1', '--port', '2']).flags).toEqual({ port: '2' });
   });
 
+  it('takes a switch on, off, and with a value', () => {
+    expect(parseArguments(['--wait']).flags).toEqual({ wait: 'true' });
+    expect(parseArguments(['--wait', '--no-wait']).flags).toEqual({ wait: 'false' });
+    expect(parseArguments(['--wait=off']).flags).toEqual({ wait: 'off' });
+    expect(() => parseArguments(['--no-wait=1'])).toThrow('--no-wait takes no value.');
+    expect(() => parseArguments(['--no-help'])).toThrow(/There is no flag/);
+    expect(() => parseArguments(['--no-port'])).toThrow(/There is no flag/);
+  });
+
   it('passes an empty value on, to be refused with its reason', () => {
     expect(parseArguments(['--port=']).flags).toEqual({ port: '' });
   });

@@ -30,7 +30,12 @@ const options = {
 /** The flags that are no settings. */
 const PLAIN = new Set(['help', 'version', 'print', 'json']);
 
-/** Every setting is a flag. Of a flag given twice the last one counts. */
+const optionNamed = (name: string): { readonly type: 'boolean' | 'string' } | undefined =>
+  Object.hasOwn(options, name) ? options[name as keyof typeof options] : undefined;
+
+const isSwitch = (name: string): boolean => !PLAIN.has(name) && optionNamed(name)?.type === 'boolean';
+
+/** Every setting is a flag; a switch also as `--no-…`. Of a flag given twice the last one counts. */
 export function parseArguments(argv: readonly string[]): Arguments {
   // Not `strict`: its messages cannot propose the flag that was meant. The tokens are checked here instead.
   const { tokens } = parseArgs({
@@ -46,9 +51,13 @@ export function parseArguments(argv: readonly string[]): Arguments {
   for (const token of tokens) {
     if (token.kind === 'positional') positionals.push(token.value);
     if (token.kind !== 'option') continue;
-    const known = Object.hasOwn(options, token.name)
-      ? options[token.name as keyof typeof options]
-      : undefined;
+    const switchedOff = token.name.replace(/^no-/, '');
+    if (switchedOff !== token.name && isSwitch(switchedOff)) {
+      if (token.value !== undefined) throw new UsageError(`${token.rawName} takes no value.`);
+      flags[switchedOff] = 'false';
+      continue;
+    }
+    const known = optionNamed(token.name);
     if (known === undefined) throw unknownFlag(token.rawName, token.name);
     if (PLAIN.has(token.name)) plain.add(token.name);
     else if (token.value !== undefined) flags[token.name] = token.value;

@@ -23,7 +23,7 @@ export function devBanner({ version, url, adminKey }: BannerFacts): string {
   Console    ${strong(`${url}/console`)}
   Admin key  ${adminKey}
 
-  ${caution('Development mode: http:// and receivers on this machine are allowed. For production: posthorn serve')}
+  ${caution('Development mode: http:// and receivers on this machine are allowed. For production: npx posthorn serve')}
 
   See a webhook arrive. In a second terminal, start a receiver:
 

@@ -2,13 +2,19 @@ import type { Config } from '../config/index.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Running } from './run-until-stopped.ts';
 
-/** The database to use: the given one, or an embedded one that is started for it. */
-export async function findDatabase(config: Config, log: Log, running: Running[]): Promise<string> {
+/** Returns the given database, or starts an embedded one. Calls `onSpawned` while that one starts. */
+export async function findDatabase(
+  config: Config,
+  log: Log,
+  running: Running[],
+  onSpawned: () => void = () => {},
+): Promise<string> {
   if (config.databaseUrl !== null) return config.databaseUrl;
   const { startEmbeddedPostgres } = await import('../postgres/embedded/index.ts');
   const embedded = await startEmbeddedPostgres({
     dataDir: config.dataDir,
     log: (line) => log.info({ part: 'embedded PostgreSQL' }, line),
+    onSpawned,
   });
   running.push({ name: 'embedded PostgreSQL', stop: () => embedded.stop() });
   if (config.mode === 'serve') {

@@ -8,7 +8,7 @@ const failure = (fields: object, message = 'failed'): Error => Object.assign(new
 
 describe('explainError', () => {
   it('gives usage errors their own exit code', () => {
-    expect(explainError(new UsageError('which?'))).toEqual({ message: 'which?', exitCode: 2 });
+    expect(explainError(new UsageError('which?'))).toMatchObject({ message: 'which?', exitCode: 2 });
     expect(explainError(new ConfigError([{ name: 'PORT', message: 'PORT: no' }]))).toMatchObject({
       exitCode: 1,
     });
@@ -33,6 +33,10 @@ describe('explainError', () => {
     ],
     [failure({ code: '3D000', name: 'error' }, 'database "x" does not exist'), /Create the database/],
     [failure({ code: '57P03', name: 'error', hint: 'for SQL' }), /starting or stopping/],
+    [
+      failure({ code: '08P01', name: 'error' }, 'server login has been failing'),
+      /no connection to PostgreSQL through .*: server login has been failing.\n.*pooler/,
+    ],
     [failure({ name: 'SchemaError' }, 'The database is newer.'), /^The database is newer\.$/],
     [
       failure({ name: 'EmbeddedPostgresError', hint: 'Do this.' }, 'It is held.'),

@@ -5,6 +5,8 @@ import { UsageError } from './usage-error.ts';
 export interface Explanation {
   readonly message: string;
   readonly exitCode: number;
+  /** The database is away or busy: the same start may succeed later. */
+  readonly isTransient: boolean;
 }
 
 interface Surroundings {
@@ -15,10 +17,13 @@ interface Surroundings {
 
 /** Null: nothing that could be foreseen; the stack is the best there is. */
 export function explainError(error: unknown, around: Surroundings = {}): Explanation | null {
-  if (error instanceof UsageError) return { message: error.message, exitCode: 2 };
-  if (error instanceof ConfigError) return { message: error.message, exitCode: 1 };
-  const message = explainByHint(error) ?? explainListen(error, around) ?? explainDatabase(error, around);
-  return message === null ? null : { message, exitCode: 1 };
+  if (error instanceof UsageError) return { message: error.message, exitCode: 2, isTransient: false };
+  if (error instanceof ConfigError) return { message: error.message, exitCode: 1, isTransient: false };
+  const ofProgram = explainByHint(error) ?? explainListen(error, around);
+  const message = ofProgram ?? explainDatabase(error, around);
+  return message === null
+    ? null
+    : { message, exitCode: 1, isTransient: ofProgram === null && isTransient(error) };
 }
 
 /** The schema or the encryption key does not fit: their messages say what to do. */
@@ -62,6 +67,8 @@ const UNREACHABLE = new Set([
   'ECONNRESET',
   'ENOENT',
 ]);
+/** What becomes of a connection that was there. */
+const CUT = new Set(['ECONNRESET', 'ETIMEDOUT']);
 /** SQLSTATEs of a server that answers, but will not have us. */
 const REFUSALS: Readonly<Record<string, string>> = {
   '28P01': 'Check user and password in DATABASE_URL.',
@@ -69,23 +76,46 @@ const REFUSALS: Readonly<Record<string, string>> = {
     'Check the user in DATABASE_URL, and whether pg_hba.conf lets it in from here (and whether it asks for TLS).',
   '3D000': 'Create the database, or correct its name in DATABASE_URL.',
   '42501':
-    'Give the user the right to create a schema in this database, or run `posthorn migrate` as one that has it.',
+    'Create the schema posthorn for the user, give it the missing right, or run `posthorn migrate` as the owner: see docs/operate/roles.md, and `posthorn doctor` for the grants.',
   '53300':
     'The server has no connection left. Raise its max_connections, or lower POSTHORN_DATABASE_POOL_SIZE.',
+  '57P01': 'The server is stopping. Try again in a moment.',
+  '57P02': 'The server has crashed. Try again in a moment.',
   '57P03': 'The server is starting or stopping. Try again in a moment.',
 };
 
-function explainDatabase(error: unknown, { databaseUrl }: Surroundings): string | null {
+/** SQLSTATEs of a server that refuses for now. */
+const TRANSIENT = new Set(['53300', '57P01', '57P02', '57P03']);
+
+const isTransient = (error: unknown): boolean => {
+  const { code } = fieldsOf(error);
+  return isUnreachable(error) || (code !== undefined && (TRANSIENT.has(code) || isConnectionFailure(code)));
+};
+
+/** Class 08: a pooler in front of PostgreSQL answers, and has no connection to it. */
+const isConnectionFailure = (code: string): boolean => /^08...$/.test(code);
+
+function isUnreachable(error: unknown): boolean {
   const { code, syscall } = fieldsOf(error);
+  const timedOut =
+    error instanceof Error &&
+    /timeout exceeded when trying to connect|timeout expired|Connection terminated|Query read timeout/.test(
+      error.message,
+    );
+  const connecting = syscall === 'connect' || syscall === 'getaddrinfo' || CUT.has(code ?? '');
+  return timedOut || (connecting && code !== undefined && UNREACHABLE.has(code));
+}
+
+function explainDatabase(error: unknown, { databaseUrl }: Surroundings): string | null {
+  const { code } = fieldsOf(error);
   const where = databaseUrl === null || databaseUrl === undefined ? 'the database' : maskUrl(databaseUrl);
   if (code !== undefined && REFUSALS[code] !== undefined) {
     return `PostgreSQL at ${where} refused: ${(error as Error).message}.\n${REFUSALS[code]}`;
   }
-  const connecting = syscall === 'connect' || syscall === 'getaddrinfo';
-  const timedOut =
-    error instanceof Error &&
-    /timeout exceeded when trying to connect|Connection terminated/.test(error.message);
-  if (timedOut || (connecting && code !== undefined && UNREACHABLE.has(code))) {
+  if (code !== undefined && isConnectionFailure(code)) {
+    return `There is no connection to PostgreSQL through ${where}: ${(error as Error).message}.\nCheck that PostgreSQL runs, and the log of the pooler.`;
+  }
+  if (isUnreachable(error)) {
     return `PostgreSQL at ${where} cannot be reached (${code ?? (error as Error).message}).\nCheck that it runs and that DATABASE_URL is right; without DATABASE_URL an embedded PostgreSQL is used.`;
   }
   return null;

@@ -12,7 +12,7 @@ Usage: posthorn <command> [--setting value]
 ${list}
 
   posthorn help <command>   how a command is used
-  posthorn help settings    every setting, as flag and as environment variable
+  posthorn help settings    the settings, as flags and as environment variables
   posthorn --version
 
 To try it: posthorn dev`;
@@ -26,13 +26,14 @@ const LINE_WIDTH = 100;
 
 export function settingsHelp(): string {
   const heading = (text: string): string => styleText('bold', text, { stream: process.stdout });
-  const parts = Object.entries(sections).map(([title, section]) => {
-    const entries = Object.entries(section).map(([key, setting]) =>
-      settingHelp(key, setting as unknown as Setting<unknown>),
-    );
-    return `${heading(title)}\n\n${entries.join('\n')}`;
+  const parts = Object.entries(sections).flatMap(([title, section]) => {
+    const entries = Object.entries(section as Record<string, unknown>)
+      .map(([key, setting]) => [key, setting as Setting<unknown>] as const)
+      .filter(([, setting]) => !setting.internal)
+      .map(([key, setting]) => settingHelp(key, setting));
+    return entries.length === 0 ? [] : [`${heading(title)}\n\n${entries.join('\n')}`];
   });
-  return `Flags outrank environment variables. Durations: 500ms, 2s, 5m, 1h. Sizes: 256KiB, 4MiB.\n\n${parts.join('\n\n')}`;
+  return `Flags take precedence over environment variables. Durations: 500ms, 2s, 5m, 1h. Sizes: 256KiB, 4MiB.\nSettings that tune the engine are in docs/internal-settings.md.\n\n${parts.join('\n\n')}`;
 }
 
 function settingHelp(key: string, setting: Setting<unknown>): string {

@@ -2,8 +2,9 @@
  * The life of a server process:
  *
  *   starting ──▶ running ── stop requested ──▶ stopping ── all stopped ──▶ exit 0
- *      │                                          ├── deadline passed ──▶ exit 1
- *      └── failed ──▶ what had started is stopped └── forced ──▶ exit 128 + number of the signal, at once
+ *    │  │                                         ├── deadline passed ──▶ exit 1
+ *    │  └── failed ──▶ what had started is stopped└── forced ──▶ exit 128 + number of the signal, at once
+ *    └── stop requested, start not finished within a second ──▶ abandoned; what had started is stopped
  *
  * What was started last is stopped first, so the embedded database goes down when nobody uses it any more. To end
  * abruptly is always allowed: the engine is made for `kill -9`, a graceful stop only spares the duplicates.
@@ -32,6 +33,12 @@ export interface LifeOptions {
   start(running: Running[], stopping: AbortSignal): Promise<void>;
 }
 
+/**
+ * How long a start may go on after a stop was requested. It can wait for what never comes (a database that is away, the
+ * supervisor's answer to `listen` when the supervisor is gone), and it has promised nothing to anybody yet.
+ */
+const START_GRACE_MS = 1000;
+
 export async function runUntilStopped({
   log,
   deadlineMs,
@@ -49,7 +56,7 @@ export async function runUntilStopped({
     },
   });
   try {
-    await start(running, stopping.signal);
+    await startedOrAbandoned(start(running, stopping.signal), stopping.signal, log);
     await aborted(stopping.signal);
     log.info({ reason: stopping.signal.reason }, 'stopping');
   } catch (error) {
@@ -61,6 +68,29 @@ export async function runUntilStopped({
   if (inTime) log.info({ durationMs: Math.round(performance.now() - startedAt) }, 'stopped');
   leaveOff();
   return inTime ? 0 : 1;
+}
+
+/** Resolves when the start is done or, once a stop was requested, has taken too long or failed. */
+async function startedOrAbandoned(starting: Promise<void>, signal: AbortSignal, log: Log): Promise<void> {
+  const abandoned = Promise.withResolvers<'abandoned'>();
+  let timer: NodeJS.Timeout | undefined;
+  const onAbort = (): void => {
+    timer = setTimeout(() => abandoned.resolve('abandoned'), START_GRACE_MS);
+  };
+  if (signal.aborted) onAbort();
+  else signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    const how = await Promise.race([starting, abandoned.promise]);
+    if (how === 'abandoned') log.warn('stop requested while starting: the start was abandoned');
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    log.warn({ err: error }, 'stop requested while starting: the start failed');
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+    clearTimeout(timer);
+    // An abandoned start may still fail; nobody waits for it.
+    starting.catch(() => {});
+  }
 }
 
 /** An abort alone would not keep the process alive if everything else in it is unreferenced. */

@@ -9,7 +9,7 @@ import {
 } from '../config/index.ts';
 import { createLog, isPretty, type Log } from '../telemetry/log.ts';
 import type { Arguments } from './arguments.ts';
-import { explainError } from './explain-error.ts';
+import { type Explanation, explainError } from './explain-error.ts';
 import { ignoreClosedStdout, printError } from './print.ts';
 import { type Running, runUntilStopped, type StopRequests } from './run-until-stopped.ts';
 
@@ -27,6 +27,8 @@ interface ServerCommand {
   readonly stopRequests: StopRequests;
   /** A child leaves that to its supervisor. */
   readonly quiet?: boolean;
+  /** A child tells its supervisor more than people need to know. */
+  readonly exitCodeOf?: (explanation: Explanation) => number;
   start(context: ServerContext): Promise<void>;
 }
 
@@ -47,6 +49,7 @@ export async function runServer({
   args,
   stopRequests,
   quiet = false,
+  exitCodeOf = ({ exitCode }) => exitCode,
   start,
 }: ServerCommand): Promise<number> {
   ignoreClosedStdout();
@@ -56,7 +59,7 @@ export async function runServer({
     mode,
     env: process.env,
     flags: args.flags,
-    warn: (message) => warnings.push(message),
+    onWarning: (message) => warnings.push(message),
   });
   const log = createLog(loaded);
   endOnUncaught(log);
@@ -64,7 +67,7 @@ export async function runServer({
   try {
     return await runUntilStopped({
       log,
-      deadlineMs: loaded.drainMs + GRACE_MS,
+      deadlineMs: loaded.lameDuckMs + loaded.drainMs + GRACE_MS,
       stopRequests,
       start: async (running, stopping) => {
         const config = await ensureKeys(loaded, { notice: (message) => log.info(message) });
@@ -76,7 +79,7 @@ export async function runServer({
     const explanation = explainError(error, loaded);
     if (explanation === null) throw error;
     printError(explanation.message);
-    return explanation.exitCode;
+    return exitCodeOf(explanation);
   }
 }
 

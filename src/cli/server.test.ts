@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { missingProgram, needs } from '../../test/support/needs.ts';
 import { type Cli, CliBench, freePort } from './testing/run-cli.ts';
 
 const KEYS = {
@@ -103,7 +104,7 @@ describe('posthorn dev', () => {
     }
   });
 
-  it('prints two requests that work when pasted into a shell', async () => {
+  it('prints two requests that work when pasted into a shell', needs(missingProgram('curl')), async () => {
     const cli = await startDev({ POSTHORN_ADMIN_KEY: "phk_with a 'quote' in it" });
     const [endpoint, event] = [...cli.stdout.matchAll(/^ {4}(curl .*)$/gm)].map((match) => match[1]!);
     const paste = async (line: string) => JSON.parse((await promisify(execFile)('sh', ['-c', line])).stdout);

@@ -28,7 +28,8 @@ export const signalsOfUser: StopRequests = ({ stop, force }) => {
 /**
  * Of a child of the supervisor: the supervisor decides. It asks by a message, and ends a child that does not listen
  * with SIGKILL. A signal to the whole group reaches parent and children, and must not count twice here.
- * When the supervisor is gone, so is the channel to it, and the child stops by itself.
+ * When the supervisor is gone, so is the channel to it, and the child stops by itself. The parent's process id is
+ * watched besides: a channel stays open while any other process holds its other end.
  */
 export const requestsOfSupervisor: StopRequests = ({ stop }) => {
   // Otherwise node:cluster ends the process at once when the channel closes, with everything in flight.
@@ -39,15 +40,27 @@ export const requestsOfSupervisor: StopRequests = ({ stop }) => {
   const onDisconnect = (): void => stop('the supervisor is gone');
   process.on('message', onMessage);
   process.on('disconnect', onDisconnect);
+  const supervisor = supervisorOfChild();
+  const watch = setInterval(() => {
+    if (process.ppid !== supervisor) onDisconnect();
+  }, WATCH_PARENT_MS).unref();
+  // It may have ended before this process could listen.
+  if (!process.connected) onDisconnect();
   const unlisten = listen((signal) => {
     if (signal === 'SIGTERM') stop(signal);
   });
   return () => {
+    clearInterval(watch);
     process.off('message', onMessage);
     process.off('disconnect', onDisconnect);
     unlisten();
   };
 };
+
+const WATCH_PARENT_MS = 500;
+/** Set by the supervisor for its children. */
+export const SUPERVISOR_VARIABLE = 'POSTHORN_SUPERVISOR_PID';
+const supervisorOfChild = (): number => Number(process.env[SUPERVISOR_VARIABLE] ?? process.ppid);
 
 export const STOP_MESSAGE = 'posthorn:stop';
 

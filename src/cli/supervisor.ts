@@ -7,16 +7,13 @@
  * request. And a second Posthorn on the same port gets its EADDRINUSE, where SO_REUSEPORT would let it share.
  */
 import cluster, { type Worker } from 'node:cluster';
-import { rmSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import type { Config } from '../config/index.ts';
 import type { Log } from '../telemetry/log.ts';
 import { NodeMetrics } from './node-metrics.ts';
 import { backoffAfter, restartDelayMs } from './restart-pace.ts';
 import type { Running } from './run-until-stopped.ts';
-import { STOP_MESSAGE } from './stop-requests.ts';
+import { makeSiblingsDirectory, removeSiblingsDirectory } from './siblings-directory.ts';
+import { STOP_MESSAGE, SUPERVISOR_VARIABLE } from './stop-requests.ts';
 
 export interface SupervisorOptions {
   /** What the children do, one each. */
@@ -33,10 +30,18 @@ interface Slot {
   readonly number: number;
   readonly role: Config['role'];
   worker: Worker | null;
+  /** Settled by its first child that is ready, or by one that meets what every child would meet. */
+  readonly firstReady: PromiseWithResolvers<string>;
   startedAt: number;
   backoffMs: number;
   restart: NodeJS.Timeout | null;
 }
+
+/**
+ * Exit code of a child that failed because of its configuration (sysexits' EX_CONFIG). Every child would fail like it, so
+ * at the start of the node it ends the node. After any other end the child is started again.
+ */
+export const CONFIGURATION_EXIT_CODE = 78;
 
 export class ChildFailedToStart extends Error {
   override readonly name = 'ChildFailedToStart';
@@ -54,6 +59,7 @@ export class Supervisor implements Running {
   readonly #metrics: NodeMetrics;
   #siblingsDirectory: string | null = null;
   #forks = 0;
+  #isUp = false;
   #isStopping = false;
 
   constructor(options: SupervisorOptions) {
@@ -62,6 +68,7 @@ export class Supervisor implements Running {
       number: index + 1,
       role,
       worker: null,
+      firstReady: Promise.withResolvers<string>(),
       startedAt: Number.NEGATIVE_INFINITY,
       backoffMs: 0,
       restart: null,
@@ -71,7 +78,7 @@ export class Supervisor implements Running {
     );
   }
 
-  /** Resolves with the URL when all children are ready. */
+  /** Resolves with the URL when all children are ready; throws ChildFailedToStart if none can be. */
   async start(): Promise<string> {
     cluster.schedulingPolicy = cluster.SCHED_RR;
     this.#siblingsDirectory = await makeSiblingsDirectory(this.#options.log);
@@ -80,6 +87,7 @@ export class Supervisor implements Running {
     const [first, ...others] = this.#slots;
     const url = await this.#startFirst(first!);
     await Promise.all(others.map((slot) => this.#startFirst(slot)));
+    this.#isUp = true;
     return url;
   }
 
@@ -89,36 +97,31 @@ export class Supervisor implements Running {
     const accepting = this.#slots.filter(({ role }) => role === 'api');
     const others = this.#slots.filter(({ role }) => role !== 'api');
     for (const slots of [accepting, others]) await Promise.all(slots.map((slot) => this.#stopSlot(slot)));
-    if (this.#siblingsDirectory !== null) await rm(this.#siblingsDirectory, { recursive: true, force: true });
+    if (this.#siblingsDirectory !== null) removeSiblingsDirectory(this.#siblingsDirectory);
   }
 
   kill(): void {
     this.#isStopping = true;
     for (const { worker } of this.#slots) worker?.process.kill('SIGKILL');
-    if (this.#siblingsDirectory !== null) rmSync(this.#siblingsDirectory, { recursive: true, force: true });
+    if (this.#siblingsDirectory !== null) removeSiblingsDirectory(this.#siblingsDirectory);
   }
 
-  /** At the start of everything a child that fails is the end of it: it is not a crash but a mistake. */
   #startFirst(slot: Slot): Promise<string> {
-    return new Promise((resolve, reject) => {
-      const worker = this.#fork(slot);
-      let isReady = false;
-      worker.on('message', (message: unknown) => {
-        if (!isReadyMessage(message)) return;
-        isReady = true;
-        resolve(message.url);
-      });
-      worker.once('exit', () => {
-        if (!isReady) reject(new ChildFailedToStart());
-        else this.#ended(slot, worker);
-      });
-    });
+    if (!this.#isStopping) this.#startChild(slot);
+    return slot.firstReady.promise;
   }
 
-  #startAgain(slot: Slot): void {
+  #startChild(slot: Slot): void {
     slot.restart = null;
     const worker = this.#fork(slot);
-    worker.once('exit', () => this.#ended(slot, worker));
+    worker.on('message', (message: unknown) => {
+      if (isReadyMessage(message)) slot.firstReady.resolve(message.url);
+    });
+    worker.once('exit', (exitCode) => {
+      if (!this.#isUp && exitCode === CONFIGURATION_EXIT_CODE)
+        slot.firstReady.reject(new ChildFailedToStart());
+      else this.#ended(slot, worker);
+    });
   }
 
   #fork(slot: Slot): Worker {
@@ -126,6 +129,7 @@ export class Supervisor implements Running {
     const worker = cluster.fork({
       ...this.#options.env,
       [ROLE_VARIABLE]: slot.role,
+      [SUPERVISOR_VARIABLE]: String(process.pid),
       ...(this.#siblingsDirectory !== null && {
         [SIBLINGS_VARIABLE]: `${this.#forks}:${this.#siblingsDirectory}`,
       }),
@@ -160,7 +164,7 @@ export class Supervisor implements Running {
       },
       'a child process ended, starting another',
     );
-    slot.restart = setTimeout(() => this.#startAgain(slot), delayMs);
+    slot.restart = setTimeout(() => this.#startChild(slot), delayMs);
   }
 
   #stopSlot(slot: Slot): Promise<void> {
@@ -184,19 +188,6 @@ export const roleOfChild = (): Config['role'] | undefined =>
 /** Tells a child its number and where it finds the others. Not a setting: it is made anew with every start. */
 const SIBLINGS_VARIABLE = 'POSTHORN_SIBLINGS';
 
-/** Entered by nobody else: what is written into a socket there is sent. Null: they do without. */
-async function makeSiblingsDirectory(log: Log): Promise<string | null> {
-  try {
-    return await mkdtemp(path.join(tmpdir(), 'posthorn-siblings-'));
-  } catch (error) {
-    log.warn(
-      { err: error },
-      'no place for sockets between child processes: they wake each other by the database',
-    );
-    return null;
-  }
-}
-
 export function siblingsOfChild(): { directory: string; number: number } | undefined {
   const [, number, directory] = /^(\d+):(.+)$/.exec(process.env[SIBLINGS_VARIABLE] ?? '') ?? [];
   return directory === undefined ? undefined : { directory, number: Number(number) };
@@ -215,5 +206,6 @@ function isReadyMessage(message: unknown): message is ReadyMessage {
 
 /** Said by a child when it is ready. */
 export function tellSupervisor(url: string): void {
-  process.send?.({ kind: READY, url } satisfies ReadyMessage);
+  // A supervisor that is gone has closed the channel; the child stops for that reason already.
+  if (process.connected) process.send?.({ kind: READY, url } satisfies ReadyMessage, undefined, {}, () => {});
 }

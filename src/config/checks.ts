@@ -1,19 +1,19 @@
-/** Conditions between settings: each value may be fine alone, but not beside the other. */
+/** Conditions between settings: each value may be valid alone, but not together with the other. */
 import { isTenantId } from '../domain/event.ts';
 import { showBytes, showDuration } from './kinds.ts';
 import type { Config } from './load.ts';
 import type { SettingKey } from './names.ts';
 
 export interface Check {
-  /** The settings it is about: it is left out if one of them could not even be read. */
+  /** The settings it compares. The check is skipped if one of them is invalid. */
   readonly about: readonly SettingKey[];
-  /** What is wrong, or null. `name` gives a setting the name under which the user knows it. */
+  /** Describes the problem, or returns null. `name` returns the variable or flag that the user set. */
   problem(config: Config, name: (key: SettingKey) => string): string | null;
 }
 
 export const checks: readonly Check[] = [
   {
-    // Two renewals must fit into the age of a proof, or one late answer of the database stops all sending.
+    // Two renewals must fit into one lease. Otherwise one late answer of the database stops all sending.
     about: ['heartbeatMs', 'proofMs'],
     problem: ({ heartbeatMs, proofMs }, name) =>
       heartbeatMs * 2 < proofMs
@@ -21,7 +21,7 @@ export const checks: readonly Check[] = [
         : `${name('heartbeatMs')} (${showDuration(heartbeatMs)}) must be less than half of ${name('proofMs')} (${showDuration(proofMs)})`,
   },
   {
-    // Another worker takes over only when the old one has surely stopped starting attempts.
+    // Another worker may take over only after the lease of the old one has expired.
     about: ['proofMs', 'deadAfterMs'],
     problem: ({ proofMs, deadAfterMs }, name) =>
       proofMs < deadAfterMs
@@ -29,7 +29,7 @@ export const checks: readonly Check[] = [
         : `${name('proofMs')} (${showDuration(proofMs)}) must be less than ${name('deadAfterMs')} (${showDuration(deadAfterMs)})`,
   },
   atMost('maxEventBytes', 'maxBatchBytes', showBytes),
-  // A batch request that is allowed must also fit into the empty queue, or it would be refused for ever.
+  // A batch of the maximum size must fit into the empty queue. Otherwise it would always be refused.
   atMost('maxBatchBytes', 'acceptQueueBytes', showBytes),
   atMost('laneItems', 'laneBudgetItems', String),
   atMost('maxEventBytes', 'laneBudgetBytes', showBytes),
@@ -52,21 +52,14 @@ export const checks: readonly Check[] = [
     problem: ({ operatorTenant }, name) =>
       isTenantId(operatorTenant)
         ? null
-        : `${name('operatorTenant')} must be a tenant id: 1 to 128 letters, digits, or any of . _ : - and begin with a letter or digit`,
-  },
-  {
-    about: ['processes', 'inbox'],
-    problem: ({ processes, inbox }, name) =>
-      !inbox || processes === 1
-        ? null
-        : `${name('inbox')} is for a single process, and ${name('processes')} is ${processes}: a request would arrive at one, and be looked for in another`,
+        : `${name('operatorTenant')} must be a tenant id: 1 to 128 letters, digits or any of . _ : - and start with a letter or digit`,
   },
   {
     about: ['processes', 'port', 'role'],
     problem: ({ processes, port, role }, name) =>
       processes === 1 || port !== 0 || role === 'worker'
         ? null
-        : `${name('port')} must be a fixed one when ${name('processes')} is more than 1: the processes share it`,
+        : `${name('port')} must not be 0 if ${name('processes')} is more than 1: the processes share the port`,
   },
 ];
 

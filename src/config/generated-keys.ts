@@ -8,7 +8,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { Refused, type Setting } from './kinds.ts';
+import { Invalid, type Setting } from './kinds.ts';
 import { type Config, ConfigError, type ConfigWithKeys } from './load.ts';
 import { exists, makePrivateDirectory, tightenMode, writeOnce } from './private-files.ts';
 import { settings } from './settings.ts';
@@ -122,7 +122,7 @@ async function readKey<T>(key: KeyFile<T>, notice: (message: string) => void): P
     throw damaged(key, `cannot be read (${code})`);
   }
   const value = key.setting.read(content);
-  if (value instanceof Refused || value === null) {
+  if (value instanceof Invalid || value === null) {
     throw damaged(key, `is damaged: it should hold ${key.setting.allowed}`);
   }
   if (await tightenMode(key.file)) notice(`Others could read ${key.file}; its mode is now 0600`);

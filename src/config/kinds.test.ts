@@ -5,12 +5,12 @@ import {
   choice,
   cidrs,
   duration,
+  Invalid,
   integer,
   integers,
   key32,
   key32List,
   number,
-  Refused,
   type Setting,
   showBytes,
   showDuration,
@@ -27,7 +27,7 @@ function cases<T>(name: string, setting: Setting<T>, good: [string, T][], bad: s
       expect(setting.read(given)).toEqual(expected);
     });
     it.each(bad)('refuses %j', (given) => {
-      expect(setting.read(given)).toBeInstanceOf(Refused);
+      expect(setting.read(given)).toBeInstanceOf(Invalid);
     });
     it('reads again what it shows', () => {
       if (setting.secrecy !== 'open') return;

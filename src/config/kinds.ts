@@ -1,32 +1,33 @@
 /**
- * The kinds a setting can be of. A kind knows how to read its value from text, what to say is allowed, and how to
- * show a value again. Reading never throws: a bad value is an answer (`Refused`), so that all of them can be
- * reported at once.
+ * The kinds of settings. A kind reads a value from text, describes which values are allowed, and shows a value as text.
+ * `read` never throws: it returns an `Invalid`, so that all invalid settings can be reported at once.
  */
 import { isIP } from 'node:net';
 import { MASK } from './mask.ts';
 
 export type Mode = 'dev' | 'serve';
 
-/** `whole`: never shown. `password`: an address that is shown with the password inside it masked. */
+/** `whole`: never shown. `password`: a URL that is shown with its password masked. */
 export type Secrecy = 'open' | 'whole' | 'password';
 
-export class Refused {}
-const REFUSED = new Refused();
+export class Invalid {}
+const INVALID = new Invalid();
 
 export interface Setting<T> {
-  /** The environment variable; null: `POSTHORN_` and the key in upper snake case. */
+  /** The environment variable. Null: `POSTHORN_` and the key in upper snake case. */
   readonly env: string | null;
-  /** The flag without its dashes; null: the key in kebab case. */
+  /** The flag without its dashes. Null: the key in kebab case. */
   readonly flag: string | null;
   readonly default: T | ((mode: Mode) => T);
   readonly about: string;
+  /** True if hardly anyone needs to change it: documented apart. */
+  readonly internal: boolean;
   readonly secrecy: Secrecy;
-  /** "a whole number from 0 to 65535": completes the sentence "allowed is …". */
+  /** "a whole number from 0 to 65535": completes "Allowed: …". */
   readonly allowed: string;
-  /** A flag that may stand without a value. */
+  /** True if the flag needs no value. */
   readonly isSwitch: boolean;
-  read(text: string): T | Refused;
+  read(text: string): T | Invalid;
   show(value: T): string;
 }
 
@@ -36,13 +37,14 @@ interface Basics<D> {
   readonly env?: string;
   readonly flag?: string;
   readonly secret?: boolean;
+  readonly internal?: boolean;
 }
 
 interface Kind<T> {
   readonly allowed: string;
   readonly isSwitch?: boolean;
   readonly secrecy?: Secrecy;
-  read(text: string): T | Refused;
+  read(text: string): T | Invalid;
   show(value: T): string;
 }
 
@@ -52,6 +54,7 @@ function setting<T, D>(basics: Basics<D>, kind: Kind<T>): Setting<T | D> {
     flag: basics.flag ?? null,
     default: basics.default,
     about: basics.about,
+    internal: basics.internal ?? false,
     secrecy: kind.secrecy ?? (basics.secret === true ? 'whole' : 'open'),
     allowed: kind.allowed,
     isSwitch: kind.isSwitch ?? false,
@@ -65,13 +68,13 @@ interface Range {
   readonly max?: number;
 }
 
-/** Only the plain decimal form: `Number()` alone would also take `0x10`, `1e3`, an empty text and spaces. */
+/** Plain decimals only. `Number()` alone would also accept `0x10`, `1e3`, an empty text and spaces. */
 const WHOLE = /^-?\d+$/;
 const DECIMAL = /^-?\d+(\.\d+)?$/;
 
-function within(value: number, { min, max }: Range): number | Refused {
+function within(value: number, { min, max }: Range): number | Invalid {
   const inside = value >= (min ?? Number.NEGATIVE_INFINITY) && value <= (max ?? Number.POSITIVE_INFINITY);
-  return Number.isFinite(value) && inside ? value : REFUSED;
+  return Number.isFinite(value) && inside ? value : INVALID;
 }
 
 function describeRange({ min, max }: Range, show: (value: number) => string = String): string {
@@ -86,7 +89,7 @@ export function integer<D extends number | null>(spec: Basics<D> & Range): Setti
     allowed: `a whole number${describeRange(spec)}`,
     read: (text) => {
       const value = Number(text);
-      return WHOLE.test(text) && Number.isSafeInteger(value) ? within(value, spec) : REFUSED;
+      return WHOLE.test(text) && Number.isSafeInteger(value) ? within(value, spec) : INVALID;
     },
     show: String,
   });
@@ -95,7 +98,7 @@ export function integer<D extends number | null>(spec: Basics<D> & Range): Setti
 export function number<D extends number | null>(spec: Basics<D> & Range): Setting<number | D> {
   return setting<number, D>(spec, {
     allowed: `a number${describeRange(spec)}`,
-    read: (text) => (DECIMAL.test(text) ? within(Number(text), spec) : REFUSED),
+    read: (text) => (DECIMAL.test(text) ? within(Number(text), spec) : INVALID),
     show: String,
   });
 }
@@ -114,17 +117,17 @@ const BYTE_UNITS = {
 const DURATION = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?$/;
 const BYTES = /^(\d+(?:\.\d+)?)\s*(B|kB|KB|MB|GB|KiB|MiB|GiB)?$/;
 
-/** `2s` with its unit; a bare number counts in the smallest one. The result must come out whole. */
-function readQuantity(text: string, form: RegExp, units: Readonly<Record<string, number>>): number | Refused {
+/** Reads `2s` or `2`: a number without a unit counts in the smallest unit. The result must be a whole number of it. */
+function readQuantity(text: string, form: RegExp, units: Readonly<Record<string, number>>): number | Invalid {
   const parts = form.exec(text);
-  if (parts === null) return REFUSED;
-  // 1.1 s is 1100.0000000000002 in binary: round away what is not meant, refuse what is (0.5 ms).
+  if (parts === null) return INVALID;
+  // 1.1 s is 1100.0000000000002 in floating point: round that, but refuse 0.5 ms.
   const exact = Number(parts[1]) * (parts[2] === undefined ? 1 : units[parts[2]]!);
   const whole = Math.round(exact);
-  return Number.isSafeInteger(whole) && Math.abs(exact - whole) < 1e-6 ? whole : REFUSED;
+  return Number.isSafeInteger(whole) && Math.abs(exact - whole) < 1e-6 ? whole : INVALID;
 }
 
-/** The largest unit in which the value is whole: 90000 is `90s`, 300000 is `5m`. */
+/** Uses the largest unit in which the value is a whole number: 90000 is `90s`, 300000 is `5m`. */
 function showQuantity(value: number, units: readonly (readonly [string, number])[]): string {
   for (const [name, size] of units) if (value >= size && value % size === 0) return `${value / size}${name}`;
   return String(value);
@@ -145,7 +148,7 @@ export function duration<D extends number | null>(spec: Basics<D> & Range): Sett
     allowed: `a duration${describeRange(spec, showDuration)}, written 500, 500ms, 2s, 5m, 1h or 1d`,
     read: (text) => {
       const value = readQuantity(text, DURATION, DURATION_UNITS);
-      return value instanceof Refused ? value : within(value, spec);
+      return value instanceof Invalid ? value : within(value, spec);
     },
     show: showDuration,
   });
@@ -157,7 +160,7 @@ export function bytes<D extends number | null>(spec: Basics<D> & Range): Setting
     allowed: `a size${describeRange(spec, showBytes)}, written 65536, 256KiB, 4MiB or 1GiB`,
     read: (text) => {
       const value = readQuantity(text, BYTES, BYTE_UNITS);
-      return value instanceof Refused ? value : within(value, spec);
+      return value instanceof Invalid ? value : within(value, spec);
     },
     show: showBytes,
   });
@@ -173,7 +176,7 @@ export function boolean<D extends boolean | null>(spec: Basics<D>): Setting<bool
     read: (text) => {
       const lower = text.toLowerCase();
       if (YES.has(lower)) return true;
-      return NO.has(lower) ? false : REFUSED;
+      return NO.has(lower) ? false : INVALID;
     },
     show: String,
   });
@@ -184,7 +187,7 @@ export function choice<const C extends string, D extends NoInfer<C> | null>(
 ): Setting<C | D> {
   return setting<C, D>(spec, {
     allowed: `one of ${spec.of.join(', ')}`,
-    read: (text) => spec.of.find((each) => each === text) ?? REFUSED,
+    read: (text) => spec.of.find((each) => each === text) ?? INVALID,
     show: String,
   });
 }
@@ -198,7 +201,7 @@ export function text<D extends string | null>(
       minLength > 1
         ? `a text of at least ${minLength} characters`
         : `a text of at most ${maxLength} characters`,
-    read: (given) => (given.length >= minLength && given.length <= maxLength ? given : REFUSED),
+    read: (given) => (given.length >= minLength && given.length <= maxLength ? given : INVALID),
     show: String,
   });
 }
@@ -212,23 +215,23 @@ export function url<D extends string | null>(
     secrecy: spec.secret === true ? 'password' : 'open',
     read: (given) => {
       const scheme = /^([a-z][a-z0-9+.-]*):\/\/\S+$/.exec(given)?.[1];
-      if (scheme === undefined || !spec.schemes.includes(scheme)) return REFUSED;
-      // PostgreSQL's own form allows what WHATWG does not (an empty host before a socket's directory): its driver
-      // is the judge of it. Everything else has to be a URL.
+      if (scheme === undefined || !spec.schemes.includes(scheme)) return INVALID;
+      // PostgreSQL connection strings need not be WHATWG URLs (an empty host before a socket directory): the driver
+      // checks them.
       if (scheme.startsWith('postgres')) return given;
-      return URL.canParse(given) ? given.replace(/\/+$/, '') : REFUSED;
+      return URL.canParse(given) ? given.replace(/\/+$/, '') : INVALID;
     },
     show: String,
   });
 }
 
-/** A list is separated by commas; `none` is the empty one, because an empty variable counts as not set. */
-function readList<T>(given: string, readItem: (item: string) => T | Refused): readonly T[] | Refused {
+/** Lists are separated by commas. `none` is the empty list, because an empty variable counts as unset. */
+function readList<T>(given: string, readItem: (item: string) => T | Invalid): readonly T[] | Invalid {
   if (given === 'none') return [];
   const items: T[] = [];
   for (const part of given.split(',')) {
     const item = readItem(part.trim());
-    if (item instanceof Refused) return item;
+    if (item instanceof Invalid) return item;
     items.push(item);
   }
   return items;
@@ -236,19 +239,19 @@ function readList<T>(given: string, readItem: (item: string) => T | Refused): re
 
 const showList = (items: readonly unknown[]): string => (items.length === 0 ? 'none' : items.join(','));
 
-/** An address without a prefix length stands for itself alone. */
-function readCidr(given: string): string | Refused {
+/** An address without a prefix length means that single address. */
+function readCidr(given: string): string | Invalid {
   const [address = '', prefix, ...more] = given.split('/');
   const family = isIP(address);
-  if (family === 0 || more.length > 0 || address.includes('%')) return REFUSED;
+  if (family === 0 || more.length > 0 || address.includes('%')) return INVALID;
   const widest = family === 4 ? 32 : 128;
   if (prefix === undefined) return `${address}/${widest}`;
   return WHOLE.test(prefix) && Number(prefix) >= 0 && Number(prefix) <= widest
     ? `${address}/${Number(prefix)}`
-    : REFUSED;
+    : INVALID;
 }
 
-/** Ranges of addresses, each as `address/prefix`. */
+/** Address ranges, each as `address/prefix`. */
 export function cidrs(spec: Basics<readonly string[]>): Setting<readonly string[]> {
   return setting<readonly string[], readonly string[]>(spec, {
     allowed: 'addresses or CIDR ranges separated by commas, such as 10.0.0.0/8,fd00::/8, or none',
@@ -260,21 +263,21 @@ export function cidrs(spec: Basics<readonly string[]>): Setting<readonly string[
 export function integers(spec: Basics<readonly number[]> & Range): Setting<readonly number[]> {
   return setting<readonly number[], readonly number[]>(spec, {
     allowed: `whole numbers${describeRange(spec)} separated by commas, or none`,
-    read: (given) => readList(given, (item) => (WHOLE.test(item) ? within(Number(item), spec) : REFUSED)),
+    read: (given) => readList(given, (item) => (WHOLE.test(item) ? within(Number(item), spec) : INVALID)),
     show: showList,
   });
 }
 
 const KEY_BYTES = 32;
 
-/** 32 bytes in base64 or base64url. Buffer.from skips what it cannot read, so the length alone proves nothing. */
-function readKey(given: string): Buffer | Refused {
+/** 32 bytes in base64 or base64url. `Buffer.from` skips invalid characters, so the text is encoded again to compare. */
+function readKey(given: string): Buffer | Invalid {
   const standard = given.replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '');
   const key = Buffer.from(standard, 'base64');
-  return key.length === KEY_BYTES && key.toString('base64').replace(/=+$/, '') === standard ? key : REFUSED;
+  return key.length === KEY_BYTES && key.toString('base64').replace(/=+$/, '') === standard ? key : INVALID;
 }
 
-const KEY_ADVICE = '(make one with: openssl rand -base64 32)';
+const KEY_ADVICE = '(generate one: openssl rand -base64 32)';
 
 export function key32<D extends Buffer | null>(spec: Basics<D>): Setting<Buffer | D> {
   return setting<Buffer, D>(

@@ -82,7 +82,7 @@ describe('loadConfig', () => {
 
   it('does not take an empty flag for not set', () => {
     expect(problemsOf({ flags: { port: '' } })).toEqual([
-      '--port: given is "", allowed is a whole number from 0 to 65535',
+      '--port is "". Allowed: a whole number from 0 to 65535.',
     ]);
   });
 
@@ -92,10 +92,10 @@ describe('loadConfig', () => {
       flags: { processes: '0' },
     });
     expect(problems).toHaveLength(4);
-    expect(problems[0]).toBe('PORT: given is "http", allowed is a whole number from 0 to 65535');
-    expect(problems[1]).toBe('POSTHORN_ROLE: given is "boss", allowed is one of all, api, worker');
-    expect(problems[2]).toBe('--processes: given is "0", allowed is a whole number from 1 to 128');
-    expect(problems[3]).toMatch(/^POSTHORN_SWEEP_MS: given is "soon", allowed is a duration from 10ms to 1h/);
+    expect(problems[0]).toBe('PORT is "http". Allowed: a whole number from 0 to 65535.');
+    expect(problems[1]).toBe('POSTHORN_ROLE is "boss". Allowed: one of all, api, worker.');
+    expect(problems[2]).toBe('--processes is "0". Allowed: a whole number from 1 to 128.');
+    expect(problems[3]).toMatch(/^POSTHORN_SWEEP_MS is "soon". Allowed: a duration from 10ms to 1h/);
   });
 
   it('puts all problems into the message of the error', () => {
@@ -116,7 +116,7 @@ describe('loadConfig', () => {
     });
     expect(problems).toHaveLength(5);
     expect(problems.join()).not.toMatch(/hunter2|not-a-key|oops|ss#word|sesame|BwcH/);
-    expect(problems.join()).toContain('POSTHORN_ADMIN_KEY: given is **** (7 characters)');
+    expect(problems.join()).toContain('POSTHORN_ADMIN_KEY is **** (7 characters)');
     expect(problems.join()).toContain('"mysql://root:****@db/x"');
   });
 
@@ -136,11 +136,11 @@ describe('loadConfig', () => {
     loadConfig({
       mode: 'dev',
       env: { POSTHORN_SWEEP_SM: '1', POSTHORN_PORT: '1', PATH: '/bin', POSTHORN_ROLE: 'all' },
-      warn: (message) => warnings.push(message),
+      onWarning: (message) => warnings.push(message),
     });
     expect(warnings).toEqual([
-      'POSTHORN_SWEEP_SM is not a setting and has no effect. Did you mean POSTHORN_SWEEP_MS?',
-      expect.stringMatching(/^POSTHORN_PORT is not a setting and has no effect\./),
+      'POSTHORN_SWEEP_SM is not a setting of Posthorn and has no effect. Did you mean POSTHORN_SWEEP_MS?',
+      expect.stringMatching(/^POSTHORN_PORT is not a setting of Posthorn and has no effect\./),
     ]);
   });
 

@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net';
 import { checks } from './checks.ts';
 import { hint } from './did-you-mean.ts';
-import { type Mode, Refused, type Setting } from './kinds.ts';
+import { Invalid, type Mode, type Setting } from './kinds.ts';
 import { MASK, maskUrl } from './mask.ts';
 import { ENV_PREFIX, type NamedSetting, namedSettings, type SettingKey } from './names.ts';
 import type { settings } from './settings.ts';
@@ -10,13 +10,13 @@ type FromTable = {
   readonly [K in SettingKey]: (typeof settings)[K] extends Setting<infer T> ? T : never;
 };
 
-/** Everything that can be set, read once at the start, never changed afterwards. */
+/** All settings. Read once at start, never changed afterwards. */
 export type Config = Omit<FromTable, 'publicUrl'> & {
   readonly mode: Mode;
   readonly publicUrl: string;
 };
 
-/** A configuration with the keys in place, ready to run on. */
+/** A configuration whose keys are set. */
 export type ConfigWithKeys = Config & { readonly adminKey: string; readonly encryptionKey: Buffer };
 
 export interface ConfigProblem {
@@ -25,14 +25,14 @@ export interface ConfigProblem {
   readonly message: string;
 }
 
-/** The configuration cannot be used; carries every reason at once. */
+/** Thrown if the configuration is invalid. Lists every problem at once. */
 export class ConfigError extends Error {
   readonly problems: readonly ConfigProblem[];
 
   constructor(problems: readonly ConfigProblem[]) {
     const lines = problems.map((problem) => `  ${problem.message}`);
     super(
-      `The configuration cannot be used (${problems.length} problem${problems.length === 1 ? '' : 's'}):\n${lines.join('\n')}`,
+      `The configuration is invalid (${problems.length} problem${problems.length === 1 ? '' : 's'}):\n${lines.join('\n')}`,
     );
     this.name = 'ConfigError';
     this.problems = problems;
@@ -42,26 +42,26 @@ export class ConfigError extends Error {
 export interface ConfigSources {
   readonly mode: Mode;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** By flag name without dashes. Outrank the environment. */
+  /** By flag name without dashes. Flags take precedence over the environment. */
   readonly flags?: Readonly<Record<string, string | boolean | undefined>>;
-  /** Told about what looks like a mistake but does not stop the start. */
-  readonly warn?: (message: string) => void;
+  /** Called with likely mistakes that do not prevent the start. */
+  readonly onWarning?: (message: string) => void;
 }
 
-export function loadConfig({ mode, env, flags = {}, warn = () => {} }: ConfigSources): Config {
+export function loadConfig({ mode, env, flags = {}, onWarning = () => {} }: ConfigSources): Config {
   const problems: ConfigProblem[] = unknownFlags(flags);
-  for (const message of unknownVariables(env)) warn(message);
+  for (const message of unknownVariables(env)) onWarning(message);
 
   const values: Record<string, unknown> = { mode };
   const sources = new Map<SettingKey, string>();
-  const unread = new Set<SettingKey>();
+  const invalid = new Set<SettingKey>();
   for (const entry of namedSettings) {
     const given = findGiven(entry, env, flags);
     sources.set(entry.key, given?.name ?? entry.env);
     const value = given === null ? defaultOf(entry.setting, mode) : entry.setting.read(given.text);
-    if (value instanceof Refused) {
-      unread.add(entry.key);
-      problems.push({ name: given!.name, message: refusal(entry, given!) });
+    if (value instanceof Invalid) {
+      invalid.add(entry.key);
+      problems.push({ name: given!.name, message: describeInvalid(entry, given!) });
     } else {
       values[entry.key] = value;
     }
@@ -70,7 +70,7 @@ export function loadConfig({ mode, env, flags = {}, warn = () => {} }: ConfigSou
 
   const config = Object.freeze(values) as unknown as Config;
   for (const check of checks) {
-    if (check.about.some((key) => unread.has(key))) continue;
+    if (check.about.some((key) => invalid.has(key))) continue;
     const message = check.problem(config, (key) => sources.get(key)!);
     if (message !== null) problems.push({ name: sources.get(check.about[0]!)!, message });
   }
@@ -78,14 +78,14 @@ export function loadConfig({ mode, env, flags = {}, warn = () => {} }: ConfigSou
   return config;
 }
 
-/** The configuration once port 0 has become a real port: links that follow from the port follow. */
+/** Replaces port 0 by the port that the server listens on, also in the default public URL. */
 export function withListeningPort(config: Config, port: number): Config {
-  const publicUrlFollows = config.publicUrl === defaultPublicUrl(config.host, config.port);
-  const publicUrl = publicUrlFollows ? defaultPublicUrl(config.host, port) : config.publicUrl;
+  const isDefaultUrl = config.publicUrl === defaultPublicUrl(config.host, config.port);
+  const publicUrl = isDefaultUrl ? defaultPublicUrl(config.host, port) : config.publicUrl;
   return Object.freeze({ ...config, port, publicUrl });
 }
 
-/** Where a person on this machine reaches a server that listens there: "every interface" is not an address. */
+/** The URL for a person on this machine. "Every interface" is not an address, so it becomes loopback. */
 function defaultPublicUrl(host: string, port: number): string {
   if (host === '0.0.0.0') return `http://127.0.0.1:${port}`;
   if (host === '::') return `http://[::1]:${port}`;
@@ -111,20 +111,20 @@ function findGiven(
   const byFlag = flags[flag];
   if (byFlag !== undefined) return { name: `--${flag}`, text: String(byFlag) };
   const byVariable = env[variable]?.trim();
-  // `PORT=` in a compose file or an .env template means "not set".
+  // `PORT=` in a compose file or an .env template means "unset".
   return byVariable === undefined || byVariable === '' ? null : { name: variable, text: byVariable };
 }
 
 const LONGEST_SHOWN = 100;
 
-function refusal({ setting }: NamedSetting, { name, text }: Given): string {
+function describeInvalid({ setting }: NamedSetting, { name, text }: Given): string {
   const shown = text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}…` : text;
   const given = {
     open: `"${shown}"`,
     password: `"${maskUrl(text)}"`,
     whole: `${MASK} (${text.length} characters)`,
   }[setting.secrecy];
-  return `${name}: given is ${given}, allowed is ${setting.allowed}`;
+  return `${name} is ${given}. Allowed: ${setting.allowed}.`;
 }
 
 function unknownFlags(flags: NonNullable<ConfigSources['flags']>): ConfigProblem[] {
@@ -141,5 +141,8 @@ function unknownVariables(env: ConfigSources['env']): string[] {
   const known = new Set(namedSettings.map((entry) => entry.env));
   return Object.keys(env)
     .filter((variable) => variable.startsWith(ENV_PREFIX) && !known.has(variable))
-    .map((variable) => `${variable} is not a setting and has no effect.${hint(variable, known, String)}`);
+    .map(
+      (variable) =>
+        `${variable} is not a setting of Posthorn and has no effect.${hint(variable, known, String)}`,
+    );
 }

@@ -1,10 +1,10 @@
 /**
- * Access tokens of OAuth 2 clients, held until shortly before they expire. One request for a token at a time for each
- * endpoint, however many of its attempts wait for it. Failures are not held: the next attempt asks again, and how soon that
- * is, the endpoint's retries and breaker decide.
+ * Caches access tokens of OAuth 2 clients until shortly before they expire. An endpoint requests one token at a time,
+ * however many of its attempts wait for it. Failures are not cached: the next attempt requests again, when the endpoint's
+ * retry policy and circuit breaker allow it.
  *
- *   attempt ─▶ held and good? ─▶ token
- *                  └─ no ─▶ asked for already? ─▶ wait
+ *   attempt ─▶ cached and valid? ─▶ token
+ *                  └─ no ─▶ already requested? ─▶ wait
  *                               └─ no ─▶ request ─▶ token or failure, for all that wait
  */
 import type { Clock } from '../domain/clock.ts';
@@ -13,7 +13,7 @@ import type { TokenAnswer } from './token-request.ts';
 
 export interface AccessToken {
   readonly value: string;
-  /** Fetched for this attempt, or while it waited: it cannot be an old one. */
+  /** True if the token was fetched while this attempt waited, so that it cannot have expired. */
   readonly fresh: boolean;
 }
 
@@ -21,13 +21,13 @@ export type TokenReceiver = (token: AccessToken | DeliveryError) => void;
 
 /** The tokens of one endpoint. */
 export interface TokenSource {
-  /** Calls `done` once, perhaps at once. */
+  /** Calls `done` once, perhaps synchronously. */
   get(done: TokenReceiver): void;
-  /** The receiver does not take it: it is not handed out again. */
+  /** Removes a token that the receiver rejected. */
   discard(value: string): void;
 }
 
-interface HeldToken {
+interface CachedToken {
   readonly value: string;
   readonly until: number;
 }
@@ -35,10 +35,10 @@ interface HeldToken {
 const MAX_TOKENS = 10_000;
 const MAX_LIFETIME_SECONDS = 3600;
 const DEFAULT_LIFETIME_SECONDS = 300;
-/** It has to last for the request that carries it. */
+/** A token must outlive the request that carries it. */
 const MARGIN_SECONDS = 30;
 
-/** A lifetime that is short in itself loses a fifth. */
+/** Subtracts the margin, but at most a fifth of the lifetime. */
 function usableMs(lifetimeSeconds: number | null): number {
   const seconds = Math.min(lifetimeSeconds ?? DEFAULT_LIFETIME_SECONDS, MAX_LIFETIME_SECONDS);
   return (seconds - Math.min(MARGIN_SECONDS, seconds / 5)) * 1000;
@@ -46,28 +46,28 @@ function usableMs(lifetimeSeconds: number | null): number {
 
 export class AccessTokens {
   readonly #clock: Clock;
-  /** In the order in which they were fetched. */
-  readonly #held = new Map<string, HeldToken>();
+  /** In the order of fetching. */
+  readonly #cached = new Map<string, CachedToken>();
   readonly #waiting = new Map<string, TokenReceiver[]>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** `key` names the endpoint and all that its tokens depend on. */
+  /** `key` identifies the endpoint and everything its tokens depend on. */
   source(key: string, request: (done: (answer: TokenAnswer | DeliveryError) => void) => void): TokenSource {
     return {
       get: (done) => {
-        const held = this.#held.get(key);
-        if (held !== undefined && held.until > this.#clock.monotonic())
-          return done({ value: held.value, fresh: false });
+        const cached = this.#cached.get(key);
+        if (cached !== undefined && cached.until > this.#clock.monotonic())
+          return done({ value: cached.value, fresh: false });
         const waiting = this.#waiting.get(key);
         if (waiting !== undefined) return void waiting.push(done);
         this.#waiting.set(key, [done]);
         request((answer) => this.#answered(key, answer));
       },
       discard: (value) => {
-        if (this.#held.get(key)?.value === value) this.#held.delete(key);
+        if (this.#cached.get(key)?.value === value) this.#cached.delete(key);
       },
     };
   }
@@ -75,14 +75,14 @@ export class AccessTokens {
   #answered(key: string, answer: TokenAnswer | DeliveryError): void {
     const waiting = this.#waiting.get(key) ?? [];
     this.#waiting.delete(key);
-    this.#held.delete(key);
+    this.#cached.delete(key);
     const failed = answer instanceof DeliveryError;
-    if (!failed) this.#hold(key, answer);
+    if (!failed) this.#cache(key, answer);
     for (const done of waiting) done(failed ? answer : { value: answer.token, fresh: true });
   }
 
-  #hold(key: string, { token, lifetimeSeconds }: TokenAnswer): void {
-    this.#held.set(key, { value: token, until: this.#clock.monotonic() + usableMs(lifetimeSeconds) });
-    if (this.#held.size > MAX_TOKENS) this.#held.delete(this.#held.keys().next().value!);
+  #cache(key: string, { token, lifetimeSeconds }: TokenAnswer): void {
+    this.#cached.set(key, { value: token, until: this.#clock.monotonic() + usableMs(lifetimeSeconds) });
+    if (this.#cached.size > MAX_TOKENS) this.#cached.delete(this.#cached.keys().next().value!);
   }
 }

@@ -1,9 +1,9 @@
 /**
- * One attempt: one exchange with the receiver, or several where it redirects, under one deadline.
+ * One attempt: one exchange with the receiver, or several if it redirects, under one deadline.
  *
  *   start ─▶ connecting ─▶ sent ─▶ status line ─▶ body ─▶ end
  *     └──────────┴───────────┴─ an error or the deadline here fails the attempt
- *                                       └──────────┴─ here the status has decided: what is read so far is kept
+ *                                       └──────────┴─ here the status decides: the body read so far is kept
  */
 import type { Clock } from '../domain/clock.ts';
 import type { AttemptOutcome, ErrorClass } from '../domain/outcome.ts';
@@ -27,9 +27,9 @@ export interface AttemptContext {
   readonly clock: Clock;
   readonly pools: SocketPools;
   readonly responseCapBytes: number;
-  /** The outcome is there. */
+  /** Called once the attempt has its outcome. */
   settle(attempt: Attempt): void;
-  /** Judges the target of a redirect like any other URL. */
+  /** Checks the target of a redirect like any other URL. */
   locate(url: string): Destination | ErrorClass;
 }
 
@@ -37,23 +37,23 @@ export interface AttemptInput {
   readonly method: 'POST' | 'OPTIONS';
   readonly destination: Destination;
   readonly headers: Record<string, string>;
-  /** Where `authorization` comes from, if it is an access token. */
+  /** The source of the access token. Null: `authorization` is fixed or absent. */
   readonly tokens: TokenSource | null;
   readonly body: Buffer | null;
   readonly redirectsAllowed: number;
   readonly timeoutMs: number;
-  /** Wall clock and monotonic time at which it started. */
+  /** When it started, on the wall clock and on the monotonic clock. */
   readonly startedAt: number;
   readonly start: number;
-  /** Whether the request may still be sent; asked when the connection is open. */
+  /** Called when the connection is open. False: do not send the request. */
   readonly mayLeave: () => boolean;
   readonly done: (outcome: AttemptOutcome) => void;
 }
 
-/** A reused connection that breaks this soon had been closed by the receiver before our request reached it. */
+/** If a reused connection breaks this soon, the receiver had closed it before the request arrived. */
 const STALE_CONNECTION_MS = 500;
 
-/** Two digits: microseconds are noise here, and long numbers make long logs. */
+/** Two decimals: more would be noise, and make logs longer. */
 const roundMs = (ms: number): number => Math.round(ms * 100) / 100;
 const roundOrNull = (ms: number | null | undefined): number | null =>
   ms === null || ms === undefined ? null : roundMs(ms);
@@ -66,7 +66,7 @@ export class Attempt implements ExchangeOwner {
   #destination: Destination;
   #headers: Record<string, string>;
   #token: AccessToken | null = null;
-  /** Null while it waits for its token. */
+  /** Null while the attempt waits for its access token. */
   #exchange: Exchange | null = null;
   #sentAt = 0;
   #firstByteMs: number | null = null;
@@ -84,8 +84,8 @@ export class Attempt implements ExchangeOwner {
 
   begin(): void {
     const { clock } = this.#context;
-    // Timers come before sockets in the event loop. After a stall (a long collection, a busy machine) the answer may
-    // lie in the socket already: it gets the one turn it needs to be seen.
+    // The event loop runs timers before sockets. After a stall (garbage collection, a busy machine) the answer may
+    // already be in the socket: wait one more turn, so that it is read.
     this.#cancelDeadline = clock.after(this.input.timeoutMs, () => {
       this.#cancelDeadline = clock.after(0, () => this.#deadline());
     });
@@ -108,7 +108,7 @@ export class Attempt implements ExchangeOwner {
   /** Ends the attempt from outside: the deliverer is being closed. */
   abandon(): void {
     this.#exchange?.cut();
-    // Not the receiver's failure, and perhaps not even a failure: whoever is next finds out.
+    // The receiver may have processed the request: the next owner sends it again.
     this.#withdrawn = true;
     this.#finish('internal', 'shutting down');
   }
@@ -126,7 +126,7 @@ export class Attempt implements ExchangeOwner {
       this.#withdrawn = true;
       return new DeliveryError('internal', 'withdrawn');
     }
-    // The deadline's timer is due as well, but may come after this.
+    // The timer of the deadline is due too, but may run after this.
     return this.#elapsed() < this.input.timeoutMs ? null : new DeliveryError('connect_timeout');
   }
 
@@ -139,9 +139,9 @@ export class Attempt implements ExchangeOwner {
     if (exchange.status !== null) {
       if (this.#isRedirect(exchange.status)) this.#redirect(exchange);
       else this.#finish(this.#statusClass(exchange.status), exchange.status);
-    } else if (this.#connectionWasStale(exchange, error)) {
-      // Not the receiver's fault and nothing it would know of, so it is no attempt of its own. A fresh connection is
-      // never stale, so this happens once.
+    } else if (this.#wasConnectionStale(exchange, error)) {
+      // The request never reached the receiver, so this does not count as an attempt. It happens at most once, because
+      // a fresh connection is never stale.
       this.#exchangeWith(true);
     } else {
       this.#finish(exchangeErrorClass(error), error instanceof DeliveryError ? error.detail : codeOf(error));
@@ -161,7 +161,7 @@ export class Attempt implements ExchangeOwner {
     else this.#finish(connecting ? 'connect_timeout' : 'timeout', null);
   }
 
-  /** A token that is refused is not sent again. Unless it was fetched just now, a new one may do. */
+  /** Discards an access token that the receiver rejects. A new one may help, unless this one was fetched just now. */
   #statusClass(status: number): ErrorClass | null {
     const token = this.#token;
     if (status !== 401 || token === null || this.#headers.authorization === undefined)
@@ -193,7 +193,7 @@ export class Attempt implements ExchangeOwner {
     this.#exchangeWith(false);
   }
 
-  #connectionWasStale(exchange: Exchange, error: unknown): boolean {
+  #wasConnectionStale(exchange: Exchange, error: unknown): boolean {
     return (
       exchange.reused &&
       !exchange.began &&

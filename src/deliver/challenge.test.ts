@@ -11,7 +11,7 @@ const deliverer = createDeliverer({
   egress: { ...STRICT_EGRESS, allow: ['127.0.0.1/32'], requireHttps: false },
   userAgent: 'Posthorn/test',
   publicUrl: 'https://hooks.posthorn.test:8443/base',
-  // A name that leads inside: refused when it is connected to, not when it is read.
+  // Resolves to an internal address: rejected when connecting, not when the URL is checked.
   lookup: (_host, done) => {
     done(null, [INSIDE]);
     return () => {};
@@ -50,9 +50,9 @@ describe('HLT-5: echo', () => {
     [
       'everything',
       (request) => ({ body: request.body }),
-      'The receiver answered 200 with something else than the token.',
+      'The receiver answered 200 with something other than the token.',
     ],
-    ['null', () => ({ body: 'null' }), 'The receiver answered 200 with something else than the token.'],
+    ['null', () => ({ body: 'null' }), 'The receiver answered 200 with something other than the token.'],
     [
       'the token, but a failure',
       (request) => ({ status: 500, body: token(request) }),
@@ -72,7 +72,7 @@ describe('HLT-5: echo', () => {
     expect(token(request!)).toMatch(/^[A-Za-z0-9_-]{43}$/);
   });
 
-  it('asks with another token each time', async () => {
+  it('uses a new token each time', async () => {
     receiver.answer((request) => ({ body: token(request) }));
     for (let n = 0; n < 2; n += 1) expect(await challenger(anEndpoint(receiver.url), 'echo')).toBeNull();
     const [one, two] = receiver.requests;
@@ -117,7 +117,7 @@ describe('HLT-5: the CloudEvents handshake', () => {
 });
 
 describe.each(['echo', 'cloudevents'] as const)('HLT-5: %s', (challenge) => {
-  it('does not wait for long', async () => {
+  it('has a short deadline', async () => {
     receiver.hang();
     expect(await challenger(anEndpoint(receiver.url), challenge)).toBe('No answer within the deadline.');
   });

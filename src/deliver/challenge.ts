@@ -1,10 +1,10 @@
 /**
- * Does whoever answers at this address want our requests? Asked before an endpoint is registered, through the same guard
- * and signature as any delivery, but once, with a short deadline, and with nothing to settle.
+ * Asks a receiver whether it wants requests, before an endpoint is created. It uses the same guard and signature as a
+ * delivery, but one attempt with a short deadline, and settles nothing.
  *
  * - echo: a signed event `posthorn.challenge` with a random token in its data, which the answer must repeat.
- * - cloudevents: the OPTIONS handshake of "HTTP 1.1 Web Hooks for Event Delivery". The rate that the receiver allows is not
- *   taken over: `rate_limit` of the endpoint is for that.
+ * - cloudevents: the OPTIONS handshake of "HTTP 1.1 Web Hooks for Event Delivery". The rate that the receiver allows is
+ *   ignored: set `rate_limit` on the endpoint instead.
  */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../domain/clock.ts';
@@ -17,11 +17,11 @@ export interface ChallengerOptions {
   readonly deliverer: Deliverer;
   readonly clock: Clock;
   readonly timeoutMs: number;
-  /** Its host name is who asks (WebHook-Request-Origin). */
+  /** Its host name is sent as WebHook-Request-Origin. */
   readonly publicUrl: string;
 }
 
-/** Resolves with null if the challenge was met, else with what was answered instead, as a sentence. */
+/** Resolves with null if the receiver met the challenge, otherwise with a sentence that says what it answered. */
 export type Challenger = (endpoint: Endpoint, challenge: Challenge) => Promise<string | null>;
 
 const CHALLENGE_TYPE = 'posthorn.challenge';
@@ -65,7 +65,7 @@ export function createChallenger(options: ChallengerOptions): Challenger {
   }
 
   return (endpoint, challenge) => {
-    // The address itself has to answer, and to what it is asked: no detours, and no thin payload without the token.
+    // The URL itself must answer, so no redirects; and a thin payload would not contain the token.
     const asked: Endpoint = { ...endpoint, followRedirects: 0, payload: 'full' };
     return challenge === 'echo' ? echo(asked) : handshake(asked);
   };
@@ -73,13 +73,13 @@ export function createChallenger(options: ChallengerOptions): Challenger {
 
 const failureOf = ({ error }: AttemptOutcome): string | null => error?.message ?? null;
 
-/** The token as it is, or in the shape in which it came. Not merely somewhere: what repeats everything agrees to nothing. */
+/** The answer must be the token, or JSON with `challenge`. A receiver that echoes the whole request has not agreed. */
 function echoFailure({ statusCode, responseBody }: AttemptOutcome, token: string): string | null {
   const text = (responseBody ?? Buffer.alloc(0)).toString('utf8').trim();
   if (text === token || challengeIn(text) === token) return null;
   return text === ''
     ? `The receiver answered ${statusCode} with an empty body instead of the token.`
-    : `The receiver answered ${statusCode} with something else than the token.`;
+    : `The receiver answered ${statusCode} with something other than the token.`;
 }
 
 function challengeIn(text: string): unknown {

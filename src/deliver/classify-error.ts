@@ -1,17 +1,17 @@
 /**
- * From an error's code to one of the closed list of error classes. Texts of foreign errors are never read and never
- * shown: they name addresses that a tenant must not learn.
+ * Maps error codes to the closed set of error classes. Messages of other libraries' errors are neither parsed nor shown,
+ * because they contain addresses that a tenant must not learn.
  */
 import { errors } from 'undici';
 import type { ErrorClass } from '../domain/outcome.ts';
 
-/** A failure whose class is known where it happens. */
+/** A failure whose class is known. */
 export class DeliveryError extends Error {
   override readonly name = 'DeliveryError';
   readonly errorClass: ErrorClass;
-  /** undici looks at `code` to tell its own errors from ours. */
+  /** undici distinguishes its own errors by `code`. */
   readonly code = 'POSTHORN_DELIVERY';
-  /** The code of the error underneath, if it has one. */
+  /** The code of the cause, if it has one. */
   readonly detail: string | null;
 
   constructor(errorClass: ErrorClass, cause?: unknown) {
@@ -27,7 +27,7 @@ export function codeOf(error: unknown): string | null {
   if (typeof error !== 'object' || error === null) return null;
   const code = (error as { code?: unknown }).code;
   if (typeof code === 'string' && code !== '') return code;
-  // Several addresses were tried, and each failed in its own way: the last one speaks for all.
+  // Several addresses were tried and all failed: report the last error.
   if (error instanceof AggregateError) return codeOf(error.errors.at(-1));
   return null;
 }
@@ -54,7 +54,7 @@ const TLS: Record<string, ErrorClass> = {
   INVALID_CA: 'tls_untrusted',
 };
 
-/** An error while a connection was being made. The same code means different things at different stages. */
+/** Classifies an error while connecting. The same code means different things at different stages. */
 export function connectError(stage: ConnectStage, cause: unknown): DeliveryError {
   if (cause instanceof DeliveryError) return cause;
   const code = codeOf(cause) ?? '';
@@ -80,10 +80,10 @@ const EXCHANGE: Record<string, ErrorClass> = {
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'response_invalid',
 };
 
-/** An error once the connection stood. */
+/** Classifies an error on an open connection. */
 export function exchangeErrorClass(error: unknown): ErrorClass {
   if (error instanceof DeliveryError) return error.errorClass;
-  // It means to carry the parser's code (HPE_…), but most often carries none.
+  // It should have the parser's code (HPE_…), but usually has none.
   if (error instanceof errors.HTTPParserError) return 'response_invalid';
   const code = codeOf(error);
   if (code === null) return 'internal';
@@ -95,7 +95,7 @@ export function exchangeErrorClass(error: unknown): ErrorClass {
   return 'connection_failed';
 }
 
-/** Whether the connection ended before it said anything: what a keep-alive socket does that the receiver just closed. */
+/** True if the connection was lost, as happens with a keep-alive socket that the receiver has just closed. */
 export function isConnectionLoss(error: unknown): boolean {
   const code = codeOf(error);
   return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE';
@@ -139,7 +139,7 @@ const MESSAGES: Record<ErrorClass, string> = {
   internal: 'The request could not be made',
 };
 
-/** One line for the attempt log: the class in words, with a status or error code. Never an address. */
+/** One line for the attempt log: the class in words, with a status or an error code, never an address. */
 export function errorMessage(errorClass: ErrorClass, detail: string | number | null = null): string {
   return detail === null ? `${MESSAGES[errorClass]}.` : `${MESSAGES[errorClass]} (${detail}).`;
 }

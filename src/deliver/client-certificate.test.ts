@@ -1,4 +1,4 @@
-/** DLV-7: client certificates, to receivers that ask for them. */
+/** DLV-7: client certificates, with receivers that ask for them. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { anEndpoint, attempt } from '../../test/support/attempts.ts';
 import { redirect } from '../../test/support/behaviours.ts';
@@ -51,34 +51,34 @@ const withCertificate = (
 const names = (of: Receiver) => of.requests.map(({ clientName }) => clientName);
 
 describe('DLV-7: a client certificate', () => {
-  it('opens the door of a receiver that asks for one', async () => {
+  it('is accepted by a receiver that requires one', async () => {
     const outcome = await attempt(deliverer, withCertificate(strict, ONE, clientOne));
     expect(outcome).toMatchObject({ statusCode: 200, error: null });
     expect(names(strict)).toEqual(['client-one']);
     expect(JSON.stringify(outcome)).not.toContain('PRIVATE KEY');
   });
 
-  it('is missed by it', async () => {
+  it('is required by such a receiver', async () => {
     const outcome = await attempt(deliverer, withCertificate(strict, ONE, null));
     expect(outcome.statusCode).toBeNull();
     expect(['tls_failed', 'connection_reset']).toContain(outcome.error?.class);
     expect(strict.requests).toHaveLength(0);
   });
 
-  it('one that has expired is the receiver’s to refuse', async () => {
+  it('is sent even if it has expired, and the receiver rejects it', async () => {
     const outcome = await attempt(deliverer, withCertificate(strict, ONE, certificates.clientExpired));
     expect(outcome.statusCode).toBeNull();
     expect(strict.requests).toHaveLength(0);
   });
 
-  it('one that cannot be used fails its own endpoint', async () => {
+  it('fails only its own endpoint if it cannot be used', async () => {
     const endpoint = withCertificate(strict, ONE, { cert: 'nonsense', key: clientOne.key });
     expect((await attempt(deliverer, endpoint)).error?.class).toBe('tls_failed');
     expect((await attempt(deliverer, withCertificate(strict, ONE, clientOne))).error).toBeNull();
   });
 
-  it('never shares a connection or a session: not with another certificate, endpoint, or none', async () => {
-    // All at the same origin, one after the other, so that a warm connection is always there to be misused.
+  it('never shares a connection or a session with another certificate or endpoint, or with none', async () => {
+    // All to the same origin, one after the other, so that there is always an idle connection that must not be reused.
     const order = [
       withCertificate(curious, ONE, clientOne),
       withCertificate(curious, TWO, clientTwo),
@@ -99,19 +99,19 @@ describe('DLV-7: a client certificate', () => {
       'client-two',
     ]);
     const on = curious.requests.map(({ connection }) => connection);
-    // Two endpoints with the same certificate do not share either; the same endpoint does with itself.
+    // Two endpoints with the same certificate do not share a connection; one endpoint reuses its own.
     expect(on[3]).not.toBe(on[0]);
     expect([on[4], on[5], on[6]]).toEqual([on[0], on[2], on[1]]);
     expect(new Set(on).size).toBe(4);
 
-    // All of those are closed, and sessions are resumed: by their own.
+    // After all connections are closed, each endpoint resumes its own session.
     await curious.waitForNoSockets();
     clear(curious);
     for (const endpoint of order.slice(0, 3)) await attempt(deliverer, endpoint);
     expect(names(curious)).toEqual(['client-one', 'client-two', null]);
   });
 
-  it('once changed, the old one is not used again, and its connections close', async () => {
+  it('is not used any more after a change, and its connections close', async () => {
     const endpoint = withCertificate(curious, ONE, clientOne);
     await attempt(deliverer, endpoint);
     await attempt(deliverer, { ...endpoint, certificate: { ...clientTwo, ca: null } });
@@ -120,7 +120,7 @@ describe('DLV-7: a client certificate', () => {
     await curious.waitForNoSockets();
   });
 
-  it('stays with its origin when the receiver redirects', async () => {
+  it('is not sent to another origin when the receiver redirects', async () => {
     strict.answer(redirect(`${curious.url}/elsewhere`, 307));
     await attempt(deliverer, withCertificate(strict, ONE, clientOne, { followRedirects: 1 }));
     expect([names(strict), names(curious)]).toEqual([['client-one'], [null]]);
@@ -134,7 +134,7 @@ describe('DLV-7: a client certificate', () => {
     expect(names(strict)).toEqual(['client-one', 'client-one']);
   });
 
-  it('`ca` is what the receiver is judged by, for this endpoint alone', async () => {
+  it('`ca` verifies the receiver, for this endpoint alone', async () => {
     const own = await startReceiver({ tls: certificates.selfSigned, clientAuthority });
     try {
       const trusting = withCertificate(own, ONE, null, {
@@ -150,7 +150,7 @@ describe('DLV-7: a client certificate', () => {
     }
   });
 
-  it('goes with basic and bearer credentials', async () => {
+  it('can be combined with basic and bearer credentials', async () => {
     const basic = { type: 'basic', username: 'us er', password: 'pä:ss' } as const;
     await attempt(deliverer, withCertificate(strict, ONE, clientOne, { auth: basic }));
     await attempt(

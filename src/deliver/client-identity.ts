@@ -1,13 +1,13 @@
-/** The client certificate of an endpoint, as connections know it. */
+/** The client certificate of an endpoint, with a key for sharing connections. */
 import { createHash } from 'node:crypto';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { ClientCertificate } from '../domain/endpoint-auth.ts';
 
 export interface ClientIdentity {
   /**
-   * Connections and TLS sessions are shared by those with the same name only. The endpoint is part of it: what was opened
-   * with its certificate never carries another's requests, not even to the same origin. So is the certificate: once it is
-   * changed, what was opened with the old one is not used again, and closes when its keep-alive is over.
+   * Only requests with the same name share connections and TLS sessions. The name contains the endpoint, so that a
+   * connection never carries requests of another endpoint. It also contains the certificate: after a change, connections
+   * with the old certificate are not reused, and close when their keep-alive time is over.
    */
   readonly name: string;
   readonly certificate: ClientCertificate;

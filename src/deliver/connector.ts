@@ -1,11 +1,11 @@
 /**
- * Opens one connection through the guard: resolve once, vet every address, connect to a vetted one and to nothing
- * else, or have the proxy do so. TLS still verifies the host name of the URL. Every new socket comes from here, also
- * after a redirect.
+ * Opens connections through the guard against server-side request forgery: resolves once, vets every address, and
+ * connects only to a vetted address, directly or through the proxy. TLS still verifies the host name of the URL. Every
+ * new socket comes from here, also after a redirect.
  *
  *   resolve ─▶ vet ─▶ tcp (or tunnel) ─▶ tls ─▶ done
  *
- * One timeout covers all of it.
+ * One timeout covers all stages.
  */
 import { isIP, connect as netConnect, type Socket } from 'node:net';
 import { createSecureContext, type SecureContext, connect as tlsConnect } from 'node:tls';
@@ -23,11 +23,11 @@ export interface Target {
   /** Name or address, without brackets. */
   readonly host: string;
   readonly port: number;
-  /** Shown to it if it asks. */
+  /** The client certificate to present if the receiver asks for one. */
   readonly identity: ClientIdentity | null;
 }
 
-/** How long the stages took; null for those that were not gone through. */
+/** How long the stages took. Null: the stage was not needed. */
 export interface ConnectTimes {
   dnsMs: number | null;
   connectMs: number | null;
@@ -47,16 +47,16 @@ export interface ConnectorOptions {
 
 export type Connected = (error: DeliveryError | null, socket: Socket | null, times: ConnectTimes) => void;
 
-/** Starts connecting; `done` is called once, unless the returned function cancels first. */
+/** Starts connecting and calls `done` once, unless the returned function cancels first. */
 export type Connector = (target: Target, done: Connected) => () => void;
 
 const LOOPBACK = ['127.0.0.1', '::1'];
 const ignore = (): void => {};
 
-/** What all connections share. */
+/** Shared by all connections. */
 interface Shared extends ConnectorOptions {
   readonly sessions: TlsSessions;
-  /** One for all, and one for each identity: a context per connection would load the trust store every time. */
+  /** Cached per identity, because a context per connection would load the trust store each time. */
   secureContext(identity: ClientIdentity | null): SecureContext;
 }
 
@@ -131,7 +131,7 @@ class Connecting {
     if (isIP(host) !== 0) {
       this.#vet([host]);
     } else if (isLocalhostName(host)) {
-      // RFC 6761: such a name is loopback, and nobody is asked. An operator may have opened one family only.
+      // RFC 6761: such a name is loopback, without DNS. The operator may have allowed only one family.
       const open = LOOPBACK.filter((address) => policy.permits(address));
       this.#vet(open.length > 0 ? open : LOOPBACK);
     } else {
@@ -145,7 +145,7 @@ class Connecting {
   }
 
   #vet(addresses: readonly string[]): void {
-    // One forbidden address is enough: a name that also points inside is an attack or a mistake.
+    // One forbidden address is enough: a name that also resolves to an internal address is an attack or a mistake.
     if (addresses.every((address) => this.#shared.policy.permits(address))) this.#openTcp(addresses);
     else this.#finish(new DeliveryError('egress_forbidden'));
   }
@@ -169,7 +169,7 @@ class Connecting {
             port,
             noDelay: true,
             keepAlive: true,
-            // Node tries them in turn, and asks nobody but us for them.
+            // Node tries the addresses in turn, and gets them only from here.
             autoSelectFamily: true,
             lookup: (_hostname, _options, answer) => answer(null, several),
           },
@@ -192,7 +192,7 @@ class Connecting {
     const sessionKey = identity === null ? `${host}:${port}` : `${host}:${port} ${identity.name}`;
     const session = sessions.get(sessionKey);
     this.#stage = 'tls';
-    // The TLS socket reports what happens to the one underneath; twice would be once too often.
+    // The TLS socket reports the errors of this one, so it must not report them too.
     plain.removeListener('error', this.#fail);
     plain.on('error', ignore);
     const secureContext = this.#secureContext();
@@ -209,13 +209,13 @@ class Connecting {
     secure.once('error', this.#fail);
     secure.once('secureConnect', () => {
       this.#times.tlsMs = this.#stageOver();
-      // Only a peer whose certificate was accepted gets its session remembered.
+      // Sessions are cached only for peers whose certificate was accepted.
       secure.on('session', (fresh) => sessions.set(sessionKey, fresh));
       this.#finish(null);
     });
   }
 
-  /** Null, and failed: the certificate was good when it was given, but what OpenSSL takes changes with its versions. */
+  /** Returns null after a failure: a newer OpenSSL may reject a certificate that was valid when it was stored. */
   #secureContext(): SecureContext | null {
     try {
       return this.#shared.secureContext(this.#target.identity);

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { anEndpoint, anEvent, attempt, TEST_SECRET } from '../../test/support/attempts.ts';
-import { rawThenClose, redirect, reset } from '../../test/support/behaviours.ts';
+import { rawThenClose, reset } from '../../test/support/behaviours.ts';
 import { certificates } from '../../test/support/certificates.ts';
 import { type Receiver, startReceiver } from '../../test/support/receiver.ts';
 import { deliveryIdOf } from '../domain/ids.ts';
@@ -50,7 +50,7 @@ afterEach(async () => {
 });
 
 describe('a successful attempt', () => {
-  it('is the request of the contract, and verifies with the official library', async () => {
+  it('sends the documented request, and its signature verifies with the official library', async () => {
     receiver.answer({ status: 202, headers: { 'x-a': '1', 'set-cookie': ['a', 'b'] }, body: 'thanks' });
     const endpoint = anEndpoint(`${receiver.url}/hook?a=b`, { headers: { 'X-Team': 'blue' } });
     const outcome = await attempt(deliverer, endpoint);
@@ -111,7 +111,7 @@ describe('a successful attempt', () => {
     expect(outcome.timing.tlsMs).toBeGreaterThan(0);
   });
 
-  it('keeps credentials out of the record', async () => {
+  it('keeps credentials out of the attempt log', async () => {
     const endpoint = anEndpoint(receiver.url, { headers: { Authorization: 'Bearer secret' } });
     const outcome = await attempt(deliverer, endpoint);
     expect(receiver.requests[0]?.headers.authorization).toBe('Bearer secret');
@@ -122,7 +122,7 @@ describe('a successful attempt', () => {
 describe('DLV-2 the deadline', () => {
   it('is the endpoint’s, or a shorter one', async () => {
     const endpoint = anEndpoint(receiver.url, { timeoutMs: 1500 });
-    // Connections that are open already: on a busy machine making one may take as long as the shorter deadline.
+    // Open connections first: on a busy machine opening one may take as long as the shorter deadline.
     await Promise.all(Array.from({ length: 3 }, () => attempt(deliverer, endpoint)));
     receiver.hang();
     const [own, shorter, longer] = await Promise.all([
@@ -138,9 +138,9 @@ describe('DLV-2 the deadline', () => {
     }
   });
 
-  it('is kept although the event loop stalls, for an answer that has come in time', async () => {
+  it('counts an answer that arrived in time, even if the event loop stalls', async () => {
     const endpoint = anEndpoint(receiver.url, { timeoutMs: 500 });
-    // From another process, so that the answer can arrive while this one does nothing.
+    // From another process, so that the answer can arrive while this one is blocked.
     const answering = fork(new URL('../../test/support/answering-process.ts', import.meta.url));
     others.push({ close: async () => void answering.kill() });
     const [port] = (await once(answering, 'message')) as [number];
@@ -185,7 +185,7 @@ describe('statuses', () => {
 });
 
 describe('DLV-4 connections', () => {
-  it('are reused, and then take no time to make', async () => {
+  it('are reused', async () => {
     const endpoint = anEndpoint(receiver.url);
     const first = await attempt(deliverer, endpoint);
     const second = await attempt(deliverer, endpoint);
@@ -195,7 +195,7 @@ describe('DLV-4 connections', () => {
     expect(second.timing.firstByteMs).toBeGreaterThan(0);
   });
 
-  it('are as many as attempts are on their way, and stay as many', async () => {
+  it('are as many as attempts in flight, and stay open', async () => {
     const endpoint = anEndpoint(receiver.url);
     for (let round = 0; round < 3; round += 1)
       await Promise.all(Array.from({ length: 5 }, () => attempt(deliverer, endpoint)));
@@ -208,12 +208,12 @@ describe('DLV-4 connections', () => {
     await Promise.all(Array.from({ length: 3 }, () => attempt(brief, anEndpoint(receiver.url))));
     expect(brief.stats()).toEqual({ inFlight: 0, idleSockets: 3, origins: 1 });
     await receiver.waitForNoSockets();
-    // Nothing is remembered of an origin that is not called any more.
+    // Origins without connections are forgotten.
     await expect.poll(() => brief.stats()).toEqual({ inFlight: 0, idleSockets: 0, origins: 0 });
     expect((await attempt(brief, anEndpoint(receiver.url))).error).toBeNull();
   });
 
-  it('that idle are bounded over all origins, the coldest going first', async () => {
+  it('that are idle are limited over all origins, and the longest idle closes first', async () => {
     const few = make({ maxIdleSockets: 2 });
     const receivers = [receiver, await another(), await another(), await another()];
     for (const one of receivers) await attempt(few, anEndpoint(one.url));
@@ -222,17 +222,17 @@ describe('DLV-4 connections', () => {
     expect(receivers.map((one) => one.openSockets())).toEqual([0, 0, 1, 1]);
   });
 
-  it('that the receiver closes after each answer are made anew', async () => {
+  it('that the receiver closes after each answer are opened again', async () => {
     receiver.answer({ headers: { connection: 'close' } });
     const endpoint = anEndpoint(receiver.url);
     for (let i = 0; i < 5; i += 1) expect((await attempt(deliverer, endpoint)).error).toBeNull();
     expect(receiver.connections).toBe(5);
   });
 
-  it('that turn out to be closed already cost no attempt', async () => {
+  it('that turn out to be closed do not cost an attempt', async () => {
     const endpoint = anEndpoint(receiver.url);
     await attempt(deliverer, endpoint);
-    // The connection breaks when the second request is on it: just like one that crossed with the receiver's close.
+    // The connection breaks during the second request, as if the receiver had closed it at the same moment.
     receiver.answer((request, wire) => (request.connection === 0 ? reset(request, wire) : { status: 200 }));
     const outcome = await attempt(deliverer, endpoint);
     expect(outcome.error).toBeNull();
@@ -240,7 +240,7 @@ describe('DLV-4 connections', () => {
     expect(receiver.requests).toHaveLength(3);
   });
 
-  it('that break again and again do fail the attempt', async () => {
+  it('that break repeatedly fail the attempt', async () => {
     const endpoint = anEndpoint(receiver.url);
     await attempt(deliverer, endpoint);
     receiver.answer(rawThenClose(''));
@@ -259,59 +259,7 @@ describe('DLV-4 connections', () => {
   });
 });
 
-describe('DLV-6 redirects', () => {
-  it('are followed by the same signed request, and the last URL is recorded', async () => {
-    receiver.answer((request) =>
-      request.path === '/a' ? redirect('/b', 308) : { status: 200, body: 'here' },
-    );
-    const outcome = await attempt(deliverer, anEndpoint(`${receiver.url}/a`, { followRedirects: 1 }));
-    expect(outcome).toMatchObject({ statusCode: 200, error: null, url: `${receiver.url}/b` });
-    const [first, second] = receiver.requests;
-    expect(second?.body).toEqual(first?.body);
-    expect(second?.headers).toEqual(first?.headers);
-    new Webhook(TEST_SECRET).verify(second!.body, second!.headers);
-  });
-
-  it('carry credentials to the same origin only', async () => {
-    const elsewhere = await another();
-    const headers = { Authorization: 'Bearer x', Cookie: 'a=b', 'X-Api-Key': 'k', 'X-Team': 'blue' };
-    receiver.answer((request) => redirect(request.path === '/a' ? '/b' : `${elsewhere.url}/c`));
-    await attempt(deliverer, anEndpoint(`${receiver.url}/a`, { followRedirects: 2, headers }));
-    expect(receiver.requests[1]?.headers).toMatchObject({ authorization: 'Bearer x', cookie: 'a=b' });
-    const last = elsewhere.requests[0]!.headers;
-    expect(last['x-team']).toBe('blue');
-    for (const name of ['authorization', 'cookie', 'x-api-key']) expect(last).not.toHaveProperty(name);
-  });
-
-  it('are as many as allowed', async () => {
-    receiver.answer((request) => redirect(`/${request.index}`));
-    for (const followRedirects of [1, 2, 3]) {
-      const before = receiver.requests.length;
-      const outcome = await attempt(deliverer, anEndpoint(receiver.url, { followRedirects }));
-      expect(outcome.error?.class).toBe('redirect_failed');
-      expect(receiver.requests.length - before).toBe(1 + followRedirects);
-    }
-  });
-
-  it('are all within one deadline', async () => {
-    receiver.answer((request) => ({ ...redirect(`/${request.index}`), delayMs: 300 }));
-    const outcome = await attempt(
-      deliverer,
-      anEndpoint(receiver.url, { followRedirects: 3, timeoutMs: 800 }),
-    );
-    expect(outcome.error?.class).toBe('timeout');
-  });
-
-  it('never lead from https to http', async () => {
-    const secure = await another({ tls: certificates.valid });
-    secure.answer(redirect(`${receiver.url}/`));
-    const outcome = await attempt(deliverer, anEndpoint(secure.url, { followRedirects: 3 }));
-    expect(outcome.error?.class).toBe('redirect_failed');
-    expect(receiver.requests).toHaveLength(0);
-  });
-});
-
-describe('the outcome comes exactly once', () => {
+describe('the outcome is reported exactly once', () => {
   const collect = (
     count: number,
   ): { outcomes: AttemptOutcome[]; done: (outcome: AttemptOutcome) => void } => {
@@ -341,12 +289,12 @@ describe('the outcome comes exactly once', () => {
     await deliverer.close();
     await receiver.waitForNoSockets();
     expect(outcomes.map((outcome) => outcome.error?.class)).toEqual(['internal', 'internal', 'internal']);
-    // Past the deadline that they would have had.
+    // Wait past their deadline.
     await new Promise((resolve) => setTimeout(resolve, 700));
     expect(outcomes).toHaveLength(3);
   });
 
-  it('also if it is closed while they still connect', async () => {
+  it('also if it is closed while attempts still connect', async () => {
     const { outcomes, done } = collect(1);
     const stuck = make({ lookup: () => {} });
     stuck.send({ endpoint: anEndpoint('https://never.example/'), ...request }, done);
@@ -354,14 +302,14 @@ describe('the outcome comes exactly once', () => {
     expect(outcomes).toHaveLength(1);
   });
 
-  it('also after it was closed, and closing twice is fine', async () => {
+  it('also after it was closed, and it can be closed twice', async () => {
     await deliverer.close();
     await deliverer.close();
     expect((await attempt(deliverer, anEndpoint(receiver.url))).error?.class).toBe('internal');
     expect(receiver.connections).toBe(0);
   });
 
-  it('also for an endpoint that nothing can be sent to', async () => {
+  it('also for an endpoint that cannot be sent to', async () => {
     const cases = [
       ['egress_forbidden', anEndpoint('nonsense')],
       ['egress_forbidden', anEndpoint('https://169.254.169.254/')],
@@ -373,7 +321,7 @@ describe('the outcome comes exactly once', () => {
     expect(receiver.connections).toBe(0);
   });
 
-  it('and one callback that throws does not keep the others from theirs', async () => {
+  it('and a callback that throws does not affect the others', async () => {
     const thrown: unknown[] = [];
     const listeners = process.listeners('uncaughtException');
     process.removeAllListeners('uncaughtException');
@@ -388,14 +336,14 @@ describe('the outcome comes exactly once', () => {
   });
 });
 
-it('EGR-2 the policy is asked again when an endpoint is called, not only when it was registered', async () => {
+it('EGR-2 the egress policy is checked at each attempt, not only when an endpoint is created', async () => {
   const strict = make({ egress: STRICT_EGRESS });
   const outcome = await attempt(strict, anEndpoint(receiver.url));
   expect(outcome.error).toEqual({ class: 'egress_forbidden', message: 'The destination is not allowed.' });
   expect(receiver.connections).toBe(0);
 });
 
-it('DSP-2: what may not be sent any more when its connection is open is not sent', async () => {
+it('DSP-2: a request is not sent if its permission ends before the connection is open', async () => {
   const endpoint = anEndpoint(receiver.url);
   const send = (mayLeave: () => boolean): Promise<AttemptOutcome> =>
     new Promise((resolve) => {
@@ -410,7 +358,7 @@ it('DSP-2: what may not be sent any more when its connection is open is not sent
   const allowed = await send(() => true);
   expect(allowed).toMatchObject({ statusCode: 200 });
   expect(allowed.withdrawn).toBeUndefined();
-  // Also on a connection that is open already.
+  // The same on an open connection.
   expect(await send(() => false)).toMatchObject({ withdrawn: true });
   expect(receiver.requests).toHaveLength(1);
 });

@@ -1,11 +1,11 @@
 /**
- * The deliver stage: one attempt in, one outcome out. It knows nothing of queues or databases.
+ * The deliver stage: takes one attempt, returns one outcome. It has no access to queues or the database.
  *
  *   send(request) ─▶ plan (cached per endpoint) ─▶ body ─▶ headers ─▶ signature ─▶ attempt ─▶ done(outcome)
  *
- * Callbacks and undici's `dispatch`, not promises and `request`: measured with 1 kB bodies to a receiver on loopback,
- * 29 µs of processor time an attempt, of which the kernel's share of the send is 12. The same by `request` takes
- * 44 µs without a deadline, 60 to 70 µs with `AbortSignal.timeout`.
+ * It uses callbacks and undici's `dispatch` instead of promises and `request`. Measured with 1 kB bodies to a receiver on
+ * loopback: 29 µs of processor time per attempt, 12 of them in the kernel. `request` takes 44 µs without a deadline and
+ * 60 to 70 µs with `AbortSignal.timeout`.
  */
 import { type Clock, systemClock } from '../domain/clock.ts';
 import type { Endpoint, SignatureProfile } from '../domain/endpoint.ts';
@@ -38,26 +38,26 @@ export interface AttemptRequest {
   readonly endpoint: Endpoint;
   readonly event: EventContent;
   readonly deliveryId: Uuid;
-  /** 1 is the first. */
+  /** 1 for the first attempt. */
   readonly number: number;
-  /** The error class of the attempt before, or null. */
+  /** The error class of the previous attempt. Null: this is the first. */
   readonly retryReason: string | null;
-  /** A shorter deadline than the endpoint's own, for one that is consistently slow (DLV-3). */
+  /** A shorter deadline than the endpoint's own, for an endpoint that is consistently slow (DLV-3). */
   readonly timeoutMs?: number;
-  /** Asked once more when the connection is open: false, and nothing is sent. */
+  /** Called again when the connection is open. False: nothing is sent. */
   readonly mayLeave?: () => boolean;
 }
 
-/** Asks the token endpoint of an OAuth 2 client. */
+/** A request to the token endpoint of an OAuth 2 client. */
 interface TokenFetch {
   readonly endpoint: Endpoint;
   readonly client: OAuthClient;
 }
 
-/** A request that carries no event: whether the receiver wants any is what it asks. */
+/** A request without an event, which asks whether the receiver wants events. */
 export interface AskRequest {
   readonly endpoint: Endpoint;
-  /** Beside those of the endpoint. */
+  /** In addition to the headers of the endpoint. */
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
 }
@@ -65,7 +65,7 @@ export interface AskRequest {
 export interface DelivererOptions {
   readonly egress: EgressPolicy;
   readonly userAgent: string;
-  /** Base of the links in thin payloads. */
+  /** Base URL of the links in thin payloads. */
   readonly publicUrl: string;
   readonly connectTimeoutMs?: number;
   readonly responseCapBytes?: number;
@@ -87,17 +87,20 @@ export interface DelivererStats {
 }
 
 export interface Deliverer {
-  /** Calls `done` exactly once, never before it returns; never throws. */
+  /** Calls `done` exactly once, after it has returned. Never throws. */
   send(request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void;
-  /** OPTIONS, without body and signature; otherwise like `send`. */
+  /** Sends OPTIONS without body and signature; otherwise like `send`. */
   ask(request: AskRequest, done: (outcome: AttemptOutcome) => void): void;
   stats(): DelivererStats;
-  /** Cuts off what is still on its way (reported as `internal`) and resolves when every socket is closed. */
+  /** Aborts attempts in flight (their outcome is `internal`). Resolves when every socket is closed. */
   close(): Promise<void>;
 }
 
+type Done = (outcome: AttemptOutcome) => void;
+
 const ALWAYS = (): boolean => true;
 
+/** What is the same in every attempt to an endpoint. Cached until the endpoint changes. */
 interface Plan {
   readonly destination: Destination | ErrorClass;
   readonly headers: Readonly<Record<string, string>>;
@@ -107,95 +110,149 @@ interface Plan {
 }
 
 export function createDeliverer(options: DelivererOptions): Deliverer {
-  const clock = options.clock ?? systemClock;
-  const policy = compilePolicy(options.egress);
-  const pools = new SocketPools({
-    connector: createConnector({
-      policy,
-      clock,
-      lookup: options.lookup ?? createDnsLookup(),
-      connectTimeoutMs: options.connectTimeoutMs ?? 5000,
-      proxy: options.proxyUrl == null ? null : parseProxyUrl(options.proxyUrl),
-      ca: options.ca ?? null,
-    }),
-    keepAliveMs: options.keepAliveMs ?? 4000,
-    maxIdleSockets: options.maxIdleSockets ?? 1024,
-    maxHeaderBytes: options.maxHeaderBytes ?? 16 * 1024,
-  });
-  const tokens = new AccessTokens(clock);
-  const plans = new WeakMap<Endpoint, Plan>();
-  const inFlight = new Set<Attempt>();
-  let settled: Attempt[] = [];
-  let closed = false;
+  return new HttpDeliverer(options);
+}
 
-  const flush = (): void => {
-    const ready = settled;
-    settled = [];
-    for (const attempt of ready) call(attempt.input.done, attempt.outcome!);
+class HttpDeliverer implements Deliverer {
+  readonly #options: DelivererOptions;
+  readonly #clock: Clock;
+  readonly #pools: SocketPools;
+  readonly #tokens: AccessTokens;
+  readonly #context: AttemptContext;
+  readonly #tokenContext: AttemptContext;
+  readonly #plans = new WeakMap<Endpoint, Plan>();
+  readonly #inFlight = new Set<Attempt>();
+  #settled: Attempt[] = [];
+  #closed = false;
+
+  constructor(options: DelivererOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#tokens = new AccessTokens(this.#clock);
+    this.#pools = new SocketPools({
+      connector: createConnector({
+        policy: compilePolicy(options.egress),
+        clock: this.#clock,
+        lookup: options.lookup ?? createDnsLookup(),
+        connectTimeoutMs: options.connectTimeoutMs ?? 5000,
+        proxy: options.proxyUrl == null ? null : parseProxyUrl(options.proxyUrl),
+        ca: options.ca ?? null,
+      }),
+      keepAliveMs: options.keepAliveMs ?? 4000,
+      maxIdleSockets: options.maxIdleSockets ?? 1024,
+      maxHeaderBytes: options.maxHeaderBytes ?? 16 * 1024,
+    });
+    this.#context = {
+      clock: this.#clock,
+      pools: this.#pools,
+      responseCapBytes: options.responseCapBytes ?? 16 * 1024,
+      settle: (attempt) => this.#settle(attempt),
+      locate: (url) => locateUrl(url, options.egress, null),
+    };
+    this.#tokenContext = { ...this.#context, responseCapBytes: TOKEN_RESPONSE_CAP_BYTES };
+  }
+
+  /** A property, so that it can be passed on without its object. */
+  readonly send = (request: AttemptRequest, done: Done): void => {
+    this.#begin(request, this.#prepare, done);
   };
 
-  const context: AttemptContext = {
-    clock,
-    pools,
-    responseCapBytes: options.responseCapBytes ?? 16 * 1024,
-    settle(attempt) {
-      inFlight.delete(attempt);
-      if (settled.push(attempt) === 1) queueMicrotask(flush);
-    },
-    locate: (url) => locateUrl(url, options.egress, null),
-  };
-  const tokenContext: AttemptContext = { ...context, responseCapBytes: TOKEN_RESPONSE_CAP_BYTES };
+  ask(request: AskRequest, done: Done): void {
+    this.#begin(request, this.#prepareAsking, done);
+  }
 
-  function planOf(endpoint: Endpoint): Plan {
-    let plan = plans.get(endpoint);
+  stats(): DelivererStats {
+    return {
+      inFlight: this.#inFlight.size,
+      idleSockets: this.#pools.idleSockets,
+      origins: this.#pools.origins,
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const attempt of [...this.#inFlight]) attempt.abandon();
+    await this.#pools.close();
+  }
+
+  #begin<Request extends { readonly endpoint: Endpoint }>(
+    request: Request,
+    prepare: (request: Request, done: Done) => Attempt | ErrorClass,
+    done: Done,
+  ): void {
+    let prepared: Attempt | ErrorClass;
+    try {
+      prepared = this.#closed ? 'internal' : prepare(request, done);
+    } catch {
+      prepared = 'internal';
+    }
+    if (typeof prepared === 'string') {
+      const outcome = neverSent(request.endpoint.url, prepared, this.#clock.now());
+      queueMicrotask(() => call(done, outcome));
+      return;
+    }
+    this.#inFlight.add(prepared);
+    prepared.begin();
+  }
+
+  #settle(attempt: Attempt): void {
+    this.#inFlight.delete(attempt);
+    if (this.#settled.push(attempt) === 1) queueMicrotask(this.#reportSettled);
+  }
+
+  readonly #reportSettled = (): void => {
+    const settled = this.#settled;
+    this.#settled = [];
+    for (const attempt of settled) call(attempt.input.done, attempt.outcome!);
+  };
+
+  #planOf(endpoint: Endpoint): Plan {
+    let plan = this.#plans.get(endpoint);
     if (plan === undefined) {
       plan = {
-        destination: locateUrl(endpoint.url, options.egress, identityOf(endpoint)),
-        headers: staticHeaders(endpoint, options.userAgent),
-        tokens: tokensOf(endpoint),
+        destination: locateUrl(endpoint.url, this.#options.egress, identityOf(endpoint)),
+        headers: staticHeaders(endpoint, this.#options.userAgent),
+        tokens: this.#tokensOf(endpoint),
         profile: typeof endpoint.signature === 'string' ? endpoint.signature : endpoint.signature.profile,
         sign: createSigner(endpoint),
       };
-      plans.set(endpoint, plan);
+      this.#plans.set(endpoint, plan);
     }
     return plan;
   }
 
-  /** Through the same guard, pools and deadlines as deliveries: a tenant says where tokens come from. */
-  function tokensOf(endpoint: Endpoint): TokenSource | null {
+  /** Token requests use the same guard, pools and deadlines as deliveries, because tenants choose the token URL. */
+  #tokensOf(endpoint: Endpoint): TokenSource | null {
     const { auth: client } = endpoint;
     if (client?.type !== 'oauth2') return null;
-    return tokens.source(tokenKey(endpoint.id, client), (done) =>
-      begin({ endpoint, client }, prepareTokenFetch, (outcome) => done(readTokenAnswer(outcome))),
+    return this.#tokens.source(tokenKey(endpoint.id, client), (done) =>
+      this.#begin({ endpoint, client }, this.#prepareTokenFetch, (outcome) => done(readTokenAnswer(outcome))),
     );
   }
 
-  function prepareTokenFetch(
-    { endpoint, client }: TokenFetch,
-    done: (outcome: AttemptOutcome) => void,
-  ): Attempt | ErrorClass {
-    const destination = locateUrl(client.tokenUrl, options.egress, null);
+  readonly #prepareTokenFetch = ({ endpoint, client }: TokenFetch, done: Done): Attempt | ErrorClass => {
+    const destination = locateUrl(client.tokenUrl, this.#options.egress, null);
     if (typeof destination === 'string') return destination;
-    return new Attempt(tokenContext, {
+    return new Attempt(this.#tokenContext, {
       method: 'POST',
       destination,
-      ...tokenRequest(client, options.userAgent),
+      ...tokenRequest(client, this.#options.userAgent),
       tokens: null,
       redirectsAllowed: 0,
       timeoutMs: Math.min(endpoint.timeoutMs, TOKEN_TIMEOUT_MS),
-      startedAt: clock.now(),
-      start: clock.monotonic(),
+      startedAt: this.#clock.now(),
+      start: this.#clock.monotonic(),
       mayLeave: ALWAYS,
       done,
     });
-  }
+  };
 
-  function prepare(request: AttemptRequest, done: (outcome: AttemptOutcome) => void): Attempt | ErrorClass {
+  readonly #prepare = (request: AttemptRequest, done: Done): Attempt | ErrorClass => {
     const { endpoint, event } = request;
-    const plan = planOf(endpoint);
+    const plan = this.#planOf(endpoint);
     if (typeof plan.destination === 'string') return plan.destination;
-    const startedAt = clock.now();
-    const start = clock.monotonic();
+    const startedAt = this.#clock.now();
+    const start = this.#clock.monotonic();
     const facts: AttemptFacts = {
       event,
       eventId: publicId('evt', event.id),
@@ -204,14 +261,15 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
       retryReason: request.retryReason,
       timestampSeconds: Math.floor(startedAt / 1000),
     };
-    const message = buildMessage(endpoint, event, facts.eventId, options.publicUrl, SIGNING_HEADROOM);
+    const { publicUrl } = this.#options;
+    const message = buildMessage(endpoint, event, facts.eventId, publicUrl, SIGNING_HEADROOM);
     const headers = attemptHeaders(plan.headers, facts);
     if (plan.profile === 'hex' || plan.profile === 'github') addProfileHeaders(headers, plan.profile, facts);
     plan.sign(
       { eventId: facts.eventId, timestampSeconds: facts.timestampSeconds, message, nowMs: startedAt },
       headers,
     );
-    return new Attempt(context, {
+    return new Attempt(this.#context, {
       method: 'POST',
       destination: plan.destination,
       headers,
@@ -224,14 +282,14 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
       mayLeave: request.mayLeave ?? ALWAYS,
       done,
     });
-  }
+  };
 
-  function prepareAsking(request: AskRequest, done: (outcome: AttemptOutcome) => void): Attempt | ErrorClass {
+  readonly #prepareAsking = (request: AskRequest, done: Done): Attempt | ErrorClass => {
     const { endpoint, headers, timeoutMs } = request;
-    const plan = planOf(endpoint);
+    const plan = this.#planOf(endpoint);
     if (typeof plan.destination === 'string') return plan.destination;
     const { 'content-type': _bodiless, ...constants } = plan.headers;
-    return new Attempt(context, {
+    return new Attempt(this.#context, {
       method: 'OPTIONS',
       destination: plan.destination,
       headers: { ...constants, ...headers },
@@ -239,47 +297,16 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
       body: null,
       redirectsAllowed: endpoint.followRedirects,
       timeoutMs,
-      startedAt: clock.now(),
-      start: clock.monotonic(),
+      startedAt: this.#clock.now(),
+      start: this.#clock.monotonic(),
       mayLeave: ALWAYS,
       done,
     });
-  }
-
-  function begin<Request extends { readonly endpoint: Endpoint }>(
-    request: Request,
-    prepareRequest: (request: Request, done: (outcome: AttemptOutcome) => void) => Attempt | ErrorClass,
-    done: (outcome: AttemptOutcome) => void,
-  ): void {
-    let prepared: Attempt | ErrorClass;
-    try {
-      prepared = closed ? 'internal' : prepareRequest(request, done);
-    } catch {
-      prepared = 'internal';
-    }
-    if (typeof prepared === 'string') {
-      const outcome = neverSent(request.endpoint.url, prepared, clock.now());
-      queueMicrotask(() => call(done, outcome));
-      return;
-    }
-    inFlight.add(prepared);
-    prepared.begin();
-  }
-
-  return {
-    send: (request, done) => begin(request, prepare, done),
-    ask: (request, done) => begin(request, prepareAsking, done),
-    stats: () => ({ inFlight: inFlight.size, idleSockets: pools.idleSockets, origins: pools.origins }),
-    async close() {
-      closed = true;
-      for (const attempt of [...inFlight]) attempt.abandon();
-      await pools.close();
-    },
   };
 }
 
-/** A callback that throws is the caller's fault: it must surface, and must not upset the attempts beside it. */
-function call(done: (outcome: AttemptOutcome) => void, outcome: AttemptOutcome): void {
+/** If the callback throws, the error is rethrown later, so that it surfaces without affecting other attempts. */
+function call(done: Done, outcome: AttemptOutcome): void {
   try {
     done(outcome);
   } catch (error) {

@@ -1,4 +1,4 @@
-/** Where a request goes: a URL that has passed the checks, taken apart. */
+/** The target of a request: a URL that has passed the checks, in its parts. */
 import type { ErrorClass } from '../domain/outcome.ts';
 import type { ClientIdentity } from './client-identity.ts';
 import { bareHost, checkUrl } from './egress/check-url.ts';

@@ -8,7 +8,7 @@ const endpoint = anEndpoint('https://example.com/');
 const PUBLIC_URL = 'https://posthorn.test';
 
 describe('DLV-1 the envelope', () => {
-  it('has the members of the contract, in their order, and no others', () => {
+  it('has exactly the documented members, in their order', () => {
     const event = anEvent();
     const id = publicId('evt', event.id);
     const timestamp = new Date(timeOfId(event.id)).toISOString();
@@ -17,7 +17,7 @@ describe('DLV-1 the envelope', () => {
     );
   });
 
-  it('names versions and the idempotency key where there are any', () => {
+  it('has versions and the idempotency key if there are any', () => {
     const event = anEvent({ schemaVersion: '2', idempotencyKey: 'a"b\\c\u2028é' });
     const body = JSON.parse(
       buildBody(anEndpoint('https://example.com/', { apiVersion: '2026-01' }), event, PUBLIC_URL).toString(),
@@ -38,7 +38,7 @@ describe('DLV-1 the envelope', () => {
     });
   });
 
-  it('thin: a link instead of the data', () => {
+  it('has a link instead of the data if the payload is thin', () => {
     const event = anEvent();
     const thin = anEndpoint('https://example.com/', { payload: 'thin' });
     for (const base of [PUBLIC_URL, `${PUBLIC_URL}/`]) {
@@ -63,7 +63,7 @@ describe('ACC-5 the data is the producer’s own text', () => {
     JSON.parse(body);
   });
 
-  it('byte for byte, whatever the bytes, with and without room before them', () => {
+  it('byte for byte, for any bytes, with and without headroom', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 2000 }), fc.nat(300), (bytes, headroom) => {
         const event = anEvent({ data: Buffer.from(bytes) });

@@ -1,6 +1,6 @@
 /**
- * The request body: an envelope around the producer's own JSON text, which is copied byte for byte.
- * It depends on nothing but the endpoint and the event, so the body of any past attempt can be shown again.
+ * The request body: an envelope around the producer's own JSON text, which is copied byte for byte. It depends only on
+ * the endpoint and the event, so the body of a past attempt can be built again.
  */
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
@@ -22,7 +22,7 @@ function linkTo(id: string, publicUrl: string): string {
   return `${base}/v1/events/${id}`;
 }
 
-/** A body inside memory that has room in front of it, for a signer that needs to put something before it. */
+/** A body in a buffer with free space before it, which signers write to. */
 export interface Message {
   readonly memory: Buffer;
   readonly bodyAt: number;

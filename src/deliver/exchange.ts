@@ -1,9 +1,9 @@
 /**
- * One request on one connection, as undici reports it: collects the response up to the cap and ends exactly once.
- * What undici still has to say about a connection that was let go of or cut off is not listened to any more.
+ * One request on one connection, as undici reports it: collects the response up to the cap and ends exactly once. Calls
+ * of undici after the end are ignored.
  *
- * Ends: complete (the connection can carry another), cut short (cap, redirect, deadline: the connection is dropped),
- * or failed (so is it).
+ * It ends complete (the connection can be reused), cut short (cap, redirect or deadline: the connection is closed), or
+ * failed (the connection is closed).
  */
 import type { Dispatcher } from 'undici';
 import { DeliveryError } from './classify-error.ts';
@@ -12,35 +12,35 @@ import type { Passenger, Slot } from './socket-pool.ts';
 
 export interface ExchangeOwner {
   readonly responseCapBytes: number;
-  /** The connection is open and the request about to be written: null, or why it must not be. */
+  /** Called before the request is written. Returns null, or why it must not be sent. */
   refusal(): DeliveryError | null;
-  /** The status line has come: is the body wanted? */
+  /** Called after the status line. Returns whether to read the body. */
   wantsBody(exchange: Exchange): boolean;
-  /** Called once, unless `cut` was. `error` is null if the response ended, or was as long as we read. */
+  /** Called once, unless `cut` was called. `error` is null if the response ended or reached the cap. */
   ended(exchange: Exchange, error: unknown): void;
 }
 
 const EMPTY = Buffer.alloc(0);
-/** A receiver that sends more of these than anyone needs is not going to answer. */
+/** A receiver that sends more informational responses than this will not answer. */
 const MAX_INFORMATIONAL = 16;
 
 export class Exchange implements Passenger {
   status: number | null = null;
   headers: Record<string, string> | null = null;
-  /** The body is not all that the receiver sent, or wanted to send. */
+  /** True if the body is incomplete. */
   truncated = false;
-  /** Null: the connection was open already. */
+  /** Null: the connection was already open. */
   times: ConnectTimes | null = null;
-  /** Whether any byte of a response came. */
+  /** True if any byte of a response arrived. */
   began = false;
-  /** Whether the connection had carried a request before this one. */
+  /** True if the connection carried a request before this one. */
   reused: boolean;
   readonly #owner: ExchangeOwner;
   readonly #slot: Slot;
   #informational = 0;
   #chunks: Buffer[] | null = null;
   #received = 0;
-  #over = false;
+  #isOver = false;
 
   constructor(owner: ExchangeOwner, slot: Slot) {
     this.#owner = owner;
@@ -52,7 +52,7 @@ export class Exchange implements Passenger {
     this.#slot.dispatch(options, this);
   }
 
-  /** Nothing is open yet: it still resolves, connects or shakes hands. */
+  /** True while the connection is being opened: DNS, TCP or TLS. */
   get connecting(): boolean {
     return this.#slot.connecting;
   }
@@ -63,10 +63,10 @@ export class Exchange implements Passenger {
     return this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks, this.#received);
   }
 
-  /** Ends it from outside: whatever came so far is what there is. */
+  /** Ends the exchange from outside and keeps what has arrived so far. */
   cut(): void {
-    if (this.#over) return;
-    this.#over = true;
+    if (this.#isOver) return;
+    this.#isOver = true;
     this.truncated = this.status !== null;
     this.#slot.drop();
   }
@@ -78,8 +78,8 @@ export class Exchange implements Passenger {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     const refusal = this.#owner.refusal();
-    // Connecting may have taken long, and a process that was stopped meanwhile wakes right here.
-    if (refusal !== null && !this.#over) controller.abort(refusal);
+    // Connecting may have taken long, and a process that was suspended may resume exactly here.
+    if (refusal !== null && !this.#isOver) controller.abort(refusal);
   }
 
   onResponseStarted(): void {
@@ -91,7 +91,7 @@ export class Exchange implements Passenger {
     status: number,
     headers: Record<string, string | string[] | undefined>,
   ): void {
-    if (this.#over) return;
+    if (this.#isOver) return;
     if (status < 200) {
       this.#informational += 1;
       if (this.#informational > MAX_INFORMATIONAL) this.#fail(new DeliveryError('http_1xx'));
@@ -103,9 +103,9 @@ export class Exchange implements Passenger {
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#over) return;
+    if (this.#isOver) return;
     const room = this.#owner.responseCapBytes - this.#received;
-    // Copied, because the chunk is a view of a much larger read buffer that would live as long as it does.
+    // Copied, because the chunk is a view that would keep a much larger read buffer in memory.
     const kept = Buffer.from(chunk.length > room ? chunk.subarray(0, room) : chunk);
     this.#received += kept.length;
     if (this.#chunks === null) this.#chunks = [kept];
@@ -116,37 +116,37 @@ export class Exchange implements Passenger {
   }
 
   onResponseEnd(): void {
-    if (this.#over) return;
-    this.#over = true;
+    if (this.#isOver) return;
+    this.#isOver = true;
     this.#slot.release();
     this.#owner.ended(this, null);
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
-    if (this.#over) return;
+    if (this.#isOver) return;
     if (this.status === null) {
-      this.#fail(this.#isUnaskedInterim(error) ? new DeliveryError('http_1xx') : error);
+      this.#fail(this.#isUnexpectedInterim(error) ? new DeliveryError('http_1xx') : error);
       return;
     }
-    // The status line has decided; what breaks afterwards only cuts the body short.
+    // The status decides the outcome. An error after it only truncates the body.
     this.truncated = true;
     this.#end();
   }
 
-  /** undici ends a connection on a 100 or 101 that nobody asked for, by the code it has for one the peer ended. */
-  #isUnaskedInterim(error: Error): boolean {
+  /** On an unexpected 100 or 101 undici closes the connection, with the same code as if the peer had closed it. */
+  #isUnexpectedInterim(error: Error): boolean {
     const code = (error as NodeJS.ErrnoException).code;
     return code === 'UND_ERR_SOCKET' && this.began && !this.#slot.peerEnded;
   }
 
   #end(): void {
-    this.#over = true;
+    this.#isOver = true;
     this.#slot.drop();
     this.#owner.ended(this, null);
   }
 
   #fail(error: unknown): void {
-    this.#over = true;
+    this.#isOver = true;
     this.#slot.drop();
     this.#owner.ended(this, error);
   }

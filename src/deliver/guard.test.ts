@@ -1,4 +1,4 @@
-/** EGR-1, EGR-4: names, by a real name server on loopback: what counts is the address that is connected to. */
+/** EGR-1, EGR-4: names, with a real name server on loopback: the address that is connected to decides. */
 import type { TLSSocket } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { anEndpoint, attempt } from '../../test/support/attempts.ts';
@@ -46,7 +46,7 @@ const forbidden = [
   '2001:db8::1',
 ];
 
-/** Loopback of this one address is open, standing in for the public Internet; the rest of loopback is not. */
+/** This one loopback address is allowed and stands for the public Internet. Other loopback addresses are forbidden. */
 const PUBLIC = '127.0.0.1';
 const INSIDE = '127.0.0.2';
 const egress: EgressPolicy = { ...STRICT_EGRESS, allow: [`${PUBLIC}/32`], requireHttps: false };
@@ -130,7 +130,7 @@ describe('a name that is another name for', () => {
   });
 });
 
-it('IPv4 says one thing, IPv6 the other: both have to be good', async () => {
+it('a name is allowed only if its IPv4 and its IPv6 addresses are', async () => {
   const answers: Record<string, string> = { A: PUBLIC, AAAA: '::1' };
   dns.set('split.test', (_n, type) => [answers[type]!]);
   const outcome = await attempt(deliverer(), anEndpoint(`http://split.test:${receiver.port}/`));
@@ -183,7 +183,7 @@ describe('a redirect to', () => {
     receiver.answer({});
   });
 
-  it('another origin leaves every credential behind, whatever it is called', async () => {
+  it('another origin carries no credentials, whatever their names', async () => {
     dns.set('other.test', [PUBLIC]);
     dns.set('redirecting.test', [PUBLIC]);
     receiver.answer((request) =>
@@ -208,7 +208,7 @@ describe('a redirect to', () => {
   });
 });
 
-it('a public name is connected to, and keeps its name', async () => {
+it('a public name is connected to, and sent as the host', async () => {
   dns.set('good.test', [PUBLIC]);
   const outcome = await attempt(deliverer(), anEndpoint(`http://good.test:${receiver.port}/hook`));
   expect(outcome.error).toBeNull();
@@ -218,7 +218,7 @@ it('a public name is connected to, and keeps its name', async () => {
   expect(outcome.timing.tlsMs).toBeNull();
 });
 
-it('a second address is tried where the first does not answer', async () => {
+it('the second address is tried if the first does not answer', async () => {
   const lonely = await startReceiver({ host: INSIDE });
   const lookup: DelivererOptions['lookup'] = (_name, done) => done(null, [PUBLIC, INSIDE]);
   const both = deliverer({ lookup, egress: { ...egress, allow: ['127.0.0.0/8'] } });
@@ -228,7 +228,7 @@ it('a second address is tried where the first does not answer', async () => {
 });
 
 describe('a name that rebinds', () => {
-  it('is resolved once per connection: what was vetted is what is connected to', async () => {
+  it('is resolved once per connection: only the vetted address is connected to', async () => {
     dns.set('rebind.test', (n) => [n === 0 ? PUBLIC : INSIDE]);
     const before = dns.queries.length;
     const outcome = await attempt(deliverer(), anEndpoint(`http://rebind.test:${receiver.port}/`));
@@ -248,7 +248,7 @@ describe('a name that rebinds', () => {
     receiver.answer({});
   });
 
-  it('is vetted at a redirect, too', async () => {
+  it('is vetted at a redirect as well', async () => {
     dns.set('redirecting.test', [PUBLIC]);
     dns.set('inside.test', [INSIDE]);
     receiver.answer(redirect(`http://inside.test:${receiver.port}/`));
@@ -269,23 +269,25 @@ describe('a name that does not resolve', () => {
     ['a silent name server', 'silence'],
   ] as const)('%s', async (_what, answer) => {
     dns.set('gone.test', answer);
-    const outcome = await attempt(deliverer(), anEndpoint('http://gone.test/'));
+    const outcome = await attempt(deliverer(), anEndpoint('http://gone.test/', { timeoutMs: 20_000 }));
     expect(outcome.error?.class).toBe('dns_failed');
-    expect(outcome.durationMs).toBeLessThan(1500);
+    expect(outcome.durationMs).toBeLessThan(10_000);
   });
 
-  it('a name server that only answers for IPv4 holds nobody up', async () => {
+  it('is not delayed by a name server that answers for IPv4 only', async () => {
     dns.set('v4.test', (_n, type) => (type === 'A' ? [PUBLIC] : 'silence'));
-    const lookup = createDnsLookup({ servers: [dns.address], timeoutMs: 5000 });
-    const outcome = await attempt(deliverer({ lookup }), anEndpoint(`http://v4.test:${receiver.port}/`));
+    const lookup = createDnsLookup({ servers: [dns.address], timeoutMs: 20_000 });
+    const endpoint = anEndpoint(`http://v4.test:${receiver.port}/`, { timeoutMs: 30_000 });
+    const outcome = await attempt(deliverer({ lookup, connectTimeoutMs: 30_000 }), endpoint);
     expect(outcome.error).toBeNull();
-    expect(outcome.durationMs).toBeLessThan(1500);
+    expect(outcome.durationMs).toBeLessThan(10_000);
   });
 
   it('a lookup that never ends is ended by the connect timeout', async () => {
-    const outcome = await attempt(deliverer({ lookup: () => {} }), anEndpoint('http://never.test/'));
+    const endpoint = anEndpoint('http://never.test/', { timeoutMs: 20_000 });
+    const outcome = await attempt(deliverer({ lookup: () => {} }), endpoint);
     expect(outcome.error?.class).toBe('dns_failed');
-    expect(outcome.durationMs).toBeLessThan(1900);
+    expect(outcome.durationMs).toBeLessThan(10_000);
   });
 
   it('a lookup that throws is an error like any other', async () => {
@@ -298,7 +300,7 @@ describe('a name that does not resolve', () => {
 });
 
 describe('TLS with a pinned address', () => {
-  it('asks for and verifies the name of the URL, and resumes the session of the last connection', async () => {
+  it('requests and verifies the name of the URL, and resumes the last session', async () => {
     const secure = await startReceiver({ tls: certificates.valid, host: PUBLIC });
     dns.set('receiver.test', [PUBLIC]);
     dns.set('impostor.test', [PUBLIC]);
@@ -320,7 +322,7 @@ describe('TLS with a pinned address', () => {
   });
 });
 
-it('localhost is loopback without asking anyone, in the families that are open', async () => {
+it('localhost is loopback without DNS, in the address families that are allowed', async () => {
   const before = dns.queries.length;
   const outcome = await attempt(deliverer(), anEndpoint(`http://localhost:${receiver.port}/`));
   expect(outcome.error).toBeNull();

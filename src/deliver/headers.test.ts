@@ -49,7 +49,7 @@ describe('reserved headers', () => {
     },
   );
 
-  it('what would break the message cannot be sent', () => {
+  it('that would break the message cannot be sent', () => {
     for (const value of ['a\r\nb: c', 'a\nb', 'a\0', 'é', '😀'])
       expect(isSendableHeader('x-a', value)).toBe(false);
     for (const name of ['', 'a b', 'a:', 'é', 'a\r\n']) expect(isSendableHeader(name, 'x')).toBe(false);
@@ -57,7 +57,7 @@ describe('reserved headers', () => {
 });
 
 describe('the headers of an attempt', () => {
-  it('DLV-8 tell its number, and why it is made again', () => {
+  it('DLV-8 contain its number and the reason for the retry', () => {
     const first = attemptHeaders(staticHeaders(anEndpoint('https://a.test/'), 'Posthorn/1'), facts());
     expect(first).toEqual({
       'content-type': 'application/json',
@@ -72,7 +72,7 @@ describe('the headers of an attempt', () => {
     expect(second).toMatchObject({ 'posthorn-attempt': '2', 'posthorn-retry-reason': 'http_5xx' });
   });
 
-  it('DLV-7 carry what endpoint and event add, and never let it replace ours', () => {
+  it('DLV-7 contain those of endpoint and event, which never replace Posthorn’s own', () => {
     const endpoint = anEndpoint('https://a.test/', {
       apiVersion: '2026-01',
       headers: {
@@ -101,7 +101,7 @@ describe('the headers of an attempt', () => {
       expect(headers).not.toHaveProperty(name);
   });
 
-  it('do not reach the log with credentials in them', () => {
+  it('are logged without credentials', () => {
     const headers = { authorization: 'Bearer x', 'x-a': '1' };
     expect(withoutCredentials(headers)).toEqual({ authorization: '[redacted]', 'x-a': '1' });
     expect(headers.authorization).toBe('Bearer x');
@@ -141,11 +141,11 @@ describe('which headers are credentials', () => {
     'x-tokenizer',
     'content-type',
     'traceparent',
-  ])('%s is none', (name) => {
+  ])('%s is not a credential', (name) => {
     expect(isCredentialHeader(name)).toBe(false);
   });
 
-  it('what is remembered about names is bounded', () => {
+  it('the cache of names is bounded', () => {
     for (let n = 0; n < 5000; n += 1) expect(isCredentialHeader(`x-${n}`)).toBe(false);
     expect(isCredentialHeader('authorization')).toBe(true);
   });

@@ -1,9 +1,9 @@
-/** The request headers of one attempt: the endpoint's constants, the event's extras, and what only we may set. */
+/** The request headers of one attempt: those of the endpoint, those of the event, and Posthorn's own. */
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { EndpointAuth } from '../domain/endpoint-auth.ts';
 import type { EventContent } from '../domain/event.ts';
 
-/** What frames the message, names the host or is Posthorn's own word to the receiver: nobody else may set it. */
+/** Headers that frame the message, name the host or belong to Posthorn. Endpoints and events cannot set them. */
 const RESERVED = new Set([
   'host',
   'content-length',
@@ -31,34 +31,34 @@ export function isReservedHeader(name: string): boolean {
 }
 
 const TOKEN = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
-// Visible characters, blanks and tabs inside. Latin-1 and above is refused: it has no agreed meaning on the wire.
+// Printable ASCII, spaces and tabs. Other characters have no agreed encoding in headers.
 const VALUE = /^[\t\x20-\x7e]*$/;
 
-/** Whether a header that a customer or producer asks for can be sent as it stands. */
+/** True if a header of an endpoint or event can be sent. */
 export function isSendableHeader(name: string, value: string): boolean {
   return TOKEN.test(name) && VALUE.test(value) && !isReservedHeader(name);
 }
 
-/** Headers that prove who is asking: they stay with the origin they were configured for, and out of the log. */
+/** Names of headers with credentials, which are sent only to their origin and never logged. */
 const CREDENTIALS =
   /(?:^|[-_])(?:auth|authorization|authentication|cookie|token|secret|password|passwd|credentials?|session|jwt|apikey)(?:[-_]|$)|api[-_]?key|access[-_]?key/;
 
-/** Asked for every header of every attempt, and nearly always for the same few names. */
-const judged = new Map<string, boolean>();
-const REMEMBER_NAMES = 1000;
+/** Cache: it is asked for every header of every attempt, and nearly always for the same few names. */
+const credentialNames = new Map<string, boolean>();
+const MAX_CACHED_NAMES = 1000;
 
-/** By what its name says: whatever a customer calls it, a token is a token. `name` in lower case. */
+/** Decides by the name, which must be in lower case. */
 export function isCredentialHeader(name: string): boolean {
-  let is = judged.get(name);
-  if (is === undefined) {
-    is = CREDENTIALS.test(name);
-    if (judged.size >= REMEMBER_NAMES) judged.clear();
-    judged.set(name, is);
+  let isCredential = credentialNames.get(name);
+  if (isCredential === undefined) {
+    isCredential = CREDENTIALS.test(name);
+    if (credentialNames.size >= MAX_CACHED_NAMES) credentialNames.clear();
+    credentialNames.set(name, isCredential);
   }
-  return is;
+  return isCredential;
 }
 
-/** The headers as they may be written down. The same object where nothing is secret, which is the rule. */
+/** Returns the headers as they may be logged: the same object if none is secret, which is the usual case. */
 export function withoutCredentials(headers: Record<string, string>): Record<string, string> {
   let shown: Record<string, string> | null = null;
   for (const name in headers) {
@@ -79,7 +79,7 @@ function copySendable(
   return to;
 }
 
-/** What is the same in every attempt to this endpoint; computed once per endpoint. */
+/** Headers that are the same in every attempt to this endpoint. Computed once per endpoint. */
 export function staticHeaders(endpoint: Endpoint, userAgent: string): Record<string, string> {
   const headers = copySendable(endpoint.headers, {});
   headers['content-type'] = 'application/json';
@@ -90,7 +90,7 @@ export function staticHeaders(endpoint: Endpoint, userAgent: string): Record<str
   return headers;
 }
 
-/** An access token is not: it is fetched, and goes with its time. */
+/** Null for OAuth 2, whose access tokens are fetched and expire. */
 function fixedAuthorization(auth: EndpointAuth | null): string | null {
   if (auth?.type === 'basic') return basicAuthorization(auth.username, auth.password);
   return auth?.type === 'bearer' ? `Bearer ${auth.token}` : null;
@@ -108,7 +108,7 @@ export interface AttemptFacts {
   readonly timestampSeconds: number;
 }
 
-/** Everything but the signature. The endpoint's own headers outrank the event's. */
+/** All headers but the signature. Headers of the endpoint take precedence over those of the event. */
 export function attemptHeaders(
   constants: Readonly<Record<string, string>>,
   facts: AttemptFacts,
@@ -125,7 +125,7 @@ export function attemptHeaders(
   return headers;
 }
 
-/** The extra headers of the `hex` and `github` profiles, by which their receivers tell events apart. */
+/** Adds the headers by which receivers of the `hex` and `github` profiles identify events. */
 export function addProfileHeaders(
   headers: Record<string, string>,
   profile: 'hex' | 'github',

@@ -1,4 +1,4 @@
-/** What the rest of Posthorn may use of the deliver stage. */
+/** The public interface of the deliver stage. */
 export { type Challenger, createChallenger } from './challenge.ts';
 export {
   type AttemptRequest,

@@ -8,7 +8,7 @@ import type { Endpoint } from '../domain/endpoint.ts';
 import type { AttemptOutcome } from '../domain/outcome.ts';
 import { createDeliverer, STRICT_EGRESS } from './index.ts';
 
-/** Real time, and as much more as a test wants to have passed. */
+/** The real clock, which a test can move forward. */
 let aheadMs = 0;
 const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + aheadMs };
 
@@ -19,7 +19,7 @@ const deliverer = createDeliverer({
   publicUrl: 'https://posthorn.test',
   responseCapBytes: 100,
   clock,
-  // A name that leads inside: refused when it is connected to, not when it is read.
+  // Resolves to an internal address: rejected when connecting, not when the URL is checked.
   lookup: (_host, done) => done(null, [INSIDE]),
 });
 
@@ -53,7 +53,7 @@ const granting =
     json({ access_token: `token-${index + 1}`, ...extras });
 
 let endpoints = 0;
-/** Each with an id of its own, and so with tokens of its own. */
+/** Each endpoint has its own id, and therefore its own tokens. */
 function anOAuthEndpoint(overrides: Partial<Endpoint> = {}, client: object = {}): Endpoint {
   endpoints += 1;
   return anEndpoint(`${receiver.url}/hook`, {
@@ -72,7 +72,7 @@ function anOAuthEndpoint(overrides: Partial<Endpoint> = {}, client: object = {})
 const sentTokens = () => receiver.requests.map(({ headers }) => headers.authorization);
 
 describe('DLV-7: an access token', () => {
-  it('is asked for by the client credentials grant, and sent', async () => {
+  it('is requested by the client credentials grant, and sent', async () => {
     tokens.answer(granting());
     const endpoint = anOAuthEndpoint({}, { clientId: 'a b:c', clientSecret: 's%é', scope: 'hooks:write a' });
     const outcome = await attempt(deliverer, endpoint);
@@ -94,25 +94,25 @@ describe('DLV-7: an access token', () => {
     expect(JSON.stringify(outcome)).not.toContain('token-1');
   });
 
-  it('is larger than what is kept of answers', async () => {
+  it('can be larger than what is kept of a response', async () => {
     const long = 'x'.repeat(5000);
     tokens.answer(json({ access_token: long }));
     await attempt(deliverer, anOAuthEndpoint());
     expect(sentTokens()).toEqual([`Bearer ${long}`]);
   });
 
-  it('outranks what the event says', async () => {
+  it('takes precedence over the headers of the event', async () => {
     tokens.answer(granting());
     const event = anEvent({ headers: { authorization: 'Bearer of-the-event' } });
     await attempt(deliverer, anOAuthEndpoint(), { event });
     expect(sentTokens()).toEqual(['Bearer token-1']);
   });
 
-  it('is used again until shortly before it expires', async () => {
+  it('is cached until shortly before it expires', async () => {
     tokens.answer(granting({ expires_in: '100' }));
     const endpoint = anOAuthEndpoint();
     await attempt(deliverer, endpoint);
-    // Another object of the same endpoint: it was changed in something else.
+    // The same endpoint after an unrelated change.
     await attempt(deliverer, { ...endpoint, timeoutMs: 1500 });
     aheadMs = 79_000;
     await attempt(deliverer, endpoint);
@@ -136,7 +136,7 @@ describe('DLV-7: an access token', () => {
     expect(sentTokens()).toEqual(['Bearer token-1', 'Bearer token-1', 'Bearer token-2']);
   });
 
-  it('is never shared by endpoints, nor kept for other settings', async () => {
+  it('is never shared by endpoints, nor reused after a change of settings', async () => {
     tokens.answer(granting());
     const one = anOAuthEndpoint();
     const other = anOAuthEndpoint();
@@ -145,7 +145,7 @@ describe('DLV-7: an access token', () => {
     expect(sentTokens()).toEqual(['Bearer token-1', 'Bearer token-2', 'Bearer token-3', 'Bearer token-1']);
   });
 
-  it('is asked for once, however many attempts wait for it', async () => {
+  it('is requested once, however many attempts wait for it', async () => {
     tokens.answer(granting());
     tokens.hang();
     const endpoint = anOAuthEndpoint();
@@ -157,7 +157,7 @@ describe('DLV-7: an access token', () => {
     expect(receiver.requests).toHaveLength(10);
   });
 
-  it('stays with the origin it is for', async () => {
+  it('is sent to its own origin only', async () => {
     tokens.answer(granting());
     const elsewhere = await startReceiver();
     try {
@@ -166,7 +166,7 @@ describe('DLV-7: an access token', () => {
       const endpoint = anOAuthEndpoint({ followRedirects: 1 });
       await attempt(deliverer, endpoint);
       expect(elsewhere.requests[0]!.headers).not.toHaveProperty('authorization');
-      // And somebody else's 401 says nothing about it.
+      // A 401 of another origin does not invalidate the token.
       receiver.answer({});
       await attempt(deliverer, endpoint);
       expect(tokens.requests).toHaveLength(1);
@@ -176,8 +176,8 @@ describe('DLV-7: an access token', () => {
   });
 });
 
-describe('DLV-7: a token that the receiver refuses', () => {
-  it('is not sent again; within one attempt there is no second one', async () => {
+describe('DLV-7: a token that the receiver rejects', () => {
+  it('is not sent again, and one attempt does not fetch a second one', async () => {
     tokens.answer(granting());
     const endpoint = anOAuthEndpoint();
     await attempt(deliverer, endpoint);
@@ -185,7 +185,7 @@ describe('DLV-7: a token that the receiver refuses', () => {
     const refused = await attempt(deliverer, endpoint);
     expect(refused).toMatchObject({ statusCode: 401, error: { class: 'oauth_rejected' } });
     expect([tokens.requests.length, receiver.requests.length]).toEqual([1, 2]);
-    // With a token that is new it is the receiver's last word.
+    // With a new token the 401 is final.
     const again = await attempt(deliverer, endpoint);
     expect(again).toMatchObject({ statusCode: 401, error: { class: 'http_4xx' } });
     receiver.answer({});
@@ -234,7 +234,7 @@ describe('DLV-7: without a token', () => {
     expect(JSON.stringify(outcome)).not.toContain('hunter2');
   });
 
-  it('a failure is not held against the next attempt', async () => {
+  it('a failure is not cached for the next attempt', async () => {
     tokens.answer({ status: 500 });
     const endpoint = anOAuthEndpoint();
     expect((await attempt(deliverer, endpoint)).error?.class).toBe('oauth_failed');
@@ -253,7 +253,7 @@ describe('DLV-7: without a token', () => {
     expect(inside.connections).toBe(0);
   });
 
-  it('a token endpoint that hangs takes the time of its own endpoint, and nobody else’s', async () => {
+  it('a token endpoint that hangs delays only its own endpoint', async () => {
     tokens.hang();
     const endpoints = Array.from({ length: 5 }, () => anOAuthEndpoint({ timeoutMs: 300 }));
     const stuck = endpoints.map((endpoint) => attempt(deliverer, endpoint));
@@ -266,7 +266,7 @@ describe('DLV-7: without a token', () => {
     expect(receiver.requests.map(({ path }) => path)).toEqual(['/healthy']);
   });
 
-  it('an attempt has its own deadline while it waits for a slower one', async () => {
+  it('an attempt keeps its own deadline while it waits for a token', async () => {
     tokens.hang();
     const endpoint = anOAuthEndpoint({ timeoutMs: 5000 });
     const first = attempt(deliverer, endpoint);
@@ -278,7 +278,7 @@ describe('DLV-7: without a token', () => {
     expect(tokens.requests).toHaveLength(1);
   });
 
-  it('closing ends attempts that wait for one', async () => {
+  it('closing ends attempts that wait for a token', async () => {
     const closing = createDeliverer({
       egress: { ...STRICT_EGRESS, allow: ['127.0.0.1/32'], requireHttps: false },
       userAgent: 'Posthorn/test',

@@ -1,4 +1,4 @@
-/** EGR-3: a real CONNECT proxy on loopback, which also shows what the proxy gets to know. */
+/** EGR-3: a real CONNECT proxy on loopback, which records what it is sent. */
 import { createServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -67,7 +67,7 @@ async function startSecure() {
 }
 
 describe('EGR-3 through a proxy', () => {
-  it('a delivery goes by TLS to the name, and the proxy is told the vetted address only', async () => {
+  it('a delivery uses TLS with the name, and the proxy gets only the vetted address', async () => {
     const proxy = await startProxy(tunnel);
     const receiver = await startSecure();
     const deliverer = through(`http://user:p%40ss@${proxy.url}`);
@@ -95,7 +95,7 @@ describe('EGR-3 through a proxy', () => {
     expect(receiver.requests[0]?.headers.host).toBe(`plain.test:${receiver.port}`);
   });
 
-  it('the guard still stands before it', async () => {
+  it('the guard still applies', async () => {
     const proxy = await startProxy(tunnel);
     const deliverer = through(`http://${proxy.url}`, {
       lookup: (_name, done) => done(null, ['169.254.169.254']),
@@ -136,7 +136,7 @@ describe('EGR-3 through a proxy', () => {
     expect(outcome.error?.class).toBe(errorClass);
   });
 
-  it('a proxy that is not there', async () => {
+  it('a proxy that does not listen fails the attempt', async () => {
     const outcome = await attempt(through('http://127.0.0.1:1'), anEndpoint('https://receiver.test/'));
     expect(outcome.error).toEqual({
       class: 'proxy_failed',
@@ -145,6 +145,6 @@ describe('EGR-3 through a proxy', () => {
   });
 });
 
-it.each(['', 'socks5://a:1', 'https://a:1', 'a:1'])('"%s" is no proxy', (url) => {
+it.each(['', 'socks5://a:1', 'https://a:1', 'a:1'])('"%s" is not a valid proxy URL', (url) => {
   expect(() => parseProxyUrl(url)).toThrow(TypeError);
 });

@@ -1,6 +1,6 @@
 /**
- * A tunnel through a forward proxy (HTTP CONNECT), for operators whose requests have to leave from fixed addresses.
- * The proxy is told the address that was vetted, never the name: it must not resolve anything itself.
+ * A tunnel through a forward proxy (HTTP CONNECT), for operators whose requests must come from fixed addresses. The proxy
+ * gets the vetted address, never the name, so that it resolves nothing itself.
  */
 import { isIPv6, connect as netConnect, type Socket } from 'node:net';
 import { DeliveryError } from './classify-error.ts';
@@ -24,10 +24,10 @@ export function parseProxyUrl(text: string): ForwardProxy {
 }
 
 const MAX_ANSWER_BYTES = 16 * 1024;
-/** By these a proxy says that it is the destination that cannot be reached, not that it will not or may not. */
+/** Statuses by which a proxy says that it cannot reach the destination; others mean that the proxy refuses. */
 const UNREACHABLE = new Set([502, 503, 504]);
 
-/** Connects to the proxy; `done` gets a socket that leads to the address, or an error. The caller owns the socket. */
+/** Connects to the proxy and calls `done` when the tunnel is open or has failed. The caller owns the returned socket. */
 export function openTunnel(
   proxy: ForwardProxy,
   address: string,

@@ -1,4 +1,4 @@
-/** Where a 307 or 308 leads: the next destination with the headers for it, or why it is not followed. */
+/** Follows a 307 or 308: returns the next destination with its headers, or why the redirect is not followed. */
 import type { ErrorClass } from '../domain/outcome.ts';
 import type { Destination } from './destination.ts';
 import { isCredentialHeader } from './headers.ts';
@@ -16,19 +16,19 @@ export function followRedirect(
   headers: Readonly<Record<string, string>>,
   locate: (url: string) => Destination | ErrorClass,
 ): { destination: Destination; headers: Record<string, string> } | ErrorClass {
-  // The others turn a POST into a GET, and would drop the event.
+  // Other statuses turn a POST into a GET and would drop the event.
   if (redirect.status !== 307 && redirect.status !== 308) return 'redirect_failed';
   if (redirect.hops >= allowed || redirect.location === undefined) return 'redirect_failed';
   if (!URL.canParse(redirect.location, from.url)) return 'redirect_failed';
   const destination = locate(new URL(redirect.location, from.url).href);
   if (typeof destination === 'string') return destination;
-  // Never from a protected connection to an open one, even where policy lets http be registered.
+  // Never from https to http, even if the policy allows http.
   if (from.target.tls && !destination.target.tls) return 'redirect_failed';
   if (destination.origin === from.origin) {
     const { target, pool } = from;
     return { destination: { ...destination, target, pool }, headers: { ...headers } };
   }
-  // What proves who is asking, a client certificate too, stays with its origin.
+  // Credentials, including a client certificate, are only for the original origin.
   const kept: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
     if (!isCredentialHeader(name)) kept[name] = value;

@@ -1,24 +1,24 @@
 /**
- * Names to addresses. c-ares rather than getaddrinfo: the latter blocks one of four shared threads per lookup, so a
- * handful of endpoints with a dead name server would hold up everybody's new connections. The price: /etc/hosts and
- * other local sources are not asked (`createSystemLookup` asks them).
+ * Resolves names with c-ares instead of getaddrinfo, which blocks one of four shared threads per lookup: a few endpoints
+ * with a dead name server would delay all new connections. The disadvantage is that /etc/hosts and other local sources
+ * are not used; `createSystemLookup` uses them.
  */
 import { Resolver, lookup as systemLookup } from 'node:dns';
 
-/** Gives every address of the name, or an error. May answer synchronously. */
+/** Calls `done` with all addresses of the name, or with an error. May call it synchronously. */
 export type Lookup = (
   hostname: string,
   done: (error: NodeJS.ErrnoException | null, addresses: readonly string[]) => void,
 ) => void;
 
 export interface DnsOptions {
-  /** `address:port` of the name servers; default: the system's. */
+  /** `address:port` of the name servers. Default: those of the system. */
   readonly servers?: readonly string[];
   readonly timeoutMs?: number;
   readonly tries?: number;
 }
 
-/** How long the answer for one family waits for the other: name servers that drop AAAA queries are not rare. */
+/** How long the answer for one family waits for the other: some name servers drop AAAA queries. */
 const SECOND_FAMILY_MS = 50;
 
 export function createDnsLookup(options: DnsOptions = {}): Lookup {
@@ -40,10 +40,10 @@ export function createDnsLookup(options: DnsOptions = {}): Lookup {
     const collect = (error: NodeJS.ErrnoException | null, addresses: string[]): void => {
       waiting -= 1;
       if (error === null) found.push(...addresses);
-      // That a name has no AAAA records is no failure, and says less than whatever else went wrong.
+      // ENODATA only says that the name has no records of one family: prefer any other error.
       else if (failure === null || failure.code === 'ENODATA') failure = error;
       if (waiting === 0) finish();
-      // Whatever comes later is never connected to, so it need not be vetted either.
+      // Later addresses are never connected to, so they need no vetting.
       else if (found.length > 0) grace = setTimeout(finish, SECOND_FAMILY_MS);
     };
     resolver.resolve4(hostname, collect);
@@ -51,7 +51,7 @@ export function createDnsLookup(options: DnsOptions = {}): Lookup {
   };
 }
 
-/** The operating system's own way, with /etc/hosts and search domains, for operators who need those. */
+/** Uses the operating system's resolver, with /etc/hosts and search domains. */
 export function createSystemLookup(): Lookup {
   return (hostname, done) => {
     systemLookup(hostname, { all: true, order: 'ipv4first' }, (error, found) =>

@@ -75,7 +75,7 @@ describe('SIG-1 the official library', () => {
     );
   });
 
-  it('SIG-4 verifies with the old and with the new secret while both are live', () => {
+  it('SIG-4 verifies with the old and with the new secret while both are active', () => {
     const timestamp = Math.floor(Date.now() / 1000);
     const signed = sign(secrets(TEST_SECRET, OTHER_SECRET), '{}', { timestamp });
     const headers = { ...signed, 'webhook-id': 'evt_1', 'webhook-timestamp': String(timestamp) };
@@ -92,12 +92,12 @@ describe('SIG-4 rotation', () => {
     ],
   });
 
-  it('an expired secret signs no more', () => {
+  it('an expired secret does not sign any more', () => {
     expect(sign(rotated(NOW + 1), '{}')['webhook-signature']?.split(' ')).toHaveLength(2);
     expect(sign(rotated(NOW), '{}')['webhook-signature']).toBe(sign({}, '{}')['webhook-signature']);
   });
 
-  it('profiles with one signature keep the old one in place, and send the new one beside it', () => {
+  it('profiles with one signature keep the old one, and send the new one in another header', () => {
     const during = sign({ signature: 'hex', ...rotated(NOW + 1) }, '{}');
     const hex = (secret: string): string =>
       `sha256=${createHmac('sha256', secret).update('{}').digest('hex')}`;
@@ -110,7 +110,7 @@ describe('SIG-4 rotation', () => {
     });
   });
 
-  it('nothing is signed, and so nothing sent, without a live secret', () => {
+  it('signing throws without an active secret, so nothing is sent unsigned', () => {
     expect(() => sign({ secrets: [{ secret: TEST_SECRET, expiresAt: NOW - 1 }] }, '{}')).toThrow();
     expect(() => sign({ secrets: [] }, '{}')).toThrow();
   });
@@ -124,14 +124,14 @@ describe('SIG-2 profiles', () => {
     });
   });
 
-  it('stripe carries a signature per live secret', () => {
+  it('stripe has one signature per active secret', () => {
     const value = sign({ signature: 'stripe', ...secrets(TEST_SECRET, OTHER_SECRET) }, '{}')[
       'stripe-signature'
     ];
     expect(value).toMatch(/^t=\d+,v1=[0-9a-f]{64},v1=[0-9a-f]{64}$/);
   });
 
-  it('header and prefix can be named otherwise', () => {
+  it('header and prefix can be changed', () => {
     const custom = { profile: 'hex', header: 'X-Acme-Signature', prefix: '' } as const;
     const expected = createHmac('sha256', TEST_SECRET).update('{}').digest('hex');
     expect(sign({ signature: custom }, '{}')).toEqual({ 'x-acme-signature': expected });
@@ -143,12 +143,12 @@ describe('SIG-2 profiles', () => {
     ['standard', 'whsec_'],
     ['standard-ed25519', 'whsk_'],
     ['standard-ed25519', 'whsk_dG9vIHNob3J0'],
-  ] as const)('%s refuses a secret that is none: %s', (signature, secret) => {
+  ] as const)('%s rejects an invalid secret: %s', (signature, secret) => {
     expect(() => sign({ signature, ...secrets(secret) }, '{}')).toThrow();
   });
 });
 
-it('the hand-made HMAC is the real one, for any key and text', () => {
+it('our HMAC equals that of node:crypto for any key and text', () => {
   fc.assert(
     fc.property(
       fc.uint8Array({ minLength: 1, maxLength: 200 }),

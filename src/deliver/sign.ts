@@ -9,16 +9,16 @@
  * | hex              | `body`                    | literal text    | x-webhook-signature: sha256=…       |
  * | github           | `body`                    | literal text    | x-hub-signature-256: sha256=…       |
  *
- * The first three carry a signature per live secret. The last two have room for one only: until the previous
- * secret expires or is revoked its signature stays where receivers look for it, and the new secret's is sent beside
- * it in `<header>-next`. So a rotation breaks no receiver that has not heard of it yet.
+ * The first three have one signature per active secret. The last two have room for one: until the previous secret
+ * expires or is revoked, its signature stays in the header, and that of the new secret is sent in `<header>-next`. So a
+ * rotation does not break receivers that have not changed their secret yet.
  */
 import { createPrivateKey, type KeyObject, sign as signAsymmetric } from 'node:crypto';
 import type { Endpoint, SignatureProfile } from '../domain/endpoint.ts';
 import type { Message } from './envelope.ts';
 import { HMAC_HEADROOM, hmac, hmacKey } from './hmac.ts';
 
-/** Free bytes before the body that a signer may write to: `id.timestamp.`, and what HMAC puts before that. */
+/** Free bytes that a signer needs before the body: for `id.timestamp.`, and for HMAC before that. */
 export const SIGNING_HEADROOM = HMAC_HEADROOM + 64;
 
 export interface SignInput {
@@ -29,7 +29,7 @@ export interface SignInput {
   readonly nowMs: number;
 }
 
-/** Adds the signature headers of one attempt. Throws if no secret is live: nothing is ever sent unsigned. */
+/** Adds the signature headers of one attempt. Throws if no secret is active: nothing is sent unsigned. */
 export type Signer = (input: SignInput, headers: Record<string, string>) => void;
 
 interface Key {
@@ -63,7 +63,7 @@ function symmetric(secret: Buffer, encoding: 'base64' | 'hex', expiresAt: number
   return { expiresAt, sign: (memory, start) => hmac(key, memory, start, encoding) };
 }
 
-/** An ed25519 private key as PKCS #8 is this fixed header and the 32 bytes of the seed. */
+/** An ed25519 private key in PKCS #8 is this fixed header followed by the 32 bytes of the seed. */
 const PKCS8_ED25519 = Buffer.from('302e020100300506032b657004220420', 'hex');
 
 function ed25519Key(secret: string): KeyObject {
@@ -116,7 +116,7 @@ export function createSigner(endpoint: Endpoint): Signer {
       if (key.expiresAt === null || key.expiresAt > nowMs)
         signatures.push(prefix + key.sign(message.memory, start));
     }
-    if (signatures.length === 0) throw new SecretUnusableError('No live secret.');
+    if (signatures.length === 0) throw new SecretUnusableError('The endpoint has no active secret.');
     return signatures;
   };
 
@@ -141,7 +141,7 @@ export function createSigner(endpoint: Endpoint): Signer {
   }
 }
 
-/** The signature headers of a body that was not made here. */
+/** Returns the signature headers for a body that was built elsewhere. */
 export function signMessage(
   endpoint: Endpoint,
   given: Omit<SignInput, 'message'> & { readonly body: Buffer },

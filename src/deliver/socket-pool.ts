@@ -1,15 +1,15 @@
 /**
- * Keep-alive sockets by origin, apart for each endpoint with a client certificate. A slot is one undici Client, that is one socket, and carries one attempt at a time:
- * so it is always known which attempt a connection is being opened for, what its times are, and what to cut off at
- * the deadline, also while it still connects. (undici's own Pool does not tell.) The warmest slot is used first, so
- * that the others can grow cold and close.
+ * Keep-alive sockets by origin, and separately for each endpoint with a client certificate. A slot is one undici Client
+ * with one socket, and carries one attempt at a time. So it is always known for which attempt a connection is being
+ * opened, how long that took, and what to close at the deadline; undici's own Pool does not tell. The slot that was used
+ * last is taken first, so that the others become idle and close.
  */
 import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { Client, type Dispatcher } from 'undici';
 import type { Connector, ConnectTimes, Target } from './connector.ts';
 
-/** What a slot tells the attempt that it carries. */
+/** Receives the events of the request that a slot carries. */
 export interface Passenger extends Dispatcher.DispatchHandler {
   connected(times: ConnectTimes): void;
 }
@@ -17,16 +17,16 @@ export interface Passenger extends Dispatcher.DispatchHandler {
 export interface PoolSettings {
   readonly connector: Connector;
   readonly keepAliveMs: number;
-  /** Idle sockets over all origins. */
+  /** Limit for idle sockets of all origins together. */
   readonly maxIdleSockets: number;
   readonly maxHeaderBytes: number;
 }
 
-/** Where a connection leads, and who may share it. */
+/** The target of a connection, and who may share the connection. */
 export interface Place {
   readonly origin: string;
   readonly target: Target;
-  /** The origin, and whoever shows a certificate to it. */
+  /** Connections are shared within this key: the origin, and the client certificate if there is one. */
   readonly pool: string;
 }
 
@@ -46,7 +46,7 @@ export class Slot {
   #cancelConnect: (() => void) | null = null;
   #socket: Socket | null = null;
   #dropped = false;
-  /** It has carried an attempt before. */
+  /** True if the slot has carried an attempt before. */
   warm = false;
 
   constructor(pools: SocketPools, origin: Origin, settings: PoolSettings) {
@@ -71,11 +71,11 @@ export class Slot {
           if (error !== null) callback(error, null);
           else callback(null, socket!);
         });
-        // A literal that is forbidden is refused before the connector returns.
+        // For a forbidden literal address the connector calls back before it returns.
         if (!answered) this.#cancelConnect = cancel;
       },
     });
-    // undici reports here what a handler throws; unheard it would end the process.
+    // undici emits errors of handlers here. Without a listener they would end the process.
     (this.#client as EventEmitter).on('error', ignore);
     this.#client.on('disconnect', () => {
       this.#socket = null;
@@ -87,7 +87,7 @@ export class Slot {
     return this.#cancelConnect !== null;
   }
 
-  /** The peer has said that it will send no more. */
+  /** True if the peer has closed its side. */
   get peerEnded(): boolean {
     return this.#socket === null || this.#socket.readableEnded;
   }
@@ -97,14 +97,14 @@ export class Slot {
     this.#client.dispatch(options, passenger);
   }
 
-  /** The attempt is over and the connection in order: the next one may have it. */
+  /** Call this when the attempt is over and the connection can be reused. */
   release(): void {
     this.#passenger = null;
     this.warm = true;
     if (!this.#dropped) this.#pools.park(this);
   }
 
-  /** Cuts the connection, whatever it is doing. */
+  /** Closes the connection at once. */
   drop(): void {
     if (this.#dropped) return;
     this.#dropped = true;
@@ -119,7 +119,7 @@ export class Slot {
 export class SocketPools {
   readonly #settings: PoolSettings;
   readonly #origins = new Map<string, Origin>();
-  /** Idle slots of all origins, the one that has been idle longest first. */
+  /** Idle slots of all origins, longest idle first. */
   readonly #idle = new Set<Slot>();
   readonly #closing = new Set<Promise<void>>();
 
@@ -127,7 +127,7 @@ export class SocketPools {
     this.#settings = settings;
   }
 
-  /** A warm slot if there is one (and `fresh` does not forbid it), else a new one. */
+  /** Returns an idle slot if there is one, otherwise a new one. `fresh`: always a new one. */
   take(place: Place, fresh: boolean): Slot {
     let origin = this.#origins.get(place.pool);
     if (origin === undefined) {
@@ -172,7 +172,7 @@ export class SocketPools {
     return this.#origins.size;
   }
 
-  /** Closes what is idle, and waits until every socket that was ever cut off is really gone. */
+  /** Closes idle slots. Resolves when every socket that was dropped is closed. */
   async close(): Promise<void> {
     for (const slot of [...this.#idle]) slot.drop();
     while (this.#closing.size > 0) await Promise.all(this.#closing);

@@ -1,4 +1,4 @@
-/** The last TLS session with each of the most recent hosts: with it the next handshake is shorter. */
+/** Caches the last TLS session per host, which makes the next handshake shorter. */
 export class TlsSessions {
   readonly #limit: number;
   readonly #sessions = new Map<string, Buffer>();
@@ -12,7 +12,7 @@ export class TlsSessions {
   }
 
   set(key: string, session: Buffer): void {
-    // Deleted first, so that the map's order is that of last use, and the oldest goes.
+    // Delete first, so that the map is ordered by last use and the oldest entry is evicted.
     this.#sessions.delete(key);
     this.#sessions.set(key, session);
     if (this.#sessions.size > this.#limit) this.#sessions.delete(this.#sessions.keys().next().value!);

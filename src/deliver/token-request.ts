@@ -1,4 +1,4 @@
-/** One request to a token endpoint (RFC 6749, client credentials): what is sent, and what its answer is worth. */
+/** A request to a token endpoint (RFC 6749, client credentials), and how its answer is read. */
 import { createHash } from 'node:crypto';
 import type { OAuthClient } from '../domain/endpoint-auth.ts';
 import type { Uuid } from '../domain/ids.ts';
@@ -6,19 +6,19 @@ import type { AttemptOutcome } from '../domain/outcome.ts';
 import { DeliveryError } from './classify-error.ts';
 import { basicAuthorization } from './headers.ts';
 
-/** A token endpoint that takes longer fails, even if the endpoint's deliveries have more time. */
+/** Limit for the token endpoint, even if the endpoint's deliveries have more time. */
 export const TOKEN_TIMEOUT_MS = 10_000;
 export const TOKEN_RESPONSE_CAP_BYTES = 64 * 1024;
-const LONGEST_TOKEN = 8192;
+const MAX_TOKEN_LENGTH = 8192;
 const TOKEN = /^[\x21-\x7e]+$/;
 
 export interface TokenAnswer {
   readonly token: string;
-  /** Null: not said. */
+  /** Null: the answer did not contain it. */
   readonly lifetimeSeconds: number | null;
 }
 
-/** Names the endpoint and all that its tokens depend on. */
+/** Identifies the endpoint and everything its tokens depend on. */
 export function tokenKey(endpointId: Uuid, client: OAuthClient): string {
   const { tokenUrl, clientId, clientSecret, scope } = client;
   const hash = createHash('sha256').update(JSON.stringify([tokenUrl, clientId, clientSecret, scope]));
@@ -42,10 +42,10 @@ export function tokenRequest(
   };
 }
 
-/** RFC 6749 has id and secret encoded like a form before they are put together. */
+/** RFC 6749 requires id and secret to be form-encoded before they are joined. */
 const formEncoded = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1);
 
-/** Why not is told by class, status and the error codes of the RFC; nothing else that the token endpoint said is. */
+/** A failure contains the class, the status and the error codes of the RFC, and nothing else from the answer. */
 export function readTokenAnswer(outcome: AttemptOutcome): TokenAnswer | DeliveryError {
   const { statusCode, responseBody, responseTruncated } = outcome;
   if (statusCode === null) return failed(outcome.error!.class);
@@ -53,7 +53,7 @@ export function readTokenAnswer(outcome: AttemptOutcome): TokenAnswer | Delivery
   if (outcome.error !== null) return failed(`${statusCode}${knownError(answer?.error)}`);
   if (answer === null) return failed(`${statusCode}, not a JSON object`);
   const { access_token: token, token_type: type, expires_in: lifetime } = answer;
-  if (typeof token !== 'string' || token.length > LONGEST_TOKEN || !TOKEN.test(token))
+  if (typeof token !== 'string' || token.length > MAX_TOKEN_LENGTH || !TOKEN.test(token))
     return failed(`${statusCode}, no usable access_token`);
   if (type !== undefined && (typeof type !== 'string' || type.toLowerCase() !== 'bearer'))
     return failed(`${statusCode}, token_type is not Bearer`);

@@ -39,7 +39,7 @@ function setUp() {
 }
 
 describe('alarms', () => {
-  it('ring once, at their time, with one timer for all', () => {
+  it('ring once, at their time, with one timer for all lanes', () => {
     const { clock, rung, alarms } = setUp();
     for (const [i, lane] of lanes.entries()) alarms.set(lane, 100 - i);
     expect(clock.timers.size).toBe(1);
@@ -81,7 +81,7 @@ describe('alarms', () => {
     expect(rung).toEqual([[week, lanes[0]]]);
   });
 
-  it('are silent once forgotten or stopped', () => {
+  it('do not ring after they were forgotten or stopped', () => {
     const { clock, rung, alarms } = setUp();
     alarms.set(lanes[0]!, 10);
     alarms.set(lanes[1]!, 20);
@@ -93,7 +93,7 @@ describe('alarms', () => {
     expect(clock.timers.size).toBe(0);
   });
 
-  it('none is missed, none rings twice, whatever is set and forgotten when', () => {
+  it('ring exactly once each, in any order of setting and forgetting', () => {
     const step = fc.record({
       what: fc.constantFrom('set', 'set', 'forget', 'move'),
       which: fc.integer({ min: 0, max: 5 }),

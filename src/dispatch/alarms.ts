@@ -4,7 +4,7 @@ import type { Lane } from './lane.ts';
 
 const newHeap = () => new Heap<{ at: number; lane: Lane }>((a, b) => a.at < b.at);
 
-/** One timer for all lanes: calls `ring` for each lane when its time has come. Setting an earlier time replaces a later. */
+/** One timer for all lanes: calls `ring` for each lane at its time. Setting an earlier time replaces a later one. */
 export class Alarms {
   readonly #clock: Clock;
   readonly #ring: (lane: Lane) => void;
@@ -27,7 +27,7 @@ export class Alarms {
     this.#arm();
   }
 
-  /** Times that were replaced stay in the heap until they are due, which may be tomorrow: now and then they go. */
+  /** Replaced times stay in the heap until they are due. Rebuild the heap when there are too many. */
   #tidy(): void {
     if (this.#heap.size <= 2 * this.#set.size + 64) return;
     this.#heap = newHeap();
@@ -51,7 +51,7 @@ export class Alarms {
     if (next === undefined || next.at >= this.#timerAt) return;
     this.#cancel?.();
     this.#timerAt = next.at;
-    // At least a millisecond: an alarm that rings too early would be set again for the same time.
+    // At least a millisecond: an alarm that rings too early is set again for the same time.
     const delayMs = Math.max(1, Math.min(next.at - this.#clock.now(), 60_000));
     this.#cancel = this.#clock.after(delayMs, () => {
       this.#timerAt = Number.POSITIVE_INFINITY;

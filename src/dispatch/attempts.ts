@@ -1,25 +1,29 @@
 /**
- * One delivery from "its turn" to "the database knows": the only place where requests are started.
+ * One attempt, from the moment the scheduler has chosen a delivery until its result is recorded. The only place where
+ * requests are sent.
  *
- *   taken ─▶ payload at hand ─▶ (written down) ─▶ ownership proven ─▶ sent ─▶ answered ─▶ settled
- *     │             │                 │                  │
- *     │ too old,    │ cannot be       │ not ours         │ not proven:
- *     │ killed its  │ read now:       │ any more:        │ back into the lane
- *     │ worker      │ back            │ forgotten        │
- *     ▼ dead
+ *   start ─▶ load the payload ─▶ record the start ─▶ send ─▶ decide ─▶ settle
+ *     │           │                   │ (FIFO, probe,  │
+ *     │ too old,  │ not readable:     │  poison)       │ no valid lease, paused, too fast:
+ *     │ poison:   │ put back          │ not ours any   │ put back
+ *     ▼ dead      ▼                   ▼ more: drop     ▼
  */
-import type { Signal } from '../domain/breaker.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { WaitingDelivery } from '../domain/delivery.ts';
+import { decide, expiresAt } from '../domain/decide.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
 import { eventIdOfDelivery, newId, type Uuid } from '../domain/ids.ts';
-import { noteOfCircuit } from '../domain/operational.ts';
 import type { AttemptOutcome, DeadReason, Verdict } from '../domain/outcome.ts';
-import type { RetryPolicy } from '../domain/retry.ts';
-import type { Start } from '../postgres/queries/mark-started.ts';
-import type { HealthChange, Settlement } from '../postgres/queries/settle-deliveries.ts';
+import type { HealthChange, SettledAttempt, Settlement, Start } from '../ports/delivery-queue.ts';
+import { updateHealth } from './endpoint-health.ts';
 import type { Lane, LaneItem } from './lane.ts';
+import type { LaneBudget } from './lane-budget.ts';
+import type { LaneKeeper } from './lane-keeper.ts';
+import type { Ownership } from './ownership.ts';
+import type { Payloads } from './payloads.ts';
+import type { RecentIds } from './recent-ids.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { StartLog } from './start-log.ts';
 
 export interface AttemptRequest {
   readonly endpoint: Endpoint;
@@ -27,125 +31,148 @@ export interface AttemptRequest {
   readonly deliveryId: Uuid;
   readonly number: number;
   readonly retryReason: string | null;
-  /** Since when it was due. */
+  /** Since when the delivery was due. */
   readonly waitingSince: number;
-  /** Asked again when the connection is open: making one may take seconds. */
+  /** Checked again when the connection is open, because connecting may take seconds. */
   readonly mayLeave: () => boolean;
 }
 
-/** What the other stages do for this one; `app.ts` connects them. */
-export interface Stages {
-  send(request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void;
-  decide(outcome: AttemptOutcome, delivery: WaitingDelivery, policy: RetryPolicy): Verdict;
-  signalOf(outcome: AttemptOutcome): Signal;
-  expiresAt(delivery: WaitingDelivery, policy: RetryPolicy): number;
+/** Sends one request. Calls `done` exactly once, with a result for every failure. */
+export type SendRequest = (request: AttemptRequest, done: (outcome: AttemptOutcome) => void) => void;
+
+/** Records results. Calls `done` when the result is durable; `moved` is false if someone else moved the delivery. */
+export interface ResultRecorder {
   settle(settlement: Settlement, health: HealthChange | null, done: (moved: boolean) => void): void;
+}
+
+/** Metrics, log and live tail. */
+export interface AttemptObserver {
+  onAnswered(
+    lane: Lane,
+    item: LaneItem,
+    outcome: AttemptOutcome,
+    verdict: Verdict,
+    event: EventContent,
+  ): void;
+  onSettling(verdict: Verdict): void;
+  onCircuitChanged(lane: Lane): void;
+  /** The endpoint answered 410 to a request that was started at `askedAt`. The dead letter is recorded. */
+  onEndpointGone(endpoint: Endpoint, askedAt: number): void;
 }
 
 export interface AttemptsOptions {
   readonly clock: Clock;
-  readonly stages: Stages;
-  readonly mayStart: (shard: number) => boolean;
-  readonly readPayload: (eventId: Uuid, done: (event: EventContent | null | undefined) => void) => void;
-  readonly writeBeforeSend: (start: Start, done: (mayLeave: boolean) => void) => void;
+  readonly random: () => number;
+  readonly ownership: Pick<Ownership, 'maySend'>;
+  readonly payloads: Pick<Payloads, 'load'>;
+  readonly startLog: Pick<StartLog, 'record'>;
+  readonly send: SendRequest;
+  readonly settler: ResultRecorder;
+  readonly scheduler: Pick<Scheduler, 'release'>;
+  readonly laneKeeper: Pick<LaneKeeper, 'onAttemptEnded' | 'reload'>;
+  readonly budget: LaneBudget;
+  readonly observer: AttemptObserver;
+  /** Remembers what was started, for deliveries whose commit is reported late. */
+  readonly recentStarts: Pick<RecentIds, 'add'>;
   readonly retryAfterCapMs: number;
-  /** Whether a lane may keep one more delivery in memory. */
-  readonly hasRoom: (lane: Lane) => boolean;
-  readonly events: AttemptEvents;
 }
 
-export interface AttemptEvents {
-  /** The socket is free again. */
-  freed(lane: Lane, item: LaneItem): void;
-  /** Nothing of it is left in this worker, or it waits in its lane again. */
-  ended(lane: Lane, item: LaneItem): void;
-  /** The lane does not know the truth about this delivery any more: read it again. */
-  doubtful(lane: Lane): void;
-  answered(lane: Lane, item: LaneItem, outcome: AttemptOutcome, verdict: Verdict, event: EventContent): void;
-  circuitChanged(lane: Lane): void;
-  /** It answered 410 to a request that was started then. */
-  gone(endpoint: Endpoint, askedAt: number): void;
-}
-
-/** In careful mode: how often a delivery may be started without ever being heard of again. */
-const MAX_CAREFUL_STARTS = 2;
-/** A payload that cannot be read, or a proof that is missing: not again at once. */
+/** A delivery that was on the wire in this many crashes of its worker is poison. */
+const MAX_CRASHES = 3;
+/** Wait after a payload that could not be read or a lease that was not valid. */
 const BACK_OFF_MS = 100;
-/** Those that were held up together leave one after another, at their endpoint's rate; not for longer than this. */
-const LONGEST_PACE_MS = 1_000;
-/** A probe is given this much more than the request's own deadline before another may be made. */
+/** Requests of a rate-limited endpoint wait here for their turn, but not longer than this. */
+const MAX_PACE_MS = 1_000;
+/** No other probe starts for this long after the deadline of a probe. */
 const PROBE_MARGIN_MS = 3_000;
-/** So long after a start was asked to be written down it may still leave: less than others wait beyond its deadline. */
-const LEAVES_WITHIN_MS = 2_000;
+/** Do not send if recording the start took longer than this: others wait only a little longer than its deadline. */
+const MAX_RECORDING_MS = 2_000;
 
 export class Attempts {
   readonly #options: AttemptsOptions;
-  /**
-   * One that was on the wire when its worker died, and is again. Only one such at a time: of those that were merely
-   * beside the culprit each proves itself, and at one more death only one of them is under way.
-   */
-  #onTrial: LaneItem | null = null;
+  /** The one suspected poison on the wire. One at a time, so that the next crash identifies it. */
+  #suspect: LaneItem | null = null;
+  #unsettled = 0;
+  readonly #endWaiters: (() => void)[] = [];
 
   constructor(options: AttemptsOptions) {
     this.#options = options;
   }
 
-  start(lane: Lane, item: LaneItem): void {
-    const { clock, stages } = this.#options;
-    if (clock.now() > stages.expiresAt(item.delivery, lane.endpoint.retry))
-      return this.#bury(lane, item, 'expired');
-    if (item.carefulStarts >= MAX_CAREFUL_STARTS) return this.#bury(lane, item, 'worker_crash');
-    if (item.carefulStarts > 0 && lane.careful) {
-      if (this.#onTrial !== null) {
-        // It waits, not its lane: the one before it may hang until its deadline.
-        item.notBefore = Math.max(item.notBefore, clock.now() + BACK_OFF_MS);
-        return this.#return(lane, item);
-      }
-      this.#onTrial = item;
-    }
-    if (item.event !== null) return this.#prepare(lane, item, item.event);
-    this.#options.readPayload(eventIdOfDelivery(item.delivery.id), (event) => {
-      if (event === undefined) this.#putBack(lane, item);
-      else if (event === null) this.#bury(lane, item, 'expired');
-      else this.#prepare(lane, item, event);
+  /** Results that are not recorded yet. */
+  get unsettled(): number {
+    return this.#unsettled;
+  }
+
+  /** Resolves when the next attempt of any lane ends, or after `withinMs`. */
+  waitForEnd(withinMs: number): Promise<void> {
+    return new Promise<void>((resolve) => {
+      const cancel = this.#options.clock.after(withinMs, resolve);
+      this.#endWaiters.push(resolve, cancel);
     });
   }
 
-  #prepare(lane: Lane, item: LaneItem, event: EventContent): void {
-    // notBefore: an earlier owner may have had it on the wire, and settled it since; the write finds out.
-    if (!lane.fifo && !item.probe && !lane.careful && item.notBefore === 0)
-      return this.#send(lane, item, event);
-    if (!this.#options.mayStart(lane.shard)) return this.#putBack(lane, item);
+  // --- before the request ---------------------------------------------------------------------------------
+
+  start(lane: Lane, item: LaneItem): void {
+    const { clock, recentStarts } = this.#options;
+    recentStarts.add(item.delivery.id);
+    if (clock.now() > expiresAt(item.delivery, lane.endpoint.retry)) return this.#bury(lane, item, 'expired');
+    if (item.crashes >= MAX_CRASHES) return this.#bury(lane, item, 'worker_crash');
+    if (item.crashes > 0 && lane.isCareful) {
+      // The delivery waits, not its lane: the suspect on the wire may hang until its deadline.
+      if (this.#suspect !== null) return this.#putBackUntil(lane, item, clock.now() + BACK_OFF_MS);
+      this.#suspect = item;
+    }
+    this.#loadPayload(lane, item);
+  }
+
+  #loadPayload(lane: Lane, item: LaneItem): void {
+    if (item.event !== null) return this.#recordStart(lane, item, item.event);
+    this.#options.payloads.load(eventIdOfDelivery(item.delivery.id), (event) => {
+      if (event === undefined) this.#putBack(lane, item);
+      else if (event === null) this.#bury(lane, item, 'expired');
+      else this.#recordStart(lane, item, event);
+    });
+  }
+
+  #recordStart(lane: Lane, item: LaneItem, event: EventContent): void {
+    // `notBefore`: an earlier owner may have sent and settled the delivery. Recording the start finds out.
+    const mustRecord = lane.fifo || item.probe || lane.isCareful || item.notBefore > 0;
+    if (!mustRecord) return this.#send(lane, item, event);
+    const { ownership, clock, startLog } = this.#options;
+    if (!ownership.maySend(lane.shard)) return this.#putBack(lane, item);
+    const start = this.#newStart(lane, item);
+    const askedAt = clock.monotonic();
+    startLog.record(start, (maySend) => {
+      item.isStartCounted = maySend && (item.isStartCounted || start.careful);
+      if (!maySend) this.#drop(lane, item);
+      else if (clock.monotonic() - askedAt > MAX_RECORDING_MS) this.#putBack(lane, item);
+      else this.#send(lane, item, event);
+    });
+  }
+
+  #newStart(lane: Lane, item: LaneItem): Start {
     const deadline = this.#options.clock.now() + lane.endpoint.timeoutMs + PROBE_MARGIN_MS;
-    const start: Start = {
+    return {
       deliveryId: item.delivery.id,
       attempts: item.delivery.attempts,
-      // Written down before and then not sent: that start is counted already, and nothing was killed by it.
-      careful: lane.careful && !item.startCounted,
+      // A start that was recorded and not sent is counted already, and did not crash anything.
+      careful: lane.isCareful && !item.isStartCounted,
       shard: lane.shard,
       probe: item.probe ? { endpointId: lane.id, breaker: lane.breaker.probeStarted(deadline) } : null,
     };
-    const askedAt = this.#options.clock.monotonic();
-    this.#options.writeBeforeSend(start, (mayLeave) => {
-      const late = this.#options.clock.monotonic() - askedAt > LEAVES_WITHIN_MS;
-      item.startCounted = mayLeave && (item.startCounted || start.careful);
-      if (mayLeave) return late ? this.#putBack(lane, item) : this.#send(lane, item, event);
-      this.#abandonProbe(lane, item);
-      lane.dropped(item);
-      this.#options.events.freed(lane, item);
-      this.#ended(lane, item);
-      this.#options.events.doubtful(lane);
-    });
   }
 
   #send(lane: Lane, item: LaneItem, event: EventContent): void {
-    // Paused, or its circuit opened, while the payload was being read.
-    const held = !lane.active || (!item.probe && !lane.breaker.allowsTraffic);
-    if (held || !this.#options.mayStart(lane.shard)) return this.#putBack(lane, item);
-    const waitMs = lane.leave(this.#options.clock.monotonic());
-    if (waitMs > LONGEST_PACE_MS) return this.#putBack(lane, item);
+    const { ownership, clock, send } = this.#options;
+    // The endpoint may have been paused, or its circuit opened, since the delivery was chosen.
+    const isHeld = !lane.isActive || (!item.probe && !lane.breaker.allowsTraffic);
+    if (isHeld || !ownership.maySend(lane.shard)) return this.#putBack(lane, item);
+    const waitMs = lane.msUntilSend(clock.monotonic());
+    if (waitMs > MAX_PACE_MS) return this.#putBack(lane, item);
     if (waitMs > 0) {
-      this.#options.clock.after(waitMs, () => this.#send(lane, item, event));
+      clock.after(waitMs, () => this.#send(lane, item, event));
       return;
     }
     const { delivery } = item;
@@ -156,109 +183,64 @@ export class Attempts {
       number: delivery.attempts + 1,
       waitingSince: delivery.dueAt ?? delivery.agesFrom,
       retryReason: delivery.trigger === 'auto' ? delivery.lastErrorClass : delivery.trigger,
-      mayLeave: () => !lane.closed && this.#options.mayStart(lane.shard),
+      mayLeave: () => !lane.isClosed && ownership.maySend(lane.shard),
     };
-    this.#options.stages.send(request, (outcome) => this.#answered(lane, item, request, outcome));
+    send(request, (outcome) => this.#onAnswered(lane, item, request, outcome));
   }
 
-  #ended(lane: Lane, item: LaneItem): void {
-    if (this.#onTrial === item) this.#onTrial = null;
-    this.#options.events.ended(lane, item);
-  }
+  // --- after the request ----------------------------------------------------------------------------------
 
-  #abandonProbe(lane: Lane, item: LaneItem): void {
-    if (item.probe) lane.breaker.probeAbandoned(this.#options.clock.now() + BACK_OFF_MS);
-  }
-
-  #putBack(lane: Lane, item: LaneItem): void {
-    lane.holdUntil = Math.max(lane.holdUntil, this.#options.clock.now() + BACK_OFF_MS);
-    this.#return(lane, item);
-  }
-
-  #return(lane: Lane, item: LaneItem): void {
-    this.#abandonProbe(lane, item);
-    lane.returned(item);
-    this.#options.events.freed(lane, item);
-    this.#ended(lane, item);
-  }
-
-  #bury(lane: Lane, item: LaneItem, reason: DeadReason): void {
-    this.#abandonProbe(lane, item);
-    lane.answered(item);
-    this.#options.events.freed(lane, item);
-    this.#settle(lane, item, { kind: 'dead', reason, disableEndpoint: false }, null, null);
-  }
-
-  #answered(lane: Lane, item: LaneItem, { endpoint, event }: AttemptRequest, outcome: AttemptOutcome): void {
-    const { clock, stages, events } = this.#options;
-    if (outcome.withdrawn) return this.#putBack(lane, item);
-    // The settlement sets the count back.
-    if (lane.careful) item.startCounted = false;
-    const verdict = stages.decide(outcome, item.delivery, lane.endpoint.retry);
-    const attemptId = newId(clock.now());
-    const health = this.#learn(lane, item, outcome, attemptId, event.type);
-    lane.answered(item);
-    events.freed(lane, item);
-    events.answered(lane, item, outcome, verdict, event);
-    const { trigger, attempts, attemptsBeforeReplay } = item.delivery;
-    const tries = attempts + 1 - attemptsBeforeReplay;
-    const attempt = { id: attemptId, outcome, trigger, eventType: event.type, tries };
-    this.#settle(lane, item, verdict, attempt, health, () => {
-      // As it was when it was asked: it may lead elsewhere by now.
-      if (verdict.kind === 'dead' && verdict.disableEndpoint) events.gone(endpoint, outcome.startedAt);
-    });
-  }
-
-  /** What the answer says about the endpoint; returns what has to be remembered beyond this process. */
-  #learn(
+  #onAnswered(
     lane: Lane,
     item: LaneItem,
+    { endpoint, event }: AttemptRequest,
     outcome: AttemptOutcome,
-    attemptId: Uuid,
-    eventType: string,
-  ): HealthChange | null {
-    const { clock, stages, events, retryAfterCapMs } = this.#options;
+  ): void {
+    if (outcome.withdrawn) return this.#putBack(lane, item);
+    const { clock, random, retryAfterCapMs, scheduler, observer } = this.#options;
     const now = clock.now();
-    const signal = stages.signalOf(outcome);
-    const wasFailing = lane.failingSince !== null;
-    const before = lane.breaker.record;
-    const changed = lane.breaker.heard(signal, now, item.probe);
-    if (signal === 'success') {
-      lane.failingSince = null;
-      lane.succeeded(now);
-    } else if (signal === 'failure') {
-      lane.failingSince ??= now;
-    }
-    if (changed) {
-      if (lane.breaker.allowsTraffic) lane.slowStart();
-      events.circuitChanged(lane);
-    }
-    if (outcome.statusCode === 429 && outcome.retryAfterMs !== null) {
-      lane.holdUntil = Math.max(lane.holdUntil, now + Math.min(outcome.retryAfterMs, retryAfterCapMs));
-    }
-    if (!changed && signal !== 'failure' && !(signal === 'success' && wasFailing)) return null;
-    const health = { endpointId: lane.id, breaker: lane.breaker.record, failingSince: lane.failingSince };
-    if (!changed) return health;
-    const note = noteOfCircuit({
-      id: attemptId,
-      endpointId: lane.id,
-      eventType,
-      before,
-      after: health.breaker,
+    const { delivery } = item;
+    const verdict = decide(outcome, delivery, lane.endpoint.retry, { now, random, retryAfterCapMs });
+    const attempt: SettledAttempt = {
+      id: newId(now),
       outcome,
-    });
-    return note === null ? health : { ...health, circuitNote: note };
+      trigger: delivery.trigger,
+      eventType: event.type,
+      tries: delivery.attempts + 1 - delivery.attemptsBeforeReplay,
+    };
+    const health = this.#updateHealth(lane, item, attempt, now);
+    // Settling resets the stored count.
+    item.isStartCounted = false;
+    lane.markAnswered(item);
+    scheduler.release(item);
+    observer.onAnswered(lane, item, outcome, verdict, event);
+    this.#settle(lane, item, verdict, attempt, health, endpoint);
   }
 
+  #updateHealth(lane: Lane, item: LaneItem, attempt: SettledAttempt, now: number): HealthChange | null {
+    const { observer, retryAfterCapMs } = this.#options;
+    const { health, isCircuitChanged } = updateHealth(lane, item, attempt, now);
+    if (isCircuitChanged) {
+      // Probes need two candidates; the rest of the queue would only take memory.
+      if (!lane.breaker.allowsTraffic) lane.clearQueue();
+      observer.onCircuitChanged(lane);
+    }
+    const { statusCode, retryAfterMs } = attempt.outcome;
+    if (statusCode === 429 && retryAfterMs !== null)
+      lane.holdUntil = Math.max(lane.holdUntil, now + Math.min(retryAfterMs, retryAfterCapMs));
+    return health;
+  }
+
+  /** `endpoint`: as it was when the request was sent. It may have another URL by now. */
   #settle(
     lane: Lane,
     item: LaneItem,
     verdict: Verdict,
-    attempt: Settlement['attempt'],
+    attempt: SettledAttempt | null,
     health: HealthChange | null,
-    written: () => void = () => {},
+    endpoint: Endpoint,
   ): void {
-    const { stages, events } = this.#options;
+    const { settler, observer } = this.#options;
     const blocksLane = verdict.kind === 'dead' && lane.fifo && lane.endpoint.fifoOnDead === 'block';
     if (blocksLane) lane.blocked = true;
     const settlement: Settlement = {
@@ -272,22 +254,76 @@ export class Attempts {
       agesFrom: item.delivery.agesFrom,
       attempt,
     };
-    stages.settle(settlement, health, (moved) => {
-      if (moved && verdict.kind === 'retry') {
-        const next: WaitingDelivery = {
-          ...item.delivery,
-          attempts: item.delivery.attempts + 1,
-          dueAt: verdict.dueAt,
-          trigger: 'auto',
-          lastErrorClass: attempt?.outcome.error?.class ?? null,
-        };
-        lane.rescheduled(item, next, this.#options.hasRoom(lane));
-      } else {
-        lane.ended(item, moved);
-      }
-      written();
-      this.#ended(lane, item);
-      if (!moved) events.doubtful(lane);
+    this.#unsettled += 1;
+    observer.onSettling(verdict);
+    settler.settle(settlement, health, (moved) => {
+      this.#unsettled -= 1;
+      this.#onSettled(lane, item, settlement, moved);
+      if (attempt !== null && verdict.kind === 'dead' && verdict.disableEndpoint)
+        observer.onEndpointGone(endpoint, attempt.outcome.startedAt);
     });
+  }
+
+  #onSettled(lane: Lane, item: LaneItem, { verdict, attempt }: Settlement, moved: boolean): void {
+    const { budget, laneKeeper } = this.#options;
+    if (moved && verdict.kind === 'retry') {
+      const next = {
+        ...item.delivery,
+        attempts: item.delivery.attempts + 1,
+        dueAt: verdict.dueAt,
+        trigger: 'auto',
+        lastErrorClass: attempt?.outcome.error?.class ?? null,
+      } as const;
+      lane.reschedule(item, next, budget.hasRoom && lane.queuedRetries < budget.laneItems);
+    } else {
+      lane.finish(item, moved);
+    }
+    this.#end(lane, item);
+    if (!moved) laneKeeper.reload(lane, 'all');
+  }
+
+  // --- without a request ----------------------------------------------------------------------------------
+
+  /** Makes the delivery dead without an attempt. */
+  #bury(lane: Lane, item: LaneItem, reason: DeadReason): void {
+    this.#abandonProbe(lane, item);
+    lane.markAnswered(item);
+    this.#options.scheduler.release(item);
+    const verdict: Verdict = { kind: 'dead', reason, disableEndpoint: false };
+    this.#settle(lane, item, verdict, null, null, lane.endpoint);
+  }
+
+  /** Puts the delivery back into its lane, which pauses for a moment. */
+  #putBack(lane: Lane, item: LaneItem): void {
+    lane.holdUntil = Math.max(lane.holdUntil, this.#options.clock.now() + BACK_OFF_MS);
+    this.#putBackUntil(lane, item, 0);
+  }
+
+  #putBackUntil(lane: Lane, item: LaneItem, notBefore: number): void {
+    item.notBefore = Math.max(item.notBefore, notBefore);
+    this.#abandonProbe(lane, item);
+    lane.putBack(item);
+    this.#options.scheduler.release(item);
+    this.#end(lane, item);
+  }
+
+  /** The store has the delivery in another state: forget it and load the lane again. */
+  #drop(lane: Lane, item: LaneItem): void {
+    const { scheduler, laneKeeper } = this.#options;
+    this.#abandonProbe(lane, item);
+    lane.drop(item);
+    scheduler.release(item);
+    this.#end(lane, item);
+    laneKeeper.reload(lane, 'all');
+  }
+
+  #abandonProbe(lane: Lane, item: LaneItem): void {
+    if (item.probe) lane.breaker.probeAbandoned(this.#options.clock.now() + BACK_OFF_MS);
+  }
+
+  #end(lane: Lane, item: LaneItem): void {
+    if (this.#suspect === item) this.#suspect = null;
+    for (const resolve of this.#endWaiters.splice(0)) resolve();
+    this.#options.laneKeeper.onAttemptEnded(lane);
   }
 }

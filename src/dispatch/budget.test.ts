@@ -7,8 +7,8 @@ const fill = (budget: SocketBudget, kind: Kind): void => {
   while (budget.has(kind)) budget.inFlight[kind] += 1;
 };
 
-describe('DSP-5: the sockets', () => {
-  it('retries never use more than their share, so that fresh ones always have the rest', () => {
+describe('DSP-5: the socket budget', () => {
+  it('limits retries to their share and leaves the rest to fresh deliveries', () => {
     const budget = new SocketBudget(100, 0.4);
     fill(budget, 'retry');
     expect(budget.inFlight.retry).toBe(40);
@@ -17,14 +17,14 @@ describe('DSP-5: the sockets', () => {
     expect(budget.inFlight.fresh).toBe(60);
   });
 
-  it('a tenth is left for retries, however many fresh ones there are', () => {
+  it('leaves a tenth to retries, however many fresh deliveries there are', () => {
     const budget = new SocketBudget(100, 0.4);
     fill(budget, 'fresh');
     expect(budget.inFlight.fresh).toBe(90);
     expect(budget.has('retry')).toBe(true);
   });
 
-  it('the last quarter is for lanes beyond suspicion', () => {
+  it('is crowded when only the last quarter is left', () => {
     const budget = new SocketBudget(100, 0.4);
     budget.inFlight.fresh = 74;
     expect(budget.crowded).toBe(false);
@@ -32,7 +32,7 @@ describe('DSP-5: the sockets', () => {
     expect(budget.crowded).toBe(true);
   });
 
-  it('are never more than there are, and each kind gets at least one', () => {
+  it('never exceeds the number of sockets, and gives each kind at least one', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 300 }),

@@ -1,8 +1,8 @@
 import type { Kind } from './lane.ts';
 
 /**
- * The sockets of this process. Fresh and retry work have shares of their own: retries never use more than theirs, and
- * a tenth is always left for them. The last quarter of all is for lanes that have shown no sign of trouble.
+ * Shares out the sockets of this process. Retries use at most their share, and fresh deliveries leave a tenth for them.
+ * The last quarter is for lanes without signs of trouble.
  */
 export class SocketBudget {
   readonly #max: number;
@@ -29,7 +29,7 @@ export class SocketBudget {
     return this.total >= this.#max * 0.9;
   }
 
-  /** So full that only lanes beyond suspicion get more. */
+  /** True if only lanes without signs of trouble may get a socket. */
   get crowded(): boolean {
     return this.total >= this.#max * 0.75;
   }

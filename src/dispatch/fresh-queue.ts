@@ -1,7 +1,7 @@
-/** First in, first out; or, where order is all, by the number that each was given when it was accepted. */
+/** First in, first out. FIFO lanes also put deliveries in the order of their acceptance numbers. */
 import type { LaneItem } from './lane-item.ts';
 
-/** Places before the head are given back once there are so many. */
+/** Compact the array once this many places before the head are empty. */
 const COMPACT_AFTER = 1024;
 
 export class FreshQueue {
@@ -38,13 +38,13 @@ export class FreshQueue {
   }
 
   /**
-   * A batch that took its numbers first may be committed last: what has not been tried yet is put in order. One that
-   * has been tried keeps its place.
+   * Sorts by acceptance number: a batch that took its numbers first may be committed last. A head that was attempted
+   * keeps its place.
    */
   putInOrder(): void {
     const queue = this.#items;
     const first = queue[this.#head]!.delivery.attempts > 0 ? this.#head + 1 : this.#head;
-    // Only the one that has just come can be out of place, at either end.
+    // Only the delivery that was just added can be out of place, at either end.
     for (let i = queue.length - 1; i > first && isLater(queue[i - 1]!, queue[i]!); i -= 1) swap(queue, i);
     for (let i = first + 1; i < queue.length && isLater(queue[i - 1]!, queue[i]!); i += 1) swap(queue, i);
   }

@@ -4,20 +4,20 @@ import type { EventContent } from '../domain/event.ts';
 /** A delivery in the memory of the worker that owns its lane. */
 export interface LaneItem {
   delivery: WaitingDelivery;
-  /** The payload, if it is in memory anyway; otherwise it is read just before it is sent. */
+  /** The payload if it is in memory; otherwise it is loaded just before the request. */
   event: EventContent | null;
   state: 'queued' | 'in_flight' | 'unsettled';
-  /** It is the one request that finds out whether the receiver has recovered. */
+  /** True if this request finds out whether the receiver has recovered. */
   probe: boolean;
-  /** When two at once may never be: not before this time, because an earlier owner may have it on the wire. */
+  /** Do not send before: an earlier owner may have a request of this delivery on the wire until then. */
   notBefore: number;
-  /** Starts in careful mode that were never heard of again, as the database has them. */
-  carefulStarts: number;
-  /** One of them is of this worker, which put it back without sending it. */
-  startCounted?: boolean;
+  /** How many workers crashed with this delivery on the wire. */
+  crashes: number;
+  /** The store already counts a crash for the start that this worker recorded and did not send. */
+  isStartCounted?: boolean;
 }
 
-/** Not before it is due, and not before an earlier owner's request of it has met its deadline. */
+/** The earliest time at which the delivery may be sent. */
 export function dueTime(item: LaneItem): number {
   return Math.max(item.delivery.dueAt ?? 0, item.notBefore);
 }

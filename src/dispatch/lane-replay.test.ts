@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { resolveEndpoint } from '../domain/endpoint-config.ts';
 import { newId } from '../domain/ids.ts';
-import { HEALTHY } from '../postgres/queries/load-lanes.ts';
+import { HEALTHY } from './healthy-lane.ts';
 import { Lane, type LaneItem } from './lane.ts';
 
 const NOW = 1_800_000_000_000;
@@ -37,12 +37,12 @@ function item(lane: Lane, id: string, attempts: number, dueAt: number | null, se
     state: 'queued',
     probe: false,
     notBefore: 0,
-    carefulStarts: 0,
+    crashes: 0,
   };
 }
 
-describe('a lane reads a row that it knows', () => {
-  test('a replay made it due now', () => {
+describe('a lane that loads a delivery it knows already', () => {
+  test('makes a replayed delivery due now', () => {
     const lane = newLane('none');
     const id = newId(NOW);
     lane.addRetry(item(lane, id, 1, NOW + 60_000));
@@ -53,7 +53,7 @@ describe('a lane reads a row that it knows', () => {
     expect(lane.take('retry', NOW + 60_000, 0)).toBeNull();
   });
 
-  test('a replay made the head of a FIFO lane due now, and it keeps its place', () => {
+  test('makes a replayed FIFO head due now and keeps its place', () => {
     const lane = newLane('fifo');
     const [head, next] = [newId(NOW), newId(NOW)];
     lane.addFresh(item(lane, head, 1, NOW + 60_000, 1));
@@ -65,26 +65,26 @@ describe('a lane reads a row that it knows', () => {
   });
 
   test.each(['none', 'fifo'] as const)(
-    'one that ended, and was replayed before the lane heard of its end, is read again (%s)',
+    'loads a delivery again that was replayed before the lane knew of its end (%s)',
     (ordering) => {
       const lane = newLane(ordering);
       const id = newId(NOW);
       const add = (read: LaneItem) => (ordering === 'fifo' ? lane.addFresh(read) : lane.addRetry(read));
       const read = (found: LaneItem) => {
-        lane.read.started();
+        lane.read.begin();
         add(found);
-        lane.read.freshRead(1, true);
-        lane.read.retriesRead(0, NOW, true);
-        lane.read.ended();
+        lane.read.recordFresh(1, true);
+        lane.read.recordRetries(0, NOW, true);
+        lane.read.end();
       };
       read(item(lane, id, 1, NOW));
       expect([lane.read.moreFresh, lane.read.retryHorizon]).toEqual([false, Number.POSITIVE_INFINITY]);
       const taken = lane.take('retry', NOW, 0)!;
-      lane.answered(taken);
+      lane.markAnswered(taken);
       const back = item(lane, id, 2, NOW + 5, 2);
       const replayed = { ...back, delivery: { ...back.delivery, trigger: 'replay' as const } };
       read(replayed);
-      lane.ended(taken);
+      lane.finish(taken);
       expect(lane.read.moreFresh || lane.read.retryHorizon <= NOW + 5).toBe(true);
       read(replayed);
       expect(lane.readyAt(NOW, 0)).toBe(NOW + 5);
@@ -93,7 +93,7 @@ describe('a lane reads a row that it knows', () => {
   );
 
   test.each(['none', 'fifo'] as const)(
-    'a read that began before the last attempt was written down does not bring it back (%s)',
+    'ignores a read that is older than the last recorded attempt (%s)',
     (ordering) => {
       const lane = newLane(ordering);
       const id = newId(NOW);
@@ -102,14 +102,14 @@ describe('a lane reads a row that it knows', () => {
       add(item(lane, id, 1, NOW));
       const taken = lane.take('retry', NOW, 0)!;
       // The read sees the row as it is now …
-      lane.read.started();
+      lane.read.begin();
       const before = item(lane, id, 1, NOW);
-      // … the attempt fails, is written down, and waits for its next time …
-      lane.answered(taken);
-      lane.rescheduled(taken, { ...taken.delivery, attempts: 2, dueAt: NOW + 60_000 }, true);
+      // … the attempt fails, and its retry is recorded …
+      lane.markAnswered(taken);
+      lane.reschedule(taken, { ...taken.delivery, attempts: 2, dueAt: NOW + 60_000 }, true);
       // … and only then the read arrives.
       add(before);
-      lane.read.ended();
+      lane.read.end();
       expect(lane.readyAt(NOW, 0)).toBe(NOW + 60_000);
     },
   );

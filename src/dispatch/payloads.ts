@@ -1,55 +1,70 @@
 /**
- * Payloads are read just before they are sent, many in one read. A small cache keeps the last ones: an event that
- * fans out to ten endpoints is read once.
+ * Loads payloads just before they are sent, many in one read. A small cache keeps the latest: an event with ten
+ * deliveries is read once.
  */
+import { Batcher } from '../domain/batcher.ts';
 import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
-import { Batcher } from '../postgres/batcher.ts';
-import type { Pool } from '../postgres/database.ts';
-import { loadEvents } from '../postgres/queries/load-events.ts';
+import type { EventLookup } from '../ports/accept-log.ts';
 
-/** undefined: could not be read now. null: there is no such event any more. */
+/** undefined: the payload cannot be read now. null: the event no longer exists. */
 type Callback = (event: EventContent | null | undefined) => void;
 
+interface Waiting {
+  readonly id: Uuid;
+  readonly done: Callback;
+}
+
+export interface PayloadsOptions {
+  readonly events: EventLookup;
+  readonly onProblem: (what: string, error: unknown) => void;
+}
+
+const BATCH_EVENTS = 200;
+const CACHE_BYTES = 8 * 1024 * 1024;
+const EVENT_OVERHEAD_BYTES = 200;
+
 export class Payloads {
-  readonly #cacheBytes: number;
+  readonly #options: PayloadsOptions;
   readonly #cache = new Map<Uuid, EventContent>();
   #cachedBytes = 0;
-  readonly #batcher: Batcher<{ id: Uuid; done: Callback }>;
+  readonly #batcher: Batcher<Waiting>;
 
-  constructor(options: { pool: Pool; cacheBytes: number; failed: (error: unknown) => void }) {
-    this.#cacheBytes = options.cacheBytes;
+  constructor(options: PayloadsOptions) {
+    this.#options = options;
     this.#batcher = new Batcher({
-      maxItems: 200,
+      maxItems: BATCH_EVENTS,
       maxBytes: Number.POSITIVE_INFINITY,
       bytesOf: () => 0,
-      write: async (batch) => {
-        let events: Map<Uuid, EventContent> | undefined;
-        try {
-          events = await loadEvents(options.pool, [...new Set(batch.map(({ id }) => id))]);
-          for (const event of events.values()) this.#remember(event);
-        } catch (error) {
-          options.failed(error);
-        }
-        for (const { id, done } of batch) done(events === undefined ? undefined : (events.get(id) ?? null));
-      },
+      write: (batch) => this.#load(batch),
     });
   }
 
-  read(id: Uuid, done: Callback): void {
+  load(id: Uuid, done: Callback): void {
     const cached = this.#cache.get(id);
     if (cached === undefined) this.#batcher.add({ id, done });
     else done(cached);
   }
 
-  #remember(event: EventContent): void {
-    if (event.data.length > this.#cacheBytes / 8 || this.#cache.has(event.id)) return;
+  async #load(batch: readonly Waiting[]): Promise<void> {
+    let events: Map<Uuid, EventContent> | undefined;
+    try {
+      events = await this.#options.events.load([...new Set(batch.map(({ id }) => id))]);
+      for (const event of events.values()) this.#cacheEvent(event);
+    } catch (error) {
+      this.#options.onProblem('read payloads', error);
+    }
+    for (const { id, done } of batch) done(events === undefined ? undefined : (events.get(id) ?? null));
+  }
+
+  #cacheEvent(event: EventContent): void {
+    if (event.data.length > CACHE_BYTES / 8 || this.#cache.has(event.id)) return;
     this.#cache.set(event.id, event);
-    this.#cachedBytes += event.data.length + 200;
+    this.#cachedBytes += event.data.length + EVENT_OVERHEAD_BYTES;
     for (const [id, oldest] of this.#cache) {
-      if (this.#cachedBytes <= this.#cacheBytes) break;
+      if (this.#cachedBytes <= CACHE_BYTES) break;
       this.#cache.delete(id);
-      this.#cachedBytes -= oldest.data.length + 200;
+      this.#cachedBytes -= oldest.data.length + EVENT_OVERHEAD_BYTES;
     }
   }
 }

@@ -1,9 +1,9 @@
 /**
- * What of a lane's rows in the database is in memory, and what a read that is under way may claim when it ends: the
- * lane goes on meanwhile, and a read shows what was, not what is.
+ * Which of a lane's stored deliveries are in memory. A read takes time, and the lane goes on meanwhile: what a read
+ * returns is older than what the lane knows.
  *
- *   fresh   `moreFresh`: rows beyond `freshCursor` may exist that are not in memory
- *   retry   `retryHorizon`: every row that is due earlier is in memory; later ones may not be
+ *   fresh   `moreFresh`: deliveries beyond `freshCursor` may be in the store and not in memory
+ *   retry   `retryHorizon`: every delivery that is due earlier is in memory; later ones may not be
  */
 import type { Uuid } from '../domain/ids.ts';
 
@@ -11,79 +11,79 @@ export class ReadProgress {
   moreFresh = true;
   freshCursor = 0;
   retryHorizon = 0;
-  /** A read of this lane is under way. */
-  loading = false;
+  /** True while this lane is being read. */
+  isLoading = false;
 
-  /** What left the lane while a read was under way: the read may still show it, as it was before. */
-  #left = new Set<Uuid>();
-  /** The earliest due time that was let go of while a read was under way: the read does not bring it back. */
-  #lowestLetGo = Number.POSITIVE_INFINITY;
-  #freshMissed = false;
-  #forgotAll = false;
+  /** Removed from the lane during the read: the read may still return them in their old state. */
+  #removed = new Set<Uuid>();
+  /** The earliest due time that was left in the store during the read: the read may not contain it. */
+  #lowestLeft = Number.POSITIVE_INFINITY;
+  #leftFresh = false;
+  #wasReset = false;
 
-  /** Nothing that may be missing. */
-  get complete(): boolean {
+  /** True if every stored delivery is in memory. */
+  get isComplete(): boolean {
     return !this.moreFresh && this.retryHorizon === Number.POSITIVE_INFINITY;
   }
 
-  /** A fresh one that was not taken into memory: it stays in the database, somewhere after `cursor`. */
-  missedFresh(cursor: number): void {
+  /** A fresh delivery was not taken into memory. It is in the store, somewhere after `cursor`. */
+  leaveFreshInStore(cursor: number): void {
     if (!this.moreFresh) this.freshCursor = cursor;
     this.moreFresh = true;
-    if (this.loading) this.#freshMissed = true;
+    if (this.isLoading) this.#leftFresh = true;
   }
 
-  /** One with a due time that was not taken, or not kept, in memory. */
-  missedRetry(dueAt: number): void {
+  /** A scheduled delivery was not taken into memory, or not kept there. */
+  leaveRetryInStore(dueAt: number): void {
     this.retryHorizon = Math.min(this.retryHorizon, dueAt);
-    if (this.loading) this.#lowestLetGo = Math.min(this.#lowestLetGo, dueAt);
+    if (this.isLoading) this.#lowestLeft = Math.min(this.#lowestLeft, dueAt);
   }
 
-  started(): void {
-    this.loading = true;
-    this.#lowestLetGo = Number.POSITIVE_INFINITY;
-    this.#freshMissed = false;
-    this.#forgotAll = false;
+  begin(): void {
+    this.isLoading = true;
+    this.#lowestLeft = Number.POSITIVE_INFINITY;
+    this.#leftFresh = false;
+    this.#wasReset = false;
   }
 
-  /** The queue was cleared since the read began: what it brings has holes, and is left alone. */
-  get isVoid(): boolean {
-    return this.#forgotAll;
+  /** True if the queue was cleared since the read began: ignore what it returns. */
+  get isStale(): boolean {
+    return this.#wasReset;
   }
 
-  /** Fresh rows were read from their place in the order up to `cursor`; `complete`: there were no more. */
-  freshRead(cursor: number, complete: boolean): void {
-    this.moreFresh = !complete || this.#freshMissed;
+  /** Fresh deliveries were read up to `cursor`. `complete`: there were no more. */
+  recordFresh(cursor: number, complete: boolean): void {
+    this.moreFresh = !complete || this.#leftFresh;
     this.freshCursor = cursor;
   }
 
-  /** Rows due from `from` on were read, up to the last one's time, or all of them. */
-  retriesRead(from: number, lastDueAt: number, complete: boolean): void {
-    // The horizon sank below the start of the read meanwhile: the gap is still unread.
+  /** Deliveries due at `from` or later were read up to `lastDueAt`, or (`complete`) all of them. */
+  recordRetries(from: number, lastDueAt: number, complete: boolean): void {
+    // The horizon moved below the start of the read meanwhile: what lies between is still unread.
     if (this.retryHorizon < from) return;
-    // Not as far as the horizon was: a read that begins before it looks for what is new there, and has not seen the rest.
+    // The new horizon may be lower than before: a read below it looks for new deliveries and has not seen the rest.
     const reached = complete ? Number.POSITIVE_INFINITY : lastDueAt;
-    this.retryHorizon = Math.min(reached, this.#lowestLetGo);
+    this.retryHorizon = Math.min(reached, this.#lowestLeft);
   }
 
-  ended(): void {
-    this.loading = false;
-    this.#left = new Set();
+  end(): void {
+    this.isLoading = false;
+    this.#removed = new Set();
   }
 
-  left(id: Uuid): void {
-    if (this.loading) this.#left.add(id);
+  recordRemoved(id: Uuid): void {
+    if (this.isLoading) this.#removed.add(id);
   }
 
-  hasLeft(id: Uuid): boolean {
-    return this.#left.has(id);
+  wasRemoved(id: Uuid): boolean {
+    return this.#removed.has(id);
   }
 
-  /** The lane has forgotten everything that was queued. */
-  forgotAll(): void {
+  /** The lane has forgotten all queued deliveries. */
+  reset(): void {
     this.moreFresh = true;
     this.freshCursor = 0;
     this.retryHorizon = 0;
-    this.#forgotAll = this.loading;
+    this.#wasReset = this.isLoading;
   }
 }

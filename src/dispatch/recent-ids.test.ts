@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { RecentIds } from './recent-ids.ts';
 
-test('remembers for as long as it promises, and not for ever', () => {
+test('remembers ids for at least the given time and forgets them later', () => {
   let now = 0;
   const ids = new RecentIds({ now: () => now, monotonic: () => now, after: () => () => {} }, 1000);
   ids.add('a');

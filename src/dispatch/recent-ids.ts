@@ -1,7 +1,7 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
 
-/** Remembers ids for at least `forMs`, and for less than twice as long. */
+/** Remembers ids for at least `forMs` and less than twice as long. */
 export class RecentIds {
   readonly #clock: Clock;
   readonly #forMs: number;
@@ -16,7 +16,7 @@ export class RecentIds {
   }
 
   add(id: Uuid): void {
-    this.#age();
+    this.#expire();
     this.#young.add(id);
   }
 
@@ -24,7 +24,7 @@ export class RecentIds {
     return this.#young.has(id) || this.#old.has(id);
   }
 
-  #age(): void {
+  #expire(): void {
     const now = this.#clock.monotonic();
     const age = now - this.#youngSince;
     if (age < this.#forMs) return;

@@ -1,30 +1,31 @@
 import { expect, test } from 'vitest';
 import { anEndpoint } from '../../test/support/attempts.ts';
 import { systemClock } from '../domain/clock.ts';
-import type { Pool } from '../postgres/database.ts';
-import { HEALTHY } from '../postgres/queries/load-lanes.ts';
+import { HEALTHY } from './healthy-lane.ts';
 import { Lane } from './lane.ts';
+import { LaneBudget } from './lane-budget.ts';
 import { Refill } from './refill.ts';
 
-test('a lane that missed an event while it was being read can ask again as soon as the read is over', async () => {
+test('a lane that missed an event during a read asks again right after it', async () => {
   const lane = new Lane(anEndpoint('https://example.com/'), HEALTHY, null);
-  const filled = Promise.withResolvers<{ loading: boolean; moreFresh: boolean }>();
+  const filled = Promise.withResolvers<{ isLoading: boolean; moreFresh: boolean }>();
   const refill = new Refill({
     // The event is committed after the read has begun: the read does not show it.
-    pool: {
-      query: async () => {
-        lane.read.missedFresh(0);
-        return { rows: [] };
+    queue: {
+      loadLanes: async () => {
+        lane.read.leaveFreshInStore(0);
+        return new Map([[lane.id, { fresh: [], due: [] }]]);
       },
-    } as unknown as Pool,
+    },
     clock: systemClock,
-    laneItems: 10,
-    room: () => 100,
-    filled: ([lane]) => filled.resolve({ loading: lane!.read.loading, moreFresh: lane!.read.moreFresh }),
-    failed: filled.reject,
+    budget: new LaneBudget({ laneItems: 10, totalItems: 100, totalBytes: 1_000 }),
+    scheduler: {
+      consider: ({ read }) => filled.resolve({ isLoading: read.isLoading, moreFresh: read.moreFresh }),
+    },
+    onProblem: (_what, error) => filled.reject(error),
   });
-  refill.want(lane, 'bottom');
+  refill.request(lane, 'all');
   // Still loading, it would not be read again before the next sweep.
-  expect(await filled.promise).toEqual({ loading: false, moreFresh: true });
+  expect(await filled.promise).toEqual({ isLoading: false, moreFresh: true });
   await refill.stop();
 });

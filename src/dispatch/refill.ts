@@ -1,62 +1,57 @@
 /**
- * Brings waiting deliveries from PostgreSQL into lanes that have room. Many lanes share a round trip; one read is
- * under way at a time, and whatever asks meanwhile goes into the next.
+ * Loads waiting deliveries from the store into lanes that have room. Many lanes share a round trip. One read runs at a
+ * time; lanes that ask meanwhile go into the next.
  *
- * Numbers of the order are given out before the commit, so a row may appear "behind" ones that are known already.
- * The reader therefore looks back as far as a commit can reasonably take; the sweep looks back further; and a lane
- * that is new, or strictly ordered, is read from the bottom.
+ * Acceptance numbers are given out before the commit, so a delivery may appear with a lower number than ones that are
+ * known already. A read therefore looks back as far as a commit usually takes, a sweep looks back further, and a new
+ * lane or a FIFO lane is read from the beginning.
  */
 import type { Clock } from '../domain/clock.ts';
-import type { Pool } from '../postgres/database.ts';
-import {
-  type LaneAnswer,
-  type LaneRequest,
-  type LoadedDelivery,
-  loadLanes,
-} from '../postgres/queries/load-lanes.ts';
+import type { LaneReader, LaneRequest, LoadedDelivery, LoadedLane } from '../ports/delivery-queue.ts';
 import type { Lane, LaneItem } from './lane.ts';
+import type { LaneBudget } from './lane-budget.ts';
+import type { Scheduler } from './scheduler.ts';
 
 export interface RefillOptions {
-  readonly pool: Pool;
+  readonly queue: Pick<LaneReader, 'loadLanes'>;
   readonly clock: Clock;
-  readonly laneItems: number;
-  /** How many more deliveries may be held in memory in all. */
-  readonly room: () => number;
-  /** Something new is in these lanes. */
-  readonly filled: (lanes: readonly Lane[]) => void;
-  readonly failed: (error: unknown) => void;
+  readonly budget: LaneBudget;
+  readonly scheduler: Pick<Scheduler, 'consider'>;
+  readonly onProblem: (what: string, error: unknown) => void;
 }
 
 const LANES_PER_READ = 200;
 export const LOOK_BACK_MS = 2_000;
 /**
- * Longer than any statement that writes rows of the queue may take (20 s). Not longer than that: where somebody keeps a
- * transaction open, all that was settled in this time is still there to be walked through.
+ * Longer than a statement that writes deliveries may take (20 s). Not much longer: beside a transaction that is kept
+ * open, the read walks through everything that was settled in this time.
  */
 const SWEEP_LOOK_BACK_MS = 30_000;
 const RETRY_PAUSE_MS = 200;
 /**
- * Extra time for a request of an earlier owner: it may have left a little after it was written down, and its outcome
- * takes time to be written. With half a second a slow database was enough for a second copy.
+ * Extra time for a request of an earlier owner: it may have been sent a little after its start was recorded, and its
+ * result takes time to be recorded. With half a second, a slow database was enough for a second copy.
  */
 const ON_THE_WIRE_MARGIN_MS = 3_000;
 
-/** What to read: what comes next, what was just accepted, what may have been missed lately, everything. */
-export type Want = 'more' | 'recent' | 'sweep' | 'bottom';
-/** What a lane asked for, and when: a look back begins there, however long the read before it takes. */
-interface Wanted {
-  readonly want: Want;
+const RETRIES_AHEAD_MS = 5_000;
+
+/** What to load: the next deliveries, just committed ones, ones that may have been missed lately, or everything. */
+export type LoadScope = 'more' | 'recent' | 'sweep' | 'all';
+/** What a lane asked for, and when: the look back starts there, however long the read before it takes. */
+interface LoadRequest {
+  readonly scope: LoadScope;
   readonly since: number;
 }
-const BREADTH: Record<Want, number> = { more: 0, recent: 1, sweep: 2, bottom: 3 };
+const BREADTH: Record<LoadScope, number> = { more: 0, recent: 1, sweep: 2, all: 3 };
 
-const isUrgent = ({ want }: Wanted): boolean => want === 'more' || want === 'recent';
+const isUrgent = ({ scope }: LoadRequest): boolean => scope === 'more' || scope === 'recent';
 
 export class Refill {
   readonly #options: RefillOptions;
-  #wanted = new Map<Lane, Wanted>();
+  readonly #requests = new Map<Lane, LoadRequest>();
   #running: Promise<void> | null = null;
-  /** Where the order stood at past moments, oldest first. */
+  /** The acceptance number that had been reached at past times, oldest first. */
   readonly #marks: { at: number; seq: number }[] = [];
   #stopped = false;
 
@@ -64,42 +59,64 @@ export class Refill {
     this.#options = options;
   }
 
-  /** The order stood at `seq` just now. */
-  mark(seq: number): void {
+  /** `seq` is the latest acceptance number in the store. */
+  markSeq(seq: number): void {
     const at = this.#options.clock.monotonic();
-    // One less: a sequence that was never used says 1, like one that was used once.
+    // One less: a sequence that was never used returns 1, like one that was used once.
     this.#marks.push({ at, seq: seq - 1 });
     while (this.#marks.length > 2 && this.#marks[1]!.at < at - SWEEP_LOOK_BACK_MS) this.#marks.shift();
   }
 
-  want(lane: Lane, want: Want): void {
-    if (this.#stopped || lane.closed) return;
-    this.#remember(lane, { want, since: this.#options.clock.monotonic() });
+  /** Asks for a lane to be loaded soon. */
+  request(lane: Lane, scope: LoadScope): void {
+    if (this.#stopped || lane.isClosed) return;
+    this.#merge(lane, { scope, since: this.#options.clock.monotonic() });
     this.#run();
   }
 
-  #remember(lane: Lane, wanted: Wanted): void {
-    const before = this.#wanted.get(lane);
-    if (before === undefined) this.#wanted.set(lane, wanted);
-    else if (BREADTH[before.want] < BREADTH[wanted.want] || wanted.since < before.since) {
-      const want = BREADTH[before.want] < BREADTH[wanted.want] ? wanted.want : before.want;
-      this.#wanted.set(lane, { want, since: Math.min(before.since, wanted.since) });
+  /**
+   * Asks for more deliveries before the lane runs out. A lane that may not send gets just enough for a probe. Returns
+   * when to look again if time alone will make the lane need more, otherwise infinity.
+   */
+  feed(lane: Lane, now: number): number {
+    if (lane.read.isLoading || !lane.endpoint.enabled || lane.endpoint.deleted)
+      return Number.POSITIVE_INFINITY;
+    const { budget } = this.#options;
+    const low = lane.isFlowing && budget.hasRoom ? budget.laneItems / 2 : 1;
+    const needsFresh = lane.read.moreFresh && lane.queuedFresh < low;
+    // A FIFO lane has no retry queue: retries wait at its head.
+    const retryHorizon = lane.fifo ? Number.POSITIVE_INFINITY : lane.read.retryHorizon;
+    const loadsRetriesAt = retryHorizon - RETRIES_AHEAD_MS;
+    if (loadsRetriesAt <= now && lane.queuedRetries >= low) lane.dropRetriesBeyondHorizon();
+    const needsRetries = loadsRetriesAt <= now && lane.queuedRetries < low;
+    if (!needsFresh && !needsRetries)
+      return loadsRetriesAt <= now ? Number.POSITIVE_INFINITY : loadsRetriesAt;
+    this.request(lane, 'more');
+    return Number.POSITIVE_INFINITY;
+  }
+
+  #merge(lane: Lane, request: LoadRequest): void {
+    const before = this.#requests.get(lane);
+    if (before === undefined) this.#requests.set(lane, request);
+    else if (BREADTH[before.scope] < BREADTH[request.scope] || request.since < before.since) {
+      const scope = BREADTH[before.scope] < BREADTH[request.scope] ? request.scope : before.scope;
+      this.#requests.set(lane, { scope, since: Math.min(before.since, request.since) });
     }
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    this.#wanted.clear();
+    this.#requests.clear();
     await this.#running;
   }
 
   #run(): void {
-    if (this.#running !== null || this.#wanted.size === 0 || this.#stopped) return;
-    // After this turn: lanes that are woken together are read together.
+    if (this.#running !== null || this.#requests.size === 0 || this.#stopped) return;
+    // In the next microtask: lanes that are woken together are read together.
     this.#running = Promise.resolve()
       .then(() => this.#readOnce())
       .catch(async (error) => {
-        this.#options.failed(error);
+        this.#options.onProblem('read waiting deliveries', error);
         await new Promise<void>((resolve) => this.#options.clock.after(RETRY_PAUSE_MS, resolve));
       })
       .finally(() => {
@@ -109,38 +126,36 @@ export class Refill {
   }
 
   async #readOnce(): Promise<void> {
-    const batch = this.#next();
+    const batch = this.#nextBatch();
     if (batch.length === 0) return;
-    const limit = Math.max(
-      1,
-      Math.min(this.#options.laneItems, Math.ceil(this.#options.room() / batch.length)),
-    );
-    const requests = batch.map(([lane, wanted]) => this.#request(lane, wanted, limit));
-    for (const [lane] of batch) lane.read.started();
+    const { queue, budget, scheduler } = this.#options;
+    const limit = Math.max(1, Math.min(budget.laneItems, Math.ceil(budget.freeItems / batch.length)));
+    const requests = batch.map(([lane, request]) => this.#toLaneRequest(lane, request, limit));
+    for (const [lane] of batch) lane.read.begin();
     try {
-      const answers = await loadLanes(this.#options.pool, requests);
+      const answers = await queue.loadLanes(requests);
       for (const [index, [lane]] of batch.entries())
         this.#fill(lane, requests[index]!, answers.get(lane.id)!);
     } catch (error) {
-      for (const [lane, wanted] of batch) this.#remember(lane, wanted);
+      for (const [lane, request] of batch) this.#merge(lane, request);
       throw error;
     } finally {
-      for (const [lane] of batch) lane.read.ended();
+      for (const [lane] of batch) lane.read.end();
     }
-    // Only now: a lane that missed something meanwhile asks again, and one that is still loading does not ask.
-    this.#options.filled(batch.map(([lane]) => lane));
+    // Only now: a lane that is still loading would not ask for what it missed during the read.
+    for (const [lane] of batch) scheduler.consider(lane);
   }
 
-  /** Something new first: a round of sweeps over thousands of lanes must not make it wait. */
-  #next(): [Lane, Wanted][] {
-    const batch: [Lane, Wanted][] = [];
+  /** Urgent requests first: a sweep over thousands of lanes must not delay a new event. */
+  #nextBatch(): [Lane, LoadRequest][] {
+    const batch: [Lane, LoadRequest][] = [];
     for (const isTurnOf of [isUrgent, () => true]) {
-      for (const [lane, wanted] of this.#wanted) {
+      for (const [lane, request] of this.#requests) {
         if (batch.length === LANES_PER_READ) return batch;
-        if (lane.closed) this.#wanted.delete(lane);
-        else if (isTurnOf(wanted)) {
-          this.#wanted.delete(lane);
-          batch.push([lane, wanted]);
+        if (lane.isClosed) this.#requests.delete(lane);
+        else if (isTurnOf(request)) {
+          this.#requests.delete(lane);
+          batch.push([lane, request]);
         }
       }
     }
@@ -148,46 +163,47 @@ export class Refill {
   }
 
   /**
-   * How many a lane may hold of each kind. One that does not send needs only what a probe can choose from; but in an
-   * ordered one, what an earlier owner has on the wire need not be at its head, and has to be seen.
+   * How many deliveries of each kind a lane may hold. One that does not send needs only candidates for a probe. A FIFO
+   * lane must see what an earlier owner has on the wire, which may not be at its head.
    */
   #bound(lane: Lane): number {
-    return lane.flows || lane.fifo ? this.#options.laneItems : Math.min(2, this.#options.laneItems);
+    const { laneItems } = this.#options.budget;
+    return lane.isFlowing || lane.fifo ? laneItems : Math.min(2, laneItems);
   }
 
-  #request(lane: Lane, { want, since }: Wanted, limit: number): LaneRequest {
+  #toLaneRequest(lane: Lane, { scope, since }: LoadRequest, limit: number): LaneRequest {
     const now = this.#options.clock.now();
     const waitedMs = this.#options.clock.monotonic() - since;
     const next = lane.read.moreFresh ? lane.read.freshCursor : Number.POSITIVE_INFINITY;
     const bound = this.#bound(lane);
     const room = Math.max(0, bound - Math.min(lane.queuedFresh, lane.fifo ? bound : lane.queuedRetries));
-    // Known ones come back too: ask for enough to get past them.
+    // Deliveries in memory are returned too: ask for enough to get past them.
     const max = Math.max(1, Math.min(limit, room) + lane.size);
-    const bottom = { endpointId: lane.id, freshAfter: 0, dueFrom: lane.fifo ? null : 0, limit: max };
-    if (lane.fifo || want === 'bottom') return bottom;
-    switch (want) {
+    const all = { endpointId: lane.id, freshAfter: 0, dueFrom: lane.fifo ? null : 0, limit: max };
+    if (lane.fifo || scope === 'all') return all;
+    switch (scope) {
       case 'more':
         return {
-          ...bottom,
+          ...all,
           freshAfter: Math.min(next, this.seqBefore(LOOK_BACK_MS)),
           dueFrom: lane.read.retryHorizon,
         };
       case 'recent':
         return {
-          ...bottom,
+          ...all,
           freshAfter: Math.min(next, this.seqBefore(LOOK_BACK_MS + waitedMs)),
           dueFrom: Math.min(lane.read.retryHorizon, now - LOOK_BACK_MS - waitedMs),
         };
       case 'sweep':
         return {
-          ...bottom,
+          ...all,
           freshAfter: Math.min(next, this.seqBefore(SWEEP_LOOK_BACK_MS + waitedMs)),
           dueFrom: Math.min(lane.read.retryHorizon, now - SWEEP_LOOK_BACK_MS - waitedMs),
         };
     }
   }
 
-  /** Where the order stood that long ago; 0 (the bottom) if that is not known. */
+  /** The acceptance number that had been reached `ms` ago. 0 if that is not known. */
   seqBefore(ms: number): number {
     const at = this.#options.clock.monotonic() - ms;
     let seq = 0;
@@ -198,8 +214,8 @@ export class Refill {
     return seq;
   }
 
-  #fill(lane: Lane, request: LaneRequest, answer: LaneAnswer): void {
-    if (lane.closed || lane.read.isVoid) return;
+  #fill(lane: Lane, request: LaneRequest, answer: LoadedLane): void {
+    if (lane.isClosed || lane.read.isStale) return;
     if (request.freshAfter !== null) this.#fillFresh(lane, request.freshAfter, request.limit, answer.fresh);
     if (request.dueFrom !== null) this.#fillRetries(lane, request.dueFrom, request.limit, answer.due);
   }
@@ -207,24 +223,24 @@ export class Refill {
   #fillFresh(lane: Lane, after: number, limit: number, rows: readonly LoadedDelivery[]): void {
     let cursor = after;
     for (const row of rows) {
-      // Full: the rest stays where it is. In a strictly ordered lane a late one is put in its place all the same.
-      if (!lane.fifo && lane.queuedFresh >= this.#bound(lane) && !lane.knows(row.id))
-        return lane.read.freshRead(cursor, false);
+      // Full: the rest stays in the store. A FIFO lane takes a late one all the same, to put it in its place.
+      if (!lane.fifo && lane.queuedFresh >= this.#bound(lane) && !lane.has(row.id))
+        return lane.read.recordFresh(cursor, false);
       lane.addFresh(toItem(row, lane));
       cursor = row.seq;
     }
-    lane.read.freshRead(cursor, rows.length < limit);
+    lane.read.recordFresh(cursor, rows.length < limit);
   }
 
   #fillRetries(lane: Lane, from: number, limit: number, rows: readonly LoadedDelivery[]): void {
     for (const row of rows) {
-      if (lane.queuedRetries >= this.#bound(lane) && !lane.knows(row.id)) {
-        lane.read.retriesRead(from, row.dueAt ?? 0, false);
-        return lane.read.missedRetry(row.dueAt ?? 0);
+      if (lane.queuedRetries >= this.#bound(lane) && !lane.has(row.id)) {
+        lane.read.recordRetries(from, row.dueAt ?? 0, false);
+        return lane.read.leaveRetryInStore(row.dueAt ?? 0);
       }
       lane.addRetry(toItem(row, lane));
     }
-    lane.read.retriesRead(from, rows.at(-1)?.dueAt ?? 0, rows.length < limit);
+    lane.read.recordRetries(from, rows.at(-1)?.dueAt ?? 0, rows.length < limit);
   }
 }
 
@@ -235,6 +251,6 @@ function toItem(row: LoadedDelivery, lane: Lane): LaneItem {
     state: 'queued',
     probe: false,
     notBefore: row.startedAt === null ? 0 : row.startedAt + lane.endpoint.timeoutMs + ON_THE_WIRE_MARGIN_MS,
-    carefulStarts: row.carefulStarts,
+    crashes: row.carefulStarts,
   };
 }

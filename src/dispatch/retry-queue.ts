@@ -1,6 +1,6 @@
 /**
- * Deliveries by the time at which they are due. One that is given another time is pushed again, and its old entry
- * stays where it is until it comes to the top: looking for it would cost more than it does.
+ * Scheduled deliveries in order of due time. A delivery whose due time changes is pushed again; its old entry stays in
+ * the heap until it reaches the top, because searching for it would cost more.
  */
 import { Heap } from '../domain/heap.ts';
 import { dueTime, type LaneItem } from './lane-item.ts';
@@ -11,23 +11,23 @@ interface Entry {
 }
 
 export class RetryQueue {
-  /** Whether the lane still has it, and has it waiting. */
-  readonly #waits: (item: LaneItem) => boolean;
+  /** True if the lane still has the delivery queued. */
+  readonly #isQueued: (item: LaneItem) => boolean;
   #heap = emptyHeap();
-  /** Entries of those that were given another time: still in the heap, at the old one. */
-  #moved = 0;
-  /** None in the heap is due later than this. */
+  /** Outdated entries in the heap. */
+  #outdated = 0;
+  /** No delivery in the heap is due later than this. */
   #latestDueAt = 0;
 
-  constructor(waits: (item: LaneItem) => boolean) {
-    this.#waits = waits;
+  constructor(isQueued: (item: LaneItem) => boolean) {
+    this.#isQueued = isQueued;
   }
 
   get size(): number {
-    return this.#heap.size - this.#moved;
+    return this.#heap.size - this.#outdated;
   }
 
-  /** When the first is due; infinity: there is none. */
+  /** When the first delivery is due. Infinity: there is none. */
   get firstDueAt(): number {
     return this.#first()?.dueAt ?? Number.POSITIVE_INFINITY;
   }
@@ -37,24 +37,24 @@ export class RetryQueue {
     this.#latestDueAt = Math.max(this.#latestDueAt, item.delivery.dueAt ?? 0);
   }
 
-  /** It is in here already, and has been given another time. */
+  /** Moves a delivery in the queue to its new due time. */
   move(item: LaneItem): void {
-    this.#moved += 1;
+    this.#outdated += 1;
     this.push(item);
   }
 
-  /** The first that is due by now, left where it is. */
+  /** The first delivery that is due by now. Does not remove it. */
   due(now: number): LaneItem | null {
     const entry = this.#first();
     return entry !== undefined && entry.dueAt <= now ? entry.item : null;
   }
 
-  /** Takes out what `due` has just shown. */
+  /** Removes the delivery that `due` has just returned. */
   removeFirst(): void {
     this.#heap.pop();
   }
 
-  /** Takes out all that are due after a time. */
+  /** Removes all deliveries that are due after `time`, and returns them. */
   removeAfter(time: number): LaneItem[] {
     if (this.#latestDueAt <= time) return [];
     this.#latestDueAt = 0;
@@ -72,18 +72,18 @@ export class RetryQueue {
 
   clear(): void {
     this.#heap = emptyHeap();
-    this.#moved = 0;
+    this.#outdated = 0;
     this.#latestDueAt = 0;
   }
 
-  /** Entries whose delivery was given another time, or has been taken, are dropped on the way. */
+  /** Drops outdated entries on the way. */
   #first(): Entry | undefined {
     for (;;) {
       const entry = this.#heap.peek();
       if (entry === undefined) return undefined;
-      if (dueTime(entry.item) === entry.dueAt && this.#waits(entry.item)) return entry;
+      if (dueTime(entry.item) === entry.dueAt && this.#isQueued(entry.item)) return entry;
       this.#heap.pop();
-      this.#moved -= 1;
+      this.#outdated -= 1;
     }
   }
 }

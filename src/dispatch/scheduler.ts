@@ -1,29 +1,34 @@
 /**
- * Whose turn is it? Knows the lanes that are ready and those that will be, shares the sockets out among them, and
- * starts one delivery after the other, in short turns of the event loop so that answers are not kept waiting.
+ * Decides which lane sends next. Knows the lanes that are ready and when the others will be, shares the sockets out among
+ * them, and starts attempts in short turns of the event loop, so that answers need not wait.
  */
 import type { Clock } from '../domain/clock.ts';
 import { Alarms } from './alarms.ts';
+import type { Attempts } from './attempts.ts';
 import { SocketBudget } from './budget.ts';
 import type { Kind, Lane, LaneItem } from './lane.ts';
+import type { Ownership } from './ownership.ts';
+import type { Refill } from './refill.ts';
 import { Turns } from './turns.ts';
 
 export interface SchedulerOptions {
   readonly clock: Clock;
+  readonly ownership: Pick<Ownership, 'hasValidLease' | 'isGivingUp'>;
   readonly maxSockets: number;
   readonly retrySocketShare: number;
-  /** Whether anything may be started just now: ownership is proven, and not too much is waiting to be written down. */
-  readonly mayStart: () => boolean;
-  /** Whether this shard is about to change hands. */
-  readonly isLeaving: (shard: number) => boolean;
-  readonly start: (lane: Lane, item: LaneItem) => void;
-  /** After a lane was looked at: does it need more? Returns when to look again, or infinity. */
-  readonly feed: (lane: Lane, now: number) => number;
+  /** Nothing is started while this many results wait to be recorded. */
+  readonly unsettledCap: number;
+}
+
+/** The parts that need the scheduler themselves, so that they are connected after it is made. */
+export interface SchedulerParts {
+  readonly attempts: Pick<Attempts, 'start' | 'unsettled'>;
+  readonly refill: Pick<Refill, 'feed'>;
 }
 
 const STARTS_PER_TURN = 32;
-/** A lane whose oldest request has been out that long, with no success since, is under suspicion. */
-const SUSPICION_MS = 1_000;
+/** A lane is suspect if its oldest request has hung for this long, with no success since it started. */
+const SUSPECT_AFTER_MS = 1_000;
 
 export class Scheduler {
   readonly #options: SchedulerOptions;
@@ -31,8 +36,9 @@ export class Scheduler {
   readonly #budget: SocketBudget;
   readonly #alarms: Alarms;
   readonly #started = new Map<LaneItem, { kind: Kind; at: number; lane: Lane }>();
-  /** Lanes under suspicion that wait until the sockets are less crowded. */
+  /** Suspect lanes that wait until the sockets are less crowded. */
   readonly #parked = new Set<Lane>();
+  #parts: SchedulerParts | null = null;
   #pumping = false;
   #preferRetry = false;
   #stopped = false;
@@ -43,11 +49,15 @@ export class Scheduler {
     this.#alarms = new Alarms(options.clock, (lane) => this.consider(lane));
   }
 
+  connect(parts: SchedulerParts): void {
+    this.#parts = parts;
+  }
+
   get inFlight(): number {
     return this.#budget.total;
   }
 
-  /** When it was taken for sending; undefined if its request has ended. */
+  /** When the attempt of a delivery started. Undefined if its request has ended. */
   startedAt(item: LaneItem): number | undefined {
     return this.#started.get(item)?.at;
   }
@@ -64,9 +74,9 @@ export class Scheduler {
     this.#alarms.forget(lane);
   }
 
-  /** Looks at a lane after anything happened to it: is it ready, when will it be, does it need more? */
+  /** Call this after anything has changed in a lane: queues it for sending, sets its alarm, loads more if it needs more. */
   consider(lane: Lane): void {
-    if (lane.closed || this.#stopped) return;
+    if (lane.isClosed || this.#stopped) return;
     const { clock } = this.#options;
     const now = clock.now();
     const readyAt = lane.readyAt(now, clock.monotonic());
@@ -78,12 +88,12 @@ export class Scheduler {
     } else if (readyAt < Number.POSITIVE_INFINITY) {
       this.#alarms.set(lane, readyAt);
     }
-    const lookAgainAt = this.#options.feed(lane, now);
+    const lookAgainAt = this.#parts!.refill.feed(lane, now);
     if (lookAgainAt < Number.POSITIVE_INFINITY) this.#alarms.set(lane, lookAgainAt);
   }
 
-  /** The request of a delivery has ended: its socket is free. */
-  freed(item: LaneItem): void {
+  /** Frees the socket of a delivery whose request has ended. */
+  release(item: LaneItem): void {
     const started = this.#started.get(item);
     if (started === undefined) return;
     this.#started.delete(item);
@@ -93,7 +103,7 @@ export class Scheduler {
     this.pumpSoon();
   }
 
-  /** One for one: thousands of them would otherwise be looked at for every socket that gets free. */
+  /** One lane per free socket: looking at thousands of them each time would be too slow. */
   #unparkOne(): void {
     for (const lane of this.#parked) {
       this.#parked.delete(lane);
@@ -111,8 +121,10 @@ export class Scheduler {
   }
 
   #pump(): void {
+    const { ownership, unsettledCap } = this.#options;
+    const { attempts } = this.#parts!;
     for (let starts = 0; starts < STARTS_PER_TURN; starts += 1) {
-      if (!this.#options.mayStart()) return;
+      if (attempts.unsettled >= unsettledCap || !ownership.hasValidLease) return;
       const kind = this.#nextKind();
       if (kind === null) return;
       this.#startNext(kind);
@@ -120,7 +132,7 @@ export class Scheduler {
     this.pumpSoon();
   }
 
-  /** Fresh and retry take turns as long as both have work and room. */
+  /** Fresh deliveries and retries alternate while both have work and sockets. */
   #nextKind(): Kind | null {
     const fresh = !this.#turns.fresh.empty && this.#budget.has('fresh');
     const retry = !this.#turns.retry.empty && this.#budget.has('retry');
@@ -130,31 +142,31 @@ export class Scheduler {
   }
 
   #startNext(kind: Kind): void {
-    const { clock } = this.#options;
+    const { clock, ownership } = this.#options;
     const lane = this.#turns[kind].next();
-    if (lane === undefined || lane.closed || this.#options.isLeaving(lane.shard)) return;
+    if (lane === undefined || lane.isClosed || ownership.isGivingUp(lane.shard)) return;
     const now = clock.now();
     const monotonic = clock.monotonic();
     if (lane.readyAt(now, monotonic) > now || !lane.kindsReady(now)[kind]) return this.consider(lane);
-    // One request at a time is let through as long as can be: without it a lane could never prove itself.
+    // A suspect lane keeps one request in flight as long as possible: without it, it could never recover.
     const crowded = lane.inFlight > 0 ? this.#budget.crowded : this.#budget.nearlyFull;
     if (crowded && this.#isSuspect(lane, now)) {
       this.#parked.add(lane);
       return;
     }
-    // Where there is no room for a retry, it is not waited for: retries never delay fresh ones.
+    // If no socket is left for a retry, the fresh delivery goes: retries never delay fresh deliveries.
     const chosen = kind === 'fresh' && this.#budget.has('retry') && lane.owesRetry(now) ? 'retry' : kind;
     const item = lane.take(chosen, now, monotonic);
     if (item !== null) {
       this.#budget.inFlight[chosen] += 1;
       this.#started.set(item, { kind: chosen, at: now, lane });
-      this.#options.start(lane, item);
+      this.#parts!.attempts.start(lane, item);
     }
     this.consider(lane);
   }
 
   #isSuspect(lane: Lane, now: number): boolean {
-    const hanging = now - lane.oldestStartAt > SUSPICION_MS && lane.lastSuccessAt < lane.oldestStartAt;
+    const hanging = now - lane.oldestStartAt > SUSPECT_AFTER_MS && lane.lastSuccessAt < lane.oldestStartAt;
     return hanging || lane.failingSince !== null;
   }
 }

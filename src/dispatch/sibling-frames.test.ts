@@ -1,13 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { EventContent } from '../domain/event.ts';
-import {
-  encodeCommitted,
-  encodeOwns,
-  FrameReader,
-  type HandedDelivery,
-  type SiblingMessage,
-} from './sibling-frames.ts';
+import type { CommittedDelivery } from '../ports/hand-over.ts';
+import { encodeCommitted, encodeShards, FrameReader, type SiblingMessage } from './sibling-frames.ts';
 
 const text = fc.string({ unit: 'binary', maxLength: 20 });
 const event = fc.record({
@@ -38,16 +33,18 @@ const committed = fc
     kind: 'committed' as const,
     commit: ofThem,
     deliveries: events.flatMap(([of, rows]) =>
-      rows.map((row): HandedDelivery => ({ delivery: row, event: of })),
+      rows.map((row): CommittedDelivery => ({ delivery: row, event: of })),
     ),
   }));
-const owns = fc.array(fc.integer({ min: 0, max: 255 })).map((shards) => ({ kind: 'owns' as const, shards }));
+const owns = fc
+  .array(fc.integer({ min: 0, max: 255 }))
+  .map((shards) => ({ kind: 'shards' as const, shards }));
 const message: fc.Arbitrary<SiblingMessage> = fc.oneof(committed, owns);
 
 const encode = (given: SiblingMessage): Buffer =>
-  given.kind === 'owns' ? encodeOwns(given.shards) : encodeCommitted(given.deliveries, given.commit);
+  given.kind === 'shards' ? encodeShards(given.shards) : encodeCommitted(given.deliveries, given.commit);
 
-test('what is said is what is heard, in whatever pieces it comes', () => {
+test('messages are decoded as they were encoded, in whatever pieces they arrive', () => {
   fc.assert(
     fc.property(
       fc.array(message, { maxLength: 4 }),
@@ -63,7 +60,7 @@ test('what is said is what is heard, in whatever pieces it comes', () => {
   );
 });
 
-test('an event with many deliveries is written once, and is one when it arrives', () => {
+test('an event with many deliveries is written once and arrives as one object', () => {
   const data = Buffer.alloc(10_000, 'x');
   const of: EventContent = {
     id: '01890000-0000-7000-8000-000000000000',
@@ -89,7 +86,7 @@ test('an event with many deliveries is written once, and is one when it arrives'
   ).toBe(1);
 });
 
-test('what is no frame is refused at once, not waited for', () => {
-  expect(() => new FrameReader().read(Buffer.from('GET / HTTP/1.1\r\n\r\n'))).toThrow('a frame of');
-  expect(() => new FrameReader().read(Buffer.alloc(4))).toThrow('a frame of 0 bytes');
+test('refuses bytes that are not a frame at once', () => {
+  expect(() => new FrameReader().read(Buffer.from('GET / HTTP/1.1\r\n\r\n'))).toThrow('invalid frame of');
+  expect(() => new FrameReader().read(Buffer.alloc(4))).toThrow('invalid frame of 0 bytes');
 });

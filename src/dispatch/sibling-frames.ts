@@ -1,23 +1,22 @@
 /**
- * What processes of one node say to each other, as bytes: a length, a head in JSON, and the payloads of its events one
- * after another. An event is written once, however many deliveries it has.
+ * The messages between processes of one node: a length, a head in JSON, and the payloads of its events one after
+ * another. An event is written once, however many deliveries it has.
  *
  *   u32 length of all that follows │ u32 length of the head │ head │ payloads
  */
 import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
-import type { Commit, DeliveryRow } from '../postgres/queries/accept-events.ts';
-
-export interface HandedDelivery {
-  readonly delivery: DeliveryRow;
-  readonly event: EventContent;
-}
+import type { Commit, CommittedDelivery } from '../ports/hand-over.ts';
 
 export type SiblingMessage =
-  /** All the shards that the one who says so works on. */
-  | { readonly kind: 'owns'; readonly shards: readonly number[] }
-  /** Committed just now, for shards of the one who is told. */
-  | { readonly kind: 'committed'; readonly deliveries: readonly HandedDelivery[]; readonly commit: Commit };
+  /** All shards that the sender owns and will keep. */
+  | { readonly kind: 'shards'; readonly shards: readonly number[] }
+  /** Deliveries that the sender has just committed, for shards of the receiver. */
+  | {
+      readonly kind: 'committed';
+      readonly deliveries: readonly CommittedDelivery[];
+      readonly commit: Commit;
+    };
 
 type EventHead = [
   event: Omit<EventContent, 'data'>,
@@ -29,15 +28,15 @@ type Head =
   | { readonly events: readonly EventHead[]; readonly commit: Commit };
 
 const WORD = 4;
-/** More than any batch of commits has: whoever says so does not speak this language. */
+/** More than any commit has: a longer frame is not ours. */
 const MAX_FRAME_BYTES = 256 * 1024 * 1024;
 
-export function encodeOwns(shards: readonly number[]): Buffer {
+export function encodeShards(shards: readonly number[]): Buffer {
   return encode({ owns: shards }, []);
 }
 
-/** Deliveries of one event stand next to each other, as a commit hands them on. */
-export function encodeCommitted(deliveries: readonly HandedDelivery[], commit: Commit): Buffer {
+/** Expects the deliveries of one event next to each other, as a commit has them. */
+export function encodeCommitted(deliveries: readonly CommittedDelivery[], commit: Commit): Buffer {
   const events: EventHead[] = [];
   const payloads: Buffer[] = [];
   let last: EventContent | null = null;
@@ -64,12 +63,12 @@ function encode(head: Head, payloads: readonly Buffer[]): Buffer {
   return Buffer.concat([start, text, ...payloads]);
 }
 
-/** Puts messages together again from the pieces in which a socket brings them. */
+/** Assembles messages from the pieces that a socket receives. */
 export class FrameReader {
   #pieces: Buffer[] = [];
   #bytes = 0;
 
-  /** Throws if this is no frame. */
+  /** Returns the messages that are complete. Throws if the bytes are not a frame. */
   read(piece: Buffer): SiblingMessage[] {
     this.#pieces.push(piece);
     this.#bytes += piece.length;
@@ -77,7 +76,7 @@ export class FrameReader {
     for (;;) {
       if (this.#bytes < WORD) return messages;
       const length = this.#joined(WORD).readUInt32BE(0);
-      if (length < WORD || length > MAX_FRAME_BYTES) throw new Error(`a frame of ${length} bytes`);
+      if (length < WORD || length > MAX_FRAME_BYTES) throw new Error(`invalid frame of ${length} bytes`);
       if (this.#bytes < WORD + length) return messages;
       const all = this.#joined(WORD + length);
       messages.push(decode(all.subarray(WORD, WORD + length)));
@@ -86,7 +85,7 @@ export class FrameReader {
     }
   }
 
-  /** The first piece, made at least so long. */
+  /** The first piece, joined with the others if it is shorter than `bytes`. */
   #joined(bytes: number): Buffer {
     if (this.#pieces[0]!.length < bytes) this.#pieces = [Buffer.concat(this.#pieces, this.#bytes)];
     return this.#pieces[0]!;
@@ -96,11 +95,11 @@ export class FrameReader {
 function decode(frame: Buffer): SiblingMessage {
   const payloadsAt = WORD + frame.readUInt32BE(0);
   const head = JSON.parse(frame.toString('utf8', WORD, payloadsAt)) as Head;
-  if ('owns' in head) return { kind: 'owns', shards: head.owns };
-  const deliveries: HandedDelivery[] = [];
+  if ('owns' in head) return { kind: 'shards', shards: head.owns };
+  const deliveries: CommittedDelivery[] = [];
   let at = payloadsAt;
   for (const [about, bytes, rows] of head.events) {
-    // Copied: a delivery that waits for long must not keep the whole frame in memory.
+    // Copied: a delivery that waits must not keep the whole frame in memory.
     const event: EventContent = { ...about, data: Buffer.from(frame.subarray(at, at + bytes)) };
     at += bytes;
     for (const [id, endpointId, dueAt, fifo] of rows)

@@ -1,12 +1,12 @@
 /**
- * After an outage the first request goes alone. The window doubles after each round in which as many succeeded as it
- * has places, and is gone when it is as wide as the endpoint allows.
+ * Limits the requests in flight after an outage: first one, then twice as many after each round of successes, until
+ * the endpoint's own limit is reached.
  */
 export class SlowStart {
   #window = Number.POSITIVE_INFINITY;
   #successesInRound = 0;
 
-  /** How many at once, at most. */
+  /** How many requests may be in flight. Infinity: no slow start. */
   get window(): number {
     return this.#window;
   }

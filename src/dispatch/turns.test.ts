@@ -7,7 +7,7 @@ const lane = (tenant: string, name: string | number): Lane =>
   ({ endpoint: { tenant }, name }) as unknown as Lane;
 
 describe('DSP-9: turns', () => {
-  it('a tenant with a thousand lanes and one with a single lane alternate', () => {
+  it('alternate between a tenant with a thousand lanes and one with a single lane', () => {
     const turns = new Turns();
     const small = lane('small', 0);
     for (let i = 0; i < 1_000; i += 1) turns.add(lane('big', i));
@@ -21,7 +21,7 @@ describe('DSP-9: turns', () => {
     expect(order).toEqual(Array.from({ length: 50 }, () => ['big', 'small']).flat());
   });
 
-  it('within a tenant every lane has its turn before one has its second', () => {
+  it('give every lane of a tenant a turn before one gets its second', () => {
     const turns = new Turns();
     const lanes = Array.from({ length: 50 }, (_, i) => lane('a', i));
     for (const one of lanes) turns.add(one);
@@ -34,7 +34,7 @@ describe('DSP-9: turns', () => {
     expect(seen.size).toBe(50);
   });
 
-  it('hold each lane once, lose none, and are empty when all have been taken or removed', () => {
+  it('hold each lane once and lose none', () => {
     fc.assert(
       fc.property(
         fc.array(
@@ -68,7 +68,7 @@ describe('DSP-9: turns', () => {
     );
   });
 
-  it('no tenant waits longer than there are tenants', () => {
+  it('let no tenant wait for more turns than there are tenants', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 2, maxLength: 8 }), (sizes) => {
         const turns = new Turns();

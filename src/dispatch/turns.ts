@@ -1,8 +1,8 @@
 import type { Lane } from './lane.ts';
 
 /**
- * Ready lanes take turns, and so do tenants: one with ten thousand endpoints gets as many turns as one with a single
- * endpoint. A Map keeps its insertion order, which makes it a queue with membership.
+ * A round robin of ready lanes, tenant by tenant: a tenant with ten thousand endpoints gets as many turns as one with a
+ * single endpoint. A Map keeps its insertion order, which makes it a queue with membership.
  */
 export class Turns {
   readonly #tenants = new Map<string, Set<Lane>>();
@@ -24,7 +24,7 @@ export class Turns {
     if (lanes?.delete(lane) && lanes.size === 0) this.#tenants.delete(tenant);
   }
 
-  /** Whose turn it is. It leaves the queue, and is added again at its end if it still has work. */
+  /** Removes and returns the lane whose turn it is. The caller adds it again if it still has work. */
   next(): Lane | undefined {
     for (const [tenant, lanes] of this.#tenants) {
       this.#tenants.delete(tenant);

@@ -19,7 +19,7 @@ describe('HLT-1: the circuit breaker', () => {
     expect(breaker.allowsTraffic).toBe(false);
   });
 
-  it('starts the count again after a success, but not after a 4xx', () => {
+  it('restarts the count after a success, but not after a 4xx', () => {
     const breaker = new Breaker(DEFAULT_BREAKER);
     failTimes(breaker, 4);
     breaker.heard('success', 0, false);
@@ -29,7 +29,7 @@ describe('HLT-1: the circuit breaker', () => {
     expect(failTimes(breaker, 1)).toEqual([true]);
   });
 
-  it('opens when half of twenty fail within ten minutes, and not when it is half of nineteen', () => {
+  it('opens when half of twenty requests fail within ten minutes, but not half of nineteen', () => {
     const breaker = new Breaker(DEFAULT_BREAKER);
     for (let i = 0; i < 19; i += 1) {
       expect(breaker.heard(i % 2 === 0 ? 'failure' : 'success', i * 1000, false)).toBe(false);
@@ -38,7 +38,7 @@ describe('HLT-1: the circuit breaker', () => {
     expect(breaker.heard('failure', 20_000, false)).toBe(true);
   });
 
-  it('forgets what is older than its window', () => {
+  it('ignores outcomes that are older than its window', () => {
     const breaker = new Breaker(DEFAULT_BREAKER);
     for (let i = 0; i < 19; i += 1) breaker.heard(i % 2 === 0 ? 'failure' : 'success', 0, false);
     expect(breaker.heard('success', 700_000, false)).toBe(false);
@@ -46,7 +46,7 @@ describe('HLT-1: the circuit breaker', () => {
     expect(breaker.allowsTraffic).toBe(true);
   });
 
-  it('doubles its cooldown up to the maximum, and begins anew once closed', () => {
+  it('doubles its cooldown up to the maximum, and starts again once closed', () => {
     const breaker = new Breaker(DEFAULT_BREAKER);
     failTimes(breaker, 5);
     const minutes: number[] = [];
@@ -66,7 +66,7 @@ describe('HLT-1: the circuit breaker', () => {
     expect(breaker.record.cooldownMs).toBe(300_000);
   });
 
-  it('hears nothing from what was on the wire when it opened', () => {
+  it('ignores outcomes of requests that were in flight when it opened', () => {
     const breaker = new Breaker(DEFAULT_BREAKER);
     failTimes(breaker, 5);
     const { record } = breaker;
@@ -75,7 +75,7 @@ describe('HLT-1: the circuit breaker', () => {
     expect(breaker.record).toBe(record);
   });
 
-  it('takes any answer to a probe as a sign of life', () => {
+  it('closes on any answer to a probe that is not a failure', () => {
     const breaker = new Breaker(DEFAULT_BREAKER);
     failTimes(breaker, 5);
     breaker.probeStarted(400_000);
@@ -83,7 +83,7 @@ describe('HLT-1: the circuit breaker', () => {
     expect(breaker.allowsTraffic).toBe(true);
   });
 
-  it('lets another probe try when one was given up, or when its deadline has passed', () => {
+  it('allows another probe when one was abandoned, or when its deadline has passed', () => {
     const breaker = new Breaker(DEFAULT_BREAKER);
     failTimes(breaker, 5);
     breaker.probeStarted(316_000);
@@ -93,7 +93,7 @@ describe('HLT-1: the circuit breaker', () => {
     expect(breaker.probeAt).toBe(300_100);
   });
 
-  it('can be off', () => {
+  it('can be turned off', () => {
     const breaker = new Breaker(null, { ...CLOSED_BREAKER, circuit: 'open', openedAt: 1, nextProbeAt: 2 });
     expect(failTimes(breaker, 100).some(Boolean)).toBe(false);
     expect(breaker.allowsTraffic).toBe(true);
@@ -111,7 +111,7 @@ describe('HLT-1: the circuit breaker', () => {
   });
 });
 
-/** The rules written down a second time, with the whole history kept. */
+/** The same rules in the simplest form, over the whole history. */
 class Model {
   readonly settings: BreakerSettings;
   circuit: 'closed' | 'open' | 'half_open' = 'closed';
@@ -191,7 +191,7 @@ describe('HLT-1: the breaker against a model', () => {
               model.circuit = 'half_open';
               model.nextProbeAt = now + 16_000;
               probing = true;
-              // Nobody else may start one before this one's deadline.
+              // No other probe may start before the deadline of this one.
               expect(breaker.allowsTraffic).toBe(false);
               expect(breaker.probeAt).toBe(now + 16_000);
             } else if (what === 'probe' && probing) {

@@ -7,10 +7,10 @@
  *     │                                              ▼               │
  *     └──────────── probe succeeded ───────────── half_open ─────────┘
  *
- * While open nothing is sent and no attempt is consumed. In half_open exactly one delivery, the oldest that is
- * due, is the probe. A probe whose outcome never comes (its worker died) ends at its deadline.
- * 5xx, timeouts and transport errors are failures. 4xx and 429 are answers of a living receiver: while closed they
- * are not counted at all, and as the answer to a probe they close the circuit.
+ * While the circuit is open nothing is sent and no attempt is used up. In half_open one delivery is the probe: the oldest
+ * that is due. A probe without an outcome (its worker died) ends at its deadline.
+ * 5xx, timeouts and transport errors are failures. 4xx and 429 show that the receiver works: while the circuit is closed
+ * they do not count, and as the answer to a probe they close it.
  */
 export interface BreakerSettings {
   readonly consecutive: number;
@@ -33,13 +33,13 @@ export const DEFAULT_BREAKER: BreakerSettings = {
 export const circuits = ['closed', 'open', 'half_open'] as const;
 export type Circuit = (typeof circuits)[number];
 
-/** The part that outlives a restart and a change of owner. */
+/** The state that is stored: it survives a restart and a change of owner. */
 export interface BreakerRecord {
   readonly circuit: Circuit;
   readonly consecutiveFailures: number;
   readonly openedAt: number | null;
   readonly cooldownMs: number;
-  /** open: when the probe may start. half_open: when a probe that was never heard of again is given up. */
+  /** open: when the probe may start. half_open: the deadline of the probe. */
   readonly nextProbeAt: number | null;
 }
 
@@ -58,7 +58,7 @@ const BUCKETS = 10;
 export class Breaker {
   #record: BreakerRecord;
   readonly #settings: BreakerSettings | null;
-  /** The window as ten buckets that are reused in turn: memory does not grow with traffic. */
+  /** The window as a ring of ten buckets: memory does not grow with traffic. */
   readonly #totals = new Uint32Array(BUCKETS);
   readonly #failures = new Uint32Array(BUCKETS);
   #bucketEpoch = Number.NEGATIVE_INFINITY;
@@ -72,36 +72,36 @@ export class Breaker {
     return this.#record;
   }
 
-  /** May an ordinary attempt be started? */
+  /** True if attempts other than probes may start. */
   get allowsTraffic(): boolean {
     return this.#record.circuit === 'closed';
   }
 
-  /** When a probe may be started, or null if no probe is called for. */
+  /** When a probe may start. Null if the circuit is closed. */
   get probeAt(): number | null {
     return this.#record.circuit === 'closed' ? null : this.#record.nextProbeAt;
   }
 
-  /** A probe leaves now, and is given up if nothing is heard of it by `deadline`. */
+  /** A probe starts. If it has no outcome by `deadline`, another one may start. */
   probeStarted(deadline: number): BreakerRecord {
     this.#record = { ...this.#record, circuit: 'half_open', nextProbeAt: deadline };
     return this.#record;
   }
 
-  /** The probe could not be made after all (nothing was due, ownership was lost): another one may try. */
+  /** The probe was not sent (nothing was due, or ownership was lost): another one may start. */
   probeAbandoned(now: number): BreakerRecord {
     if (this.#record.circuit === 'half_open')
       this.#record = { ...this.#record, circuit: 'open', nextProbeAt: now };
     return this.#record;
   }
 
-  /** Returns true if the circuit changed, and so has to be written down. */
+  /** Takes the outcome of an attempt. Returns true if the circuit changed, so that the record must be stored. */
   heard(signal: Signal, now: number, wasProbe: boolean): boolean {
     const settings = this.#settings;
     if (settings === null) return false;
     const before = this.#record;
     if (before.circuit !== 'closed') {
-      // What was on the wire when the circuit opened says nothing new about a recovery.
+      // Attempts that were in flight when the circuit opened say nothing about a recovery.
       if (!wasProbe) return false;
       this.#record =
         signal === 'failure'
@@ -153,7 +153,7 @@ export class Breaker {
       this.#totals[bucket] = 0;
       this.#failures[bucket] = 0;
     }
-    // A clock that went back counts into the newest bucket rather than wiping the window.
+    // If the clock went back, count into the newest bucket instead of clearing the window.
     if (epoch > this.#bucketEpoch) this.#bucketEpoch = epoch;
     const bucket = ((this.#bucketEpoch % BUCKETS) + BUCKETS) % BUCKETS;
     this.#totals[bucket]! += 1;

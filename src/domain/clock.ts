@@ -1,8 +1,8 @@
-/** Time is passed in, so that tests and the simulation can run weeks in milliseconds. */
+/** Parts get their time from a `Clock`, so that tests and the simulation run weeks in milliseconds. */
 export interface Clock {
   /** Wall clock, milliseconds since 1970. May jump. */
   now(): number;
-  /** Never goes back; counts while the process is stopped by SIGSTOP. For deadlines and durations. */
+  /** For deadlines and durations: never goes back, and advances while the process is stopped by SIGSTOP. */
   monotonic(): number;
   /** Runs `task` once after `delayMs`. The returned function cancels it. Does not keep the process alive. */
   after(delayMs: number, task: () => void): () => void;
@@ -21,13 +21,19 @@ export const systemClock: Clock = {
   },
 };
 
+/** A difference from the database's clock that may come from the network. */
+const MAX_NOISE_MS = 100;
+/** The time of an answer is uncertain by half of its round trip. */
+const MAX_ROUND_TRIP_MS = 2 * MAX_NOISE_MS;
+
 /**
- * The database's clock, as far as it is known: the machine's own plus a correction. Ids and due times of all
- * processes are then of one clock, whatever their machines think of the time.
+ * An estimate of the database's clock: the machine's own clock plus a correction. With it, ids and due times of all
+ * processes come from one clock.
  */
 export class DatabaseClock implements Clock {
   readonly #base: Clock;
   #offsetMs = 0;
+  #isSet = false;
 
   constructor(base: Clock) {
     this.#base = base;
@@ -45,9 +51,15 @@ export class DatabaseClock implements Clock {
     return this.#base.after(delayMs, task);
   }
 
-  /** The database has just said what time it is there. Small differences are the way the answer took, not the clock. */
-  heard(databaseNow: number): void {
-    const offsetMs = Math.round(databaseNow - this.#base.now());
-    if (Math.abs(offsetMs - this.#offsetMs) > 100) this.#offsetMs = Math.abs(offsetMs) > 100 ? offsetMs : 0;
+  /**
+   * Corrects the clock by an answer of the database that took `roundTripMs`. Ignores differences of up to 100 ms: they
+   * come from the network. Ignores a slow answer once the offset is known: it could set the clock back.
+   */
+  heard(databaseNow: number, roundTripMs = 0): void {
+    if (this.#isSet && roundTripMs > MAX_ROUND_TRIP_MS) return;
+    this.#isSet = true;
+    const offsetMs = Math.round(databaseNow + roundTripMs / 2 - this.#base.now());
+    if (Math.abs(offsetMs - this.#offsetMs) > MAX_NOISE_MS)
+      this.#offsetMs = Math.abs(offsetMs) > MAX_NOISE_MS ? offsetMs : 0;
   }
 }

@@ -1,10 +1,10 @@
-/** How an endpoint's requests prove to the receiver who sends them, beside the signature. */
+/** How requests authenticate to the receiver, in addition to the signature. */
 
-/** Every kind of `auth`, with the one of its fields that is a secret. */
+/** Every type of `auth`, with the field that is its secret. */
 export const authSecrets = { basic: 'password', bearer: 'token', oauth2: 'client_secret' } as const;
 export type AuthType = keyof typeof authSecrets;
 
-/** As it is stored, and as a caller gives it. The secret is missing where it is sealed. */
+/** As it is stored, and as the API takes it. The stored form lacks the secret, which is encrypted separately. */
 export interface AuthConfig {
   type: AuthType;
   username?: string;
@@ -16,7 +16,7 @@ export interface AuthConfig {
   scope?: string;
 }
 
-/** PEM. The key is the secret, and missing where it is sealed. */
+/** In PEM. The stored form lacks the key, which is encrypted separately. */
 export interface TlsConfig {
   cert: string;
   key?: string;
@@ -36,15 +36,15 @@ export type EndpointAuth =
   | { readonly type: 'bearer'; readonly token: string }
   | OAuthClient;
 
-/** What is shown when the receiver asks for a certificate. */
+/** The certificate to present if the receiver asks for one. */
 export interface ClientCertificate {
   readonly cert: string;
   readonly key: string;
-  /** Authorities that the receiver's own certificate is judged by, instead of the public ones. */
+  /** Authorities to verify the receiver's certificate with, instead of the public ones. */
   readonly ca: string | null;
 }
 
-/** Null: there is none, or its secret has not been opened, as where it is only shown. */
+/** Returns null if there is no `auth`, or if its secret has not been decrypted. */
 export function resolveAuth(config: AuthConfig | undefined): EndpointAuth | null {
   if (config?.[authSecrets[config.type]] === undefined) return null;
   switch (config.type) {

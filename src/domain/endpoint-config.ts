@@ -1,6 +1,6 @@
 /**
- * What a user set on an endpoint (only that is stored) and what it means with the defaults filled in. A default
- * that changes in a later version therefore reaches every endpoint that never said otherwise.
+ * What a user has set on an endpoint, and the endpoint with defaults filled in. Only what was set is stored, so a new
+ * default in a later version applies to every endpoint that did not set the value.
  */
 import { type BreakerSettings, DEFAULT_BREAKER } from './breaker.ts';
 import type { Challenge, DisabledReason, Endpoint, EndpointSecret } from './endpoint.ts';
@@ -40,7 +40,7 @@ export interface BreakerConfig {
   max_cooldown_seconds?: number;
 }
 
-/** A secret as it is stored. */
+/** An encrypted secret. */
 export interface SealedValue {
   readonly key_id: string;
   /** base64 */
@@ -61,7 +61,7 @@ export interface EndpointConfig {
   sealed_settings?: { auth?: SealedValue; tls?: SealedValue };
   signature?: Endpoint['signature'];
   retry?: RetryConfig;
-  /** Null is a choice of its own here: no breaker. Absent: the default one. */
+  /** Null: no breaker. Absent: the default breaker. */
   breaker?: BreakerConfig | null;
   timeout_ms?: number;
   max_in_flight?: number;
@@ -76,14 +76,14 @@ export const DEFAULT_TIMEOUT_MS = 15_000;
 export const DEFAULT_MAX_IN_FLIGHT = 10;
 
 export function resolveRetry(config: RetryConfig = {}): RetryPolicy {
-  const exponential = config.base !== undefined;
+  const isExponential = config.base !== undefined;
   const rules = {
-    jitter: config.jitter ?? (exponential ? ('full' as const) : ('proportional' as const)),
+    jitter: config.jitter ?? (isExponential ? ('full' as const) : ('proportional' as const)),
     maxAgeSeconds: DEFAULT_MAX_AGE_SECONDS,
     permanent: config.permanent ?? DEFAULT_PERMANENT,
     transient: config.transient ?? DEFAULT_TRANSIENT,
   };
-  const policy: RetryPolicy = exponential
+  const policy: RetryPolicy = isExponential
     ? {
         ...rules,
         kind: 'exponential',
@@ -96,7 +96,7 @@ export function resolveRetry(config: RetryConfig = {}): RetryPolicy {
   return { ...policy, maxAgeSeconds: config.max_age_seconds ?? defaultMaxAge(policy) };
 }
 
-/** 72 hours, or as long as the schedule itself needs (with jitter): its last attempts would never be made otherwise. */
+/** 72 hours, or as long as the schedule needs with jitter: otherwise its last attempts would never be made. */
 function defaultMaxAge(policy: RetryPolicy): number {
   return Math.max(DEFAULT_MAX_AGE_SECONDS, Math.ceil(totalDelaySeconds(policy) * 1.2));
 }

@@ -5,7 +5,10 @@ import type { RetryPolicy } from './retry.ts';
 
 export const SHARDS = 256;
 
-/** The shard of an endpoint is the last byte of its id, which is random: an even spread with nothing to store. */
+/** The worker that owns this shard leads: it polls the outbox and reports metrics of the whole deployment. */
+export const LEADER_SHARD = 0;
+
+/** The shard of an endpoint is the last byte of its id, which is random: an even spread without storing anything. */
 export function shardOf(endpointId: Uuid): number {
   return Number.parseInt(endpointId.slice(34), 16);
 }
@@ -13,7 +16,7 @@ export function shardOf(endpointId: Uuid): number {
 export const signatureProfiles = ['standard', 'standard-ed25519', 'hex', 'stripe', 'github'] as const;
 export type SignatureProfile = (typeof signatureProfiles)[number];
 
-/** A profile under other names, for receivers that already verify another sender's headers. Null: the profile's own. */
+/** A profile with another header and prefix, for receivers that already verify another sender. Null: the profile's own. */
 export interface CustomSignature {
   readonly profile: SignatureProfile;
   readonly header: string | null;
@@ -21,7 +24,7 @@ export interface CustomSignature {
 }
 export type SignatureSetting = SignatureProfile | CustomSignature;
 
-/** How a receiver shows that it wants the requests, before an endpoint is registered. */
+/** How a receiver confirms that it wants the requests, before an endpoint is created. */
 export const challenges = ['echo', 'cloudevents'] as const;
 export type Challenge = (typeof challenges)[number];
 
@@ -31,17 +34,17 @@ export interface RateLimit {
 }
 
 export const disabledReasons = ['manual', 'gone', 'failing', 'dead_letters'] as const;
-/** Why an endpoint is off: by hand, by its own 410, no success for days, too many dead letters. */
+/** Why an endpoint is disabled: by hand, after a 410, no success for days, too many dead letters. */
 export type DisabledReason = (typeof disabledReasons)[number];
 
-/** Where a tenant wants events sent, with every default filled in: what the engine works with. */
+/** An endpoint with every default filled in, as the engine uses it. */
 export interface Endpoint {
   readonly id: Uuid;
   readonly tenant: string;
   readonly url: string;
   readonly events: readonly string[];
   readonly channels: readonly string[];
-  /** As it was given (docs/filters.md); parsed by those that ask it. */
+  /** As it was given (docs/filters.md), not parsed. */
   readonly filter: Readonly<Record<string, unknown>> | null;
   readonly enabled: boolean;
   readonly disabledReason: DisabledReason | null;
@@ -61,7 +64,7 @@ export interface Endpoint {
   readonly ordering: 'none' | 'fifo';
   readonly fifoOnDead: 'skip' | 'block';
   readonly followRedirects: number;
-  /** Live signing secrets, newest first, as the customer knows them (`whsec_…`). */
+  /** Active signing secrets (`whsec_…`), newest first. */
   readonly secrets: readonly EndpointSecret[];
 }
 

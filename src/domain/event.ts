@@ -1,6 +1,6 @@
 import type { Uuid } from './ids.ts';
 
-/** What happened. `data` is the producer's own JSON text, never parsed and written again. */
+/** An event as it is sent. `data` is the producer's own JSON text: Posthorn never re-serializes it. */
 export interface EventContent {
   readonly id: Uuid;
   readonly tenant: string;
@@ -12,7 +12,7 @@ export interface EventContent {
   readonly headers: Readonly<Record<string, string>> | null;
 }
 
-/** What a producer asked for, checked: the input of the accept stage. */
+/** What a producer asks for, validated: the input of the accept stage. */
 export interface NewEvent {
   readonly tenant: string;
   readonly type: string;
@@ -26,12 +26,12 @@ export interface NewEvent {
 }
 
 /**
- * An event that somebody's transaction has committed already, under an id it was told: it cannot be refused any more
- * for what it asks for, and the same id may come again (a crash, an answer that was lost) without being a second event.
+ * An event that its producer has already committed, under an id that the producer knows. It cannot be rejected any more,
+ * and the same id may arrive again after a crash or a lost answer: it is then still one event.
  */
-export interface PromisedEvent extends NewEvent {
+export interface CommittedEvent extends NewEvent {
   readonly id: Uuid;
-  /** Its row in posthorn.outbox, which goes in the statement that stores the event. Null: it came from elsewhere. */
+  /** Its row in posthorn.outbox, which the statement that stores the event deletes. Null: it came through a relay. */
   readonly outboxSeq: string | null;
 }
 
@@ -39,7 +39,7 @@ export const MAX_EVENT_TYPE_LENGTH = 128;
 export const EVENT_TYPE = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
 const EVENT_PATTERN = /^(\*|[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(\.\*)?)$/;
 
-/** Types that Posthorn itself publishes (operational events); nobody else may. */
+/** Only Posthorn itself publishes types with this prefix (operational events). */
 export const RESERVED_TYPE_PREFIX = 'posthorn.';
 
 export function isEventType(text: string): boolean {
@@ -51,7 +51,7 @@ export function isEventPattern(text: string): boolean {
   return text.length <= MAX_EVENT_TYPE_LENGTH + 2 && EVENT_PATTERN.test(text);
 }
 
-/** Everything is everything but Posthorn's own events: those are asked for by name. */
+/** `*` does not match Posthorn's own events: an endpoint must name those. */
 export function matchesType(pattern: string, type: string): boolean {
   if (pattern === '*') return !type.startsWith(RESERVED_TYPE_PREFIX);
   if (pattern.endsWith('.*')) return type.startsWith(pattern.slice(0, -1));

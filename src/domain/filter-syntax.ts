@@ -1,4 +1,4 @@
-/** From JSON to a filter that can be asked, or to what is wrong with it and where. docs/filters.md says what is meant. */
+/** Parses a filter from JSON, or returns what is wrong with it and where. docs/filters.md describes the syntax. */
 import {
   type FilterNode,
   type FilterScalar,
@@ -9,7 +9,7 @@ import {
 } from './filter.ts';
 import type { FieldError } from './problem.ts';
 
-/** They bound the memory and the work of a filter, in every process and for every event. */
+/** These limits bound the memory and the work that a filter can take. */
 const MAX_JSON_LENGTH = 16 * 1024;
 const MAX_CONDITIONS = 100;
 const MAX_NESTING = 10;
@@ -26,38 +26,38 @@ export type ParsedFilter =
 /** `json` is any JSON value. */
 export function parseFilter(json: unknown): ParsedFilter {
   const at = 'filter';
-  if (!isObject(json)) return refused({ path: at, message: 'must be an object, or null for none' });
+  if (!isObject(json)) return failed({ path: at, message: 'must be an object, or null for none' });
   const parser = new Parser();
-  // Before its size is taken, which goes as deep as it is nested.
+  // Parse first: it limits the nesting, and JSON.stringify recurses as deep as that.
   const filter = parser.all(json, at, null, 1);
-  if (parser.errors.length > 0) return refused(...parser.errors);
+  if (parser.errors.length > 0) return failed(...parser.errors);
   if (JSON.stringify(json).length > MAX_JSON_LENGTH)
-    return refused({ path: at, message: `must have at most ${MAX_JSON_LENGTH} characters as JSON` });
+    return failed({ path: at, message: `must have at most ${MAX_JSON_LENGTH} characters as JSON` });
   return { ok: true, filter };
 }
 
-const refused = (...errors: FieldError[]): ParsedFilter => ({ ok: false, errors });
+const failed = (...errors: FieldError[]): ParsedFilter => ({ ok: false, errors });
 
-/** Where a condition looks. */
+/** Where a condition finds its values. */
 interface Path {
   readonly root: (subject: FilterSubject) => unknown;
   readonly steps: readonly PathStep[];
 }
 
-/** Stands for what could not be parsed: it is never asked. */
+/** Stands for a part that could not be parsed. It is never evaluated. */
 const NOTHING: FilterNode = { kind: 'all', at: '', of: [] };
 
 class Parser {
   readonly errors: FieldError[] = [];
   #conditions = 0;
 
-  /** An object: every key of it must hold. `path` is null at the top. */
+  /** Parses an object: all its entries must hold. `path` is null at the top. */
   all(json: Record<string, unknown>, at: string, path: Path | null, depth: number): FilterNode {
     const entries = Object.entries(json);
-    if (entries.length === 0 && depth > 1) return this.#refuse(at, 'must have at least one condition');
+    if (entries.length === 0 && depth > 1) return this.#fail(at, 'must have at least one condition');
     const of: FilterNode[] = [];
     for (const [key, value] of entries) {
-      // One more than enough is known to be wrong: no need to look at all of something huge.
+      // Enough errors are known: do not go through all of a huge filter.
       if (this.errors.length >= MAX_ERRORS || this.#conditions > MAX_CONDITIONS) break;
       of.push(this.#entry(key, value, `${at}.${short(key)}`, path, depth));
     }
@@ -67,7 +67,7 @@ class Parser {
   #entry(key: string, value: unknown, at: string, path: Path | null, depth: number): FilterNode {
     if (key === '$and' || key === '$or') {
       if (!Array.isArray(value) || value.length === 0)
-        return this.#refuse(at, 'must be an array of at least one filter');
+        return this.#fail(at, 'must be an array of at least one filter');
       const of: FilterNode[] = [];
       for (const [index, part] of value.entries()) {
         if (this.errors.length >= MAX_ERRORS || this.#conditions > MAX_CONDITIONS) break;
@@ -78,17 +78,17 @@ class Parser {
     if (key === '$not') return { kind: 'not', at: shownPlace(at), of: this.#filter(value, at, path, depth) };
     if (key.startsWith('$')) return this.#operator(key, value, at, path);
     const longer = extend(path, key);
-    if (typeof longer === 'string') return this.#refuse(at, longer);
+    if (typeof longer === 'string') return this.#fail(at, longer);
     return isScalar(value)
       ? this.#operator('$eq', value, at, longer)
       : this.#filter(value, at, longer, depth);
   }
 
-  /** Something that must be an object, one level further down. */
+  /** Parses a nested filter, which must be an object. */
   #filter(json: unknown, at: string, path: Path | null, depth: number): FilterNode {
-    if (depth >= MAX_NESTING) return this.#refuse(at, `is nested more than ${MAX_NESTING} deep`);
+    if (depth >= MAX_NESTING) return this.#fail(at, `is nested more than ${MAX_NESTING} deep`);
     if (isObject(json)) return this.all(json, at, path, depth + 1);
-    return this.#refuse(
+    return this.#fail(
       at,
       path === null
         ? 'must be an object'
@@ -99,17 +99,17 @@ class Parser {
   #operator(name: string, operand: unknown, at: string, path: Path | null): FilterNode {
     this.#conditions += 1;
     if (this.#conditions > MAX_CONDITIONS)
-      return this.#refuse(at, `is one condition too many: at most ${MAX_CONDITIONS} are allowed`);
+      return this.#fail(at, `is one condition too many: at most ${MAX_CONDITIONS} are allowed`);
     const operator = Object.hasOwn(OPERATORS, name) ? OPERATORS[name]! : null;
     if (operator === null)
-      return this.#refuse(
+      return this.#fail(
         at,
         `is not an operator; there are ${Object.keys(OPERATORS).join(' ')} $and $or $not`,
       );
     if (path === null)
-      return this.#refuse(at, 'needs a path before it, such as {"data.amount": {"$gte": 100}}');
+      return this.#fail(at, 'needs a path before it, such as {"data.amount": {"$gte": 100}}');
     const wrong = operator.check(operand);
-    if (wrong !== null) return this.#refuse(`${at}${wrong.at}`, wrong.message);
+    if (wrong !== null) return this.#fail(`${at}${wrong.at}`, wrong.message);
     return {
       kind: 'test',
       at: shownPlace(at),
@@ -120,7 +120,7 @@ class Parser {
     };
   }
 
-  #refuse(path: string, message: string): FilterNode {
+  #fail(path: string, message: string): FilterNode {
     this.errors.push({ path, message });
     return NOTHING;
   }
@@ -134,7 +134,7 @@ interface Wrong {
 interface Operator {
   check(operand: unknown): Wrong | null;
   fits(operand: unknown): (value: unknown) => boolean;
-  /** Absent: the operand says it (`$exists: false`). */
+  /** Absent: the operand decides (`$exists: false`). */
   readonly negated?: boolean;
   wanted(operand: unknown): string;
 }
@@ -220,9 +220,9 @@ function checkScalar(operand: unknown): Wrong | null {
   if (!isScalar(operand)) return wrong('must be a text, number, boolean or null');
   if (typeof operand === 'string' && operand.length > MAX_TEXT_LENGTH)
     return wrong(`must have at most ${MAX_TEXT_LENGTH} characters`);
-  // Beyond it neighbours are the same number: a filter on one would let others through.
+  // Larger integers are not exact: a filter on one would match its neighbours.
   if (typeof operand === 'number' && !(Math.abs(operand) <= Number.MAX_SAFE_INTEGER))
-    return wrong(`must be at most ${Number.MAX_SAFE_INTEGER} away from zero; longer ids belong in texts`);
+    return wrong(`must be at most ${Number.MAX_SAFE_INTEGER} away from zero; use texts for longer ids`);
   return null;
 }
 
@@ -236,7 +236,7 @@ function checkChoices(operand: unknown): Wrong | null {
   return null;
 }
 
-/** The path with the names of `key` after it, or what is wrong with them. */
+/** Returns the path extended by the names in `key`, or what is wrong with them. */
 function extend(path: Path | null, key: string): Path | string {
   if (key.length > MAX_PATH_LENGTH) return `must have at most ${MAX_PATH_LENGTH} characters`;
   const names = splitPath(key);
@@ -261,7 +261,7 @@ const ARRAY_INDEX = /^(0|[1-9][0-9]{0,6})$/;
 
 const toStep = (name: string): PathStep => ({ name, index: ARRAY_INDEX.test(name) ? Number(name) : null });
 
-/** By dots, unless a backslash takes their meaning away. Null: not a path. */
+/** Splits at dots that are not escaped by a backslash. Returns null if it is not a path. */
 function splitPath(key: string): string[] | null {
   const names: string[] = [];
   let name = '';
@@ -288,7 +288,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const isScalar = (value: unknown): value is FilterScalar =>
   value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
 
-/** As it is named in errors: not at any length. */
+/** Shortens a key for an error message. */
 const short = (key: string): string => (key.length > 80 ? `${key.slice(0, 80)}…` : key);
 
 /** `filter.data.amount.$gte` → `data.amount.$gte` */

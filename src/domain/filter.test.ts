@@ -23,7 +23,7 @@ const matches = (filter: unknown, event: FilterSubject): boolean =>
 
 const wants = (filter: unknown, data: unknown): boolean => matches(filter, subject(data));
 
-describe('FAN-2: what a filter lets through', () => {
+describe('FAN-2: a filter', () => {
   it.each<[string, unknown, unknown, boolean]>([
     ['everything', {}, null, true],
     ['an equal value', { 'data.a': 1 }, { a: 1 }, true],
@@ -96,7 +96,7 @@ describe('FAN-2: what a filter lets through', () => {
     expect(explainFilter(parsed(filter), subject(data)).matches).toBe(expected);
   });
 
-  it('looks at the rest of the event as well', () => {
+  it('can also test the type, channels, schema version and idempotency key', () => {
     const event = subject({}, { channels: ['eu', 'vip'], schemaVersion: '2', idempotencyKey: 'k-1' });
     expect(matches({ type: { $prefix: 'order.' }, channels: 'vip' }, event)).toBe(true);
     expect(matches({ schema_version: '2', idempotency_key: { $prefix: 'k-' } }, event)).toBe(true);
@@ -104,26 +104,26 @@ describe('FAN-2: what a filter lets through', () => {
     expect(matches({ schema_version: { $exists: true } }, subject({}))).toBe(false);
   });
 
-  it('takes no long integer for its neighbour', () => {
+  it('does not confuse long integers with their neighbours', () => {
     const data = JSON.parse('{"id":9007199254740993}');
     expect(wants({ 'data.id': { $gt: Number.MAX_SAFE_INTEGER } }, data)).toBe(true);
     expect(wants({ 'data.id': Number.MAX_SAFE_INTEGER }, data)).toBe(false);
     expect(parseFilter(JSON.parse('{"data.id":9007199254740993}'))).toMatchObject({ ok: false });
   });
 
-  it('has a bound on its work, and counts as matching beyond it', () => {
+  it('has a budget, and matches if it exceeds it', () => {
     const data = { items: Array.from({ length: 200_000 }, (_, n) => n) };
     const work = { left: 1000 };
     expect(matchesFilter(parsed({ 'data.items': -1 }), subject(data), work)).toBe(true);
     expect(work.left).toBe(-1);
-    // Also where a negation turns the unfinished answer round.
+    // Also inside a negation, which inverts the unfinished result.
     expect(matchesFilter(parsed({ $not: { 'data.items': -1 } }), subject(data), { left: 1000 })).toBe(true);
     expect(explainFilter(parsed({ 'data.items': -1 }), subject(data))).toMatchObject({ matches: true });
     expect(explainFilter(parsed({ 'data.items': -1 }), subject(data)).reason).toContain('steps');
   });
 });
 
-describe('the reason', () => {
+describe('the reason for no match', () => {
   it.each<[unknown, unknown, string | null]>([
     [{ 'data.amount': { $gte: 100 } }, { amount: 100 }, null],
     [{ 'data.amount': { $gte: 100 } }, { amount: 50 }, 'data.amount.$gte: 50 is not at least 100'],
@@ -153,7 +153,7 @@ describe('the reason', () => {
   });
 });
 
-describe('FAN-2: what is not a filter, and where', () => {
+describe('FAN-2: an invalid filter', () => {
   const nested = (depth: number): unknown => (depth === 0 ? { 'data.a': 1 } : { $not: nested(depth - 1) });
   it.each<[unknown, string]>([
     [5, 'filter'],
@@ -202,14 +202,14 @@ describe('FAN-2: what is not a filter, and where', () => {
     expect(result).toEqual({ ok: false, errors: [{ path, message: expect.stringMatching(/./) }] });
   });
 
-  it('names every place that is wrong, but does not go on for ever', () => {
+  it('reports every place that is wrong, up to a limit', () => {
     const two = parseFilter({ typ: 1, 'data.a': { $gt: null } });
     expect(two.ok ? [] : two.errors.map(({ path }) => path)).toEqual(['filter.typ', 'filter.data.a.$gt']);
     const many = parseFilter(Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`x${n}`, 1])));
     expect(many.ok ? [] : many.errors).toHaveLength(20);
   });
 
-  it('takes what is exactly at the limits', () => {
+  it('is valid exactly at the limits', () => {
     expect(parseFilter(nested(9)).ok).toBe(true);
     expect(parseFilter({ $and: Array.from({ length: 100 }, () => ({ type: 'a' })) }).ok).toBe(true);
     expect(parseFilter({ 'data.a': { $in: Array(200).fill(Number.MAX_SAFE_INTEGER) } }).ok).toBe(true);
@@ -217,7 +217,7 @@ describe('FAN-2: what is not a filter, and where', () => {
   });
 });
 
-/** Few names and values, so that filters and data have something to do with each other. */
+/** Few names and values, so that filters match the data often enough. */
 const name = fc.constantFrom('a', 'b', '0', '__proto__', 'constructor');
 const scalar = fc.constantFrom<string | number | boolean | null>(
   null,
@@ -236,7 +236,7 @@ const data = fc.letrec((tie) => ({
     { maxDepth: 4 },
     scalar,
     fc.array(tie('value'), { maxLength: 3 }),
-    // As JSON.parse makes them: every name is an own one.
+    // Like JSON.parse: every name is an own property.
     fc
       .array(fc.tuple(name, tie('value')), { maxLength: 3 })
       .map((entries) => JSON.parse(`{${entries.map(([k, v]) => `"${k}":${JSON.stringify(v)}`).join()}}`)),
@@ -263,17 +263,17 @@ const filter = fc.letrec<{ filter: Record<string, unknown> }>((tie) => ({
   ),
 })).filter;
 
-describe('FAN-2: laws', () => {
+describe('FAN-2: laws of filters', () => {
   const law = (check: (a: object, b: object, data: unknown) => void) =>
     fc.assert(fc.property(filter, filter, data, check), { numRuns: 2000 });
 
-  it('a negation is the opposite', () => {
+  it('a negation matches exactly what the filter does not', () => {
     law((a, _, value) => {
       expect(wants({ $not: a }, value)).toBe(!wants(a, value));
     });
   });
 
-  it('De Morgan', () => {
+  it('the laws of De Morgan hold', () => {
     law((a, b, value) => {
       expect(wants({ $not: { $and: [a, b] } }, value)).toBe(
         wants({ $or: [{ $not: a }, { $not: b }] }, value),
@@ -284,7 +284,7 @@ describe('FAN-2: laws', () => {
     });
   });
 
-  it('order does not matter', () => {
+  it('the order of conditions does not matter', () => {
     law((a, b, value) => {
       expect(wants({ $and: [a, b] }, value)).toBe(wants({ $and: [b, a] }, value));
       expect(wants({ $or: [a, b] }, value)).toBe(wants({ $or: [b, a] }, value));
@@ -318,7 +318,7 @@ describe('FAN-2: laws', () => {
     );
   });
 
-  it('whatever does not match has a reason, and what does has none', () => {
+  it('there is a reason exactly if the event does not match', () => {
     law((a, _, value) => {
       const { matches: does, reason } = explainFilter(parsed(a), subject(value));
       expect(does).toBe(wants(a, value));
@@ -326,7 +326,7 @@ describe('FAN-2: laws', () => {
     });
   });
 
-  it('no JSON makes it throw, as a filter or as data', () => {
+  it('no JSON makes it throw, neither as a filter nor as data', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.jsonValue(), filter, (any, value, valid) => {
         const result = parseFilter(any);

@@ -1,15 +1,15 @@
 /**
- * Payload filters, as docs/filters.md describes them: what one is once it has been parsed (filter-syntax.ts), whether
- * an event matches it, and why not. Nothing here throws, whatever the data; every value looked at is one step of the work.
+ * Payload filters (docs/filters.md): the parsed form, whether an event matches, and why not. filter-syntax.ts parses
+ * them. Nothing here throws, whatever the data is. Each value that is examined costs one step of the budget.
  */
 
-/** What a filter is asked about. Null: the event has none. */
+/** The event as a filter sees it. */
 export interface FilterSubject {
   readonly type: string;
   readonly channels: readonly string[];
   readonly schemaVersion: string | null;
   readonly idempotencyKey: string | null;
-  /** Parsed. */
+  /** Parsed JSON. */
   readonly data: unknown;
 }
 
@@ -24,7 +24,7 @@ export const filterRoots = {
 
 export interface PathStep {
   readonly name: string;
-  /** What the name means in an array. Null: go into each element. */
+  /** The array index that the name stands for. Null: the path continues in each element. */
   readonly index: number | null;
 }
 
@@ -32,14 +32,14 @@ export type FilterScalar = string | number | boolean | null;
 
 export interface FilterTest {
   readonly kind: 'test';
-  /** Where it stands, for people: `data.amount.$gte`. */
+  /** Its place in the filter, for messages: `data.amount.$gte`. */
   readonly at: string;
   readonly root: (subject: FilterSubject) => unknown;
   readonly steps: readonly PathStep[];
   readonly fits: (value: unknown) => boolean;
-  /** It holds if no value fits. */
+  /** True if the test holds when no value fits. */
   readonly negated: boolean;
-  /** What a value would have to do: `at least 100`. */
+  /** What a value must be, for messages: `at least 100`. */
   readonly wanted: string;
 }
 
@@ -49,14 +49,14 @@ export type FilterNode =
   | { readonly kind: 'any'; readonly at: string; readonly of: readonly FilterNode[] }
   | { readonly kind: 'not'; readonly at: string; readonly of: FilterNode };
 
-/** Steps that may still be taken. Below zero: there were not enough, and no answer counts. */
+/** The remaining steps. Below zero: the budget was exceeded, and no result is valid. */
 export interface FilterWork {
   left: number;
 }
 
 export const MAX_STEPS_PER_FILTER = 100_000;
 
-/** A filter that runs out of steps counts as matching: rather an event too many than one too few. */
+/** A filter that exceeds its budget matches: better one event too many than one too few. */
 export function matchesFilter(filter: FilterNode, subject: FilterSubject, work: FilterWork): boolean {
   return holds(filter, subject, work) || work.left < 0;
 }
@@ -76,7 +76,7 @@ function holds(node: FilterNode, subject: FilterSubject, work: FilterWork): bool
   }
 }
 
-/** Goes no deeper than the path is long, and looks at no value twice. */
+/** Recurses no deeper than the path is long, and examines no value twice. */
 function someFits(test: FilterTest, value: unknown, depth: number, work: FilterWork): boolean {
   work.left -= 1;
   if (work.left < 0) return false;
@@ -105,14 +105,14 @@ function someFits(test: FilterTest, value: unknown, depth: number, work: FilterW
   return false;
 }
 
-/** Own properties only: nothing is inherited from a prototype, whatever the name is. */
+/** Own properties only, never those of a prototype. */
 function hasOwn(value: unknown, name: string): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, name);
 }
 
 export interface FilterAnswer {
   readonly matches: boolean;
-  /** The first condition that fails; null if none does. */
+  /** The first condition that fails, in words. Null: all hold. */
   readonly reason: string | null;
 }
 
@@ -120,7 +120,7 @@ export function explainFilter(filter: FilterNode, subject: FilterSubject): Filte
   const work = { left: MAX_STEPS_PER_FILTER };
   const matches = matchesFilter(filter, subject, work);
   if (work.left < 0) {
-    const reason = `takes more than ${MAX_STEPS_PER_FILTER} steps on this event, and therefore counts as matching`;
+    const reason = `takes more than ${MAX_STEPS_PER_FILTER} steps on this event, and therefore matches`;
     return { matches, reason };
   }
   return { matches, reason: matches ? null : firstFailure(filter, subject) };
@@ -145,7 +145,7 @@ function firstFailure(node: FilterNode, subject: FilterSubject): string {
 }
 
 function testFailure(test: FilterTest, subject: FilterSubject): string {
-  // The first value that speaks of the outcome: one that fits where none may, or simply the first where one should.
+  // Report the value that decides: one that fits a negated test, otherwise the first value of the path.
   let seen: unknown;
   const fits = (value: unknown): boolean => {
     if (test.negated && !test.fits(value)) return false;

@@ -1,6 +1,6 @@
 import type { FieldError } from './problem.ts';
 
-/** The first name that was given before in another spelling: HTTP knows them as one header. */
+/** Returns an error for the first name that repeats another one in different case: HTTP treats them as one header. */
 export function repeatedHeader(names: readonly string[]): FieldError | null {
   const seen = new Map<string, string>();
   for (const name of names) {

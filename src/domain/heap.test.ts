@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { Heap } from './heap.ts';
 
-it('gives back what was put in, smallest first, however pushes and pops are mixed', () => {
+it('a heap returns items smallest first, however pushes and pops are mixed', () => {
   fc.assert(
     fc.property(
       fc.array(fc.option(fc.integer({ min: -20, max: 20 })), { maxLength: 200, size: 'max' }),

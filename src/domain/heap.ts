@@ -1,10 +1,10 @@
-/** A binary min-heap. */
+/** A binary min-heap, ordered by `isBefore`. */
 export class Heap<T> {
-  readonly #before: (a: T, b: T) => boolean;
+  readonly #isBefore: (a: T, b: T) => boolean;
   readonly #items: T[] = [];
 
-  constructor(before: (a: T, b: T) => boolean) {
-    this.#before = before;
+  constructor(isBefore: (a: T, b: T) => boolean) {
+    this.#isBefore = isBefore;
   }
 
   get size(): number {
@@ -21,7 +21,7 @@ export class Heap<T> {
     items.push(item);
     while (index > 0) {
       const parent = (index - 1) >> 1;
-      if (!this.#before(item, items[parent]!)) break;
+      if (!this.#isBefore(item, items[parent]!)) break;
       items[index] = items[parent]!;
       index = parent;
     }
@@ -37,8 +37,8 @@ export class Heap<T> {
     for (;;) {
       let child = 2 * index + 1;
       if (child >= items.length) break;
-      if (child + 1 < items.length && this.#before(items[child + 1]!, items[child]!)) child += 1;
-      if (!this.#before(items[child]!, last)) break;
+      if (child + 1 < items.length && this.#isBefore(items[child + 1]!, items[child]!)) child += 1;
+      if (!this.#isBefore(items[child]!, last)) break;
       items[index] = items[child]!;
       index = child;
     }

@@ -10,7 +10,7 @@ import {
 } from './histogram.ts';
 
 const DAY_MS = 86_400_000;
-/** From parts of a millisecond to days, all sizes alike. */
+/** From fractions of a millisecond to days, evenly on a logarithmic scale. */
 const time = fc.double({ min: -3, max: Math.log2(7 * DAY_MS), noNaN: true }).map((exponent) => 2 ** exponent);
 const times = fc.array(time, { minLength: 1, maxLength: 300 });
 
@@ -21,7 +21,7 @@ function countsOf(values: readonly number[]): number[] {
 }
 
 describe('a histogram of durations', () => {
-  test('every time has a bucket, later ones never an earlier one', () => {
+  test('every duration has a bucket, and a longer one never has a smaller bucket', () => {
     fc.assert(
       fc.property(times, (values) => {
         const buckets = values.toSorted((a, b) => a - b).map(bucketOf);
@@ -33,7 +33,7 @@ describe('a histogram of durations', () => {
     expect(bucketOf(1e12)).toBe(HISTOGRAM_BUCKETS - 1);
   });
 
-  test('a percentile is within 9.1 % of the true one, or half a millisecond, and they never fall', () => {
+  test('percentiles are within 9.1 % or half a millisecond of the true ones, and never decrease', () => {
     expect(PERCENTILE_ERROR).toBeLessThan(0.091);
     const shares = [0.01, 0.5, 0.95, 0.99, 1];
     fc.assert(
@@ -52,7 +52,7 @@ describe('a histogram of durations', () => {
     );
   });
 
-  test('minutes add up, whatever their lengths', () => {
+  test('histograms of different lengths add up', () => {
     fc.assert(
       fc.property(times, times, (one, other) => {
         const sum = countsOf(one);

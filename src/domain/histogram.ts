@@ -1,15 +1,15 @@
 /**
- * Durations, counted in buckets on a logarithmic scale: four to an octave, so that minutes add up to days by adding
- * counts. A percentile is the middle of its bucket, so it is off by 2^(1/8), 9.1 %, at most, whatever its size; below a
- * millisecond by half of one.
+ * Histograms of durations, in buckets on a logarithmic scale: four per octave. Histograms of minutes add up to those of
+ * days. A percentile is the middle of its bucket, so it is off by at most 2^(1/8), 9.1 %; below a millisecond by at most
+ * half of one.
  */
 const PER_OCTAVE = 4;
-/** Up to 2^31 ms, more than three weeks: a delivery may be retried for days. */
+/** Up to 2^31 ms, more than three weeks, because a delivery may be retried for days. */
 export const HISTOGRAM_BUCKETS = 31 * PER_OCTAVE + 1;
-/** How far a percentile may lie from the true one, as a share of it. */
+/** The largest error of a percentile, as a fraction of the true value. */
 export const PERCENTILE_ERROR = 2 ** (1 / (2 * PER_OCTAVE)) - 1;
 
-/** Bucket 0: below a millisecond. Bucket n: from 2^((n-1)/4) ms on. */
+/** Bucket 0 is below a millisecond. Bucket n starts at 2^((n-1)/4) ms. */
 export function bucketOf(ms: number): number {
   if (ms < 1) return 0;
   return Math.min(HISTOGRAM_BUCKETS - 1, Math.floor(Math.log2(ms) * PER_OCTAVE) + 1);
@@ -17,7 +17,7 @@ export function bucketOf(ms: number): number {
 
 const middleOf = (bucket: number): number => (bucket === 0 ? 0.5 : 2 ** ((bucket - 0.5) / PER_OCTAVE));
 
-/** The least value that the share `p` of all does not exceed, or null if there are none. */
+/** Returns the smallest value that the fraction `p` of all values does not exceed. Null: there are no values. */
 export function percentileOf(counts: ArrayLike<number>, p: number): number | null {
   let total = 0;
   for (let i = 0; i < counts.length; i += 1) total += counts[i]!;
@@ -34,7 +34,7 @@ export function addCounts(to: number[], from: ArrayLike<number>): void {
   for (let i = 0; i < from.length; i += 1) to[i] = (to[i] ?? 0) + from[i]!;
 }
 
-/** Arrays are only as long as they need to be: most endpoints answer within a few buckets. */
+/** Extends the array as needed: most endpoints use few buckets. */
 export function increment(counts: number[], index: number, by = 1): void {
   while (counts.length <= index) counts.push(0);
   counts[index]! += by;

@@ -31,7 +31,7 @@ describe('public ids', () => {
     expect(parsePublicId('evt', `evt_${suffix}`)).toBe(uuid);
   });
 
-  it('come back as they went', () => {
+  it('parse back to the same UUID', () => {
     fc.assert(
       fc.property(fc.uuid({ version: [1, 4, 7] }), (uuid) => {
         const text = publicId('dlv', uuid);
@@ -41,7 +41,7 @@ describe('public ids', () => {
     );
   });
 
-  it('sort like the ids behind them', () => {
+  it('sort like their UUIDs', () => {
     fc.assert(
       fc.property(fc.uuid(), fc.uuid(), (a, b) => {
         expect(publicId('evt', a) < publicId('evt', b)).toBe(a < b);
@@ -67,7 +67,7 @@ describe('public ids', () => {
 describe('new ids', () => {
   const at = 4_000_000_000_000;
 
-  it('only ever grow, also within a millisecond and when the clock goes back', () => {
+  it('only grow, also within a millisecond and when the clock goes back', () => {
     let last = newId(at);
     for (let i = 0; i < 10_000; i += 1) {
       const id = newId(at - (i % 7));
@@ -76,7 +76,7 @@ describe('new ids', () => {
     }
   });
 
-  it('are version 7, variant 10, and carry their time', () => {
+  it('are version 7, variant 10, and contain their time', () => {
     const now = at + 60_000;
     for (const id of [newId(now), newEventId(now + 1)]) {
       expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
@@ -84,7 +84,7 @@ describe('new ids', () => {
     }
   });
 
-  it('of events leave room for the ordinals of their deliveries', () => {
+  it('of events leave room for the ordinals of deliveries', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 0xffff }), (ordinal) => {
         const event = newEventId(at);
@@ -112,10 +112,10 @@ describe('new ids', () => {
   });
 });
 
-describe('event ids of what others know by their own ids', () => {
+describe('the event id for an id of another system', () => {
   const EVENT_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{8}0000$/;
 
-  it('is always the same, of the given time, and an event id', () => {
+  it('is always the same event id, with the given time', () => {
     fc.assert(
       fc.property(fc.uuid({ version: 4 }), fc.integer({ min: 0, max: 2 ** 47 }), (id, madeAt) => {
         const eventId = eventIdOfForeign(id, madeAt);
@@ -133,7 +133,7 @@ describe('event ids of what others know by their own ids', () => {
     expect(eventIdOfForeign(eventId, 0)).toBe(eventId);
   });
 
-  it('differs for ids that differ', () => {
+  it('differs for different ids', () => {
     const ids = Array.from({ length: 2000 }, () => crypto.randomUUID());
     expect(new Set(ids.map((id) => eventIdOfForeign(id, 5))).size).toBe(ids.length);
   });

@@ -3,12 +3,12 @@
  *
  *   tttttttt-tttt-7ccc-vrrr-rrrrrrrroooo
  *   t  48 bits  milliseconds since 1970
- *   c  12 bits  counter within the millisecond, started at random: ids of one process only ever grow
+ *   c  12 bits  counter within the millisecond, with a random start: the ids of one process only grow
  *   r  46 bits  random (v carries the UUID variant)
  *   o  16 bits  ordinal: 0000 for an event, 0000–ffff for its deliveries
  *
- * A delivery's id is its event's id with the ordinal filled in. So the event of a delivery is found without
- * storing or joining anything, and all deliveries of an event are one key range.
+ * A delivery's id is its event's id with the ordinal filled in. So the event of a delivery follows from the id, and all
+ * deliveries of an event are one key range.
  */
 import { createHash, randomFillSync } from 'node:crypto';
 
@@ -53,7 +53,7 @@ function newUuid(nowMs: number, tail: string): Uuid {
     lastMs = nowMs;
     counter = Number.parseInt(takeRandomHex(2), 16) & 0x3ff;
   } else if (++counter >= COUNTER_LIMIT) {
-    // More than about 3,000 ids in a millisecond, or a clock that went back: borrow from the next millisecond.
+    // More than about 3,000 ids in a millisecond, or the clock went back: borrow from the next millisecond.
     lastMs += 1;
     counter = 0;
   }
@@ -63,12 +63,12 @@ function newUuid(nowMs: number, tail: string): Uuid {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${hex(counter, 3)}-${variant}${random.slice(1, 4)}-${random.slice(4)}${tail}`;
 }
 
-/** A new event id. Its last 16 bits are zero: they are the ordinal of its deliveries. */
+/** Makes an event id. Its last 16 bits are zero: they are the ordinal of its deliveries. */
 export function newEventId(nowMs: number): Uuid {
   return newUuid(nowMs, '0000');
 }
 
-/** A new id of anything else: all of the tail is random. */
+/** Makes an id for anything else: its whole tail is random. */
 export function newId(nowMs: number): Uuid {
   return newUuid(nowMs, takeRandomHex(2));
 }
@@ -76,19 +76,20 @@ export function newId(nowMs: number): Uuid {
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /**
- * The event id of something that another system knows by an id of its own: always the same one. The time is that of
- * a UUID of version 7 itself; any other id needs to be told one, and it must be the same each time.
+ * Makes the event id for an id of another system: always the same one. The time comes from the id if it is a UUID of
+ * version 7, otherwise from `createdAtMs`, which must then be the same each time.
  */
-export function eventIdOfForeign(id: Uuid, madeAtMs: number): Uuid {
+export function eventIdOfForeign(id: Uuid, createdAtMs: number): Uuid {
   const hasTime = UUID_V7.test(id);
   if (hasTime && id.endsWith('0000')) return id;
-  const time = hex(Math.trunc(hasTime ? timeOfId(id) : madeAtMs), 12);
+  const time = hex(Math.trunc(hasTime ? timeOfId(id) : createdAtMs), 12);
   const digest = createHash('sha256').update(id).digest('hex');
   const variant = VARIANTS[Number.parseInt(digest[3]!, 16) & 3];
   return `${time.slice(0, 8)}-${time.slice(8)}-7${digest.slice(0, 3)}-${variant}${digest.slice(4, 7)}-${digest.slice(7, 15)}0000`;
 }
 
-export function hasTimeOfItsOwn(id: Uuid): boolean {
+/** True for a UUID of version 7. */
+export function containsTime(id: Uuid): boolean {
   return UUID_V7.test(id);
 }
 
@@ -109,7 +110,7 @@ export function timeOfId(id: Uuid): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
 
-/** The smallest id that could have been made at this time: a bound for "since" and "until". */
+/** The smallest id that can be made at this time: a bound for "since" and "until". */
 export function firstIdAt(timeMs: number): Uuid {
   const time = hex(Math.floor(Math.max(0, Math.min(timeMs, 0xffffffffffff))), 12);
   return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`;
@@ -121,7 +122,7 @@ const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 const DECODE = new Map([...ALPHABET].map((character, value) => [character, value]));
 const SUFFIX = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
-/** Two characters for every 10 bits: an id is written with thirteen look-ups, and several are written per event. */
+/** Two characters per 10 bits, so that formatting an id takes thirteen look-ups: several ids are formatted per event. */
 const PAIRS = Array.from({ length: 1024 }, (_, value) => ALPHABET[value >> 5]! + ALPHABET[value & 31]!);
 
 /** `evt_` and 26 base32 characters (the TypeID specification): two zero bits and the 128 bits of the id, 10 at a time. */
@@ -148,7 +149,7 @@ export function publicId(prefix: IdPrefix, id: Uuid): string {
   );
 }
 
-/** The UUID behind a public id, or null if it is not one of this kind. */
+/** Returns the UUID of a public id, or null if it is not a public id with this prefix. */
 export function parsePublicId(prefix: IdPrefix, text: string): Uuid | null {
   if (!text.startsWith(`${prefix}_`)) return null;
   const suffix = text.slice(prefix.length + 1);

@@ -1,29 +1,23 @@
 /**
- * The one contract of everything that runs in the background. `start` resolves when the service does its work,
- * `stop` when nothing of it is left running (no timer, no socket, no promise). Both may be called twice, and
- * `stop` before `start` is allowed.
+ * The contract of everything that runs in the background. `start` resolves when the service works, `stop` when nothing
+ * of it is left running (no timer, no socket, no promise). Both may be called twice, and `stop` without `start`.
  */
 export interface Service {
-  readonly name: string;
-  start(): Promise<void>;
-  stop(): Promise<void>;
+  start(): void | Promise<void>;
+  stop(): void | Promise<void>;
 }
 
-/** Starts in order; if one fails, those already started are stopped again, in reverse. */
+/** Starts services in order. If one fails, stops all of them. */
 export async function startAll(services: readonly Service[]): Promise<void> {
-  const started: Service[] = [];
-  for (const service of services) {
-    try {
-      await service.start();
-      started.push(service);
-    } catch (error) {
-      await stopAll(started).catch(() => {});
-      throw error;
-    }
+  try {
+    for (const service of services) await service.start();
+  } catch (error) {
+    await stopAll(services).catch(() => {});
+    throw error;
   }
 }
 
-/** Stops in reverse order. One that fails does not keep the others running; the first error is thrown at the end. */
+/** Stops services in reverse order. A failure does not keep the others running; the first error is thrown at the end. */
 export async function stopAll(services: readonly Service[]): Promise<void> {
   const failures: unknown[] = [];
   for (const service of services.toReversed()) {
@@ -34,4 +28,26 @@ export async function stopAll(services: readonly Service[]): Promise<void> {
     }
   }
   if (failures.length > 0) throw failures[0];
+}
+
+/** One service of several that start and stop independently of each other. Stopping waits for all, also if one fails. */
+export function inParallel(...services: readonly (Service | null)[]): Service {
+  const present = services.filter((service) => service !== null);
+  return {
+    start: async () => void (await Promise.all(present.map((service) => service.start()))),
+    async stop() {
+      const results = await Promise.allSettled(present.map(async (service) => service.stop()));
+      for (const result of results) if (result.status === 'rejected') throw result.reason;
+    },
+  };
+}
+
+/** A service that has nothing to start. */
+export function onStop(stop: () => unknown): Service {
+  return {
+    start: () => {},
+    stop: async () => {
+      await stop();
+    },
+  };
 }

@@ -13,7 +13,7 @@ const settings = {
 };
 const outcome: CircuitChange['outcome'] = { statusCode: null, error: { class: 'timeout', message: '' } };
 
-/** What a breaker goes through, and what is noted of each change. */
+/** The changes of a breaker, and the notes about them. */
 function changes(eventType: string): (string | null)[] {
   const breaker = new Breaker(settings);
   const noted: (string | null)[] = [];
@@ -38,16 +38,16 @@ function changes(eventType: string): (string | null)[] {
   return noted;
 }
 
-describe('OBS-4: what is noted of a circuit', () => {
-  it('that it opened, not that it stays open, and that it closed', () => {
+describe('OBS-4: notes about circuits', () => {
+  it('are made when a circuit opens or closes, but not when it stays open', () => {
     expect(changes('order.created')).toEqual(['posthorn.circuit.opened', null, 'posthorn.circuit.closed']);
   });
 
-  it('not that it opened because of operational events', () => {
+  it('are not made when it opens because of operational events', () => {
     expect(changes('posthorn.delivery.dead')).toEqual([null, null, 'posthorn.circuit.closed']);
   });
 
-  it('with what the last answer was', () => {
+  it('contain the last answer', () => {
     const after = new Breaker(settings);
     after.heard('failure', NOW, false);
     expect(

@@ -1,4 +1,4 @@
-/** What Posthorn itself has to tell (docs/operational-events.md). */
+/** Operational events: what Posthorn itself publishes (docs/operational-events.md). */
 import type { BreakerRecord } from './breaker.ts';
 import { RESERVED_TYPE_PREFIX } from './event.ts';
 import type { Uuid } from './ids.ts';
@@ -15,7 +15,7 @@ export const operationalTypes = {
 } as const;
 export type OperationalType = (typeof operationalTypes)[keyof typeof operationalTypes];
 
-/** A circuit that opened or closed, to be told of. Under the id of the attempt that did it: noted twice, it is told once. */
+/** A note that a circuit opened or closed. Its id is the attempt's, so that a repeated note makes one event. */
 export interface CircuitNote {
   readonly id: Uuid;
   readonly endpointId: Uuid;
@@ -23,11 +23,11 @@ export interface CircuitNote {
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
-/** Events about what happens to operational events would lead to events about those. */
+/** Operational events about operational events would never end. */
 export const isOperational = (eventType: string): boolean => eventType.startsWith(RESERVED_TYPE_PREFIX);
 
 export interface CircuitChange {
-  /** Of the attempt that made the difference, and of its event. */
+  /** The id of the attempt that changed the circuit. */
   readonly id: Uuid;
   readonly eventType: string;
   readonly endpointId: Uuid;
@@ -37,9 +37,9 @@ export interface CircuitChange {
 }
 
 /**
- * What is to be told of a change of a circuit, if anything. That it stays open after a failed probe is not news. And if
- * it opened because operational events cannot be delivered, telling so would be one more of them; that it closed is
- * noted in any case, and told if it was told that it had opened.
+ * Returns the note about a change of a circuit. Null: none is needed, because the circuit stays open after a failed
+ * probe, or because it opened on an operational event. That a circuit closed is always noted; it is published only if
+ * its opening was.
  */
 export function noteOfCircuit({
   id,

@@ -1,6 +1,6 @@
 /**
- * What one HTTP request came to, as a closed set: the deliver stage produces these, the settle stage decides on
- * them, the attempt log shows them. Nothing anywhere looks at the text of an error message.
+ * The outcome of one HTTP request, as a closed set: the deliver stage produces it, the settle stage decides by it, and
+ * the attempt log shows it. No code depends on the text of an error message.
  */
 
 /** Every way an attempt can fail, with what the receiver's owner can do about it. */
@@ -41,7 +41,7 @@ export const errorClasses = {
 export type ErrorClass = keyof typeof errorClasses;
 
 export interface AttemptTiming {
-  /** Null where the connection was already open. */
+  /** Null if the connection was already open. */
   readonly dnsMs: number | null;
   readonly connectMs: number | null;
   readonly tlsMs: number | null;
@@ -59,12 +59,12 @@ export interface AttemptOutcome {
   readonly url: string;
   readonly requestHeaders: Readonly<Record<string, string>>;
   readonly responseHeaders: Readonly<Record<string, string>> | null;
-  /** Foreign bytes: stored as they came, at most the cap. */
+  /** The receiver's bytes, unchanged, up to the cap. */
   readonly responseBody: Buffer | null;
   readonly responseTruncated: boolean;
   /** Parsed from `Retry-After` of a 429 or 503. */
   readonly retryAfterMs: number | null;
-  /** No attempt at all: not sent because the sender was not allowed to any more, or cut off because it is stopping. */
+  /** Set if this was no attempt: not sent because the lease had expired, or cut off because the worker is stopping. */
   readonly withdrawn?: true;
 }
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { RateLimit } from './endpoint.ts';
 import { Pace } from './pace.ts';
 
-/** Takes every turn there is, and leaves when what it waits for is there and it may. Returns when each left. */
+/** Takes every turn, and starts each request when it is prepared and allowed. Returns the start times. */
 function run(limit: RateLimit, untilMs: number, readyAfter: (turn: number, now: number) => number): number[] {
   const pace = new Pace(limit, 0, 0);
   const left: number[] = [];
@@ -20,7 +20,7 @@ function run(limit: RateLimit, untilMs: number, readyAfter: (turn: number, now: 
   return left;
 }
 
-/** By how many the busiest window is over what burst and rate give it. */
+/** By how much the busiest window exceeds what burst and rate allow. */
 function worstExcess(times: readonly number[], { perSecond, burst }: RateLimit): number {
   let worst = Number.NEGATIVE_INFINITY;
   for (let first = 0; first < times.length; first += 1) {
@@ -37,7 +37,7 @@ const limits = fc.record({
   burst: fc.double({ min: 0.5, max: 20, noNaN: true }),
 });
 
-test('DSP-3: never more than burst + rate · t leave, however long what they need takes', () => {
+test('DSP-3: at most burst + rate · t requests start, however long their preparation takes', () => {
   const delays = fc.array(fc.integer({ min: 0, max: 800 }), { minLength: 1, maxLength: 50 });
   fc.assert(
     fc.property(limits, delays, (limit, times) => {
@@ -48,7 +48,7 @@ test('DSP-3: never more than burst + rate · t leave, however long what they nee
   );
 });
 
-test('DSP-3: nor when all of them were held up at once', () => {
+test('DSP-3: the same holds if all of them were delayed at once', () => {
   const limit = { perSecond: 10, burst: 4 };
   const left = run(limit, 4_000, (_, now) => Math.max(0, 2_000 - now));
   expect(left.filter((at) => at === 2_000)).toHaveLength(4);

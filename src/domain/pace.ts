@@ -1,7 +1,7 @@
 /**
- * How fast requests leave, where something may have to be read between a request's turn and its leaving. Turns come at
- * the rate, so that the right number is under way; and leaving happens at the rate, or those that were held up together
- * would leave together, and a burst that was saved up meanwhile right behind them.
+ * A rate limit for requests that may have to load something between their turn and their start. Both are limited: turns,
+ * so that the right number of requests is prepared, and starts, because requests that were delayed together would
+ * otherwise start together, followed by the burst that was saved up meanwhile.
  */
 import type { RateLimit } from './endpoint.ts';
 import { TokenBucket } from './token-bucket.ts';
@@ -23,12 +23,12 @@ export class Pace {
     return this.#turns.tryTake(now);
   }
 
-  /** It was taken for nothing. */
+  /** Returns a turn that was not used. */
   giveTurnBack(): void {
     this.#turns.giveBack();
   }
 
-  /** 0: it leaves. Otherwise it is to ask again after so many milliseconds. */
+  /** Returns 0 if the request may start, otherwise the milliseconds to wait before asking again. */
   leave(now: number): number {
     return this.#exits.tryTake(now) ? 0 : this.#exits.msUntilNext(now);
   }

@@ -1,6 +1,6 @@
 /**
- * Every error an API caller can see, as one catalogue: a stable code, its status, its title. `docs/errors.md`
- * explains each; a test holds the two together.
+ * Every error that an API client can see: a stable code, its status, its title. `docs/errors.md` explains each, and a
+ * test compares the two.
  */
 export const problemCodes = {
   malformed_json: { status: 400, title: 'The body is not valid JSON' },
@@ -66,12 +66,16 @@ export class Problem extends Error {
   }
 }
 
-/** Several fields are wrong. */
+/** A problem about several fields. */
 export function invalidFields(errors: readonly FieldError[], code: ProblemCode = 'invalid'): Problem {
   return new Problem(code, errors.map(({ path, message }) => `${path}: ${message}`).join('; '), { errors });
 }
 
-/** One field is wrong: the commonest problem. */
+/** A problem about one field. */
 export function invalidField(path: string, message: string, code: ProblemCode = 'invalid'): Problem {
   return new Problem(code, `${path}: ${message}`, { errors: [{ path, message }] });
+}
+
+export function isProblem(error: unknown, code: ProblemCode): error is Problem {
+  return error instanceof Problem && error.code === code;
 }

@@ -18,7 +18,7 @@ const delays = (config: RetryConfig): number[] => {
   return Array.from({ length: maxAttempts(policy) }, (_, index) => delaySeconds(policy, index + 1));
 };
 
-/** A small generator with a seed: the same figures on every run. */
+/** A seeded random generator, so that every run has the same numbers. */
 function seeded(seed: number): () => number {
   let state = seed;
   return () => {
@@ -30,7 +30,7 @@ function seeded(seed: number): () => number {
 }
 
 describe('RTY-2: the schedule', () => {
-  it('is seven attempts if nothing is said', () => {
+  it('is seven attempts by default', () => {
     expect(delays({})).toEqual([0, 30, 300, 1800, 7200, 28800, 86400]);
   });
 
@@ -74,7 +74,7 @@ describe('RTY-2: the schedule', () => {
     );
   });
 
-  it('leaves time for its last attempt, whatever jitter makes of it', () => {
+  it('has a maximum age that leaves time for the last attempt, for any jitter', () => {
     for (const preset of Object.keys(retryPresets) as RetryPreset[]) {
       const policy = resolveRetry({ preset });
       let longestMs = 0;
@@ -108,7 +108,7 @@ describe('RTY-3: jitter', () => {
     );
   });
 
-  it('is proportional for lists and full for exponential, if nothing is said', () => {
+  it('is proportional for lists and full for exponential by default', () => {
     expect(resolveRetry({}).jitter).toBe('proportional');
     expect(resolveRetry({ base: 1 }).jitter).toBe('full');
     expect(resolveRetry({ base: 1, jitter: 'none' }).jitter).toBe('none');
@@ -124,7 +124,7 @@ describe('RTY-3: jitter', () => {
         const perSecond = new Map<number, number>();
         for (const time of times) perSecond.set(Math.floor(time), (perSecond.get(Math.floor(time)) ?? 0) + 1);
         const busiest = Math.max(...perSecond.values());
-        // Without jitter there is no window: compared with the narrowest that the others have.
+        // Without jitter there is no window: use the narrowest window of the others.
         const [low, high] = bounds[jitter === 'none' ? 'proportional' : jitter];
         const windowSeconds = Math.round(seconds * (high - low));
         const mean = failed / windowSeconds;
@@ -141,8 +141,8 @@ describe('RTY-3: jitter', () => {
   });
 });
 
-describe('RTY-1: the classes of answers', () => {
-  it('an exact code outranks a class, transient outranks permanent', () => {
+describe('RTY-1: transient and permanent statuses', () => {
+  it('an exact code precedes a class, and transient precedes permanent', () => {
     const policy = resolveRetry({ permanent: ['4xx', '5xx', 503], transient: [404, '5xx', 409] });
     expect(isTransientStatus(policy, 404)).toBe(true);
     expect(isTransientStatus(policy, 400)).toBe(false);

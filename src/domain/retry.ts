@@ -1,11 +1,11 @@
 /**
- * When is the next attempt? A policy is either an explicit list of delays, one per attempt (the first is the wait
- * before the first attempt), or exponential (the first attempt at once, then `base · factor^(n-1)` before retry n).
+ * When to attempt a delivery again. A policy is either a list of delays, one per attempt (the first is the delay before
+ * the first attempt), or exponential (the first attempt at once, then `base · factor^(n-1)` before retry n).
  */
 export const jitters = ['full', 'equal', 'proportional', 'none'] as const;
 export type Jitter = (typeof jitters)[number];
 
-/** An exact code, or a class such as `4xx`. An exact code outranks a class. */
+/** An exact code, or a class such as `4xx`. An exact code takes precedence over a class. */
 export type StatusMatcher = number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx';
 
 interface RetryRules {
@@ -49,11 +49,11 @@ export function maxAttempts(policy: RetryPolicy): number {
 export function delaySeconds(policy: RetryPolicy, number: number): number {
   if (policy.kind === 'schedule') return policy.schedule[number - 1] ?? policy.schedule.at(-1) ?? 0;
   if (number <= 1) return 0;
-  // factor^n overflows to Infinity for large n, and min() takes that in its stride.
+  // factor^n is Infinity for large n, which min() handles.
   return Math.min(policy.base * policy.factor ** (number - 2), policy.max);
 }
 
-/** The whole schedule added up: how long a delivery can be on its way if every attempt fails at once. */
+/** The sum of all delays: how long the schedule takes if every attempt fails at once. */
 export function totalDelaySeconds(policy: RetryPolicy): number {
   let total = 0;
   for (let number = 1; number <= maxAttempts(policy); number += 1) total += delaySeconds(policy, number);
@@ -62,7 +62,7 @@ export function totalDelaySeconds(policy: RetryPolicy): number {
 
 const PROPORTION = 0.1;
 
-/** Spreads a delay, so that a thousand deliveries that failed together do not come back together. */
+/** Spreads a delay, so that deliveries that failed together are not retried together. */
 export function withJitter(seconds: number, jitter: Jitter, random: () => number): number {
   switch (jitter) {
     case 'none':
@@ -80,7 +80,7 @@ export function delayMsBefore(policy: RetryPolicy, number: number, random: () =>
   return Math.round(withJitter(delaySeconds(policy, number), policy.jitter, random) * 1000);
 }
 
-/** Whether this answer is worth another try. An exact code outranks a class, `transient` outranks `permanent`. */
+/** True if this status is worth a retry. An exact code precedes a class, and `transient` precedes `permanent`. */
 export function isTransientStatus(policy: RetryPolicy, status: number): boolean {
   const statusClass = `${Math.floor(status / 100)}xx` as StatusMatcher;
   if (policy.transient.includes(status)) return true;

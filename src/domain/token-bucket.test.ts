@@ -8,7 +8,7 @@ const limits = fc.record({
 });
 
 describe('a token bucket', () => {
-  it('DSP-3: never lets more through than burst + rate · t, in any window', () => {
+  it('DSP-3: allows at most burst + rate · t in any window', () => {
     fc.assert(
       fc.property(
         limits,
@@ -35,7 +35,7 @@ describe('a token bucket', () => {
     );
   });
 
-  it('gives a token back, but never beyond its burst', () => {
+  it('takes a token back, but never beyond its burst', () => {
     const bucket = new TokenBucket({ perSecond: 1, burst: 2 }, 0, 2);
     bucket.giveBack();
     bucket.giveBack();
@@ -51,7 +51,7 @@ describe('a token bucket', () => {
     expect(bucket.tryTake(11_000)).toBe(true);
   });
 
-  it('lets one through at a time if its burst is below one', () => {
+  it('allows one at a time if its burst is below one', () => {
     const bucket = new TokenBucket({ perSecond: 10, burst: 0.5 }, 0, 0);
     expect(bucket.tryTake(99)).toBe(false);
     expect(bucket.tryTake(100)).toBe(true);

@@ -1,6 +1,6 @@
 import type { RateLimit } from './endpoint.ts';
 
-/** A token bucket that computes its level when asked: no timer. Times are of a monotonic clock, in milliseconds. */
+/** A token bucket that computes its level on demand, without a timer. Times are monotonic, in milliseconds. */
 export class TokenBucket {
   readonly #limit: RateLimit;
   #tokens: number;
@@ -12,21 +12,22 @@ export class TokenBucket {
     this.#at = now;
   }
 
-  tryTake(now: number): boolean {
+  /** Takes all of them or none. */
+  tryTake(now: number, count = 1): boolean {
     this.#fill(now);
-    if (this.#tokens < 1) return false;
-    this.#tokens -= 1;
+    if (this.#tokens < count) return false;
+    this.#tokens -= count;
     return true;
   }
 
-  /** A token that was taken for nothing: the attempt was not started after all. */
+  /** Returns a token that was not used. */
   giveBack(): void {
     this.#tokens = Math.min(this.#tokens + 1, this.#capacity);
   }
 
-  msUntilNext(now: number): number {
+  msUntilNext(now: number, count = 1): number {
     this.#fill(now);
-    return this.#tokens >= 1 ? 0 : Math.ceil(((1 - this.#tokens) / this.#limit.perSecond) * 1000);
+    return this.#tokens >= count ? 0 : Math.ceil(((count - this.#tokens) / this.#limit.perSecond) * 1000);
   }
 
   #fill(now: number): void {
@@ -35,7 +36,7 @@ export class TokenBucket {
     this.#at = now;
   }
 
-  /** A burst below one would never let anything through. */
+  /** At least one: a smaller burst would never allow anything. */
   get #capacity(): number {
     return Math.max(1, this.#limit.burst);
   }

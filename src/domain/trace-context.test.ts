@@ -4,7 +4,7 @@ import { readTraceContext, traceContextOf, withTraceContext } from './trace-cont
 const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
 describe('OBS-3: trace context', () => {
-  it('is read as it stands', () => {
+  it('is read unchanged', () => {
     expect(readTraceContext(PARENT, 'a=1,b=2')).toEqual({ traceparent: PARENT, tracestate: 'a=1,b=2' });
     expect(readTraceContext(PARENT, undefined)).toEqual({ traceparent: PARENT, tracestate: null });
     expect(readTraceContext(PARENT, 'x'.repeat(513))?.tracestate).toBe(null);
@@ -21,11 +21,11 @@ describe('OBS-3: trace context', () => {
     `ff${PARENT.slice(2)}`,
     PARENT.replace('0af7651916cd43dd8448eb211c80319c', '0'.repeat(32)),
     PARENT.replace('b7ad6b7169203331', '0'.repeat(16)),
-  ])('%s is none', (text) => {
+  ])('%s is invalid', (text) => {
     expect(readTraceContext(text, 'a=1')).toBe(null);
   });
 
-  it('is found and replaced in any case, and nothing else is touched', () => {
+  it('is found and replaced whatever the case of its name, and other headers stay', () => {
     const headers = { TraceParent: PARENT, TRACESTATE: 'a=1', 'x-other': 'stays' };
     expect(traceContextOf(headers)).toEqual({ traceparent: PARENT, tracestate: 'a=1' });
     const other = PARENT.replace('b7ad', 'c8be');

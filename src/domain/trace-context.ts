@@ -1,4 +1,4 @@
-/** W3C trace context as it stands in headers: read, carried and sent on, whether this process traces or not. */
+/** W3C trace context in headers. Posthorn passes it on even if this process does not trace. */
 export interface TraceContext {
   readonly traceparent: string;
   readonly tracestate: string | null;
@@ -7,18 +7,18 @@ export interface TraceContext {
 type Headers = Readonly<Record<string, string>>;
 
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
-/** The specification asks for 512 characters to be carried. */
+/** The specification requires at least 512 characters to be passed on. */
 const TRACESTATE = /^[\x20-\x7e]{1,512}$/;
 const NAMES = new Set(['traceparent', 'tracestate']);
 
-/** Null: there is none, or it is not one. The specification says to go on without it then. */
+/** Returns null if there is no valid context. The specification says to ignore an invalid one. */
 export function readTraceContext(traceparent: unknown, tracestate: unknown): TraceContext | null {
   if (typeof traceparent !== 'string' || !TRACEPARENT.test(traceparent)) return null;
   const hasState = typeof tracestate === 'string' && TRACESTATE.test(tracestate);
   return { traceparent, tracestate: hasState ? tracestate : null };
 }
 
-/** What a producer wrote into the headers of an event, in whatever case. */
+/** Finds the context in the headers of an event. Names may be in any case. */
 export function traceContextOf(headers: Headers | null): TraceContext | null {
   if (headers === null) return null;
   const found: Record<string, string> = {};
@@ -29,7 +29,7 @@ export function traceContextOf(headers: Headers | null): TraceContext | null {
   return readTraceContext(found.traceparent, found.tracestate);
 }
 
-/** With this context instead of what there was of one. */
+/** Returns the headers with this context in place of any other. */
 export function withTraceContext(headers: Headers | null, context: TraceContext): Record<string, string> {
   const changed: Record<string, string> = {};
   for (const name in headers) if (!NAMES.has(name.toLowerCase())) changed[name] = headers[name]!;

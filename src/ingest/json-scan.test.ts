@@ -10,7 +10,7 @@ import {
   skipValue,
 } from './json-scan.ts';
 
-/** Reads a whole text as one value, as a body is read. */
+/** Scans a whole text as one value, like a body. */
 function scan(text: Buffer, maxDepth = 10_000): { start: number; end: number } {
   const start = skipSpace(text, 0);
   const end = skipValue(text, start, maxDepth);
@@ -50,7 +50,7 @@ function failureOf(text: string, maxDepth = 64): JsonSyntaxError {
 const spacing = fc.constantFrom(undefined, 0, 1, 2, '\t', '\r\n' as string);
 
 describe('the JSON scanner', () => {
-  it('takes every JSON that JSON.stringify writes, whole', () => {
+  it('accepts everything that JSON.stringify writes', () => {
     fc.assert(
       fc.property(fc.jsonValue(), spacing, (value, indent) => {
         const text = ` \n${JSON.stringify(value, null, indent)}\t `;
@@ -90,7 +90,7 @@ describe('the JSON scanner', () => {
           const rest = text.slice(how === 'double' ? at : at + 1);
           const middle = how === 'delete' ? '' : how === 'double' ? text[at]! : by;
           const damaged = text.slice(0, at) + middle + rest;
-          // Half a surrogate pair cannot be written in UTF-8 at all.
+          // A lone surrogate cannot be encoded in UTF-8.
           fc.pre(damaged.isWellFormed());
           expect({ damaged, valid: isValid(damaged) }).toEqual({ damaged, valid: parses(damaged) });
         },
@@ -131,7 +131,7 @@ describe('the JSON scanner', () => {
     );
   });
 
-  it('ACC-7: refuses what is nested too deeply, without recursion', () => {
+  it('ACC-7: rejects deep nesting, without recursion', () => {
     const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
     expect(() => scan(Buffer.from(nested(64)), 64)).not.toThrow();
     expect(() => scan(Buffer.from(nested(65)), 64)).toThrow(JsonDepthError);
@@ -143,8 +143,8 @@ describe('the JSON scanner', () => {
   it.each([
     ['{"a":1,"a":2}', 7],
     ['{"a":1,"\\u0061":2}', 7],
-  ])('refuses a field that stands there twice: %s', (text, offset) => {
-    expect(() => scanObject(Buffer.from(text), 0, 64)).toThrow(/a second time/);
+  ])('rejects a field that appears twice: %s', (text, offset) => {
+    expect(() => scanObject(Buffer.from(text), 0, 64)).toThrow(/appears twice/);
     try {
       scanObject(Buffer.from(text), 0, 64);
     } catch (error) {
@@ -176,7 +176,7 @@ describe('the JSON scanner', () => {
     expect({ line: error.line, column: error.column }).toEqual({ line, column });
   });
 
-  it('says for any mistake a place within the text', () => {
+  it('reports a position within the text for every error', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         fc.pre(!isValid(text));

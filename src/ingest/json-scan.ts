@@ -1,7 +1,7 @@
 /**
- * A strict JSON reader that builds nothing. It checks a request body against RFC 8259 and says where its values
- * begin and end, so that `data` can be carried on as the producer's own bytes: key order, big integers, `1.10` and
- * unicode escapes survive, and a kilobyte of payload costs a few microseconds instead of an object tree.
+ * A strict JSON scanner that builds no objects. It checks a request body against RFC 8259 and returns where its values
+ * begin and end. So `data` is stored and sent as the producer's own bytes: key order, big integers, `1.10` and unicode
+ * escapes survive, and scanning a kilobyte takes a few microseconds.
  */
 export class JsonSyntaxError extends Error {
   override name = 'JsonSyntaxError';
@@ -132,7 +132,7 @@ function skipScalar(text: Buffer, at: number): number {
   return at + literal.length;
 }
 
-/** `at` is at a key; returns the position of its value. */
+/** `from` is at a key; returns the position of its value. */
 function skipKey(text: Buffer, from: number): number {
   if (text[from] !== QUOTE) fail(text, from);
   const at = skipSpace(text, skipString(text, from));
@@ -160,7 +160,7 @@ export function skipValue(text: Buffer, from: number, maxDepth: number): number 
     } else {
       at = skipScalar(text, at);
     }
-    // After a value: close what ends here, then go on to the next one.
+    // After a value: close the containers that end here, then continue with the next value.
     for (;;) {
       const close = open.at(-1);
       if (close === undefined) return at;
@@ -191,7 +191,7 @@ export function scanObject(
     if (text[at] !== QUOTE) fail(text, at);
     const keyEnd = skipString(text, at);
     const key = JSON.parse(text.toString('utf8', at, keyEnd)) as string;
-    if (fields.has(key)) fail(text, at, `the field ${JSON.stringify(key)} stands here a second time`);
+    if (fields.has(key)) fail(text, at, `the field ${JSON.stringify(key)} appears twice`);
     const start = skipKey(text, at);
     const end = skipValue(text, start, maxDepth);
     fields.set(key, { start, end });

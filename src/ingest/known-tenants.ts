@@ -1,19 +1,18 @@
-import type { Pool } from '../postgres/database.ts';
-import { ensureTenants } from '../postgres/queries/tenants.ts';
+import type { AcceptLog } from '../ports/accept-log.ts';
 
-const REMEMBER_AT_MOST = 100_000;
+const MAX_TENANTS = 100_000;
 
-/** Tenants exist from their first event on. Those that this process has met are remembered: no statement for them. */
+/** Caches which tenants exist, so that only a tenant's first event costs a statement to create it. */
 export class KnownTenants {
-  readonly #pool: Pool;
+  readonly #acceptLog: Pick<AcceptLog, 'ensureTenants'>;
   readonly #known = new Set<string>();
   #generation = 0;
 
-  constructor(pool: Pool) {
-    this.#pool = pool;
+  constructor(acceptLog: Pick<AcceptLog, 'ensureTenants'>) {
+    this.#acceptLog = acceptLog;
   }
 
-  /** Null, almost always: all are known. */
+  /** Returns null if all tenants of the batch are known, which is the usual case. */
   unknownOf(batch: readonly { readonly event: { readonly tenant: string } }[]): Set<string> | null {
     let unknown: Set<string> | null = null;
     for (const { event } of batch) {
@@ -24,17 +23,18 @@ export class KnownTenants {
     return unknown;
   }
 
+  /** Creates the tenants that do not exist yet. */
   async add(tenants: ReadonlySet<string>): Promise<void> {
     const generation = this.#generation;
-    await ensureTenants(this.#pool, [...tenants]);
-    // One may have been deleted since.
+    await this.#acceptLog.ensureTenants([...tenants]);
+    // A tenant may have been deleted meanwhile.
     if (generation !== this.#generation) return;
-    if (this.#known.size + tenants.size > REMEMBER_AT_MOST) this.#known.clear();
+    if (this.#known.size + tenants.size > MAX_TENANTS) this.#known.clear();
     for (const tenant of tenants) this.#known.add(tenant);
   }
 
-  /** One was deleted, or it is not known whether: each is looked for again when it publishes. */
-  forget(): void {
+  /** Empties the cache, because a tenant was deleted or may have been. */
+  clear(): void {
     this.#generation += 1;
     this.#known.clear();
   }

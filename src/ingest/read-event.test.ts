@@ -78,7 +78,7 @@ describe('an event', () => {
     });
   });
 
-  it('takes null for what it leaves out', () => {
+  it('treats null like an absent field', () => {
     const optional = [
       'tenant',
       'idempotency_key',
@@ -103,12 +103,12 @@ describe('an event', () => {
     ['an empty key', { type: 'a', data: 1, idempotency_key: '' }, ['idempotency_key']],
     ['a key that is too long', { type: 'a', data: 1, idempotency_key: 'k'.repeat(256) }, ['idempotency_key']],
     ['a key with NUL', { type: 'a', data: 1, idempotency_key: 'a\u0000' }, ['idempotency_key']],
-    ['a key with half a pair', { type: 'a', data: 1, idempotency_key: '\ud800' }, ['idempotency_key']],
+    ['a key with a lone surrogate', { type: 'a', data: 1, idempotency_key: '\ud800' }, ['idempotency_key']],
     ['a time without a zone', { type: 'a', data: 1, deliver_at: '2030-01-01T00:00:00' }, ['deliver_at']],
-    ['a time that is none', { type: 'a', data: 1, deliver_at: '2030-13-01T00:00:00Z' }, ['deliver_at']],
+    ['an invalid time', { type: 'a', data: 1, deliver_at: '2030-13-01T00:00:00Z' }, ['deliver_at']],
     ['a channel that is empty', { type: 'a', data: 1, channels: [''] }, ['channels']],
     ['too many channels', { type: 'a', data: 1, channels: Array(51).fill('c') }, ['channels']],
-    ['an id that is none', { type: 'a', data: 1, endpoint_ids: ['ep_x'] }, ['endpoint_ids[0]']],
+    ['an invalid id', { type: 'a', data: 1, endpoint_ids: ['ep_x'] }, ['endpoint_ids[0]']],
     ['a reserved header', { type: 'a', data: 1, headers: { 'Webhook-Id': 'x' } }, ['headers.Webhook-Id']],
     ['a header with a line break', { type: 'a', data: 1, headers: { A: 'x\r\nB: y' } }, ['headers.A']],
     ['a header twice', { type: 'a', data: 1, headers: { 'X-A': '1', 'x-a': '2' } }, ['headers.x-a']],
@@ -120,13 +120,13 @@ describe('an event', () => {
     expect([problem.code, pathsOf(problem)]).toEqual(['invalid', paths]);
   });
 
-  it('ACC-7: is refused if its data is too large', () => {
+  it('ACC-7: is rejected if its data is too large', () => {
     expect(read({ type: 'a', data: 'x'.repeat(98) }).data).toHaveLength(100);
     expect(problemOf(() => read({ type: 'a', data: 'x'.repeat(99) })).code).toBe('too_large');
     expect(problemOf(() => read({ type: 'a', data: 'é'.repeat(50) })).code).toBe('too_large');
   });
 
-  it('ACC-7: is refused if it is nested too deeply', () => {
+  it('ACC-7: is rejected if it is nested too deeply', () => {
     expect(read(`{"type":"a","data":${'['.repeat(5)}${']'.repeat(5)}}`).data).toHaveLength(10);
     expect(pathsOf(problemOf(() => read(`{"type":"a","data":${'['.repeat(6)}${']'.repeat(6)}}`)))).toEqual([
       'data',
@@ -142,12 +142,12 @@ describe('an event', () => {
     },
   );
 
-  it('is refused if it is not UTF-8', () => {
+  it('is rejected if it is not UTF-8', () => {
     const body = Buffer.concat([Buffer.from('{"type":"a","data":"'), Buffer.from([0xff]), Buffer.from('"}')]);
     expect(problemOf(() => readEvent(body, limits, context)).code).toBe('malformed_json');
   });
 
-  it('belongs to the tenant of its key, and to no other', () => {
+  it('must belong to the tenant of its API key', () => {
     expect(read({ type: 'a', data: 1 }, { keyTenant: 'acme' }).tenant).toBe('acme');
     expect(read({ type: 'a', data: 1, tenant: 'acme' }, { keyTenant: 'acme' }).tenant).toBe('acme');
     expect(problemOf(() => read({ type: 'a', data: 1, tenant: 'b' }, { keyTenant: 'acme' })).code).toBe(
@@ -155,7 +155,7 @@ describe('an event', () => {
     );
   });
 
-  it('ACC-4: takes its key from the body or the header, which must not disagree', () => {
+  it('ACC-4: takes its idempotency key from the body or the header, which must agree', () => {
     const withHeader = { idempotencyKey: 'k' };
     expect(read({ type: 'a', data: 1 }, withHeader).idempotencyKey).toBe('k');
     expect(read({ type: 'a', data: 1, idempotency_key: 'k' }, withHeader).idempotencyKey).toBe('k');
@@ -164,7 +164,7 @@ describe('an event', () => {
     ).toEqual(['idempotency_key']);
   });
 
-  it('never fails in another way, whatever is sent', () => {
+  it('throws nothing but a Problem, whatever the body is', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 60 }), fc.jsonValue(), (bytes, value) => {
         for (const body of [Buffer.from(bytes), Buffer.from(JSON.stringify(value))]) {
@@ -183,13 +183,13 @@ describe('an event', () => {
 describe('ACC-3: a batch', () => {
   const batch = (text: string) => readBatch(Buffer.from(text), limits, context, 3);
 
-  it('has a result per item: a bad one does not sink the others', () => {
+  it('has a result per item: an invalid item does not fail the others', () => {
     const results = batch('{"events":[{"type":"a","data":1},{"type":"!","data":1},7]}');
     expect(results[0]).toMatchObject({ type: 'a', data: Buffer.from('1') });
     expect(results.slice(1).map((result) => (result as Problem).code)).toEqual(['invalid', 'invalid']);
   });
 
-  it('allows each event as much nesting as it has alone', () => {
+  it('allows each event the same nesting as outside of a batch', () => {
     const [deep, deeper] = batch(
       `{"events":[{"type":"a","data":${'['.repeat(5)}${']'.repeat(5)}},{"type":"a","data":${'['.repeat(6)}${']'.repeat(6)}}]}`,
     );
@@ -208,7 +208,7 @@ describe('ACC-3: a batch', () => {
     expect(problemOf(() => batch(text)).code).toBe('invalid');
   });
 
-  it('is refused as a whole if it is not JSON', () => {
+  it('is rejected as a whole if it is not JSON', () => {
     expect(problemOf(() => batch('{"events":[{"type":"a","data":1},]}')).code).toBe('malformed_json');
   });
 });

@@ -43,7 +43,7 @@ describe('FAN-2: types', () => {
 });
 
 describe('FAN-1: the endpoints of an event', () => {
-  it('are those of its tenant that want its type, each once', () => {
+  it('are the endpoints of its tenant that subscribe to its type, each once', () => {
     const all = endpoint();
     const orders = endpoint({ events: ['order.*', 'order.created'] });
     const others = endpoint({ events: ['invoice.*'] });
@@ -54,7 +54,7 @@ describe('FAN-1: the endpoints of an event', () => {
     expect(subscriptions.match(event('order.created', { tenant: 'nobody' }))).toEqual([]);
   });
 
-  it('with channels, want one of the event’s', () => {
+  it('that have channels need one in common with the event', () => {
     const anything = endpoint();
     const eu = endpoint({ channels: ['eu', 'vip'] });
     const subscriptions = new Subscriptions();
@@ -64,7 +64,7 @@ describe('FAN-1: the endpoints of an event', () => {
     expect(subscriptions.match(event('a', { channels: ['us', 'vip'] }))).toEqual([anything, eu]);
   });
 
-  it('can be named, whatever they subscribe to, but only one’s own', () => {
+  it('can be named regardless of their types, but only within the tenant', () => {
     const one = endpoint({ events: ['x'] });
     const stranger = endpoint({}, { tenant: 'other' });
     const subscriptions = new Subscriptions();
@@ -75,7 +75,7 @@ describe('FAN-1: the endpoints of an event', () => {
     expect(subscriptions.get('acme', stranger.id)).toBeUndefined();
   });
 
-  it('FAN-3: change with the next update, also where the answer was remembered', () => {
+  it('FAN-3: change with the next update, even if the type was cached', () => {
     const one = endpoint({ events: ['a'] });
     const subscriptions = new Subscriptions();
     subscriptions.update([one]);
@@ -101,7 +101,7 @@ describe('FAN-1: the endpoints of an event', () => {
     expect(subscriptions.get('acme', one.id) !== undefined).toBe(expected === 1);
   });
 
-  it('stay right when a producer makes up a type per event', () => {
+  it('stay correct when every event has a new type', () => {
     const one = endpoint({ events: ['t.*'] });
     const subscriptions = new Subscriptions();
     subscriptions.update([one]);
@@ -116,7 +116,7 @@ describe('FAN-2: filters', () => {
   const paid = (amount: unknown, part: object = {}) =>
     event('order.paid', { data: Buffer.from(JSON.stringify({ amount })), ...part });
 
-  it('come after type and channel, and leave the others alone', () => {
+  it('apply after type and channel, and only to their own endpoint', () => {
     const all = endpoint();
     const large = endpoint({ filter: { 'data.amount': { $gte: 100 } } });
     const eu = endpoint({ filter: { 'data.amount': { $gte: 100 } }, channels: ['eu'] });
@@ -128,7 +128,7 @@ describe('FAN-2: filters', () => {
     expect(subscriptions.match(paid(1))).toEqual([all]);
   });
 
-  it('count also for an endpoint that is named', () => {
+  it('apply also to an endpoint that is named', () => {
     const large = endpoint({ filter: { 'data.amount': { $gte: 100 } }, events: ['other'] });
     const subscriptions = new Subscriptions();
     subscriptions.update([large]);
@@ -136,7 +136,7 @@ describe('FAN-2: filters', () => {
     expect(subscriptions.match(paid(99, { endpointIds: [large.id] }))).toEqual([]);
   });
 
-  it('come and go with an update', () => {
+  it('are added and removed by an update', () => {
     const one = endpoint({ filter: { 'data.amount': 1 } });
     const subscriptions = new Subscriptions();
     subscriptions.update([one]);
@@ -148,7 +148,7 @@ describe('FAN-2: filters', () => {
     expect(subscriptions.match(paid(2))).toEqual([]);
   });
 
-  it('read the data once, and only if one of them has to', () => {
+  it('parse the data once, and only if one of them needs it', () => {
     const parse = vi.spyOn(JSON, 'parse');
     const subscriptions = new Subscriptions();
     subscriptions.update([endpoint(), endpoint({ filter: { type: 'order.paid' } })]);
@@ -163,7 +163,7 @@ describe('FAN-2: filters', () => {
     expect(parse).toHaveBeenCalledTimes(1);
   });
 
-  it('share a budget fairly: one that takes too much matches, and takes nothing from the others', () => {
+  it('share a budget equally: a filter that exceeds its part matches, and the others keep theirs', () => {
     const greedy = Array.from({ length: 20 }, () => endpoint({ filter: { 'data.amount': -1 } }));
     const modest = endpoint({ filter: { 'data.amount.0': 1 } });
     const subscriptions = new Subscriptions();
@@ -176,7 +176,7 @@ describe('FAN-2: filters', () => {
     expect(subscriptions.takeFilterWork()).toBe(0);
   });
 
-  it('never fail: what cannot be read is let through', () => {
+  it('match an event whose data cannot be parsed', () => {
     const ones = [
       endpoint({ filter: { 'data.amount': 1 } }),
       endpoint({ filter: { $not: { 'data.a': 1 } } }),
@@ -186,7 +186,7 @@ describe('FAN-2: filters', () => {
     expect(subscriptions.match(event('a', { data: Buffer.from('{"amount":') }))).toEqual(ones);
   });
 
-  it('that this version does not understand let everything through', () => {
+  it('that this version cannot parse match everything', () => {
     const future = endpoint({ filter: { 'data.amount': { $near: 1 } } });
     const subscriptions = new Subscriptions();
     subscriptions.update([future]);

@@ -1,4 +1,5 @@
 import type { Endpoint } from '../domain/endpoint.ts';
+import type { NewEvent } from '../domain/event.ts';
 import { matchesType } from '../domain/event.ts';
 import {
   type FilterNode,
@@ -8,13 +9,8 @@ import {
 } from '../domain/filter.ts';
 import { parseFilter } from '../domain/filter-syntax.ts';
 import type { Uuid } from '../domain/ids.ts';
-import type { NewEvent } from './read-event.ts';
 
-/**
- * Which endpoints want this event? Answered from memory: exact types and prefixes are looked up, not tried one by
- * one, and the answer for a (tenant, type) is remembered until an endpoint changes. `data` is parsed only if it comes
- * to an endpoint with a filter, and then once for all of them.
- */
+/** The parts of an event that decide which endpoints get it. */
 export type MatchQuery = Pick<
   NewEvent,
   'tenant' | 'type' | 'channels' | 'endpointIds' | 'data' | 'schemaVersion' | 'idempotencyKey'
@@ -22,27 +18,31 @@ export type MatchQuery = Pick<
 
 interface Subscribers {
   readonly endpoints: readonly Endpoint[];
-  /** Some have channels or a filter: the type alone does not decide. */
-  readonly choosy: boolean;
+  /** True if the type alone does not decide, because some endpoints have channels or a filter. */
+  readonly isSelective: boolean;
 }
 
-const MAX_REMEMBERED = 20_000;
-/** Shared by the filters that are asked about one event. Measured: 4 to 12 ns a step, so some 10 ms at the worst. */
+const MAX_CACHED_TYPES = 20_000;
+/** Shared by all filters that check one event. Measured: 4 to 12 ns per step, so about 10 ms at worst. */
 const STEPS_PER_EVENT = 1_000_000;
-/** What a filter costs before its first step, in steps. Measured: 0.1 µs with a thousand of them. */
-const STEPS_TO_ASK = 10;
+/** What a filter costs before its first step, in steps. Measured with a thousand filters: 0.1 µs each. */
+const STEPS_PER_FILTER_CALL = 10;
 const MIN_STEPS_PER_FILTER = 100;
 
+/**
+ * Finds the endpoints that get an event, from memory. The endpoints of a (tenant, type) are cached until an endpoint
+ * changes. `data` is parsed only if a filter needs it, and then once for all filters.
+ */
 export class Subscriptions {
   readonly #endpoints = new Map<Uuid, Endpoint>();
   readonly #byTenant = new Map<string, Map<Uuid, Endpoint>>();
   readonly #filters = new Map<Uuid, FilterNode>();
-  #remembered = new Map<string, Subscribers>();
+  #cachedTypes = new Map<string, Subscribers>();
   #filterWork = 0;
-  /** How often the answer was remembered, and how often it had to be worked out. */
+  /** Hits and misses of the cache. */
   readonly lookups = { hits: 0, misses: 0 };
 
-  /** Only endpoints that take new deliveries are kept: a paused one does, a disabled or deleted one does not. */
+  /** Keeps endpoints that take new deliveries. A paused endpoint does; a disabled or deleted one does not. */
   update(changed: Iterable<Endpoint>): void {
     for (const endpoint of changed) {
       const takesNew = endpoint.enabled && !endpoint.deleted;
@@ -56,7 +56,7 @@ export class Subscriptions {
         }
         tenant.set(endpoint.id, endpoint);
         const filter = endpoint.filter === null ? null : parseFilter(endpoint.filter);
-        // One that was stored by another version and is not understood is none: rather an event too many.
+        // A filter of a newer version that cannot be parsed matches everything: better one event too many.
         if (filter?.ok) this.#filters.set(endpoint.id, filter.filter);
       } else {
         this.#endpoints.delete(endpoint.id);
@@ -64,16 +64,16 @@ export class Subscriptions {
         if (tenant?.size === 0) this.#byTenant.delete(endpoint.tenant);
       }
     }
-    this.#remembered = new Map();
+    this.#cachedTypes = new Map();
   }
 
-  /** The endpoint, if it is the tenant's and takes new deliveries. */
+  /** Returns the endpoint if it belongs to the tenant and takes new deliveries. */
   get(tenant: string, id: Uuid): Endpoint | undefined {
     const endpoint = this.#endpoints.get(id);
     return endpoint?.tenant === tenant ? endpoint : undefined;
   }
 
-  /** The work of filters since this was last asked: steps, and bytes of `data` parsed, which cost about the same. */
+  /** Returns the work of filters since the last call: steps, and parsed bytes of `data`, which cost about the same. */
   takeFilterWork(): number {
     const work = this.#filterWork;
     this.#filterWork = 0;
@@ -86,11 +86,11 @@ export class Subscriptions {
         const endpoint = this.#endpoints.get(id);
         return endpoint !== undefined && endpoint.tenant === event.tenant ? [endpoint] : [];
       });
-      // Whoever names it passes by its types and channels. The filter is what the subscriber cares for: it stays.
+      // Naming an endpoint overrides its types and channels, but not its filter.
       return this.#applyFilters(named, event);
     }
-    const { endpoints, choosy } = this.#matchType(event.tenant, event.type);
-    if (!choosy) return endpoints;
+    const { endpoints, isSelective } = this.#matchType(event.tenant, event.type);
+    if (!isSelective) return endpoints;
     const inChannel = endpoints.filter(
       ({ channels }) => channels.length === 0 || channels.some((channel) => event.channels.includes(channel)),
     );
@@ -99,51 +99,51 @@ export class Subscriptions {
 
   #matchType(tenant: string, type: string): Subscribers {
     const key = `${tenant}\n${type}`;
-    let matched = this.#remembered.get(key);
+    let matched = this.#cachedTypes.get(key);
     if (matched !== undefined) this.lookups.hits += 1;
     else {
       this.lookups.misses += 1;
       const endpoints = [...(this.#byTenant.get(tenant)?.values() ?? [])].filter((endpoint) =>
         endpoint.events.some((pattern) => matchesType(pattern, type)),
       );
-      const choosy = endpoints.some(({ id, channels }) => channels.length > 0 || this.#filters.has(id));
-      matched = { endpoints, choosy };
-      // A producer that makes up a type per event must not fill the memory.
-      if (this.#remembered.size >= MAX_REMEMBERED) this.#remembered.clear();
-      this.#remembered.set(key, matched);
+      const isSelective = endpoints.some(({ id, channels }) => channels.length > 0 || this.#filters.has(id));
+      matched = { endpoints, isSelective };
+      // Producers choose event types, so the cache is bounded.
+      if (this.#cachedTypes.size >= MAX_CACHED_TYPES) this.#cachedTypes.clear();
+      this.#cachedTypes.set(key, matched);
     }
     return matched;
   }
 
   #applyFilters(endpoints: readonly Endpoint[], event: MatchQuery): readonly Endpoint[] {
     const filters = endpoints.map(({ id }) => this.#filters.get(id));
-    const asked = filters.reduce((count, filter) => (filter === undefined ? count : count + 1), 0);
-    if (asked === 0) return endpoints;
-    // Equal parts: what one endpoint's filter takes is not taken from another's.
-    const part = Math.min(
+    const filterCount = filters.reduce((count, filter) => (filter === undefined ? count : count + 1), 0);
+    if (filterCount === 0) return endpoints;
+    // Equal parts, so that an expensive filter takes nothing from the others.
+    const budget = Math.min(
       MAX_STEPS_PER_FILTER,
-      Math.max(MIN_STEPS_PER_FILTER, Math.floor(STEPS_PER_EVENT / asked)),
+      Math.max(MIN_STEPS_PER_FILTER, Math.floor(STEPS_PER_EVENT / filterCount)),
     );
     const subject = new EventSubject(event);
     const work = { left: 0 };
     const matched = endpoints.filter((_endpoint, index) => {
       const filter = filters[index];
       if (filter === undefined) return true;
-      work.left = part;
-      const wanted = matchesFilter(filter, subject, work) || subject.unreadable;
-      this.#filterWork += part - work.left;
-      return wanted;
+      work.left = budget;
+      const isMatch = matchesFilter(filter, subject, work) || subject.isUnreadable;
+      this.#filterWork += budget - work.left;
+      return isMatch;
     });
-    this.#filterWork += subject.parsedBytes + asked * STEPS_TO_ASK;
+    this.#filterWork += subject.parsedBytes + filterCount * STEPS_PER_FILTER_CALL;
     return matched;
   }
 }
 
-/** Parses `data` when it is first looked at. */
+/** The event as filters see it. Parses `data` on first access. */
 class EventSubject implements FilterSubject {
   parsedBytes = 0;
-  /** Not JSON after all. */
-  unreadable = false;
+  /** True if `data` could not be parsed. */
+  isUnreadable = false;
   readonly #event: MatchQuery;
   #data: unknown;
 
@@ -167,14 +167,14 @@ class EventSubject implements FilterSubject {
     return this.#event.idempotencyKey;
   }
 
-  /** Whoever took the event in has seen to it that it is JSON. If not, that is no reason to fail the whole batch. */
+  /** The reader has checked that `data` is JSON. If it is not, the event matches instead of failing its batch. */
   get data(): unknown {
     if (this.parsedBytes > 0) return this.#data;
     this.parsedBytes = this.#event.data.length;
     try {
       this.#data = JSON.parse(this.#event.data.toString('utf8'));
     } catch {
-      this.unreadable = true;
+      this.isUnreadable = true;
     }
     return this.#data;
   }

@@ -1,44 +1,55 @@
 import type { Clock } from '../domain/clock.ts';
 import type { RateLimit } from '../domain/endpoint.ts';
 import { TokenBucket } from '../domain/token-bucket.ts';
+import type { RateLimits, TenantLimits } from '../ports/rate-limits.ts';
 
 const MAX_BUCKETS = 10_000;
 
-/** How fast each tenant may publish through this process: by a limit of its own, or by that of all. */
-export class TenantRates {
-  readonly #common: RateLimit | null;
+export interface TenantRatesOptions {
+  readonly limits: TenantLimits;
+  readonly clock: Clock;
+  /** For tenants without a limit of their own. 0: no limit. */
+  readonly perSecond: number;
+  readonly burst: number;
+}
+
+/** How fast each tenant may publish through this process. */
+export class TenantRates implements RateLimits {
+  readonly #source: TenantLimits;
+  readonly #default: RateLimit | null;
   readonly #clock: Clock;
   readonly #buckets = new Map<string, TokenBucket>();
   #own: ReadonlyMap<string, RateLimit> = new Map();
 
-  /** `perSecond` 0: no limit for those that have none of their own. */
-  constructor(perSecond: number, burst: number, clock: Clock) {
-    this.#common = perSecond > 0 ? { perSecond, burst } : null;
+  constructor({ limits, clock, perSecond, burst }: TenantRatesOptions) {
+    this.#source = limits;
+    this.#default = perSecond > 0 ? { perSecond, burst } : null;
     this.#clock = clock;
   }
 
-  /** All limits that tenants have of their own. Buckets of those that did not change keep their level. */
-  setOwn(limits: ReadonlyMap<string, RateLimit>): void {
+  /** Reads the limits that tenants have of their own. Buckets whose limit did not change keep their level. */
+  async reload(): Promise<void> {
+    const limits = await this.#source.load();
     for (const tenant of new Set([...this.#own.keys(), ...limits.keys()])) {
-      const [was, is] = [this.#own.get(tenant), limits.get(tenant)];
-      if (was?.perSecond !== is?.perSecond || was?.burst !== is?.burst) this.#buckets.delete(tenant);
+      const [before, after] = [this.#own.get(tenant), limits.get(tenant)];
+      if (before?.perSecond !== after?.perSecond || before?.burst !== after?.burst)
+        this.#buckets.delete(tenant);
     }
     this.#own = limits;
   }
 
-  /** Seconds to wait, or 0 if the event may come in. */
-  take(tenant: string): number {
-    if (this.#common === null && this.#own.size === 0) return 0;
+  take(tenant: string, count = 1): number {
+    if (this.#default === null && this.#own.size === 0) return 0;
     let bucket = this.#buckets.get(tenant);
     const now = this.#clock.monotonic();
     if (bucket === undefined) {
-      const limit = this.#own.get(tenant) ?? this.#common;
+      const limit = this.#own.get(tenant) ?? this.#default;
       if (limit === null) return 0;
-      // Tenants are named by whoever publishes. Forgetting them all now and then gives each one burst too many.
+      // Producers choose tenant names, so the map is bounded. Clearing it gives each tenant one extra burst.
       if (this.#buckets.size >= MAX_BUCKETS) this.#buckets.clear();
       bucket = new TokenBucket(limit, now, limit.burst);
       this.#buckets.set(tenant, bucket);
     }
-    return bucket.tryTake(now) ? 0 : bucket.msUntilNext(now) / 1000;
+    return bucket.tryTake(now, count) ? 0 : bucket.msUntilNext(now, count) / 1000;
   }
 }

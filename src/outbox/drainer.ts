@@ -1,52 +1,61 @@
 /**
- * Moves what `posthorn.publish` committed from the outbox to the events.
+ * Moves rows that `posthorn.publish` committed from the outbox to the events.
  *
  *   published ──commit──▶ waiting ──read──▶ stored as an event; the same statement deletes the row
  *                           ▲  │
- *                           │  ├ another process took it: nothing to do
- *                           │  ├ the database is away: stays, tried again
- *                           │  └ refused, itself and not its neighbours ──▶ rejected (kept, with the reason)
+ *                           │  ├ another process stored it: nothing to do
+ *                           │  ├ the database is unavailable: the row stays and is read again
+ *                           │  └ this row alone fails ──▶ rejected (kept, with the reason)
  *                           └────────── posthorn.retry_rejected ───────────────┘
  *
- * Which process reads is a matter of economy only: rows are locked and deleted by the statement that stores them, so any
- * number may read the same ones. One of them looks every few milliseconds; the others look now and then, for
- * something that has waited so long that the one must be in trouble.
+ * Any number of processes may read the same rows, because the statement that stores them also locks and deletes them.
+ * To save work, only the leader polls every few milliseconds. The others look for rows that have waited so long that the
+ * leader must be in trouble.
  */
 import type { Clock } from '../domain/clock.ts';
-import type { PromisedEvent } from '../domain/event.ts';
+import type { CommittedEvent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
-import { Problem } from '../domain/problem.ts';
-import type { Pool } from '../postgres/database.ts';
-import { readOutbox, rejectOutboxRows } from '../postgres/queries/outbox.ts';
+import { isProblem, Problem } from '../domain/problem.ts';
+import type { OutboxStore } from '../ports/outbox-store.ts';
 import { ReadPosition } from './read-position.ts';
 import { readRow } from './read-row.ts';
 
+/** Stores committed events and returns one answer per event. A `Problem` with code "invalid" is final. */
+export interface CommittedEventSink {
+  accept(events: readonly CommittedEvent[]): Promise<readonly (object | Error)[]>;
+}
+
 export interface DrainerOptions {
-  readonly pool: Pool;
+  readonly outbox: Pick<OutboxStore, 'read' | 'reject'>;
+  readonly sink: CommittedEventSink;
   readonly clock: Clock;
-  /** Whether this process is the one that looks often. */
-  readonly leads: () => boolean;
+  readonly isLeader: () => boolean;
+  /** How often the leader reads. */
   readonly pollMs: number;
-  /** How often the others look, and how long a row has to have waited for them. */
+  /** How often the other processes read, and how old a row must be for them. */
   readonly standInMs: number;
   readonly batchRows: number;
   readonly batchBytes: number;
-  /** Stores them, and answers for each. A Problem with code "invalid" is final. */
-  readonly accept: (events: readonly PromisedEvent[]) => Promise<readonly (object | Error)[]>;
-  readonly rejected: (id: Uuid, reason: string) => void;
-  readonly problem: (what: string, error: unknown) => void;
+  readonly onRejected: (id: Uuid, reason: string) => void;
+  readonly onProblem: (what: string, error: unknown) => void;
+}
+
+interface RejectedRow {
+  readonly seq: string;
+  readonly id: Uuid;
+  readonly reason: string;
 }
 
 const PAUSE_AFTER_FAILURE_MS = 200;
-/** What the database refuses for reasons that may pass is refused so often before it is put aside. */
-const REFUSALS_TO_REJECT = 5;
+/** A row that fails this often for a reason that may be temporary is rejected. */
+const MAX_FAILURES = 5;
 
 export class Drainer {
   readonly #options: DrainerOptions;
   readonly #position = new ReadPosition();
-  /** How often each row that still waits was refused. */
-  #refusals = new Map<string, number>();
-  #lastLookAt = Number.NEGATIVE_INFINITY;
+  /** How often each waiting row has failed, by `seq`. */
+  #failures = new Map<string, number>();
+  #lastReadAt = Number.NEGATIVE_INFINITY;
   #cancel: (() => void) | null = null;
   #running: Promise<void> | null = null;
   #stopped = false;
@@ -56,87 +65,93 @@ export class Drainer {
   }
 
   start(): void {
-    this.#next(0);
+    this.#schedule(0);
   }
 
-  /** What has been read is stored; the rest is for others, or for later. */
+  /** Resolves when the rows that were read are stored. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancel?.();
     await this.#running;
   }
 
-  #next(delayMs: number): void {
+  #schedule(delayMs: number): void {
     if (this.#stopped) return;
     this.#cancel = this.#options.clock.after(delayMs, () => {
-      this.#running = this.#look().finally(() => {
+      this.#running = this.#drain().finally(() => {
         this.#running = null;
       });
     });
   }
 
-  async #look(): Promise<void> {
-    const { clock, leads, pollMs, standInMs } = this.#options;
+  async #drain(): Promise<void> {
+    const { clock, isLeader, pollMs, standInMs } = this.#options;
     try {
-      let more = leads() || clock.monotonic() - this.#lastLookAt >= standInMs;
-      while (more && !this.#stopped) more = await this.runOnce();
-      this.#next(this.#refusals.size > 0 ? PAUSE_AFTER_FAILURE_MS : pollMs);
+      let hasMore = isLeader() || clock.monotonic() - this.#lastReadAt >= standInMs;
+      while (hasMore && !this.#stopped) hasMore = await this.runOnce();
+      this.#schedule(this.#failures.size > 0 ? PAUSE_AFTER_FAILURE_MS : pollMs);
     } catch (error) {
-      this.#options.problem('read the outbox', error);
-      this.#next(PAUSE_AFTER_FAILURE_MS);
+      this.#options.onProblem('read the outbox', error);
+      this.#schedule(PAUSE_AFTER_FAILURE_MS);
     }
   }
 
-  /** One batch. True: it was full, there may be more. */
+  /** Moves one batch. Returns true if it was full, so that there may be more. */
   async runOnce(): Promise<boolean> {
-    const { pool, clock, leads, standInMs, batchRows, batchBytes } = this.#options;
+    const { outbox, sink, clock, isLeader, standInMs, batchRows, batchBytes } = this.#options;
     const startedAt = clock.monotonic();
-    this.#lastLookAt = startedAt;
+    this.#lastReadAt = startedAt;
     const afterSeq = this.#position.afterSeq(startedAt);
-    const rows = await readOutbox(pool, {
+    const rows = await outbox.read({
       afterSeq,
-      minAgeMs: leads() ? 0 : standInMs,
+      minAgeMs: isLeader() ? 0 : standInMs,
       maxRows: batchRows,
       maxBytes: batchBytes,
     });
     const now = clock.monotonic();
-    this.#position.wasRead(afterSeq, now - startedAt, rows.at(-1)?.seq ?? null, now);
+    this.#position.recordRead({ afterSeq, tookMs: now - startedAt, lastSeq: rows.at(-1)?.seq ?? null, now });
     if (rows.length === 0) return false;
 
-    const events: PromisedEvent[] = [];
-    const refused: { seq: string; id: Uuid; reason: string }[] = [];
+    const events: CommittedEvent[] = [];
+    const rejected: RejectedRow[] = [];
     for (const row of rows) {
       const event = readRow(row);
-      if (typeof event === 'string') refused.push({ seq: row.seq, id: row.id, reason: event });
+      if (typeof event === 'string') rejected.push({ seq: row.seq, id: row.id, reason: event });
       else events.push(event);
     }
-    const answers = events.length > 0 ? await this.#options.accept(events) : [];
-    const refusals = new Map<string, number>();
+    const answers = events.length > 0 ? await sink.accept(events) : [];
+    rejected.push(...this.#countFailures(events, answers));
+    if (rejected.length > 0) await this.#reject(rejected);
+    return rows.length === batchRows && this.#failures.size === 0;
+  }
+
+  /** Counts the failures of rows that wait for another try. Returns the rows that are rejected. */
+  #countFailures(events: readonly CommittedEvent[], answers: readonly (object | Error)[]): RejectedRow[] {
+    const rejected: RejectedRow[] = [];
+    const failures = new Map<string, number>();
     for (const [index, answer] of answers.entries()) {
       if (!(answer instanceof Error)) continue;
       const { id, outboxSeq } = events[index]!;
       const seq = outboxSeq!;
-      const count = (this.#refusals.get(seq) ?? 0) + (isAway(answer) ? 0 : 1);
-      if (isFinal(answer) || count >= REFUSALS_TO_REJECT) refused.push({ seq, id, reason: reasonOf(answer) });
-      else refusals.set(seq, count);
+      const count = (this.#failures.get(seq) ?? 0) + (isProblem(answer, 'unavailable') ? 0 : 1);
+      if (isProblem(answer, 'invalid') || count >= MAX_FAILURES)
+        rejected.push({ seq, id, reason: reasonOf(answer) });
+      else failures.set(seq, count);
     }
-    this.#refusals = refusals;
-    await this.#reject(refused);
-    return rows.length === batchRows && refusals.size === 0;
+    this.#failures = failures;
+    return rejected;
   }
 
-  async #reject(refused: readonly { seq: string; id: Uuid; reason: string }[]): Promise<void> {
-    if (refused.length === 0) return;
-    await rejectOutboxRows(this.#options.pool, refused);
-    for (const { id, reason } of refused) this.#options.rejected(id, reason);
+  async #reject(rows: readonly RejectedRow[]): Promise<void> {
+    await this.#options.outbox.reject(rows);
+    for (const { id, reason } of rows) this.#options.onRejected(id, reason);
   }
 }
 
-const isFinal = (error: Error): boolean => error instanceof Problem && error.code === 'invalid';
-const isAway = (error: Error): boolean => error instanceof Problem && error.code === 'unavailable';
-
-/** The database's own words are behind a Problem that was written for somebody who may not see them. */
+/** A `Problem` hides the database's message from API clients. Producers that use the outbox may see it. */
 function reasonOf(error: Error): string {
   const { cause } = error;
-  return cause instanceof Error ? `${error.message} (${cause.message})` : error.message;
+  return error instanceof Problem && cause instanceof Error
+    ? `${error.message} (${cause.message})`
+    : error.message;
 }

@@ -1,6 +1,6 @@
 /**
- * `posthorn/outbox`: publish an event in the caller's own transaction. It is published if, and only if, that transaction
- * commits. This module calls `posthorn.publish` with whatever handle the caller has, and imports nothing.
+ * `posthorn/outbox`: publishes an event in the caller's own transaction. The event is published if, and only if, that
+ * transaction commits. This module calls `posthorn.publish` through the caller's handle and imports no driver.
  *
  * @example
  * import { publish } from 'posthorn/outbox';
@@ -24,9 +24,9 @@ export type {
 interface EventFields {
   /** Dot-separated segments, such as `order.created`. */
   readonly type: string;
-  /** Whose event it is. Absent: `default`. */
+  /** The tenant of the event. Absent: `default`. */
   readonly tenant?: string | null | undefined;
-  /** Published twice under one key, it is one event: the second call returns the first one's id. */
+  /** Publishing twice with one key makes one event: the second call returns the id of the first. */
   readonly idempotencyKey?: string | null | undefined;
   readonly channels?: readonly string[] | null | undefined;
   /** Only these endpoints (`ep_…`). */
@@ -36,20 +36,20 @@ interface EventFields {
   readonly schemaVersion?: string | null | undefined;
 }
 
-/** Either `data`, which is written as JSON, or `json`, which is JSON already and reaches the receivers as it is. */
+/** Either `data`, which is serialized, or `json`, which is JSON text and reaches the receivers unchanged. */
 export type OutboxEvent = EventFields &
   (
     | { readonly data: unknown; readonly json?: undefined }
     | { readonly json: string; readonly data?: undefined }
   );
 
-// Every parameter is text, and is cast here: drivers differ in what they make of arrays, times and JSON.
+// Every parameter is text and is cast here, because drivers serialize arrays, times and JSON differently.
 const PUBLISH = `select posthorn.publish(
   type => $1::text, data => $2::text::json, tenant => $3::text, idempotency_key => $4::text,
   channels => $5::text::text[], endpoint_ids => $6::text::text[], deliver_at => $7::text::timestamptz,
   headers => $8::text::json, schema_version => $9::text) as id`;
 
-/** Returns the event's id (`evt_…`). Throws what PostgreSQL says, if the event is not valid: the transaction fails then. */
+/** Returns the event's id (`evt_…`). Throws PostgreSQL's error if the event is invalid; the transaction has then failed. */
 export async function publish(event: OutboxEvent, { tx }: { tx: Transaction }): Promise<string> {
   const rows = await runOn(tx, PUBLISH, [
     event.type,
@@ -63,7 +63,7 @@ export async function publish(event: OutboxEvent, { tx }: { tx: Transaction }): 
     event.schemaVersion ?? null,
   ]);
   const id = (rows[0] as { id?: unknown } | undefined)?.id;
-  if (typeof id !== 'string') throw new TypeError('publish: the transaction gave no answer');
+  if (typeof id !== 'string') throw new TypeError('publish: the transaction returned no id');
   return id;
 }
 
@@ -78,7 +78,7 @@ function jsonOf(event: OutboxEvent): string {
   return text;
 }
 
-/** As PostgreSQL writes arrays. */
+/** Formats a PostgreSQL array. */
 function arrayLiteral(texts: readonly string[] | null | undefined): string | null {
   if (texts === null || texts === undefined) return null;
   return `{${texts.map((text) => `"${text.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;

@@ -1,17 +1,28 @@
 /**
- * Where to begin to read the outbox. From the bottom, as long as that is cheap: a transaction that took its number
- * early and committed late is then seen at once. But while somebody's old snapshot keeps deleted rows from being
- * cleaned up, each read from the bottom steps over all of them. Then most reads begin at what was reached two seconds
- * ago, and the bottom is looked at as often as costs a twentieth of the time.
+ * Decides where to start reading the outbox.
+ *
+ * Normally at the bottom: a transaction that took its number early and committed late is then found at once. But while
+ * an old snapshot keeps PostgreSQL from cleaning up deleted rows, each read from the bottom steps over all of them.
+ * Most reads then start where reading had arrived two seconds ago, and reads from the bottom are spaced so that they
+ * take a twentieth of the time.
  */
 export interface ReadPositionOptions {
-  /** A read from the bottom that takes longer is not repeated at once. */
+  /** A read from the bottom that takes longer than this is not repeated at once. */
   readonly cheapMs: number;
   readonly lookBackMs: number;
 }
 
+export interface OutboxReadResult {
+  readonly afterSeq: string;
+  readonly tookMs: number;
+  /** The last row that was read. Null: none. */
+  readonly lastSeq: string | null;
+  readonly now: number;
+}
+
 const BOTTOM = '0';
-const SHARE_OF_BOTTOM_READS = 20;
+/** After a slow read from the bottom, wait this many times as long before the next one. */
+const BOTTOM_PAUSE_FACTOR = 20;
 
 export class ReadPosition {
   readonly #options: ReadPositionOptions;
@@ -32,10 +43,9 @@ export class ReadPosition {
     return seq;
   }
 
-  /** A read has ended: where it began, how long it took, the last row it brought, if any. */
-  wasRead(afterSeq: string, tookMs: number, lastSeq: string | null, now: number): void {
+  recordRead({ afterSeq, tookMs, lastSeq, now }: OutboxReadResult): void {
     if (afterSeq === BOTTOM) {
-      this.#nextBottomAt = tookMs > this.#options.cheapMs ? now + tookMs * SHARE_OF_BOTTOM_READS : 0;
+      this.#nextBottomAt = tookMs > this.#options.cheapMs ? now + tookMs * BOTTOM_PAUSE_FACTOR : 0;
     }
     if (lastSeq === null) return;
     const highest = this.#reached.at(-1);

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import type { EventOptions } from '../postgres/queries/events.ts';
-import type { OutboxRow } from '../postgres/queries/outbox.ts';
+import type { OutboxRow } from '../ports/outbox-store.ts';
 import { readRow } from './read-row.ts';
 
 const row: OutboxRow = {
@@ -9,12 +8,12 @@ const row: OutboxRow = {
   tenant: 'acme',
   type: 'order.created',
   data: Buffer.from('1'),
-  idempotency_key: 'k',
+  idempotencyKey: 'k',
   options: null,
 };
-const withOptions = (options: unknown) => readRow({ ...row, options: options as EventOptions });
+const withOptions = (options: unknown) => readRow({ ...row, options: options as OutboxRow['options'] });
 
-test('a row as posthorn.publish leaves it', () => {
+test('reads a row that posthorn.publish wrote', () => {
   expect(readRow(row)).toEqual({
     id: row.id,
     outboxSeq: '7',
@@ -54,6 +53,6 @@ test.each<[string, ReturnType<typeof readRow>]>([
   ['options.deliver_at', withOptions({ deliver_at: 'soon' })],
   ['options.headers', withOptions({ headers: { a: 1 } })],
   ['options.schema_version', withOptions({ schema_version: 2 })],
-])('what somebody put there by hand: a bad %s is named', (field, problem) => {
+])('rejects a row that was inserted by hand and has an invalid %s', (field, problem) => {
   expect(problem).toMatch(new RegExp(`^${field}: is not `));
 });

@@ -1,35 +1,35 @@
 /**
- * The transaction of whichever library the caller uses, told apart by what it can do. A handle that is recognizably not
- * in a transaction is refused: the event would be published whatever becomes of the work beside it, and passing `db`
- * where `tx` was meant is an easy mistake.
+ * Runs a statement in the transaction of any supported library, which is recognized by its methods. A handle that is
+ * recognizably not in a transaction is rejected, because the event would be published even if the caller's work is rolled
+ * back, and passing `db` instead of `tx` is an easy mistake.
  */
 type Parameters = readonly (string | null)[];
 
-/** `pg`: a Client or PoolClient on which BEGIN has been run. */
+/** `pg`: a Client or PoolClient after BEGIN. */
 export interface PgClient {
   query(text: string, values: (string | null)[]): Promise<{ rows: unknown[] }>;
   getTransactionStatus?(): string | null;
 }
 
-/** `postgres`: what `sql.begin` gives. */
+/** `postgres`: the argument of the function that you pass to `sql.begin`. */
 export interface PostgresJsTransaction {
   unsafe(query: string, parameters: (string | null)[]): PromiseLike<readonly unknown[]>;
   savepoint: unknown;
 }
 
-/** Drizzle on PostgreSQL, with any driver: what `db.transaction` gives. */
+/** Drizzle on PostgreSQL, with any driver: the argument of the function that you pass to `db.transaction`. */
 export interface DrizzleTransaction {
   execute(query: never): PromiseLike<unknown>;
   rollback(): never;
 }
 
-/** Kysely on PostgreSQL: what `db.transaction().execute` gives. */
+/** Kysely on PostgreSQL: the argument of the function that you pass to `db.transaction().execute`. */
 export interface KyselyTransaction {
   executeQuery(query: never): Promise<{ rows: unknown[] }>;
   readonly isTransaction: boolean;
 }
 
-/** Prisma on PostgreSQL: what `prisma.$transaction(async (tx) => …)` gives. */
+/** Prisma on PostgreSQL: the `tx` of `prisma.$transaction(async (tx) => …)`. */
 export interface PrismaTransaction {
   $queryRawUnsafe(query: string, ...values: (string | null)[]): PromiseLike<unknown>;
 }
@@ -41,7 +41,7 @@ export type Transaction =
   | KyselyTransaction
   | PrismaTransaction;
 
-/** Runs one statement, and returns its rows. */
+/** Runs one statement and returns its rows. */
 export async function runOn(tx: Transaction, sql: string, values: Parameters): Promise<readonly unknown[]> {
   const can = (name: string): boolean =>
     typeof (tx as unknown as Record<string, unknown>)?.[name] === 'function';
@@ -80,7 +80,7 @@ async function viaPostgresJs(
 async function viaKysely(tx: KyselyTransaction, sql: string, values: Parameters) {
   if (!tx.isTransaction)
     throw notInTransaction('the Kysely instance itself', 'what transaction().execute gives');
-  // What CompiledQuery.raw of Kysely makes.
+  // The same as Kysely's CompiledQuery.raw.
   const query = {
     sql,
     query: { kind: 'RawNode', sqlFragments: [sql], parameters: [] },
@@ -92,7 +92,7 @@ async function viaKysely(tx: KyselyTransaction, sql: string, values: Parameters)
 
 async function viaDrizzle(tx: DrizzleTransaction, inTransaction: boolean, sql: string, values: Parameters) {
   if (!inTransaction) throw notInTransaction('the Drizzle database itself', 'what transaction gives');
-  // What Drizzle takes for SQL: something that says what its text and its parameters are.
+  // Drizzle accepts any object that returns its text and parameters.
   const query = { getSQL: () => query, toQuery: () => ({ sql, params: [...values] }) };
   const answer = await tx.execute(query as never);
   return Array.isArray(answer) ? answer : (answer as { rows: unknown[] }).rows;

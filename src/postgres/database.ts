@@ -1,53 +1,58 @@
 import pg from 'pg';
+import { TransactionPool } from './transaction-pool.ts';
 
 /**
- * Connections by what they are for. The engine's statements are few, prepared, and run with one fixed plan:
- * planning them anew each time would cost more than running them, and a plan made while the queue was empty must
- * not become a sequential scan over a million rows. So on those sessions the planner is told to use the indexes.
+ * Connection pools by purpose. The engine has few statements. They are prepared and use one fixed plan: planning each
+ * time would cost more than running them. A plan that is made while the queue is empty must not become a sequential scan
+ * of a million rows, so those sessions force the use of indexes.
  */
 export const purposes = [
   'ingest',
   'settle',
   'dispatch',
   'control',
+  'listen',
   'notify',
   'outbox',
   'lookup',
   'tail',
   'api',
+  'upkeep',
 ] as const;
 export type Purpose = (typeof purposes)[number];
 
 export type Pool = pg.Pool;
 export type Client = pg.PoolClient;
-/** A statement by itself, or as part of somebody's transaction. */
+/** A pool, or the client of a transaction. */
 export type Queryable = Pick<pg.ClientBase, 'query'>;
 export type Row = Record<string, unknown>;
 
 const FIXED_PLAN = ['set plan_cache_mode = force_generic_plan'];
 const BY_INDEX = ['set enable_seqscan = off', 'set enable_bitmapscan = off', 'set enable_mergejoin = off'];
 const BY_LOOKUP = [...BY_INDEX, 'set enable_hashjoin = off'];
-/** Of batches whose rows have been looked up: see the settle statement. */
+/** For batches that are looked up first: see the settle statement. */
 const BY_HASH = [...BY_INDEX, 'set enable_nestloop = off'];
 const ALWAYS = [
-  // A role's or a database's default could switch it off, and a 202 would become a guess.
+  // The default of a role or database could switch it off, and a 202 would no longer mean that the event is durable.
   'set synchronous_commit = on',
   'set jit = off',
   "set timezone = 'UTC'",
 ];
 
 const SESSION: Record<Purpose, readonly string[]> = {
-  // lock_timeout: a key that another transaction holds must not stall every producer behind it.
+  // lock_timeout: an idempotency key that another transaction holds must not block all producers.
   ingest: [...ALWAYS, ...FIXED_PLAN, "set lock_timeout = '2s'", "set statement_timeout = '7s'"],
   settle: [...ALWAYS, ...FIXED_PLAN, ...BY_HASH, "set lock_timeout = '5s'", "set statement_timeout = '12s'"],
   dispatch: [...ALWAYS, ...FIXED_PLAN, ...BY_LOOKUP, "set statement_timeout = '30s'"],
   control: [...ALWAYS, "set statement_timeout = '5s'", "set lock_timeout = '2s'"],
-  // A wake-up is a hint with sweeps behind it: no reason to wait for the disk.
+  // LISTEN: writes nothing.
+  listen: ['set jit = off', "set statement_timeout = '5s'"],
+  // A sweep finds what a lost notification meant: no reason to wait for the disk.
   notify: ['set synchronous_commit = off', 'set jit = off', "set statement_timeout = '5s'"],
-  // Live tails: what is lost is lost, and nobody waits.
+  // Live tail messages may be lost.
   tail: ['set synchronous_commit = off', 'set jit = off', "set statement_timeout = '2s'"],
-  // Its plans are made while the outbox is empty, as it nearly always is, and must do for the backlog after a standstill:
-  // by sequential scans, a batch out of 100,000 rows took 26 s.
+  // Plans are made while the outbox is empty and must be good for a backlog: with sequential scans, a batch out of
+  // 100,000 rows took 26 s.
   outbox: [
     ...ALWAYS,
     ...FIXED_PLAN,
@@ -56,10 +61,17 @@ const SESSION: Record<Purpose, readonly string[]> = {
     "set lock_timeout = '2s'",
     "set statement_timeout = '10s'",
   ],
-  // Keys and endpoints: accepting cannot do without them, and must not wait behind those who read lists.
+  // API keys and endpoints: accepting needs them, and must not wait behind requests that read lists.
   lookup: [...ALWAYS, "set statement_timeout = '20s'", "set lock_timeout = '5s'"],
   api: [...ALWAYS, "set statement_timeout = '20s'", "set lock_timeout = '5s'"],
+  upkeep: [...ALWAYS, "set statement_timeout = '20s'", "set lock_timeout = '5s'"],
 };
+
+/**
+ * What needs a session: LISTEN and session locks, commits that do not wait for the disk (the setting must reach nobody
+ * else), and transactions that stay open while others do the work. Never through a pooler.
+ */
+const NEEDS_SESSION: ReadonlySet<Purpose> = new Set(['control', 'listen', 'notify', 'tail', 'upkeep']);
 
 /** On our side: longer than the statement may take on the server's, shorter than anybody's patience. */
 const QUERY_TIMEOUT_MS: Record<Purpose, number> = {
@@ -67,11 +79,13 @@ const QUERY_TIMEOUT_MS: Record<Purpose, number> = {
   settle: 15_000,
   dispatch: 35_000,
   control: 5_000,
+  listen: 5_000,
   notify: 10_000,
   tail: 3_000,
   outbox: 12_000,
   lookup: 25_000,
   api: 40_000,
+  upkeep: 40_000,
 };
 
 export interface Database {
@@ -80,11 +94,13 @@ export interface Database {
   close(): Promise<void>;
 }
 
-/** Of the dispatch stage: reads of lanes, of payloads, and writes before sending at once. */
+/** Connections of the dispatch stage: it loads lanes, loads payloads and records starts at the same time. */
 export const DISPATCH_CONNECTIONS = 3;
 
 export interface DatabaseOptions {
   readonly connectionString: string;
+  /** Straight to PostgreSQL. Given one, `connectionString` may lead through a pooler that shares by transaction. */
+  readonly directConnectionString?: string | null;
   readonly apiConnections: number;
   readonly dispatchConnections: number;
   readonly onIdleError: (purpose: Purpose, error: Error) => void;
@@ -97,23 +113,35 @@ const poolSizes = ({ apiConnections, dispatchConnections }: Sizes): Record<Purpo
   settle: 1,
   dispatch: dispatchConnections,
   control: 1,
+  listen: 1,
   notify: 1,
-  tail: 2,
+  tail: 1,
   outbox: 1,
   lookup: 2,
   api: apiConnections,
+  // One holds the lock, another works.
+  upkeep: 2,
 });
 
-/** How many connections a process makes at the most. */
-export const connectionsPerProcess = (sizes: Sizes): number =>
-  Object.values(poolSizes(sizes)).reduce((sum, size) => sum + size, 0);
+/** How many connections a process makes at the most; with a pooler, straight to PostgreSQL and through it. */
+export function connectionsPerProcess(sizes: Sizes): { all: number; direct: number; pooled: number } {
+  const all = Object.entries(poolSizes(sizes)) as [Purpose, number][];
+  const sum = (some: [Purpose, number][]): number => some.reduce((total, [, size]) => total + size, 0);
+  return {
+    // Without a pooler upkeep uses the pool of the API.
+    all: sum(all.filter(([purpose]) => purpose !== 'upkeep')),
+    direct: sum(all.filter(([purpose]) => NEEDS_SESSION.has(purpose))),
+    pooled: sum(all.filter(([purpose]) => !NEEDS_SESSION.has(purpose))),
+  };
+}
 
 export function openDatabase(options: DatabaseOptions): Database {
   const pools = new Map<Purpose, Pool>();
   const sizes = poolSizes(options);
   return {
     connectionString: options.connectionString,
-    pool(purpose) {
+    pool(wanted) {
+      const purpose = wanted === 'upkeep' && options.directConnectionString == null ? 'api' : wanted;
       let pool = pools.get(purpose);
       if (pool === undefined) {
         pool = openPool(options, purpose, sizes[purpose]);
@@ -129,22 +157,28 @@ export function openDatabase(options: DatabaseOptions): Database {
 }
 
 function openPool(options: DatabaseOptions, purpose: Purpose, max: number): Pool {
-  const setup = SESSION[purpose].join(';');
-  const pool = new pg.Pool({
-    connectionString: options.connectionString,
+  const { connectionString, directConnectionString = null } = options;
+  const isPooled = directConnectionString !== null && !NEEDS_SESSION.has(purpose);
+  const settings: pg.PoolConfig = {
+    connectionString: isPooled ? connectionString : (directConnectionString ?? connectionString),
     max,
     application_name: `posthorn ${purpose}`,
-    idleTimeoutMillis: purpose === 'api' ? 30_000 : 0,
+    idleTimeoutMillis: purpose === 'api' || purpose === 'upkeep' ? 30_000 : 0,
     connectionTimeoutMillis: 10_000,
     // A connection that was cut without a word would otherwise be waited for until TCP gives up, minutes later.
     query_timeout: QUERY_TIMEOUT_MS[purpose],
     keepAlive: true,
     allowExitOnIdle: true,
-    // Awaited by the pool before it hands the connection out: no statement ever runs without these.
-    onConnect: async (client) => {
-      await client.query(setup);
-    },
-  });
+  };
+  const pool = isPooled
+    ? new TransactionPool(settings, SESSION[purpose])
+    : new pg.Pool({
+        ...settings,
+        // Awaited by the pool before it hands the connection out: no statement ever runs without these.
+        onConnect: async (client) => {
+          await client.query(SESSION[purpose].join(';'));
+        },
+      });
   // Without a listener a connection that dies while idle would end the process.
   pool.on('error', (error) => options.onIdleError(purpose, error));
   return pool;
@@ -152,21 +186,21 @@ function openPool(options: DatabaseOptions, purpose: Purpose, max: number): Pool
 
 const givenUp = new WeakSet<Error>();
 
-/** It ended a transaction whose commit had not been asked for: nothing of it was done. */
+/** True if this error ended a transaction before its commit was sent: nothing was written. */
 export const endedTransaction = (error: Error): boolean => givenUp.has(error);
 
-/** Runs `work` in a transaction of its own. */
+/** Runs `work` in a transaction. */
 export async function inTransaction<T>(pool: Pool, work: (client: Client) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
   let committing = false;
-  // A connection that dies says so to its queries and, besides, to everybody: unheard, that would end the process.
+  // A lost connection also emits an error event, which would end the process without a listener.
   const onError = (error: Error): void => {
     broken = error;
   };
   client.on('error', onError);
   try {
-    await client.query('begin');
+    await client.query(pool instanceof TransactionPool ? pool.begin : 'begin');
     const result = await work(client);
     committing = true;
     await client.query('commit');

@@ -1,26 +1,13 @@
 import type { DisabledReason, Endpoint } from '../domain/endpoint.ts';
 import { type EndpointConfig, resolveEndpoint } from '../domain/endpoint-config.ts';
 import type { Uuid } from '../domain/ids.ts';
+import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Pool } from './database.ts';
 import { openConfig, withoutSecrets } from './sealed-config.ts';
 import type { SecretBox } from './secret-box.ts';
+import { withStoreErrors } from './store-error.ts';
 
-/**
- * All endpoints in memory, as of one version. Whoever finds that the database is at another version calls
- * `refresh`, which reads only what changed since.
- */
-export interface EndpointCache {
-  readonly version: number;
-  /** How often changed endpoints were read. */
-  readonly reads: number;
-  get(id: Uuid): Endpoint | undefined;
-  all(): Iterable<Endpoint>;
-  refresh(): Promise<void>;
-  /** Called after a refresh with every endpoint that is new or different. */
-  onChange(listener: (changed: readonly Endpoint[]) => void): void;
-  /** A deleted endpoint is kept until its last delivery is gone; then the owner of its lane forgets it. */
-  forget(id: Uuid): void;
-}
+export type EndpointCache = EndpointDirectory;
 
 interface EndpointRow {
   version: string;
@@ -35,8 +22,8 @@ interface EndpointRow {
   secrets: { key_id: string; ciphertext: string; expires_at: number | null }[] | null;
 }
 
-// One statement, so that the version and the endpoints are of the same moment. The outer join brings the version
-// also when nothing changed. A deleted endpoint matters only while something of it still waits.
+// One statement, so that the version and the endpoints belong together. The outer join returns the version even if no
+// endpoint changed. A deleted endpoint matters only while it has waiting deliveries.
 const CHANGED_SINCE = {
   name: 'endpoints_changed_since',
   text: `
@@ -66,7 +53,7 @@ export function createEndpointCache(
   let again: Promise<void> | null = null;
 
   async function read(): Promise<void> {
-    const { rows } = await pool.query<EndpointRow>({ ...CHANGED_SINCE, values: [version] });
+    const { rows } = await withStoreErrors(pool.query<EndpointRow>({ ...CHANGED_SINCE, values: [version] }));
     reads += 1;
     const changed: Endpoint[] = [];
     for (const row of rows) {
@@ -80,8 +67,8 @@ export function createEndpointCache(
   }
 
   /**
-   * At the start a secret that does not open is a wrong key, and stops everything. Later it is one endpoint's misfortune:
-   * its deliveries wait, as if it were paused, and everybody else's go on.
+   * If a secret cannot be decrypted at the start, the key is wrong: throws. Later it concerns one endpoint, which is
+   * treated as paused.
    */
   function readable(row: EndpointRow): Endpoint {
     try {
@@ -93,7 +80,7 @@ export function createEndpointCache(
     }
   }
 
-  /** A refresh that is under way may have read before the change the caller knows of: wait for one that starts now. */
+  /** A read that runs may have started before the change that the caller knows of: waits for one that starts later. */
   function refresh(): Promise<void> {
     if (running === null) {
       running = read().finally(() => {
@@ -127,7 +114,7 @@ export function createEndpointCache(
 
 function toEndpoint(row: EndpointRow, box: SecretBox): Endpoint {
   const id = row.id!;
-  // A deleted one is kept only until its last deliveries are skipped: no need to know its secrets for that.
+  // The deliveries of a deleted endpoint are only skipped, which needs no secrets.
   const config = row.deleted ? withoutSecrets(row.config) : openConfig(row.config, id, box);
   const secrets = (row.deleted ? [] : (row.secrets ?? [])).map((sealed) => ({
     secret: box.open({ keyId: sealed.key_id, ciphertext: Buffer.from(sealed.ciphertext, 'base64') }, id),

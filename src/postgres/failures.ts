@@ -1,3 +1,5 @@
+import { isStoreOutage, StoreError } from '../ports/store-error.ts';
+
 /** What went wrong with a statement, by SQLSTATE, as far as somebody has to act differently on it. */
 export type Failure =
   | 'bad_row' // class 22 and 23: some value of the batch; the others are innocent
@@ -29,6 +31,7 @@ const CUT = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT']);
 
 /** Not a fault of the statement: the database is not there, has too much to do, or somebody else is in the way. */
 export function isOutage(error: unknown): boolean {
+  if (error instanceof StoreError) return isStoreOutage(error);
   const { severity, code, syscall, message } = (error ?? {}) as Record<string, unknown>;
   if (typeof severity === 'string') return ['conflict', 'unknown', 'unavailable'].includes(failureOf(error));
   return (

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { type Client, inTransaction, type Pool } from './database.ts';
+import { isOutage } from './failures.ts';
 
 /** An arbitrary number that only migrations lock: two processes that start together take turns. */
 const MIGRATION_LOCK = 7_283_640_001;
@@ -12,6 +13,18 @@ const AS_LONG_AS_IT_TAKES = { query_timeout: 2 ** 31 - 1 };
 export class SchemaError extends Error {
   override name = 'SchemaError';
 }
+
+/**
+ * Migrations whose text was corrected after their release, with the same result: the checksum of the corrected text, and
+ * the released one, which databases keep. So both texts count as the same migration.
+ */
+const CORRECTED: Readonly<Record<string, { readonly corrected: string; readonly released: string }>> = {
+  // CREATE TABLE with STORAGE needs PostgreSQL 16.
+  '0007_statistics.sql': {
+    corrected: '1d55ed7529cf1cee1e9bd8930b63b1f83ca474fc5a784716f0db41605ab5ee8e',
+    released: '8f858a68ad5ff89dd9082c1015a6236c128deb9476573575812149cae2a15b43',
+  },
+};
 
 export interface Migration {
   readonly version: number;
@@ -30,14 +43,21 @@ export async function readMigrations(
       if (version !== index + 1)
         throw new SchemaError(`Migration ${name} is out of sequence: expected number ${index + 1}.`);
       const sql = await readFile(`${folder}/${name}`, 'utf8');
-      return { version, name, sql, checksum: createHash('sha256').update(sql).digest('hex') };
+      return { version, name, sql, checksum: checksumOf(name, sql) };
     }),
   );
 }
 
+function checksumOf(name: string, sql: string): string {
+  const checksum = createHash('sha256').update(sql).digest('hex');
+  const correction = CORRECTED[name];
+  return checksum === correction?.corrected ? correction.released : checksum;
+}
+
 /**
  * Brings the schema up to date, each migration in a transaction of its own: what one locks is free again before the next
- * begins. Returns the names of the migrations that were applied.
+ * begins. Returns the names of the migrations that were applied. Throws a SchemaError that names the migration that failed;
+ * those before it stay applied.
  */
 export async function migrate(pool: Pool, migrations?: readonly Migration[]): Promise<string[]> {
   const wanted = migrations ?? (await readMigrations());
@@ -64,13 +84,35 @@ async function applyNext(client: Client, wanted: readonly Migration[]): Promise<
   refuseSurprises(applied, wanted);
   const next = wanted[applied.length];
   if (next === undefined) return null;
-  await client.query({ text: next.sql, ...AS_LONG_AS_IT_TAKES });
+  try {
+    await client.query({ text: next.sql, ...AS_LONG_AS_IT_TAKES });
+  } catch (error) {
+    throw isOutage(error) ? error : failedMigration(next, applied.at(-1), error);
+  }
   await client.query('insert into posthorn.schema_migrations (version, name, checksum) values ($1, $2, $3)', [
     next.version,
     next.name,
     next.checksum,
   ]);
   return next.name;
+}
+
+function failedMigration(
+  { name, sql }: Migration,
+  last: AppliedMigration | undefined,
+  cause: unknown,
+): SchemaError {
+  const { message, code, position } = cause as { message: string; code?: string; position?: string };
+  const line = position === undefined ? '' : `, line ${sql.slice(0, Number(position)).split('\n').length}`;
+  const todo =
+    code === '42501'
+      ? 'Run `posthorn migrate` as the role that owns the schema.'
+      : 'Nothing of it was applied: remove the cause, then run `posthorn migrate` again.';
+  return new SchemaError(
+    `Migration ${name} failed: ${message} (SQLSTATE ${code ?? 'unknown'}${line}). ` +
+      `The schema stays at ${last === undefined ? 'none' : `version ${last.version} (${last.name})`}.\n${todo}`,
+    { cause },
+  );
 }
 
 interface AppliedMigration {
@@ -92,8 +134,8 @@ async function checkServer(client: Client): Promise<void> {
 async function appliedMigrations(client: Client): Promise<AppliedMigration[]> {
   const { rows: existing } = await client.query("select to_regclass('posthorn.schema_migrations') as found");
   if (existing[0]!.found === null) {
+    await createSchema(client);
     await client.query(`
-      create schema if not exists posthorn;
       create table posthorn.schema_migrations (
         version int primary key, name text not null, checksum text not null, applied_at timestamptz not null default now()
       )`);
@@ -102,6 +144,12 @@ async function appliedMigrations(client: Client): Promise<AppliedMigration[]> {
     'select version, name, checksum from posthorn.schema_migrations order by version',
   );
   return rows;
+}
+
+/** Not CREATE SCHEMA IF NOT EXISTS: that needs CREATE on the database although the schema exists. */
+async function createSchema(client: Client): Promise<void> {
+  const { rows } = await client.query("select to_regnamespace('posthorn') as found");
+  if (rows[0]!.found === null) await client.query('create schema posthorn');
 }
 
 function refuseSurprises(applied: readonly AppliedMigration[], wanted: readonly Migration[]): void {

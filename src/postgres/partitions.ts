@@ -1,23 +1,16 @@
-import { firstIdAt } from '../domain/ids.ts';
 import { inTransaction, type Pool } from './database.ts';
 
 /**
- * events, deliveries and attempts are cut by time. Their partitions are made ahead, so that an insert never finds
- * none; CREATE and then ATTACH, because CREATE … PARTITION OF would lock the parent against everything.
+ * events, deliveries and attempts are partitioned by time. Partitions are created ahead of time, so that an insert always
+ * finds one.
  */
 const PARTITIONED = ['events', 'deliveries', 'attempts'] as const;
-/**
- * They grow, by the million, and little of them changes: what holds for half of the rows holds for all. As often as PostgreSQL would by itself,
- * sampling and freezing them took a twentieth of the processor under load.
- */
-const STORAGE = `autovacuum_analyze_threshold = 10000, autovacuum_analyze_scale_factor = 0.5,
-                 autovacuum_vacuum_insert_threshold = 100000`;
 const PARTITION_LOCK = 7_283_640_002;
 const DAY_MS = 86_400_000;
 
 export interface PartitionPlan {
   readonly days: number;
-  /** An event with an id this old has come out of an outbox. */
+  /** The time in the id of an old event, which came from an outbox. */
   readonly oldestMs?: number | undefined;
 }
 
@@ -26,7 +19,7 @@ interface Range {
   readonly toMs: number;
 }
 
-/** Ranges that are missing so that [one day ago, two whole partitions ahead] is covered, given where the last one ends. */
+/** Returns the ranges that are missing to cover one day ago until two partitions ahead, and `oldestMs` if it is given. */
 export function missingRanges(
   plan: PartitionPlan & { nowMs: number },
   coveredUntilMs: number | null,
@@ -34,11 +27,11 @@ export function missingRanges(
 ): Range[] {
   const sizeMs = plan.days * DAY_MS;
   const ranges: Range[] = [];
-  // One for all of the gap: it has waited there while nothing ran, so there is little in it.
+  // One partition for the whole gap: few events are that old.
   if (plan.oldestMs !== undefined && coveredFromMs !== null && plan.oldestMs < coveredFromMs) {
     ranges.push({ fromMs: Math.floor(plan.oldestMs / DAY_MS) * DAY_MS, toMs: coveredFromMs });
   }
-  // Ids are made by clocks that may be a little behind: the first partition begins a day before today.
+  // Start a day before today, because the clocks that make ids may be a little behind.
   let fromMs = coveredUntilMs ?? Math.floor(plan.nowMs / DAY_MS) * DAY_MS - DAY_MS;
   while (fromMs < plan.nowMs + 2 * sizeMs) {
     ranges.push({ fromMs, toMs: fromMs + sizeMs });
@@ -47,13 +40,13 @@ export function missingRanges(
   return ranges;
 }
 
-/** Makes the partitions that will be needed soon. Returns the names of the new ones; none if all are there. */
+/** Creates the partitions that will be needed soon. Returns the names of the new ones. */
 export async function ensurePartitions(pool: Pool, plan: PartitionPlan): Promise<string[]> {
   return inTransaction(pool, async (client) => {
-    // Behind an idle transaction ATTACH may have to wait: better try again later than queue everybody behind us.
+    // ATTACH may have to wait for an idle transaction, and other statements would queue behind it: try again later.
     await client.query("set local lock_timeout = '3s'");
     await client.query('select pg_advisory_xact_lock($1)', [PARTITION_LOCK]);
-    // The database's own time: ids are of its clock, whatever this machine thinks.
+    // Ids use the database's clock.
     const { rows: times } = await client.query<{ now: Date }>('select now()');
     const nowMs = times[0]!.now.getTime();
     const created: string[] = [];
@@ -64,20 +57,12 @@ export async function ensurePartitions(pool: Pool, plan: PartitionPlan): Promise
       );
       const { since, until } = rows[0]!;
       for (const range of missingRanges({ ...plan, nowMs }, until?.getTime() ?? null, since?.getTime())) {
-        const name = `${parent}_${new Date(range.fromMs).toISOString().slice(0, 10).replaceAll('-', '')}`;
-        // Names and bounds are made here, of digits and letters only: there is nothing to bind.
-        await client.query(
-          `create table posthorn.${name} (like posthorn.${parent} including all) with (${STORAGE})`,
+        // By a function that runs as the owner of the tables: this role need not own them.
+        const { rows: made } = await client.query<{ name: string }>(
+          'select posthorn.create_partition($1, to_timestamp($2), to_timestamp($3)) as name',
+          [parent, range.fromMs / 1000, range.toMs / 1000],
         );
-        await client.query(
-          `alter table posthorn.${parent} attach partition posthorn.${name}
-             for values from ('${firstIdAt(range.fromMs)}') to ('${firstIdAt(range.toMs)}')`,
-        );
-        await client.query(
-          'insert into posthorn.partitions (name, parent, from_at, to_at) values ($1, $2, to_timestamp($3), to_timestamp($4))',
-          [name, parent, range.fromMs / 1000, range.toMs / 1000],
-        );
-        created.push(name);
+        created.push(made[0]!.name);
       }
     }
     return created;

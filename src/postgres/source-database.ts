@@ -1,19 +1,19 @@
 import pg from 'pg';
 import type { Pool } from './database.ts';
 
-/** Connections to the database that a relay reads from: somebody else's, so few and polite. */
+/** Connections to the database that a relay reads from. It belongs to someone else, so there are few. */
 export function openSourcePool(options: {
   readonly connectionString: string;
   readonly onIdleError: (error: Error) => void;
 }): Pool {
   const setup = [
-    // A row that was removed here must not come back after a crash of that server.
+    // A row that the relay deletes must not reappear after a crash of that server.
     'set synchronous_commit = on',
     "set datestyle = 'ISO'",
     "set timezone = 'UTC'",
     "set lock_timeout = '5s'",
     "set statement_timeout = '30s'",
-    // While Posthorn's own database is away the rows are given back, and not held for ever by a relay that hangs.
+    // Releases row locks if the relay hangs, for example because Posthorn's database is unavailable.
     "set idle_in_transaction_session_timeout = '60s'",
   ].join(';');
   const pool = new pg.Pool({
@@ -28,18 +28,18 @@ export function openSourcePool(options: {
       await client.query(setup);
     },
   });
-  // Without a listener a connection that dies while idle would end the process.
+  // Without a listener, an idle connection that breaks would end the process.
   pool.on('error', options.onIdleError);
   return pool;
 }
 
-/** Where a connection string points to, as the driver reads it. */
+/** The address in a connection string, as the driver parses it. */
 export function addressOf(connectionString: string): { host: string; port: number; database: string } {
   const { host, port, database } = new pg.Client({ connectionString });
   return { host, port, database: database ?? 'postgres' };
 }
 
-/** A name in SQL text, where no parameter can stand. `schema.table` becomes two of them. */
+/** Quotes a name for SQL text. `schema.table` becomes two quoted names. */
 export function quoteName(name: string): string {
   return name
     .split('.')
@@ -52,7 +52,7 @@ export const quoteText = (text: string): string => pg.escapeLiteral(text);
 const TEXT_ARRAY = 1009 as Parameters<typeof pg.types.getTypeParser>[0];
 const readTextArray = pg.types.getTypeParser(TEXT_ARRAY) as (literal: string) => (string | null)[];
 
-/** `{a,"b c"}`, as PostgreSQL writes an array of texts. */
+/** Parses PostgreSQL's text form of an array, `{a,"b c"}`. */
 export function parseTextArray(literal: string): (string | null)[] {
   return readTextArray(literal);
 }

@@ -3,8 +3,8 @@ import { CLOSED_BREAKER } from '../domain/breaker.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { AttemptOutcome } from '../domain/outcome.ts';
-import type { Pool } from '../postgres/database.ts';
-import type { HealthChange, Settlement } from '../postgres/queries/settle-deliveries.ts';
+import type { HealthChange, SettleBatch, Settlement, SettlementSink } from '../ports/delivery-queue.ts';
+import { StoreError } from '../ports/store-error.ts';
 import { Settler } from './settler.ts';
 
 const outcome: AttemptOutcome = {
@@ -45,14 +45,9 @@ const health = (endpointId: Uuid, consecutiveFailures: number): HealthChange => 
   failingSince: null,
 });
 
-interface Sent {
-  readonly rows: Record<string, unknown>[];
-  readonly health: Record<string, unknown>[];
-}
-
 /** A settler on a database that says what the test wants it to say about each batch. */
-function setUp(answer: (sent: Sent, call: number) => Uuid[] | Error) {
-  const sent: Sent[] = [];
+function setUp(answer: (sent: SettleBatch, call: number) => Uuid[] | Error) {
+  const sent: SettleBatch[] = [];
   const pauses: number[] = [];
   const clock: Clock = {
     now: () => 0,
@@ -63,31 +58,26 @@ function setUp(answer: (sent: Sent, call: number) => Uuid[] | Error) {
       return () => {};
     },
   };
-  const pool = {
-    query: async ({ name, values }: { name: string; values: unknown[] }) => {
-      if (name !== 'settle') return { rows: [] };
-      const batch = {
-        rows: JSON.parse(values[0] as string),
-        health: JSON.parse(values[3] as string),
-      } as Sent;
+  const sink: SettlementSink = {
+    settle: async (batch) => {
       sent.push(batch);
       const result = answer(batch, sent.length);
       if (result instanceof Error) throw result;
-      return { rows: result.map((id) => ({ id })) };
+      return new Set(result);
     },
   };
   const settler = new Settler({
-    pool: pool as unknown as Pool,
+    sink,
     clock,
     batchRows: 10,
-    worker: () => ({ id: 'w', name: 'w' }),
-    failed: () => {},
+    worker: { workerId: 'w', workerName: 'w' },
+    onProblem: () => {},
   });
   return { settler, sent, pauses };
 }
 
-const idsOf = ({ rows }: Sent) => rows.map((row) => row.delivery_id as Uuid);
-const refused = (code: string) => Object.assign(new Error(code), { severity: 'ERROR', code });
+const idsOf = ({ settlements }: SettleBatch) => settlements.map(({ deliveryId }) => deliveryId);
+const INVALID_ROW = new StoreError('invalid_row', 'refused');
 
 async function settleAll(settler: Settler, settlements: readonly Settlement[]): Promise<Map<Uuid, boolean>> {
   const done = new Map<Uuid, boolean>();
@@ -97,7 +87,7 @@ async function settleAll(settler: Settler, settlements: readonly Settlement[]): 
 }
 
 describe('the settler', () => {
-  it('writes what came together in one statement, and says what was moved', async () => {
+  it('records results that arrive together in one batch and reports which deliveries moved', async () => {
     const { settler, sent } = setUp((batch) => idsOf(batch).filter((id) => id !== 'b'));
     const done = await settleAll(
       settler,
@@ -111,9 +101,11 @@ describe('the settler', () => {
     ]);
   });
 
-  it('finds the one bad row, writes its neighbours, and of it what is certainly storable', async () => {
+  it('bisects to find an invalid row, records the others, and a minimal result for it', async () => {
     const { settler, sent } = setUp((batch) =>
-      batch.rows.some((row) => row.response_headers !== undefined) ? refused('22021') : idsOf(batch),
+      batch.settlements.some(({ attempt }) => attempt!.outcome.responseHeaders !== null)
+        ? INVALID_ROW
+        : idsOf(batch),
     );
     const ids = Array.from({ length: 8 }, (_, i) => `d${i}`);
     const done = await settleAll(
@@ -122,23 +114,28 @@ describe('the settler', () => {
     );
     expect([...done.values()].every(Boolean)).toBe(true);
     expect(done.size).toBe(8);
-    const minimal = sent.flatMap(({ rows }) => rows).findLast((row) => row.delivery_id === 'd5')!;
-    expect(minimal).toMatchObject({ verdict: 'delivered', truncated: true, status_code: 200 });
+    const minimal = sent
+      .flatMap(({ settlements }) => settlements)
+      .findLast(({ deliveryId }) => deliveryId === 'd5')!;
+    expect(minimal).toMatchObject({
+      verdict: { kind: 'delivered' },
+      attempt: { outcome: { responseTruncated: true, statusCode: 200 } },
+    });
     // Halving finds it in a few statements.
     expect(sent.length).toBeLessThanOrEqual(8);
   });
 
-  it('never gives an outcome up: it tries again, more and more slowly, until the database is back', async () => {
+  it('never gives up a result: it retries with growing pauses until the store is back', async () => {
     const { settler, pauses } = setUp((batch, call) => (call <= 9 ? new Error('gone') : idsOf(batch)));
     const done = await settleAll(settler, [settlement('a')]);
     expect(done.get('a')).toBe(true);
     expect(pauses).toEqual([50, 100, 200, 300, 300, 300, 300, 300, 300]);
   });
 
-  it('writes the last word about an endpoint, once', async () => {
+  it('records only the latest health of an endpoint', async () => {
     const { settler, sent } = setUp(idsOf);
     for (let i = 1; i <= 3; i += 1) settler.settle(settlement(`d${i}`), health('0190-00', i), () => {});
     await settler.drained();
-    expect(sent[0]!.health).toMatchObject([{ consecutive_failures: 3 }]);
+    expect(sent[0]!.health).toMatchObject([{ breaker: { consecutiveFailures: 3 } }]);
   });
 });

@@ -1,57 +1,53 @@
 /**
- * Outcomes are gathered like accepts are and written by one statement. An outcome is never given up: until it is
- * written the delivery could be sent again. What the database refuses because of one value is written in halves,
- * and the culprit with a minimal record of what happened.
+ * Records the results of attempts. Results that arrive while a commit runs share the next one. A result is never given
+ * up: until it is recorded, the delivery could be sent again. If the store refuses a value, the batch is bisected, and
+ * the result with that value is recorded without anything that came from the receiver.
  */
+import { Batcher, type BatcherOptions } from '../domain/batcher.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { CircuitNote } from '../domain/operational.ts';
-import { Batcher, type BatcherOptions } from '../postgres/batcher.ts';
-import type { Pool } from '../postgres/database.ts';
-import { failureOf } from '../postgres/failures.ts';
-import {
-  type HealthChange,
-  type Settlement,
-  settleDeliveries,
-} from '../postgres/queries/settle-deliveries.ts';
+import type { HealthChange, Settlement, SettlementSink } from '../ports/delivery-queue.ts';
+import { storeFailureOf } from '../ports/store-error.ts';
 
 export interface SettlerOptions {
-  readonly pool: Pool;
+  readonly sink: SettlementSink;
   readonly clock: Clock;
   readonly batchRows: number;
-  readonly worker: () => { id: Uuid; name: string };
-  readonly failed: (error: unknown, items: number) => void;
-  /** Told of what was moved on, while somebody watches. */
-  readonly tail?: { readonly open: boolean; settled(settlements: readonly Settlement[]): void };
-  readonly written?: BatcherOptions<unknown>['written'];
+  readonly worker: { readonly workerId: Uuid; readonly workerName: string };
+  /** Shows settlements that moved their delivery. `open` while someone watches. */
+  readonly tail?: { readonly open: boolean; settled(settlements: readonly Settlement[]): void } | undefined;
+  /** Called after each batch, with its size and times. */
+  readonly onBatchWritten?: BatcherOptions<unknown>['written'];
+  readonly onProblem: (what: string, error: unknown) => void;
 }
 
-interface Waiting {
+interface PendingResult {
   readonly settlement: Settlement;
   readonly health: HealthChange | null;
-  /** Called once it is durable. `moved` is false if somebody else had moved the delivery on. */
+  /** Called when the result is durable. `moved` is false if someone else moved the delivery. */
   readonly done: (moved: boolean) => void;
-  /** Stripped of everything foreign already. */
-  readonly minimal?: true;
+  /** True if everything that came from the receiver has been removed. */
+  readonly isMinimal?: true;
 }
 
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
 const FIRST_PAUSE_MS = 50;
-/** What is not written when its worker dies is sent again: the database is back for no longer than this unnoticed. */
+/** Retry cap: recovery is noticed within 300 ms. Results that are not recorded when the worker dies are sent again. */
 const LONGEST_PAUSE_MS = 300;
 
 export class Settler {
   readonly #options: SettlerOptions;
-  readonly #batcher: Batcher<Waiting>;
+  readonly #batcher: Batcher<PendingResult>;
 
   constructor(options: SettlerOptions) {
     this.#options = options;
-    this.#batcher = new Batcher<Waiting>({
+    this.#batcher = new Batcher<PendingResult>({
       maxItems: options.batchRows,
       maxBytes: MAX_BATCH_BYTES,
       bytesOf: ({ settlement }) => 1024 + (settlement.attempt?.outcome.responseBody?.length ?? 0),
       write: (batch) => this.#write(batch),
-      written: options.written,
+      written: options.onBatchWritten,
     });
   }
 
@@ -63,13 +59,13 @@ export class Settler {
     return this.#batcher.drained();
   }
 
-  async #write(batch: readonly Waiting[]): Promise<void> {
+  async #write(batch: readonly PendingResult[]): Promise<void> {
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       try {
         return await this.#writeOnce(batch);
       } catch (error) {
-        this.#options.failed(error, batch.length);
-        const smaller = failureOf(error) === 'bad_row' ? inSmallerParts(batch) : null;
+        this.#options.onProblem('record results', error);
+        const smaller = storeFailureOf(error) === 'invalid_row' ? splitBatch(batch) : null;
         if (smaller !== null) {
           for (const part of smaller) await this.#write(part);
           return;
@@ -79,53 +75,53 @@ export class Settler {
     }
   }
 
-  async #writeOnce(batch: readonly Waiting[]): Promise<void> {
+  async #writeOnce(batch: readonly PendingResult[]): Promise<void> {
     const health = new Map<Uuid, HealthChange>();
-    // The last word about an endpoint counts: the same row cannot be written twice by one statement.
+    // Only the latest state of an endpoint: one statement cannot write the same row twice.
     const circuits: CircuitNote[] = [];
     for (const { health: change } of batch) {
       if (change === null) continue;
       health.set(change.endpointId, change);
       if (change.circuitNote !== undefined) circuits.push(change.circuitNote);
     }
-    const moved = await settleDeliveries(
-      this.#options.pool,
-      batch.map((item) => item.settlement),
-      [...health.values()],
-      this.#options.worker(),
-      circuits,
-    );
+    const { sink, worker } = this.#options;
+    const moved = await sink.settle({
+      settlements: batch.map((item) => item.settlement),
+      health: [...health.values()],
+      circuitNotes: circuits,
+      worker: { id: worker.workerId, name: worker.workerName },
+    });
     for (const item of batch) item.done(moved.has(item.settlement.deliveryId));
-    this.#tell(batch, moved);
+    this.#show(batch, moved);
   }
 
-  /** It is written: whatever becomes of this, it must not be taken for a failure to write. */
-  #tell(batch: readonly Waiting[], moved: ReadonlySet<Uuid>): void {
-    const { tail, failed } = this.#options;
+  /** The results are recorded: a failure here must not look like a failure to record them. */
+  #show(batch: readonly PendingResult[], moved: ReadonlySet<Uuid>): void {
+    const { tail, onProblem } = this.#options;
     if (!tail?.open) return;
     try {
       tail.settled(batch.flatMap(({ settlement }) => (moved.has(settlement.deliveryId) ? [settlement] : [])));
     } catch (error) {
-      failed(error, 0);
+      onProblem('show results in live tails', error);
     }
   }
 }
 
-/** Halves, then single ones, then a single one without anything foreign; null: it cannot be made any smaller. */
-function inSmallerParts(batch: readonly Waiting[]): readonly (readonly Waiting[])[] | null {
-  if (batch.length === 1) return batch[0]!.minimal ? null : [[minimal(batch[0]!)]];
+/** Halves; a single result without anything from the receiver; null: it cannot be made smaller. */
+function splitBatch(batch: readonly PendingResult[]): readonly (readonly PendingResult[])[] | null {
+  if (batch.length === 1) return batch[0]!.isMinimal ? null : [[minimal(batch[0]!)]];
   const middle = batch.length >> 1;
   return [batch.slice(0, middle), batch.slice(middle)];
 }
 
-/** What is certainly storable of an outcome: our own words and numbers, nothing of the receiver's. */
-function minimal(item: Waiting): Waiting {
+/** The part of a result that can certainly be stored: our own words and numbers, nothing from the receiver. */
+function minimal(item: PendingResult): PendingResult {
   const { attempt } = item.settlement;
-  if (attempt === null) return { ...item, health: null, minimal: true };
+  if (attempt === null) return { ...item, health: null, isMinimal: true };
   const { outcome } = attempt;
   return {
     ...item,
-    minimal: true,
+    isMinimal: true,
     health: null,
     settlement: {
       ...item.settlement,

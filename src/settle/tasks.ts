@@ -1,44 +1,44 @@
 /**
- * Works on tasks over many deliveries (bulk replay, bulk discard) in the background, a chunk at a time. All progress
- * is in the database, in the same statement as the work: this process may be killed at any point, and another one
- * goes on behind the last chunk.
+ * Runs tasks over many deliveries (bulk replay, bulk discard) in the background, one chunk at a time. The store records
+ * the progress in the same commit as the work, so a killed runner loses nothing: another one continues after the last
+ * chunk.
  *
  *   queued ──claimed──▶ running ──▶ done
  *      │                 │  ▲ │
- *      │                 │  └─┘ runner silent, or its turn over: claimed by another
+ *      │                 │  └─┘ the runner is silent, or its turn is over: another runner claims the task
  *      └──▶ cancelled ◀──┤
- *                        └──▶ failed (the database refuses the chunk again and again)
+ *                        └──▶ failed (the store rejects the same chunk again and again)
  */
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
-import type { Pool } from '../postgres/database.ts';
-import { failureOf } from '../postgres/failures.ts';
-import { type ClaimedTask, claimTask, failTask, releaseTask, workOnTask } from '../postgres/queries/tasks.ts';
+import { isStoreOutage } from '../ports/store-error.ts';
+import type { ClaimedTask, TaskStore } from '../ports/task-store.ts';
 
 export interface TaskRunnerOptions {
-  readonly pool: Pool;
+  readonly tasks: TaskStore;
   readonly clock: Clock;
   readonly runner: Uuid;
-  /** A task whose runner was not heard of for so long is taken over. */
+  /** A task whose runner was silent for this long is taken over. */
   readonly silentMs: number;
-  /** How often to look for tasks whose call was lost, or whose runner died. */
+  /** How often to look for tasks whose notification was lost, or whose runner died. */
   readonly pollMs: number;
-  /** Something of this endpoint became due, or what blocked it is gone. */
+  /** Called for an endpoint that has something to send now, or whose lane is no longer blocked. */
   readonly wake: (endpointId: Uuid) => void;
-  readonly problem: (what: string, error: unknown) => void;
+  readonly onProblem: (what: string, error: unknown) => void;
 }
 
-const CHUNK = 500;
-/** Then another task may have its turn: one with a million deliveries does not hold up the others. */
+const DELIVERIES_PER_CHUNK = 500;
+/** Then another task gets its turn: a task with a million deliveries does not hold up the others. */
 const CHUNKS_PER_TURN = 20;
 const PAUSE_AFTER_FAILURE_MS = 200;
-const REFUSALS_TO_FAIL = 5;
+/** A task fails if the store rejects a chunk this often in a row. */
+const MAX_REJECTIONS = 5;
 
 export class TaskRunner {
   readonly #options: TaskRunnerOptions;
   #cancel: (() => void) | null = null;
   #running: Promise<void> | null = null;
-  #again = false;
+  #runAgain = false;
   #stopped = false;
 
   constructor(options: TaskRunnerOptions) {
@@ -46,71 +46,70 @@ export class TaskRunner {
   }
 
   start(): void {
-    this.hurry();
+    this.runSoon();
   }
 
-  /** There is a new task. */
-  hurry(): void {
+  /** Call this when a task was created. */
+  runSoon(): void {
     if (this.#stopped) return;
-    this.#again = true;
+    this.#runAgain = true;
     this.#cancel?.();
     this.#cancel = null;
     this.#running ??= this.#runAll().finally(() => {
       this.#running = null;
-      if (this.#again) this.hurry();
+      if (this.#runAgain) this.runSoon();
       else if (!this.#stopped)
-        this.#cancel = this.#options.clock.after(this.#options.pollMs, () => this.hurry());
+        this.#cancel = this.#options.clock.after(this.#options.pollMs, () => this.runSoon());
     });
   }
 
-  /** What is under way is finished to the end of its chunk; the rest is for others. */
+  /** Resolves when the current chunk is done. Other runners continue its task. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    this.#again = false;
+    this.#runAgain = false;
     this.#cancel?.();
     this.#cancel = null;
     await this.#running;
   }
 
   async #runAll(): Promise<void> {
-    this.#again = false;
+    this.#runAgain = false;
     try {
       while (!this.#stopped && (await this.runOnce()));
     } catch (error) {
-      this.#options.problem('work on tasks', error);
+      this.#options.onProblem('work on tasks', error);
     }
   }
 
-  /** One turn of one task. False: there is none to work on. */
+  /** Gives one task a turn. Returns false if there is no task to work on. */
   async runOnce(): Promise<boolean> {
-    const { pool, runner, silentMs } = this.#options;
-    const task = await claimTask(pool, runner, silentMs);
+    const { tasks, runner, silentMs } = this.#options;
+    const task = await tasks.claim(runner, silentMs);
     if (task === null) return false;
-    let refusals = 0;
+    let rejections = 0;
     for (let chunks = 0; chunks < CHUNKS_PER_TURN && !this.#stopped; chunks += 1) {
       try {
-        if (!(await this.#workOnce(task))) return true;
-        refusals = 0;
+        if (!(await this.#runChunk(task))) return true;
+        rejections = 0;
       } catch (error) {
-        this.#options.problem('work on a task', error);
-        const failure = failureOf(error);
-        if (failure === 'bad_row' || failure === 'no_partition' || failure === 'other') refusals += 1;
-        if (refusals >= REFUSALS_TO_FAIL) {
-          await failTask(pool, task.id, runner, 'The database refuses it. The log has the reason.');
+        this.#options.onProblem('work on a task', error);
+        if (!isStoreOutage(error)) rejections += 1;
+        if (rejections >= MAX_REJECTIONS) {
+          await tasks.fail(task, 'The database rejects this task. The reason is in the log.');
           return true;
         }
         await this.#pause();
       }
     }
-    await releaseTask(pool, task.id, runner);
+    await tasks.release(task);
     return true;
   }
 
-  /** False: the task has ended, or is somebody else's by now. */
-  async #workOnce(task: ClaimedTask): Promise<boolean> {
-    const { state, endpoints } = await workOnTask(this.#options.pool, task, CHUNK);
-    for (const endpointId of endpoints) this.#options.wake(endpointId);
-    return state === 'running';
+  /** Returns false if the task has ended, or belongs to another runner now. */
+  async #runChunk(task: ClaimedTask): Promise<boolean> {
+    const { isRunning, endpointIds } = await this.#options.tasks.runChunk(task, DELIVERIES_PER_CHUNK);
+    for (const endpointId of endpointIds) this.#options.wake(endpointId);
+    return isRunning;
   }
 
   #pause(): Promise<void> {

@@ -1,9 +1,7 @@
-/** Switches endpoints off that only waste everybody's time: most of their deliveries die, or they have been down for days. */
+/** Disables endpoints most of whose deliveries die, or that have failed for days. */
 import type { DisabledReason } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
-import { inTransaction, type Pool } from '../postgres/database.ts';
-import { disableEndpoint } from '../postgres/queries/endpoints.ts';
-import { endpointsDying, endpointsFailing } from '../postgres/queries/upkeep.ts';
+import type { EndpointDisabler } from '../ports/upkeep-store.ts';
 
 export interface AutoDisableOptions {
   readonly deadRate: number;
@@ -11,19 +9,25 @@ export interface AutoDisableOptions {
   readonly failingMs: number;
 }
 
-/** Returns those that were switched off. */
+export interface DisabledEndpoint {
+  readonly id: Uuid;
+  readonly reason: DisabledReason;
+}
+
+/** Returns the endpoints that were disabled. */
 export async function autoDisable(
-  pool: Pool,
+  store: EndpointDisabler,
   options: AutoDisableOptions,
-): Promise<{ id: Uuid; reason: DisabledReason }[]> {
-  const doomed: { id: Uuid; reason: DisabledReason }[] = [
-    ...(await endpointsDying(pool, options)).map((id) => ({ id, reason: 'dead_letters' as const })),
-    ...(await endpointsFailing(pool, options.failingMs)).map((id) => ({ id, reason: 'failing' as const })),
+): Promise<DisabledEndpoint[]> {
+  const dying = await store.findDying(options);
+  const failing = await store.findFailing(options.failingMs);
+  const candidates: DisabledEndpoint[] = [
+    ...dying.map((id) => ({ id, reason: 'dead_letters' as const })),
+    ...failing.map((id) => ({ id, reason: 'failing' as const })),
   ];
-  const disabled: { id: Uuid; reason: DisabledReason }[] = [];
-  for (const endpoint of doomed) {
-    if (await inTransaction(pool, (client) => disableEndpoint(client, endpoint.id, endpoint.reason)))
-      disabled.push(endpoint);
+  const disabled: DisabledEndpoint[] = [];
+  for (const endpoint of candidates) {
+    if (await store.disable(endpoint.id, endpoint.reason)) disabled.push(endpoint);
   }
   return disabled;
 }

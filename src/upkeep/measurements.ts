@@ -1,4 +1,4 @@
-/** Takes figures that cost a query now and then, so that whoever asks for them gets the last ones at once. */
+/** Measures figures that cost a query at intervals, so that a scrape gets the latest ones without waiting. */
 import type { Clock } from '../domain/clock.ts';
 import { Recurring } from './recurring.ts';
 
@@ -6,30 +6,36 @@ export interface MeasurementsOptions<Figures> {
   readonly clock: Clock;
   readonly everyMs: number;
   readonly measure: () => Promise<Figures>;
-  readonly problem: (what: string, error: unknown) => void;
+  readonly onProblem: (what: string, error: unknown) => void;
+}
+
+export interface Measurement<Figures> {
+  /** When it was started, on the monotonic clock. */
+  readonly takenAt: number;
+  readonly figures: Figures;
 }
 
 export class Measurements<Figures> extends Recurring {
   readonly #options: MeasurementsOptions<Figures>;
-  #latest: { readonly takenAt: number; readonly figures: Figures } | null = null;
+  #latest: Measurement<Figures> | null = null;
 
   constructor(options: MeasurementsOptions<Figures>) {
     super(options.clock, options.everyMs);
     this.#options = options;
   }
 
-  /** Null: nothing has been measured yet. */
-  get latest(): { readonly takenAt: number; readonly figures: Figures } | null {
+  /** Null until the first measurement. */
+  get latest(): Measurement<Figures> | null {
     return this.#latest;
   }
 
   protected override async work(): Promise<void> {
-    const { clock, measure, problem } = this.#options;
+    const { clock, measure, onProblem } = this.#options;
     try {
       const takenAt = clock.monotonic();
       this.#latest = { takenAt, figures: await measure() };
     } catch (error) {
-      problem('measure what waits', error);
+      onProblem('measure what waits', error);
     }
   }
 }

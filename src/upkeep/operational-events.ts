@@ -1,65 +1,56 @@
 /**
- * Tells operators, and tenants that ask for it, what happens to endpoints and deliveries: by events like any other,
- * delivered by the same engine.
+ * Tells operators and tenants what happens to endpoints and deliveries, by events that the same engine delivers.
  *
- *   something happens ──▶ note ──▶ one event for each tenant that wants it ──▶ outbox ──▶ stored, delivered, retried …
- *                     same commit      same commit that deletes the note         exactly once
+ *   something happens ──▶ note ──▶ one event per tenant that subscribes ──▶ outbox ──▶ stored, delivered, retried …
+ *                     same commit       same commit that deletes the note     exactly once
  *
- * One process at a time does it; if it is killed, the notes are there for the next. Why it cannot feed itself: deaths of
- * operational events are not noted, nor that a circuit opened because of one; a circuit closes as often as it was told
- * to have opened; switching an endpoint off is done once, and on again by people; the two levels do not count
- * operational events. So every event goes back to something that happened to an event of a producer, or to a person.
+ * One process at a time publishes; if it is killed, the next one finds the notes. Operational events never cause more
+ * of themselves: dead deliveries of operational events get no note, nor does a circuit that opens because of one; a
+ * circuit is reported closed only if it was reported open; an endpoint is disabled once, and enabled again by people;
+ * the thresholds do not count operational events.
  */
 import type { Clock } from '../domain/clock.ts';
-import type { Endpoint } from '../domain/endpoint.ts';
-import { matchesType, RESERVED_TYPE_PREFIX } from '../domain/event.ts';
 import { eventIdOfForeign, newEventId, timeOfId, type Uuid } from '../domain/ids.ts';
 import { type OperationalType, operationalTypes } from '../domain/operational.ts';
-import { type Client, inTransaction, type Pool } from '../postgres/database.ts';
-import type { EndpointCache } from '../postgres/endpoint-cache.ts';
-import {
-  aloneInTelling,
-  clearState,
-  currentVersion,
-  hasNotes,
-  type Note,
-  type NotedEndpoint,
-  notedEndpoints,
-  type OperationalEvent,
-  publishOperational,
-  setState,
-  takeNotes,
-} from '../postgres/queries/operational-events.ts';
-import { checkLevels, type LevelOptions } from './operational-levels.ts';
+import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
+import type {
+  NotedEndpoint,
+  OperationalEvent,
+  OperationalNote,
+  OperationalRound,
+  OperationalStore,
+} from '../ports/operational-store.ts';
 import { deathsPayload, endpointPayload } from './operational-payloads.ts';
+import { collectSubscribers, type FindSubscribers } from './operational-subscribers.ts';
+import { checkThresholds, type ThresholdOptions } from './operational-thresholds.ts';
 import { Recurring } from './recurring.ts';
 
-export interface OperationalEventsOptions extends LevelOptions {
-  readonly pool: Pool;
+export interface OperationalEventsOptions extends ThresholdOptions {
+  readonly store: OperationalStore;
   readonly clock: Clock;
-  readonly endpoints: EndpointCache;
+  readonly endpoints: Pick<EndpointDirectory, 'version' | 'all' | 'refresh'>;
   readonly everyMs: number;
-  readonly levelsEveryMs: number;
-  /** Whose endpoints are told about everybody's. */
+  readonly thresholdsEveryMs: number;
+  /** Its endpoints get the events about every tenant's endpoints. */
   readonly operatorTenant: string;
-  /** One event about the dead letters of an endpoint in so much time. */
+  /** An endpoint's dead letters are reported at most once in this time. */
   readonly deadWindowMs: number;
   readonly publicUrl: string;
-  readonly problem: (what: string, error: unknown) => void;
+  readonly onProblem: (what: string, error: unknown) => void;
 }
 
 const NOTES_PER_ROUND = 5_000;
-/** If endpoints change all the time, the next round may be luckier. */
-const MOST_LOOKS = 5;
-/** An endpoint that cannot be reached is not where to say so. Its dead letters it may hear of: others may arrive. */
-const ABOUT_ITSELF: ReadonlySet<OperationalType> = new Set([operationalTypes.deliveryDead]);
-
-/** Rolls back: the notes are taken again. */
-class EndpointsChanged extends Error {}
+/** If endpoints keep changing, the notes wait for the next round. */
+const MAX_TRIES = 5;
+/**
+ * An endpoint gets no events about itself, because it probably cannot be reached. Dead letters are the exception: other
+ * deliveries may arrive.
+ */
+const SENT_TO_ITSELF: ReadonlySet<OperationalType> = new Set([operationalTypes.deliveryDead]);
 
 export class OperationalEvents extends Recurring {
   readonly #options: OperationalEventsOptions;
-  #levelsCheckedAt = Number.NEGATIVE_INFINITY;
+  #thresholdsCheckedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: OperationalEventsOptions) {
     super(options.clock, options.everyMs);
@@ -67,81 +58,88 @@ export class OperationalEvents extends Recurring {
   }
 
   protected override async work(): Promise<void> {
-    const { pool, clock, levelsEveryMs, problem } = this.#options;
+    const { store, clock, thresholdsEveryMs, onProblem } = this.#options;
     try {
-      if (await hasNotes(pool)) await this.#tellWhenCurrent();
-      if (clock.monotonic() - this.#levelsCheckedAt < levelsEveryMs) return;
-      this.#levelsCheckedAt = clock.monotonic();
-      await this.#tellLevels();
+      if (await store.hasNotes()) await this.#publishNotes();
+      if (clock.monotonic() - this.#thresholdsCheckedAt < thresholdsEveryMs) return;
+      this.#thresholdsCheckedAt = clock.monotonic();
+      await this.#publishThresholds();
     } catch (error) {
-      problem('tell what happened (operational events)', error);
+      onProblem('publish operational events', error);
     }
   }
 
   /**
-   * Whoever subscribed before something happened is told of it: so the endpoints in memory must be at least as new as
-   * the notes. They are read outside of the transaction, which has a connection already and must not wait for another.
+   * An endpoint that subscribed before something happened must get the event. So the endpoints in memory must be at least
+   * as new as the notes; otherwise the round is rolled back and run again. `refresh` is called outside of the round,
+   * which holds a connection already and must not wait for another one.
    */
-  async #tellWhenCurrent(): Promise<void> {
-    for (let looks = 0; looks < MOST_LOOKS && !this.stopped; looks += 1) {
-      await this.#options.endpoints.refresh();
-      try {
-        return await this.#tellNotes();
-      } catch (error) {
-        if (!(error instanceof EndpointsChanged)) throw error;
-      }
+  async #publishNotes(): Promise<void> {
+    const { store, endpoints } = this.#options;
+    for (let tries = 0; tries < MAX_TRIES && !this.stopped; tries += 1) {
+      await endpoints.refresh();
+      if (await store.runRound((round) => this.#runNotesRound(round))) return;
     }
   }
 
-  async #tellNotes(): Promise<void> {
-    const { pool, endpoints, deadWindowMs, publicUrl } = this.#options;
-    await inTransaction(pool, async (client) => {
-      if (!(await aloneInTelling(client))) return;
-      const notes = await takeNotes(client, deadWindowMs, NOTES_PER_ROUND);
-      if (notes.length === 0) return;
-      if ((await currentVersion(client)) !== endpoints.version) throw new EndpointsChanged();
-      const subscribers = subscribersIn(endpoints.all());
-      const told: OperationalEvent[] = [];
-      const about = await notedEndpoints(client, [...new Set(notes.map(({ endpoint_id }) => endpoint_id))]);
-      const deaths = new Map<Uuid, Note[]>();
-      for (const note of notes) {
-        const endpoint = about.get(note.endpoint_id);
-        if (endpoint === undefined) continue;
-        if (note.kind === operationalTypes.deliveryDead) {
-          const earlier = deaths.get(endpoint.id);
-          if (earlier === undefined) deaths.set(endpoint.id, [note]);
-          else earlier.push(note);
-        } else if (await isNews(client, note)) {
-          told.push(
-            ...this.#eventsFor(subscribers, note, endpoint, endpointPayload(note, endpoint, publicUrl)),
-          );
-        }
+  /** Returns false if endpoints have changed since the refresh. */
+  async #runNotesRound(round: OperationalRound): Promise<boolean> {
+    const { endpoints, deadWindowMs } = this.#options;
+    const notes = await round.takeNotes(deadWindowMs, NOTES_PER_ROUND);
+    if (notes.length === 0) return true;
+    if ((await round.readEndpointVersion()) !== endpoints.version) return false;
+    const subscribers = collectSubscribers(endpoints.all());
+    const noted = await round.loadEndpoints([...new Set(notes.map(({ endpointId }) => endpointId))]);
+    const deaths = new Map<Uuid, OperationalNote[]>();
+    const events: OperationalEvent[] = [];
+    for (const note of notes) {
+      const endpoint = noted.get(note.endpointId);
+      if (endpoint === undefined) continue;
+      if (note.kind === operationalTypes.deliveryDead) {
+        const earlier = deaths.get(endpoint.id);
+        if (earlier === undefined) deaths.set(endpoint.id, [note]);
+        else earlier.push(note);
+      } else if (await isWorthReporting(round, note)) {
+        const payload = endpointPayload(note, endpoint, this.#options.publicUrl);
+        events.push(...this.#toEvents(subscribers, note, endpoint, payload));
       }
-      const windows: Uuid[] = [];
-      for (const [id, ofEndpoint] of deaths) {
-        const endpoint = about.get(id)!;
-        const payload = deathsPayload(ofEndpoint, endpoint, publicUrl);
-        const events = this.#eventsFor(subscribers, ofEndpoint.at(-1)!, endpoint, payload);
-        if (events.length > 0) windows.push(id);
-        told.push(...events);
-      }
-      if (windows.length > 0) await setState(client, operationalTypes.deliveryDead, windows);
-      await publishOperational(client, told);
-    });
+    }
+    events.push(...(await this.#reportDeaths(round, subscribers, noted, deaths)));
+    await round.publish(events);
+    return true;
   }
 
-  async #tellLevels(): Promise<void> {
-    const { pool, clock, endpoints, operatorTenant } = this.#options;
-    const subscribers = subscribersIn(endpoints.all());
-    const wanted = (type: OperationalType) => subscribers(operatorTenant, type).length > 0;
-    const types = [operationalTypes.deadLettersThreshold, operationalTypes.queueAge].filter(wanted);
+  /** One event for all dead letters of an endpoint. It opens a window in which the endpoint gets no other one. */
+  async #reportDeaths(
+    round: OperationalRound,
+    subscribers: FindSubscribers,
+    noted: ReadonlyMap<Uuid, NotedEndpoint>,
+    deaths: ReadonlyMap<Uuid, readonly OperationalNote[]>,
+  ): Promise<OperationalEvent[]> {
+    const reported: Uuid[] = [];
+    const events: OperationalEvent[] = [];
+    for (const [id, notes] of deaths) {
+      const endpoint = noted.get(id)!;
+      const payload = deathsPayload(notes, endpoint, this.#options.publicUrl);
+      const ofEndpoint = this.#toEvents(subscribers, notes.at(-1)!, endpoint, payload);
+      if (ofEndpoint.length > 0) reported.push(id);
+      events.push(...ofEndpoint);
+    }
+    if (reported.length > 0) await round.setStates(operationalTypes.deliveryDead, reported);
+    return events;
+  }
+
+  async #publishThresholds(): Promise<void> {
+    const { store, clock, endpoints, operatorTenant } = this.#options;
+    const subscribers = collectSubscribers(endpoints.all());
+    const types = [operationalTypes.deadLettersThreshold, operationalTypes.queueAge].filter(
+      (type) => subscribers(operatorTenant, type).length > 0,
+    );
     if (types.length === 0) return;
-    await inTransaction(pool, async (client) => {
-      if (!(await aloneInTelling(client))) return;
-      const passed = await checkLevels(client, types, this.#options);
-      await publishOperational(
-        client,
-        passed.map(({ type, data }) => ({
+    await store.runRound(async (round) => {
+      const crossed = await checkThresholds(round, types, this.#options);
+      await round.publish(
+        crossed.map(({ type, data }) => ({
           id: newEventId(clock.now()),
           tenant: operatorTenant,
           type,
@@ -149,13 +147,14 @@ export class OperationalEvents extends Recurring {
           endpointIds: null,
         })),
       );
+      return true;
     });
   }
 
-  /** For the operator and for the owner of the endpoint; none for who would not hear of it. */
-  #eventsFor(
-    subscribersOf: Subscribers,
-    note: Note,
+  /** One event for the operator and one for the endpoint's tenant, if any of their endpoints subscribes. */
+  #toEvents(
+    subscribersOf: FindSubscribers,
+    note: OperationalNote,
     about: NotedEndpoint,
     data: OperationalEvent['data'],
   ): OperationalEvent[] {
@@ -163,9 +162,12 @@ export class OperationalEvents extends Recurring {
     const type = note.kind;
     return [...new Set([about.tenant, operatorTenant])].flatMap((tenant) => {
       const subscribers = subscribersOf(tenant, type);
-      const others = ABOUT_ITSELF.has(type) ? subscribers : subscribers.filter(({ id }) => id !== about.id);
-      if (others.length === 0) return [];
+      const receivers = SENT_TO_ITSELF.has(type)
+        ? subscribers
+        : subscribers.filter(({ id }) => id !== about.id);
+      if (receivers.length === 0) return [];
       return {
+        // The same note always makes the same id, so a note that is written twice is one event.
         id:
           note.id === null
             ? newEventId(clock.now())
@@ -173,37 +175,20 @@ export class OperationalEvents extends Recurring {
         tenant,
         type,
         data,
-        endpointIds: others.length === subscribers.length ? null : others.map(({ id }) => id),
+        endpointIds: receivers.length === subscribers.length ? null : receivers.map(({ id }) => id),
       };
     });
   }
 }
 
-type Subscribers = (tenant: string, type: OperationalType) => readonly Endpoint[];
-
-/** Those that name operational events at all are few: looked for once, however much there is to tell. */
-function subscribersIn(endpoints: Iterable<Endpoint>): Subscribers {
-  const byTenant = new Map<string, { endpoint: Endpoint; patterns: string[] }[]>();
-  for (const endpoint of endpoints) {
-    const patterns = endpoint.events.filter((pattern) => pattern.startsWith(RESERVED_TYPE_PREFIX));
-    // They are in no channel: an endpoint that asks for some gets none of them.
-    if (patterns.length === 0 || !endpoint.enabled || endpoint.deleted || endpoint.channels.length > 0)
-      continue;
-    const others = byTenant.get(endpoint.tenant);
-    if (others === undefined) byTenant.set(endpoint.tenant, [{ endpoint, patterns }]);
-    else others.push({ endpoint, patterns });
-  }
-  return (tenant, type) =>
-    (byTenant.get(tenant) ?? []).flatMap(({ endpoint, patterns }) =>
-      patterns.some((pattern) => matchesType(pattern, type)) ? [endpoint] : [],
-    );
-}
-
-/** Remembers which circuits were told to be open. Switched on again, an endpoint begins with a closed one. */
-async function isNews(client: Client, { kind, endpoint_id }: Note): Promise<boolean> {
+/** Keeps track of which circuits were reported open. An endpoint that is enabled again starts with a closed circuit. */
+async function isWorthReporting(
+  round: OperationalRound,
+  { kind, endpointId }: OperationalNote,
+): Promise<boolean> {
   const { circuitOpened, circuitClosed, endpointEnabled } = operationalTypes;
-  if (kind === circuitOpened) await setState(client, circuitOpened, [endpoint_id]);
-  if (kind === circuitClosed) return clearState(client, circuitOpened, endpoint_id);
-  if (kind === endpointEnabled) await clearState(client, circuitOpened, endpoint_id);
+  if (kind === circuitOpened) await round.setStates(circuitOpened, [endpointId]);
+  if (kind === circuitClosed) return round.clearState(circuitOpened, endpointId);
+  if (kind === endpointEnabled) await round.clearState(circuitOpened, endpointId);
   return true;
 }

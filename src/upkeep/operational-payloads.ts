@@ -1,12 +1,11 @@
-/** What operational events say (docs/operational-events.md). */
+/** The `data` of operational events. See docs/operational-events.md. */
 import { eventIdOfDelivery, publicId, type Uuid } from '../domain/ids.ts';
-import type { Note, NotedEndpoint } from '../postgres/queries/operational-events.ts';
-import type { OldestWaiting } from '../postgres/queries/operational-levels.ts';
+import type { NotedEndpoint, OldestWaiting, OperationalNote } from '../ports/operational-store.ts';
 
 type Payload = Readonly<Record<string, unknown>>;
 
-/** A tenant may make up as many types as it likes. */
-const MOST_TYPES = 20;
+/** Producers choose event types, so there may be any number of them. */
+const MAX_TYPES = 20;
 
 const isoTime = (ms: number): string => new Date(ms).toISOString();
 
@@ -14,17 +13,17 @@ function describeEndpoint(endpoint: NotedEndpoint, publicUrl: string): Payload {
   const id = publicId('ep', endpoint.id);
   return {
     id,
-    // The path may hold a token: whoever may see it finds it in the console.
+    // Without the path, which may contain a token. The console shows it to those who may see it.
     host: URL.parse(endpoint.url)?.host ?? null,
     description: endpoint.description,
     metadata: endpoint.metadata,
     enabled: endpoint.enabled,
-    disabled_reason: endpoint.disabled_reason,
+    disabled_reason: endpoint.disabledReason,
     console_url: `${publicUrl}/console/endpoints/${id}`,
   };
 }
 
-export function endpointPayload(note: Note, endpoint: NotedEndpoint, publicUrl: string): Payload {
+export function endpointPayload(note: OperationalNote, endpoint: NotedEndpoint, publicUrl: string): Payload {
   return {
     tenant: endpoint.tenant,
     at: isoTime(note.at),
@@ -33,6 +32,7 @@ export function endpointPayload(note: Note, endpoint: NotedEndpoint, publicUrl: 
   };
 }
 
+/** `detail` of a note about dead deliveries. */
 interface Deaths {
   readonly count: number;
   readonly reason: string;
@@ -43,18 +43,22 @@ interface Deaths {
   readonly error_class: string | null;
 }
 
-/** Of all notes of one endpoint, oldest first. */
-export function deathsPayload(notes: readonly Note[], endpoint: NotedEndpoint, publicUrl: string): Payload {
+/** `notes` are all notes of one endpoint, oldest first. */
+export function deathsPayload(
+  notes: readonly OperationalNote[],
+  endpoint: NotedEndpoint,
+  publicUrl: string,
+): Payload {
   const reasons = new Map<string, number>();
   const types = new Map<string, number>();
   const add = (counts: Map<string, number>, name: string, count: number): void =>
     void counts.set(name, (counts.get(name) ?? 0) + count);
   let count = 0;
   for (const { detail } of notes) {
-    const died = detail as unknown as Deaths;
-    count += died.count;
-    add(reasons, died.reason, died.count);
-    add(types, died.event_type, died.count);
+    const deaths = detail as unknown as Deaths;
+    count += deaths.count;
+    add(reasons, deaths.reason, deaths.count);
+    add(types, deaths.event_type, deaths.count);
   }
   const last = notes.at(-1)!;
   const { delivery_id, event_type, reason, attempts, status_code, error_class } =
@@ -67,7 +71,7 @@ export function deathsPayload(notes: readonly Note[], endpoint: NotedEndpoint, p
     count,
     since: isoTime(notes[0]!.at),
     reasons: Object.fromEntries(reasons),
-    event_types: Object.fromEntries([...types].sort((a, b) => b[1] - a[1]).slice(0, MOST_TYPES)),
+    event_types: Object.fromEntries([...types].sort((a, b) => b[1] - a[1]).slice(0, MAX_TYPES)),
     last: {
       delivery_id: id,
       event_id: publicId('evt', eventIdOfDelivery(delivery_id)),
@@ -81,15 +85,14 @@ export function deathsPayload(notes: readonly Note[], endpoint: NotedEndpoint, p
   };
 }
 
-export interface Level {
+export interface ThresholdCrossing {
   readonly state: 'above' | 'below';
   readonly threshold: number;
   readonly value: number;
 }
 
-/** `value` is counted up to ten times the threshold. */
 export function deadLettersPayload(
-  { state, threshold, value }: Level,
+  { state, threshold, value }: ThresholdCrossing,
   now: number,
   publicUrl: string,
 ): Payload {
@@ -103,7 +106,7 @@ export function deadLettersPayload(
 }
 
 export function queueAgePayload(
-  { state, threshold, value }: Level,
+  { state, threshold, value }: ThresholdCrossing,
   oldest: OldestWaiting | null,
   now: number,
   publicUrl: string,

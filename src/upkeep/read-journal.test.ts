@@ -4,43 +4,30 @@ import { journalOfAccepted } from '../postgres/queries/stats-journal.ts';
 import { readJournal } from './read-journal.ts';
 
 const ID = newId(0);
-const unreadableOf = (counts: unknown, at = 5) =>
-  readJournal([{ at, counts: typeof counts === 'string' ? counts : JSON.stringify(counts) }]).unreadable;
+const accepted = journalOfAccepted([{ tenant: 'acme', type: 'a.b' }]);
 
-test('what is written is read', () => {
+test('reads every kind of row that this version writes', () => {
   const entries = [
-    journalOfAccepted([{ tenant: 'acme', type: 'a.b' }]),
+    accepted,
     JSON.stringify({ attempts: [[ID, 'acme', 'a.b', [0, 1, 12, 13, 2, 2, -1, -1]]] }),
     JSON.stringify({ dead: [[ID, 'acme', 'a.b', 3]] }),
   ];
-  const { rows, unreadable } = readJournal(entries.map((counts, at) => ({ at, counts })));
+  const { readable, unreadable } = readJournal(entries.map((counts, at) => ({ at, counts })));
   expect(unreadable).toEqual([]);
-  expect(rows).toEqual(entries.map((counts, at) => ({ at, counts: JSON.parse(counts) })));
+  expect(readable).toEqual(entries.map((counts, at) => ({ at, entry: JSON.parse(counts) })));
 });
 
 test.each([
-  ['cut off', '{"accepted":[["acme","a.b"'],
-  ['empty', ''],
-  ['no object', 'null'],
-  ['no list', { accepted: 3 }],
-  ['no number', { accepted: [['acme', 'a.b', 'one']] }],
-  ['more than figures can hold', { accepted: [['acme', 'a.b', 3e9]] }],
-  ['a name that no database holds', { accepted: [['acme', 'a\0b', 1]] }],
-  ['no endpoint', { dead: [['ep_1', 'acme', 'a.b', 1]] }],
-  ['something missing', { dead: [[ID, 'acme', 3]] }],
-  ['half an attempt', { attempts: [[ID, 'acme', 'a.b', [0, 1]]] }],
-  ['a verdict of a later version', { attempts: [[ID, 'acme', 'a.b', [3, 1, 0, 0]]] }],
-  ['a bucket that would take all memory', { attempts: [[ID, 'acme', 'a.b', [0, 1, 2e9, 0]]] }],
-])('what cannot be added up is told apart: %s', (_, counts) => {
-  expect(unreadableOf(counts)).toMatchObject([{ at: 5, problem: expect.stringMatching(/./) }]);
-});
-
-test('a row without a time', () => {
-  expect(unreadableOf({}, Number.POSITIVE_INFINITY)).toMatchObject([{ problem: 'has no time' }]);
-});
-
-test('its neighbours are read all the same', () => {
-  const good = { at: 1, counts: journalOfAccepted([{ tenant: 'acme', type: 'a.b' }]) };
-  const { rows, unreadable } = readJournal([good, { at: 2, counts: '{' }, good]);
-  expect([rows.length, unreadable.length]).toEqual([2, 1]);
+  ['JSON that is cut off', '{"accepted":[["acme","a.b"'],
+  ['null', 'null'],
+  ['a list that is not a list', '{"accepted":3}'],
+  ['a count that is missing', '{"accepted":[["acme","a.b"]]}'],
+  ['five numbers per attempt', `{"attempts":[["${ID}","acme","a.b",[0,1,2,3,4]]]}`],
+  ['an unknown verdict', `{"attempts":[["${ID}","acme","a.b",[3,1,0,0]]]}`],
+  ['a finer histogram', `{"attempts":[["${ID}","acme","a.b",[0,1,2000,0]]]}`],
+])('sets a row aside, with the reason, if it has %s, and reads its neighbours', (_, counts) => {
+  const good = { at: 1, counts: accepted };
+  const { readable, unreadable } = readJournal([good, { at: 5, counts }, good]);
+  expect(readable).toHaveLength(2);
+  expect(unreadable).toEqual([{ at: 5, counts, problem: expect.stringMatching(/./) }]);
 });

@@ -4,7 +4,7 @@ import { Recurring } from './recurring.ts';
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** Rounds begin and end when the test says so, and each asks for the next of these pauses. */
+/** The test decides when rounds begin and end. Each round sets the next of these pauses. */
 function manual(...pauses: readonly number[]) {
   const timers: { delayMs: number; task: () => void }[] = [];
   const clock: Clock = {
@@ -43,13 +43,13 @@ function manual(...pauses: readonly number[]) {
   };
 }
 
-test('one round after the other, after the pause that the last one asked for', async () => {
+test('runs one round after the other, with the pause that the last round set', async () => {
   const { recurring, pauses, pass, end, begun } = manual(70);
   recurring.start();
   recurring.start();
   expect(pauses()).toEqual([5]);
   pass();
-  // While it works nothing else is begun, whoever asks.
+  // No round starts while another one runs.
   recurring.start();
   expect([begun(), pauses()]).toEqual([1, []]);
   await end();
@@ -58,7 +58,7 @@ test('one round after the other, after the pause that the last one asked for', a
   expect(begun()).toBe(2);
 });
 
-test('a stop waits for the round that runs, and none follows', async () => {
+test('stop waits for the current round, and no round follows', async () => {
   const { recurring, pauses, pass, end } = manual();
   recurring.start();
   pass();
@@ -74,7 +74,7 @@ test('a stop waits for the round that runs, and none follows', async () => {
   expect(pauses()).toEqual([]);
 });
 
-test('a stop in a pause ends it', async () => {
+test('stop ends a pause', async () => {
   const { recurring, pauses, begun } = manual();
   recurring.start();
   await recurring.stop();

@@ -1,12 +1,12 @@
 import type { Clock } from '../domain/clock.ts';
 
-/** Work that is done again and again, with a pause before each round: never two at once, and none after `stop`. */
+/** Runs `work` again and again, with a pause before each round. Rounds never overlap, and none starts after `stop`. */
 export abstract class Recurring {
   readonly #clock: Clock;
   #cancel: (() => void) | null = null;
   #running: Promise<void> = Promise.resolve();
   #stopped = false;
-  /** Before the next round. */
+  /** The pause before the next round. A round may change it. */
   protected pauseMs: number;
 
   constructor(clock: Clock, everyMs: number) {
@@ -14,7 +14,7 @@ export abstract class Recurring {
     this.pauseMs = everyMs;
   }
 
-  /** One round. It deals with its own failures, and ends early once it is `stopped`. */
+  /** One round. It must not throw, and should end early once `stopped` is true. */
   protected abstract work(): Promise<void>;
 
   protected get stopped(): boolean {
@@ -31,7 +31,7 @@ export abstract class Recurring {
     });
   }
 
-  /** Resolves when the round that runs has ended. */
+  /** Resolves when the current round has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancel?.();

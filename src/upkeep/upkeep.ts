@@ -1,24 +1,20 @@
 import type { Clock } from '../domain/clock.ts';
-import type { DisabledReason } from '../domain/endpoint.ts';
-import type { Uuid } from '../domain/ids.ts';
-import type { Pool } from '../postgres/database.ts';
-import { aloneInUpkeep } from '../postgres/queries/upkeep.ts';
-import { type AutoDisableOptions, autoDisable } from './auto-disable.ts';
-import { type ClearAwayOptions, clearAway } from './clear-away.ts';
+import type { UpkeepStore } from '../ports/upkeep-store.ts';
+import { type AutoDisableOptions, autoDisable, type DisabledEndpoint } from './auto-disable.ts';
+import { deleteExpired } from './delete-expired.ts';
 import { Recurring } from './recurring.ts';
 
-/** Chores that are not on the way of any event: done now and then, by one process at a time, harmless if done twice. */
-export interface UpkeepOptions extends ClearAwayOptions {
-  readonly pool: Pool;
+export interface UpkeepOptions {
+  readonly store: UpkeepStore;
   readonly clock: Clock;
   readonly everyMs: number;
-  readonly makePartitions: () => Promise<void>;
+  readonly auditRetentionMs: number;
   readonly autoDisable: AutoDisableOptions;
-  /** Endpoints were switched off. */
-  readonly disabled: (endpoints: readonly { id: Uuid; reason: DisabledReason }[]) => void;
-  readonly problem: (what: string, error: unknown) => void;
+  readonly onDisabled: (endpoints: readonly DisabledEndpoint[]) => void;
+  readonly onProblem: (what: string, error: unknown) => void;
 }
 
+/** Background work that no event waits for. One process at a time does it; doing it twice is harmless. */
 export class Upkeep extends Recurring {
   readonly #options: UpkeepOptions;
 
@@ -28,26 +24,28 @@ export class Upkeep extends Recurring {
   }
 
   protected override async work(): Promise<void> {
-    const { pool, makePartitions } = this.#options;
-    // Each by itself: one that fails does not keep the others from being done.
-    await this.#chore('keep house', async () => {
-      await aloneInUpkeep(pool, async () => {
-        await this.#chore('make partitions ahead of time', makePartitions);
-        await this.#chore('disable endpoints that fail', async () => {
-          const disabled = await autoDisable(pool, this.#options.autoDisable);
-          if (disabled.length > 0) this.#options.disabled(disabled);
-        });
-        await this.#chore('clear away what has expired', () => clearAway(this.#options, () => this.stopped));
+    const { store } = this.#options;
+    await this.#attempt('run upkeep', async () => {
+      await store.runExclusively(async () => {
+        // One at a time: if one fails, the others still run.
+        await this.#attempt('make partitions ahead of time', () => store.ensurePartitions());
+        await this.#attempt('disable endpoints that fail', () => this.#disableEndpoints());
+        await this.#attempt('delete expired data', () => deleteExpired(this.#options, () => this.stopped));
       });
     });
   }
 
-  async #chore(what: string, work: () => Promise<void>): Promise<void> {
+  async #disableEndpoints(): Promise<void> {
+    const disabled = await autoDisable(this.#options.store, this.#options.autoDisable);
+    if (disabled.length > 0) this.#options.onDisabled(disabled);
+  }
+
+  async #attempt(what: string, work: () => Promise<void>): Promise<void> {
     if (this.stopped) return;
     try {
       await work();
     } catch (error) {
-      this.#options.problem(what, error);
+      this.#options.onProblem(what, error);
     }
   }
 }

@@ -3,6 +3,7 @@
  * pulled (connections break, new ones are refused) or go silent (nothing arrives any more, and nobody is told).
  */
 import { createServer, connect as open, type Server, type Socket } from 'node:net';
+import { resetConnection } from '../support/reset-connection.ts';
 
 export class Cable {
   readonly #socketPath: string;
@@ -26,7 +27,7 @@ export class Cable {
   /** Every connection breaks; new ones are possible at once. */
   cut(): void {
     for (const [client, server] of this.#pairs) {
-      client.resetAndDestroy();
+      resetConnection(client);
       server.destroy();
     }
   }
@@ -60,7 +61,7 @@ export class Cable {
   #connect(client: Socket): void {
     client.on('error', () => {});
     if (this.#refusing) {
-      client.resetAndDestroy();
+      resetConnection(client);
       return;
     }
     client.setNoDelay(true);

@@ -2,7 +2,7 @@ import { expect, inject, test } from 'vitest';
 import { runShopChaos, type ShopChaosReport } from './four-ways/run.ts';
 import { wayNames } from './four-ways/ways.ts';
 
-/** CHAOS_SEED=n repeats the choice of faults; their timing is the machine's. */
+/** A short run; the longer one is in test/extended/chaos. CHAOS_SEED=n repeats the choice of faults; their timing is the machine's. */
 const seed = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 1e6));
 
 test('OUT-1 OUT-2 OUT-3 OUT-4: whatever dies, the orders that a shop commits are the events, exactly, and each is delivered', {
@@ -12,12 +12,13 @@ test('OUT-1 OUT-2 OUT-3 OUT-4: whatever dies, the orders that a shop commits are
     seed,
     program: inject('program'),
     minMs: 0,
-    restMs: 1300,
+    restMs: 700,
+    faultsPerRound: 3,
     ordersPerSecond: 100,
     drainMs: 30_000,
   });
   const { story, ...numbers } = report;
   process.stdout.write(`shop chaos: ${JSON.stringify(numbers)}\n`);
   expect(story, story).toBe('');
-  for (const way of wayNames) expect(report.orders[way], way).toBeGreaterThan(50);
+  for (const way of wayNames) expect(report.orders[way], way).toBeGreaterThan(20);
 });

@@ -233,6 +233,7 @@ export class System {
       POSTHORN_DEAD_AFTER_MS: `${TIMES.deadAfterMs}`,
       POSTHORN_SWEEP_MS: `${TIMES.sweepMs}`,
       POSTHORN_DRAIN_MS: '6000',
+      POSTHORN_LAME_DUCK_MS: '0',
       POSTHORN_CAREFUL_AFTER_CRASHES: String(carefulAfterCrashes),
       POSTHORN_DATABASE_POOL_SIZE: '4',
     };

@@ -8,7 +8,7 @@ import {
   untilDeliveries,
   usePosthorn,
 } from '../support/posthorn.ts';
-import { goTo, isBrowserMissing, signIn, useBrowser } from './support/browser.ts';
+import { goTo, needsBrowser, signIn, useBrowser } from './support/browser.ts';
 
 const posthorn = usePosthorn();
 const browser = useBrowser(() => posthorn.url);
@@ -32,7 +32,7 @@ async function createDelivery(): Promise<{
   return { tenant, endpointId: id, eventId: event.id, deliveryId: delivery!.id };
 }
 
-describe.skipIf(isBrowserMissing())('console access', () => {
+describe('console access', needsBrowser(), () => {
   test('SEC-5: the key is stored in the tab only, and an unknown key cannot sign in', async () => {
     const page = await browser.open(null);
     const requestedUrls: string[] = [];

@@ -8,7 +8,7 @@ import {
   untilDeliveries,
   usePosthorn,
 } from '../support/posthorn.ts';
-import { isBrowserMissing, UserActions, useBrowser } from './support/browser.ts';
+import { needsBrowser, UserActions, useBrowser } from './support/browser.ts';
 
 const posthorn = usePosthorn({ env: { POSTHORN_STATS_FLUSH_MS: '100' } });
 const browser = useBrowser(() => posthorn.url);
@@ -16,7 +16,7 @@ const browser = useBrowser(() => posthorn.url);
 /** Two attempts, so that a delivery dies soon. */
 const TWO_ATTEMPTS = { schedule: [0, 0.2], jitter: 'none' };
 
-describe.skipIf(isBrowserMissing())('deliveries in the console', () => {
+describe('deliveries in the console', needsBrowser(), () => {
   test('CON-3: with an event id, three interactions show its status and a hint, and two more replay it', async () => {
     const tenant = newTenant();
     const receiver = await newReceiver();

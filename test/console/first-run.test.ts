@@ -2,14 +2,15 @@
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { publish, usePosthorn } from '../support/posthorn.ts';
-import { isBrowserMissing, useBrowser } from './support/browser.ts';
+import { needsBrowser, useBrowser } from './support/browser.ts';
 
 const posthorn = usePosthorn({ env: { POSTHORN_INBOX: 'true', POSTHORN_STATS_FLUSH_MS: '100' } });
 const browser = useBrowser(() => posthorn.url);
 
-describe.skipIf(isBrowserMissing())('first run', () => {
+describe('first run', needsBrowser(), () => {
   test('CLI-3: the guided start shows delivery, retries, circuit breaker, dead letter and replay without a receiver', async () => {
     const page = await browser.open(posthorn.key);
+    const sidebar = page.getByRole('navigation', { name: 'Pages' });
     await page.getByRole('link', { name: 'Start the guided tour' }).click();
     await page.getByRole('button', { name: 'Create inbox endpoint' }).click();
     await page.getByRole('button', { name: 'Publish test event' }).click();
@@ -19,8 +20,8 @@ describe.skipIf(isBrowserMissing())('first run', () => {
     await page.getByText('Retrying', { exact: true }).waitFor();
     await page.getByText('Three failures in a row').waitFor({ timeout: 20_000 });
     // Leaving the page and coming back keeps the progress.
-    await page.getByRole('link', { name: 'Overview' }).click();
-    await page.getByRole('link', { name: 'Guided start' }).click();
+    await sidebar.getByRole('link', { name: 'Overview' }).click();
+    await sidebar.getByRole('link', { name: 'Guided start' }).click();
     await page.getByText(/gave up after 4 attempts/).waitFor({ timeout: 30_000 });
     await page.getByRole('button', { name: 'Answer 200 and replay' }).click();
     await page.getByText('You have seen it all').waitFor({ timeout: 20_000 });
@@ -28,6 +29,16 @@ describe.skipIf(isBrowserMissing())('first run', () => {
     await page.getByRole('link', { name: 'Inbox', exact: true }).first().click();
     await page.getByRole('table', { name: 'Inboxes' }).getByRole('link').click();
     await page.getByText('6 requests received').waitFor();
+
+    // The endpoint receives no other events, and cleaning up deletes the endpoint and the inbox.
+    const { body: other } = await posthorn.api('POST', '/v1/events', { type: 'order.created', data: 3 });
+    expect(other.deliveries).toBe(0);
+    await sidebar.getByRole('link', { name: 'Overview' }).click();
+    await sidebar.getByRole('link', { name: 'Guided start' }).click();
+    await page.getByRole('button', { name: 'Finish and clean up' }).click();
+    await page.getByText('Deleted the endpoint and the inbox of the tour').waitFor();
+    expect((await posthorn.api('GET', '/v1/endpoints')).body.data).toEqual([]);
+    expect((await posthorn.api('GET', '/v1/inboxes')).body.data).toEqual([]);
   });
 
   test('CLI-3: an inbox answers as configured, keeps the last 200 requests, and is visible to its tenant only', async () => {

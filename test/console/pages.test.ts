@@ -9,7 +9,7 @@ import {
   untilDeliveries,
   usePosthorn,
 } from '../support/posthorn.ts';
-import { findViolations, goTo, isBrowserMissing, type Rules, signIn, useBrowser } from './support/browser.ts';
+import { findViolations, goTo, needsBrowser, type Rules, signIn, useBrowser } from './support/browser.ts';
 
 const posthorn = usePosthorn({ env: { POSTHORN_INBOX: 'true', POSTHORN_STATS_FLUSH_MS: '100' } });
 const browser = useBrowser(() => posthorn.url);
@@ -71,7 +71,7 @@ async function findFaultsInEveryLook(page: Page, name: string): Promise<string[]
   return faults;
 }
 
-describe.skipIf(isBrowserMissing())('console pages', () => {
+describe('console pages', needsBrowser(), () => {
   test('CON-7: axe finds no violation on any page, in both themes and at 390 px', async () => {
     const content = await createContent();
     const pages: readonly (readonly [string, string])[] = [

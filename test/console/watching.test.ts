@@ -1,12 +1,12 @@
 /** Live tail, overview, lists, filters, keys, event types and audit log. */
 import { describe, expect, test } from 'vitest';
 import { createEndpoint, newReceiver, newTenant, publish, usePosthorn } from '../support/posthorn.ts';
-import { isBrowserMissing, useBrowser } from './support/browser.ts';
+import { needsBrowser, useBrowser } from './support/browser.ts';
 
 const posthorn = usePosthorn({ env: { POSTHORN_STATS_CACHE_MS: '0' } });
 const browser = useBrowser(() => posthorn.url);
 
-describe.skipIf(isBrowserMissing())('monitoring in the console', () => {
+describe('monitoring in the console', needsBrowser(), () => {
   test('CON-5: the live tail shows an event that was published in the console, and its attempts', async () => {
     const tenant = newTenant();
     const receiver = await newReceiver();

@@ -289,7 +289,7 @@ describe('ACC-9: when, to whom and with what', () => {
     const refused = await expectStatus(posthorn.api('POST', '/v1/events', named), 422);
     expect(refused.body).toMatchObject({ code: 'invalid', errors: [{ path: 'deliver_at' }] });
     expect(refused.body.detail).toContain(`endpoint_ids[1] (${fifo.id}) is a FIFO endpoint`);
-    expect(refused.body.detail).toContain('leave deliver_at out, or that endpoint');
+    expect(refused.body.detail).toContain('leave out deliver_at or that endpoint');
     const batch = await expectStatus(posthorn.api('POST', '/v1/events/batch', { events: [named] }), 202);
     expect(batch.body.results[0].error).toMatchObject({ errors: [{ path: 'deliver_at' }] });
 

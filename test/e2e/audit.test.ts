@@ -1,9 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import Fastify from 'fastify';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { auditActions } from '../../src/api/audit-actions.ts';
-import { auditedAction, auditRoute } from '../../src/api/audit-trail.ts';
-import type { ApiContext } from '../../src/api/context.ts';
+import { type AuditDependencies, auditedAction, auditRoute } from '../../src/api/http/audit-routes.ts';
+import { auditActions } from '../../src/manage/audit-actions.ts';
 import { openDatabase } from '../../src/postgres/database.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -381,13 +380,13 @@ describe('a route that says nothing', () => {
       clock: { now: Date.now },
       isTrustedProxy: () => false,
       log: { error: (line: object) => logged.push(line) },
-    } as unknown as ApiContext;
+    } as unknown as AuditDependencies;
     const server = Fastify();
     server.decorateRequest('caller');
     server.decorateRequest('audit');
     server.addHook('onRoute', (route) => auditRoute(context, route));
     server.addHook('onRequest', async (request) => {
-      request.caller = { keyId: null, scope: 'admin', tenant: 'acme', prefix: null, bucket: null };
+      request.caller = { keyId: null, scope: 'admin', tenant: 'acme', prefix: null };
     });
     server.post('/v1/new-things/:id/shake', async () => ({ shaken: true }));
     server.post('/v1/new-things/look', { config: { reads: true } }, async () => ({ looked: true }));

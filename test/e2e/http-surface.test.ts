@@ -600,3 +600,21 @@ describe('the header of a signature is a header like others', () => {
       });
   });
 });
+
+describe('GET /', () => {
+  test('leads a browser to the console', async () => {
+    const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+    const answer = await posthorn.api('GET', '/', undefined, { key: null, headers: { accept } });
+    expect(answer).toMatchObject({ status: 302, headers: { location: '/console', vary: 'accept' } });
+  });
+
+  test('tells curl where everything is, and each address works', async () => {
+    const { body } = await expectStatus(
+      posthorn.api('GET', '/', undefined, { key: null, headers: { accept: '*/*' } }),
+      200,
+    );
+    expect(body).toMatchObject({ name: 'Posthorn', api: `${posthorn.url}/v1` });
+    for (const link of [body.docs, body.openapi, body.health] as string[])
+      await expectStatus(posthorn.api('GET', link.slice(posthorn.url.length), undefined, { key: null }), 200);
+  });
+});

@@ -228,7 +228,7 @@ describe('what is stored', () => {
     // The answer shows figures of the endpoint, which are read when it has been made.
     const giveBack = await hold('lock table posthorn.endpoint_stats in access exclusive mode');
     const answer = await expectStatus(post(), 500);
-    expect(answer.body).toMatchObject({ code: 'internal', detail: expect.stringContaining('Look whether') });
+    expect(answer.body).toMatchObject({ code: 'internal', detail: expect.stringContaining('Check whether') });
     expect(answer.headers['retry-after']).toBeUndefined();
     await giveBack();
     await expectStatus(post(), 409);

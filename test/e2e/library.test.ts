@@ -132,8 +132,10 @@ describe('the example', () => {
       await own.drop();
       await rm(dataDir, { recursive: true, force: true });
     });
-    const said = await eventually('the shop is open', () =>
-      /shop: (\S+)\nposthorn: (\S+)\/console {2}\(admin key: (\S+)\)/.exec(shop.stdout()),
+    const said = await eventually(
+      'the shop is open',
+      () => /shop: (\S+)\nposthorn: (\S+)\/console {2}\(admin key: (\S+)\)/.exec(shop.stdout()),
+      { timeoutMs: 90_000, saw: shop.output },
     );
     const [, url, posthornUrl, adminKey] = said as unknown as [string, string, string, string];
     const receiver = await newReceiver();

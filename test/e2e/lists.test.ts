@@ -15,7 +15,7 @@ import { listEndpoints } from '../../src/postgres/queries/endpoints.ts';
 import { findEventsByKey, listEvents } from '../../src/postgres/queries/events.ts';
 import { listKeys } from '../../src/postgres/queries/keys.ts';
 import { listDeliveries } from '../../src/postgres/queries/list-deliveries.ts';
-import { type Found, LOOK_AT } from '../../src/postgres/queries/look.ts';
+import { type ListResult, MAX_EXAMINED } from '../../src/postgres/queries/list-query.ts';
 import {
   countDeliveries,
   type Selection,
@@ -137,7 +137,7 @@ test('deliveries, by every filter', async () => {
           await listDeliveries(watched.pool, { ...place, status, type, ...range, limit: LIMIT });
           const isPlain = type === null && (status === null || status === 'waiting');
           // By endpoints, a page of each; through events, those that fit; a dead one may be under way again.
-          const rows = isPlain && place.tenant === null ? LOOK_AT : LOOK_AT + 50 * LIMIT;
+          const rows = isPlain && place.tenant === null ? MAX_EXAMINED : MAX_EXAMINED + 50 * LIMIT;
           expectBounded(JSON.stringify({ ...place, status, type, ...range }), { rows });
         }
 });
@@ -160,7 +160,9 @@ test('events, by every filter', async () => {
     for (const type of types)
       for (const range of ranges()) {
         await listEvents(watched.pool, { tenant, type, ...range, limit: LIMIT });
-        expectBounded(JSON.stringify({ tenant, type, ...range }), { rows: type === null ? LIMIT : LOOK_AT });
+        expectBounded(JSON.stringify({ tenant, type, ...range }), {
+          rows: type === null ? LIMIT : MAX_EXAMINED,
+        });
       }
   for (const tenant of [null, event.tenant]) {
     await findEventsByKey(watched.pool, tenant, event.key, 'default');
@@ -181,7 +183,7 @@ test('dead letters, by every filter; and their groups', async () => {
       for (const reason of [null, 'exhausted', 'gone', 'worker_crash'] as const)
         for (const range of ranges()) {
           await listDeadLetters(watched.pool, { ...where, type, reason, ...range, limit: LIMIT });
-          const rows = type === null && reason === null ? LIMIT : LOOK_AT;
+          const rows = type === null && reason === null ? LIMIT : MAX_EXAMINED;
           expectBounded(JSON.stringify({ ...where, type, reason, ...range }), { rows });
         }
   for (const tenant of [null, tenants[1]!]) {
@@ -260,7 +262,7 @@ test('the audit log, by every filter and by two at once', async () => {
     for (const range of ranges()) {
       await listAuditEntries(watched.pool, { ...filter, ...range, limit: LIMIT });
       const isOne = Object.values(filter).filter((value) => value !== null).length < 2;
-      expectBounded(JSON.stringify({ ...filter, ...range }), { rows: isOne ? LIMIT : LOOK_AT });
+      expectBounded(JSON.stringify({ ...filter, ...range }), { rows: isOne ? LIMIT : MAX_EXAMINED });
     }
 });
 
@@ -277,12 +279,12 @@ test('endpoints with what waits and what is dead; tasks and keys', async () => {
 
 /** All pages of a list, with something happening between any two. */
 async function walk(
-  list: (before: Uuid | null) => Promise<Found<{ id: Uuid }>>,
+  list: (before: Uuid | null) => Promise<ListResult<{ id: Uuid }>>,
   between: () => Promise<unknown> = async () => {},
 ): Promise<Uuid[]> {
   const seen: Uuid[] = [];
   for (let before: Uuid | null = null; ; ) {
-    const { rows, resumeAt }: Found<{ id: Uuid }> = await list(before);
+    const { rows, resumeAt }: ListResult<{ id: Uuid }> = await list(before);
     expect(resumeAt === null || rows.length < 500, 'a full page ends at its last row').toBe(true);
     seen.push(...rows.map(({ id }) => id));
     before = rows.length === 500 ? rows.at(-1)!.id : resumeAt;

@@ -18,8 +18,8 @@ test('OUT-1: statements that were planned for an empty outbox find their rows by
   const [current] = await database.query('select version from posthorn.subscription_version');
   const event = { ...row!, options: null, idempotencyKey: null, fingerprint: null, deliveries: [] };
   const answer = await acceptEvents(pool, [event], {
-    version: Number(current!.version),
-    guarded: true,
+    endpointVersion: Number(current!.version),
+    mayBeStored: true,
     idempotencyTtlMs: 1000,
     outboxSeqs: [row!.seq],
   });

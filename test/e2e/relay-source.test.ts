@@ -3,8 +3,8 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { initStatements } from '../../src/outbox/relay/init.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/postgres/embedded/index.ts';
+import { initStatements } from '../../src/relay/init.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { temporaryDirectory } from '../support/postgres.ts';
@@ -104,7 +104,7 @@ test('OUT-4: a source that restarts, a log that grows, a slot that is invalidate
   await startServer({ wal_level: 'logical', max_slot_wal_keep_size: '16MB' });
   await write(tenant, 2);
   await untilData(tenant, [1, 2]);
-  await eventually('it says so', () => /interrupted; trying again[\s\S]*going on/.test(relay.output()));
+  await eventually('it says so', () => /interrupted; trying again[\s\S]*continuing/.test(relay.output()));
 
   // A commit that waits for a standby is in the log, and not to be seen in the table: a stop does not wait for it.
   await inShop("alter system set synchronous_standby_names = 'nobody'");

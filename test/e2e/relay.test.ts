@@ -155,7 +155,7 @@ describe.each(['poll', 'cdc'] as const)('%s', (mode) => {
       const { accepted, rejected } = (await sourceState(shop.slot)) ?? {};
       return accepted === '1' && rejected === '4';
     });
-    expect(relay.output()).toContain('refused an event');
+    expect(relay.output()).toContain('rejected an event');
   });
 
   test('OUT-4: killed again and again while others write, it loses nothing and doubles nothing', async () => {

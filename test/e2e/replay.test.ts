@@ -1,7 +1,8 @@
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { idPrefixes, parsePublicId } from '../../src/domain/ids.ts';
-import { type Settlement, settleDeliveries } from '../../src/postgres/queries/settle-deliveries.ts';
+import type { Settlement } from '../../src/ports/delivery-queue.ts';
+import { settleDeliveries } from '../../src/postgres/queries/settle-deliveries.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   attemptsOf,
@@ -274,14 +275,20 @@ describe('DLQ-2: replaying an event', () => {
       (await expectStatus(posthorn.api('POST', `/v1/events/${id}/replay`, body), status)).body;
     expect(await refused(event.id, 422, { endpoint_ids: [off.id, on.id] })).toMatchObject({
       code: 'invalid',
-      errors: [{ path: 'endpoint_ids[1]', message: 'the event did not go to this endpoint: leave it out' }],
+      errors: [
+        { path: 'endpoint_ids[1]', message: 'has no delivery of this event: remove it from the list' },
+      ],
     });
 
     await expectStatus(posthorn.api('PATCH', `/v1/endpoints/${off.id}`, { enabled: false }), 200);
-    expect((await refused(event.id, 409)).detail).toBe('Its endpoint is disabled. Enable it first.');
+    expect((await refused(event.id, 409)).detail).toBe(
+      'The endpoint of this delivery is disabled. Enable it first.',
+    );
     expect(await refused(both.id, 409, { endpoint_ids: [on.id, off.id] })).toMatchObject({
       code: 'conflict',
-      errors: [{ path: 'endpoint_ids[1]', message: expect.stringContaining('is disabled: enable it first') }],
+      errors: [
+        { path: 'endpoint_ids[1]', message: expect.stringContaining('is a disabled endpoint: enable it') },
+      ],
     });
     // None of those that were refused has sent anything.
     expect(await deadLetters(tenant)).toMatchObject(Array.from({ length: 3 }, () => ({ replays: 0 })));
@@ -290,11 +297,13 @@ describe('DLQ-2: replaying an event', () => {
     await receiver.waitFor(4);
 
     await expectStatus(posthorn.api('DELETE', `/v1/endpoints/${off.id}`), 204);
-    expect((await refused(event.id, 409)).detail).toBe('Its endpoint has been deleted.');
-    expect((await refused(event.id, 409, { endpoint_ids: [off.id] })).detail).toContain('has been deleted');
+    expect((await refused(event.id, 409)).detail).toBe('The endpoint of this delivery has been deleted.');
+    expect((await refused(event.id, 409, { endpoint_ids: [off.id] })).detail).toContain(
+      'is a deleted endpoint',
+    );
     await expectStatus(posthorn.api('PATCH', `/v1/endpoints/${on.id}`, { enabled: false }), 200);
     expect((await refused(both.id, 409)).detail).toBe(
-      'All of its endpoints are disabled or deleted. Enable one first.',
+      'All endpoints of these deliveries are disabled or deleted. Enable one first.',
     );
   });
 });

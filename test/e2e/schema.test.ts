@@ -88,7 +88,14 @@ describe('migrations', () => {
       sql: 'create table posthorn.half (id int); select no_such_function()',
       checksum: 'x',
     };
-    await expect(migrate(database.pool(), [...good, bad])).rejects.toThrow('no_such_function');
+    const last = good.at(-1)!;
+    await expect(migrate(database.pool(), [...good, bad])).rejects.toThrow(
+      new SchemaError(
+        'Migration bad.sql failed: function no_such_function() does not exist (SQLSTATE 42883, line 1). ' +
+          `The schema stays at version ${last.version} (${last.name}).\n` +
+          'Nothing of it was applied: remove the cause, then run `posthorn migrate` again.',
+      ),
+    );
     expect(await database.query("select to_regclass('posthorn.half') as half")).toEqual([{ half: null }]);
     expect(await appliedIn(database)).toEqual(await migrationNames());
     expect(await migrate(database.pool())).toEqual([]);
@@ -123,6 +130,36 @@ describe('migrations', () => {
     await pool.query("update posthorn.schema_migrations set checksum = 'another' where version = 1");
     await expect(migrate(pool)).rejects.toThrow(
       new SchemaError(`Migration ${first!.name} was changed after it had been applied to this database.`),
+    );
+  });
+
+  test('a migration that was corrected after its release counts as the released one', async () => {
+    const database = await emptyDatabase();
+    const pool = database.pool();
+    await migrate(pool);
+    const released = '8f858a68ad5ff89dd9082c1015a6236c128deb9476573575812149cae2a15b43';
+    expect(
+      await database.query('select checksum from posthorn.schema_migrations where version = 7'),
+      'what databases of earlier releases have',
+    ).toEqual([{ checksum: released }]);
+    expect(await migrate(pool)).toEqual([]);
+  });
+
+  test('`posthorn doctor` says at which version a failed migration has left the schema', async () => {
+    const database = await emptyDatabase();
+    const all = await readMigrations();
+    await migrate(database.pool(), all.slice(0, 6));
+    // What the next migration makes is already there.
+    await database.query('create table posthorn.stats_journal ()');
+    const migrated = await run(database, 'migrate');
+    expect(migrated.code).toBe(1);
+    expect(migrated.output).toContain(
+      'Migration 0007_statistics.sql failed: relation "stats_journal" already exists (SQLSTATE 42P07). ' +
+        'The schema stays at version 6 (0006_key_rate_limits.sql).',
+    );
+    const examined = await run(database, 'doctor');
+    expect(examined.output).toContain(
+      `The schema is at version 6 (0006_key_rate_limits.sql); ${all.length - 6} migrations are missing, the next is 0007_statistics.sql.`,
     );
   });
 

@@ -423,7 +423,7 @@ describe('no secret in any output', () => {
       { DATABASE_URL: databaseUrl.replace(/\/test_\w+/, '/no_such_database') },
       { DATABASE_URL: `postgres://posthorn:${password}@127.0.0.1:1/x` },
     ]) {
-      const { ended, output: written } = await run(['serve'], { ...env, ...bad });
+      const { ended, output: written } = await run(['serve', '--no-wait'], { ...env, ...bad });
       expect(ended, written).toBe(1);
       output.push(written);
     }

@@ -3,8 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PERCENTILE_ERROR } from '../../src/domain/histogram.ts';
 import { idPrefixes, newId, parsePublicId } from '../../src/domain/ids.ts';
 import type { AttemptOutcome } from '../../src/domain/outcome.ts';
+import type { Settlement } from '../../src/ports/delivery-queue.ts';
 import { expireWaiting } from '../../src/postgres/queries/end-waiting.ts';
-import { type Settlement, settleDeliveries } from '../../src/postgres/queries/settle-deliveries.ts';
+import { settleDeliveries } from '../../src/postgres/queries/settle-deliveries.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import {
@@ -240,7 +241,8 @@ describe('statistics', () => {
       await publish(posthorn, { tenant: many, type: `kind.${i}`, data: 1 });
     const stats = await eventually('all are counted', async () => {
       const found = await statsOf(`window=1h&tenant=${many}`);
-      return found.accepted === TYPES + 3 && found;
+      // The types are read before the sum, and may be those of a moment ago.
+      return found.accepted === TYPES + 3 && found.types.length > TYPES && found;
     });
     expect(stats.types).toHaveLength(TYPES + 1);
     expect(await statsOf(`window=1h&tenant=${many}&type=other`)).toMatchObject({ accepted: 3 });
@@ -338,12 +340,12 @@ describe('statistics', () => {
     });
   });
 
-  test('a row that cannot be read is set aside and told of, and the others are counted', async () => {
+  test('a journal row that cannot be read is set aside and reported, and the others are counted', async () => {
     const beside = newTenant();
     const problems = async () =>
       readScrape((await posthorn.api('GET', '/metrics')).text).value('posthorn_internal_problems_total');
     const before = await problems();
-    const rows = ['{"accepted":[["acme"', '{"accepted":[["acme","a.b",-1]]}'];
+    const rows = ['{"accepted":[["acme"', '{"accepted":[["acme","a.b"]]}'];
     await database.query('insert into posthorn.stats_journal (counts) select unnest($1::text[])', [rows]);
     await publish(posthorn, { tenant: beside, type: 'a.b', data: 1 });
     await eventually('the event is counted', async () => (await statsOf(`tenant=${beside}`)).accepted === 1);

@@ -1,22 +1,22 @@
 /**
- * Hours of faults in seconds: workers that crash, stop and come back, a database that is slow or cuts answers off,
- * wake-ups that are lost, receivers that fail, hang and flap. The same seed gives the same run.
+ * Hours of faults in seconds: processes that crash, stop and come back, a store that is slow, refuses calls and loses
+ * answers, notifications that are lost, receivers that fail, hang and flap. The same seed gives the same run.
  *
- *   SIMULATION_SEEDS=500 SIMULATION_FIRST_SEED=1000 npx vitest run --project unit test/simulation
+ *   SIMULATION_STORMS=500 SIMULATION_FIRST_SEED=1000 npx vitest run --project unit test/simulation/simulation.test.ts
  */
 import { expect, it } from 'vitest';
-import { storm } from './storm.ts';
+import { runStorm } from './storm.ts';
 
-const SEEDS = Number(process.env.SIMULATION_SEEDS ?? 20);
+const STORMS = Number(process.env.SIMULATION_STORMS ?? 20);
 const FIRST_SEED = Number(process.env.SIMULATION_FIRST_SEED ?? 1);
 
-it(`keeps its promises in ${SEEDS} storms`, { timeout: 60_000 + SEEDS * 2_000 }, async () => {
+it(`keeps its promises in ${STORMS} storms`, { timeout: 60_000 + STORMS * 2_000 }, async () => {
   let requests = 0;
   let deliveries = 0;
   let duplicates = 0;
-  for (let seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed += 1) {
+  for (let seed = FIRST_SEED; seed < FIRST_SEED + STORMS; seed += 1) {
     try {
-      const world = await storm(seed);
+      const world = await runStorm(seed);
       requests += world.requests;
       deliveries += world.accepted.size;
       duplicates += world.duplicates;
@@ -26,8 +26,8 @@ it(`keeps its promises in ${SEEDS} storms`, { timeout: 60_000 + SEEDS * 2_000 },
       });
     }
   }
-  expect(deliveries).toBeGreaterThan(SEEDS * 50);
+  expect(deliveries).toBeGreaterThan(STORMS * 50);
   process.stdout.write(
-    `${SEEDS} storms: ${deliveries} deliveries, ${requests} requests, ${duplicates} second copies after unclean takeovers\n`,
+    `${STORMS} storms: ${deliveries} deliveries, ${requests} requests, ${duplicates} second copies after unclean takeovers\n`,
   );
 });

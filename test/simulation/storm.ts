@@ -1,11 +1,17 @@
 /** A run of a few virtual minutes: faults of all kinds, then calm, in which everything must come to its end. */
+import type { Endpoint } from '../../src/domain/endpoint.ts';
 import type { EndpointConfig } from '../../src/domain/endpoint-config.ts';
+import type { Uuid } from '../../src/domain/ids.ts';
+import type { Publication } from './publication.ts';
+import type { SimulatedProcess } from './simulated-process.ts';
 import type { Random } from './virtual-time.ts';
-import type { Worker } from './worker.ts';
-import { type Answer, Violation, World } from './world.ts';
+import { calmWeather } from './weather.ts';
+import { type Answer, type Behaviour, Violation, World } from './world.ts';
 
 const STORM_MS = 45_000;
 const LONGEST_RUN_MS = 20 * 60_000;
+/** A producer that has no answer by then asks another process. */
+const PRODUCER_TIMEOUT_MS = 8_000;
 
 const RETRY = { schedule: [0, 1, 2, 5, 10, 30, 60, 120, 120], jitter: 'proportional' as const };
 const BREAKER = { consecutive: 4, min_requests: 10, cooldown_seconds: 4, max_cooldown_seconds: 15 };
@@ -23,16 +29,18 @@ function someConfig(random: Random): EndpointConfig {
   return config;
 }
 
-type Behaviour = 'fine' | 'failing' | 'hanging' | 'flapping' | 'throttling';
+const KINDS = ['fine', 'fine', 'fine', 'failing', 'hanging', 'flapping', 'throttling'] as const;
 
-function behave(world: World, kind: Behaviour, calmAt: () => number): (now: number) => Answer {
-  const { random } = world;
+function behave(random: Random, isCalm: () => boolean): Behaviour {
+  const kind = random.pick(KINDS);
   const fine = (): Answer => ({ status: 200, afterMs: random.between(2, 60) });
   return (now) => {
-    if (now >= calmAt() || kind === 'fine') return fine();
+    if (isCalm()) return fine();
     switch (kind) {
+      case 'fine':
+        return fine();
       case 'failing':
-        return { status: random.pick([500, 503, 404]), afterMs: random.between(2, 50) };
+        return { status: random.pick([500, 503, 404]), afterMs: random.between(2, random.pick([50, 800])) };
       case 'hanging':
         return { status: null, afterMs: 0 };
       case 'flapping':
@@ -46,108 +54,209 @@ function behave(world: World, kind: Behaviour, calmAt: () => number): (now: numb
 }
 
 /** One run. Throws what was violated. */
-export async function storm(seed: number, watch?: (world: World) => void): Promise<World> {
-  const world = new World(seed);
+export async function runStorm(seed: number, watch?: (world: World) => void): Promise<World> {
+  const world = new World(seed, { isOneNode: seed % 2 === 0 });
   watch?.(world);
-  const { random, time, database } = world;
-  if (seed % 2 === 0)
-    world.toSiblingMs = () =>
-      random.chance(0.1) ? Number.POSITIVE_INFINITY : random.between(0, random.pick([1, 1, 50, 3_000]));
-  let calmAt = Number.POSITIVE_INFINITY;
-  const kinds: Behaviour[] = ['fine', 'fine', 'fine', 'failing', 'hanging', 'flapping', 'throttling'];
-  const newEndpoint = () =>
-    world.addEndpoint(
-      someConfig(random),
-      behave(world, random.pick(kinds), () => calmAt),
-    );
-  const endpoints = Array.from({ length: random.integer(8, 25) }, newEndpoint);
-  for (let i = random.integer(1, 4); i > 0; i -= 1) await world.addWorker();
-  await world.run(1_000);
+  await new Storm(world).run();
+  return world;
+}
 
-  const endAt = time.now() + STORM_MS;
-  const stopped = new Set<Worker>();
-  while (time.now() < endAt) {
-    await world.run(random.between(5, 400));
-    const { running } = world;
-    for (let i = random.integer(0, 6); i > 0; i -= 1) {
-      const targets = endpoints.filter(() => random.chance(0.1)).map(({ id }) => id);
-      const by = running.length === 0 || random.chance(0.1) ? null : random.pick(running);
-      if (targets.length > 0)
-        world.publish(targets, by, random.chance(0.05) ? random.between(0, 6_000) : undefined);
+class Storm {
+  readonly #world: World;
+  readonly #endpoints: Endpoint[] = [];
+  readonly #stopped = new Set<SimulatedProcess>();
+  #isCalm = false;
+  #keys = 0;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  async run(): Promise<void> {
+    const { random, time, weather } = this.#world;
+    weather.handOverMs = () =>
+      random.chance(0.1) ? Number.POSITIVE_INFINITY : random.between(0, random.pick([1, 1, 50, 3_000]));
+    for (let i = random.integer(8, 25); i > 0; i -= 1) this.#addEndpoint();
+    for (let i = random.integer(1, 4); i > 0; i -= 1) await this.#addProcess('all');
+    if (random.chance(0.5)) await this.#addProcess('api');
+    await this.#world.run(1_000);
+    const endAt = time.now() + STORM_MS;
+    while (time.now() < endAt) {
+      await this.#world.run(random.between(5, 400));
+      this.#publishSome();
+      if (random.chance(0.15)) await this.#doHarm();
     }
-    if (!random.chance(0.12)) continue;
-    const worker = running.length === 0 ? null : random.pick(running);
-    const { id } = random.pick(endpoints);
-    switch (random.integer(0, 9)) {
+    await this.#calmDown();
+    await this.#checkPromptness();
+  }
+
+  #addEndpoint(): Endpoint {
+    const { random } = this.#world;
+    const endpoint = this.#world.addEndpoint(
+      someConfig(random),
+      behave(random, () => this.#isCalm),
+    );
+    this.#endpoints.push(endpoint);
+    return endpoint;
+  }
+
+  #addProcess(role: 'all' | 'api'): Promise<SimulatedProcess> {
+    const { random } = this.#world;
+    const clockWrongByMs = random.chance(0.3) ? random.between(-600_000, 600_000) : 0;
+    return this.#world.addProcess({ role, clockWrongByMs });
+  }
+
+  get #accepting(): SimulatedProcess[] {
+    return this.#world.running.filter((process) => !this.#stopped.has(process));
+  }
+
+  #publishSome(): void {
+    const { random } = this.#world;
+    for (let i = random.integer(0, 6); i > 0; i -= 1) {
+      const targets = this.#endpoints.filter(() => random.chance(0.1)).map(({ id }) => id);
+      if (targets.length === 0) continue;
+      const commitMs = random.chance(0.3) ? random.between(0, 6_000) : 0;
+      const accepting = this.#accepting;
+      if (random.chance(0.1)) this.#world.publishToOutbox(targets, commitMs);
+      else if (accepting.length === 0 || random.chance(0.1)) this.#world.commitUnannounced(targets, commitMs);
+      else if (random.chance(0.3)) this.#publishUntilAccepted(targets);
+      else this.#world.publish(targets, random.pick(accepting));
+    }
+  }
+
+  /** A careful producer: the same key again, at another process, until it has an answer. */
+  #publishUntilAccepted(targets: readonly Uuid[]): void {
+    const { random, time } = this.#world;
+    this.#keys += 1;
+    const key = `key-${this.#keys}`;
+    const post = (): void => {
+      const accepting = this.#accepting;
+      const publication: Publication | null =
+        accepting.length === 0 ? null : this.#world.publish(targets, random.pick(accepting), key);
+      time.after(PRODUCER_TIMEOUT_MS, null, () => {
+        if (publication?.accepted == null) post();
+      });
+    };
+    post();
+  }
+
+  async #doHarm(): Promise<void> {
+    const { random, time, weather, running } = this.#world;
+    const victim = running.length === 0 ? null : random.pick(running);
+    const { id } = random.pick(this.#endpoints);
+    switch (random.integer(0, 13)) {
       case 0:
-        if (worker !== null) world.crash(worker);
+        if (victim !== null) this.#world.crash(victim);
         break;
       case 1:
-        if (worker !== null) {
-          time.pause(worker.process);
-          time.after(random.between(200, 15_000), null, () => time.resume(worker.process));
+        if (victim !== null) {
+          time.pause(victim.process);
+          time.after(random.between(200, 15_000), null, () => time.resume(victim.process));
         }
         break;
       case 2:
       case 3:
-        if (world.workers.filter(({ process }) => process.state !== 'dead').length < 4)
-          await world.addWorker();
+        if (this.#world.processes.filter(({ isDead }) => !isDead).length < 5)
+          await this.#addProcess(random.chance(0.2) ? 'api' : 'all');
         break;
       case 4: {
         const slowMs = random.between(50, 2_500);
-        database.weather.latency = () => (random.chance(0.5) ? random.between(1, slowMs) : 2);
+        weather.latencyMs = () => (random.chance(0.5) ? random.between(1, slowMs) : 2);
         break;
       }
       case 5: {
         const share = random.between(0.01, 0.2);
-        database.weather.fault = () =>
-          random.chance(share) ? random.pick(['lost_request', 'lost_answer'] as const) : 'none';
+        const faults = ['lost_request', 'lost_answer', 'lost_answer', 'conflict', 'unavailable'] as const;
+        weather.fault = () => (random.chance(share) ? random.pick(faults) : 'none');
         break;
       }
-      case 6:
-        database.weather.latency = () => random.between(0.5, 4);
-        database.weather.fault = () => 'none';
-        database.weather.loseWake = () => random.chance(0.3);
+      case 6: {
+        const calm = calmWeather(random);
+        Object.assign(weather, { latencyMs: calm.latencyMs, fault: calm.fault });
+        weather.losesMessage = () => random.chance(0.3);
         break;
+      }
       case 7:
-        world.change(id, { paused: true });
-        time.after(random.between(100, 10_000), null, () => world.change(id, { paused: false }));
+        this.#world.change(id, { paused: true });
+        time.after(random.between(100, 10_000), null, () => this.#world.change(id, { paused: false }));
         break;
       case 8:
-        if (worker !== null && running.length > 1 && !stopped.has(worker)) {
-          stopped.add(worker);
-          await time.inside(worker.process, () => void worker.stop());
+        if (victim !== null && running.length > 1 && !this.#stopped.has(victim)) {
+          this.#stopped.add(victim);
+          await time.inside(victim.process, () => void victim.stop());
         }
         break;
       case 9: {
-        const made = newEndpoint();
-        endpoints.push(made);
-        for (let i = random.integer(0, 10); i > 0; i -= 1) world.publish([made.id], worker);
+        const added = this.#addEndpoint();
+        for (let i = random.integer(0, 10); i > 0; i -= 1) this.#publishUntilAccepted([added.id]);
+        break;
       }
+      case 10:
+        if (victim !== null) this.#cutOff(victim);
+        break;
+      case 11:
+        weather.connectMs = () => (random.chance(0.2) ? random.between(1, 900) : 0);
+        weather.commitMs = () => (random.chance(0.1) ? random.between(0, 6_000) : 0);
+        break;
+      case 12:
+        if (victim !== null) await time.inside(victim.process, () => victim.notifier.breakConnection());
+        break;
+      case 13:
+        await this.#replaySome();
     }
   }
 
-  // Calm again: whatever is left must now be sent.
-  calmAt = time.now();
-  if (world.toSiblingMs !== null) world.toSiblingMs = () => random.between(0, 1);
-  database.weather = { latency: () => random.between(0.5, 4), fault: () => 'none', loseWake: () => false };
-  for (const worker of world.workers) time.resume(worker.process);
-  await world.addWorker();
-  const giveUpAt = time.now() + LONGEST_RUN_MS;
-  while (database.queue.size > 0 && time.now() < giveUpAt) await world.run(5_000);
-  await world.run(5_000);
-  world.checkEnd();
-
-  // And as prompt as ever.
-  const living = world.running.filter((worker) => !stopped.has(worker));
-  const late = endpoints.map(({ id }) => world.publish([id], random.pick(living))[0]!);
-  await world.run(5_000);
-  for (const delivery of late) {
-    const waited =
-      (world.firstStart.get(delivery) ?? Number.POSITIVE_INFINITY) - world.accepted.get(delivery)!.at;
-    if (waited > 1_000)
-      throw new Violation(`delivery …${delivery.slice(-13)} waited ${waited} ms in calm weather`);
+  /** The store ends the session of a process, which notices at once or only when it makes its next call. */
+  #cutOff({ workerId }: SimulatedProcess): void {
+    const { random, store } = this.#world;
+    if (random.chance(0.5)) store.breakSession(workerId);
+    else store.endSession(workerId);
   }
-  world.checkEnd();
-  return world;
+
+  /** Someone asks for deliveries again, wherever they are. */
+  async #replaySome(): Promise<void> {
+    const { random, time, accepted, checks } = this.#world;
+    const accepting = this.#accepting;
+    const candidates = random.chance(0.5) ? checks.onWire : [...accepted.keys()];
+    const chosen = candidates
+      .filter(() => random.chance(5 / candidates.length))
+      .map((id) => ({ id, endpointId: accepted.get(id)!.endpointId }));
+    if (chosen.length === 0 || accepting.length === 0) return;
+    const by = random.pick(accepting);
+    await time.inside(by.process, () => {
+      const wake = { endpointIds: chosen.map(({ endpointId }) => endpointId), scope: 'recent' as const };
+      void by.queue.replay(chosen).then(
+        () => by.notifier.publish('wake', [wake]),
+        () => {},
+      );
+    });
+  }
+
+  /** Whatever is left must now be sent. */
+  async #calmDown(): Promise<void> {
+    const { random, time, store } = this.#world;
+    this.#isCalm = true;
+    this.#world.weather = calmWeather(random);
+    for (const { process } of this.#world.processes) time.resume(process);
+    await this.#addProcess('all');
+    const giveUpAt = time.now() + LONGEST_RUN_MS;
+    while (store.queue.size + store.outbox.size > 0 && time.now() < giveUpAt) await this.#world.run(5_000);
+    await this.#world.run(PRODUCER_TIMEOUT_MS + 5_000);
+    while (store.queue.size > 0 && time.now() < giveUpAt) await this.#world.run(5_000);
+    this.#world.checkEnd();
+  }
+
+  /** The next events are as prompt as ever. */
+  async #checkPromptness(): Promise<void> {
+    const { random, accepted, firstStart } = this.#world;
+    const sent = this.#endpoints.map(({ id }) => this.#world.publish([id], random.pick(this.#accepting)));
+    await this.#world.run(5_000);
+    for (const { deliveryId } of sent) {
+      const startedAt = firstStart.get(deliveryId) ?? Number.POSITIVE_INFINITY;
+      const waitedMs = startedAt - accepted.get(deliveryId)!.at;
+      if (waitedMs > 1_000)
+        throw new Violation(`delivery …${deliveryId.slice(-13)} waited ${waitedMs} ms in calm weather`);
+    }
+    this.#world.checkEnd();
+  }
 }

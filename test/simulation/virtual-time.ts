@@ -1,11 +1,15 @@
 /**
- * Virtual time for many processes in one. Every timer, `setImmediate`, answer of the database and answer of a receiver
+ * Virtual time for many processes in one. Every timer, `setImmediate`, answer of the store and answer of a receiver
  * is a task of some process at some moment; tasks run one by one in the order of their moments, and all promises
  * that a task settles have run before the next task. So a run depends on nothing but its seed.
  */
 import type { Clock } from '../../src/domain/clock.ts';
+import { newEventId, timeOfId } from '../../src/domain/ids.ts';
 
-const START = 1_800_000_000_000;
+const EPOCH = 1_800_000_000_000;
+const DAY_MS = 86_400_000;
+/** Moments are multiples of this, so that sums of them are exact, and a run is the same on whatever day it starts. */
+const TICKS_PER_MS = 1024;
 const realSetImmediate = globalThis.setImmediate;
 
 /** A process as the operating system sees it: it runs, it is stopped (SIGSTOP), or it is gone. */
@@ -29,8 +33,15 @@ interface Task {
   run: (() => void) | null;
 }
 
+/** New ids never go back, so a run starts on a day after all ids that this process has made. */
+function firstFreeDay(): number {
+  const lastId = timeOfId(newEventId(0));
+  return EPOCH + Math.max(0, Math.ceil((lastId + 1 - EPOCH) / DAY_MS)) * DAY_MS;
+}
+
 export class VirtualTime {
-  #now = START;
+  readonly startedAt = firstFreeDay();
+  #now = this.startedAt;
   #order = 0;
   #tasks: Task[] = [];
   #current: Process | null = null;
@@ -42,19 +53,26 @@ export class VirtualTime {
 
   /** Runs `task` after `delayMs`, in `owner`, if that is alive and awake by then. */
   after(delayMs: number, owner: Process | null, task: () => void): () => void {
-    const entry: Task = { at: this.#now + Math.max(0, delayMs), order: this.#order++, owner, run: task };
+    const at = this.#now + Math.ceil(Math.max(0, delayMs) * TICKS_PER_MS) / TICKS_PER_MS;
+    const entry: Task = { at, order: this.#order++, owner, run: task };
     this.#push(entry);
     return () => {
       entry.run = null;
     };
   }
 
-  clockOf(owner: Process): Clock {
+  /** The clock of a process, whose wall clock may be wrong. */
+  clockOf(owner: Process, { wrongByMs = 0 } = {}): Clock {
     return {
-      now: () => Math.floor(this.#now),
-      monotonic: () => this.#now - START,
+      now: () => Math.floor(this.#now + wrongByMs),
+      monotonic: () => this.#now - this.startedAt,
       after: (delayMs, task) => this.after(delayMs, owner, task),
     };
+  }
+
+  /** The clock of the store, whose timers run whatever becomes of the processes. */
+  get storeClock(): Pick<Clock, 'now' | 'after'> {
+    return { now: () => this.#now, after: (delayMs, task) => this.after(delayMs, null, task) };
   }
 
   pause(process: Process): void {
@@ -74,6 +92,11 @@ export class VirtualTime {
     process.state = 'dead';
     process.stalledAt = this.#now;
     process.held.length = 0;
+  }
+
+  /** Runs everything of the next `ms` milliseconds. */
+  run(ms: number): Promise<void> {
+    return this.runUntil(this.#now + Math.ceil(ms * TICKS_PER_MS) / TICKS_PER_MS);
   }
 
   /** Runs everything up to this moment. `setImmediate` means the next task of the same process meanwhile. */

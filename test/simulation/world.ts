@@ -1,19 +1,23 @@
-/**
- * Workers, receivers and producers in one virtual world, with everything that reaches a receiver watched: what the
- * requirements promise about a single request is checked the moment it starts, what they promise about the whole at
- * the end.
- */
-import type { AttemptRequest } from '../../src/dispatch/attempts.ts';
+/** Processes, one store, receivers and producers on virtual time. Everything that can go wrong is decided by the seed. */
+import type { AttemptRequest } from '../../src/dispatch/index.ts';
 import type { Endpoint } from '../../src/domain/endpoint.ts';
-import { shardOf } from '../../src/domain/endpoint.ts';
 import { type EndpointConfig, resolveEndpoint } from '../../src/domain/endpoint-config.ts';
-import type { EventContent } from '../../src/domain/event.ts';
-import { deliveryIdOf, type Uuid } from '../../src/domain/ids.ts';
+import type { NewEvent } from '../../src/domain/event.ts';
+import { deliveryIdOf, newEventId, type Uuid } from '../../src/domain/ids.ts';
 import type { AttemptOutcome } from '../../src/domain/outcome.ts';
-import type { DeliveryRow } from '../../src/postgres/queries/accept-events.ts';
-import { MemoryDatabase, type Weather } from './memory-database.ts';
+import { createMemoryAcceptLog } from '../../src/memory/memory-accept-log.ts';
+import { createMemoryDeliveryQueue } from '../../src/memory/memory-delivery-queue.ts';
+import { MemoryHandOverHub } from '../../src/memory/memory-hand-over.ts';
+import { MemoryBus } from '../../src/memory/memory-notifier.ts';
+import { MemoryStore } from '../../src/memory/memory-store.ts';
+import type { AcceptLog, EventRecord } from '../../src/ports/accept-log.ts';
+import type { DeliveryQueue } from '../../src/ports/delivery-queue.ts';
+import { findLeftovers } from './end-checks.ts';
+import { Publication } from './publication.ts';
+import { RequestChecks, type Sender } from './request-checks.ts';
+import { type Limits, type ProcessOptions, SimulatedProcess } from './simulated-process.ts';
 import { Random, VirtualTime } from './virtual-time.ts';
-import { EndpointTable, LIMITS, type Limits, Worker } from './worker.ts';
+import { calmWeather, type Weather } from './weather.ts';
 
 /** What a receiver does with a request: the status, or null if it never answers, and how long that takes. */
 export interface Answer {
@@ -22,318 +26,313 @@ export interface Answer {
   readonly retryAfterMs?: number;
 }
 
-export interface Receiver {
-  readonly endpointId: Uuid;
-  behaviour: (now: number) => Answer;
-}
-
-interface Wire {
-  readonly deliveryId: Uuid;
-  readonly number: number;
-  readonly worker: Worker;
-  readonly epoch: number;
-  readonly start: number;
-  readonly end: number;
-  readonly probe: boolean;
-}
+/** `now`: milliseconds since the world began. */
+export type Behaviour = (now: number) => Answer;
 
 export class Violation extends Error {
   override name = 'Violation';
 }
 
-export const CALM: Omit<Weather, 'latency'> = { fault: () => 'none', loseWake: () => false };
+export interface WorldOptions {
+  readonly limits?: Partial<Limits>;
+  /** True: all processes are on one node and hand deliveries over to each other. */
+  readonly isOneNode?: boolean;
+}
+
+const TENANT = 't';
+/** The kernel closes the sockets of a killed process after a moment. */
+const NOTICE_DEATH_MS = 24;
+/** Siblings stop handing over to a process that has said nothing for this long. */
+const SILENT_MS = 2_000;
+const CHUNK_SIZE = 7;
 
 export class World {
   readonly time = new VirtualTime();
   readonly random: Random;
-  readonly database: MemoryDatabase;
-  readonly table: EndpointTable;
-  readonly workers: Worker[] = [];
-  /** How long the way from one process of a node to another takes. Null: they are on nodes of their own. */
-  toSiblingMs: (() => number) | null = null;
-  readonly receivers = new Map<Uuid, Receiver>();
-  /** Everything that was committed, with when. */
+  readonly store: MemoryStore;
+  readonly bus: MemoryBus;
+  readonly checks: RequestChecks;
+  readonly processes: SimulatedProcess[] = [];
+  readonly publications: Publication[] = [];
+  /** Events that a customer's own transaction has published. */
+  readonly outboxIds = new Set<Uuid>();
+  /** Every committed delivery, in order of acceptance, with when it was committed. */
   readonly accepted = new Map<Uuid, { endpointId: Uuid; at: number }>();
   readonly firstStart = new Map<Uuid, number>();
+  readonly lastStart = new Map<Uuid, number>();
   readonly delivered = new Set<Uuid>();
-  readonly #wires = new Map<Uuid, Wire[]>();
-  readonly #lastOf = new Map<string, Wire>();
-  readonly #rate = new Map<Uuid, { count: number; lowest: number }>();
-  readonly #limits: Limits;
-  #events = 0;
-  #endpoints = 0;
+  /** When a delivery was last replayed that must be sent again. */
+  readonly replayed = new Map<Uuid, number>();
+  /** How often each operation of the store was called. */
+  readonly calls = new Map<string, number>();
+  weather: Weather;
   requests = 0;
-  duplicates = 0;
-  violations: string[] = [];
+  #slowestMs = 0;
+  #endpointCount = 0;
+  readonly #behaviours = new Map<Uuid, Behaviour>();
+  readonly #hub: MemoryHandOverHub | null;
+  readonly #acceptLog: AcceptLog;
+  readonly #queue: DeliveryQueue;
+  readonly #limits: Partial<Limits>;
 
-  constructor(seed: number, limits: Partial<Limits> = {}) {
+  constructor(seed: number, { limits = {}, isOneNode = false }: WorldOptions = {}) {
+    const { time } = this;
     this.random = new Random(seed);
-    this.#limits = { ...LIMITS, ...limits };
-    this.database = new MemoryDatabase(this.time, this.random, {
-      latency: () => this.random.between(0.5, 4),
-      ...CALM,
+    this.weather = calmWeather(this.random);
+    this.#limits = limits;
+    this.store = new MemoryStore({
+      clock: time.storeClock,
+      // Whole milliseconds, so that a commit is visible at the very moment of its answer.
+      commitDelayMs: () => Math.ceil(this.weather.commitMs()),
+      chunkSize: CHUNK_SIZE,
     });
-    this.table = new EndpointTable(this.database);
+    this.#acceptLog = this.#recordCommits(createMemoryAcceptLog(this.store));
+    this.#queue = this.#recordReplays(createMemoryDeliveryQueue(this.store));
+    this.bus = new MemoryBus({
+      delayMs: () => (this.weather.losesMessage() ? Number.POSITIVE_INFINITY : this.random.between(0.5, 3)),
+    });
+    this.#hub = isOneNode ? new MemoryHandOverHub(() => this.weather.handOverMs()) : null;
+    if (this.#hub !== null)
+      this.#hub.isReachable = (member) =>
+        this.processes.some(
+          ({ handOver, process }) =>
+            handOver === member &&
+            (process.state === 'running' || time.now() - process.stalledAt < SILENT_MS),
+        );
+    this.checks = new RequestChecks(this.store, time.startedAt, () => this.#slowestMs);
   }
 
-  get wires(): ReadonlyMap<Uuid, readonly Wire[]> {
-    return this.#wires;
+  get running(): SimulatedProcess[] {
+    return this.processes.filter(({ isRunning }) => isRunning);
   }
 
-  addEndpoint(
-    config: EndpointConfig,
-    behaviour: Receiver['behaviour'],
-    tenant = 't',
-    shard?: number,
-  ): Endpoint {
-    this.#endpoints += 1;
-    const tail = (shard ?? (this.#endpoints * 53) % 256).toString(16).padStart(2, '0');
-    const id = `0190aaaa-0000-7000-8000-${String(this.#endpoints).padStart(10, '0')}${tail}`;
-    const record = {
-      id,
-      tenant,
-      url: `https://receiver.test/${this.#endpoints}`,
-      config,
-      enabled: true,
-      disabledReason: null,
-      paused: false,
-      deleted: false,
-    };
-    const endpoint = resolveEndpoint(record, []);
-    this.database.endpointMadeAt.set(id, this.time.now());
-    this.table.put(endpoint);
-    this.receivers.set(id, { endpointId: id, behaviour });
+  get duplicates(): number {
+    return this.checks.duplicates;
+  }
+
+  /** How often lanes were read from the store. */
+  get laneReads(): number {
+    return this.calls.get('loadLanes') ?? 0;
+  }
+
+  // --- endpoints and receivers --------------------------------------------------------------------------------
+
+  addEndpoint(config: EndpointConfig, behaviour: Behaviour, shard?: number): Endpoint {
+    this.#endpointCount += 1;
+    const tail = (shard ?? (this.#endpointCount * 53) % 256).toString(16).padStart(2, '0');
+    const id = `0190aaaa-0000-7000-8000-${String(this.#endpointCount).padStart(10, '0')}${tail}`;
+    const url = `https://receiver.test/${this.#endpointCount}`;
+    const state = { enabled: true, disabledReason: null, paused: false, deleted: false };
+    const endpoint = resolveEndpoint({ id, tenant: TENANT, url, config, ...state }, []);
+    this.#behaviours.set(id, behaviour);
+    this.store.putEndpoint(endpoint);
     return endpoint;
   }
 
   change(id: Uuid, part: Partial<Endpoint>): void {
-    this.table.put({ ...this.table.rows.get(id)!.endpoint, ...part });
+    this.store.putEndpoint({ ...this.store.endpoints.get(id)!.endpoint, ...part });
   }
 
-  async addWorker(): Promise<Worker> {
-    const worker = new Worker(
-      `w${this.workers.length}`,
-      this.database,
-      this.table,
-      (from, request, done) => this.#send(from, request, done),
-      this.#limits,
-      (...handed) => this.#toSibling(...handed),
+  disable(id: Uuid): void {
+    this.change(id, { enabled: false, disabledReason: 'manual' });
+  }
+
+  enable(id: Uuid): void {
+    this.change(id, { enabled: true, disabledReason: null });
+  }
+
+  #send(from: SimulatedProcess, request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void {
+    const connectMs = this.weather.connectMs();
+    this.checks.slowestConnectMs = Math.max(this.checks.slowestConnectMs, connectMs);
+    const isProbe = from.engine.lanes.get(request.endpoint.id)?.breaker.allowsTraffic === false;
+    if (connectMs === 0) return this.#exchange({ from, isProbe }, request, done);
+    this.time.after(connectMs, from.process, () => {
+      if (request.mayLeave()) this.#exchange({ from, isProbe }, request, done);
+      else done({ ...newOutcome(request.endpoint, this.time.now(), 0), withdrawn: true });
+    });
+  }
+
+  #exchange(sender: Sender, request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void {
+    const { endpoint, deliveryId } = request;
+    const { time } = this;
+    const now = time.now();
+    const answer = this.#behaviours.get(endpoint.id)!(now - time.startedAt);
+    const isTimeout = answer.status === null || answer.afterMs > endpoint.timeoutMs;
+    const durationMs = isTimeout ? endpoint.timeoutMs : answer.afterMs;
+    this.checks.onSend(sender, request, durationMs);
+    this.requests += 1;
+    if (!this.firstStart.has(deliveryId)) this.firstStart.set(deliveryId, now);
+    this.lastStart.set(deliveryId, now);
+    time.after(durationMs, null, () => {
+      if (!isTimeout && answer.status! < 300) this.delivered.add(deliveryId);
+    });
+    const outcome: AttemptOutcome = {
+      ...newOutcome(endpoint, now, durationMs),
+      statusCode: isTimeout ? null : answer.status,
+      error: isTimeout ? { class: 'timeout', message: '' } : null,
+      retryAfterMs: answer.retryAfterMs ?? null,
+    };
+    time.after(durationMs, sender.from.process, () => done(outcome));
+  }
+
+  // --- processes ----------------------------------------------------------------------------------------------
+
+  async addProcess(options: ProcessOptions = {}): Promise<SimulatedProcess> {
+    const name = `${options.role === 'api' ? 'api' : 'worker'}-${this.processes.length}`;
+    const added = new SimulatedProcess(
+      name,
+      {
+        time: this.time,
+        random: this.random,
+        store: this.store,
+        acceptLog: this.#acceptLog,
+        queue: this.#queue,
+        bus: this.bus,
+        hub: this.#hub,
+        weather: () => this.weather,
+        onCall: (operation, latencyMs) => {
+          this.calls.set(operation, (this.calls.get(operation) ?? 0) + 1);
+          this.#slowestMs = Math.max(this.#slowestMs, latencyMs);
+        },
+        send: (...sent) => this.#send(...sent),
+      },
+      { ...options, limits: { ...this.#limits, ...options.limits } },
     );
-    this.workers.push(worker);
-    await this.time.inside(worker.process, () => void worker.start());
-    return worker;
+    this.processes.push(added);
+    await this.time.inside(added.process, () => void added.start());
+    return added;
   }
 
-  #toSibling(from: Worker, delivery: DeliveryRow, event: EventContent, commitSentAt: number): boolean {
-    if (this.toSiblingMs === null) return false;
-    const shard = shardOf(delivery.endpointId);
-    const to = this.workers.find(
-      (worker) =>
-        worker !== from && worker.process.state !== 'dead' && worker.ownership.lastingShards.includes(shard),
-    );
-    if (to === undefined) return false;
-    this.time.after(this.toSiblingMs(), to.process, () => to.handedOn(delivery, event, commitSentAt));
-    return true;
-  }
-
-  crash(worker: Worker): void {
-    this.time.kill(worker.process);
-    this.time.after(24, null, () => this.database.disconnect(worker.process));
-  }
-
-  get running(): Worker[] {
-    return this.workers.filter(({ process }) => process.state === 'running');
+  /** SIGKILL. The store and the siblings notice a moment later that its connections are gone. */
+  crash(victim: SimulatedProcess): void {
+    this.time.kill(victim.process);
+    this.time.after(NOTICE_DEATH_MS, null, () => {
+      this.store.endSession(victim.workerId);
+      this.bus.disconnect(victim.notifier);
+      if (victim.handOver !== null) this.#hub?.members.delete(victim.handOver);
+    });
   }
 
   async run(ms: number): Promise<void> {
-    await this.time.runUntil(this.time.now() + ms);
-    if (this.violations.length > 0) throw new Violation(this.violations.slice(0, 5).join('\n'));
+    await this.time.run(ms);
+    const { violations } = this.checks;
+    if (violations.length > 0) throw new Violation(violations.slice(0, 5).join('\n'));
   }
 
-  /** A process accepts an event for these endpoints; `commitMs` later it is committed, and handed on. */
+  // --- producers ----------------------------------------------------------------------------------------------
+
+  /** A producer posts an event for these endpoints to a process. */
   publish(
     endpointIds: readonly Uuid[],
-    by: Worker | null,
-    commitMs = this.database.weather.latency(),
-  ): Uuid[] {
-    const { time, database } = this;
-    const eventId = this.#newEventId();
-    const sentAt = time.now();
-    const committedAt = sentAt + commitMs;
-    const deliveries = endpointIds
-      .filter((id) => this.table.rows.get(id)!.endpoint.enabled)
-      .map((endpointId, ordinal) => {
-        const { endpoint } = this.table.rows.get(endpointId)!;
-        database.seq += 1;
-        const id = deliveryIdOf(eventId, ordinal);
-        const fifo = endpoint.ordering === 'fifo';
-        database.add({
-          id,
-          endpointId,
-          seq: database.seq,
-          fifo,
-          visibleAt: committedAt,
-          dueAt: null,
-          startedAt: null,
-          attempts: 0,
-          carefulStarts: 0,
-        });
-        this.accepted.set(id, { endpointId, at: committedAt });
-        return { id, endpointId, dueAt: null, fifo };
-      });
-    if (by !== null) {
-      const event = {
-        id: eventId,
-        tenant: 't',
-        type: 'x',
-        data: Buffer.from('{"a":1}'),
-        idempotencyKey: null,
-        schemaVersion: null,
-        headers: null,
-      };
-      time.after(commitMs, by.process, () => {
-        for (const delivery of deliveries) by.handOn(delivery, event, sentAt);
-      });
-    }
-    return deliveries.map(({ id }) => id);
+    to: SimulatedProcess,
+    idempotencyKey: string | null = null,
+  ): Publication {
+    const publication = to.post(newEvent(endpointIds, idempotencyKey));
+    this.publications.push(publication);
+    return publication;
   }
 
-  #newEventId(): Uuid {
-    this.#events += 1;
-    const ms = Math.floor(this.time.now()).toString(16).padStart(12, '0');
-    const count = this.#events.toString(16).padStart(8, '0');
-    return `${ms.slice(0, 8)}-${ms.slice(8)}-7000-8000-${count}0000`;
-  }
-
-  #send(worker: Worker, request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void {
-    const { endpoint, deliveryId, number } = request;
-    const now = this.time.now();
-    const answer = this.receivers.get(endpoint.id)!.behaviour(now);
-    const timedOut = answer.status === null || answer.afterMs > endpoint.timeoutMs;
-    const durationMs = timedOut ? endpoint.timeoutMs : answer.afterMs;
-    const lane = worker.dispatcher.lane(endpoint.id);
-    const wire: Wire = {
-      deliveryId,
-      number,
-      worker,
-      epoch: this.database.shards[shardOf(endpoint.id)]!.epoch,
-      start: now,
-      end: now + durationMs,
-      probe: lane?.breaker.allowsTraffic === false,
-    };
-    this.#check(endpoint, wire);
-    this.requests += 1;
-    const wires = this.#wires.get(endpoint.id) ?? [];
-    this.#wires.set(endpoint.id, [...wires.filter(({ end }) => end > now), wire]);
-    this.#lastOf.set(`${deliveryId} ${number}`, wire);
-    if (!this.firstStart.has(deliveryId)) this.firstStart.set(deliveryId, now);
-    this.time.after(durationMs, null, () => {
-      if (!timedOut && answer.status! < 300) this.delivered.add(deliveryId);
+  /** A process commits an event and dies before it tells anyone. The commit becomes visible after `commitMs`. */
+  commitUnannounced(endpointIds: readonly Uuid[], commitMs = 0): Publication {
+    const { store, time } = this;
+    const id = newEventId(Math.floor(time.now()));
+    const deliveries = endpointIds.flatMap((endpointId, ordinal) => {
+      const { enabled, ordering } = store.endpoints.get(endpointId)!.endpoint;
+      const fifo = ordering === 'fifo';
+      return enabled ? [{ id: deliveryIdOf(id, ordinal), endpointId, dueAt: null, fifo }] : [];
     });
-    this.time.after(durationMs, worker.process, () =>
-      done({
-        startedAt: now,
-        durationMs,
-        timing: { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null },
-        statusCode: timedOut ? null : answer.status,
-        error: timedOut ? { class: 'timeout', message: '' } : null,
-        url: endpoint.url,
-        requestHeaders: {},
-        responseHeaders: null,
-        responseBody: null,
-        responseTruncated: false,
-        retryAfterMs: answer.retryAfterMs ?? null,
-      }),
-    );
+    const event = newEvent(endpointIds, null);
+    const { tenant, type, data } = event;
+    const record: EventRecord = {
+      id,
+      tenant,
+      type,
+      data,
+      idempotencyKey: null,
+      fingerprint: null,
+      options: null,
+      deliveries,
+    };
+    const usualDelay = store.commitDelayMs;
+    store.commitDelayMs = () => Math.ceil(commitMs);
+    const options = { mayBeStored: false, idempotencyTtlMs: 0, outboxSeqs: null };
+    void this.#acceptLog.append([record], { ...options, endpointVersion: store.endpointVersion });
+    store.commitDelayMs = usualDelay;
+    const publication = new Publication(event);
+    publication.answer({ id, deliveries: deliveries.length }, time.now());
+    return publication;
   }
 
-  #violated(what: string, wire: Wire, endpoint: Endpoint): void {
-    const at = ((wire.start - 1_800_000_000_000) / 1000).toFixed(3);
-    this.violations.push(
-      `${at} s: ${what} (${wire.worker.process.name}, endpoint …${endpoint.id.slice(-6)}, delivery …${wire.deliveryId.slice(-13)}, attempt ${wire.number})`,
-    );
+  /** A customer's own transaction publishes an event; its commit becomes visible after `commitMs`. */
+  publishToOutbox(endpointIds: readonly Uuid[], commitMs = 0): void {
+    const { store, time } = this;
+    const { tenant, type, data } = newEvent(endpointIds, null);
+    const id = newEventId(Math.floor(time.now()));
+    const row = { id, tenant, type, data, idempotencyKey: null, options: { endpoint_ids: endpointIds } };
+    store.publish(row, time.now() + Math.ceil(commitMs));
+    this.outboxIds.add(id);
   }
 
-  #check(endpoint: Endpoint, wire: Wire): void {
-    const { database } = this;
-    const shard = database.shards[shardOf(endpoint.id)]!;
-    const now = wire.start;
-    const uncleanSince = (at: number) => shard.uncleanAt.some((unclean) => unclean >= at);
-    if (!this.accepted.has(wire.deliveryId)) this.#violated('sent what was never accepted', wire, endpoint);
-    if (shard.owner !== wire.worker.ownership.workerId) this.#violated('start without proof', wire, endpoint);
-
-    const before = this.#lastOf.get(`${wire.deliveryId} ${wire.number}`);
-    if (before !== undefined) {
-      this.duplicates += 1;
-      // Its first sender died, was stopped, or could not say that it had a request on the wire when it gave the shard up.
-      const lostMark = before.worker.problems.get('hand over requests on the wire') ?? 0;
-      const stalled = Math.max(before.worker.process.stalledAt, lostMark) >= before.start;
-      // Or its outcome took longer to be written than the next owner waits for it.
-      const slow = database.slowestMs > 500 && now > before.end + 1_500;
-      if (!uncleanSince(before.start) && !stalled && !slow)
-        this.#violated('sent twice though nobody died', wire, endpoint);
-    }
-    const onWire = (this.#wires.get(endpoint.id) ?? []).filter(({ end }) => end > now);
-    if (onWire.some(({ deliveryId, epoch }) => deliveryId === wire.deliveryId && epoch === wire.epoch))
-      this.#violated('the same delivery twice at once', wire, endpoint);
-    // What earlier owners have on the wire does not count for the new one, until its deadline.
-    const owners = new Set([wire, ...onWire].map(({ epoch }) => epoch)).size;
-    if (onWire.length + 1 > endpoint.maxInFlight * owners)
-      this.#violated(`${onWire.length + 1} at once`, wire, endpoint);
-    if (wire.probe && onWire.some(({ probe }) => probe)) this.#violated('two probes at once', wire, endpoint);
-    if (endpoint.ordering === 'fifo') this.#checkOrder(endpoint, wire, onWire);
-    if (endpoint.rateLimit !== null) this.#checkRate(endpoint, wire);
-    if (!endpoint.enabled || endpoint.paused)
-      this.#violated('sent to an endpoint that is off', wire, endpoint);
+  #recordCommits(acceptLog: AcceptLog): AcceptLog {
+    return {
+      ...acceptLog,
+      append: async (events, options) => {
+        const result = await acceptLog.append(events, options);
+        if (result.stale) return result;
+        for (const { id, deliveries } of events) {
+          if (result.written !== 'all' && !result.written.has(id)) continue;
+          for (const { id: deliveryId, endpointId } of deliveries)
+            this.accepted.set(deliveryId, { endpointId, at: this.time.now() });
+        }
+        return result;
+      },
+    };
   }
 
-  #checkOrder(endpoint: Endpoint, wire: Wire, onWire: readonly Wire[]): void {
-    if (onWire.length > 0) this.#violated('two of a FIFO endpoint at once', wire, endpoint);
-    const own = this.database.queue.get(wire.deliveryId);
-    // Once it has begun it keeps its place, whatever turns up with an earlier number.
-    if (wire.number > 1) return;
-    // What was committed a moment ago under an earlier number may not have been seen yet.
-    const earlier = this.database
-      .waitingOf(endpoint.id)
-      .find((row) => own !== undefined && row.seq < own.seq && row.visibleAt < wire.start - 12_000);
-    if (earlier !== undefined) this.#violated('out of order', wire, endpoint);
-  }
-
-  #checkRate(endpoint: Endpoint, wire: Wire): void {
-    const { perSecond, burst } = endpoint.rateLimit!;
-    const rate = this.#rate.get(endpoint.id) ?? { count: 0, lowest: Number.POSITIVE_INFINITY };
-    rate.count += 1;
-    const level = rate.count - (perSecond * wire.start) / 1000;
-    rate.lowest = Math.min(rate.lowest, level);
-    // A token is taken when it is its turn; reading the payload and writing the start down delay what then leaves.
-    const delayed = (perSecond * 4 * this.database.slowestMs) / 1000;
-    if (level - rate.lowest + 1 > Math.max(1, burst) + delayed + 0.01)
-      this.#violated('over its rate', wire, endpoint);
-    this.#rate.set(endpoint.id, rate);
+  /** A delivery that was never attempted is due already: its replay changes nothing. */
+  #recordReplays(queue: DeliveryQueue): DeliveryQueue {
+    return {
+      ...queue,
+      replay: async (deliveries) => {
+        const fresh = new Set(
+          deliveries.flatMap(({ id }) => (this.store.queue.get(id)?.dueAt === null ? [id] : [])),
+        );
+        const moved = await queue.replay(deliveries);
+        for (const id of moved) if (!fresh.has(id)) this.replayed.set(id, this.time.now());
+        return moved;
+      },
+    };
   }
 
   /** Nothing is lost, nothing is left over. */
   checkEnd(): void {
-    const problems: string[] = [];
-    for (const [id, { endpointId, at }] of this.accepted) {
-      const row = this.database.ended.get(id);
-      if (row === undefined) {
-        const seconds = ((this.time.now() - at) / 1000).toFixed(0);
-        const waiting = this.database.queue.get(id)!;
-        problems.push(
-          `lost: delivery …${id.slice(-13)} of endpoint …${endpointId.slice(-6)} waits for ${seconds} s (attempts ${waiting.attempts}, due ${waiting.dueAt}, owner ${this.database.ownerOf(endpointId)})`,
-        );
-      } else if (row.status === 'delivered' && !this.delivered.has(id)) {
-        problems.push(`delivery …${id.slice(-13)} is said to be delivered, but never was`);
-      } else if (row.status === 'dead' && row.reason === null) {
-        problems.push(`delivery …${id.slice(-13)} is dead without a reason`);
-      }
-    }
-    for (const { process, dispatcher } of this.running) {
-      const { inMemory, inFlight, unsettled, heldBytes } = dispatcher.stats;
-      if (inMemory + inFlight + unsettled + heldBytes !== 0)
-        problems.push(`${process.name} still holds ${JSON.stringify(dispatcher.stats)}`);
-    }
+    const problems = findLeftovers(this);
     if (problems.length > 0) throw new Violation(problems.slice(0, 8).join('\n'));
   }
 }
+
+const newOutcome = ({ url }: Endpoint, startedAt: number, durationMs: number): AttemptOutcome => ({
+  startedAt,
+  durationMs,
+  timing: { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null },
+  statusCode: null,
+  error: null,
+  url,
+  requestHeaders: {},
+  responseHeaders: null,
+  responseBody: null,
+  responseTruncated: false,
+  retryAfterMs: null,
+});
+
+const newEvent = (endpointIds: readonly Uuid[], idempotencyKey: string | null): NewEvent => ({
+  tenant: TENANT,
+  type: 'x',
+  data: Buffer.from('{"a":1}'),
+  idempotencyKey,
+  schemaVersion: null,
+  channels: [],
+  endpointIds,
+  deliverAt: null,
+  headers: null,
+});

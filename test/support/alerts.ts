@@ -9,15 +9,16 @@ import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { definitionOf, metricNames } from '../../src/telemetry/metrics/index.ts';
 import { eventually } from './eventually.ts';
+import { needs } from './needs.ts';
 import { expectStatus, type TestPosthorn } from './posthorn.ts';
-import { runPromtool, WITHOUT_PROMTOOL } from './promtool.ts';
+import { PROMTOOL_MISSING, runPromtool } from './promtool.ts';
 import { readScrape, type Scrape, type ScrapedSample } from './scrape.ts';
 
 type Api = Pick<TestPosthorn, 'api'>;
 
 /** A test whose judge is promtool. */
 export const judged = (name: string, run: () => Promise<void>): void =>
-  test.skipIf(WITHOUT_PROMTOOL)(`${name}${WITHOUT_PROMTOOL ?? ''}`, run);
+  test(name, needs(PROMTOOL_MISSING), run);
 
 export const scrape = async (from: Api): Promise<Scrape> =>
   readScrape((await expectStatus(from.api('GET', '/metrics', undefined, { key: null }), 200)).text);

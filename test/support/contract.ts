@@ -1,7 +1,7 @@
 /** The OpenAPI document as a contract: what can be called, and whether an answer is one that it allows. */
 import { Compile, type Validator } from 'typebox/schema';
-import { PROBLEM_TYPE } from '../../src/api/describe.ts';
 import type { JsonSchema } from '../../src/api/openapi/components.ts';
+import { PROBLEM_TYPE } from '../../src/api/openapi/describe.ts';
 import type { OpenApiDocument } from '../../src/api/openapi/document.ts';
 import type { Role } from '../../src/api/openapi/documented-route.ts';
 import type { Answer as DocumentedAnswer, Operation } from '../../src/api/openapi/operation.ts';

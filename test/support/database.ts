@@ -11,9 +11,11 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** `empty`: without any schema, for tests of the migrations. */
-export async function createTestDatabase({ empty = false } = {}): Promise<TestDatabase> {
-  const serverUrl = inject('postgresUrl');
+/** `empty`: without any schema, for tests of the migrations, and on whichever server. */
+export async function createTestDatabase({
+  empty = false,
+  serverUrl = inject('postgresUrl'),
+} = {}): Promise<TestDatabase> {
   const name = `test_${randomBytes(6).toString('hex')}`;
   await onServer(serverUrl, `create database ${name} template ${empty ? 'template0' : TEMPLATE}`);
   const url = databaseUrl(serverUrl, name);

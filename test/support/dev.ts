@@ -1,5 +1,6 @@
 /** `posthorn dev`, as `npm start` runs it: an embedded PostgreSQL in a data directory of its own. */
 import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -53,6 +54,9 @@ export async function newDevHome(): Promise<DevHome> {
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
+    // A bare machine has no `ps`.
+    if (process.platform === 'linux')
+      return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
     return !execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).startsWith('Z');
   } catch {
     return false;

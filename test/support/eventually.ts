@@ -9,7 +9,7 @@ const POLL_MS = 10;
 export async function eventually<T>(
   what: string,
   probe: () => Promise<T | undefined | null | false> | T | undefined | null | false,
-  { timeoutMs = 10_000, saw }: { timeoutMs?: number; saw?: () => unknown } = {},
+  { timeoutMs = 30_000, saw }: { timeoutMs?: number; saw?: () => unknown } = {},
 ): Promise<T> {
   const deadline = performance.now() + timeoutMs;
   for (;;) {

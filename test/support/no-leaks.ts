@@ -3,6 +3,7 @@
  * started may be left. A leaked worker would go on in the background of other tests; a leaked socket hides a server
  * that cannot stop.
  */
+import { Socket } from 'node:net';
 import { afterAll } from 'vitest';
 import { eventually } from './eventually.ts';
 import { endLeftoverProcesses } from './processes.ts';
@@ -44,6 +45,18 @@ function count(): Map<string, number> {
 function surplus(): string[] {
   return [...count()].flatMap(([kind, number]) => {
     const surplus = number - (before.get(kind) ?? 0);
-    return surplus > 0 ? [`${surplus} × ${kind}`] : [];
+    return surplus > 0 ? [`${surplus} × ${kind}${kind === 'TCPSocketWrap' ? ` of ${sockets()}` : ''}`] : [];
   });
+}
+
+/** Between whom: the ports tell which connection it is. */
+function sockets(): string {
+  const { _getActiveHandles: handles } = process as unknown as { _getActiveHandles(): unknown[] };
+  return handles()
+    .filter((handle) => handle instanceof Socket && handle.remotePort !== undefined)
+    .map((socket) => {
+      const { localPort, remotePort, destroyed, readyState } = socket as Socket;
+      return `${localPort} to ${remotePort} (${destroyed ? 'destroyed' : readyState})`;
+    })
+    .join(', ');
 }

@@ -12,6 +12,7 @@ import { migrate } from '../../src/postgres/migrate.ts';
 import { ensurePartitions } from '../../src/postgres/partitions.ts';
 import { databaseUrl, TEMPLATE } from './database.ts';
 import { onceForAllProjects } from './once-for-all-projects.ts';
+import { SUPPORTED, startPostgresql } from './postgresql-versions.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -33,11 +34,7 @@ async function startPostgres(): Promise<{
   end(): Promise<void>;
 }> {
   const directory = await temporaryDirectory('posthorn-e2e-');
-  const server = await startEmbeddedPostgres({
-    dataDir: path.join(directory, 'data'),
-    // Every test file runs one or more Posthorns, each with its pools.
-    settings: { max_connections: '400', shared_buffers: '128MB' },
-  });
+  const server = await startServer(path.join(directory, 'data'));
   const end = async () => {
     await server.stop();
     await rm(directory, { recursive: true, force: true, maxRetries: 5 });
@@ -49,6 +46,16 @@ async function startPostgres(): Promise<{
     throw error;
   }
   return { value: { url: server.connectionString, compileCache: path.join(directory, 'compiled') }, end };
+}
+
+/** The embedded one, or with `POSTHORN_TEST_POSTGRESQL=15` one of another version that Posthorn supports. */
+async function startServer(dataDir: string): Promise<{ connectionString: string; stop(): Promise<void> }> {
+  // Every test file runs one or more Posthorns, each with its pools.
+  const settings = { max_connections: '400', shared_buffers: '128MB' };
+  const major = SUPPORTED.find((each) => String(each) === process.env.POSTHORN_TEST_POSTGRESQL);
+  if (major === undefined) return startEmbeddedPostgres({ dataDir, settings });
+  const { url, stop } = await startPostgresql(major, settings);
+  return { connectionString: url, stop };
 }
 
 async function makeTemplate(serverUrl: string): Promise<void> {

@@ -82,6 +82,9 @@ export const TEST_SETTINGS: Readonly<Record<string, string>> = {
   POSTHORN_PROOF_MS: '500',
   POSTHORN_DEAD_AFTER_MS: '3000',
   POSTHORN_SWEEP_MS: '1h',
+  POSTHORN_LAME_DUCK_MS: '0',
+  // Tests start API servers alone, and workers that are killed.
+  POSTHORN_READY_NEEDS_WORKERS: 'false',
 };
 
 export async function startTestPosthorn(options: TestPosthornOptions): Promise<TestPosthorn> {
@@ -109,7 +112,7 @@ export async function runPosthorn(
         if (!child.running) throw new Error(`Posthorn ended before it was ready:\n${child.output()}`);
         return pattern.exec(child.stdout())?.[1];
       },
-      { timeoutMs: 30_000, saw: child.output },
+      { timeoutMs: 90_000, saw: child.output },
     );
   const client = new Agent({ connections: 50 });
   try {

@@ -1,6 +1,7 @@
 /** Child processes of a test file. All are known here, so that none can outlive it unnoticed. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { inject } from 'vitest';
 
 export interface TestProcess {
@@ -60,6 +61,12 @@ export function startProcess(
     },
     signal: (signal) => void child.kill(signal),
   };
+}
+
+/** The process ids of a process's children (Linux). */
+export async function childrenOf(pid: number): Promise<number[]> {
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
+  return children.trim().split(/\s+/).filter(Boolean).map(Number);
 }
 
 /** Ends what a test file has left behind. Returns what that was. */

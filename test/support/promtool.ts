@@ -1,4 +1,4 @@
-/** Prometheus's own tool, as the judge of metrics and rules: on the path, or where `.ci/run` puts it. */
+/** Prometheus's own tool, as the judge of metrics and rules: on the PATH, or where scripts/fetch-promtool.sh puts it. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
@@ -17,11 +17,9 @@ function find(): string | null {
 
 const promtool = find();
 
-/** For `test.skipIf`: null if there is a promtool, otherwise why nothing can be judged here. */
-export const WITHOUT_PROMTOOL =
-  promtool === null
-    ? ' (skipped: no promtool here; scripts/fetch-promtool.sh or `apt-get install prometheus` brings it)'
-    : null;
+/** For `needs`. */
+export const PROMTOOL_MISSING =
+  promtool === null ? 'promtool is not installed (scripts/fetch-promtool.sh brings it)' : null;
 
 /** Runs it; resolves with what it said, and whether it was content. */
 export function runPromtool(

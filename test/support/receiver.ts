@@ -151,7 +151,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     if (holding) await new Promise<void>((resolve) => held.set(request.index, resolve));
     const reply = await behaviour(request, { socket, response, closed });
     if (reply === undefined) return;
-    if (reply.delayMs !== undefined) await Promise.race([delay(reply.delayMs), closed]);
+    if (reply.delayMs !== undefined) await delayUnlessClosed(reply.delayMs, closed);
     if (socket.destroyed) return;
     response.writeHead(reply.status ?? 200, reply.headers as Record<string, string | string[]>);
     response.end(reply.body);
@@ -200,7 +200,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     answer(how) {
       behaviour = typeof how === 'function' ? how : () => how;
     },
-    async waitFor(what, timeoutMs = 5000) {
+    async waitFor(what, timeoutMs = 20_000) {
       const check = typeof what === 'number' ? () => requests.length >= what : () => requests.some(what);
       await until(check, timeoutMs, typeof what === 'number' ? `${what} requests` : 'a request that fits');
       return [...requests];
@@ -216,7 +216,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     },
     isHeld: (index) => held.has(index),
     openSockets: () => raw.size,
-    waitForNoSockets: (timeoutMs = 2000) => until(() => raw.size === 0, timeoutMs, 'its sockets to close'),
+    waitForNoSockets: (timeoutMs = 20_000) => until(() => raw.size === 0, timeoutMs, 'its sockets to close'),
     get connections() {
       return connections;
     },
@@ -269,4 +269,12 @@ function closedOf(socket: Socket): Promise<void> {
   return closing;
 }
 
-const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+/** Leaves no timer behind: the connections of a receiver are closed with it. */
+const delayUnlessClosed = (ms: number, closed: Promise<void>): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    void closed.then(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });

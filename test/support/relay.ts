@@ -1,7 +1,7 @@
 /** The real relay as a process, and a shop's own database for it to read from. */
 import { randomBytes } from 'node:crypto';
 import { onTestFinished } from 'vitest';
-import { initStatements } from '../../src/outbox/relay/init.ts';
+import { initStatements } from '../../src/relay/init.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 import { eventually } from './eventually.ts';
 import { MAIN } from './posthorn.ts';
@@ -57,8 +57,11 @@ export interface Shop extends TestDatabase {
 }
 
 /** An empty database with what `relay init` makes; its slot goes with it. */
-export async function newShop(mode: 'poll' | 'cdc' | null): Promise<Shop> {
-  const database = await createTestDatabase({ empty: true });
+export async function newShop(
+  mode: 'poll' | 'cdc' | null,
+  server: { serverUrl?: string } = {},
+): Promise<Shop> {
+  const database = await createTestDatabase({ empty: true, ...server });
   const slot = `posthorn_${randomBytes(4).toString('hex')}`;
   onTestFinished(async () => {
     await dropSlot(database, slot);

@@ -1,17 +1,21 @@
 /** The API as the server itself knows it, without anything behind it. */
 import type { FastifyInstance } from 'fastify';
-import type { ApiContext } from '../../src/api/context.ts';
+import { createApi } from '../../src/api/create-api.ts';
+import type { ApiDependencies } from '../../src/api/dependencies.ts';
 import type { OpenApiDocument } from '../../src/api/openapi/document.ts';
-import { createServer } from '../../src/api/server.ts';
 
 /** Answers only what needs no database: its routes and its description. */
 export async function hollowServer(): Promise<FastifyInstance> {
-  const context = {
-    limits: { maxEventBytes: 1024, maxBatchBytes: 1024 },
+  const dependencies = {
     clock: { now: Date.now },
     publicUrl: 'https://posthorn.example',
-  } as unknown as ApiContext;
-  return createServer(context, { requestTimeoutMs: 1000, closeWithinMs: 1000, healthOnly: false });
+    manage: {},
+    access: {},
+    publishing: { limits: { maxEventBytes: 1024, maxBatchBytes: 1024 } },
+    liveTail: {},
+    health: {},
+  } as unknown as ApiDependencies;
+  return createApi(dependencies, { requestTimeoutMs: 1000, closeWithinMs: 1000, healthOnly: false });
 }
 
 export async function readDocument(): Promise<OpenApiDocument> {

@@ -7,6 +7,8 @@ export interface TcpProxy {
   readonly url: string;
   cut(): Promise<void>;
   restore(): Promise<void>;
+  /** Ends the connection on which the next request is sent (it never arrives) or the next answer comes (it is lost). */
+  cutAt(moment: 'request' | 'answer'): void;
 }
 
 /** PostgreSQL's name for the socket of a port, in the directory that takes the place of a host. */
@@ -18,6 +20,7 @@ function placeOf({ hostname, port }: URL): { path: string } | { host: string; po
 export async function startTcpProxy(targetUrl: string): Promise<TcpProxy> {
   const target = placeOf(new URL(targetUrl));
   const sockets = new Set<Socket>();
+  let cutNext: 'request' | 'answer' | null = null;
   const keep = (socket: Socket): void => {
     sockets.add(socket);
     socket.on('error', () => {});
@@ -27,7 +30,16 @@ export async function startTcpProxy(targetUrl: string): Promise<TcpProxy> {
     const far = connect(target);
     keep(near);
     keep(far);
-    near.pipe(far).pipe(near);
+    const forward = (from: Socket, to: Socket, moment: 'request' | 'answer'): void => {
+      from.on('data', (piece) => {
+        if (cutNext !== moment) return void to.write(piece);
+        cutNext = null;
+        near.destroy();
+      });
+      from.once('end', () => to.end());
+    };
+    forward(near, far, 'request');
+    forward(far, near, 'answer');
     near.once('close', () => far.destroy());
     far.once('close', () => near.destroy());
   });
@@ -47,6 +59,9 @@ export async function startTcpProxy(targetUrl: string): Promise<TcpProxy> {
       server.close();
       for (const socket of sockets) socket.destroy();
       await once(server, 'close');
+    },
+    cutAt(moment) {
+      cutNext = moment;
     },
     async restore() {
       if (!server.listening) await listen(port);

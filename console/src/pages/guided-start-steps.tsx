@@ -26,7 +26,11 @@ export function CreateStep({ tour: { progress, inbox, addProgress } }: TourStepP
   const { token, endpointId } = progress;
   const create = async (): Promise<void> => {
     const created = await createInbox(selectedTenant);
-    const { id } = await createInboxEndpoint(created, 'Guided start');
+    const { id } = await createInboxEndpoint(created, {
+      description: 'Guided start',
+      // The tour addresses its events to the endpoint. The endpoint gets no other event of the tenant.
+      events: ['guided.start'],
+    });
     addProgress({ token: created.token, tenant: created.tenant, endpointId: id });
   };
   return (
@@ -228,7 +232,7 @@ function Step({ number, state, title, children }: StepProps) {
 }
 
 /** A button that is disabled while its action runs, and shows its error. */
-function ActionButton({ onClick, children }: { onClick: () => Promise<void>; children: ReactNode }) {
+export function ActionButton({ onClick, children }: { onClick: () => Promise<void>; children: ReactNode }) {
   const [isBusy, setBusy] = useState(false);
   const run = async (): Promise<void> => {
     setBusy(true);

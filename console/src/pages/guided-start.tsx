@@ -1,16 +1,17 @@
 /** A tour in four steps: delivery, retries, circuit breaker, dead letter, replay. Uses the built-in receiver. */
 import type { AcceptedEvent, Delivery, Endpoint, Inbox, InboxRequest, Page } from '@posthorn/client';
 import { useEffect, useState } from 'react';
-import { callApi } from '../api/client.ts';
-import { useQuery } from '../api/query.ts';
+import { ApiError, callApi } from '../api/client.ts';
+import { invalidate, useQuery } from '../api/query.ts';
 import { usePermissions } from '../api/session.ts';
-import { Link } from '../router.tsx';
+import { Link, navigate } from '../router.tsx';
 import { Button } from '../ui/button.tsx';
 import { Notice } from '../ui/notice.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { usePageTitle } from '../ui/page-title.ts';
+import { showError, showToast } from '../ui/toasts.tsx';
 import { linkToDelivery } from './delivery-list.tsx';
-import { CreateStep, DeliverStep, FailStep, ReplayStep } from './guided-start-steps.tsx';
+import { ActionButton, CreateStep, DeliverStep, FailStep, ReplayStep } from './guided-start-steps.tsx';
 
 /** What the user has done so far. Kept in the tab's storage, so that leaving the page loses nothing. */
 export interface Progress {
@@ -30,10 +31,11 @@ export interface Tour {
   readonly requests: readonly InboxRequest[];
   readonly firstDelivery: Delivery | undefined;
   readonly secondDelivery: Delivery | undefined;
-  /** The server restarted: inboxes live in its memory. */
-  readonly isInboxLost: boolean;
+  /** The inbox or the endpoint was deleted. */
+  readonly isDeleted: boolean;
   addProgress(changes: Progress): void;
-  startOver(): void;
+  /** Deletes the endpoint and the inbox, and forgets the progress. */
+  cleanUp(): Promise<void>;
   publish(order: number): Promise<AcceptedEvent>;
 }
 
@@ -53,6 +55,7 @@ export function GuidedStartPage() {
 function GuidedStart() {
   const tour = useTour();
   const { progress, secondDelivery } = tour;
+  const startOver = (): void => void tour.cleanUp().catch(showError);
   return (
     <>
       <PageHeader
@@ -64,12 +67,11 @@ function GuidedStart() {
           </p>
         }
       >
-        {progress.token !== undefined && <Button onClick={tour.startOver}>Start over</Button>}
+        {progress.token !== undefined && <Button onClick={startOver}>Start over</Button>}
       </PageHeader>
-      {tour.isInboxLost && (
-        <Notice tone="warn" title="The inbox is gone">
-          Inboxes live in the memory of the server, and the server restarted.{' '}
-          <Button kind="small" onClick={tour.startOver}>
+      {tour.isDeleted && (
+        <Notice tone="warn" title="The inbox or its endpoint was deleted">
+          <Button kind="small" onClick={startOver}>
             Start over
           </Button>
         </Notice>
@@ -81,14 +83,27 @@ function GuidedStart() {
         <ReplayStep tour={tour} />
       </ol>
       {progress.replayed === true && secondDelivery?.status === 'delivered' && (
-        <div style={{ marginTop: 14 }}>
-          <Notice tone="good" title="You have seen it all">
-            <Link to={linkToDelivery(secondDelivery)}>Look at every attempt</Link>,{' '}
-            <Link to="/endpoints/new">add your own endpoint</Link>, or go to the <Link to="/">overview</Link>.
-          </Notice>
-        </div>
+        <FinishNotice delivery={secondDelivery} cleanUp={tour.cleanUp} />
       )}
     </>
+  );
+}
+
+function FinishNotice({ delivery, cleanUp }: { delivery: Delivery; cleanUp: Tour['cleanUp'] }) {
+  const finish = async (): Promise<void> => {
+    await cleanUp();
+    showToast('Deleted the endpoint and the inbox of the tour');
+    navigate('/');
+  };
+  return (
+    <div style={{ marginTop: 14 }}>
+      <Notice tone="good" title="You have seen it all">
+        <Link to={linkToDelivery(delivery)}>Look at every attempt</Link>,{' '}
+        <Link to="/endpoints/new">add your own endpoint</Link>, or go to the <Link to="/">overview</Link>.
+        <p className="soft">The endpoint and the inbox of this tour are no longer needed.</p>
+        <ActionButton onClick={finish}>Finish and clean up</ActionButton>
+      </Notice>
+    </div>
   );
 }
 
@@ -120,9 +135,14 @@ function useTour(): Tour {
     requests: requests.data?.data ?? [],
     firstDelivery: useDelivery(firstEvent),
     secondDelivery: useDelivery(secondEvent),
-    isInboxLost: inbox.error?.status === 404 || endpoint.error?.status === 404,
+    isDeleted: inbox.error?.status === 404 || endpoint.error?.status === 404,
     addProgress: (changes) => setProgress({ ...progress, ...changes }),
-    startOver: () => setProgress({}),
+    cleanUp: async () => {
+      if (endpointId !== undefined) await deleteIfExists(`/v1/endpoints/${endpointId}`);
+      if (token !== undefined) await deleteIfExists(`/v1/inboxes/${token}`);
+      invalidate('/v1/endpoints', '/v1/inboxes');
+      setProgress({});
+    },
     publish: (order) =>
       callApi<AcceptedEvent>('POST', '/v1/events', {
         type: 'order.created',
@@ -131,6 +151,12 @@ function useTour(): Tour {
         endpoint_ids: [endpointId],
       }),
   };
+}
+
+async function deleteIfExists(path: string): Promise<void> {
+  await callApi('DELETE', path).catch((error: unknown) => {
+    if (!(error instanceof ApiError && error.status === 404)) throw error;
+  });
 }
 
 function useDelivery(eventId: string | undefined): Delivery | undefined {

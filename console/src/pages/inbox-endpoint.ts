@@ -8,12 +8,21 @@ const QUICK_RETRY_SETTINGS = {
   breaker: { consecutive: 3, cooldown_seconds: 4, max_cooldown_seconds: 4 },
 };
 
-/** Creates an endpoint that sends every event of the tenant to the inbox. */
-export async function createInboxEndpoint(inbox: Inbox, description: string): Promise<CreatedEndpoint> {
+interface InboxEndpointOptions {
+  readonly description: string;
+  /** The event types to subscribe to. Without them: every event of the tenant. */
+  readonly events?: readonly string[];
+}
+
+/** Creates an endpoint that sends events of the inbox's tenant to the inbox. */
+export async function createInboxEndpoint(
+  inbox: Inbox,
+  options: InboxEndpointOptions,
+): Promise<CreatedEndpoint> {
   const endpoint = await callApi<CreatedEndpoint>('POST', '/v1/endpoints', {
     url: inbox.url,
     tenant: inbox.tenant,
-    description,
+    ...options,
     ...QUICK_RETRY_SETTINGS,
   });
   invalidate('/v1/endpoints');

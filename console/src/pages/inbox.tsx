@@ -111,7 +111,7 @@ function ConnectDialog({ inbox, onClose }: { inbox: Inbox; onClose: () => void }
       submitLabel="Create endpoint"
       onClose={onClose}
       onSubmit={async () => {
-        await createInboxEndpoint(inbox, 'Inbox');
+        await createInboxEndpoint(inbox, { description: 'Inbox' });
         showToast('Endpoint added. It receives every event of the tenant.');
         onClose();
       }}

@@ -65,7 +65,7 @@ export function InboxesPage() {
                   )
                 }
               >
-                Inboxes are kept in memory and expire a day after their last use.
+                Posthorn deletes an inbox a day after its last use, unless an endpoint delivers to it.
               </EmptyState>
             }
             columns={COLUMNS}

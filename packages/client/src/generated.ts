@@ -16,9 +16,9 @@ export interface AcceptedEvent {
   type: string;
   tenant: string;
   created_at: Time;
-  /** To how many endpoints it goes. */
+  /** How many endpoints it is sent to. */
   deliveries: number;
-  /** It had been accepted before, under the same key. */
+  /** True: an event with the same idempotency key was accepted before, and this is that event. */
   duplicate: boolean;
 }
 
@@ -38,7 +38,7 @@ export interface Attempt {
     first_byte_ms: number | null;
   };
   status_code: number | null;
-  /** What came of it. Superseded: another worker had taken the delivery over. */
+  /** The result. `superseded`: another worker had taken over the delivery. */
   outcome: 'delivered' | 'retry' | 'dead' | 'superseded';
   error: {
     class: 'dns_failed' | 'egress_forbidden' | 'connect_refused' | 'connect_timeout' | 'connection_failed' | 'connection_reset' | 'tls_expired' | 'tls_name_mismatch' | 'tls_untrusted' | 'tls_failed' | 'timeout' | 'response_invalid' | 'response_headers_too_large' | 'http_1xx' | 'http_3xx' | 'redirect_failed' | 'http_4xx' | 'http_408' | 'http_410' | 'http_429' | 'http_5xx' | 'oauth_failed' | 'oauth_rejected' | 'proxy_failed' | 'internal';
@@ -81,7 +81,7 @@ export interface AuditEntry {
     after?: unknown;
   }[];
   request_id: string;
-  /** Where the request came from. */
+  /** The IP address of the caller. */
   address: string;
 }
 
@@ -118,7 +118,7 @@ export interface ClientCertificate {
 
 export interface Count {
   count: number;
-  /** There may be more: the newest 100,000 were looked at. */
+  /** There may be more: only the newest 100,000 were examined. */
   more: boolean;
 }
 
@@ -163,7 +163,7 @@ export interface CreatedEndpoint {
   health: Health;
   created_at: Time;
   updated_at: Time;
-  /** What it signs with. Keep it where the receiver runs. */
+  /** The signing secret. Store it where the receiver runs. */
   secret: string;
 }
 
@@ -172,7 +172,7 @@ export interface CreatedKey {
   scope: 'admin' | 'tenant' | 'read';
   tenant: string | null;
   description: string;
-  /** How the key begins, to recognize it by. */
+  /** The first characters of the key, to recognize it by. */
   prefix: string;
   created_at: Time;
   last_used_at: Time | null;
@@ -188,20 +188,20 @@ export interface CurrentKey {
   id: string | null;
   scope: 'admin' | 'tenant' | 'read';
   tenant: string | null;
-  /** How the key begins, to recognize it by. */
+  /** The first characters of the key, to recognize it by. */
   prefix: string;
   capabilities: {
-    /** There is a built-in receiver. */
+    /** Whether there is a built-in receiver. */
     inbox: boolean;
   };
 }
 
 export interface CurrentSecret {
   secret: string;
-  /** Of an Ed25519 secret: what receivers verify with. */
+  /** The public key of an Ed25519 secret, which receivers verify with. */
   public_key?: string;
   created_at: Time;
-  /** Older ones that still sign. */
+  /** Older secrets that still sign. */
   previous: ({
     created_at: Time;
     expires_at: Time | null;
@@ -219,7 +219,7 @@ export interface DeadLetterGroups {
     newest_at: Time;
   })[];
   next_cursor: null;
-  /** There are older ones that were not counted. */
+  /** There are older dead letters that were not counted. */
   more: boolean;
 }
 
@@ -236,12 +236,12 @@ export interface DeadLetterOrder {
     /** Accepted before this RFC 3339 time. */
     until?: string;
     reason?: 'exhausted' | 'rejected' | 'gone' | 'expired' | 'worker_crash';
-    /** These deliveries only. */
+    /** Only these deliveries. */
     ids?: string[];
   };
-  /** Only count. */
+  /** Only count the deliveries. */
   dry_run?: boolean;
-  /** Recorded with those that are discarded. */
+  /** Recorded with each discarded delivery. */
   why?: string;
 }
 
@@ -278,7 +278,7 @@ export interface DeliveryPage {
 }
 
 export interface Discard {
-  /** Recorded with it. */
+  /** Recorded with the delivery. */
   why?: string;
 }
 
@@ -409,7 +409,7 @@ export interface EndpointReplay {
   /** Accepted before this RFC 3339 time. */
   until?: string;
   status?: 'pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped' | ('pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped')[];
-  /** Only count. */
+  /** Only count the deliveries. */
   dry_run?: boolean;
 }
 
@@ -429,21 +429,21 @@ export interface EndpointStats {
   final_success_rate: number | null;
   first_attempt_success_rate: number | null;
   dead_letter_rate: number | null;
-  /** Deliveries made, a second. */
+  /** Deliveries per second. */
   throughput_per_second: number;
-  /** How long receivers took to answer. Within 9.1 % of the true ones. */
+  /** How long receivers took to answer. Accurate to 9.1 %. */
   response_ms: {
     p50: number | null;
     p95: number | null;
     p99: number | null;
   };
-  /** From acceptance to delivery. Within 9.1 % of the true ones. */
+  /** From acceptance to delivery. Accurate to 9.1 %. */
   delivery_ms: {
     p50: number | null;
     p95: number | null;
     p99: number | null;
   };
-  /** How many were delivered at the first try, the second, and so on; the tenth and later together. */
+  /** How many were delivered at the first attempt, the second, and so on; the tenth and later ones together. */
   retry_distribution: number[];
   success_rate: number | null;
   p50_ms: number | null;
@@ -484,7 +484,7 @@ export interface EndpointStats {
     p95_ms: number | null;
     p99_ms: number | null;
     dead_letter_rate: number | null;
-    /** How many were delivered at the first try, the second, and so on; the tenth and later together. */
+    /** How many were delivered at the first attempt, the second, and so on; the tenth and later ones together. */
     retry_distribution: number[];
   })[];
 }
@@ -494,7 +494,7 @@ export interface Event {
   type: string;
   tenant: string;
   created_at: Time;
-  /** To how many endpoints it goes. */
+  /** How many endpoints it is sent to. */
   deliveries: number;
   idempotency_key: string | null;
   schema_version: string | null;
@@ -534,7 +534,7 @@ export interface EventTypePage {
 export interface EventTypeSettings {
   description?: string;
   schema?: Record<string, unknown> | boolean | null;
-  /** A sample of `data`. It must fit the schema. */
+  /** A sample of `data`. It must match the schema. */
   example?: unknown;
   deprecated?: boolean;
 }
@@ -544,7 +544,7 @@ export interface EventWithData {
   type: string;
   tenant: string;
   created_at: Time;
-  /** To how many endpoints it goes. */
+  /** How many endpoints it is sent to. */
   deliveries: number;
   idempotency_key: string | null;
   schema_version: string | null;
@@ -577,17 +577,17 @@ export interface FilterTried {
 
 export interface FilterTry {
   filter: Record<string, unknown> | null;
-  /** As POST /v1/events takes it. */
+  /** An event, as `POST /v1/events` accepts it. */
   event: Record<string, unknown>;
 }
 
-/** Now, and over the last day. */
+/** The current state, and figures of the last day. */
 export interface Health {
   circuit: 'closed' | 'open' | 'half_open';
   opened_at: Time | null;
   next_probe_at: Time | null;
   consecutive_failures: number;
-  /** Deliveries that wait, counted up to 10,000; in a list up to 200 or more, the shorter the page. */
+  /** Waiting deliveries, counted up to 10,000; in a list up to at least 200, depending on the size of the page. */
   waiting: number;
   /** Dead letters, counted in the same way. */
   dead: number;
@@ -597,7 +597,7 @@ export interface Health {
   p95_ms: number | null;
   p99_ms: number | null;
   dead_letter_rate: number | null;
-  /** How many were delivered at the first try, the second, and so on; the tenth and later together. */
+  /** How many were delivered at the first attempt, the second, and so on; the tenth and later ones together. */
   retry_distribution: number[];
 }
 
@@ -664,7 +664,7 @@ export interface Key {
   scope: 'admin' | 'tenant' | 'read';
   tenant: string | null;
   description: string;
-  /** How the key begins, to recognize it by. */
+  /** The first characters of the key, to recognize it by. */
   prefix: string;
   created_at: Time;
   last_used_at: Time | null;
@@ -756,9 +756,9 @@ export interface NewEndpoint {
   batch?: null;
   /** Not available yet. */
   debounce?: null;
-  /** Whose endpoint it is. A tenant's key implies it; otherwise `default`. */
+  /** The tenant of the endpoint. Default: the tenant of the key, otherwise `default`. */
   tenant?: string;
-  /** whsec_ and base64 of 24 to 64 bytes. */
+  /** `whsec_` followed by 24 to 64 bytes in base64. Default: a random one. */
   secret?: string;
 }
 
@@ -788,12 +788,12 @@ export interface NewInbox {
 
 export interface NewKey {
   scope: 'admin' | 'tenant' | 'read';
-  /** Required for a tenant key; narrows a read key; not for an admin key. */
+  /** Required for a tenant key, optional for a read key, not allowed for an admin key. */
   tenant?: string;
   description?: string;
   rate_limit?: {
     per_second: number;
-    /** At once after a quiet time. */
+    /** How many at once after a quiet time. Default: one second’s worth. */
     burst?: number;
   } | null;
 }
@@ -814,7 +814,7 @@ export interface OAuth2 {
 
 export type OpenApiDocument = Record<string, unknown>;
 
-/** What every error looks like (RFC 9457). */
+/** The form of every error (RFC 9457). */
 export interface Problem {
   /** A URN that names the code. */
   type: string;
@@ -822,7 +822,7 @@ export interface Problem {
   status: number;
   /** What is wrong, and what to do about it. */
   detail: string;
-  /** Stable: decide by this. */
+  /** Stable: base decisions on it. */
   code: 'malformed_json' | 'bad_request' | 'bad_cursor' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'idempotency_conflict' | 'request_in_progress' | 'too_large' | 'unsupported_media_type' | 'invalid' | 'url_invalid' | 'url_forbidden' | 'challenge_failed' | 'rate_limited' | 'headers_too_large' | 'internal' | 'overloaded' | 'unavailable';
   errors: {
     /** The field, such as `retry.schedule[0]`. */
@@ -866,7 +866,7 @@ export interface Replayed {
 
 export interface RotatedSecret {
   secret: string;
-  /** Of an Ed25519 secret: what receivers verify with. */
+  /** The public key of an Ed25519 secret, which receivers verify with. */
   public_key?: string;
   previous_expires_at: Time | null;
 }
@@ -874,7 +874,7 @@ export interface RotatedSecret {
 export interface Rotation {
   /** How long the old secret still signs beside the new one. */
   overlap_seconds?: number;
-  /** The new secret, if you want to choose it. */
+  /** The new secret. Default: a random one. */
   secret?: string;
 }
 
@@ -903,21 +903,21 @@ export interface Stats {
   final_success_rate: number | null;
   first_attempt_success_rate: number | null;
   dead_letter_rate: number | null;
-  /** Deliveries made, a second. */
+  /** Deliveries per second. */
   throughput_per_second: number;
-  /** How long receivers took to answer. Within 9.1 % of the true ones. */
+  /** How long receivers took to answer. Accurate to 9.1 %. */
   response_ms: {
     p50: number | null;
     p95: number | null;
     p99: number | null;
   };
-  /** From acceptance to delivery. Within 9.1 % of the true ones. */
+  /** From acceptance to delivery. Accurate to 9.1 %. */
   delivery_ms: {
     p50: number | null;
     p95: number | null;
     p99: number | null;
   };
-  /** How many were delivered at the first try, the second, and so on; the tenth and later together. */
+  /** How many were delivered at the first attempt, the second, and so on; the tenth and later ones together. */
   retry_distribution: number[];
   tenant: string | null;
   type: string | null;
@@ -977,10 +977,10 @@ export interface Task {
   id: string;
   kind: 'replay' | 'discard';
   state: 'queued' | 'running' | 'done' | 'cancelled' | 'failed';
-  /** How many deliveries it is about. Counted among the newest 100,000 at first, exact when it has ended. */
+  /** How many deliveries it changes. An estimate from the newest 100,000 at first, exact when it has ended. */
   total: number;
   done: number;
-  /** Could not be done, for instance because the endpoint is disabled. */
+  /** Deliveries that could not be changed, for instance because their endpoint is disabled. */
   failed: number;
   tenant: string | null;
   filter: {
@@ -994,7 +994,7 @@ export interface Task {
   };
   why: string | null;
   error: string | null;
-  /** The key that ordered it. */
+  /** The key that created it. */
   created_by: string;
   created_at: Time;
   updated_at: Time;
@@ -1030,7 +1030,7 @@ export interface TenantSettings {
   metadata?: Record<string, unknown>;
   ingest_rate_limit?: {
     per_second: number;
-    /** At once after a quiet time. */
+    /** How many at once after a quiet time. Default: one second’s worth. */
     burst?: number;
   } | null;
 }
@@ -1040,7 +1040,7 @@ export interface TestEvent {
   data?: unknown;
 }
 
-/** What happened, as a producer publishes it: accepted, stored, and fanned out to the endpoints that want it. */
+/** What happened, as a producer publishes it: accepted, stored, and sent to the endpoints that subscribe to it. */
 export class Events extends Resource {
   /** Publish an event. A 202 means that the event is stored and will be delivered. With an idempotency key it can be sent again safely: the answer is the same, with `duplicate: true`. */
   publish(body: NewEvent, options?: RequestOptions): Promise<AcceptedEvent> {
@@ -1052,7 +1052,7 @@ export class Events extends Resource {
     return this.pages('GET', `/v1/events`, { query }, options);
   }
 
-  /** Publish many events. Each is accepted or refused by itself; the results are in the order of the events. */
+  /** Publish many events. Each event is accepted or refused on its own; the results are in the order of the events. */
   publishBatch(body: NewBatch, options?: RequestOptions): Promise<AcceptedBatch> {
     return this.call('POST', `/v1/events/batch`, { body, keyed: true }, options);
   }
@@ -1072,7 +1072,7 @@ export class Events extends Resource {
     return this.pages('GET', `/v1/events/${encodeURIComponent(id)}/attempts`, { query }, options);
   }
 
-  /** Send an event again. All of its deliveries, or those that fit. Those of an endpoint that is disabled or was deleted are left out, unless you name it: then nothing is sent again. */
+  /** Send an event again. All of its deliveries, or those that match. Deliveries to a disabled or deleted endpoint are skipped, but if you name such an endpoint, nothing is sent. */
   replay(id: string, body: EventReplay = {}, options?: RequestOptions): Promise<Replayed> {
     return this.call('POST', `/v1/events/${encodeURIComponent(id)}/replay`, { body, keyed: true }, options);
   }
@@ -1080,7 +1080,7 @@ export class Events extends Resource {
 
 /** Where a tenant wants its events sent, and how: retries, limits, signatures, order. */
 export class Endpoints extends Resource {
-  /** Create an endpoint. The answer shows its signing secret. */
+  /** Create an endpoint. The answer contains its signing secret. */
   create(body: NewEndpoint, options?: RequestOptions): Promise<CreatedEndpoint> {
     return this.call('POST', `/v1/endpoints`, { body, keyed: true }, options);
   }
@@ -1095,17 +1095,17 @@ export class Endpoints extends Resource {
     return this.call('GET', `/v1/endpoints/${encodeURIComponent(id)}`, {}, options);
   }
 
-  /** Change an endpoint. A merge patch: what is absent stays, `null` goes back to the default (but `breaker`: `null` is off, `{}` the default). `metadata` and `headers` are merged, other objects are replaced whole. */
+  /** Change an endpoint. A JSON merge patch: an absent field stays as it is, `null` restores the default (for `breaker`, `null` means no breaker and `{}` the default one). `metadata` and `headers` are merged, other objects are replaced as a whole. */
   update(id: string, body: EndpointPatch = {}, options?: RequestOptions): Promise<Endpoint> {
     return this.call('PATCH', `/v1/endpoints/${encodeURIComponent(id)}`, { body }, options);
   }
 
-  /** Delete an endpoint. What waits for it is skipped. Its history stays readable. */
+  /** Delete an endpoint. Its waiting deliveries are skipped. Its history stays readable. */
   delete(id: string, options?: RequestOptions): Promise<void> {
     return this.call('DELETE', `/v1/endpoints/${encodeURIComponent(id)}`, {}, options);
   }
 
-  /** Pause an endpoint. Nothing is sent to it until it is resumed; its deliveries wait. */
+  /** Pause an endpoint. Its deliveries wait until it is resumed. */
   pause(id: string, options?: RequestOptions): Promise<Endpoint> {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/pause`, { keyed: true }, options);
   }
@@ -1115,7 +1115,7 @@ export class Endpoints extends Resource {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/resume`, { keyed: true }, options);
   }
 
-  /** Give an endpoint a new signing secret. The old one signs beside the new one for a while, so that receivers can change over. */
+  /** Give an endpoint a new signing secret. Both the old and the new secret sign for a while, so that receivers can switch. */
   rotateSecret(id: string, body: Rotation = {}, options?: RequestOptions): Promise<RotatedSecret> {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/rotate-secret`, { body, keyed: true }, options);
   }
@@ -1140,12 +1140,12 @@ export class Endpoints extends Resource {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/test`, { body, keyed: true }, options);
   }
 
-  /** List the deliveries to an endpoint. Also of one that was deleted. */
+  /** List the deliveries to an endpoint. Works for a deleted endpoint too. */
   listDeliveries(id: string, query: { limit?: number; cursor?: string; tenant?: string; event_id?: string; type?: string; since?: string; until?: string; status?: 'pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped' } = {}, options?: RequestOptions): PageRequest<Delivery> {
     return this.pages('GET', `/v1/endpoints/${encodeURIComponent(id)}/deliveries`, { query }, options);
   }
 
-  /** Send again what an endpoint did not get. In the background. By default what is dead or was skipped. */
+  /** Send again what an endpoint missed. Runs in the background. By default, deliveries that are dead or were skipped. */
   replay(id: string, body: EndpointReplay = {}, options?: RequestOptions): Promise<Count | Task> {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/replay`, { body, keyed: true }, options);
   }
@@ -1168,35 +1168,35 @@ export class Deliveries extends Resource {
     return this.pages('GET', `/v1/deliveries/${encodeURIComponent(id)}/attempts`, {}, options);
   }
 
-  /** Show the request that was sent. The body of the answer is the body of the request, byte for byte, and its headers are on the answer too, without credentials. */
+  /** Show the request that was sent. The answer has the body of the request, byte for byte, and its headers without credentials. */
   getSentRequest(id: string, number: string, options?: RequestOptions): Promise<unknown> {
     return this.call('GET', `/v1/deliveries/${encodeURIComponent(id)}/attempts/${encodeURIComponent(number)}/request`, {}, options);
   }
 
-  /** Send a delivery again. Whatever its status. One that waits becomes due now. */
+  /** Send a delivery again. Works for every status. A waiting delivery becomes due now. */
   replay(id: string, options?: RequestOptions): Promise<Delivery> {
     return this.call('POST', `/v1/deliveries/${encodeURIComponent(id)}/replay`, { keyed: true }, options);
   }
 }
 
-/** Deliveries that were given up. Look at them, send them again, or discard them. */
+/** Deliveries that failed for good. List them, send them again, or discard them. */
 export class DeadLetters extends Resource {
-  /** List dead letters. Also those that are being sent again. */
+  /** List dead letters. Including those that are being replayed. */
   list(query: { limit?: number; cursor?: string; tenant?: string; endpoint_id?: string; type?: string; since?: string; until?: string; reason?: 'exhausted' | 'rejected' | 'gone' | 'expired' | 'worker_crash'; event_id?: string } = {}, options?: RequestOptions): PageRequest<Delivery> {
     return this.pages('GET', `/v1/dead-letters`, { query }, options);
   }
 
-  /** Send dead letters again. In the background: the answer is a task. A dry run only counts. */
+  /** Send dead letters again. Runs in the background: the answer is a task. A dry run only counts. */
   replay(body: DeadLetterOrder, options?: RequestOptions): Promise<Count | Task> {
     return this.call('POST', `/v1/dead-letters/replay`, { body, keyed: true }, options);
   }
 
-  /** Discard dead letters. In the background: the answer is a task. A dry run only counts. */
+  /** Discard dead letters. Runs in the background: the answer is a task. A dry run only counts. */
   discard(body: DeadLetterOrder, options?: RequestOptions): Promise<Count | Task> {
     return this.call('POST', `/v1/dead-letters/discard`, { body, keyed: true }, options);
   }
 
-  /** Discard a dead delivery. Can be undone for a while. */
+  /** Discard a dead delivery. Can be undone for a limited time. */
   discardDelivery(id: string, body: Discard = {}, options?: RequestOptions): Promise<Delivery> {
     return this.call('POST', `/v1/deliveries/${encodeURIComponent(id)}/discard`, { body, keyed: true }, options);
   }
@@ -1206,7 +1206,7 @@ export class DeadLetters extends Resource {
     return this.call('POST', `/v1/deliveries/${encodeURIComponent(id)}/restore`, { keyed: true }, options);
   }
 
-  /** Count dead letters by endpoint and reason. Among the newest 20,000. */
+  /** Count dead letters by endpoint and reason. Counts the newest 20,000. */
   listGroups(query: { tenant?: string } = {}, options?: RequestOptions): PageRequest<{
   endpoint_id: string;
   url: string | null;
@@ -1220,19 +1220,19 @@ export class DeadLetters extends Resource {
   }
 }
 
-/** Work in the background: replays and discards of many deliveries. */
+/** Replays and discards of many deliveries, in the background. */
 export class Tasks extends Resource {
   /** List tasks. */
   list(query: { limit?: number; cursor?: string; tenant?: string } = {}, options?: RequestOptions): PageRequest<Task> {
     return this.pages('GET', `/v1/tasks`, { query }, options);
   }
 
-  /** How far a task is. */
+  /** Show a task and its progress. */
   get(id: string, options?: RequestOptions): Promise<Task> {
     return this.call('GET', `/v1/tasks/${encodeURIComponent(id)}`, {}, options);
   }
 
-  /** Cancel a task. What it has done already stays done. */
+  /** Cancel a task. Deliveries that it has already changed stay changed. */
   cancel(id: string, options?: RequestOptions): Promise<Task> {
     return this.call('POST', `/v1/tasks/${encodeURIComponent(id)}/cancel`, { keyed: true }, options);
   }
@@ -1246,7 +1246,7 @@ export class Filters extends Resource {
   }
 }
 
-/** The catalogue: what types of events there are, and what they look like. */
+/** The catalogue of event types, with their schemas and examples. */
 export class EventTypes extends Resource {
   /** List the catalogue, newest first. */
   list(query: { limit?: number; cursor?: string } = {}, options?: RequestOptions): PageRequest<EventType> {
@@ -1263,13 +1263,13 @@ export class EventTypes extends Resource {
     return this.call('PUT', `/v1/event-types/${encodeURIComponent(name)}`, { body }, options);
   }
 
-  /** Take an event type out of the catalogue. */
+  /** Delete an event type from the catalogue. */
   delete(name: string, options?: RequestOptions): Promise<void> {
     return this.call('DELETE', `/v1/event-types/${encodeURIComponent(name)}`, {}, options);
   }
 }
 
-/** Whom endpoints and events belong to. */
+/** The owners of endpoints and events. */
 export class Tenants extends Resource {
   /** List tenants, newest first. */
   list(query: { limit?: number; cursor?: string } = {}, options?: RequestOptions): PageRequest<Tenant> {
@@ -1292,9 +1292,9 @@ export class Tenants extends Resource {
   }
 }
 
-/** API keys: made, listed, revoked. */
+/** Create, list and revoke API keys. */
 export class Keys extends Resource {
-  /** Make an API key. */
+  /** Create an API key. */
   create(body: NewKey, options?: RequestOptions): Promise<CreatedKey> {
     return this.call('POST', `/v1/keys`, { body, keyed: true }, options);
   }
@@ -1323,7 +1323,7 @@ export class Audit extends Resource {
   }
 }
 
-/** Figures over time, and what happens just now. */
+/** Figures over time, and the live tail. */
 export class Statistics extends Resource {
   /** Statistics of everything, of a tenant or of an event type. */
   getStats(query: { window?: '1h' | '24h' | '7d'; tenant?: string; type?: string } = {}, options?: RequestOptions): Promise<Stats> {
@@ -1331,7 +1331,7 @@ export class Statistics extends Resource {
   }
 }
 
-/** Throw-away receivers, to try things out with. */
+/** Temporary receivers, to try things out with. */
 export class Inboxes extends Resource {
   /** Make a throw-away receiver. */
   createInbox(body: NewInbox = {}, options?: RequestOptions): Promise<Inbox> {
@@ -1369,19 +1369,19 @@ export class Inboxes extends Resource {
   }
 }
 
-/** About Posthorn itself: is it alive, is it ready, what can it do. */
+/** Posthorn itself: its health, its metrics and its API. */
 export class Service extends Resource {
   /** Is the process alive? */
   getHealth(options?: RequestOptions): Promise<Alive> {
     return this.call('GET', `/healthz`, {}, options);
   }
 
-  /** Can it take requests? Ready means that the database answers and, if this process delivers, that it has lately proven that it may. */
+  /** Can it take requests? Ready means that the database answers and takes writes, that living workers own the shards, and, if this process delivers, that it has lately proven that it may. `detail` says what is missing. */
   getReadiness(options?: RequestOptions): Promise<Ready> {
     return this.call('GET', `/readyz`, {}, options);
   }
 
-  /** Metrics for Prometheus. Of all processes of this node. Open to requests from the machine itself; from elsewhere with an admin key, or a read key of no tenant. */
+  /** Metrics for Prometheus. Of all processes of this node. Requests from the machine itself need no key; others need an admin key, or a read key without a tenant. */
   getMetrics(options?: RequestOptions): Promise<string> {
     return this.call('GET', `/metrics`, {}, options);
   }

@@ -207,12 +207,6 @@ describe.each([
     expect(received.length).toBe(before);
   });
 
-  // Not possible in Fastify: receiveWebhooks removes the parsers.
-  it.skipIf(name === 'Fastify')('answers 500 if the body was parsed before verification', async () => {
-    const response = await send(`${server.url}/parsed`, validRequest);
-    expect([response.status, await response.json()]).toEqual([500, { error: 'body_already_parsed' }]);
-  });
-
   it('does not affect other routes', async () => {
     const response = await fetch(`${server.url}/other`, {
       method: 'POST',
@@ -220,6 +214,13 @@ describe.each([
       body: '{"a":1}',
     });
     expect(await response.json()).toEqual({ a: 1 });
+  });
+
+  // Not possible in Fastify: receiveWebhooks removes the parsers.
+  if (name === 'Fastify') return;
+  it('answers 500 if the body was parsed before verification', async () => {
+    const response = await send(`${server.url}/parsed`, validRequest);
+    expect([response.status, await response.json()]).toEqual([500, { error: 'body_already_parsed' }]);
   });
 });
 

@@ -1,4 +1,4 @@
-/** The built console, found once and kept in memory: a handful of files, compressed when they are read. */
+/** The files of the built console, read and compressed once and kept in memory. */
 import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import { gzip } from 'node:zlib';
 export interface ConsoleFile {
   readonly contentType: string;
   readonly body: Buffer;
-  /** Null where it would not be smaller. */
+  /** Null if it would not be smaller. */
   readonly gzipped: Buffer | null;
   readonly etag: string;
 }
@@ -27,7 +27,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.png': 'image/png',
 };
 
-/** Beside the compiled program, or in `dist` when it runs from its sources. Null: it was never built. */
+/** The folder of the console: beside the compiled program, or in `dist` when Posthorn runs from its sources. */
 export function findConsole(): string | null {
   for (const place of ['../../console/', '../../../dist/console/']) {
     const directory = fileURLToPath(new URL(place, import.meta.url));

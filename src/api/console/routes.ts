@@ -1,9 +1,9 @@
-/** `GET /console…`: static files, and for every other address below it the page that reads the address itself. */
+/** `GET /console…`: static files, and the page for every other address, which it routes itself. */
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../../domain/problem.ts';
 import { type ConsoleFile, type ConsoleFiles, findConsole, INDEX, loadConsole } from './files.ts';
 
-/** Only what is served here, nothing inline, no frames, no forms that go elsewhere. */
+/** Only files from this server: nothing inline, no frames, no forms. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -21,7 +21,7 @@ const PAGE_HEADERS = {
   'permissions-policy': 'camera=(), geolocation=(), microphone=()',
   'cache-control': 'no-cache',
 };
-/** Their names carry a hash of their content. */
+/** The names of these files contain a hash of their content, so they can be cached for ever. */
 const ASSETS = 'assets/';
 const FOR_EVER = 'public, max-age=31536000, immutable';
 
@@ -34,7 +34,7 @@ const NOT_BUILT = `<!doctype html>
 
 export function consoleRoutes(): FastifyPluginAsync {
   let files: Promise<ConsoleFiles> | null = null;
-  /** At the first request: a server whose console nobody opens does not read it. */
+  /** Reads the files at the first request. */
   const load = (): Promise<ConsoleFiles> | null => {
     if (files !== null) return files;
     const directory = findConsole();

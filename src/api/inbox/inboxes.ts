@@ -1,52 +1,35 @@
 /**
- * Throw-away receivers: what arrives at `/inbox/{token}` is kept for a while to be looked at, and answered as told.
- * All in memory and bounded in every direction, since whoever knows a token can write here.
+ * Throw-away receivers: Posthorn stores what arrives at `/inbox/{token}` for a while, and answers as it was told.
+ * Bounded in number, size and age, because anyone who knows a token can write here.
  */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../domain/clock.ts';
 import { Problem } from '../../domain/problem.ts';
+import type { Pool } from '../../postgres/database.ts';
+import {
+  clearInbox,
+  createInbox,
+  deleteInbox,
+  findInbox,
+  type Inbox,
+  type InboxAnswer,
+  keepRequest,
+  listInboxes,
+  listRequests,
+  type ReceivedRequest,
+  renewInbox,
+  setInboxAnswer,
+} from '../../postgres/queries/inboxes.ts';
 
-export interface InboxAnswer {
-  /** What requests get. */
-  readonly status: number;
-  readonly delay_ms: number;
-  /** The connection is cut instead of answered. */
-  readonly reset: boolean;
-}
-
-export type Verification = 'valid' | 'invalid' | 'unknown';
-
-export interface ReceivedRequest {
-  readonly number: number;
-  readonly at: number;
-  readonly method: string;
-  readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer;
-  readonly truncated: boolean;
-  readonly signature: { readonly verdict: Verification; readonly detail: string };
-  readonly answered: InboxAnswer;
-}
-
-export interface Inbox {
-  readonly token: string;
-  readonly tenant: string;
-  readonly createdAt: number;
-  expiresAt: number;
-  answer: InboxAnswer;
-  /** How many arrived in all, those included that are not kept any more. */
-  received: number;
-  /** Newest first. */
-  readonly requests: ReceivedRequest[];
-}
+export type { Inbox, InboxAnswer, ReceivedRequest } from '../../postgres/queries/inboxes.ts';
 
 export interface InboxLimits {
   readonly inboxes: number;
-  /** One tenant does not take them all. */
+  /** One tenant cannot take them all. */
   readonly inboxesPerTenant: number;
   readonly requestsPerInbox: number;
   readonly bytesPerInbox: number;
-  /** Without a request or a look at it. */
+  /** After its last request, or the last time someone read it. */
   readonly expiresAfterMs: number;
 }
 
@@ -60,88 +43,102 @@ export const INBOX_LIMITS: InboxLimits = {
 
 export const DEFAULT_ANSWER: InboxAnswer = { status: 200, delay_ms: 0, reset: false };
 const TOKEN_BYTES = 16;
+const TOKEN = /^[\w-]{22}$/;
+/** The console reads an inbox every second: not every read moves its expiry. */
+const RENEW_EVERY_MS = 60_000;
 
 export class Inboxes {
+  readonly #pool: Pool;
   readonly #clock: Clock;
   readonly #limits: InboxLimits;
-  readonly #inboxes = new Map<string, Inbox>();
 
-  constructor(clock: Clock, limits: InboxLimits = INBOX_LIMITS) {
+  constructor(pool: Pool, clock: Clock, limits: InboxLimits = INBOX_LIMITS) {
+    this.#pool = pool;
     this.#clock = clock;
     this.#limits = limits;
   }
 
-  create(tenant: string, answer: InboxAnswer): Inbox {
-    this.#clear();
+  async create(tenant: string, answer: InboxAnswer): Promise<Inbox> {
     const { inboxes, inboxesPerTenant } = this.#limits;
-    if (this.#inboxes.size >= inboxes)
+    const inbox = await createInbox(
+      this.#pool,
+      {
+        token: randomBytes(TOKEN_BYTES).toString('base64url'),
+        tenant,
+        answer,
+        createdAt: this.#clock.now(),
+        expiresAt: this.#expiresAt(),
+      },
+      this.#limits,
+    );
+    if (inbox === 'inboxes')
       throw new Problem('conflict', `There are ${inboxes} inboxes already. Delete one first.`);
-    if (this.list(tenant).length >= inboxesPerTenant)
+    if (inbox === 'inboxesPerTenant')
       throw new Problem('conflict', `The tenant has ${inboxesPerTenant} inboxes already. Delete one first.`);
-    const now = this.#clock.now();
-    const inbox: Inbox = {
-      token: randomBytes(TOKEN_BYTES).toString('base64url'),
-      tenant,
-      createdAt: now,
-      expiresAt: now + this.#limits.expiresAfterMs,
-      answer,
-      received: 0,
-      requests: [],
-    };
-    this.#inboxes.set(inbox.token, inbox);
     return inbox;
   }
 
   /** Newest first; null: of all tenants. */
-  list(tenant: string | null): Inbox[] {
-    this.#clear();
-    return [...this.#inboxes.values()]
-      .filter((inbox) => tenant === null || inbox.tenant === tenant)
-      .toReversed();
+  list(tenant: string | null): Promise<Inbox[]> {
+    return listInboxes(this.#pool, this.#clock.now(), tenant);
   }
 
-  /** A look at it keeps it. */
-  find(token: string): Inbox | null {
-    this.#clear();
-    const inbox = this.#inboxes.get(token) ?? null;
-    if (inbox !== null) inbox.expiresAt = this.#clock.now() + this.#limits.expiresAfterMs;
+  /** Returns the inbox and postpones its expiry, or null if there is none. */
+  async find(token: string): Promise<Inbox | null> {
+    if (!TOKEN.test(token)) return null;
+    const inbox = await findInbox(this.#pool, this.#clock.now(), token);
+    if (inbox === null) return null;
+    const expiresAt = this.#expiresAt();
+    if (expiresAt - inbox.expiresAt < RENEW_EVERY_MS) return inbox;
+    await renewInbox(this.#pool, token, expiresAt);
+    return { ...inbox, expiresAt };
+  }
+
+  /** Changes how the inbox answers. Throws if it was deleted meanwhile. */
+  async setAnswer(token: string, changes: Partial<InboxAnswer>): Promise<Inbox> {
+    const inbox = await setInboxAnswer(this.#pool, token, changes);
+    if (inbox === null) throw inboxNotFound();
     return inbox;
   }
 
-  delete(token: string): void {
-    this.#inboxes.delete(token);
+  delete(token: string): Promise<void> {
+    return deleteInbox(this.#pool, token);
   }
 
-  /** Keeps a request; the oldest go where there is no room. */
-  keep(inbox: Inbox, request: Omit<ReceivedRequest, 'number' | 'at' | 'truncated'>): ReceivedRequest {
-    inbox.received += 1;
-    const { requestsPerInbox, bytesPerInbox } = this.#limits;
-    const kept: ReceivedRequest = {
-      ...request,
-      number: inbox.received,
-      at: this.#clock.now(),
-      // A copy: a slice would hold the whole of what the socket read.
-      body: Buffer.from(request.body.subarray(0, bytesPerInbox)),
-      truncated: request.body.length > bytesPerInbox,
-    };
-    inbox.requests.unshift(kept);
-    let bytes = 0;
-    const fitting = inbox.requests.findIndex((each, index) => {
-      bytes += sizeOf(each);
-      return index > 0 && (bytes > bytesPerInbox || index >= requestsPerInbox);
-    });
-    if (fitting !== -1) inbox.requests.length = fitting;
-    return kept;
+  /** Newest first. */
+  requests(token: string): Promise<ReceivedRequest[]> {
+    return listRequests(this.#pool, token, this.#limits.requestsPerInbox);
   }
 
-  #clear(): void {
-    const now = this.#clock.now();
-    for (const [token, inbox] of this.#inboxes) if (inbox.expiresAt <= now) this.#inboxes.delete(token);
+  clear(token: string): Promise<void> {
+    return clearInbox(this.#pool, token);
+  }
+
+  /** Stores a request and returns its number. Deletes the oldest where there is no room. */
+  async keep(
+    { token }: Pick<Inbox, 'token'>,
+    request: Omit<ReceivedRequest, 'number' | 'at' | 'truncated'>,
+  ): Promise<number> {
+    const { bytesPerInbox } = this.#limits;
+    const number = await keepRequest(
+      this.#pool,
+      { token, expiresAt: this.#expiresAt() },
+      {
+        ...request,
+        at: this.#clock.now(),
+        body: request.body.subarray(0, bytesPerInbox),
+        truncated: request.body.length > bytesPerInbox,
+      },
+      this.#limits,
+    );
+    if (number === null) throw inboxNotFound();
+    return number;
+  }
+
+  #expiresAt(): number {
+    return this.#clock.now() + this.#limits.expiresAfterMs;
   }
 }
 
-function sizeOf({ body, headers, path }: ReceivedRequest): number {
-  let size = body.length + path.length;
-  for (const [name, value] of Object.entries(headers)) size += name.length + value.length;
-  return size;
-}
+export const inboxNotFound = (): Problem =>
+  new Problem('not_found', 'There is no such inbox. It may have expired: make a new one.');

@@ -1,15 +1,14 @@
 /** `ANY /inbox/{token}`: keeps what arrives, and answers as the inbox was told. No key: it is a receiver. */
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { publicId } from '../../domain/ids.ts';
-import { Problem } from '../../domain/problem.ts';
-import type { ApiContext } from '../context.ts';
-import type { Inboxes } from './inboxes.ts';
+import type { ApiDependencies } from '../dependencies.ts';
+import { type Inboxes, inboxNotFound } from './inboxes.ts';
 import { endpointsAt, verifySignature } from './verify.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;
 const HIDDEN = /^(authorization|cookie|proxy-authorization)$/;
 
-export function inboxReceiver(context: ApiContext, inboxes: Inboxes): FastifyPluginAsync {
+export function inboxReceiver(context: ApiDependencies, inboxes: Inboxes): FastifyPluginAsync {
   return async (server) => {
     // Whatever comes is shown as it came.
     server.removeAllContentTypeParsers();
@@ -18,15 +17,14 @@ export function inboxReceiver(context: ApiContext, inboxes: Inboxes): FastifyPlu
       '/inbox/:token',
       { bodyLimit: MAX_BODY_BYTES, schema: { hide: true } },
       async (request, reply) => {
-        const inbox = inboxes.find(request.params.token);
-        if (inbox === null)
-          throw new Problem('not_found', 'There is no such inbox. It may have expired: make a new one.');
+        const inbox = await inboxes.find(request.params.token);
+        if (inbox === null) throw inboxNotFound();
         const headers = headersOf(request);
         const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
         const url = `${context.publicUrl}/inbox/${inbox.token}`;
         const endpoints = endpointsAt(url, inbox.tenant, context.endpoints.all());
         const { answer } = inbox;
-        const kept = inboxes.keep(inbox, {
+        const number = await inboxes.keep(inbox, {
           method: request.method,
           path: request.url,
           headers,
@@ -49,7 +47,7 @@ export function inboxReceiver(context: ApiContext, inboxes: Inboxes): FastifyPlu
           return reply;
         }
         return reply.code(answer.status).send({
-          received: kept.number,
+          received: number,
           endpoint_ids: endpoints.map(({ id }) => publicId('ep', id)),
         });
       },

@@ -1,13 +1,12 @@
 /** Making inboxes, telling them how to answer, and looking at what arrived. */
 import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { Problem } from '../../domain/problem.ts';
 import { readTenant } from '../../ingest/index.ts';
-import { type Caller, tenantOf } from '../auth.ts';
-import type { ApiContext } from '../context.ts';
-import { EXAMPLE_TIME, exampleId, Nothing, Page, type Shown, Time } from '../describe.ts';
-import { ListFilters } from '../pagination.ts';
-import { DEFAULT_ANSWER, type Inbox, type Inboxes, type ReceivedRequest } from './inboxes.ts';
+import { type Caller, visibleTenant } from '../../manage/caller.ts';
+import type { ApiDependencies } from '../dependencies.ts';
+import { ListFilters } from '../http/pagination.ts';
+import { EXAMPLE_TIME, exampleId, Nothing, Page, type Shown, Time } from '../openapi/describe.ts';
+import { DEFAULT_ANSWER, type Inbox, type Inboxes, inboxNotFound, type ReceivedRequest } from './inboxes.ts';
 
 const answer = {
   status: Type.Optional(
@@ -96,11 +95,10 @@ const tags = ['Inboxes'] as const;
 const Token = Type.Object({ token: Type.String({ description: 'The token of the inbox.' }) });
 type ByToken = { Params: { token: string } };
 
-export function inboxRoutes(context: ApiContext, inboxes: Inboxes): FastifyPluginAsync {
-  function find(caller: Caller, token: string): Inbox {
-    const inbox = inboxes.find(token);
-    if (inbox === null || (caller.tenant !== null && caller.tenant !== inbox.tenant))
-      throw new Problem('not_found', 'There is no such inbox. It may have expired: make a new one.');
+export function inboxRoutes(context: ApiDependencies, inboxes: Inboxes): FastifyPluginAsync {
+  async function find(caller: Caller, token: string): Promise<Inbox> {
+    const inbox = await inboxes.find(token);
+    if (inbox === null || (caller.tenant !== null && caller.tenant !== inbox.tenant)) throw inboxNotFound();
     return inbox;
   }
   const show = (inbox: Inbox): Shown<typeof InboxSchema> => ({
@@ -115,7 +113,7 @@ export function inboxRoutes(context: ApiContext, inboxes: Inboxes): FastifyPlugi
 
   return async (server) => {
     server.addHook('onSend', async (request) => {
-      // Nothing of it lasts, so there is nothing to put on record. (A GET has no trail at all.)
+      // Inboxes are for trying things out: the audit log leaves them out. (A GET has no trail at all.)
       (request.audit as typeof request.audit | undefined)?.nothingChanged();
     });
 
@@ -133,7 +131,7 @@ export function inboxRoutes(context: ApiContext, inboxes: Inboxes): FastifyPlugi
       },
       async (request, reply) => {
         const { tenant, ...given } = request.body;
-        const inbox = inboxes.create(readTenant(tenant, request.caller.tenant), {
+        const inbox = await inboxes.create(readTenant(tenant, request.caller.tenant), {
           ...DEFAULT_ANSWER,
           ...given,
         });
@@ -153,7 +151,7 @@ export function inboxRoutes(context: ApiContext, inboxes: Inboxes): FastifyPlugi
         },
       },
       async (request) => ({
-        data: inboxes.list(tenantOf(request.caller, request.query.tenant)).map(show),
+        data: (await inboxes.list(visibleTenant(request.caller, request.query.tenant))).map(show),
         next_cursor: null,
       }),
     );
@@ -169,7 +167,7 @@ export function inboxRoutes(context: ApiContext, inboxes: Inboxes): FastifyPlugi
           response: { 200: InboxSchema },
         },
       },
-      async (request) => show(find(request.caller, request.params.token)),
+      async (request) => show(await find(request.caller, request.params.token)),
     );
 
     server.patch<ByToken & { Body: Static<typeof InboxPatch> }>(
@@ -185,9 +183,8 @@ export function inboxRoutes(context: ApiContext, inboxes: Inboxes): FastifyPlugi
         },
       },
       async (request) => {
-        const inbox = find(request.caller, request.params.token);
-        inbox.answer = { ...inbox.answer, ...request.body };
-        return show(inbox);
+        const { token } = await find(request.caller, request.params.token);
+        return show(await inboxes.setAnswer(token, request.body));
       },
     );
 
@@ -203,7 +200,7 @@ export function inboxRoutes(context: ApiContext, inboxes: Inboxes): FastifyPlugi
         },
       },
       async (request, reply) => {
-        inboxes.delete(find(request.caller, request.params.token).token);
+        await inboxes.delete((await find(request.caller, request.params.token)).token);
         return reply.code(204).send();
       },
     );
@@ -219,10 +216,10 @@ export function inboxRoutes(context: ApiContext, inboxes: Inboxes): FastifyPlugi
           response: { 200: RequestPage },
         },
       },
-      async (request) => ({
-        data: find(request.caller, request.params.token).requests.map(showRequest),
-        next_cursor: null,
-      }),
+      async (request) => {
+        const { token } = await find(request.caller, request.params.token);
+        return { data: (await inboxes.requests(token)).map(showRequest), next_cursor: null };
+      },
     );
 
     server.delete<ByToken>(
@@ -237,7 +234,7 @@ export function inboxRoutes(context: ApiContext, inboxes: Inboxes): FastifyPlugi
         },
       },
       async (request, reply) => {
-        find(request.caller, request.params.token).requests.length = 0;
+        await inboxes.clear((await find(request.caller, request.params.token)).token);
         return reply.code(204).send();
       },
     );

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { signMessage } from '../../deliver/index.ts';
 import { type Endpoint, type SignatureProfile, signatureProfiles } from '../../domain/endpoint.ts';
 import { resolveEndpoint } from '../../domain/endpoint-config.ts';
-import { newSecret } from '../endpoint-secrets.ts';
+import { generateSecret } from '../../manage/signing-secrets.ts';
 import { endpointsAt, verifySignature } from './verify.ts';
 
 const NOW = 1_800_000_000_000;
@@ -35,7 +35,7 @@ const verdict = (endpoints: Endpoint[], headers: Record<string, string>, bytes =
   verifySignature(endpoints, headers, bytes, NOW).verdict;
 
 describe.each(signatureProfiles)('a request signed as %s', (profile) => {
-  const [old, current] = [newSecret(profile), newSecret(profile)];
+  const [old, current] = [generateSecret(profile), generateSecret(profile)];
   const endpoint = endpointWith(profile, current);
 
   it('is valid with its endpoint’s secret, and with no other', () => {
@@ -64,7 +64,7 @@ describe.each(signatureProfiles)('a request signed as %s', (profile) => {
 });
 
 it('without an endpoint nothing can be said; only those of the tenant count', () => {
-  const endpoint = endpointWith('standard', newSecret('standard'));
+  const endpoint = endpointWith('standard', generateSecret('standard'));
   expect(verdict([], {})).toBe('unknown');
   expect(endpointsAt(URL_OF_INBOX, 'acme', [endpoint])).toEqual([endpoint]);
   expect(endpointsAt(URL_OF_INBOX, 'globex', [endpoint])).toEqual([]);

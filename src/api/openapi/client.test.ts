@@ -13,7 +13,7 @@ beforeAll(async () => {
 describe('the client', () => {
   it('is up to date (if not: npm run client:generate)', () => {
     const file = new URL('../../../packages/client/src/generated.ts', import.meta.url);
-    // Not shown line by line: whoever sees this needs the command and not the difference.
+    // Compared with ===, because a failure should show the command and not a long difference.
     expect(readFileSync(file, 'utf8') === clientCode(document), 'run: npm run client:generate').toBe(true);
   });
 
@@ -21,7 +21,7 @@ describe('the client', () => {
     const posthorn = new Posthorn({ url: '', key: '' }) as unknown as Record<string, Record<string, unknown>>;
     const names = Object.values(document.paths)
       .flatMap((methods) => Object.values(methods))
-      // A stream is no answer that could be waited for.
+      // The client has no method for streams.
       .filter(({ responses }) => !JSON.stringify(responses).includes('text/event-stream'))
       .map(({ operationId, tags: [tag = ''] }) => {
         const words = tag.split(' ').map((word) => word[0]!.toUpperCase() + word.slice(1));

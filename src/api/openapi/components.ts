@@ -1,17 +1,17 @@
-/** Named schemas, each written down once: everything else refers to them. */
+/** The named schemas of the document. Other schemas refer to them. */
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
 const SCHEMA_MAPS = new Set(['properties', 'patternProperties', '$defs']);
 const SCHEMA_LISTS = new Set(['anyOf', 'allOf', 'oneOf', 'prefixItems']);
 const SCHEMAS = new Set(['items', 'additionalProperties', 'propertyNames', 'not']);
-/** How TypeBox writes "any name". */
+/** TypeBox's pattern for any property name. */
 const ANY_NAME = '^.*$';
 
 export class Components {
   readonly schemas: Record<string, JsonSchema> = {};
 
-  /** The schema as it appears where it is used: a reference, if it has a name. */
+  /** The schema to write where it is used: a reference if it has a name. */
   use(schema: JsonSchema): JsonSchema {
     const { title } = schema;
     if (typeof title !== 'string') return this.#copy(schema);

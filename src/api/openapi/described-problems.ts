@@ -1,7 +1,7 @@
-/** Answers that are problems: each lists the codes it can have. Those of many operations are written down once. */
+/** Problems as answers of operations: each lists its possible codes. Answers that operations share become components. */
 import { type ProblemCode, problemCodes } from '../../domain/problem.ts';
-import { PROBLEM_TYPE, type Reasons } from '../describe.ts';
 import type { JsonSchema } from './components.ts';
+import { PROBLEM_TYPE, type Reasons } from './describe.ts';
 import { unexpectedProblems } from './implied-problems.ts';
 
 interface Reference {
@@ -19,7 +19,7 @@ export class ProblemAnswers {
   readonly #answers = new Map<string, ProblemAnswer>();
   readonly unexpected: Reference = { $ref: `${PLACE}${UNEXPECTED}` };
 
-  /** Of one status, in order. */
+  /** A reference to the answer for these codes, which have the same status and are sorted. */
   of(codes: readonly ProblemCode[]): Reference {
     const name = [`Problem${problemCodes[codes[0]!].status}`, ...codes].join('.');
     this.#answers.set(name, problemAnswer(codes));

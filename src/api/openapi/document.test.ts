@@ -23,8 +23,8 @@ beforeAll(async () => {
   );
 });
 
-/** Files that a page loads, and the built-in receiver: not part of the API. */
-const HIDDEN = /^GET \/console\b|\/inbox\/\{token\}$/;
+/** Routes that are not part of the API: the start page, the console and the built-in receiver. */
+const HIDDEN = /^GET \/$|^GET \/console\b|\/inbox\/\{token\}$/;
 
 describe('the OpenAPI document', () => {
   it('is valid OpenAPI 3.1', async () => {
@@ -94,7 +94,7 @@ describe('the OpenAPI document', () => {
         if (status !== 'default') expect(problemCodes[code].status, operation.name).toBe(Number(status));
       const named = new Set(problems.map(({ status }) => status));
       const failing = Object.keys(operation.operation.responses).filter((status) => !/^[123]/.test(status));
-      // Whether it is ready is its answer, not a problem.
+      // 503 is a regular answer of the readiness probe.
       const others = operation.name === 'getReadiness' ? ['503'] : [];
       expect(
         failing.filter((status) => !named.has(status)),
@@ -103,7 +103,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('gives an example with every body, and all examples fit', () => {
+  it('gives an example with every body, and all examples match their schemas', () => {
     for (const { name, operation } of operations) {
       if (operation.requestBody === undefined) continue;
       const { $ref } = operation.requestBody.content['application/json']!.schema;
@@ -123,7 +123,7 @@ describe('the OpenAPI document', () => {
     expect(checked).toBeGreaterThan(20);
   });
 
-  it('is sent once, and then only confirmed', async () => {
+  it('is sent with an ETag, and answered with 304 while it is unchanged', async () => {
     const server = await hollowServer();
     const first = await server.inject('/openapi.json');
     expect(first.headers).toMatchObject({

@@ -1,6 +1,7 @@
-/** The OpenAPI document, from the routes as they are registered. Nothing in it is listed by hand. */
-import { ProblemSchema } from '../describe.ts';
+/** Builds the OpenAPI document from the registered routes. */
+
 import { Components, type JsonSchema } from './components.ts';
+import { ProblemSchema } from './describe.ts';
 import { ProblemAnswers } from './described-problems.ts';
 import type { DocumentedRoute } from './documented-route.ts';
 import { describeOperation, type Operation } from './operation.ts';
@@ -21,8 +22,8 @@ export interface OpenApiDocument {
 
 const DESCRIPTION = `Webhook delivery that never loses an accepted event.
 
-Send an API key as \`Authorization: Bearer phk_…\`. Errors are \`application/problem+json\`; decide by their \`code\`.
-Lists are newest first, in pages: give \`next_cursor\` as \`cursor\` for the next one. Times are RFC 3339, in UTC.
+Send an API key as \`Authorization: Bearer phk_…\`. Errors are \`application/problem+json\`; base decisions on their \`code\`.
+Lists are newest first, in pages: send \`next_cursor\` as \`cursor\` to get the next page. Times are RFC 3339, in UTC.
 Every answer carries \`x-request-id\`.`;
 
 export function buildDocument(

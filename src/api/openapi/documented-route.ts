@@ -5,11 +5,11 @@ export interface DocumentedRoute {
   readonly url: string;
   readonly schema: FastifySchema;
   readonly config: FastifyContextConfig;
-  /** A GET without HEAD. */
+  /** A GET route without a HEAD route. */
   readonly noHead?: boolean;
 }
 
-/** The least that a key must be for: looking, changing what belongs to its tenant, or everything. */
+/** What a key must at least be allowed to do: read, change its tenant's objects, or everything. */
 export type Role = 'read' | 'write' | 'admin';
 
 export function roleOf({ method, config }: DocumentedRoute): Role {

@@ -1,8 +1,8 @@
-/** What can go wrong with any route of a kind, whatever it does. */
+/** The problems that every route of a kind can answer with. */
 import type { ProblemCode } from '../../domain/problem.ts';
 import { type DocumentedRoute, roleOf } from './documented-route.ts';
 
-/** Of the connection, or of Posthorn itself: whatever was asked for. */
+/** Problems of the connection or of Posthorn itself, which any request can get. */
 export const unexpectedProblems: readonly ProblemCode[] = [
   'request_timeout',
   'headers_too_large',
@@ -10,7 +10,7 @@ export const unexpectedProblems: readonly ProblemCode[] = [
   'unavailable',
 ];
 
-/** DELETE needs none, but one that comes is read. */
+/** DELETE needs no body, but one that is sent is read. */
 const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
 export function impliedProblems(route: DocumentedRoute): ProblemCode[] {
@@ -22,9 +22,8 @@ export function impliedProblems(route: DocumentedRoute): ProblemCode[] {
   if (hasBody || query.length > 0) codes.push('invalid');
   if (query.includes('cursor')) codes.push('bad_cursor');
   if (schema.params !== undefined) codes.push('not_found');
-  // Keys have rate limits.
   if (config.needsKey === true) codes.push('unauthorized', 'rate_limited');
-  // A key that may only look, or that is for another tenant than the one that is named.
+  // A read key may not change anything, and a tenant's key may not name another tenant.
   if (config.needsKey === true && (roleOf(route) !== 'read' || query.includes('tenant')))
     codes.push('forbidden');
   if (config.idempotent === true) codes.push('idempotency_conflict', 'request_in_progress');

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { type ProblemCode, problemCodes } from '../../domain/problem.ts';
-import type { Reasons } from '../describe.ts';
 import type { Components, JsonSchema } from './components.ts';
+import type { Reasons } from './describe.ts';
 import { type ProblemAnswers, problemAnswer } from './described-problems.ts';
 import { type DocumentedRoute, type Role, roleOf } from './documented-route.ts';
 import { impliedProblems, unexpectedProblems } from './implied-problems.ts';
@@ -55,7 +55,7 @@ export function describeOperation(
     ...(parameters.length > 0 && { parameters }),
     ...(body !== undefined && {
       requestBody: {
-        // No body is an empty one: it may be left out where nothing in it is required.
+        // A missing body counts as an empty one, so it is optional if none of its fields are required.
         required: hasRequired(body),
         content: Object.fromEntries(
           (route.method === 'PATCH'
@@ -111,7 +111,7 @@ function byStatus(route: DocumentedRoute): Map<number, Set<ProblemCode>> {
   return found;
 }
 
-/** What is nothing special here is said once, for all of them. */
+/** Without reasons of its own, the route refers to the answer that it shares with others. */
 function describeProblems(codes: Set<ProblemCode>, reasons: Reasons, shared: ProblemAnswers): Answer {
   const list = [...codes].sort();
   return list.some((code) => reasons[code] !== undefined) ? problemAnswer(list, reasons) : shared.of(list);

@@ -2,19 +2,19 @@ import { createHash } from 'node:crypto';
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { readVersion } from '../../config/index.ts';
-import type { ApiContext } from '../context.ts';
-import { answerOf, Nothing } from '../describe.ts';
+import type { ApiDependencies } from '../dependencies.ts';
+import { answerOf, Nothing } from './describe.ts';
 import { buildDocument } from './document.ts';
 import type { DocumentedRoute } from './documented-route.ts';
 import { PAGE_POLICY, renderReference } from './reference/page.ts';
 
-/** Remembers every route that is registered from now on. HEAD is implied by GET, unless that says otherwise. */
+/** Collects every route that is registered from now on. HEAD is left out: GET implies it. */
 export function collectRoutes(server: FastifyInstance): DocumentedRoute[] {
   const routes: DocumentedRoute[] = [];
   server.addHook('onRoute', (route) => {
     for (const method of [route.method].flat()) {
       if (method === 'HEAD' || method === 'OPTIONS' || route.schema?.hide === true) continue;
-      // Read later: hooks of inner plugins may still add to them.
+      // Read lazily: `onRoute` hooks of inner plugins may still add to them.
       routes.push({
         method,
         url: route.url,
@@ -31,16 +31,19 @@ export function collectRoutes(server: FastifyInstance): DocumentedRoute[] {
   return routes;
 }
 
-export function openApiRoutes(context: ApiContext, routes: readonly DocumentedRoute[]): FastifyPluginAsync {
-  const build = () => buildDocument(routes, { version: readVersion(), serverUrl: context.publicUrl });
+export function openApiRoutes(
+  dependencies: Pick<ApiDependencies, 'publicUrl'>,
+  routes: readonly DocumentedRoute[],
+): FastifyPluginAsync {
+  const build = () => buildDocument(routes, { version: readVersion(), serverUrl: dependencies.publicUrl });
 
   return async (server) => {
-    // Once, before anybody asks: routes that cannot be described should not be found out by a user.
+    // Build it once at the start, so that a route that cannot be described fails the start and not a request.
     server.addHook('onReady', (done) => {
       build();
       done();
     });
-    // The public URL is known when the server listens, and does not change any more.
+    // Cached at the first request: from then on the public URL is known and does not change.
     const json = cached(() => JSON.stringify(build(), null, 2));
     server.get(
       '/openapi.json',

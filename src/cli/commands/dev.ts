@@ -1,4 +1,4 @@
-import { startApp } from '../app.ts';
+import { preloadApp, startApp } from '../app.ts';
 import { devBanner } from '../banner.ts';
 import type { Command } from '../command.ts';
 import { findDatabase } from '../database.ts';
@@ -18,7 +18,7 @@ this machine may be called, also by http.`,
 };
 
 async function start({ config, log, running, stopping }: ServerContext): Promise<void> {
-  const databaseUrl = await findDatabase(config, log, running);
+  const databaseUrl = await findDatabase(config, log, running, preloadApp);
   if (stopping.aborted) return;
   const app = await startApp({ config: { ...config, databaseUrl }, log });
   running.push({ name: 'app', stop: () => app.stop() });

@@ -13,7 +13,7 @@ export const migrate: Command = {
 themselves; this command is for deployments whose servers may not change the schema.`,
   async run({ flags }) {
     const config = loadConfig({ mode: 'serve', env: process.env, flags });
-    const { databaseUrl } = config;
+    const databaseUrl = config.directDatabaseUrl ?? config.databaseUrl;
     if (databaseUrl === null) {
       throw new ConfigError([
         { name: 'DATABASE_URL', message: 'DATABASE_URL is not set: which database is to be migrated?' },
@@ -24,7 +24,7 @@ themselves; this command is for deployments whose servers may not change the sch
       print(applied.length === 0 ? 'The schema is up to date.' : `Applied: ${applied.join(', ')}`);
       return 0;
     } catch (error) {
-      const explanation = explainError(error, config);
+      const explanation = explainError(error, { databaseUrl });
       if (explanation === null) throw error;
       printError(explanation.message);
       return explanation.exitCode;

@@ -24,7 +24,7 @@ Needs neither POSTHORN_ADMIN_KEY nor POSTHORN_ENCRYPTION_KEY.`,
 };
 
 /** Loaded only here: `posthorn help` should not wait for it. */
-const wiring = () => import('../../relay.ts');
+const wiring = () => import('../../relay/index.ts');
 const GRACE_MS = 3000;
 
 async function runInit({ flags, wantsPrint }: Arguments): Promise<number> {
@@ -35,7 +35,7 @@ async function runInit({ flags, wantsPrint }: Arguments): Promise<number> {
     return 0;
   }
   return explained(config, async () => {
-    print(`Ready: ${await initRelay(config)}\nNow: posthorn relay --mode ${config.relayMode} --from …`);
+    print(`Ready: ${await initRelay(config)}\nNow: npx posthorn relay --mode ${config.relayMode} --from …`);
     return 0;
   });
 }
@@ -47,7 +47,7 @@ async function runRelay({ flags }: Arguments): Promise<number> {
     mode: 'serve',
     env: process.env,
     flags,
-    warn: (message) => warnings.push(message),
+    onWarning: (message) => warnings.push(message),
   });
   const log = createLog(config);
   for (const message of warnings) log.warn(message);

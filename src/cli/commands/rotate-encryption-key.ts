@@ -1,14 +1,6 @@
 import { type Config, ConfigError, loadConfig } from '../../config/index.ts';
-import type { Uuid } from '../../domain/ids.ts';
-import type { Pool } from '../../postgres/database.ts';
-import {
-  countOtherKeys,
-  resealAnswersBatch,
-  resealBatch,
-  resealHeadersBatch,
-  resealSettingsBatch,
-} from '../../postgres/queries/rotate-encryption-key.ts';
-import { createSecretBox, type SecretBox, SecretBoxError } from '../../postgres/secret-box.ts';
+import { rotateEncryptionKey as rotate } from '../../manage/encryption-key.ts';
+import { createSecretBox } from '../../postgres/secret-box.ts';
 import type { Command } from '../command.ts';
 import { explainError } from '../explain-error.ts';
 import { print, printError } from '../print.ts';
@@ -28,15 +20,26 @@ It can be broken off and run again at any time.`,
   async run({ flags }) {
     const config = loadConfig({ mode: 'serve', env: process.env, flags });
     const { databaseUrl, encryptionKey } = requireSettings(config);
-    const { openDatabase } = await import('../../postgres/database.ts');
+    const [{ openDatabase }, { checkRoute }] = await Promise.all([
+      import('../../postgres/database.ts'),
+      import('../../postgres/pooler.ts'),
+    ]);
     const database = openDatabase({
       connectionString: databaseUrl,
+      directConnectionString: config.directDatabaseUrl,
       apiConnections: 1,
       dispatchConnections: 1,
       onIdleError: () => {},
     });
     try {
-      await rotate(database.pool('api'), createSecretBox(encryptionKey, config.previousEncryptionKeys));
+      await checkRoute({ databaseUrl, directDatabaseUrl: config.directDatabaseUrl });
+      const box = createSecretBox(encryptionKey, config.previousEncryptionKeys);
+      const done = await rotate(database.pool('api'), box, (sealed, total) => print(`${sealed} of ${total}`));
+      print(
+        done === 0
+          ? `Every secret is sealed with key ${box.keyId} already.`
+          : `Sealed ${done} secrets with key ${box.keyId}. No other key is needed any more.`,
+      );
       return 0;
     } catch (error) {
       const explanation = explainError(error, config);
@@ -57,48 +60,3 @@ function requireSettings({ databaseUrl, encryptionKey }: Config) {
     throw missing('POSTHORN_ENCRYPTION_KEY', 'is not set: it is the key that the secrets get.');
   return { databaseUrl, encryptionKey };
 }
-
-const BATCH = 500;
-
-async function rotate(pool: Pool, box: SecretBox): Promise<void> {
-  const before = await countOtherKeys(pool, box.keyId);
-  refuseUnknownKeys(before, box);
-  const total = sum(before);
-  let done = 0;
-  for (const reseal of [resealBatch, resealHeadersBatch, resealSettingsBatch, resealAnswersBatch]) {
-    let after: Uuid | null = null;
-    for (;;) {
-      const batch = await reseal(pool, box, after, BATCH);
-      if (batch === null) break;
-      after = batch.last;
-      done += batch.resealed;
-      print(`${done} of ${Math.max(total, done)}`);
-    }
-  }
-  const left = sum(await countOtherKeys(pool, box.keyId));
-  if (left > 0) {
-    throw new SecretBoxError(
-      `${left} secrets are not sealed with key ${box.keyId}: a server that runs still uses another one. ` +
-        'Start it again with the new settings, and run this command again.',
-    );
-  }
-  print(
-    done === 0
-      ? `Every secret is sealed with key ${box.keyId} already.`
-      : `Sealed ${done} secrets with key ${box.keyId}. No other key is needed any more.`,
-  );
-}
-
-/** Before anything is changed: half a rotation with the wrong keys would only be confusing. */
-function refuseUnknownKeys(used: ReadonlyMap<string, number>, box: SecretBox): void {
-  const unknown = [...used].filter(([keyId]) => !box.knows(keyId));
-  if (unknown.length === 0) return;
-  const list = unknown.map(([keyId, secrets]) => `${secrets} with key ${keyId}`).join(', ');
-  throw new SecretBoxError(
-    `Some secrets are sealed with a key that is not configured (${list}). Nothing was changed. ` +
-      'Name it in POSTHORN_PREVIOUS_ENCRYPTION_KEYS.',
-  );
-}
-
-const sum = (counts: ReadonlyMap<string, number>): number =>
-  [...counts.values()].reduce((total, count) => total + count, 0);

@@ -1,5 +1,5 @@
 import cluster from 'node:cluster';
-import { startApp } from '../app.ts';
+import { preloadApp, startApp } from '../app.ts';
 import { serveLine } from '../banner.ts';
 import { rolesOfChildren } from '../child-roles.ts';
 import type { Command } from '../command.ts';
@@ -7,17 +7,26 @@ import { findDatabase, migrateDatabase } from '../database.ts';
 import { ChildMetrics } from '../node-metrics.ts';
 import { print } from '../print.ts';
 import { runServer, type ServerContext } from '../server-command.ts';
+import { removeSiblingsDirectory } from '../siblings-directory.ts';
 import { requestsOfSupervisor, signalsOfUser } from '../stop-requests.ts';
-import { roleOfChild, Supervisor, siblingsOfChild, tellSupervisor } from '../supervisor.ts';
+import {
+  CONFIGURATION_EXIT_CODE,
+  roleOfChild,
+  Supervisor,
+  siblingsOfChild,
+  tellSupervisor,
+} from '../supervisor.ts';
 import { readVersion } from '../version.ts';
+import { waitForDatabase } from '../wait-for-database.ts';
 
 export const serve: Command = {
   name: 'serve',
   summary: 'production: chosen roles, several processes',
-  usage: 'posthorn serve [--role all|api|worker] [--processes N]',
+  usage: 'posthorn serve [--role all|api|worker] [--processes N] [--no-wait]',
   about: `Starts Posthorn for production. POSTHORN_ADMIN_KEY and POSTHORN_ENCRYPTION_KEY must be set, and DATABASE_URL
 should be. With --processes N there are N child processes, one in three of which answers the API while the others
 deliver; one that crashes is started again, and from three on the others deliver for one that hangs.
+A database that is away at the start is waited for; with --no-wait the start fails instead.
 SIGTERM stops gracefully within POSTHORN_DRAIN_MS, a second signal at once.`,
   run: (args) => {
     if (cluster.isWorker) {
@@ -26,6 +35,7 @@ SIGTERM stops gracefully within POSTHORN_DRAIN_MS, a second signal at once.`,
         args,
         stopRequests: requestsOfSupervisor,
         quiet: true,
+        exitCodeOf: ({ isTransient }) => (isTransient ? 1 : CONFIGURATION_EXIT_CODE),
         start: startChild,
       });
     }
@@ -35,25 +45,30 @@ SIGTERM stops gracefully within POSTHORN_DRAIN_MS, a second signal at once.`,
 
 async function start(context: ServerContext): Promise<void> {
   const { config, log, running, stopping } = context;
-  const databaseUrl = await findDatabase(config, log, running);
+  const needsApp = config.processes === 1;
+  const databaseUrl = await findDatabase(config, log, running, needsApp ? preloadApp : undefined);
   if (stopping.aborted) return;
-  const url =
-    config.processes > 1 ? await startChildren(context, databaseUrl) : await startHere(context, databaseUrl);
+  const url = await (config.processes > 1 ? startChildren : startHere)(context, databaseUrl);
   if (!stopping.aborted) print(serveLine(readVersion(), config.role, url));
 }
 
-async function startHere({ config, log, running }: ServerContext, databaseUrl: string): Promise<string> {
-  const app = await startApp({ config: { ...config, databaseUrl }, log, siblings: siblingsOfChild() });
+async function startHere(context: ServerContext, databaseUrl: string): Promise<string> {
+  const { config, log, running } = context;
+  const app = await waitForDatabase({ ...context, databaseUrl }, () =>
+    startApp({ config: { ...config, databaseUrl }, log }),
+  );
+  if (app === null) return '';
   running.push({ name: 'app', stop: () => app.stop() });
   return app.url;
 }
 
-async function startChildren(
-  { config, log, running, stopping }: ServerContext,
-  databaseUrl: string,
-): Promise<string> {
+async function startChildren(context: ServerContext, databaseUrl: string): Promise<string> {
+  const { config, log, running, stopping } = context;
   // Once, here: the children find the schema as it should be.
-  await migrateDatabase(databaseUrl, log);
+  await waitForDatabase({ ...context, databaseUrl }, () =>
+    migrateDatabase(config.directDatabaseUrl ?? databaseUrl, log),
+  );
+  if (stopping.aborted) return '';
   const supervisor = new Supervisor({
     roles: rolesOfChildren(config.role, config.processes),
     log,
@@ -62,25 +77,36 @@ async function startChildren(
     env: { DATABASE_URL: databaseUrl },
   });
   running.push(supervisor);
-  return supervisor.start().catch((error) => {
-    // A signal to the whole group ends children that were not ready yet: that is what was asked for.
-    if (stopping.aborted) return '';
-    throw error;
-  });
+  const stopped = new Promise<string>((resolve) =>
+    stopping.addEventListener('abort', () => resolve(''), { once: true }),
+  );
+  return Promise.race([supervisor.start(), stopped]);
 }
 
-async function startChild({ config, log, running }: ServerContext): Promise<void> {
+async function startChild(context: ServerContext): Promise<void> {
+  const { config, log, running, stopping } = context;
   const metrics = new ChildMetrics();
   const role = roleOfChild() ?? config.role;
-  const app = await startApp({
-    config: { ...config, role, databaseUrl: config.databaseUrl! },
-    log,
-    // Beside those that answer the API, a worker would get a part of their requests.
-    listens: role === config.role || role === 'api',
-    gatherMetrics: () => metrics.gather(),
-    siblings: siblingsOfChild(),
-  });
+  const siblings = siblingsOfChild();
+  running.push({ name: 'sockets of siblings', stop: async () => removeSocketsOfOrphans(siblings) });
+  const databaseUrl = config.databaseUrl!;
+  const app = await waitForDatabase({ ...context, databaseUrl }, () =>
+    startApp({
+      config: { ...config, role, databaseUrl },
+      log,
+      // Beside those that answer the API, a worker would get a part of their requests.
+      listens: role === config.role || role === 'api',
+      gatherMetrics: () => metrics.gather(),
+      siblings,
+    }),
+  );
+  if (app === null) return;
   running.push({ name: 'app', stop: () => app.stop() });
   metrics.answerWith(() => app.readMetrics());
-  tellSupervisor(app.url);
+  if (!stopping.aborted) tellSupervisor(app.url);
+}
+
+/** A supervisor that was killed could not remove them itself. */
+function removeSocketsOfOrphans(siblings: { directory: string } | undefined): void {
+  if (!process.connected && siblings !== undefined) removeSiblingsDirectory(siblings.directory);
 }

@@ -3,9 +3,11 @@ import pg from 'pg';
 import type { Config } from '../../config/index.ts';
 import { type Client, connectionsPerProcess, DISPATCH_CONNECTIONS } from '../../postgres/database.ts';
 import { readMigrations } from '../../postgres/migrate.ts';
+import { checkRoute, type DatabaseRoute, detectPooling } from '../../postgres/pooler.ts';
 import { checkSession } from '../../postgres/queries/check-session.ts';
 import {
   readAppliedMigrations,
+  readMissingGrants,
   readPartitions,
   readServer,
   readWorkers,
@@ -19,8 +21,10 @@ import {
   judgeClock,
   judgeConnections,
   judgeDurability,
+  judgeGrants,
   judgeMigrations,
   judgePartitions,
+  judgePooling,
   judgeSession,
   judgeSource,
   judgeVacuum,
@@ -47,10 +51,23 @@ export async function checkDatabase(
   keys: Keys,
   { url, shouldRun }: CheckedDatabase,
 ): Promise<DatabaseReport> {
+  const directUrl = config.directDatabaseUrl ?? url;
   try {
-    return await connected(url, (client) => ask(client, config, keys, shouldRun));
+    return await connected(directUrl, async (client) => {
+      const route = { databaseUrl: url, directDatabaseUrl: config.directDatabaseUrl };
+      return ask(client, config, keys, { shouldRun, pooler: await checkPooler(route) });
+    });
   } catch (error) {
-    return { findings: [unreachable('Database', error, url)], urls: [] };
+    return { findings: [unreachable('Database', error, directUrl)], urls: [] };
+  }
+}
+
+async function checkPooler(route: DatabaseRoute): Promise<Finding> {
+  try {
+    await checkRoute(route);
+    return judgePooling(await detectPooling(route.databaseUrl), route.directDatabaseUrl !== null);
+  } catch (error) {
+    return unreachable('Pooler', error, route.databaseUrl);
   }
 }
 
@@ -86,27 +103,39 @@ function unreachable(check: string, error: unknown, databaseUrl: string): Findin
   return problem(check, detail, todo.join(' ') || 'Look into the log of PostgreSQL.');
 }
 
-async function ask(client: Client, config: Config, keys: Keys, shouldRun: boolean): Promise<DatabaseReport> {
+async function ask(
+  client: Client,
+  config: Config,
+  keys: Keys,
+  { shouldRun, pooler }: { shouldRun: boolean; pooler: Finding },
+): Promise<DatabaseReport> {
   const askedAt = Date.now();
   const server = await readServer(client);
   const halfWayMs = (Date.now() - askedAt) / 2;
+  const perProcess = connectionsPerProcess({
+    apiConnections: config.databasePoolSize,
+    dispatchConnections: DISPATCH_CONNECTIONS,
+  });
   const findings = [
     judgeVersion(server),
     judgeDurability(server),
     judgeVacuum(server),
     judgeConnections(server, {
       processes: config.processes,
-      perProcess: connectionsPerProcess({
-        apiConnections: config.databasePoolSize,
-        dispatchConnections: DISPATCH_CONNECTIONS,
-      }),
+      perProcess: config.directDatabaseUrl === null ? perProcess.all : perProcess.direct,
     }),
     judgeClock(Date.now() - halfWayMs - server.now),
-    judgeSession(await checkSession(client)),
+    pooler,
   ];
+  // What it tries would stay behind in a connection that others use too.
+  if (pooler.state !== 'problem') findings.push(judgeSession(await checkSession(client)));
   const known = (await readMigrations()).map(({ name }) => name);
   const applied = await readAppliedMigrations(client);
+  if (applied !== null) findings.push(judgeGrants(await readMissingGrants(client)));
+  if (applied === 'forbidden') return { findings, urls: [] };
   findings.push(judgeMigrations(applied, known));
+  if (findings.some(({ check, state }) => check === 'Grants' && state === 'problem'))
+    return { findings, urls: [] };
   // The rest asks for what an older schema may not have.
   if (applied === null || applied.length < known.length) return { findings, urls: [] };
   findings.push(

@@ -27,7 +27,7 @@ export async function examine(
   let config: Config;
   try {
     const warnings: string[] = [];
-    config = loadConfig({ mode, env, flags, warn: (message) => warnings.push(message) });
+    config = loadConfig({ mode, env, flags, onWarning: (message) => warnings.push(message) });
     findings.push(
       warnings.length === 0
         ? ok('Configuration', `as \`posthorn ${mode}\` reads it`)

@@ -1,5 +1,11 @@
+import type { Pooling } from '../../postgres/pooler.ts';
 import type { SessionFacts } from '../../postgres/queries/check-session.ts';
-import type { PartitionFacts, ServerFacts, WorkerFacts } from '../../postgres/queries/inspect.ts';
+import type {
+  ConnectionLimit,
+  PartitionFacts,
+  ServerFacts,
+  WorkerFacts,
+} from '../../postgres/queries/inspect.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 
 const OLDEST_SERVER = 150_000;
@@ -45,19 +51,43 @@ export function judgeVacuum({ settings }: ServerFacts): Finding {
       );
 }
 
+const LIMIT_OF: Readonly<Record<ConnectionLimit['of'], { whose: string; todo: string }>> = {
+  server: { whose: 'the server', todo: 'Raise max_connections' },
+  database: { whose: 'the database', todo: 'Raise its limit (ALTER DATABASE … CONNECTION LIMIT)' },
+  role: { whose: 'the role', todo: 'Raise its limit (ALTER ROLE … CONNECTION LIMIT)' },
+};
+
+/** By the limit that leaves the least room. */
 export function judgeConnections(
-  { connectionsAllowed, connectionsOfOthers }: ServerFacts,
+  { connectionLimits }: ServerFacts,
   { processes, perProcess }: { processes: number; perProcess: number },
 ): Finding {
   const check = 'Connections';
   const wanted = processes * perProcess;
-  const free = connectionsAllowed - connectionsOfOthers;
-  const detail = `up to ${wanted} for ${processes === 1 ? 'one process' : `${processes} processes`}; the server has ${free} of ${connectionsAllowed} for Posthorn`;
+  const room = ({ allowed, usedByOthers }: ConnectionLimit): number => allowed - usedByOthers;
+  const tightest = connectionLimits.toSorted((a, b) => room(a) - room(b))[0]!;
+  const free = room(tightest);
+  const { whose, todo: raise } = LIMIT_OF[tightest.of];
+  const detail = `up to ${wanted} for ${processes === 1 ? 'one process' : `${processes} processes`}; ${whose} has ${free} of ${tightest.allowed} for Posthorn`;
   if (wanted <= free * 0.8) return ok(check, detail);
-  const todo = 'Raise max_connections, or lower POSTHORN_DATABASE_POOL_SIZE or --processes.';
+  const todo = `${raise}, or lower POSTHORN_DATABASE_POOL_SIZE or --processes.`;
   return wanted <= free
     ? warning(check, `${detail}: little is left.`, todo)
     : problem(check, `${detail}.`, todo);
+}
+
+const GRANTS_SHOWN = 5;
+
+export function judgeGrants(missing: readonly string[]): Finding {
+  const check = 'Grants';
+  if (missing.length === 0) return ok(check, 'the role may use every table, sequence and function');
+  const rest = missing.length - GRANTS_SHOWN;
+  const shown = missing.slice(0, GRANTS_SHOWN).join(', ') + (rest > 0 ? ` and ${rest} more` : '');
+  return problem(
+    check,
+    `The role lacks ${shown}.`,
+    'Let the owner of the schema run the GRANTs of docs/operate/roles.md, once more after each upgrade unless default privileges are set.',
+  );
 }
 
 /** The database that a relay reads from. */
@@ -81,6 +111,19 @@ export function judgeSession({ isOneSession, hears }: SessionFacts): Finding {
         `${isOneSession ? 'Notifications do not arrive' : 'The connection is shared out by transaction'}: there seems to be a pooler in between (PgBouncer in transaction mode, say).`,
         'Let DATABASE_URL lead straight to PostgreSQL, or through the pooler in session mode.',
       );
+}
+
+/** Of DATABASE_URL, where what cannot work has been ruled out. */
+export function judgePooling(pooling: Pooling, hasDirectUrl: boolean): Finding {
+  const check = 'Pooler';
+  if (pooling === 'none') return ok(check, 'none between Posthorn and PostgreSQL');
+  if (pooling === 'session') return ok(check, 'in session mode: each connection keeps its own');
+  return ok(
+    check,
+    hasDirectUrl
+      ? 'in transaction mode; leases, LISTEN and NOTIFY use POSTHORN_DIRECT_DATABASE_URL'
+      : 'in transaction mode',
+  );
 }
 
 const CLOCK_WARNING_MS = 1_000;
@@ -111,7 +154,12 @@ export function judgeMigrations(applied: readonly string[] | null, known: readon
   const missing = known.slice(applied.length);
   return missing.length === 0
     ? ok(check, `up to date (${applied.at(-1)})`)
-    : warning(check, `${missing.length} migrations are missing: ${missing.join(', ')}.`, todo);
+    : warning(
+        check,
+        `The schema is at ${applied.length === 0 ? 'no version yet' : `version ${applied.length} (${applied.at(-1)})`}; ` +
+          `${missing.length} ${missing.length === 1 ? 'migration is' : 'migrations are'} missing, the next is ${missing[0]}.`,
+        'Run `posthorn migrate` as the owner of the schema: it says what keeps a migration from being applied.',
+      );
 }
 
 export function judgeWorkers(

@@ -33,8 +33,7 @@ const server: ServerFacts = {
     default_transaction_read_only: 'off',
   },
   isStandby: false,
-  connectionsAllowed: 97,
-  connectionsOfOthers: 7,
+  connectionLimits: [{ of: 'server', allowed: 97, usedByOthers: 7 }],
   now: 0,
 };
 const withSetting = (name: string, value: string): ServerFacts => ({

@@ -4,7 +4,7 @@ import { DEVELOPMENT_EGRESS, type EgressPolicy, STRICT_EGRESS } from './policy.t
 
 const policy = (overrides: Partial<EgressPolicy>): EgressPolicy => ({ ...STRICT_EGRESS, ...overrides });
 
-/** EGR-1: hosts that are forbidden however they are written. The URL parser reads most of these as addresses. */
+/** EGR-1: hosts that are forbidden in any notation. The URL parser normalizes most of these to addresses. */
 const forbiddenHosts = {
   'loopback in every notation': [
     '127.0.0.1',
@@ -169,11 +169,11 @@ describe.each(Object.entries(forbiddenHosts))('EGR-1 %s', (_group, hosts) => {
   });
 });
 
-it('the table of forbidden hosts is as long as it should be', () => {
+it('the table of forbidden hosts is complete', () => {
   expect(Object.values(forbiddenHosts).flat().length).toBeGreaterThanOrEqual(80);
 });
 
-describe('what may be registered', () => {
+describe('allowed URLs', () => {
   it.each([
     ['https://example.com', 'https://example.com/'],
     ['https://EXAMPLE.com:443/a/../b?c=d#fragment', 'https://example.com/b?c=d'],
@@ -191,7 +191,7 @@ describe('what may be registered', () => {
     ['https://example.com#@127.0.0.1/', 'https://example.com/'],
     ['https://example.com\\@127.0.0.1/', 'https://example.com/@127.0.0.1/'],
     ['https://example.com/?url=http://127.0.0.1/', 'https://example.com/?url=http://127.0.0.1/'],
-    // Public names that lead inside are caught when they are resolved.
+    // Public names with internal addresses are rejected when they are resolved.
     ['https://127.0.0.1.example.com/', 'https://127.0.0.1.example.com/'],
     ['https://xn--bcher-kva.example/', 'https://xn--bcher-kva.example/'],
   ])('%s', (given, normalized) => {
@@ -199,7 +199,7 @@ describe('what may be registered', () => {
   });
 });
 
-describe('what is no URL of a receiver', () => {
+describe('invalid URLs', () => {
   it.each([
     '',
     'example.com',
@@ -246,14 +246,14 @@ describe('EGR-2 settings', () => {
     [STRICT_EGRESS, /begin with https:\/\/\.$/],
     [DEVELOPMENT_EGRESS, /begin with https:\/\/, or http:\/\/ if it leads to loopback/],
     [policy({ requireHttps: false }), /begin with https:\/\/ or http:\/\//],
-  ])('another scheme is told which may be used', (settings, message) => {
+  ])('the message for another scheme names the allowed ones', (settings, message) => {
     expect(checkUrl('ftp://127.0.0.1/', settings)).toMatchObject({
       ok: false,
       message: expect.stringMatching(message),
     });
   });
 
-  it('plain http is refused unless it may be used', () => {
+  it('plain http is rejected unless it is allowed', () => {
     expect(checkUrl('http://example.com/', STRICT_EGRESS)).toMatchObject({
       ok: false,
       code: 'url_forbidden',
@@ -261,7 +261,7 @@ describe('EGR-2 settings', () => {
     expect(ok('http://example.com/', policy({ requireHttps: false }))).toBe(true);
   });
 
-  it('credentials are refused', () => {
+  it('credentials are rejected', () => {
     for (const url of [
       'https://user@example.com/',
       'https://user:pass@example.com/',
@@ -270,12 +270,12 @@ describe('EGR-2 settings', () => {
       expect(checkUrl(url, STRICT_EGRESS)).toMatchObject({ ok: false, code: 'url_forbidden' });
   });
 
-  it('a host before the @ is not the host', () => {
+  it('the text before the @ is not the host', () => {
     expect(ok('https://example.com@127.0.0.1/', STRICT_EGRESS)).toBe(false);
     expect(ok('https://127.0.0.1\\@example.com/', STRICT_EGRESS)).toBe(false);
   });
 
-  it('development opens loopback, by http too, and nothing else', () => {
+  it('development allows loopback, also by http, and nothing else', () => {
     for (const host of ['127.0.0.1', 'localhost', '[::1]', 'app.localhost', '127.9.9.9']) {
       expect(ok(`http://${host}:3000/`, DEVELOPMENT_EGRESS)).toBe(true);
       expect(ok(`https://${host}:3000/`, DEVELOPMENT_EGRESS)).toBe(true);
@@ -292,7 +292,7 @@ describe('EGR-2 settings', () => {
     expect(ok('https://10.0.0.1/', DEVELOPMENT_EGRESS)).toBe(false);
   });
 
-  it('the allow list opens exactly what it says', () => {
+  it('the allow list allows exactly its ranges', () => {
     const allowing = policy({ allow: ['10.1.0.0/16', 'fd00::/8', '192.168.7.7'] });
     for (const host of ['10.1.2.3', '[fd00::1]', '192.168.7.7', '[64:ff9b::10.1.2.3]'])
       expect(ok(`https://${host}/`, allowing)).toBe(true);
@@ -302,7 +302,7 @@ describe('EGR-2 settings', () => {
     expect(ok('https://metadata.google.internal/', allowing)).toBe(false);
   });
 
-  it('the deny list outranks everything', () => {
+  it('the deny list takes precedence over everything', () => {
     const denying = policy({ allow: ['10.0.0.0/8'], deny: ['10.9.0.0/16', '8.8.8.0/24', '2606:4700::/32'] });
     for (const host of ['10.9.1.1', '8.8.8.8', '[2606:4700::1]', '[64:ff9b::8.8.8.8]', '[::ffff:8.8.8.8]'])
       expect(ok(`https://${host}/`, denying)).toBe(false);
@@ -316,7 +316,7 @@ describe('EGR-2 settings', () => {
     expect(ok('https://example.com:6379/', limited)).toBe(false);
   });
 
-  it('a list entry that is no range is named', () => {
+  it('an invalid list entry is named', () => {
     expect(() => checkUrl('https://example.com/', policy({ allow: ['10.0.0.0/99'] }))).toThrow(
       /"10\.0\.0\.0\/99"/,
     );

@@ -1,6 +1,6 @@
 /**
- * What can be said about a URL without asking anyone: used when an endpoint is registered, and again before it is
- * called and at every redirect. Names are resolved and vetted later, for every new socket, by the connector.
+ * Checks a URL without DNS: when an endpoint is created, before each attempt and at each redirect. The connector
+ * resolves and vets names later, for every new socket.
  */
 import { isIP } from 'node:net';
 import { type CompiledPolicy, compilePolicy, type EgressPolicy, isLoopback } from './policy.ts';
@@ -9,10 +9,10 @@ export type UrlCheck =
   | { readonly ok: true; readonly url: string }
   | { readonly ok: false; readonly code: 'url_invalid' | 'url_forbidden'; readonly message: string };
 
-/** Longer ones are cut by proxies and servers anyway. */
+/** Proxies and servers truncate longer URLs anyway. */
 export const MAX_URL_LENGTH = 2048;
 
-/** Names that never lead to the public Internet: special-use domains and what networks use inside. */
+/** Suffixes of names that are never public: special-use domains and common internal ones. */
 const INTERNAL_SUFFIXES = [
   'local',
   'internal',
@@ -33,7 +33,7 @@ const METADATA_NAMES = ['metadata.google.internal', 'metadata', 'instance-data']
 const invalid = (message: string): UrlCheck => ({ ok: false, code: 'url_invalid', message });
 const forbidden = (message: string): UrlCheck => ({ ok: false, code: 'url_forbidden', message });
 
-/** The host as an address or a name: without brackets, without the dot of the root. */
+/** Returns the host without brackets and without the final dot. */
 export function bareHost(hostname: string): string {
   if (hostname.startsWith('[')) return hostname.slice(1, -1);
   return hostname.endsWith('.') ? hostname.slice(0, -1) : hostname;
@@ -41,14 +41,14 @@ export function bareHost(hostname: string): string {
 
 export const isLocalhostName = (host: string): boolean => host === 'localhost' || host.endsWith('.localhost');
 
-const LONGEST_NAME = 253;
-const LONGEST_LABEL = 63;
+const MAX_NAME_LENGTH = 253;
+const MAX_LABEL_LENGTH = 63;
 
-/** `localhost..` is no name, but resolvers disagree about what it is not. */
+/** Rejects names such as `localhost..`, which resolvers treat differently. */
 function isName(host: string): boolean {
   return (
-    host.length <= LONGEST_NAME &&
-    host.split('.').every((label) => label.length > 0 && label.length <= LONGEST_LABEL)
+    host.length <= MAX_NAME_LENGTH &&
+    host.split('.').every((label) => label.length > 0 && label.length <= MAX_LABEL_LENGTH)
   );
 }
 
@@ -103,7 +103,7 @@ export function checkUrl(text: string, settings: EgressPolicy): UrlCheck {
   if (port === 0) return invalid('Port 0 cannot be called.');
   if (settings.allowedPorts !== 'any' && !settings.allowedPorts.includes(port))
     return forbidden(`Port ${port} is not allowed.`);
-  // A fragment never leaves the client, so it is no part of where to send.
+  // A fragment is never sent.
   url.hash = '';
   return { ok: true, url: url.href };
 }

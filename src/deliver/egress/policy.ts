@@ -1,15 +1,15 @@
-/** What may be called: plain settings, compiled once. The deny list outranks the allow list, that the built-in ranges. */
+/** Which addresses may be called. The deny list precedes the allow list, which precedes the built-in ranges. */
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { type Address, isReserved, nat64Targets, type Range } from './ranges.ts';
 
 export interface EgressPolicy {
-  /** CIDRs (or single addresses) that are open in spite of the built-in ranges. */
+  /** CIDRs (or single addresses) that are allowed despite the built-in ranges. */
   readonly allow: readonly string[];
-  /** CIDRs that are closed, whatever else says otherwise. */
+  /** CIDRs that are always forbidden. */
   readonly deny: readonly string[];
   readonly requireHttps: boolean;
-  /** Development: `http://` to loopback, where loopback itself is allowed. */
+  /** For development: allows `http://` to loopback, if loopback itself is allowed. */
   readonly allowHttpToLoopback: boolean;
   readonly allowedPorts: 'any' | readonly number[];
 }
@@ -30,9 +30,9 @@ export const DEVELOPMENT_EGRESS: EgressPolicy = {
 
 export interface CompiledPolicy {
   readonly settings: EgressPolicy;
-  /** Whether this address may be connected to. */
+  /** True if connections to this address are allowed. */
   permits(address: string): boolean;
-  /** The operator opened something besides loopback, so internal names may be meant. */
+  /** True if the operator allows anything besides loopback, so that internal names may be intended. */
   readonly opensInternal: boolean;
 }
 
@@ -56,7 +56,7 @@ const matches = (address: Address, ranges: readonly Range[]): boolean =>
 
 const compiled = new WeakMap<EgressPolicy, CompiledPolicy>();
 
-/** Throws on a CIDR that is none, naming it. */
+/** Throws a `RangeError` that names an invalid CIDR. */
 export function compilePolicy(settings: EgressPolicy): CompiledPolicy {
   const known = compiled.get(settings);
   if (known !== undefined) return known;
@@ -65,7 +65,7 @@ export function compilePolicy(settings: EgressPolicy): CompiledPolicy {
 
   const permits = (address: Address): boolean => {
     const targets = nat64Targets(address);
-    // What a list says about an IPv4 address holds for every way to write it.
+    // A rule for an IPv4 address also applies to its IPv6 forms.
     const same: Address[] = targets === null ? [address] : [address, ...targets];
     if (address.kind() === 'ipv6' && (address as ipaddr.IPv6).isIPv4MappedAddress())
       same.push((address as ipaddr.IPv6).toIPv4Address());
@@ -77,7 +77,7 @@ export function compilePolicy(settings: EgressPolicy): CompiledPolicy {
 
   const policy: CompiledPolicy = {
     settings,
-    // A zone (`fe80::1%eth0`) or anything else that is no plain address is not for us to guess.
+    // Anything but a plain address is forbidden, for example one with a zone (`fe80::1%eth0`).
     permits: (address) => isIP(address) !== 0 && !address.includes('%') && permits(ipaddr.parse(address)),
     opensInternal: allow.some(([base]) => base.range() !== 'loopback'),
   };

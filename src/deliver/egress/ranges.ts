@@ -1,6 +1,6 @@
 /**
- * Addresses that a customer's URL may not reach. IPv4 is a list of what is forbidden; IPv6 is the other way round:
- * only global unicast is open, less what is carved out of it, so that a range assigned tomorrow is closed today.
+ * Addresses that an endpoint's URL may not reach. For IPv4 a list of forbidden ranges; for IPv6 only global unicast is
+ * allowed, with exceptions, so that ranges that are assigned in the future are forbidden.
  * Sources: the IANA special-purpose registries, RFC 6890 and successors, and cloud metadata services.
  */
 import ipaddr from 'ipaddr.js';
@@ -16,7 +16,7 @@ export const FORBIDDEN_V4 = [
   '10.0.0.0/8', // private
   '100.64.0.0/10', // carrier-grade NAT; Alibaba metadata at 100.100.100.200
   '127.0.0.0/8', // loopback
-  '168.63.129.16/32', // Azure's platform address: public by number, internal by nature
+  '168.63.129.16/32', // Azure's platform address: a public address for internal services
   '169.254.0.0/16', // link-local; most clouds' metadata at 169.254.169.254
   '172.16.0.0/12', // private
   '192.0.0.0/24', // protocol assignments; Oracle metadata at 192.0.0.192
@@ -47,12 +47,12 @@ const ISATAP = 0x5efe;
 const embedded = (bytes: number[], ...at: [number, number, number, number]): ipaddr.IPv4 =>
   new ipaddr.IPv4(at.map((index) => bytes[index]!));
 
-/** The IPv4 addresses that a NAT64 gateway would really connect to, or null if this is no NAT64 address. */
+/** Returns the IPv4 addresses that a NAT64 gateway may connect to. Null: not a NAT64 address. */
 export function nat64Targets(address: Address): ipaddr.IPv4[] | null {
   if (address.kind() !== 'ipv6') return null;
   const bytes = address.toByteArray();
   if (address.match(NAT64)) return [embedded(bytes, 12, 13, 14, 15)];
-  // Inside the local-use prefix an operator chooses the length: judge every place where RFC 6052 may put it.
+  // In the local-use prefix the operator chooses the length: check every position that RFC 6052 allows.
   if (address.match(NAT64_LOCAL))
     return [
       embedded(bytes, 6, 7, 9, 10),
@@ -63,7 +63,7 @@ export function nat64Targets(address: Address): ipaddr.IPv4[] | null {
   return null;
 }
 
-/** Whether the address is outside what the public Internet may be asked for. NAT64 is judged by the caller. */
+/** True if the address is not public. The caller checks NAT64 addresses. */
 export function isReserved(address: Address): boolean {
   if (address.kind() === 'ipv4') return FORBIDDEN_V4.some((range) => (address as ipaddr.IPv4).match(range));
   const v6Address = address as ipaddr.IPv6;

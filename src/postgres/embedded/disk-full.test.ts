@@ -34,11 +34,11 @@ test('a full disk under an existing database says so, and with room again all is
 });
 
 async function smallDisk(context: TestContext, size: string): Promise<string> {
-  if (process.getuid?.() !== 0) context.skip('needs root, to mount a small disk');
+  if (process.getuid?.() !== 0) context.skip('they mount a small disk, which needs root');
   const disk = path.join(await temporaryDirectory(), 'disk');
   await mkdir(disk);
   await run('mount', ['-t', 'tmpfs', '-o', `size=${size},mode=755`, 'tmpfs', disk]).catch(() => {
-    context.skip('cannot mount a small disk here');
+    context.skip('they mount a small disk, which is not allowed here');
   });
   onTestFinished(async () => {
     await run('umount', [disk]);

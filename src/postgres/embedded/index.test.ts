@@ -3,6 +3,7 @@ import { readdir, readFile, readlink, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
+import { NOT_LINUX, needs } from '../../../test/support/needs.ts';
 import {
   filledDataDirs,
   isAlive,
@@ -158,20 +159,16 @@ test('the server does not keep its process alive, and does not outlive one that 
   }
 });
 
-test.skipIf(process.platform !== 'linux')(
-  'Ctrl-C in the terminal does not reach the server',
-  async () => {
-    const posthorn = await startProcess({ dataDir: await usedDataDir() });
-    const pid = await postmasterPid(posthorn.dataDir);
-    const fields = (await readFile(`/proc/${pid}/stat`, 'utf8')).split(') ')[1]!.split(' ');
-    expect(Number(fields[3]), 'its own session').toBe(pid);
-    const ended = once(posthorn.child, 'exit');
-    posthorn.child.send('stop');
-    await ended;
-    expect(isAlive(pid)).toBe(false);
-  },
-  10_000,
-);
+test('Ctrl-C in the terminal does not reach the server', needs(NOT_LINUX), async () => {
+  const posthorn = await startProcess({ dataDir: await usedDataDir() });
+  const pid = await postmasterPid(posthorn.dataDir);
+  const fields = (await readFile(`/proc/${pid}/stat`, 'utf8')).split(') ')[1]!.split(' ');
+  expect(Number(fields[3]), 'its own session').toBe(pid);
+  const ended = once(posthorn.child, 'exit');
+  posthorn.child.send('stop');
+  await ended;
+  expect(isAlive(pid)).toBe(false);
+});
 
 async function listeningTcpSockets(pid: number): Promise<string[]> {
   const own = new Set<string>();

@@ -45,6 +45,8 @@ export interface EmbeddedPostgresOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** Where root puts what PostgreSQL's user could not reach in the data directory. */
   readonly systemDir?: string;
+  /** Called while PostgreSQL starts: the time to do something else. */
+  readonly onSpawned?: () => void;
 }
 
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
@@ -63,7 +65,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
 }
 
 async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
-  const { dataDir, log = () => {}, settings = {}, systemDir = '/var/lib/posthorn' } = options;
+  const { dataDir, log = () => {}, settings = {}, systemDir = '/var/lib/posthorn', onSpawned } = options;
   const home = await findHome(dataDir, systemDir, log);
   const lock = await takePosthornLock(home);
   const undo: (() => unknown)[] = [lock.release];
@@ -75,7 +77,7 @@ async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres
     const socketDirectory = await prepareSocketDirectory(home, runAs);
     const connectionString = await buildConnectionString(home, socketDirectory);
 
-    const launch = { home, binaries, runAs, socketDirectory, extraSettings: settings, log };
+    const launch = { home, binaries, runAs, socketDirectory, extraSettings: settings, log, onSpawned };
     const server = keepRunning(
       await launchServer(launch),
       async () => {

@@ -19,6 +19,8 @@ export interface Launch {
   readonly socketDirectory: string;
   readonly extraSettings: Readonly<Record<string, string>>;
   readonly log: (line: string) => void;
+  /** Called when the process runs, but takes no connections yet. */
+  readonly onSpawned?: (() => void) | undefined;
 }
 
 export interface RunningServer {
@@ -66,6 +68,7 @@ async function tryToLaunch(launch: Launch): Promise<Attempt> {
   await logFile.close();
   child.unref(); // the server alone does not keep Posthorn running
   stopOnExit(child, ended);
+  launch.onSpawned?.();
   const how = await Promise.race([ended, waitUntilReady(child, launch)]);
   if (how === 'ready') return { server: { ended, stop: () => stopServer(child, ended) } };
   const said = await readServerLog(home, logFile.size);

@@ -3,7 +3,10 @@ import { once } from 'node:events';
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { NOT_LINUX, needs } from '../../../test/support/needs.ts';
 import { findBinaries } from './binaries.ts';
+import { findHome } from './home.ts';
+import { clearLeftoverServer } from './leftover-server.ts';
 import {
   filledDataDirs,
   forkPosthorn,
@@ -46,6 +49,32 @@ test('when Posthorn and its server are both killed, the next start recovers', as
   const next = await start({ dataDir });
   expect(await query(next, 'select * from more')).toEqual([{ text: 'committed' }]);
 });
+
+test(
+  'a server that is killed while it is being stopped, and that nobody reaps, does not block the next start',
+  needs(NOT_LINUX),
+  async () => {
+    const dataDir = await usedDataDir();
+    const parent = await startProcess({ dataDir });
+    const home = await findHome(dataDir, '/nonexistent', () => {});
+    const server = await postmasterPid(dataDir);
+    // Stopped, neither of them reacts: the server does not shut down, and its parent does not reap it.
+    process.kill(parent.child.pid!, 'SIGSTOP');
+    process.kill(server, 'SIGSTOP');
+    const cleared = clearLeftoverServer(home, () => {});
+    const isAskedToStop = async () =>
+      /^ShdPnd:\s+\d{15}[2367abef]$/m.test(await readFile(`/proc/${server}/status`, 'utf8'));
+    await until(isAskedToStop);
+    process.kill(server, 'SIGKILL');
+    await cleared;
+    expect(isAlive(server)).toBe(false);
+    expect(() => process.kill(server, 0), 'the process id is still taken').not.toThrow();
+    expect(await postmasterPid(dataDir)).toBe(process.pid);
+
+    await parent.end('SIGKILL');
+    expect(await query(await start({ dataDir }), 'select * from kept')).toEqual([{ text: 'kept' }]);
+  },
+);
 
 test('a stale pid file is no hindrance, and the process that has its id by now is left alone', async () => {
   const dataDir = await usedDataDir();

@@ -1,7 +1,7 @@
 import { readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { EmbeddedPostgresError } from './errors.ts';
+import { EmbeddedPostgresError, errorCode } from './errors.ts';
 import type { Home } from './home.ts';
 import { runCommand } from './run-command.ts';
 import { CLUSTER_NAME } from './server-settings.ts';
@@ -27,7 +27,7 @@ export async function clearLeftoverServer(home: Home, log: (line: string) => voi
     await rm(file, { force: true }); // cut short while it was written; PostgreSQL would refuse to guess
     return;
   }
-  const found = await whatIs(pid, home.cluster);
+  let found = await whatIs(pid, home.cluster);
   if (found === 'foreign postmaster') {
     throw new EmbeddedPostgresError(
       'held',
@@ -41,20 +41,34 @@ export async function clearLeftoverServer(home: Home, log: (line: string) => voi
     log(
       `Stopped the PostgreSQL (process ${pid}) that a killed Posthorn had left running (${Date.now() - began} ms)`,
     );
-  } else if (found === 'something else') {
-    // The id was reused. PostgreSQL would believe the file if the other process is of the same user. Deleting it would
-    // lose the shared memory key, by which PostgreSQL recognizes surviving backends; with our own id, that of the parent
-    // of the server to come, the file counts as stale and the key is still looked at.
-    await writeFile(file, text.replace(/^\d+/, String(process.pid)));
-    log(`Took no notice of a stale postmaster.pid: process ${pid} is another program by now`);
+    found = await whatIs(pid, home.cluster);
   }
+  if (found === 'something else')
+    log(`Took no notice of a stale postmaster.pid: process ${pid} is another program by now`);
+  if (found !== 'nothing') await markStale(file, pid);
+}
+
+/**
+ * PostgreSQL believes the file for as long as the process id in it exists: as another program of the same user, or as a
+ * zombie that its new parent has not reaped. Deleting the file would lose the shared memory key, by which PostgreSQL
+ * recognizes surviving backends; with our own id, that of the parent of the server to come, the file counts as stale and
+ * PostgreSQL still checks the key. A server that stopped cleanly has removed its file.
+ */
+async function markStale(file: string, pid: number): Promise<void> {
+  const [first, ...rest] = (await readFile(file, 'utf8').catch(() => '')).split('\n');
+  if (first === String(pid)) await writeFile(file, [process.pid, ...rest].join('\n'));
 }
 
 async function shutDown(pid: number, home: Home): Promise<void> {
   for (const [signal, patienceMs] of SHUTDOWN) {
     const deadline = Date.now() + patienceMs;
     if ((await whatIs(pid, home.cluster)) !== 'our postmaster') return;
-    process.kill(pid, signal);
+    try {
+      process.kill(pid, signal);
+    } catch (error) {
+      if (errorCode(error) === 'ESRCH') return; // it ended since we looked
+      throw error;
+    }
     while (Date.now() < deadline) {
       if ((await whatIs(pid, home.cluster)) !== 'our postmaster') return;
       await delay(10);
@@ -67,11 +81,13 @@ async function shutDown(pid: number, home: Home): Promise<void> {
   );
 }
 
-type Found = 'nothing' | 'our postmaster' | 'foreign postmaster' | 'something else';
+type Found = 'nothing' | 'our postmaster' | 'foreign postmaster' | 'something else' | 'zombie';
 
 async function whatIs(pid: number, cluster: string): Promise<Found> {
   const look = process.platform === 'linux' ? await lookInProc(pid) : await lookWithPs(pid);
   if (!look) return 'nothing';
+  // A process that has ended has no command line, and keeps its id until its parent reaps it.
+  if (look.command === '') return 'zombie';
   // Backends call themselves "postgres: …"; the postmaster keeps its command line, and works in its data directory.
   const isPostmaster = /^(?:.*\/)?postgres(?: |$)/.test(look.command);
   const isHere = look.directory === cluster || `${look.command} `.includes(` -D ${cluster} `);

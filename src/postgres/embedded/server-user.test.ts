@@ -5,6 +5,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { missingProgram, needs } from '../../../test/support/needs.ts';
 import { canEnter, ensureServerUser } from './server-user.ts';
 import {
   filledDataDirs,
@@ -22,7 +23,7 @@ const isRoot = process.getuid?.() === 0;
 const isLinuxRoot = isRoot && process.platform === 'linux';
 const nobody = { uid: 65534, gid: 65534 };
 
-describe.skipIf(!isLinuxRoot)('as root (skipped: needs root on Linux)', () => {
+describe('as root', needs(isLinuxRoot ? null : 'they need root on Linux'), () => {
   test('the server runs as an ordinary user', async () => {
     const server = await start({ dataDir: await usedDataDir() });
     const pid = await postmasterPid(server.dataDir);
@@ -140,7 +141,7 @@ describe.skipIf(!isLinuxRoot)('as root (skipped: needs root on Linux)', () => {
     expect(await query(await start({ dataDir }), 'select 1 as one')).toEqual([{ one: 1 }]);
   });
 
-  test('the user is created where there is none', async () => {
+  test('the user is created where there is none', needs(missingProgram('useradd', 'userdel')), async () => {
     const name = `ph${randomBytes(4).toString('hex')}`;
     onTestFinished(() => run('userdel', [name]).then(() => {}));
     const created = await ensureServerUser(name);

@@ -1,54 +1,29 @@
 import type { Uuid } from '../../domain/ids.ts';
+import {
+  type AppendOptions,
+  type AppendResult,
+  type EventRecord,
+  type IdempotencyKey,
+  idempotencyKeyName,
+  type KeyHolder,
+} from '../../ports/accept-log.ts';
 import type { Pool } from '../database.ts';
 import { journalAccepted, journalOfAccepted } from './stats-journal.ts';
 
-/** One event and its fan-out, ready to be written. */
-export interface EventRow {
-  readonly id: Uuid;
-  readonly tenant: string;
-  readonly type: string;
-  readonly data: Buffer;
-  readonly idempotencyKey: string | null;
-  readonly fingerprint: Buffer | null;
-  readonly options: Readonly<Record<string, unknown>> | null;
-  readonly deliveries: readonly DeliveryRow[];
-}
-
-/** Of the statement that stored deliveries. */
-export interface Commit {
-  /** Before this, nobody can have seen what it stored. */
-  readonly sentAt: number;
-  /** Of the endpoints that the events were matched with. */
-  readonly endpointVersion: number;
-}
-
-export interface DeliveryRow {
-  readonly id: Uuid;
-  readonly endpointId: Uuid;
-  readonly dueAt: number | null;
-  readonly fifo: boolean;
-}
-
-export type AcceptAnswer =
-  /** The endpoints changed meanwhile: nothing was written, match again. */
-  | { readonly stale: true }
-  /** What is not in `written` had been written before, or lost its idempotency key to another event. */
-  | { readonly stale: false; readonly written: ReadonlySet<Uuid> | 'all' };
-
-// The payloads of a batch travel as one blob that is cut up again here: as an array of bytea they would be written
-// out in hexadecimal (31 against 10 µs an event). The arrays are of uuids, numbers and names that need no quoting.
+// The payloads of a batch are sent as one blob that is cut up here. As an array of bytea they would be sent in
+// hexadecimal (31 instead of 10 µs per event). The arrays contain ids, numbers and names that need no quoting.
 const INCOMING = `
   unnest($2::uuid[], $3::text[], $4::text[], $5::int[], $6::int[], $7::int[])
          with ordinality as t(id, tenant, type, start, length, fanout, n)`;
 
-// One that is due later ages from then: scheduled for next week, it is not too old when its time comes.
+// A delivery that is due later ages from then on: scheduled for next week, it must not have expired when it is due.
 // $8: delivery ids, $9: index of the event (1-based), $10: endpoints, $11: due, $12: fifo.
 const FANOUT = `
   unnest($8::uuid[], $9::int[], $10::uuid[], $11::float8[], $12::boolean[])
          with ordinality as d(id, n, endpoint_id, due_at, fifo, position)`;
 
-// The usual case: no keys, first try. The version is read in the same statement that writes; a batch that was
-// matched against an older one writes nothing.
+// The usual case: no keys, first try. The statement that writes also reads the version, and a batch that was matched
+// against an older version writes nothing.
 const PLAIN = {
   name: 'accept_plain',
   text: `
@@ -69,15 +44,15 @@ const PLAIN = {
     select version from current`,
 };
 
-// Rows of the outbox are locked before anything is written for them: one that another process has taken meanwhile is
-// gone, and must not take the key. They are deleted here, so they become events exactly once. One that loses its key
-// stays, to be looked at again.
+// Locks the outbox rows before anything is written for them: a row that another process has stored meanwhile is gone,
+// and must not take the key. The statement deletes the rows, so each becomes an event exactly once. A row that loses its
+// idempotency key stays and is stored without the key later.
 const STILL_HERE = `
     still_here as materialized (
       select o.seq, o.id from posthorn.outbox o
        where o.seq = any ($20::bigint[]) and (select version from current) = $1 order by o.seq for update
     ),`;
-// Not a join: the planner knows nothing of how many there are, and took every row of a backlog for each.
+// Not a join: the planner cannot estimate the number of rows, and scanned the whole backlog for each.
 const LEAVE_OUTBOX = `
     left_outbox as (
       delete from posthorn.outbox where seq = any (array(
@@ -85,10 +60,9 @@ const LEAVE_OUTBOX = `
           select id from incoming where key is not null and id <> all (array(select event_id from won))))))
     ),`;
 
-// With idempotency keys, or when it is not known whether an earlier try was committed. Keys are sorted, or two
-// batches that share two of them could lock them in opposite order. An expired key is taken over; one that is
-// already ours (an earlier try) counts as won. Deliveries are written for exactly the events written here: those of
-// an earlier try may have been delivered and left the queue since.
+// With idempotency keys, or if an earlier try may have been committed. Keys are sorted, or two batches with two keys in
+// common could deadlock. An expired key is taken over; a key that an earlier try of the same event took counts as won.
+// Deliveries are written only for events that this statement writes: those of an earlier try may be delivered already.
 const guarded = (name: string, { fromOutbox }: { fromOutbox: boolean }) => ({
   name,
   text: `
@@ -120,7 +94,7 @@ const guarded = (name: string, { fromOutbox }: { fromOutbox: boolean }) => ({
         from ${FANOUT} join incoming i using (n) join accepted a on a.id = i.id
        order by d.position
     ),
-    -- Which of them were new is seldom less than all, and counted here only then.
+    -- Usually all events are new. If not, the statement counts the new ones itself.
     counted as (
       insert into posthorn.stats_journal (counts) select $18::text where (select count(*) from accepted) = $19
     ),
@@ -131,26 +105,16 @@ const guarded = (name: string, { fromOutbox }: { fromOutbox: boolean }) => ({
 const GUARDED = guarded('accept_guarded', { fromOutbox: false });
 const FROM_OUTBOX = guarded('accept_from_outbox', { fromOutbox: true });
 
-export interface AcceptStatementOptions {
-  /** The endpoints that the events were matched against. */
-  readonly version: number;
-  /** It is not known whether an earlier try was committed. */
-  readonly guarded: boolean;
-  readonly idempotencyTtlMs: number;
-  /** The rows of the outbox that these events are; null if they are none. */
-  readonly outboxSeqs: readonly string[] | null;
-}
-
 export async function acceptEvents(
   pool: Pool,
-  events: readonly EventRow[],
-  options: AcceptStatementOptions,
-): Promise<AcceptAnswer> {
+  events: readonly EventRecord[],
+  options: AppendOptions,
+): Promise<AppendResult> {
   const { outboxSeqs } = options;
   const isGuarded =
-    outboxSeqs !== null || options.guarded || events.some((event) => event.idempotencyKey !== null);
+    outboxSeqs !== null || options.mayBeStored || events.some((event) => event.idempotencyKey !== null);
   const values = [
-    options.version,
+    options.endpointVersion,
     ...eventValues(events),
     ...deliveryValues(events),
     ...payloadValues(events),
@@ -160,7 +124,9 @@ export async function acceptEvents(
       ...PLAIN,
       values: [...values, journalOfAccepted(events)],
     });
-    return Number(rows[0]!.version) === options.version ? { stale: false, written: 'all' } : { stale: true };
+    return Number(rows[0]!.version) === options.endpointVersion
+      ? { stale: false, written: 'all' }
+      : { stale: true };
   }
   const { rows } = await pool.query<{ version: string; written: Uuid[] }>({
     ...(outboxSeqs === null ? GUARDED : FROM_OUTBOX),
@@ -175,15 +141,15 @@ export async function acceptEvents(
     ],
   });
   const answer = rows[0]!;
-  return Number(answer.version) === options.version
+  return Number(answer.version) === options.endpointVersion
     ? { stale: false, written: new Set(answer.written) }
     : { stale: true };
 }
 
-/** A PostgreSQL array literal of values that are known to need no quoting: ids, numbers, checked names. */
+/** Formats a PostgreSQL array of values that need no quoting: ids, numbers, validated names. */
 const literal = (values: readonly (string | number | boolean)[]): string => `{${values.join(',')}}`;
 
-function eventValues(events: readonly EventRow[]): unknown[] {
+function eventValues(events: readonly EventRecord[]): unknown[] {
   const starts: number[] = [];
   let start = 1;
   for (const event of events) {
@@ -193,7 +159,7 @@ function eventValues(events: readonly EventRow[]): unknown[] {
   return [
     literal(events.map((event) => event.id)),
     literal(events.map((event) => `"${event.tenant}"`)),
-    // Quoted: NULL is a valid type, and would be no text at all.
+    // Quoted, because NULL is a valid type.
     literal(events.map((event) => `"${event.type}"`)),
     literal(starts),
     literal(events.map((event) => event.data.length)),
@@ -201,7 +167,7 @@ function eventValues(events: readonly EventRow[]): unknown[] {
   ];
 }
 
-function deliveryValues(events: readonly EventRow[]): unknown[] {
+function deliveryValues(events: readonly EventRecord[]): unknown[] {
   const ids: string[] = [];
   const indexes: number[] = [];
   const endpoints: string[] = [];
@@ -219,14 +185,14 @@ function deliveryValues(events: readonly EventRow[]): unknown[] {
   return [literal(ids), literal(indexes), literal(endpoints), literal(due), literal(fifo)];
 }
 
-function payloadValues(events: readonly EventRow[]): unknown[] {
+function payloadValues(events: readonly EventRecord[]): unknown[] {
   const options: Record<string, unknown> = {};
   for (const [index, event] of events.entries())
     if (event.options !== null) options[index + 1] = event.options;
   return [Buffer.concat(events.map((event) => event.data)), JSON.stringify(options)];
 }
 
-/** The database's own clock, for when ours is in doubt. */
+/** The database's clock. */
 export async function databaseNow(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ now: number }>(
     'select extract(epoch from clock_timestamp())::float8 * 1000 as now',
@@ -234,14 +200,7 @@ export async function databaseNow(pool: Pool): Promise<number> {
   return rows[0]!.now;
 }
 
-export interface KeyHolder {
-  readonly eventId: Uuid;
-  readonly fingerprint: Buffer;
-  readonly deliveries: number;
-  readonly type: string;
-}
-
-// A statement of its own: the one that lost the key does not see the row it lost to.
+// A separate statement, because the statement that lost the key cannot see the winning row in its snapshot.
 const KEY_HOLDERS = {
   name: 'idempotency_key_holders',
   text: `
@@ -251,9 +210,9 @@ const KEY_HOLDERS = {
       left join posthorn.events e on e.id = k.event_id`,
 };
 
-export async function keyHolders(
+export async function findKeyHolders(
   pool: Pool,
-  wanted: readonly { tenant: string; key: string }[],
+  wanted: readonly IdempotencyKey[],
 ): Promise<Map<string, KeyHolder>> {
   const { rows } = await pool.query<{
     tenant: string;
@@ -265,10 +224,8 @@ export async function keyHolders(
   }>({ ...KEY_HOLDERS, values: [wanted.map(({ tenant }) => tenant), wanted.map(({ key }) => key)] });
   return new Map(
     rows.map((row) => [
-      keyName(row.tenant, row.key),
+      idempotencyKeyName(row.tenant, row.key),
       { eventId: row.event_id, fingerprint: row.fingerprint, deliveries: row.deliveries, type: row.type },
     ]),
   );
 }
-
-export const keyName = (tenant: string, key: string): string => `${tenant}\n${key}`;

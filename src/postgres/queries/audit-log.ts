@@ -1,8 +1,15 @@
 import type { Uuid } from '../../domain/ids.ts';
 import type { Pool, Queryable } from '../database.ts';
-import { byIndex, type Found, type IdRange, lookInto, toFound, unseen } from './look.ts';
+import {
+  byIndex,
+  hideFromPlanner,
+  type IdRange,
+  type ListResult,
+  listQuery,
+  toListResult,
+} from './list-query.ts';
 
-/** A field that changed. Without values: they are secret, or too long to keep. */
+/** A field that changed. It has no values if they are secret or too long. */
 export interface FieldChange {
   readonly field: string;
   readonly before?: unknown;
@@ -53,17 +60,17 @@ export interface AuditFilter extends IdRange {
   readonly limit: number;
 }
 
-/** Newest first, by the index of whichever condition there is; the others are looked for among those rows. */
-export async function listAuditEntries(pool: Pool, filter: AuditFilter): Promise<Found<AuditEntry>> {
+/** Newest first, by the index of one condition; the other conditions are checked on those rows. */
+export async function listAuditEntries(pool: Pool, filter: AuditFilter): Promise<ListResult<AuditEntry>> {
   const { text, values } = auditStatement(filter);
   const { rows } = await pool.query<AuditEntry & { reached_id: Uuid | null }>(text, values);
-  return toFound(rows, filter.limit);
+  return toListResult(rows, filter.limit);
 }
 
 export function auditStatement(filter: AuditFilter): { text: string; values: unknown[] } {
   const values: unknown[] = [filter.limit];
   const bind = (value: unknown): string => `$${values.push(value)}`;
-  // The tenant first: what is looked at for it is its own. Then what tells most.
+  // By tenant first, so that only its own rows are examined; then the most selective condition.
   const conditions = Object.entries({
     tenant: filter.tenant,
     object_id: filter.objectId,
@@ -74,12 +81,12 @@ export function auditStatement(filter: AuditFilter): { text: string; values: unk
   const range =
     first === undefined
       ? byIndex([], [], filter, bind)
-      : byIndex([first.column], [unseen(first.value)], filter, bind);
-  const fits = others.map(({ column, value }) => `q.${column} = ${value}`);
-  return { text: lookInto('audit_log', COLUMNS, range, fits, '$1'), values };
+      : byIndex([first.column], [hideFromPlanner(first.value)], filter, bind);
+  const moreConditions = others.map(({ column, value }) => `q.${column} = ${value}`);
+  return { text: listQuery('audit_log', COLUMNS, range, moreConditions, '$1'), values };
 }
 
-/** A chunk of the oldest, by the primary key. */
+/** Deletes up to `chunk` of the oldest entries, and returns how many. */
 export async function deleteAuditEntries(pool: Pool, before: Uuid, chunk: number): Promise<number> {
   const { rowCount } = await pool.query(
     `delete from posthorn.audit_log

@@ -2,13 +2,13 @@ import type { Pool } from '../database.ts';
 
 export interface DeadLetterDepth {
   readonly total: number;
-  /** Those that have most, at most as many as were asked for. */
+  /** The tenants with the most dead letters, at most as many as requested. */
   readonly tenants: readonly { readonly tenant: string; readonly count: number }[];
 }
 
 /**
- * How many dead letters there are, and whose. By the index of tenants alone, up to `most` rows: a million of them take
- * some tens of milliseconds, and beyond that the alert has long gone off.
+ * Counts dead letters, in all and by tenant, from the index of tenants alone and up to `most` rows. A million rows take
+ * some tens of milliseconds, and an alert fires long before.
  */
 export async function countDeadLetters(
   pool: Pool,
@@ -20,7 +20,7 @@ export async function countDeadLetters(
       select tenant, count(*)::int, (sum(count(*)) over ())::int as total
         from (select tenant from posthorn.dead_letters limit $2) d
        group by tenant order by count desc, tenant limit $1`,
-    // One row more than none at all: the total stands in it.
+    // At least one row, because it carries the total.
     values: [Math.max(1, tenants), most],
   });
   return {

@@ -1,18 +1,9 @@
 import { timeOfId, type Uuid } from '../../domain/ids.ts';
+import type { WaitingCount } from '../../ports/delivery-queue.ts';
 import type { Pool } from '../database.ts';
 
-export interface WaitingCount {
-  readonly endpointId: Uuid;
-  readonly fresh: number;
-  readonly retries: number;
-  /** When the age of the first fresh one began; infinity: there is none. */
-  readonly oldestFresh: number;
-  /** When the first retry is or was due; infinity: there is none. */
-  readonly firstDue: number;
-}
-
-// Two short ranges of the indexes that lanes are filled from. A backlog of a million is counted up to `most` and no
-// further: what is asked is whether it grows, not its last digit.
+// Two short ranges of the indexes that lanes are loaded from. Counts up to a limit: with a backlog of a million it
+// matters whether it grows, not how large it is exactly.
 const COUNT_WAITING = {
   name: 'count_waiting',
   text: `
@@ -32,11 +23,11 @@ const COUNT_WAITING = {
             order by seq limit 1) first on true`,
 };
 
-/** What waits for these endpoints, each counted up to `most` of a kind. */
+/** Counts waiting deliveries per endpoint, each kind up to `max`. */
 export async function countWaiting(
   pool: Pool,
   endpointIds: readonly Uuid[],
-  most: number,
+  max: number,
 ): Promise<WaitingCount[]> {
   const { rows } = await pool.query<{
     endpoint_id: Uuid;
@@ -45,7 +36,7 @@ export async function countWaiting(
     first_id: Uuid | null;
     first_ages_from: number | null;
     first_due: number | null;
-  }>({ ...COUNT_WAITING, values: [`{${endpointIds.join(',')}}`, most] });
+  }>({ ...COUNT_WAITING, values: [`{${endpointIds.join(',')}}`, max] });
   return rows.map((row) => ({
     endpointId: row.endpoint_id,
     fresh: row.fresh,

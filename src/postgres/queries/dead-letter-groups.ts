@@ -13,8 +13,8 @@ export interface DeadLetterGroup {
   readonly newest_at: Date;
 }
 
-// The newest by an index that ends in the id, of all tenants or of one, and no more than the limit: somebody who has
-// millions of dead letters wants to see where they come from, not to wait for an exact number.
+// Only the newest rows, by an index that ends in the id: with millions of dead letters, users want to see where they come
+// from, not wait for exact numbers.
 const groupsOf = (condition: string) => `
     select d.endpoint_id, e.url, d.tenant, d.reason, count(*)::int as count, min(d.dead_at) as oldest_at,
            max(d.dead_at) as newest_at
@@ -26,7 +26,7 @@ const groupsOf = (condition: string) => `
 const OF_ALL = { name: 'group_dead_letters', text: groupsOf('true') };
 const OF_TENANT = { name: 'group_dead_letters_of_tenant', text: groupsOf('tenant = $2') };
 
-/** How many there are per endpoint and reason, among the newest `limit`. Most first. */
+/** Counts the newest `limit` dead letters by endpoint and reason, largest group first. */
 export async function groupDeadLetters(
   pool: Pool,
   tenant: string | null,

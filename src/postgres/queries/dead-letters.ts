@@ -2,7 +2,14 @@ import type { Uuid } from '../../domain/ids.ts';
 import type { DeadReason } from '../../domain/outcome.ts';
 import type { Pool, Queryable } from '../database.ts';
 import type { DeliveryView } from './deliveries.ts';
-import { byIndex, type Found, type IdRange, lookInto, toFound, unseen } from './look.ts';
+import {
+  byIndex,
+  hideFromPlanner,
+  type IdRange,
+  type ListResult,
+  listQuery,
+  toListResult,
+} from './list-query.ts';
 
 export interface DeadLetterFilter extends IdRange {
   readonly tenant: string | null;
@@ -12,16 +19,19 @@ export interface DeadLetterFilter extends IdRange {
   readonly limit: number;
 }
 
-/** A dead letter, also while it is being replayed: then with the state of the replay. */
+/** A dead letter. While it is being replayed, its status and attempts are those of the replay. */
 export interface DeadLetterView extends DeliveryView {
   readonly dead_at: Date;
 }
 
-/** Newest first, by the index of the endpoint, of the tenant, or the primary key: all end in the id. */
-export async function listDeadLetters(pool: Pool, filter: DeadLetterFilter): Promise<Found<DeadLetterView>> {
+/** Newest first, by the index of the endpoint, of the tenant, or the primary key. */
+export async function listDeadLetters(
+  pool: Pool,
+  filter: DeadLetterFilter,
+): Promise<ListResult<DeadLetterView>> {
   const { text, values } = deadLettersStatement(filter);
   const { rows } = await pool.query<DeadLetterView & { reached_id: Uuid | null }>(text, values);
-  return toFound(rows, filter.limit);
+  return toListResult(rows, filter.limit);
 }
 
 export function deadLettersStatement(filter: DeadLetterFilter): { text: string; values: unknown[] } {
@@ -30,18 +40,18 @@ export function deadLettersStatement(filter: DeadLetterFilter): { text: string; 
   const { tenant, endpointId, type, reason } = filter;
   const range =
     endpointId !== null
-      ? byIndex(['endpoint_id'], [unseen(bind(endpointId), 'uuid')], filter, bind)
+      ? byIndex(['endpoint_id'], [hideFromPlanner(bind(endpointId), 'uuid')], filter, bind)
       : tenant !== null
-        ? byIndex(['tenant'], [unseen(bind(tenant))], filter, bind)
+        ? byIndex(['tenant'], [hideFromPlanner(bind(tenant))], filter, bind)
         : byIndex([], [], filter, bind);
-  // Of another tenant's endpoint: none, and no sign of any.
+  // A tenant must not see dead letters of another tenant's endpoint.
   if (endpointId !== null && tenant !== null)
     range.conditions.push(
       `exists (select from posthorn.endpoints e where e.id = ${bind(endpointId)} and e.tenant = ${bind(tenant)})`,
     );
-  const fits: string[] = [];
-  if (type !== null) fits.push(`q.event_type = ${bind(type)}`);
-  if (reason !== null) fits.push(`q.reason = ${bind(reason)}`);
+  const conditions: string[] = [];
+  if (type !== null) conditions.push(`q.event_type = ${bind(type)}`);
+  if (reason !== null) conditions.push(`q.reason = ${bind(reason)}`);
   const text = `
      select d.id, d.endpoint_id, d.tenant, d.event_type, d.reason, d.replaying, d.dead_at, d.dead_at as finished_at,
             case when q.id is null then 'dead'
@@ -50,16 +60,16 @@ export function deadLettersStatement(filter: DeadLetterFilter): { text: string; 
             coalesce(q.last_status_code, d.last_status_code) as last_status_code,
             coalesce(q.last_error_class, d.last_error_class) as last_error_class,
             null as waits_for, null as discard, d.reached_id
-       from (${lookInto('dead_letters', 'q.*', range, fits, '$1')}) d
+       from (${listQuery('dead_letters', 'q.*', range, conditions, '$1')}) d
        left join posthorn.queue q on q.id = d.id and d.replaying
       order by d.id desc`;
   return { text, values };
 }
 
 /**
- * Takes the dead letters of `chunk (id, endpoint_id)` out of the list, into history; `moved (id, endpoint_id)` tells
- * which. What they were is kept beside who discarded them and why: discarding can be undone for a while. $who and
- * $why are SQL. One that is being replayed is not touched.
+ * Common table expressions that move the dead letters of `chunk (id, endpoint_id)` into history; `moved (id,
+ * endpoint_id)` has those that were moved. One that is being replayed is not. The reason of its death is kept, so that a
+ * discard can be undone. `who` and `why` are SQL.
  */
 export const discardMoves = (who: string, why: string): string => `
     removed as (
@@ -84,7 +94,7 @@ const DISCARD = {
     select id from moved`,
 };
 
-/** False: it is not dead (any more), or it is being replayed. */
+/** Returns false if the delivery is not dead, or is being replayed. */
 export async function discardDeadLetter(
   client: Queryable,
   id: Uuid,
@@ -95,10 +105,10 @@ export async function discardDeadLetter(
   return rowCount === 1;
 }
 
-/** A discarded one becomes the dead letter that it was. False: it was not discarded, or too long ago. */
+/** Undoes a discard. Returns false if the delivery was not discarded within `withinMs`. */
 export async function restoreDeadLetter(client: Queryable, id: Uuid, withinMs: number): Promise<boolean> {
   const { rowCount } = await client.query(
-    `with taken_back as (
+    `with restored as (
        delete from posthorn.deliveries
         where id = $1 and status = 'discarded' and discard is not null
           and finished_at >= now() - make_interval(secs => $2::float8 / 1000)
@@ -108,7 +118,7 @@ export async function restoreDeadLetter(client: Queryable, id: Uuid, withinMs: n
             (id, endpoint_id, reason, attempts, replays, blocks_lane, last_status_code, last_error_class, dead_at, tenant, event_type)
      select id, endpoint_id, discard ->> 'reason', attempts, replays, (discard ->> 'blocks_lane')::boolean, last_status_code,
             last_error_class, (discard ->> 'dead_at')::timestamptz, tenant, event_type
-       from taken_back
+       from restored
          on conflict (id) do nothing`,
     [id, withinMs],
   );

@@ -4,7 +4,7 @@ import type { Trigger } from '../../domain/outcome.ts';
 import type { Pool } from '../database.ts';
 import { unpackHeaders } from '../sent-headers.ts';
 
-/** A delivery wherever it is: waiting, dead, or history. One row each, however often it moved. */
+/** A delivery, whichever table it is in: queue, dead letters or history. */
 export interface DeliveryView {
   readonly id: Uuid;
   readonly endpoint_id: Uuid;
@@ -16,17 +16,17 @@ export interface DeliveryView {
   readonly replays: number;
   readonly replaying: boolean;
   readonly due_at: Date | null;
-  /** What else holds it back while it waits, besides its time. */
+  /** What holds it back while it waits, besides its due time. */
   readonly waits_for: 'circuit_open' | 'ordering' | 'rate_limited' | null;
   readonly last_status_code: number | null;
   readonly last_error_class: string | null;
   readonly finished_at: Date | null;
-  /** Of a discarded one: why, and what it was before. */
+  /** If it was discarded: why, and the reason and time of its death. */
   readonly discard: { readonly why: string | null; readonly reason: string; readonly dead_at: string } | null;
 }
 
-/** What each place shows of its rows. */
-const SHOWN = {
+/** The columns of `DeliveryView`, from each table that a delivery can be in. */
+const COLUMNS = {
   queue: `
     select q.id, q.endpoint_id, q.tenant, q.event_type,
            case when q.attempts > q.attempts_before_replay then 'retrying' else 'pending' end as status,
@@ -53,19 +53,18 @@ const SHOWN = {
     select q.id, q.endpoint_id, q.tenant, q.event_type, q.status, q.reason, q.attempts, q.replays, false as replaying,
            null::timestamptz as due_at, null::text as waits_for, q.last_status_code, q.last_error_class, q.finished_at, q.discard`,
 };
-/** The tables that a delivery can be in. */
-export type Place = keyof typeof SHOWN;
-export const places = Object.keys(SHOWN) as Place[];
+export type DeliveryTable = keyof typeof COLUMNS;
+export const deliveryTables = Object.keys(COLUMNS) as DeliveryTable[];
 
-/** SQL that shows these rows of a place: a table, or a query of its rows in brackets. */
-export const show = (place: Place, rows: string): string => `${SHOWN[place]} from ${rows} q`;
+/** SQL for delivery views. `rows` is the table itself, or a query of its rows in brackets. */
+export const selectViews = (table: DeliveryTable, rows: string): string => `${COLUMNS[table]} from ${rows} q`;
 
-/** All deliveries of an event, wherever they are: one short range of each table. */
+/** All deliveries of an event: one short range of each table. */
 export async function deliveriesOfEvent(pool: Pool, first: Uuid, last: Uuid): Promise<DeliveryView[]> {
-  const parts = places.map(
-    (place) => `(${show(place, `posthorn.${place}`)} where q.id >= $1 and q.id <= $2)`,
+  const parts = deliveryTables.map(
+    (table) => `(${selectViews(table, `posthorn.${table}`)} where q.id >= $1 and q.id <= $2)`,
   );
-  // A dead letter that is being replayed is in the queue too: that is where it is now.
+  // A dead letter that is being replayed is in the queue as well, which has its current state.
   const { rows } = await pool.query<DeliveryView>(
     `select distinct on (id) * from (${parts.join(' union all ')}) as found order by id, (status = 'dead')`,
     [first, last],
@@ -78,11 +77,11 @@ export async function findDelivery(
   id: Uuid,
   tenant: string | null,
 ): Promise<DeliveryView | null> {
-  const parts = places.map(
-    (place) =>
-      `(${show(place, `posthorn.${place}`)} where q.id = $1 and ($2::text is null or q.tenant = $2))`,
+  const parts = deliveryTables.map(
+    (table) =>
+      `(${selectViews(table, `posthorn.${table}`)} where q.id = $1 and ($2::text is null or q.tenant = $2))`,
   );
-  // A dead letter that is being replayed is in the queue too: that is where it is now.
+  // A dead letter that is being replayed is in the queue as well, which has its current state.
   const { rows } = await pool.query<DeliveryView>(
     `select * from (${parts.join(' union all ')}) as found order by (status = 'dead') limit 1`,
     [id, tenant],
@@ -113,7 +112,7 @@ export interface AttemptView {
   readonly worker: string;
 }
 
-/** Oldest first. One range of one partition, whether of a delivery or of an event with all of its deliveries. */
+/** Oldest first. One range of one partition, for a single delivery as well as for all deliveries of an event. */
 export async function listAttempts(
   pool: Pool,
   range: { first: Uuid; last: Uuid; after: { deliveryId: Uuid; attemptId: Uuid } | null; limit: number },

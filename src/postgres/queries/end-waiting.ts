@@ -3,12 +3,11 @@ import type { Pool } from '../database.ts';
 import { noteDeaths } from './operational-notes.ts';
 import { journalDeaths } from './stats-journal.ts';
 
-/** Waiting deliveries that end without an attempt, a chunk at a time: there may be a million of them. */
+/** Deliveries per statement: an endpoint may have a million of them. */
 const CHUNK = 2000;
 
-// The endpoint was switched off or deleted, and still is: whoever asks may have been stopped since it was told so, and
-// what was accepted after the endpoint was switched on again is to be sent. What is on the wire just now is left out:
-// its answer decides.
+// Checks that the endpoint is still disabled or deleted: the worker may be stopped for a while before it asks, and what
+// was accepted after the endpoint was enabled again must be sent. Requests on the wire are left out: their answer decides.
 const SKIP = {
   name: 'skip_waiting',
   text: `
@@ -29,7 +28,7 @@ const SKIP = {
       select id, endpoint_id, 'skipped', $2, attempts, replays, last_status_code, last_error_class, now(), tenant, event_type
         from removed r where not exists (select from posthorn.dead_letters d where d.id = r.id)
     ),
-    -- A replay that is called off leaves the dead letter that it came from.
+    -- The replay of a dead letter ends: it is an ordinary dead letter again.
     still_dead as (
       update posthorn.dead_letters d set replaying = false, attempts = r.attempts from removed r where d.id = r.id
     )
@@ -49,7 +48,7 @@ export async function skipWaiting(
   return rows[0]!.ended;
 }
 
-// Age counts from acceptance, which is in the id: the index on (endpoint_id, id) finds the old ones.
+// The id contains the time of acceptance: the index on (endpoint_id, id) finds the old deliveries.
 const EXPIRE = {
   name: 'expire_waiting',
   text: `
@@ -82,7 +81,7 @@ const EXPIRE = {
 export async function expireWaiting(
   pool: Pool,
   endpointId: Uuid,
-  acceptedBefore: number,
+  agedBefore: number,
   except: readonly Uuid[],
   blocksLane: boolean,
 ): Promise<number> {
@@ -90,8 +89,8 @@ export async function expireWaiting(
     ...EXPIRE,
     values: [
       endpointId,
-      firstIdAt(acceptedBefore),
-      acceptedBefore / 1000,
+      firstIdAt(agedBefore),
+      agedBefore / 1000,
       `{${except.join(',')}}`,
       CHUNK,
       blocksLane,
@@ -100,8 +99,8 @@ export async function expireWaiting(
   return rows[0]!.ended;
 }
 
-// By the index of those that wait for a time, which a strictly ordered endpoint has none of: usually an empty range.
-const PUT_IN_ORDER = {
+// Uses the index of scheduled deliveries, of which a FIFO endpoint has none: usually an empty range.
+const MOVE_TO_FIFO = {
   name: 'put_in_order',
   text: `
     with stray as materialized (
@@ -111,17 +110,17 @@ const PUT_IN_ORDER = {
     update posthorn.queue q set fifo = true from stray s where q.id = s.id`,
 };
 
-/** Deliveries of an endpoint that is strictly ordered by now, and was not when they were stored. */
-export async function putInOrder(pool: Pool, endpointId: Uuid): Promise<number> {
-  const { rowCount } = await pool.query({ ...PUT_IN_ORDER, values: [endpointId, CHUNK] });
+/** Marks deliveries that were stored before their endpoint became FIFO. */
+export async function moveToFifo(pool: Pool, endpointId: Uuid): Promise<number> {
+  const { rowCount } = await pool.query({ ...MOVE_TO_FIFO, values: [endpointId, CHUNK] });
   return rowCount ?? 0;
 }
 
 /**
- * Before a shard changes hands with requests still on the wire: the next owner waits for their deadline. If this one cuts
- * them off, nobody hears of them again, but nobody has died of them either: the start does not count.
+ * Records requests that are on the wire while their shard is handed over: the next owner waits for their deadline. The
+ * start does not count as a crash.
  */
-export async function markOnTheWire(
+export async function recordOnWire(
   pool: Pool,
   deliveries: readonly { id: Uuid; startedAt: number }[],
 ): Promise<void> {

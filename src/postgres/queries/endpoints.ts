@@ -4,11 +4,12 @@ import type { EndpointConfig, EndpointRecord } from '../../domain/endpoint-confi
 import type { Uuid } from '../../domain/ids.ts';
 import { operationalTypes } from '../../domain/operational.ts';
 import type { Client, Pool } from '../database.ts';
+import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import type { Sealed } from '../secret-box.ts';
 import { noteEndpoint } from './operational-notes.ts';
 import { ensureTenant } from './tenants.ts';
 
-/** An endpoint as the API shows it: what is stored, and how it is doing. */
+/** An endpoint as it is stored, with the state of its circuit and the number of its deliveries. */
 export interface EndpointView {
   readonly id: Uuid;
   readonly tenant: string;
@@ -26,18 +27,18 @@ export interface EndpointView {
   readonly opened_at: Date | null;
   readonly next_probe_at: Date | null;
   readonly waiting: number;
-  /** Its time is when the oldest one that waits was accepted. */
+  /** The id of the oldest delivery that waits; its time is when the event was accepted. */
   readonly oldest_waiting: Uuid | null;
   readonly dead: number;
 }
 
-/** Counting stops here: nothing is ever counted over a table that grows without bound. */
+/** Counting stops here, because the tables grow without bound. */
 export const COUNT_LIMIT = 10_000;
-/** Of all endpoints of a page together; but each is counted up to LEAST_COUNT. */
+/** How many rows a page of endpoints may count in all. Each endpoint gets an equal share, at least MIN_COUNT_LIMIT. */
 const COUNT_LIMIT_OF_PAGE = 50_000;
-const LEAST_COUNT = 200;
+const MIN_COUNT_LIMIT = 200;
 
-const view = (countLimit: number): string => `
+const selectEndpoints = (countLimit: number): string => `
   select e.id, e.tenant, e.url, e.description, e.config, e.metadata, e.enabled, e.disabled_reason, e.paused,
          e.created_at, e.updated_at, h.circuit, h.consecutive_failures, h.opened_at, h.next_probe_at,
          (select count(*)::int from (select from posthorn.queue q where q.endpoint_id = e.id limit ${countLimit}) w) as waiting,
@@ -45,12 +46,15 @@ const view = (countLimit: number): string => `
          (select count(*)::int from (select from posthorn.dead_letters d where d.endpoint_id = e.id limit ${countLimit}) d) as dead
     from posthorn.endpoints e left join posthorn.endpoint_health h on h.endpoint_id = e.id`;
 
-/** Every change of an endpoint goes through here: it takes the next version, which tells all caches that they are old. */
+/**
+ * The version for a changed endpoint. Every change must take one: all processes are notified, and read the endpoints with
+ * a higher version than theirs.
+ */
 export async function nextVersion(client: Client): Promise<string> {
   const { rows } = await client.query<{ version: string }>(
     'update posthorn.subscription_version set version = version + 1 returning version',
   );
-  await client.query("select pg_notify('posthorn_endpoints', '')");
+  await client.query(`select pg_notify('${CHANNEL_NAMES.endpoints}', '')`);
   return rows[0]!.version;
 }
 
@@ -97,14 +101,14 @@ export async function addSecret(
   );
 }
 
-/** The endpoint, locked against other changes until the transaction ends. Null: not there, or of another tenant. */
+/** Locks the endpoint until the transaction ends. Null: it does not exist, or belongs to another tenant. */
 export async function lockEndpoint(
   client: Client,
   id: Uuid,
   tenant: string | null,
 ): Promise<EndpointView | null> {
   const { rows } = await client.query<EndpointView>(
-    `${view(COUNT_LIMIT)} where e.id = $1 and ($2::text is null or e.tenant = $2) and e.deleted_at is null for update of e`,
+    `${selectEndpoints(COUNT_LIMIT)} where e.id = $1 and ($2::text is null or e.tenant = $2) and e.deleted_at is null for update of e`,
     [id, tenant],
   );
   return rows[0] ?? null;
@@ -126,7 +130,7 @@ export async function updateEndpoint(
               version = $9, updated_at = now(), enabled_since = case when $10 then now() else enabled_since end
         where id = $1 returning id
      )
-     -- Switched on: what was remembered against it is forgotten.
+     -- Switched on: it starts with a closed circuit and no failures.
      delete from posthorn.endpoint_health h using changed c where h.endpoint_id = c.id and $10`,
     [
       endpoint.id,
@@ -146,7 +150,7 @@ export async function updateEndpoint(
   if (switched === 'off') await noteDisabled(client, endpoint.id, endpoint.disabled_reason);
 }
 
-/** Without a breaker nothing is held back. Since when it has been failing is remembered: that may switch it off. */
+/** Without a breaker the circuit must be closed. `failing_since` stays: an endpoint that keeps failing is disabled. */
 async function closeCircuit(client: Client, id: Uuid): Promise<void> {
   const { rows } = await client.query<{ opened_at: Date }>(
     `update posthorn.endpoint_health h
@@ -162,7 +166,7 @@ async function closeCircuit(client: Client, id: Uuid): Promise<void> {
     await noteEndpoint(client, id, operationalTypes.circuitClosed, { opened_at: rows[0]!.opened_at });
 }
 
-/** Its waiting deliveries are ended by the owner of its shard; its history stays. */
+/** Marks it as deleted. The owner of its shard skips the deliveries that wait; its history stays. */
 export async function deleteEndpoint(client: Client, id: Uuid): Promise<void> {
   const version = await nextVersion(client);
   await client.query(
@@ -172,21 +176,21 @@ export async function deleteEndpoint(client: Client, id: Uuid): Promise<void> {
 }
 
 /**
- * By the engine itself: it answered 410, or it has been failing for too long. False: somebody was quicker, or it is not
- * what it was `judgedAs`: it leads elsewhere since, or has been switched on again.
+ * Disables an endpoint because it answered 410 or keeps failing. `seenAs` is the URL and time that the decision is about.
+ * Returns false if the endpoint is already disabled, or was moved to another URL or enabled again since then.
  */
 export async function disableEndpoint(
   client: Client,
   id: Uuid,
   reason: DisabledReason,
-  judgedAs: { readonly url: string; readonly at: number } | null = null,
+  seenAs: { readonly url: string; readonly at: number } | null = null,
 ): Promise<boolean> {
   const { rows } = await client.query(
     `select from posthorn.endpoints
       where id = $1 and enabled and deleted_at is null
         and ($2::text is null or (url = $2 and (enabled_since is null or enabled_since < to_timestamp($3))))
         for update`,
-    [id, judgedAs?.url ?? null, judgedAs && judgedAs.at / 1000],
+    [id, seenAs?.url ?? null, seenAs && seenAs.at / 1000],
   );
   if (rows.length === 0) return false;
   const version = await nextVersion(client);
@@ -207,13 +211,13 @@ export async function findEndpoint(
   tenant: string | null,
 ): Promise<EndpointView | null> {
   const { rows } = await pool.query<EndpointView>(
-    `${view(COUNT_LIMIT)} where e.id = $1 and ($2::text is null or e.tenant = $2) and e.deleted_at is null`,
+    `${selectEndpoints(COUNT_LIMIT)} where e.id = $1 and ($2::text is null or e.tenant = $2) and e.deleted_at is null`,
     [id, tenant],
   );
   return rows[0] ?? null;
 }
 
-/** As it is stored, also a deleted one. */
+/** The stored endpoint, even if it is deleted. */
 export async function findEndpointRecord(pool: Pool, id: Uuid): Promise<EndpointRecord | null> {
   const { rows } = await pool.query<EndpointRecord>(
     `select id, tenant, url, config, enabled, disabled_reason as "disabledReason", paused,
@@ -224,20 +228,20 @@ export async function findEndpointRecord(pool: Pool, id: Uuid): Promise<Endpoint
   return rows[0] ?? null;
 }
 
-/** Those of them that nothing can be sent to, and why. */
-export async function endpointsOff(
+/** Which of these endpoints cannot be sent to, and why. */
+export async function findUnavailableEndpoints(
   pool: Pool,
   ids: readonly Uuid[],
 ): Promise<Map<Uuid, 'disabled' | 'deleted'>> {
-  const { rows } = await pool.query<{ id: Uuid; off: 'disabled' | 'deleted' }>(
-    `select id, case when deleted_at is null then 'disabled' else 'deleted' end as off
+  const { rows } = await pool.query<{ id: Uuid; why: 'disabled' | 'deleted' }>(
+    `select id, case when deleted_at is null then 'disabled' else 'deleted' end as why
        from posthorn.endpoints where id = any ($1::uuid[]) and (deleted_at is not null or not enabled)`,
     [ids],
   );
-  return new Map(rows.map(({ id, off }) => [id, off]));
+  return new Map(rows.map(({ id, why }) => [id, why]));
 }
 
-/** Also a deleted one: its history stays. */
+/** True even if the endpoint is deleted, because its history stays. */
 export async function endpointExisted(pool: Pool, id: Uuid, tenant: string | null): Promise<boolean> {
   const { rows } = await pool.query(
     'select from posthorn.endpoints where id = $1 and ($2::text is null or tenant = $2)',
@@ -251,9 +255,9 @@ export async function listEndpoints(
   page: { tenant: string | null; before: Uuid | null; limit: number },
 ): Promise<EndpointView[]> {
   const share = Math.floor(COUNT_LIMIT_OF_PAGE / page.limit);
-  const countLimit = Math.min(COUNT_LIMIT, Math.max(LEAST_COUNT, share));
+  const countLimit = Math.min(COUNT_LIMIT, Math.max(MIN_COUNT_LIMIT, share));
   const { rows } = await pool.query<EndpointView>(
-    `${view(countLimit)} where e.deleted_at is null and ($1::text is null or e.tenant = $1) and ($2::uuid is null or e.id < $2)
+    `${selectEndpoints(countLimit)} where e.deleted_at is null and ($1::text is null or e.tenant = $1) and ($2::uuid is null or e.id < $2)
       order by e.id desc limit $3`,
     [page.tenant, page.before, page.limit],
   );

@@ -22,7 +22,7 @@ export async function findEventType(pool: Pool, name: string): Promise<EventType
   return rows[0] ?? null;
 }
 
-/** Locked against other changes until the transaction ends. */
+/** Locks the event type against other changes until the transaction ends. */
 export async function lockEventType(client: Client, name: string): Promise<EventTypeRecord | null> {
   const { rows } = await client.query<EventTypeRecord>(
     `select ${COLUMNS} from posthorn.event_types where name = $1 for update`,

@@ -1,9 +1,16 @@
 import type { Uuid } from '../../domain/ids.ts';
 import type { Pool, Queryable } from '../database.ts';
-import { byIndex, type Found, type IdRange, lookInto, toFound, unseen } from './look.ts';
+import {
+  byIndex,
+  hideFromPlanner,
+  type IdRange,
+  type ListResult,
+  listQuery,
+  toListResult,
+} from './list-query.ts';
 import { journalOfAccepted } from './stats-journal.ts';
 
-/** An event as lists show it: without its payload. */
+/** An event without its payload. */
 export interface EventView {
   readonly id: Uuid;
   readonly tenant: string;
@@ -19,8 +26,9 @@ export interface EventOptions {
   readonly schema_version?: string;
   readonly endpoint_ids?: readonly Uuid[];
   readonly deliver_at?: number;
-  /** It came out of an outbox under a key that was another event's by then: this one's. */
+  /** The event of an outbox whose idempotency key this event, with the same content, had already taken. */
   readonly duplicate_of?: Uuid;
+  /** The same, with different content. */
   readonly key_conflict_with?: Uuid;
 }
 
@@ -36,10 +44,10 @@ export interface EventFilter extends IdRange {
   readonly limit: number;
 }
 
-/** Newest first, by primary key or (tenant, id). There is no index by type, which every accept would pay for. */
-export async function listEvents(pool: Pool, filter: EventFilter): Promise<Found<EventView>> {
+/** Newest first, by primary key or (tenant, id). There is no index by type: it would slow down every accept. */
+export async function listEvents(pool: Pool, filter: EventFilter): Promise<ListResult<EventView>> {
   const { text, values } = eventsStatement(filter);
-  return toFound(
+  return toListResult(
     (await pool.query<EventView & { reached_id: Uuid | null }>(text, values)).rows,
     filter.limit,
   );
@@ -52,12 +60,12 @@ export function eventsStatement(filter: EventFilter): { text: string; values: un
   const range =
     tenant === null
       ? byIndex([], [], filter, bind)
-      : byIndex(['tenant'], [unseen(bind(tenant))], filter, bind);
-  const fits = type === null ? [] : [`q.type = ${bind(type)}`];
-  return { text: lookInto('events', columnsOf('q'), range, fits, '$1'), values };
+      : byIndex(['tenant'], [hideFromPlanner(bind(tenant))], filter, bind);
+  const conditions = type === null ? [] : [`q.type = ${bind(type)}`];
+  return { text: listQuery('events', columnsOf('q'), range, conditions, '$1'), values };
 }
 
-/** These, newest first. */
+/** The events with these ids, newest first. */
 export async function loadEventViews(pool: Pool, ids: readonly Uuid[]): Promise<EventView[]> {
   const { rows } = await pool.query<EventView>(
     `select ${COLUMNS} from posthorn.events e where e.id = any ($1::uuid[]) order by e.id desc`,
@@ -66,10 +74,7 @@ export async function loadEventViews(pool: Pool, ids: readonly Uuid[]): Promise<
   return rows;
 }
 
-/**
- * The events that hold this key now: one per tenant. Without a tenant, the known ones are tried one by one by the
- * primary key of the keys.
- */
+/** The events that hold this idempotency key now, at most one per tenant. Null: looks the key up for every tenant. */
 export async function findEventsByKey(
   pool: Pool,
   tenant: string | null,
@@ -90,7 +95,7 @@ export async function findEventsByKey(
 }
 
 export interface EventWithData extends EventView {
-  /** Null once it has been expunged. */
+  /** Null: the payload was deleted. */
   readonly data: Buffer | null;
 }
 
@@ -103,8 +108,8 @@ export async function findEvent(pool: Pool, id: Uuid, tenant: string | null): Pr
 }
 
 /**
- * An event for one endpoint only, made by hand. Not through the accept stage: that has no place for what a test is,
- * and it is one row. False: the endpoint is off.
+ * Stores an event for one endpoint only. Not through the accept stage, which does not know test deliveries. Returns false
+ * if the endpoint is disabled or deleted.
  */
 export async function insertTestEvent(
   client: Queryable,

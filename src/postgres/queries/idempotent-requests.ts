@@ -12,15 +12,15 @@ export interface RequestClaim {
 export interface EarlierRequest {
   readonly id: Uuid;
   readonly fingerprint: Buffer;
-  /** Null: it is under way. */
+  /** Null: the request is still in progress. */
   readonly answer: Sealed | null;
 }
 
-/** What an answer is sealed for: in another row it does not open. */
-export const answerOf = (id: Uuid): string => `answer ${id}`;
+/** What an answer is sealed for: in another row it cannot be opened. */
+export const sealOwnerOf = (id: Uuid): string => `answer ${id}`;
 
-// Of two at the same moment the second waits for the first one's commit and then finds its row. A claim is taken over
-// when its time is up, a key when it has expired; not if somebody uses it for something else meanwhile.
+// Of two concurrent requests, the second waits for the first one's commit and then finds its row. An expired key can be
+// taken over by any request, an expired claim only by the same one.
 const CLAIM = {
   name: 'claim_request',
   text: `
@@ -34,7 +34,7 @@ const CLAIM = {
     returning id`,
 };
 
-// A statement of its own: the one that lost does not see what it lost to.
+// A separate statement, because a statement that hits a conflict does not see the other row.
 const FIND = {
   name: 'find_request',
   text: 'select id, fingerprint, key_id, answer from posthorn.idempotent_requests where owner = $1 and key = $2',
@@ -42,7 +42,7 @@ const FIND = {
 
 const TRIES = 5;
 
-/** Null: it is ours to carry out. Otherwise the request that came before. */
+/** Claims the key. Returns null if the claim is ours, otherwise the earlier request with this key. */
 export async function claimRequest(
   pool: Pool,
   claim: RequestClaim,
@@ -60,7 +60,7 @@ export async function claimRequest(
       answer: Buffer | null;
     }>({ ...FIND, values: [owner, key] });
     const [found] = rows;
-    // Given back between the two statements: then it is free.
+    // Released between the two statements: try to claim it again.
     if (found === undefined) continue;
     const { key_id: keyId, answer } = found;
     return {
@@ -69,10 +69,10 @@ export async function claimRequest(
       answer: keyId === null || answer === null ? null : { keyId, ciphertext: answer },
     };
   }
-  throw new Error('An idempotency key was claimed and given back too often in a row.');
+  throw new Error('An idempotency key was claimed and released too often in a row.');
 }
 
-/** False: the claim was taken over meanwhile. */
+/** Returns false if another request has taken the claim over. */
 export async function storeAnswer(pool: Pool, id: Uuid, answer: Sealed, ttlMs: number): Promise<boolean> {
   const { rowCount } = await pool.query({
     name: 'store_answer',
@@ -84,7 +84,7 @@ export async function storeAnswer(pool: Pool, id: Uuid, answer: Sealed, ttlMs: n
   return rowCount === 1;
 }
 
-/** It failed, and may be tried again. */
+/** Frees the key of a request that failed, so that it can be repeated. */
 export async function releaseClaim(pool: Pool, id: Uuid): Promise<void> {
   await pool.query('delete from posthorn.idempotent_requests where id = $1 and answer is null', [id]);
 }

@@ -1,4 +1,4 @@
-/** What `posthorn doctor` asks of a database. Reads only; the judgement is elsewhere. */
+/** What `posthorn doctor` reads from a database. It is judged in src/cli/doctor. */
 import type { Uuid } from '../../domain/ids.ts';
 import type { Client } from '../database.ts';
 
@@ -7,10 +7,15 @@ export interface ServerFacts {
   readonly version: string;
   readonly settings: Readonly<Record<string, string>>;
   readonly isStandby: boolean;
-  /** Connections that may be made by this role, and those that others than Posthorn use now. */
-  readonly connectionsAllowed: number;
-  readonly connectionsOfOthers: number;
+  /** Each limit of connections that concerns this role, with those that others than Posthorn use of it now. */
+  readonly connectionLimits: readonly ConnectionLimit[];
   readonly now: number;
+}
+
+export interface ConnectionLimit {
+  readonly of: 'server' | 'database' | 'role';
+  readonly allowed: number;
+  readonly usedByOthers: number;
 }
 
 const SETTINGS = [
@@ -29,16 +34,11 @@ export async function readServer(client: Client): Promise<ServerFacts> {
     version: string;
     settings: Record<string, string>;
     is_standby: boolean;
-    allowed: number;
-    others: number;
   }>(
     `select current_setting('server_version_num')::int as version_number,
             current_setting('server_version') as version,
             (select json_object_agg(name, setting) from pg_settings where name = any($1::text[])) as settings,
-            pg_is_in_recovery() as is_standby,
-            current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as allowed,
-            (select count(*)::int from pg_stat_activity
-              where backend_type = 'client backend' and application_name not like 'posthorn %') as others`,
+            pg_is_in_recovery() as is_standby`,
     [SETTINGS],
   );
   const row = rows[0]!;
@@ -50,18 +50,73 @@ export async function readServer(client: Client): Promise<ServerFacts> {
     version: row.version,
     settings: row.settings,
     isStandby: row.is_standby,
-    connectionsAllowed: row.allowed,
-    connectionsOfOthers: row.others,
+    connectionLimits: await readConnectionLimits(client),
     now: times[0]!.now,
   };
 }
 
-/** Names of the migrations that were applied; null: this database has no schema of Posthorn. */
-export async function readAppliedMigrations(client: Client): Promise<string[] | null> {
-  const { rows: found } = await client.query<{ found: string | null }>(
-    "select to_regclass('posthorn.schema_migrations') as found",
+/** A role may see of others' sessions only whose they are and in which database. */
+async function readConnectionLimits(client: Client): Promise<ConnectionLimit[]> {
+  const { rows } = await client.query<{
+    of: ConnectionLimit['of'];
+    allowed: number;
+    used_by_others: number;
+  }>(
+    `with others as (
+       select usename, datname from pg_stat_activity
+        where usesysid is not null and datname is not null and coalesce(application_name, '') not like 'posthorn %'
+     )
+     select 'server' as of,
+            current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+              - coalesce(current_setting('reserved_connections', true)::int, 0) as allowed,
+            (select count(*)::int from others) as used_by_others
+     union all
+     select 'database', datconnlimit, (select count(*)::int from others o where o.datname = d.datname)
+       from pg_database d where datname = current_database() and datconnlimit >= 0
+     union all
+     select 'role', rolconnlimit, (select count(*)::int from others o where o.usename = r.rolname)
+       from pg_roles r where rolname = current_user and rolconnlimit >= 0 and not rolsuper`,
   );
-  if (found[0]!.found === null) return null;
+  return rows.map(({ used_by_others, ...limit }) => ({ ...limit, usedByOthers: used_by_others }));
+}
+
+/** Rights on the schema's objects that this role lacks, such as `INSERT on table posthorn.events`. */
+export async function readMissingGrants(client: Client): Promise<string[]> {
+  const { rows } = await client.query<{ missing: string }>(
+    `select privilege || ' on schema posthorn' as missing
+       from pg_namespace n, unnest(array['USAGE']) privilege
+      where n.nspname = 'posthorn' and not has_schema_privilege(n.oid, privilege)
+     union all
+     select privilege || ' on table posthorn.' || relname
+       from pg_class, unnest(array['SELECT', 'INSERT', 'UPDATE', 'DELETE']) privilege
+      where relnamespace = (select oid from pg_namespace where nspname = 'posthorn') and relkind in ('r', 'p') and not relispartition
+        and not (relname = 'schema_migrations' and privilege <> 'SELECT')
+        and not has_table_privilege(pg_class.oid, privilege)
+     union all
+     select privilege || ' on sequence posthorn.' || relname
+       from pg_class, unnest(array['USAGE', 'SELECT']) privilege
+      where relnamespace = (select oid from pg_namespace where nspname = 'posthorn') and relkind = 'S'
+        and not has_sequence_privilege(pg_class.oid, privilege)
+     union all
+     select 'EXECUTE on function posthorn.' || proname
+       from pg_proc where pronamespace = (select oid from pg_namespace where nspname = 'posthorn') and not has_function_privilege(pg_proc.oid, 'EXECUTE')`,
+  );
+  return rows.map(({ missing }) => missing);
+}
+
+/**
+ * Names of the migrations that were applied. Null: this database has no schema of Posthorn. `forbidden`: this role may
+ * not look.
+ */
+export async function readAppliedMigrations(client: Client): Promise<string[] | 'forbidden' | null> {
+  // By the catalogue: functions that take a name fail where the role may not use the schema.
+  const { rows: found } = await client.query<{ readable: boolean }>(
+    `select has_schema_privilege(n.oid, 'USAGE') and has_table_privilege(c.oid, 'SELECT') as readable
+       from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname = 'posthorn' and c.relname = 'schema_migrations'`,
+  );
+  if (found[0] === undefined) return null;
+  if (!found[0].readable) return 'forbidden';
   const { rows } = await client.query<{ name: string }>(
     'select name from posthorn.schema_migrations order by version',
   );
@@ -94,7 +149,7 @@ export interface PartitionFacts {
   readonly parent: string;
   readonly coversNow: boolean;
   readonly aheadMs: number;
-  /** Times that lie between two partitions, in none. */
+  /** Gaps between partitions: times that no partition covers. */
   readonly gaps: number;
 }
 
@@ -129,7 +184,7 @@ export interface SealedSecret {
   readonly count: number;
 }
 
-/** One secret of each key that any is sealed with. */
+/** One secret for each encryption key that is in use. */
 export async function sampleSecrets(client: Client): Promise<SealedSecret[]> {
   const { rows } = await client.query<{
     endpoint_id: Uuid;
@@ -148,7 +203,7 @@ export async function sampleSecrets(client: Client): Promise<SealedSecret[]> {
   }));
 }
 
-/** URLs of some endpoints that are being sent to. */
+/** URLs of some enabled endpoints. */
 export async function sampleUrls(client: Client, limit: number): Promise<string[]> {
   const { rows } = await client.query<{ url: string }>(
     'select url from posthorn.endpoints where enabled and deleted_at is null order by id desc limit $1',

@@ -1,5 +1,6 @@
 import type { Uuid } from '../../domain/ids.ts';
 import type { Client, Pool, Queryable } from '../database.ts';
+import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import { ensureTenant } from './tenants.ts';
 
 export type KeyScope = 'admin' | 'tenant' | 'read';
@@ -12,7 +13,7 @@ export interface KeyRecord {
   readonly prefix: string;
   readonly created_at: Date;
   readonly last_used_at: Date | null;
-  /** Null: the limit of the configuration. */
+  /** Null: the default limit of the configuration. */
   readonly rate_per_second: number | null;
   readonly rate_burst: number | null;
 }
@@ -73,13 +74,13 @@ export async function listKeys(
   return rows;
 }
 
-/** Null if there is no such key. All processes are told, so that it stops working everywhere at once. */
+/** Returns null if there is no such key. Notifies all processes, so that the key stops working everywhere at once. */
 export async function revokeKey(client: Queryable, id: Uuid): Promise<KeyRecord | null> {
   const { rows } = await client.query<KeyRecord>(
     `with revoked as (
        update posthorn.api_keys set revoked_at = now() where id = $1 and revoked_at is null returning ${COLUMNS}
      )
-     select revoked.*, pg_notify('posthorn_keys', '') from revoked`,
+     select revoked.*, pg_notify('${CHANNEL_NAMES.keys}', '') from revoked`,
     [id],
   );
   return rows[0] ?? null;

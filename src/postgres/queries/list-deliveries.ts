@@ -1,18 +1,26 @@
 /**
- * Lists of deliveries, out of the three tables that they are in. Each place gives its newest rows that fit, by an index,
- * at most a page; the page is cut from those. Where no index knows a condition, a bounded number of rows is looked at.
- * docs/adr/0010 says which way is taken when.
+ * Lists of deliveries, from the three tables that they can be in. Each table contributes its newest matching rows, by an
+ * index and at most a page; the page is cut from those. For a condition without an index, a bounded number of rows is
+ * examined. docs/adr/0010 explains which way is taken when.
  */
 import type { DeliveryStatus } from '../../domain/delivery.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import type { Pool } from '../database.ts';
-import { type DeliveryView, type Place, places, show } from './deliveries.ts';
-import { byIndex, type Found, type IdRange, LOOK_AT, reachedBy, toFound, unseen } from './look.ts';
+import { type DeliveryTable, type DeliveryView, deliveryTables, selectViews } from './deliveries.ts';
+import {
+  byIndex,
+  hideFromPlanner,
+  type IdRange,
+  type ListResult,
+  MAX_EXAMINED,
+  reachedBy,
+  toListResult,
+} from './list-query.ts';
 
 export interface DeliveryFilter extends IdRange {
   readonly tenant: string | null;
   readonly endpointId: Uuid | null;
-  /** Besides, `from` and `before` are the bounds of its deliveries. */
+  /** `from` and `before` must be the bounds of its deliveries. */
   readonly eventId: Uuid | null;
   /** `waiting`: pending or retrying. */
   readonly status: DeliveryStatus | 'waiting' | null;
@@ -20,7 +28,7 @@ export interface DeliveryFilter extends IdRange {
   readonly limit: number;
 }
 
-const PLACE_OF: Record<DeliveryStatus | 'waiting', Place> = {
+const TABLE_OF: Record<DeliveryStatus | 'waiting', DeliveryTable> = {
   waiting: 'queue',
   pending: 'queue',
   retrying: 'queue',
@@ -30,33 +38,33 @@ const PLACE_OF: Record<DeliveryStatus | 'waiting', Place> = {
   skipped: 'deliveries',
 };
 
-/** A tenant with more endpoints than this has its deliveries found through its events. */
+/** For a tenant with more endpoints than this, deliveries are found through its events. */
 const FEW_ENDPOINTS = 50;
 
-/** The rows of a place that fit, and how far back they are all there are. */
+/** SQL for the matching rows of one table. */
 interface Part {
   readonly rows: string;
-  /** Common table expressions that `rows` uses. */
-  readonly looks?: Readonly<Record<string, string>>;
-  /** SQL of ids as text, or nulls. */
+  /** Common table expressions that `rows` uses, by name. */
+  readonly ctes?: Readonly<Record<string, string>>;
+  /** Queries for the oldest id that was examined, as text, or null. Older rows are not in the result. */
   readonly reached?: readonly string[];
 }
 
 interface Search extends DeliveryFilter {
-  /** Of the tenant, if that is what the search is by. */
+  /** How many endpoints the tenant has, if the search is by tenant. */
   readonly endpoints: number;
   readonly bind: (value: unknown) => string;
-  /** The same look for every place. */
-  eventsLook?: Readonly<Record<string, string>>;
+  /** The events of a search through events, which all tables share. */
+  eventCtes?: Readonly<Record<string, string>>;
 }
 
-export async function listDeliveries(pool: Pool, filter: DeliveryFilter): Promise<Found<DeliveryView>> {
+export async function listDeliveries(pool: Pool, filter: DeliveryFilter): Promise<ListResult<DeliveryView>> {
   const { tenant } = filter;
   const byTenant = tenant !== null && filter.endpointId === null && filter.eventId === null;
   const endpoints = byTenant ? await countEndpoints(pool, tenant) : 1;
   const { text, values } = deliveriesStatement(filter, endpoints);
   const { rows } = await pool.query<DeliveryView & { reached_id: Uuid | null }>(text, values);
-  return toFound(rows, filter.limit);
+  return toListResult(rows, filter.limit);
 }
 
 async function countEndpoints(pool: Pool, tenant: string): Promise<number> {
@@ -74,15 +82,15 @@ export function deliveriesStatement(
 ): { text: string; values: unknown[] } {
   const values: unknown[] = [filter.limit];
   const search: Search = { ...filter, endpoints, bind: (value) => `$${values.push(value)}` };
-  const wanted = filter.status === null ? places : [PLACE_OF[filter.status]];
-  const parts = wanted.map((place) => ({ place, ...partOf(place, search) }));
-  // What two parts share has one name and is there once.
-  const looks = Object.entries(Object.assign({}, ...parts.map((part) => part.looks ?? {})));
+  const wanted = filter.status === null ? deliveryTables : [TABLE_OF[filter.status]];
+  const parts = wanted.map((table) => ({ table, ...partOf(table, search) }));
+  // An expression that several parts share has the same name in each, so it appears once.
+  const ctes = Object.entries(Object.assign({}, ...parts.map((part) => part.ctes ?? {})));
   const reached = parts.flatMap((part) => part.reached ?? []);
   const text = `
-    with ${looks.map(([name, rows]) => `${name} as materialized (${rows}), `).join('')}
+    with ${ctes.map(([name, rows]) => `${name} as materialized (${rows}), `).join('')}
     found as (
-      select * from (${parts.map(({ place, rows }) => show(place, `(${rows})`)).join(' union all ')}) f
+      select * from (${parts.map(({ table, rows }) => selectViews(table, `(${rows})`)).join(' union all ')}) f
        order by id desc limit $1
     )
     select found.*, reached.id as reached_id
@@ -92,50 +100,60 @@ export function deliveriesStatement(
   return { text, values };
 }
 
-function partOf(place: Place, search: Search): Part {
+function partOf(table: DeliveryTable, search: Search): Part {
   const { tenant, endpointId, eventId, status, type } = search;
-  const isUnusual = place === 'deliveries' && status !== null && status !== 'delivered';
-  if (endpointId !== null && !isUnusual) return partByEndpoints(place, search);
-  if (eventId !== null) return partByEvent(place, search);
-  if (isUnusual) return partByStatus(search);
-  if (tenant === null) return look(place, search, byIndex([], [], search, search.bind));
-  if (place === 'dead_letters')
-    return look(place, search, byIndex(['tenant'], [unseen(search.bind(tenant))], search, search.bind));
-  const isLookedFor = place === 'deliveries' && type !== null;
-  if (search.endpoints > FEW_ENDPOINTS || isLookedFor) return partByEvents(place, search);
-  return partByEndpoints(place, search);
+  const isRareStatus = table === 'deliveries' && status !== null && status !== 'delivered';
+  if (endpointId !== null && !isRareStatus) return partByEndpoints(table, search);
+  if (eventId !== null) return partByEvent(table, search);
+  if (isRareStatus) return partByStatus(search);
+  if (tenant === null) return partByRange(table, search, byIndex([], [], search, search.bind));
+  if (table === 'dead_letters')
+    return partByRange(
+      table,
+      search,
+      byIndex(['tenant'], [hideFromPlanner(search.bind(tenant))], search, search.bind),
+    );
+  // One endpoint may have few deliveries of the type and another many.
+  const isTypeInHistory = table === 'deliveries' && type !== null;
+  if (search.endpoints > FEW_ENDPOINTS || isTypeInHistory) return partByEvents(table, search);
+  return partByEndpoints(table, search);
 }
 
-/** What no index knows of the rows that are wanted. */
-function residue(place: Place, { status, type, bind }: Search): string[] {
-  const fits: string[] = [];
-  if (type !== null) fits.push(`q.event_type = ${bind(type)}`);
-  if (place === 'dead_letters') fits.push('not q.replaying');
+/** The conditions of the search that no index serves. */
+function unindexedConditions(table: DeliveryTable, { status, type, bind }: Search): string[] {
+  const conditions: string[] = [];
+  if (type !== null) conditions.push(`q.event_type = ${bind(type)}`);
+  if (table === 'dead_letters') conditions.push('not q.replaying');
   if (status === 'pending' || status === 'retrying')
-    fits.push(`(q.attempts > q.attempts_before_replay) = ${status === 'retrying'}`);
-  if (place === 'deliveries' && status !== null) fits.push(`q.status = ${bind(status)}`);
-  return fits;
+    conditions.push(`(q.attempts > q.attempts_before_replay) = ${status === 'retrying'}`);
+  if (table === 'deliveries' && status !== null) conditions.push(`q.status = ${bind(status)}`);
+  return conditions;
 }
 
-function look(place: Place, search: Search, range: ReturnType<typeof byIndex>, also: string[] = []): Part {
+function partByRange(
+  table: DeliveryTable,
+  search: Search,
+  range: ReturnType<typeof byIndex>,
+  moreConditions: string[] = [],
+): Part {
   const newest = (most: string) =>
-    `select q.* from posthorn.${place} q where ${range.conditions.join(' and ')} order by ${range.order} limit ${most}`;
-  const fits = [...residue(place, search), ...also];
-  if (fits.length === 0) return { rows: newest('$1') };
-  const looked = `looked_at_${place}`;
-  const found = `found_in_${place}`;
+    `select q.* from posthorn.${table} q where ${range.conditions.join(' and ')} order by ${range.order} limit ${most}`;
+  const conditions = [...unindexedConditions(table, search), ...moreConditions];
+  if (conditions.length === 0) return { rows: newest('$1') };
+  const examined = `examined_${table}`;
+  const found = `found_in_${table}`;
   return {
-    looks: { [looked]: newest(String(LOOK_AT)), [found]: fitting(looked, fits, range.order) },
+    ctes: { [examined]: newest(String(MAX_EXAMINED)), [found]: matching(examined, conditions, range.order) },
     rows: `select * from ${found}`,
-    reached: [reachedBy(looked, LOOK_AT, found, '$1')],
+    reached: [reachedBy(examined, MAX_EXAMINED, found, '$1')],
   };
 }
 
-const fitting = (from: string, fits: readonly string[], order = 'q.id desc'): string =>
-  `select q.* from ${from} q where ${['true', ...fits].join(' and ')} order by ${order} limit $1`;
+const matching = (from: string, conditions: readonly string[], order = 'q.id desc'): string =>
+  `select q.* from ${from} q where ${['true', ...conditions].join(' and ')} order by ${order} limit $1`;
 
-/** Endpoint by endpoint, by the index that the engine has for them. Of another tenant: none. */
-function partByEndpoints(place: Place, search: Search): Part {
+/** Endpoint by endpoint, by the index that the engine uses. Endpoints of another tenant contribute nothing. */
+function partByEndpoints(table: DeliveryTable, search: Search): Part {
   const { tenant, endpointId, bind, limit } = search;
   const which: string[] = [];
   if (tenant !== null) which.push(`e.tenant = ${bind(tenant)}`);
@@ -143,41 +161,46 @@ function partByEndpoints(place: Place, search: Search): Part {
   const range = byIndex(['endpoint_id'], ['e.id'], search, bind);
   const newest = (most: string) => `
     select q.* from posthorn.endpoints e
-     cross join lateral (select q.* from posthorn.${place} q where ${range.conditions.join(' and ')}
+     cross join lateral (select q.* from posthorn.${table} q where ${range.conditions.join(' and ')}
                           order by ${range.order} limit ${most}) q
      where ${which.join(' and ')}`;
-  const fits = residue(place, search);
-  if (fits.length === 0) return { rows: fitting(`(${newest('$1')})`, []) };
-  // Nearly all of history was delivered.
-  const most = search.status === 'delivered' && search.type === null ? 2 * limit : LOOK_AT;
+  const conditions = unindexedConditions(table, search);
+  if (conditions.length === 0) return { rows: matching(`(${newest('$1')})`, []) };
+  // Nearly all of history is delivered, so few rows need to be examined for it.
+  const most = search.status === 'delivered' && search.type === null ? 2 * limit : MAX_EXAMINED;
   const share = Math.max(2 * limit, Math.ceil(most / Math.max(1, search.endpoints)));
-  const name = `looked_at_${place}`;
+  const examined = `examined_${table}`;
   return {
-    looks: { [name]: newest(String(share)) },
-    rows: fitting(name, fits),
-    reached: [`select min(id::text) from ${name} group by endpoint_id having count(*) = ${share}`],
+    ctes: { [examined]: newest(String(share)) },
+    rows: matching(examined, conditions),
+    reached: [`select min(id::text) from ${examined} group by endpoint_id having count(*) = ${share}`],
   };
 }
 
-/** A range of the primary key. Of another tenant: none. */
-function partByEvent(place: Place, search: Search): Part {
+/** A range of the primary key. The event of another tenant contributes nothing. */
+function partByEvent(table: DeliveryTable, search: Search): Part {
   const { tenant, endpointId, eventId, bind } = search;
   const range = byIndex([], [], search, bind);
   if (tenant !== null)
     range.conditions.push(
       `exists (select from posthorn.events e where e.id = ${bind(eventId)} and e.tenant = ${bind(tenant)})`,
     );
-  return look(place, search, range, endpointId === null ? [] : [`q.endpoint_id = ${bind(endpointId)}`]);
+  return partByRange(
+    table,
+    search,
+    range,
+    endpointId === null ? [] : [`q.endpoint_id = ${bind(endpointId)}`],
+  );
 }
 
-/** Those that were not delivered are few, and have indexes of their own. */
+/** Skipped and discarded deliveries are few, and have an index of their own. */
 function partByStatus(search: Search): Part {
   const { tenant, endpointId, status, bind } = search;
   const columns = tenant === null ? ['status'] : ['tenant', 'status'];
-  const values = [...(tenant === null ? [] : [unseen(bind(tenant))]), unseen(bind(status))];
+  const values = [...(tenant === null ? [] : [hideFromPlanner(bind(tenant))]), hideFromPlanner(bind(status))];
   const range = byIndex(columns, values, search, bind);
   range.conditions.push(`q.status <> 'delivered'`);
-  return look(
+  return partByRange(
     'deliveries',
     search,
     range,
@@ -185,42 +208,39 @@ function partByStatus(search: Search): Part {
   );
 }
 
-/**
- * The tenant's events by their index, and the deliveries of those that fit by their ids: of a tenant with very many
- * endpoints, or of a type, of which one endpoint may have few and many others.
- */
-function partByEvents(place: Place, search: Search): Part {
+/** The tenant's events by their index, and the deliveries of those that match by their ids. */
+function partByEvents(table: DeliveryTable, search: Search): Part {
   const { bind, limit, from, before } = search;
   const most = 2 * limit;
-  search.eventsLook ??= lookAtEvents(search, most);
+  search.eventCtes ??= examineEvents(search, most);
   const bounds = [
     ...(from === null ? [] : [`q.id >= ${bind(from)}`]),
     ...(before === null ? [] : [`q.id < ${bind(before)}`]),
   ];
   const rows = `
-    select q.* from fitting_events e
-     cross join lateral (select q.* from posthorn.${place} q
+    select q.* from matching_events e
+     cross join lateral (select q.* from posthorn.${table} q
                           where ${['q.id >= e.id', 'q.id <= e.last_id', ...bounds].join(' and ')}
                           order by q.id desc limit $1) q`;
   return {
-    looks: search.eventsLook,
-    rows: fitting(`(${rows})`, residue(place, search)),
+    ctes: search.eventCtes,
+    rows: matching(`(${rows})`, unindexedConditions(table, search)),
     reached: [
-      reachedBy('looked_at_events', LOOK_AT, 'fitting_events', String(most)),
-      `select case when count(*) = ${most} then min(id::text) end from fitting_events`,
+      reachedBy('examined_events', MAX_EXAMINED, 'matching_events', String(most)),
+      `select case when count(*) = ${most} then min(id::text) end from matching_events`,
     ],
   };
 }
 
-function lookAtEvents(search: Search, most: number): Readonly<Record<string, string>> {
+function examineEvents(search: Search, most: number): Readonly<Record<string, string>> {
   const { tenant, type, bind } = search;
-  const range = byIndex(['tenant'], [unseen(bind(tenant))], search, bind);
+  const range = byIndex(['tenant'], [hideFromPlanner(bind(tenant))], search, bind);
   return {
-    looked_at_events: `
+    examined_events: `
       select q.id, q.tenant, q.type, q.deliveries from posthorn.events q
-       where ${range.conditions.join(' and ')} order by ${range.order} limit ${LOOK_AT}`,
-    fitting_events: `
-      select q.id, (left(q.id::text, 32) || 'ffff')::uuid as last_id from looked_at_events q
+       where ${range.conditions.join(' and ')} order by ${range.order} limit ${MAX_EXAMINED}`,
+    matching_events: `
+      select q.id, (left(q.id::text, 32) || 'ffff')::uuid as last_id from examined_events q
        where q.deliveries > 0 ${type === null ? '' : `and q.type = ${bind(type)}`} order by ${range.order} limit ${most}`,
   };
 }

@@ -13,7 +13,7 @@ interface EventRow {
 
 const NO_DATA = Buffer.from('null');
 
-/** The payloads of these events. Those that are not in the answer do not exist (any more). */
+/** Loads events with their payloads. Events that do not exist (any more) are missing from the map. */
 export async function loadEvents(pool: Pool, eventIds: readonly Uuid[]): Promise<Map<Uuid, EventContent>> {
   const { rows } = await pool.query<EventRow>({
     name: 'load_events',

@@ -1,34 +1,16 @@
-import { type BreakerRecord, type Circuit, CLOSED_BREAKER } from '../../domain/breaker.ts';
-import type { WaitingDelivery } from '../../domain/delivery.ts';
+import { type Circuit, CLOSED_BREAKER } from '../../domain/breaker.ts';
 import { timeOfId, type Uuid } from '../../domain/ids.ts';
 import type { Trigger } from '../../domain/outcome.ts';
+import type { LaneRequest, LaneState, LoadedDelivery, LoadedLane } from '../../ports/delivery-queue.ts';
 import type { Pool } from '../database.ts';
-
-/** What a lane wants to read: fresh ones after a place in the order, due ones from a time on; null: none of that kind. */
-export interface LaneRequest {
-  readonly endpointId: Uuid;
-  readonly freshAfter: number | null;
-  readonly dueFrom: number | null;
-  readonly limit: number;
-}
-
-export interface LoadedDelivery extends WaitingDelivery {
-  readonly startedAt: number | null;
-  readonly carefulStarts: number;
-}
-
-export interface LaneAnswer {
-  readonly fresh: LoadedDelivery[];
-  readonly due: LoadedDelivery[];
-}
 
 const COLUMNS = `
   id, endpoint_id, seq, attempts, attempts_before_replay, careful_starts, trigger, last_error_class,
   extract(epoch from due_at)::float8 * 1000 as due_at, extract(epoch from ages_from)::float8 * 1000 as ages_from,
   extract(epoch from started_at)::float8 * 1000 as started_at`;
 
-// Many lanes in one round trip, each by its own short range of an index: one endpoint's million rows are never
-// walked to find another's.
+// Many lanes in one round trip, each with its own short range of an index: no read walks through another endpoint's
+// million rows.
 const LOAD_FRESH = {
   name: 'load_fresh',
   text: `
@@ -67,8 +49,8 @@ interface QueueRow {
 export async function loadLanes(
   pool: Pool,
   requests: readonly LaneRequest[],
-): Promise<Map<Uuid, LaneAnswer>> {
-  const answers = new Map<Uuid, LaneAnswer>(
+): Promise<Map<Uuid, LoadedLane>> {
+  const lanes = new Map<Uuid, { fresh: LoadedDelivery[]; due: LoadedDelivery[] }>(
     requests.map(({ endpointId }) => [endpointId, { fresh: [], due: [] }]),
   );
   const fresh = requests.filter((request) => request.freshAfter !== null);
@@ -85,9 +67,9 @@ export async function loadLanes(
       ? []
       : read(pool, LOAD_DUE, [ids(due), literal(due.map((request) => request.dueFrom! / 1000)), limits(due)]),
   ]);
-  for (const row of freshRows) answers.get(row.endpointId)!.fresh.push(row);
-  for (const row of dueRows) answers.get(row.endpointId)!.due.push(row);
-  return answers;
+  for (const row of freshRows) lanes.get(row.endpointId)!.fresh.push(row);
+  for (const row of dueRows) lanes.get(row.endpointId)!.due.push(row);
+  return lanes;
 }
 
 const literal = (values: readonly (string | number)[]): string => `{${values.join(',')}}`;
@@ -117,26 +99,11 @@ async function read(
   }));
 }
 
-export interface StoredLaneState {
-  readonly breaker: BreakerRecord;
-  readonly failingSince: number | null;
-  readonly blocked: boolean;
-  /** Made since its shard has its owner, and never switched on again: nobody had a lane for it before. */
-  readonly isNew: boolean;
-}
-
-export const HEALTHY: StoredLaneState = {
-  breaker: CLOSED_BREAKER,
-  failingSince: null,
-  blocked: false,
-  isNew: false,
-};
-
-/** What is remembered about these endpoints; those that are missing have never failed. */
+/** Endpoints that are missing from the answer have never failed. */
 export async function loadLaneStates(
   pool: Pool,
   endpointIds: readonly Uuid[],
-): Promise<Map<Uuid, StoredLaneState>> {
+): Promise<Map<Uuid, LaneState>> {
   const { rows } = await pool.query<{
     id: Uuid;
     circuit: Circuit | null;

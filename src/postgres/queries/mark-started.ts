@@ -1,18 +1,8 @@
-import type { BreakerRecord } from '../../domain/breaker.ts';
 import type { Uuid } from '../../domain/ids.ts';
+import type { Start } from '../../ports/delivery-queue.ts';
 import type { Pool } from '../database.ts';
 
-/** A request that is written down before it leaves: heads of FIFO lanes, probes, everything in careful mode. */
-export interface Start {
-  readonly deliveryId: Uuid;
-  readonly attempts: number;
-  readonly careful: boolean;
-  readonly shard: number;
-  /** The probe of an open circuit: nobody else may start one before `nextProbeAt`. */
-  readonly probe: { readonly endpointId: Uuid; readonly breaker: BreakerRecord } | null;
-}
-
-// Only the owner of the shard may, and only if the delivery is as it remembers it.
+// Only for the owner of the shard, and only if the delivery has not changed.
 const MARK = {
   name: 'mark_started',
   text: `
@@ -25,7 +15,7 @@ const MARK = {
          set started_at = clock_timestamp(), careful_starts = q.careful_starts + i.careful::int
         from incoming i join posthorn.shards s on s.shard = i.shard and s.owner = $2
        where q.id = i.delivery_id and q.attempts = i.attempts
-         -- Or a plan that was made while the queue was empty would read all of it.
+         -- Forces an index lookup: a plan made while the queue was empty would scan all of it.
          and q.id = any (array(select delivery_id from incoming))
       returning q.id, i.endpoint_id, i.next_probe_at
     ),
@@ -37,7 +27,7 @@ const MARK = {
     select id from marked`,
 };
 
-/** Returns those that may leave. */
+/** Records starts. Returns the deliveries that may be sent. */
 export async function markStarted(pool: Pool, starts: readonly Start[], workerId: Uuid): Promise<Set<Uuid>> {
   const rows = starts.map((start) => ({
     delivery_id: start.deliveryId,

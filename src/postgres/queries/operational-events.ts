@@ -1,28 +1,8 @@
 /** From notes to events: all within the transaction that takes the notes. */
-import type { DisabledReason } from '../../domain/endpoint.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import { type OperationalType, operationalTypes } from '../../domain/operational.ts';
+import type { NotedEndpoint, OperationalEvent, OperationalNote } from '../../ports/operational-store.ts';
 import type { Client, Pool } from '../database.ts';
-
-export interface Note {
-  readonly seq: string;
-  /** Null: it was noted by a statement that cannot come twice. */
-  readonly id: Uuid | null;
-  readonly kind: OperationalType;
-  readonly endpoint_id: Uuid;
-  readonly at: number;
-  readonly detail: Readonly<Record<string, unknown>>;
-}
-
-const OPERATIONAL_LOCK = 7_283_640_005;
-
-/** Whether this transaction, and no other, may tell what there is to tell. */
-export async function aloneInTelling(client: Client): Promise<boolean> {
-  const { rows } = await client.query<{ mine: boolean }>('select pg_try_advisory_xact_lock($1) as mine', [
-    OPERATIONAL_LOCK,
-  ]);
-  return rows[0]!.mine;
-}
 
 export async function hasNotes(pool: Pool): Promise<boolean> {
   const { rows } = await pool.query<{ some: boolean }>({
@@ -32,7 +12,7 @@ export async function hasNotes(pool: Pool): Promise<boolean> {
   return rows[0]!.some;
 }
 
-// Dead letters of an endpoint that were told of a moment ago are left for later, to be told of together.
+// Dead letters of an endpoint that had an event a moment ago stay, so that the next event covers all of them.
 const TAKE = {
   name: 'take_operational_notes',
   text: `
@@ -44,15 +24,18 @@ const TAKE = {
                  where s.kind = n.kind and s.subject = n.endpoint_id::text
                    and s.at > now() - make_interval(secs => $1::float8))
         order by n.seq limit $2))
-    returning seq, id, kind, endpoint_id, extract(epoch from at)::float8 * 1000 as at, detail`,
+    returning seq, id, kind, endpoint_id as "endpointId", extract(epoch from at)::float8 * 1000 as at, detail`,
 };
 
-export async function takeNotes(client: Client, deadWindowMs: number, most: number): Promise<Note[]> {
-  const { rows } = await client.query<Note>({ ...TAKE, values: [deadWindowMs / 1000, most] });
+export async function takeNotes(
+  client: Client,
+  deadWindowMs: number,
+  maxNotes: number,
+): Promise<OperationalNote[]> {
+  const { rows } = await client.query<OperationalNote>({ ...TAKE, values: [deadWindowMs / 1000, maxNotes] });
   return rows.sort((a, b) => Number(a.seq) - Number(b.seq));
 }
 
-/** Of the endpoints, as of now: later than what this transaction has read before. */
 export async function currentVersion(client: Client): Promise<number> {
   const { rows } = await client.query<{ version: string }>(
     'select version from posthorn.subscription_version',
@@ -60,39 +43,18 @@ export async function currentVersion(client: Client): Promise<number> {
   return Number(rows[0]!.version);
 }
 
-export interface NotedEndpoint {
-  readonly id: Uuid;
-  readonly tenant: string;
-  readonly url: string;
-  readonly description: string;
-  readonly metadata: Record<string, unknown>;
-  readonly enabled: boolean;
-  readonly disabled_reason: DisabledReason | null;
-}
-
-/** Also deleted ones. */
 export async function notedEndpoints(
   client: Client,
   ids: readonly Uuid[],
 ): Promise<Map<Uuid, NotedEndpoint>> {
   const { rows } = await client.query<NotedEndpoint>(
-    `select id, tenant, url, description, metadata, enabled, disabled_reason
+    `select id, tenant, url, description, metadata, enabled, disabled_reason as "disabledReason"
        from posthorn.endpoints where id = any ($1::uuid[])`,
     [ids],
   );
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-export interface OperationalEvent {
-  readonly id: Uuid;
-  readonly tenant: string;
-  readonly type: OperationalType;
-  readonly data: Readonly<Record<string, unknown>>;
-  /** Null: everybody who subscribes. */
-  readonly endpointIds: readonly Uuid[] | null;
-}
-
-/** Into the outbox, from where they become events like all others, exactly once. */
 export async function publishOperational(client: Client, events: readonly OperationalEvent[]): Promise<void> {
   if (events.length === 0) return;
   const rows = events.map(({ id, tenant, type, data, endpointIds }) => ({
@@ -110,7 +72,7 @@ export async function publishOperational(client: Client, events: readonly Operat
   );
 }
 
-export async function setState(
+export async function setStates(
   client: Client,
   kind: OperationalType,
   subjects: readonly string[],
@@ -122,7 +84,6 @@ export async function setState(
   );
 }
 
-/** Returns whether it was there. */
 export async function clearState(client: Client, kind: OperationalType, subject: string): Promise<boolean> {
   const { rowCount } = await client.query(
     'delete from posthorn.operational_state where kind = $1 and subject = $2',

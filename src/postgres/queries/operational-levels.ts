@@ -1,31 +1,23 @@
 /**
- * What is measured to tell when too much lies or waits too long. Deliveries of operational events are left out of both,
- * or an endpoint that does not take them would be the cause of more of them.
+ * Measures dead letters and the oldest waiting delivery. Deliveries of operational events do not count, or an endpoint
+ * that does not take them would cause more of them.
  */
 import { timeOfId, type Uuid } from '../../domain/ids.ts';
+import type { OldestWaiting } from '../../ports/operational-store.ts';
 import type { Client } from '../database.ts';
 
-/** Up to `most`: beyond the threshold the exact figure decides nothing. */
-export async function deadLettersUpTo(client: Client, most: number): Promise<number> {
+export async function countDeadLettersUpTo(client: Client, max: number): Promise<number> {
   const { rows } = await client.query<{ count: number }>(
     `select count(*)::int from (
        select from posthorn.dead_letters where event_type not like 'posthorn.%' limit $1) few`,
-    [most],
+    [max],
   );
   return rows[0]!.count;
 }
 
-export interface OldestWaiting {
-  readonly deliveryId: Uuid;
-  readonly endpointId: Uuid;
-  readonly tenant: string;
-  /** Since when it could have been sent. */
-  readonly since: number;
-}
-
-// Of endpoints that are being sent to: one that is paused, or whose circuit is open, has its own event. Two looks into
-// short ranges of an index for each; by one process, and only if somebody wants to know. A FIFO endpoint's first one
-// decides for all behind it: if that waits for its next attempt, nothing is late.
+// Only endpoints that are sent to: a paused endpoint, or one with an open circuit, has an event of its own. Reads two
+// short index ranges per endpoint; one process does this, and only if an endpoint subscribes to the event. The head of
+// a FIFO lane decides for the lane: if the head waits for its next attempt, nothing is late.
 const OLDEST = `
   select e.id as endpoint_id, e.tenant, first.id, first.since
     from posthorn.endpoints e
@@ -45,7 +37,7 @@ const OLDEST = `
    order by coalesce(first.since, (('x' || translate(left(first.id::text, 13), '-', ''))::bit(48)::bigint)::float8)
    limit 1`;
 
-export async function oldestWaiting(client: Client): Promise<OldestWaiting | null> {
+export async function findOldestWaiting(client: Client): Promise<OldestWaiting | null> {
   const { rows } = await client.query<{
     endpoint_id: Uuid;
     tenant: string;

@@ -1,13 +1,13 @@
-/** Notes of what happened, as parts of the statements that made it happen. Told by src/upkeep/operational-events.ts. */
+/** Notes about what happened, written by the statements that make it happen. See src/upkeep/operational-events.ts. */
 
 import type { Uuid } from '../../domain/ids.ts';
 import { type OperationalType, operationalTypes } from '../../domain/operational.ts';
 import type { Client } from '../database.ts';
 
 /**
- * One row for all that died together of one cause, however many there are. `from` has delivery_id, endpoint_id,
- * event_type, reason, attempts, status_code and error_class. What dies of operational events is not told of: that is
- * what keeps them from being about themselves.
+ * One note for all deliveries that die together for one reason. `from` has delivery_id, endpoint_id, event_type, reason,
+ * attempts, status_code and error_class. Deliveries of operational events get no note, so that operational events are
+ * never about themselves.
  */
 export const noteDeaths = (from: string): string => `
   insert into posthorn.operational_notes (kind, endpoint_id, detail)
@@ -18,7 +18,7 @@ export const noteDeaths = (from: string): string => `
     from ${from} where event_type not like 'posthorn.%'
    group by endpoint_id, event_type, reason`;
 
-/** `rows` is a JSON array; only what the owner of the shard says is believed, as with the circuit itself. */
+/** `rows` is a JSON array. Only the owner of the shard may write notes about a circuit, as with the circuit itself. */
 export const noteCircuits = (rows: string, owner: string): string => `
   insert into posthorn.operational_notes (id, kind, endpoint_id, detail)
   select id, kind, endpoint_id, detail
@@ -26,7 +26,7 @@ export const noteCircuits = (rows: string, owner: string): string => `
    where (select owner from posthorn.shards s where s.shard = t.shard) = ${owner}
       on conflict (id) do nothing`;
 
-/** Within the transaction that switches it on or off. */
+/** Part of the transaction that enables or disables the endpoint. */
 export async function noteEndpoint(
   client: Client,
   endpointId: Uuid,

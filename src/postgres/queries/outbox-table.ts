@@ -1,8 +1,8 @@
-/** The outbox table in the user's own database: what is needed there, and how a relay takes rows from it. */
+/** The outbox table in the producer's own database: how it is created, and how a relay takes rows from it. */
 import type { Client, Pool } from '../database.ts';
 import { quoteName, quoteText } from '../source-database.ts';
 
-/** Not taken yet, and not refused. The index below has exactly these rows. */
+/** Not published and not rejected. The index below has exactly these rows. */
 const WAITING = 'published_at is null and problem is null';
 
 export interface OutboxNames {
@@ -11,7 +11,7 @@ export interface OutboxNames {
   readonly slot: string;
 }
 
-/** Statement by statement: a slot cannot be made in a transaction that has written. Each may be run again. */
+/** A list of statements, because a slot cannot be created in a transaction that has written. Each can be run again. */
 export function outboxTableSql({ table }: Pick<OutboxNames, 'table'>): string[] {
   const bare = table.split('.').at(-1)!;
   return [
@@ -48,11 +48,11 @@ end $$`,
   ];
 }
 
-/** A row as text, column by column, the way both the table and the replication stream give it. */
+/** A row with its columns as text: the form in which both the table and the replication stream give it. */
 export interface OutboxRow {
   readonly id: string;
   readonly columns: ReadonlyMap<string, string | Buffer | null>;
-  /** Set when `data` was too large to be worth reading. */
+  /** The size of `data` if it is larger than an event may be; it was not read then. */
   readonly tooLargeBytes: number | null;
 }
 
@@ -62,8 +62,8 @@ const TEXT_COLUMNS = [
 ]; // biome-ignore format: two lines read better than nine
 
 /**
- * The next rows in their order, locked until the transaction ends; what another relay holds is passed over. Rows are
- * locked first and measured then: a batch is as many as fit, and data that no event may have is not even read.
+ * Locks and returns the next rows in order, and skips rows that another relay has locked. Rows are measured after they
+ * are locked: the batch ends at `bytes`, and `data` that is too large for an event is not read.
  */
 export async function takeRows(
   client: Client,
@@ -96,7 +96,7 @@ export async function takeRows(
   }));
 }
 
-/** Which transactions a statement that begins now would see, by the 32 bits of their number that the log has. */
+/** Tells which transactions a statement that starts now would see, by the lower 32 bits of their id, as in the log. */
 export async function readVisibility(pool: Pool): Promise<(xid: number) => boolean> {
   const { rows } = await pool.query<{ snapshot: string }>({
     name: 'relay_snapshot',
@@ -106,7 +106,7 @@ export async function readVisibility(pool: Pool): Promise<(xid: number) => boole
   const low = (xid: string): number => Number(BigInt.asUintN(32, BigInt(xid)));
   const nextXid = low(next!);
   const inProgress = new Set((running ?? '').split(',').filter(Boolean).map(low));
-  // Numbers go round in circles: "before" is what is at most half a circle behind.
+  // Transaction ids wrap around: an id is older if it is at most half the range behind.
   return (xid) => ((nextXid - xid) | 0) > 0 && !inProgress.has(xid);
 }
 
@@ -116,7 +116,7 @@ export async function lastWaitingSeq(
   untilSeq: string | null,
 ): Promise<string | null> {
   const { rows } = await pool.query<{ seq: string }>(
-    // By its own name: `order by seq` would mean the text, and no index.
+    // `order by seq` would sort by the text in the output and use no index.
     `select t.seq::text as seq from ${quoteName(table)} t
       where ${WAITING} and t.seq <= coalesce($1::bigint, 9223372036854775807) order by t.seq desc limit 1`,
     [untilSeq],
@@ -124,7 +124,7 @@ export async function lastWaitingSeq(
   return rows[0]?.seq ?? null;
 }
 
-/** What Posthorn has now: gone from here. */
+/** Deletes rows that Posthorn has stored. */
 export async function removeRows(
   client: Pool | Client,
   table: string,
@@ -135,7 +135,7 @@ export async function removeRows(
   await client.query({ name: 'relay_remove', text, values: [ids] });
 }
 
-/** The same, for who would rather keep the rows. */
+/** Marks rows that Posthorn has stored, instead of deleting them (--keep). */
 export async function markPublished(
   client: Pool | Client,
   table: string,
@@ -164,7 +164,7 @@ export async function markProblems(
   });
 }
 
-/** Age of the oldest row that waits; null if none does. */
+/** Age of the oldest waiting row. Null: none waits. */
 export async function oldestWaitingSeconds(pool: Pool, table: string): Promise<number | null> {
   const { rows } = await pool.query<{ age: number }>({
     name: 'relay_oldest',
@@ -181,7 +181,7 @@ export interface SourceFacts {
   readonly walLevel: string;
   readonly mayReplicate: boolean;
   readonly isStandby: boolean;
-  /** The table's schema and name; null: there is none, or it is not on the search path. */
+  /** The table's schema and name. Null: it does not exist, or is not on the search path. */
   readonly table: { readonly schema: string; readonly name: string } | null;
   readonly missingPrivileges: readonly string[];
   readonly missingColumns: readonly string[];
@@ -190,7 +190,7 @@ export interface SourceFacts {
 
 const COLUMNS = ['id', 'seq', 'data', ...TEXT_COLUMNS, 'published_at', 'event_id', 'problem'];
 
-/** All that can be wrong with a source, asked at once. */
+/** Everything that can be wrong with a source, in one query. */
 export async function readSourceFacts(
   pool: Pool,
   { table, publication }: Pick<OutboxNames, 'table' | 'publication'>,
@@ -242,11 +242,11 @@ export interface SlotState {
   readonly database: string | null;
   readonly plugin: string | null;
   readonly active: boolean;
-  /** The server has thrown away log that the slot still needs: it can never be read again. */
+  /** True if the server has removed log that the slot still needs: the slot is useless then. */
   readonly lost: boolean;
   readonly confirmedLsn: string | null;
   readonly retainedBytes: number;
-  /** The source's own clock: ages of its transactions are measured by it. */
+  /** The source's clock, by which the age of its transactions is measured. */
   readonly now: number;
 }
 
@@ -280,7 +280,7 @@ export async function readSlot(pool: Pool, slot: string): Promise<SlotState | nu
   };
 }
 
-/** Returns where it begins. */
+/** Returns the position from which the slot can be read. */
 export async function createSlot(pool: Pool, slot: string): Promise<string> {
   const { rows } = await pool.query<{ lsn: string }>(
     "select lsn::text from pg_create_logical_replication_slot($1, 'pgoutput')",

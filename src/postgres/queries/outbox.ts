@@ -1,30 +1,9 @@
-import type { Uuid } from '../../domain/ids.ts';
+import type { OutboxLag, OutboxRead, OutboxRow } from '../../ports/outbox-store.ts';
 import type { Pool } from '../database.ts';
-import type { EventOptions } from './events.ts';
 
-/** What `posthorn.publish` left, as it stands in the table: nothing about it is certain but its number. */
-export interface OutboxRow {
-  readonly seq: string;
-  readonly id: Uuid;
-  readonly tenant: string;
-  readonly type: string;
-  readonly data: Buffer;
-  readonly idempotency_key: string | null;
-  readonly options: EventOptions | null;
-}
-
-export interface OutboxRead {
-  /** Not those up to here. '0': from the bottom. */
-  readonly afterSeq: string;
-  /** Nothing unless the first row has been there for so long. */
-  readonly minAgeMs: number;
-  readonly maxRows: number;
-  readonly maxBytes: number;
-}
-
-// In order, and without locks: whoever stores the events locks the rows then, and finds out what is left of them. With
-// skip locked, a second reader would overtake the first, and a FIFO endpoint would see that. The window adds up sizes
-// only: of rows that do not fit, no payload is fetched.
+// In order and without locks: the accept statement locks the rows and finds out which still exist. With SKIP LOCKED a
+// second reader would overtake the first, and FIFO endpoints would get events out of order. The window function only adds
+// up sizes: payloads of rows that do not fit are not fetched.
 const READ = {
   name: 'outbox_read',
   text: `
@@ -32,11 +11,11 @@ const READ = {
       select seq, id, tenant, type, data, idempotency_key, options, created_at, octet_length(data) as bytes
         from posthorn.outbox where seq > $1 order by seq limit $3
     )
-    select seq::text, id, tenant, type, data, idempotency_key, options
+    select seq::text, id, tenant, type, data, idempotency_key as "idempotencyKey", options
       from (select *, sum(bytes) over (order by seq) - bytes as bytes_before from head) sized
      where (bytes_before < $4 or bytes_before = 0)
        and ($2::float8 = 0 or (select min(created_at) from head) < clock_timestamp() - make_interval(secs => $2::float8))
-     order by sized.seq`, // by the number: `seq` alone would be the text of it
+     order by sized.seq`, // `seq` alone would sort by the text
 };
 
 export async function readOutbox(pool: Pool, read: OutboxRead): Promise<OutboxRow[]> {
@@ -47,7 +26,7 @@ export async function readOutbox(pool: Pool, read: OutboxRead): Promise<OutboxRo
   return rows;
 }
 
-// Under its own id, unless another row has it: of those that somebody put there by hand, several may have the same.
+// Keeps the id, unless another row has it: rows that were inserted by hand may repeat an id.
 const REJECT = {
   name: 'outbox_reject',
   text: `
@@ -65,21 +44,15 @@ const REJECT = {
       from gone`,
 };
 
-/** Puts rows aside that cannot become events: they stay to be seen, and nothing waits behind them. */
+/** Moves rows that cannot become events to the rejected ones, so that nothing waits behind them. */
 export async function rejectOutboxRows(
   pool: Pool,
-  refused: readonly { seq: string; reason: string }[],
+  rejected: readonly { seq: string; reason: string }[],
 ): Promise<void> {
   await pool.query({
     ...REJECT,
-    values: [refused.map(({ seq }) => seq), refused.map(({ reason }) => reason)],
+    values: [rejected.map(({ seq }) => seq), rejected.map(({ reason }) => reason)],
   });
-}
-
-export interface OutboxLag {
-  /** Age of the oldest row that waits; 0 if none does. */
-  readonly lagMs: number;
-  readonly rejected: number;
 }
 
 const STATE = {
@@ -90,7 +63,7 @@ const STATE = {
            (select count(*)::int from (select from posthorn.outbox_rejected limit 1000) few) as rejected`,
 };
 
-/** `rejected` counts up to 1000: more is as bad. */
+/** `rejected` is counted up to 1,000. */
 export async function outboxLag(pool: Pool): Promise<OutboxLag> {
   const { rows } = await pool.query<{ lag_ms: number; rejected: number }>(STATE);
   return { lagMs: Math.max(0, rows[0]!.lag_ms), rejected: rows[0]!.rejected };
@@ -101,7 +74,7 @@ const WRITE_LIMITS = {
   text: 'update posthorn.publish_limits set max_event_bytes = $1 where max_event_bytes <> $1',
 };
 
-/** Tells `posthorn.publish` what this server accepts. */
+/** Stores the limit that `posthorn.publish` enforces. */
 export async function writePublishLimits(pool: Pool, limits: { maxEventBytes: number }): Promise<void> {
   await pool.query({ ...WRITE_LIMITS, values: [limits.maxEventBytes] });
 }

@@ -1,41 +1,29 @@
 import type { Uuid } from '../../domain/ids.ts';
+import type {
+  OwnedShard,
+  OwnershipTimes,
+  Renewal,
+  StoreFacts,
+  TakenShard,
+} from '../../ports/ownership-store.ts';
 import type { Client, Pool } from '../database.ts';
-
-/**
- * Who may send. Correctness rests on time alone: a worker sends only while its last renewal is younger than
- * `proofMs`, and nobody takes its shards before that has passed on the database's clock. The session lock only tells
- * a dead worker (lock gone: taken over at once) from a slow one (lock held: given more time).
- */
-export interface OwnershipTimes {
-  readonly proofMs: number;
-  readonly deadAfterMs: number;
-}
-
-export interface Renewal {
-  readonly shards: { readonly shard: number; readonly epoch: number }[];
-  readonly databaseNow: number;
-  readonly endpointVersion: number;
-  /** The sequence's position: everything accepted so far has a smaller number. */
-  readonly lastSeq: number;
-}
 
 export async function registerWorker(
   client: Client,
-  worker: { id: Uuid; name: string; lockKey: string; wireVersion: number; takesShards: boolean },
+  worker: { id: Uuid; name: string; lockKey: string; wireVersion: number },
 ): Promise<void> {
   await client.query('select pg_advisory_lock($1)', [worker.lockKey]);
-  // Known already: only the connection is new, and with it the lock. Its age stays: this is no proof of life yet.
+  // A known worker has only a new session and lock. Registering does not renew its lease.
   await client.query(
-    `insert into posthorn.workers (id, name, lock_key, wire_version, stopping) values ($1, $2, $3, $4, $5)
+    `insert into posthorn.workers (id, name, lock_key, wire_version) values ($1, $2, $3, $4)
          on conflict (id) do update set lock_key = excluded.lock_key`,
-    [worker.id, worker.name, worker.lockKey, worker.wireVersion, !worker.takesShards],
+    [worker.id, worker.name, worker.lockKey, worker.wireVersion],
   );
 }
 
-// The whole proof in one statement: the row is ours and renewed, and these are our shards. No row: we were declared
-// dead, and own nothing. It does not wait for the disk: a crash of the database ends every proof anyway, and a disk that
-// is slow for a second must not stop deliveries whose rows are long written. It does wait for a synchronous standby: a
-// database that has been replaced must not go on proving.
+// Renews the lease and returns our shards in one statement. No row: other workers declared us dead. The commit does not
+// wait for the disk: a crash of the database ends every lease anyway, and a slow disk must not stop deliveries. It does
+// wait for a synchronous standby: a primary that has been replaced must not renew leases.
 const RENEW = {
   name: 'renew',
   text: `
@@ -57,7 +45,7 @@ export async function renew(client: Client, workerId: Uuid, stopping: boolean): 
     now: string;
     version: string;
     last_seq: string;
-    shards: Renewal['shards'];
+    shards: OwnedShard[];
   }>({
     ...RENEW,
     values: [workerId, stopping],
@@ -66,15 +54,27 @@ export async function renew(client: Client, workerId: Uuid, stopping: boolean): 
   if (row === undefined) return null;
   return {
     shards: row.shards,
-    databaseNow: Number(row.now),
+    now: Number(row.now),
     endpointVersion: Number(row.version),
     lastSeq: Number(row.last_seq),
   };
 }
 
-// A bigint lock key shows in pg_locks as two halves. The row is locked before it is judged: a renewal that is under
-// way either comes first (and the row is young again) or finds no row.
-const BURY_DEAD = {
+/** Reads the facts of a renewal, for processes that own no shards. */
+export async function readFacts(pool: Pool): Promise<StoreFacts> {
+  const { rows } = await pool.query<{ now: string; version: string; last_seq: string }>({
+    name: 'read_facts',
+    text: `
+      select extract(epoch from clock_timestamp()) * 1000 as now, v.version, o.last_value as last_seq
+        from posthorn.subscription_version v, posthorn.acceptance_order o`,
+  });
+  const row = rows[0]!;
+  return { now: Number(row.now), endpointVersion: Number(row.version), lastSeq: Number(row.last_seq) };
+}
+
+// pg_locks shows a bigint lock key as two halves. The row is locked first: a renewal at the same time either comes first
+// (and the worker lives) or finds no row.
+const REMOVE_DEAD = {
   name: 'bury_dead_workers',
   text: `
     with silent as (
@@ -93,24 +93,25 @@ const BURY_DEAD = {
        set owner = null, epoch = nextval('posthorn.shard_epoch'),
            unclean_at = (array_prepend(clock_timestamp(), s.unclean_at))[1:8]
       from buried b where s.owner = b.id
-    returning b.name, s.shard`,
+    returning b.name as worker, s.shard`,
 };
 
-export async function buryDeadWorkers(
+/** Removes workers whose lease has ended and frees their shards. Returns one entry per freed shard. */
+export async function removeDeadWorkers(
   client: Client,
   workerId: Uuid,
   times: OwnershipTimes,
-): Promise<{ name: string; shard: number }[]> {
-  // A fifth more than the worker itself allows: clocks of two machines do not tick at quite the same rate.
-  const { rows } = await client.query<{ name: string; shard: number }>({
-    ...BURY_DEAD,
-    values: [workerId, times.proofMs * 1.2, times.deadAfterMs],
+): Promise<{ worker: string; shard: number }[]> {
+  // A fifth longer than the worker counts: the clocks of two machines do not run at the same rate.
+  const { rows } = await client.query<{ worker: string; shard: number }>({
+    ...REMOVE_DEAD,
+    values: [workerId, times.leaseMs * 1.2, times.deadAfterMs],
   });
   return rows;
 }
 
-// Fair share: as many as the living workers would have each. The CTE with `skip locked … limit` is a fence: the
-// update must not re-evaluate it.
+// The fair share is 256 divided by the number of living workers. The CTE is materialized: the update must not evaluate
+// `skip locked … limit` again.
 const TAKE_SHARDS = {
   name: 'take_shards',
   text: `
@@ -127,12 +128,6 @@ const TAKE_SHARDS = {
               (select count(*) from unnest(s.unclean_at) u where u > clock_timestamp() - make_interval(secs => $2::float8 / 1000)) as crashes`,
 };
 
-export interface TakenShard {
-  readonly shard: number;
-  readonly epoch: number;
-  readonly crashes: number;
-}
-
 export async function takeShards(
   client: Client,
   workerId: Uuid,
@@ -146,7 +141,7 @@ export async function takeShards(
 }
 
 /** How many shards this worker holds beyond its share. */
-export async function surplusShards(client: Client, workerId: Uuid): Promise<number> {
+export async function countSurplusShards(client: Client, workerId: Uuid): Promise<number> {
   const { rows } = await client.query<{ surplus: string }>(
     `select (select count(*) from posthorn.shards where owner = $1)
             - ceil(256.0 / greatest(1, (select count(*) from posthorn.workers where not stopping))) as surplus`,

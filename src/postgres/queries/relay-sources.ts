@@ -1,16 +1,16 @@
-/** What relays say about themselves in Posthorn's own database: for metrics, readiness and the console to show. */
+/** The state that relays report to Posthorn's database, for metrics, readiness and the console. */
 import type { Pool } from '../database.ts';
 
 export type RelayMode = 'poll' | 'cdc';
 
 export interface KnownSource {
-  /** The table has to be read before the log is followed: there was no slot, or it was lost. */
+  /** True if the table must be read before the log, because the slot is new or was lost. */
   readonly needsTable: boolean;
-  /** How far the log was safe when a relay last said so. */
+  /** The position in the log that a relay last reported as confirmed. */
   readonly confirmedLsn: string | null;
 }
 
-/** A relay begins. One that polls leaves it to the next one that follows the log to look at the table first. */
+/** Registers a relay. After a relay that polls, the next one that follows the log must read the table first. */
 export async function registerSource(pool: Pool, name: string, mode: RelayMode): Promise<KnownSource> {
   const { rows } = await pool.query<{ needs_table: boolean; confirmed_lsn: string | null }>(
     `insert into posthorn.relay_sources as s (name, mode) values ($1, $2)
@@ -28,9 +28,9 @@ export interface SourceReport {
   readonly confirmedLsn: string | null;
   readonly accepted: number;
   readonly rejected: number;
-  /** How long until the next report. */
+  /** Seconds until the next report. */
   readonly everySeconds: number;
-  /** What is wrong just now, in words; null: nothing. */
+  /** What is wrong at the moment. Null: nothing. */
   readonly problem: string | null;
 }
 
@@ -55,7 +55,7 @@ export async function reportSource(pool: Pool, name: string, report: SourceRepor
   });
 }
 
-/** Before a new slot is made: if we die right after, the next one still knows that the table has to be read. */
+/** Call this before a new slot is created: if the relay dies right after, the next one knows that it must read the table. */
 export async function noteLostSlot(pool: Pool, name: string, slotWasLost: boolean): Promise<void> {
   await pool.query(
     `update posthorn.relay_sources
@@ -100,17 +100,17 @@ export async function recordRejected(
 export interface RelaySource {
   readonly name: string;
   readonly mode: RelayMode;
-  /** Age of the oldest event that the relay has not brought yet. Grows while the relay is silent. */
+  /** Age of the oldest event that the relay has not stored yet. Grows while the relay is silent. */
   readonly lagSeconds: number;
   readonly silentSeconds: number;
-  /** Log that the source keeps for the slot. Null: it polls. */
+  /** How much log the source keeps for the slot. Null: the relay polls. */
   readonly retainedBytes: number | null;
   readonly accepted: number;
   readonly rejected: number;
   readonly problem: string | null;
 }
 
-/** A relay that misses this many reports is down, and what it does not bring is late. */
+/** A relay that misses this many reports is down, and its lag grows. */
 const MISSED_REPORTS = 3;
 
 export async function listRelaySources(pool: Pool): Promise<RelaySource[]> {
@@ -141,13 +141,6 @@ export async function listRelaySources(pool: Pool): Promise<RelaySource[]> {
     rejected: Number(row.rejected),
     problem: row.problem,
   }));
-}
-
-export async function databaseNow(pool: Pool): Promise<number> {
-  const { rows } = await pool.query<{ now: number }>(
-    'select extract(epoch from clock_timestamp())::float8 * 1000 as now',
-  );
-  return rows[0]!.now;
 }
 
 export async function isRelaySchemaThere(pool: Pool): Promise<boolean> {

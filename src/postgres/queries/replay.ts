@@ -1,19 +1,20 @@
 import type { Uuid } from '../../domain/ids.ts';
 import type { Queryable } from '../database.ts';
 
-/** Replays become due on a whole millisecond, which survives the way through JavaScript's numbers exactly. */
+/** In whole milliseconds, so that the time is exact as a JavaScript number. */
 const NOW = "date_trunc('milliseconds', now())";
 
 /**
- * Brings the deliveries of `chunk (id, endpoint_id)` back, wherever they are; `moved (id, endpoint_id)` tells which.
+ * Common table expressions that replay the deliveries of `chunk (id, endpoint_id)`; `moved (id, endpoint_id)` has those
+ * that were replayed.
  *
- *   waiting    the same row becomes due now, and its schedule starts again. It keeps its place in a FIFO lane: it
- *              was its turn anyway. One that was never tried is due already.
- *   dead       gets a row in the queue, at its tail; the dead letter stays, marked, until the replay has succeeded
- *   history    moves back into the queue, at its tail
+ *   waiting    the row becomes due now, and its schedule starts again. It keeps its place in a FIFO lane. One that was
+ *              never attempted is already due.
+ *   dead       gets a row at the end of the queue. The dead letter stays, marked as replaying, until the replay succeeds.
+ *   history    moves to the end of the queue.
  *
- * The endpoints are locked against being switched off meanwhile: what comes back after the waiting ones have been
- * skipped would wait for ever. A dead letter that is being replayed is in the queue, and moved there.
+ * The endpoints are locked against being disabled: a delivery that comes back after the waiting ones were skipped would
+ * wait for ever. A dead letter that is already being replayed is treated as waiting.
  */
 export const REPLAY_MOVES = `
     live as materialized (
@@ -37,7 +38,7 @@ export const REPLAY_MOVES = `
        where d.id = c.id and not d.replaying
       returning d.id, d.endpoint_id, l.fifo, d.attempts, d.replays, d.last_status_code, d.last_error_class, d.tenant, d.event_type
     ),
-    taken_back as (
+    from_history as (
       delete from posthorn.deliveries h using chunk c join live l on l.id = c.endpoint_id
        where h.id = c.id
       returning h.id, h.endpoint_id, l.fifo, h.attempts, h.replays + 1 as replays, h.last_status_code, h.last_error_class,
@@ -49,14 +50,14 @@ export const REPLAY_MOVES = `
               last_status_code, last_error_class, tenant, event_type)
       select id, endpoint_id, ${NOW}, ${NOW}, attempts, attempts, replays, fifo, 'replay',
              last_status_code, last_error_class, tenant, event_type
-        from (select * from revived union all select * from taken_back) as back
+        from (select * from revived union all select * from from_history) as back
        order by id
           on conflict (id) do nothing
     ),
     moved as (
       select id, endpoint_id from due_now
       union all select id, endpoint_id from revived
-      union all select id, endpoint_id from taken_back
+      union all select id, endpoint_id from from_history
     )`;
 
 const REPLAY = {
@@ -70,8 +71,8 @@ const REPLAY = {
 };
 
 /**
- * Returns those that were brought back. The others belong to an endpoint that is off, do not exist, or have just been
- * moved by somebody else: a new statement finds them where they are now.
+ * Returns the ids of those that were replayed. The others belong to a disabled or deleted endpoint, do not exist, or were
+ * moved at the same moment by another transaction: a new statement finds those.
  */
 export async function replayDeliveries(
   client: Queryable,

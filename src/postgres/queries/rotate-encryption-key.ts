@@ -1,7 +1,7 @@
 /**
- * Seals every secret anew with the current encryption key. Batch by batch, each by a single statement that only
- * replaces what is still as it was read: safe beside servers that run, beside itself, and to break off and repeat.
- * Servers need not be told: what they hold in memory is the secret itself, which stays the same.
+ * Seals every secret with the current encryption key, in batches. Each batch replaces only the secrets that are still as
+ * they were read, so it is safe while servers run, while another rotation runs, and to interrupt and repeat. Servers need
+ * no notification: they hold the secrets in memory, which do not change.
  */
 import type { SealedValue } from '../../domain/endpoint-config.ts';
 import type { Uuid } from '../../domain/ids.ts';
@@ -10,7 +10,7 @@ import { headerOwner } from '../sealed-headers.ts';
 import { settingOwner } from '../sealed-settings.ts';
 import { openValue, sealValue } from '../sealed-value.ts';
 import type { SecretBox } from '../secret-box.ts';
-import { answerOf } from './idempotent-requests.ts';
+import { sealOwnerOf } from './idempotent-requests.ts';
 
 /** How many secrets are sealed with a key other than this one, by key. */
 export async function countOtherKeys(pool: Pool, keyId: string): Promise<Map<string, number>> {
@@ -38,7 +38,7 @@ interface SealedRow {
   readonly ciphertext: Buffer;
 }
 
-/** The next batch after `after`. Null: there are no more. */
+/** Reseals the next batch of signing secrets after `after`. Null: there are no more. */
 export async function resealBatch(
   pool: Pool,
   box: SecretBox,
@@ -69,7 +69,7 @@ export async function resealBatch(
   return { last: last.id, resealed: rowCount ?? 0 };
 }
 
-/** The same for the answers that are kept for repeated requests. */
+/** The same for the stored answers of idempotent requests. */
 export async function resealAnswersBatch(
   pool: Pool,
   box: SecretBox,
@@ -84,7 +84,7 @@ export async function resealAnswersBatch(
   const last = rows.at(-1);
   if (last === undefined) return null;
   const fresh = rows.map(({ id, key_id: keyId, answer }) =>
-    box.seal(box.open({ keyId, ciphertext: answer }, answerOf(id)), answerOf(id)),
+    box.seal(box.open({ keyId, ciphertext: answer }, sealOwnerOf(id)), sealOwnerOf(id)),
   );
   const { rowCount } = await pool.query(
     `update posthorn.idempotent_requests r set key_id = $1, answer = n.answer
@@ -100,7 +100,7 @@ export async function resealAnswersBatch(
   return { last: last.id, resealed: rowCount ?? 0 };
 }
 
-/** Where an endpoint's configuration holds secrets, each a map by name, and what those are bound to. */
+/** The maps of secrets in an endpoint's configuration, and what each secret is bound to. */
 const owners = { sealed_headers: headerOwner, sealed_settings: settingOwner };
 
 interface ConfigRow {

@@ -3,10 +3,10 @@ import type { Client, Pool } from '../database.ts';
 import type { Sealed } from '../secret-box.ts';
 import { addSecret, nextVersion } from './endpoints.ts';
 
-/** How many secrets may sign at once: every one makes each request's signature header longer. */
+/** How many secrets may sign at once. Each one makes the signature header longer. */
 export const MAX_LIVE_SECRETS = 5;
 
-async function touch(client: Client, endpointId: Uuid): Promise<void> {
+async function bumpVersion(client: Client, endpointId: Uuid): Promise<void> {
   const version = await nextVersion(client);
   await client.query('update posthorn.endpoints set version = $2, updated_at = now() where id = $1', [
     endpointId,
@@ -15,9 +15,9 @@ async function touch(client: Client, endpointId: Uuid): Promise<void> {
 }
 
 /**
- * The new secret signs from now on, the one before it for `overlapMs` more. A rotation is never refused (the secret
- * may have leaked): beyond the limit the oldest ones end at once. Call with the endpoint locked. Returns when the
- * one before ends.
+ * The new secret signs from now on, and the previous one for another `overlapMs`. A rotation is never refused, because
+ * the secret may have leaked: beyond the limit, the oldest secrets end at once. Call with the endpoint locked. Returns
+ * when the previous secret ends.
  */
 export async function rotateSecret(
   client: Client,
@@ -37,17 +37,17 @@ export async function rotateSecret(
                               where endpoint_id = $1 and expires_at > now() order by created_at desc limit $2))`,
     [secret.endpointId, MAX_LIVE_SECRETS - 1],
   );
-  await touch(client, secret.endpointId);
+  await bumpVersion(client, secret.endpointId);
   return rows[0]?.expires_at ?? null;
 }
 
-/** Ends every secret but the current one. Call with the endpoint locked. */
+/** Deletes every secret but the current one. Call with the endpoint locked. */
 export async function revokePreviousSecrets(client: Client, endpointId: Uuid): Promise<void> {
   const { rowCount } = await client.query(
     'delete from posthorn.endpoint_secrets where endpoint_id = $1 and expires_at is not null',
     [endpointId],
   );
-  if (rowCount !== 0) await touch(client, endpointId);
+  if (rowCount !== 0) await bumpVersion(client, endpointId);
 }
 
 export interface StoredSecret {
@@ -56,7 +56,7 @@ export interface StoredSecret {
   readonly expiresAt: Date | null;
 }
 
-/** The live ones, the current one first. */
+/** The secrets that sign now, the current one first. */
 export async function loadSecrets(pool: Pool, endpointId: Uuid): Promise<StoredSecret[]> {
   const { rows } = await pool.query<{
     key_id: string;

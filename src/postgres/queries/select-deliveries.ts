@@ -1,9 +1,10 @@
-/** Which deliveries a task is about, and the SQL that finds them: oldest first, from a cursor on, a chunk at a time. */
+/** SQL for the deliveries that a task changes: oldest first, from a cursor on, a chunk at a time. */
 import type { DeliveryStatus } from '../../domain/delivery.ts';
 import { firstIdAt, type Uuid } from '../../domain/ids.ts';
 import type { DeadReason } from '../../domain/outcome.ts';
 import type { Pool } from '../database.ts';
-import { byIndex, type IdRange, type IndexRange, unseen } from './look.ts';
+import type { DeliveryTable } from './deliveries.ts';
+import { byIndex, hideFromPlanner, type IdRange, type IndexRange } from './list-query.ts';
 
 export interface Selection {
   readonly tenant: string | null;
@@ -11,17 +12,16 @@ export interface Selection {
   readonly statuses: readonly DeliveryStatus[];
   readonly type: string | null;
   readonly reason: DeadReason | null;
-  /** Accepted at or after, and before. */
+  /** Accepted at or after `since`, and before `until`, in milliseconds since 1970. */
   readonly since: number | null;
   readonly until: number | null;
-  /** These and no others, if the rest fits too. */
+  /** Only these, and only if they meet the other conditions. */
   readonly ids: readonly Uuid[] | null;
 }
 
 type Bind = (value: unknown) => string;
-type Place = 'queue' | 'dead_letters' | 'deliveries';
 
-const PLACE_OF: Record<DeliveryStatus, Place> = {
+const TABLE_OF: Record<DeliveryStatus, DeliveryTable> = {
   pending: 'queue',
   retrying: 'queue',
   dead: 'dead_letters',
@@ -31,17 +31,17 @@ const PLACE_OF: Record<DeliveryStatus, Place> = {
 };
 
 export interface SelectionBounds {
-  /** SQL for the id after which to go on. */
+  /** SQL for the id to continue after. */
   readonly after?: string;
-  /** SQL for the time at which the selection was made: what died later is not part of it. */
-  readonly madeAt?: string;
-  /** SQL for how many, at most. */
+  /** SQL for the time of the selection: deliveries that died later are not part of it. */
+  readonly selectedAt?: string;
+  /** SQL for the size of the chunk. */
   readonly limit: string;
 }
 
 /**
- * A query of (id, endpoint_id). Every place gives its oldest rows by an index that ends in `id` (of the endpoint, of
- * the tenant's dead letters, or the primary key), at most a chunk, and the chunk is cut from those.
+ * A query of (id, endpoint_id). Each table contributes its oldest rows by an index that ends in `id` (of the endpoint, of
+ * the tenant's dead letters, or the primary key), at most a chunk; the chunk is cut from those.
  */
 export function selectDeliveries(selection: Selection, bounds: SelectionBounds, bind: Bind): string {
   const conditions: string[] = [];
@@ -52,22 +52,22 @@ export function selectDeliveries(selection: Selection, bounds: SelectionBounds, 
   if (selection.since !== null) conditions.push(`q.id >= ${bind(firstIdAt(selection.since))}::uuid`);
   if (selection.until !== null) conditions.push(`q.id < ${bind(firstIdAt(selection.until))}::uuid`);
   if (selection.ids !== null) conditions.push(`q.id = any (${bind(`{${selection.ids.join(',')}}`)}::uuid[])`);
-  const places = new Set(selection.statuses.map((status) => PLACE_OF[status]));
-  const parts = [...places].map((place) => {
-    const own = [...conditions, ...conditionsOf(place, selection, bounds, bind)];
-    return `(select q.id, q.endpoint_id from posthorn.${place} q where ${own.join(' and ')} order by q.id limit ${bounds.limit})`;
+  const tables = new Set(selection.statuses.map((status) => TABLE_OF[status]));
+  const parts = [...tables].map((table) => {
+    const own = [...conditions, ...conditionsOf(table, selection, bounds, bind)];
+    return `(select q.id, q.endpoint_id from posthorn.${table} q where ${own.join(' and ')} order by q.id limit ${bounds.limit})`;
   });
   return `select id, endpoint_id from (${parts.join(' union all ')}) as found order by id limit ${bounds.limit}`;
 }
 
 function conditionsOf(
-  place: Place,
+  table: DeliveryTable,
   selection: Selection,
-  bounds: Pick<SelectionBounds, 'madeAt'>,
+  bounds: Pick<SelectionBounds, 'selectedAt'>,
   bind: Bind,
 ): string[] {
   const { statuses, reason } = selection;
-  switch (place) {
+  switch (table) {
     case 'queue': {
       if (statuses.includes('pending') && statuses.includes('retrying')) return ['true'];
       return [`(q.attempts > q.attempts_before_replay) = ${statuses.includes('retrying')}`];
@@ -75,12 +75,12 @@ function conditionsOf(
     case 'dead_letters':
       return [
         'not q.replaying',
-        ...(bounds.madeAt === undefined ? [] : [`q.dead_at <= ${bounds.madeAt}`]),
+        ...(bounds.selectedAt === undefined ? [] : [`q.dead_at <= ${bounds.selectedAt}`]),
         ...(reason === null ? [] : [`q.reason = ${bind(reason)}::text`]),
       ];
     case 'deliveries':
       return [
-        `q.status = any (${bind(statuses.filter((status) => PLACE_OF[status] === place))}::text[])`,
+        `q.status = any (${bind(statuses.filter((status) => TABLE_OF[status] === table))}::text[])`,
         ...(reason === null ? [] : [`q.reason = ${bind(reason)}::text`]),
       ];
   }
@@ -88,40 +88,41 @@ function conditionsOf(
 
 export interface Counted {
   readonly count: number;
-  /** Counting stopped before everything was looked at: there may be more. */
+  /** Counting stopped before all rows were examined: there may be more. */
   readonly more: boolean;
 }
 
 /**
- * What a person wants to know before they press the button, not a ledger: of each place the newest rows, found by one
- * index, at most `most` of them, whatever is wanted of those. A type that is in none of them is not looked for any further.
+ * An estimate for a user who is about to start a task. Of each table, the newest `most` rows of one index are examined,
+ * and those that match are counted. Older rows are not, even if few of the newest match.
  */
 export async function countDeliveries(pool: Pool, selection: Selection, most: number): Promise<Counted> {
   const values: unknown[] = [];
   const bind = (value: unknown): string => `$${values.push(value)}`;
   const limit = bind(most);
-  const looks = looksOf(selection, bind).map(
-    ({ place, range, fits }) => `
-      select count(*) filter (where ${['true', ...fits].join(' and ')})::int as fitting, count(*)::int as looked_at
-        from (select q.* from posthorn.${place} q where ${range.conditions.join(' and ')}
+  const scans = scansOf(selection, bind).map(
+    ({ table, range, conditions }) => `
+      select count(*) filter (where ${['true', ...conditions].join(' and ')})::int as matching, count(*)::int as examined
+        from (select q.* from posthorn.${table} q where ${range.conditions.join(' and ')}
                order by ${range.order} limit ${limit}) q`,
   );
   const { rows } = await pool.query<{ count: number; more: boolean }>(
-    `select least(sum(fitting), ${limit})::int as count, max(looked_at) = ${limit} or sum(fitting) >= ${limit} as more
-       from (${looks.join(' union all ')}) looks`,
+    `select least(sum(matching), ${limit})::int as count, max(examined) = ${limit} or sum(matching) >= ${limit} as more
+       from (${scans.join(' union all ')}) scans`,
     values,
   );
   return rows[0]!;
 }
 
-interface Look {
-  readonly place: Place;
+/** Rows of one table, by one index. */
+interface Scan {
+  readonly table: DeliveryTable;
   readonly range: IndexRange;
-  /** What the index does not know. */
-  readonly fits: readonly string[];
+  /** The conditions that the index does not serve. */
+  readonly conditions: readonly string[];
 }
 
-function looksOf(selection: Selection, bind: Bind): Look[] {
+function scansOf(selection: Selection, bind: Bind): Scan[] {
   const { tenant, endpointId, statuses, type, since, until, ids } = selection;
   const span = {
     from: since === null ? null : firstIdAt(since),
@@ -131,31 +132,40 @@ function looksOf(selection: Selection, bind: Bind): Look[] {
   if (endpointId !== null) common.push(`q.endpoint_id = ${bind(endpointId)}::uuid`);
   if (tenant !== null) common.push(`q.tenant = ${bind(tenant)}::text`);
   if (type !== null) common.push(`q.event_type = ${bind(type)}::text`);
-  return [...new Set(statuses.map((status) => PLACE_OF[status]))].flatMap((place) => {
-    const fits = [...common, ...conditionsOf(place, selection, {}, bind)];
+  return [...new Set(statuses.map((status) => TABLE_OF[status]))].flatMap((table) => {
+    const conditions = [...common, ...conditionsOf(table, selection, {}, bind)];
     if (ids !== null) {
       const range = byIndex([], [], span, bind);
       range.conditions.push(`q.id = any (${bind(`{${ids.join(',')}}`)}::uuid[])`);
-      return [{ place, range, fits }];
+      return [{ table, range, conditions }];
     }
-    // Those that were not delivered are few, and have indexes of their own.
-    if (place === 'deliveries' && !statuses.includes('delivered'))
+    // Skipped and discarded deliveries are few, and have an index of their own.
+    if (table === 'deliveries' && !statuses.includes('delivered'))
       return statuses
-        .filter((status) => PLACE_OF[status] === place)
-        .map((status) => ({ place, range: unusual(status, tenant, span, bind), fits }));
+        .filter((status) => TABLE_OF[status] === table)
+        .map((status) => ({ table, range: rareStatusRange(status, tenant, span, bind), conditions }));
     if (endpointId !== null)
       return [
-        { place, range: byIndex(['endpoint_id'], [unseen(bind(endpointId), 'uuid')], span, bind), fits },
+        {
+          table,
+          range: byIndex(['endpoint_id'], [hideFromPlanner(bind(endpointId), 'uuid')], span, bind),
+          conditions,
+        },
       ];
-    if (place === 'dead_letters' && tenant !== null)
-      return [{ place, range: byIndex(['tenant'], [unseen(bind(tenant))], span, bind), fits }];
-    return [{ place, range: byIndex([], [], span, bind), fits }];
+    if (table === 'dead_letters' && tenant !== null)
+      return [{ table, range: byIndex(['tenant'], [hideFromPlanner(bind(tenant))], span, bind), conditions }];
+    return [{ table, range: byIndex([], [], span, bind), conditions }];
   });
 }
 
-function unusual(status: DeliveryStatus, tenant: string | null, span: IdRange, bind: Bind): IndexRange {
+function rareStatusRange(
+  status: DeliveryStatus,
+  tenant: string | null,
+  span: IdRange,
+  bind: Bind,
+): IndexRange {
   const columns = tenant === null ? ['status'] : ['tenant', 'status'];
-  const values = [...(tenant === null ? [] : [unseen(bind(tenant))]), unseen(bind(status))];
+  const values = [...(tenant === null ? [] : [hideFromPlanner(bind(tenant))]), hideFromPlanner(bind(status))];
   const range = byIndex(columns, values, span, bind);
   range.conditions.push(`q.status <> 'delivered'`);
   return range;

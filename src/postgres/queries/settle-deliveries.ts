@@ -1,54 +1,20 @@
-import type { BreakerRecord } from '../../domain/breaker.ts';
 import { shardOf } from '../../domain/endpoint.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import type { CircuitNote } from '../../domain/operational.ts';
-import type { AttemptOutcome, Trigger, Verdict } from '../../domain/outcome.ts';
+import type { HealthChange, Settlement } from '../../ports/delivery-queue.ts';
 import type { Pool } from '../database.ts';
 import { packHeaders } from '../sent-headers.ts';
 import { noteCircuits, noteDeaths } from './operational-notes.ts';
 import { journalDeaths, journalOf } from './stats-journal.ts';
 
-/** One delivery that moves on: after an attempt, or (attempt null) because its time is over. */
-export interface Settlement {
-  readonly deliveryId: Uuid;
-  readonly endpointId: Uuid;
-  readonly tenant: string;
-  /** The fence: attempts made before this one. If the row says otherwise, somebody else has moved it on. */
-  readonly attemptsBefore: number;
-  readonly verdict: Verdict;
-  readonly blocksLane: boolean;
-  /** The lane is strictly ordered by now, whatever it was when the delivery was stored. */
-  readonly fifo: boolean;
-  /** When its age began: accepted or last replayed. Without an attempt it is a fence too: a replay has made it young again. */
-  readonly agesFrom: number;
-  readonly attempt: SettledAttempt | null;
-}
-
-export interface SettledAttempt {
-  readonly id: Uuid;
-  readonly outcome: AttemptOutcome;
-  readonly trigger: Trigger;
-  readonly eventType: string;
-  /** Requests made for it since it was accepted or last replayed, this one included. */
-  readonly tries: number;
-}
-
-export interface HealthChange {
-  readonly endpointId: Uuid;
-  readonly breaker: BreakerRecord;
-  readonly failingSince: number | null;
-  /** It opened or closed by this, and that is to be told. */
-  readonly circuitNote?: CircuitNote;
-}
-
-// One statement, one commit. `removed` and `retried` are compare-and-set on the number of attempts: a worker that
-// lost its shard cannot overwrite a newer state. A failure is void too if a replay was asked for while it was on the
-// wire: the schedule has started again, and this attempt was not part of it. Both return the incoming columns, so
-// that nothing has to be joined again. Data of receivers is either bytea (cut from one blob) or made storable before.
-// Statistics are counted by the same commit, in one row; if not all of the batch was moved, by the next statement.
-// Plans: they are made while the queue is empty, and must do when a million wait. By itself the planner would then take
-// the queue as the outer side and read all of it; "= any" leaves it no way but to look the batch up, and the session
-// joins by hashing, so that the batch is not compared with itself row by row either.
+// One statement, one commit. `removed` and `retried` are a compare-and-set on the number of attempts: a worker that
+// lost its shard cannot overwrite a newer state. A failure is ignored too if the delivery was replayed while the request
+// was on the wire: the schedule has started again, and this attempt is not part of it. Both return the incoming columns,
+// so that no second join is needed. Data from receivers is bytea (cut from one blob) or made storable before. The same
+// commit counts statistics, in one row; if a part of the batch was not moved, the next statement counts.
+// Plans are made while the queue is empty and must be good when a million deliveries wait. The planner would scan the
+// whole queue; "= any" forces it to look up the batch, and the session joins by hashing, so that the batch is not
+// compared with itself row by row.
 const SETTLE = {
   name: 'settle',
   text: `
@@ -147,8 +113,8 @@ const SETTLE = {
     select delivery_id as id from removed union all select delivery_id from retried`,
 };
 
-// A second copy of an attempt whose delivery somebody else has moved on meanwhile: kept in the log, nothing else. What the
-// rest of the batch did is counted here. Killed just between the two, that one batch is missing from the figures.
+// Logs attempts whose delivery another worker has settled meanwhile, and counts the rest of the batch. If the process
+// dies between the two statements, this batch is missing from the statistics.
 const SUPERSEDED = {
   name: 'settle_superseded',
   text: `
@@ -167,7 +133,7 @@ const SUPERSEDED = {
         on conflict (delivery_id, id) do nothing`,
 };
 
-/** Moves a batch on. Returns the deliveries that were moved: the others had been moved on by somebody else. */
+/** Records a batch of results. Returns the deliveries that moved; others were settled or replayed by someone else. */
 export async function settleDeliveries(
   pool: Pool,
   settlements: readonly Settlement[],
@@ -208,7 +174,7 @@ export async function settleDeliveries(
   return won;
 }
 
-/** What is usual is left out: it is parsed once more on the other side. */
+/** Leaves out default values: the database has to parse less. */
 function toRow(settlement: Settlement, bodyStart: number | null) {
   const { verdict, attempt } = settlement;
   const outcome = attempt?.outcome;
@@ -268,7 +234,7 @@ const toCircuitRow = ({ id, kind, endpointId, detail }: CircuitNote) => ({
 const rounded = (ms: number | null | undefined): number | undefined =>
   ms === null || ms === undefined ? undefined : Math.round(ms);
 
-/** PostgreSQL's text takes neither NUL nor half a surrogate pair, and one such row would fail its whole batch. */
+/** Replaces NUL and lone surrogates, which PostgreSQL's text does not take: one such row would fail the batch. */
 export function storable(text: string): string {
   return text.toWellFormed().replaceAll('\u0000', '\ufffd');
 }

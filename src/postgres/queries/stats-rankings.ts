@@ -10,7 +10,7 @@ export interface TypeFigures {
   readonly dead: number;
 }
 
-// Sums as float8: exact up to 2^53, where int ends at two thousand million, a busy week of all tenants together.
+// Sums are float8, exact up to 2^53. An int would overflow in a busy week of all tenants.
 const BUSIEST_TYPES = {
   name: 'busiest_types',
   text: `
@@ -20,7 +20,7 @@ const BUSIEST_TYPES = {
      group by type order by sum(attempts) desc, sum(accepted) desc, type limit $4`,
 };
 
-/** An empty tenant: all of them. */
+/** An empty tenant stands for all. */
 export async function busiestTypes(
   pool: Pool,
   tenant: string,
@@ -42,7 +42,7 @@ export interface EndpointFigures {
   readonly circuit: Circuit;
 }
 
-// The worst are found among those that failed at all, by an index that has only those; then their whole figures are read.
+// Finds the worst by an index of the rows with failures, and then reads all rows of those endpoints.
 const WORST_ENDPOINTS = {
   name: 'worst_endpoints',
   text: `

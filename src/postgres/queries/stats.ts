@@ -1,83 +1,22 @@
-/** The figures: counts by the minute, the quarter of an hour and the hour, per endpoint and per tenant and event type. */
+/** Statistics by minute, quarter of an hour and hour, per endpoint and per tenant and event type. */
 import { addCounts } from '../../domain/histogram.ts';
 import type { Uuid } from '../../domain/ids.ts';
+import {
+  type Bucket,
+  type EndpointBucket,
+  type EventBucket,
+  HOUR,
+  noTotals,
+  type Totals,
+} from '../../domain/statistics.ts';
 import type { Client, Pool } from '../database.ts';
 
-export interface Totals {
-  /** Events, not deliveries: endpoints have none. */
-  accepted: number;
-  attempts: number;
-  /** Of the attempts: the first of their delivery, or the first after a replay. */
-  firstTries: number;
-  successes: number;
-  failures: number;
-  /** Of the failures: those that will be tried again. */
-  retried: number;
-  delivered: number;
-  dead: number;
-  readonly response: number[];
-  readonly delivery: number[];
-  /** How many were delivered at the first try, the second, and so on. */
-  readonly tries: number[];
-}
-
-export const noTotals = (): Totals => ({
-  accepted: 0,
-  attempts: 0,
-  firstTries: 0,
-  successes: 0,
-  failures: 0,
-  retried: 0,
-  delivered: 0,
-  dead: 0,
-  response: [],
-  delivery: [],
-  tries: [],
-});
-
-export function addTotals(to: Totals, from: Totals): void {
-  to.accepted += from.accepted;
-  to.attempts += from.attempts;
-  to.firstTries += from.firstTries;
-  to.successes += from.successes;
-  to.failures += from.failures;
-  to.retried += from.retried;
-  to.delivered += from.delivered;
-  to.dead += from.dead;
-  addCounts(to.response, from.response);
-  addCounts(to.delivery, from.delivery);
-  addCounts(to.tries, from.tries);
-}
-
-/** The lengths of time that are counted by, in seconds. */
-export const MINUTE = 60;
-export const QUARTER = 900;
-export const HOUR = 3600;
-export const RESOLUTIONS = [MINUTE, QUARTER, HOUR] as const;
-export type Resolution = (typeof RESOLUTIONS)[number];
-
-/** A time that begins at `at` (milliseconds since 1970) and is `seconds` long. */
-export interface Bucket {
-  readonly seconds: Resolution;
-  readonly at: number;
-}
-export interface EndpointBucket extends Bucket {
-  readonly endpointId: Uuid;
-  readonly totals: Totals;
-}
-/** An empty name: all of them. */
-export interface EventBucket extends Bucket {
-  readonly tenant: string;
-  readonly type: string;
-  readonly totals: Totals;
-}
-/** Instead of the types of a tenant that are too many to be counted each by itself. */
-export const OTHER_TYPES = 'other';
+export * from '../../domain/statistics.ts';
 
 const NUMBERS = ['attempts', 'first_tries', 'successes', 'failures', 'retried', 'delivered', 'dead'];
 const HISTOGRAMS = ['response', 'delivery', 'tries'];
 
-// Adds two arrays of counts, of whatever lengths; unnest pads the shorter one with nulls, and keeps the order.
+// Adds two arrays of counts. If their lengths differ, unnest pads the shorter one with nulls.
 const sum = (column: string): string =>
   `array(select coalesce(a, 0) + coalesce(b, 0) from unnest(s.${column}, excluded.${column}) as t(a, b))`;
 
@@ -111,10 +50,10 @@ const ADD_EVENTS = {
   ),
 };
 
-/** Some milliseconds of the database's time, and less than one of ours. */
+/** A statement of this size takes PostgreSQL some milliseconds, and this process less than one. */
 const ROWS_PER_STATEMENT = 100;
 
-/** No two of the same key: a statement cannot add to the same row twice. */
+/** No two buckets may have the same key: a statement cannot update a row twice. Returns how many were written. */
 export function addEndpointStats(client: Client, buckets: Iterable<EndpointBucket>): Promise<number> {
   return addInChunks(client, ADD_ENDPOINTS, buckets, ({ endpointId, ...bucket }) => ({
     endpoint_id: endpointId,
@@ -130,7 +69,6 @@ export function addEventStats(client: Client, buckets: Iterable<EventBucket>): P
   }));
 }
 
-/** Returns how many there were. */
 async function addInChunks<B extends Bucket>(
   client: Client,
   statement: { name: string; text: string },
@@ -165,7 +103,7 @@ const TYPES_OF_HOURS = {
      where s.type <> ''`,
 };
 
-/** The event types that are counted by themselves in these hours already. */
+/** The event types that already have their own rows in these hours. */
 export async function countedTypes(
   client: Client,
   hours: readonly { tenant: string; at: number }[],
@@ -181,19 +119,19 @@ export interface TimedTotals extends Totals {
   readonly at: number;
 }
 
-// Arrays travel as JSON text, which the driver leaves alone: its own reading of arrays is several times slower.
-const SHOWN = `
+// Arrays are read as JSON, because the driver's own parser of arrays is several times slower.
+const COLUMNS = `
   extract(epoch from at)::float8 * 1000 as at, attempts, first_tries as "firstTries", successes, failures, retried,
   delivered, dead, array_to_json(response) as response, array_to_json(delivery) as delivery, array_to_json(tries) as tries`;
 
 const ENDPOINT_SERIES = {
   name: 'endpoint_series',
   text: `
-    select 0 as accepted, ${SHOWN} from posthorn.endpoint_stats
+    select 0 as accepted, ${COLUMNS} from posthorn.endpoint_stats
      where endpoint_id = $1 and seconds = $2 and at >= to_timestamp($3::float8 / 1000) order by at`,
 };
 
-/** What happened since then, oldest first; times in which nothing happened are left out. */
+/** The buckets since `at`, oldest first, without those in which nothing happened. */
 export async function endpointSeries(
   pool: Pool,
   endpointId: Uuid,
@@ -206,7 +144,7 @@ export async function endpointSeries(
 const EVENT_SERIES = {
   name: 'event_series',
   text: `
-    select accepted, ${SHOWN} from posthorn.event_stats
+    select accepted, ${COLUMNS} from posthorn.event_stats
      where tenant = $1 and type = $2 and seconds = $3 and at >= to_timestamp($4::float8 / 1000) order by at`,
 };
 
@@ -220,8 +158,8 @@ export async function eventSeries(
   return rows;
 }
 
-// One row per endpoint, whatever the hours: 250 endpoints over a day are 6,000 rows otherwise, and reading those took
-// twice as long. The histograms are added here: summing arrays in SQL means a row per bucket.
+// One row per endpoint instead of one per hour: for 250 endpoints over a day, reading 6,000 rows took twice as long. The
+// histograms are added up here, because summing arrays in SQL needs a row per element.
 const TOTALS = {
   name: 'endpoint_totals',
   text: `
@@ -236,7 +174,7 @@ const TOTALS = {
      group by endpoint_id`,
 };
 
-/** Added up, for many endpoints. */
+/** The sums since `at`, for many endpoints. */
 export async function endpointTotals(
   pool: Pool,
   endpointIds: readonly Uuid[],
@@ -255,14 +193,14 @@ export async function endpointTotals(
   for (const { endpoint_id, response, delivery, tries, ...counts } of rows)
     found.set(endpoint_id, {
       ...counts,
-      response: added(response),
-      delivery: added(delivery),
-      tries: added(tries),
+      response: addUp(response),
+      delivery: addUp(delivery),
+      tries: addUp(tries),
     });
   return found;
 }
 
-function added(json: string): number[] {
+function addUp(json: string): number[] {
   const sum: number[] = [];
   for (const counts of JSON.parse(json) as number[][]) addCounts(sum, counts);
   return sum;

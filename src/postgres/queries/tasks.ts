@@ -1,5 +1,6 @@
 import type { Uuid } from '../../domain/ids.ts';
 import type { Pool, Queryable } from '../database.ts';
+import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import { discardMoves } from './dead-letters.ts';
 import { REPLAY_MOVES } from './replay.ts';
 import { type Selection, selectDeliveries } from './select-deliveries.ts';
@@ -17,7 +18,7 @@ export interface TaskView {
   readonly total: number;
   readonly done: number;
   readonly failed: number;
-  /** Of those, the ones whose endpoint is disabled or deleted. The others were moved by somebody else meanwhile. */
+  /** How many of the failed ones belong to a disabled or deleted endpoint. The others were changed by someone else meanwhile. */
   readonly failed_off: number;
   readonly tenant: string | null;
   readonly created_by: string;
@@ -30,9 +31,6 @@ export interface TaskView {
 const COLUMNS = `id, kind, state, selection, why, total, done, failed, failed_off, tenant, created_by, created_at, updated_at,
                  finished_at, error`;
 
-/** Told to every worker: one of them takes it. */
-export const TASKS_CHANNEL = 'posthorn_tasks';
-
 export async function createTask(
   client: Queryable,
   task: Pick<TaskView, 'id' | 'kind' | 'selection' | 'why' | 'total' | 'tenant' | 'created_by'>,
@@ -42,7 +40,7 @@ export async function createTask(
        insert into posthorn.tasks (id, kind, selection, why, total, tenant, created_by)
        values ($1, $2, $3, $4, $5, $6, $7) returning ${COLUMNS}
      )
-     select made.*, pg_notify('${TASKS_CHANNEL}', '') from made`,
+     select made.*, pg_notify('${CHANNEL_NAMES.tasks}', '') from made`,
     [task.id, task.kind, JSON.stringify(task.selection), task.why, task.total, task.tenant, task.created_by],
   );
   return rows[0]!;
@@ -71,7 +69,7 @@ export async function listTasks(
   return rows;
 }
 
-/** Waits for the chunk that is under way, if there is one; no other follows. False: it had ended already. */
+/** Waits for the chunk in progress; no other follows. Returns false if the task has already ended. */
 export async function cancelTask(client: Queryable, id: Uuid): Promise<boolean> {
   const { rowCount } = await client.query(
     `update posthorn.tasks set state = 'cancelled', runner = null, updated_at = now(), finished_at = now()
@@ -86,8 +84,8 @@ export interface ClaimedTask extends TaskView {
 }
 
 /**
- * The task that was longest without attention and that nobody works on: new, given up by its runner, or its runner
- * has fallen silent. The CTE is a fence: `skip locked … limit` must not be evaluated twice.
+ * Takes the task that has waited longest and has no runner: it is new, its runner released it, or its runner sent no
+ * heartbeat for `silentMs`. Materialized, because `skip locked … limit` must not be evaluated twice.
  */
 export async function claimTask(pool: Pool, runner: Uuid, silentMs: number): Promise<ClaimedTask | null> {
   const { rows } = await pool.query<ClaimedTask>(
@@ -105,7 +103,7 @@ export async function claimTask(pool: Pool, runner: Uuid, silentMs: number): Pro
   return rows[0] ?? null;
 }
 
-/** Lets another task have its turn. */
+/** Gives the task up, so that another task gets its turn. */
 export async function releaseTask(pool: Pool, id: Uuid, runner: Uuid): Promise<void> {
   await pool.query(
     'update posthorn.tasks set runner = null, updated_at = now() where id = $1 and runner = $2',
@@ -122,26 +120,25 @@ export async function failTask(pool: Pool, id: Uuid, runner: Uuid, error: string
 }
 
 export interface ChunkAnswer {
-  /** Null: the task is not ours any more, or was cancelled; nothing was moved. */
+  /** Null: another runner has the task, or it was cancelled; nothing was changed. */
   readonly state: TaskState | null;
-  /** Those that got something to do, or lost something that held them back. */
+  /** The endpoints whose deliveries were changed: their lanes must be woken. */
   readonly endpoints: readonly Uuid[];
 }
 
-const NOTHING = "'00000000-0000-0000-0000-000000000000'::uuid";
+const FIRST_CURSOR = "'00000000-0000-0000-0000-000000000000'::uuid";
 
 /**
- * The next chunk of a task: the deliveries are moved, and the cursor with them, by one statement. Killed before its
- * commit nothing has happened, killed after it the next one goes on behind. The task's row is locked first, so that
- * a cancel comes before a chunk or after it. A scalar subquery for the cursor, not a join: only then does each place
- * give its rows in the order of its index, and stop at the limit.
+ * Runs the next chunk of a task. One statement moves the deliveries and the cursor, so a killed process leaves the chunk
+ * either undone or done. The task's row is locked first, so that a cancel comes before or after a chunk. The cursor is a
+ * scalar subquery, not a join: only then does each table return its rows in the order of its index, and stop at the limit.
  */
 export async function workOnTask(pool: Pool, task: ClaimedTask, chunk: number): Promise<ChunkAnswer> {
   const values: unknown[] = [task.id, task.runner, chunk];
   const bind = (value: unknown): string => `$${values.push(value)}`;
   const query = selectDeliveries(
     task.selection,
-    { after: '(select cursor from task)', madeAt: '(select created_at from task)', limit: '$3::int' },
+    { after: '(select cursor from task)', selectedAt: '(select created_at from task)', limit: '$3::int' },
     bind,
   );
   const isReplay = task.kind === 'replay';
@@ -151,7 +148,7 @@ export async function workOnTask(pool: Pool, task: ClaimedTask, chunk: number): 
     : 'select where false';
   const { rows } = await pool.query<ChunkAnswer>(
     `with task as materialized (
-       select t.id, coalesce(t.cursor, ${NOTHING}) as cursor, t.created_at from posthorn.tasks t
+       select t.id, coalesce(t.cursor, ${FIRST_CURSOR}) as cursor, t.created_at from posthorn.tasks t
         where t.id = $1 and t.state = 'running' and t.runner = $2 for update
      ),
      chunk as materialized (${query}),

@@ -1,5 +1,6 @@
 import type { RateLimit } from '../../domain/endpoint.ts';
 import type { Client, Pool, Queryable } from '../database.ts';
+import { CHANNEL_NAMES } from '../notifier-channels.ts';
 
 export interface TenantRecord {
   readonly id: string;
@@ -16,16 +17,13 @@ export type TenantSettings = Omit<TenantRecord, 'created_at' | 'updated_at'>;
 
 const COLUMNS = 'id, name, description, metadata, ingest_per_second, ingest_burst, created_at, updated_at';
 
-/** Told to every process: a tenant was changed, or is gone. */
-export const TENANTS_CHANNEL = 'posthorn_tenants';
-
-/** On first use, together with what uses it: it cannot be deleted until that is committed. */
+/** Creates the tenant if it is new, and prevents its deletion until the transaction that uses it has committed. */
 export async function ensureTenant(client: Client, id: string): Promise<void> {
   await client.query('insert into posthorn.tenants (id) values ($1) on conflict do nothing', [id]);
   await client.query('select from posthorn.tenants where id = $1 for key share', [id]);
 }
 
-/** The same for those that publish. In order: two processes may meet the same new ones at the same time. */
+/** Creates the tenants that are new. Sorted, so that two processes with the same new tenants do not deadlock. */
 export async function ensureTenants(pool: Pool, ids: readonly string[]): Promise<void> {
   await pool.query({
     name: 'ensure_tenants',
@@ -41,7 +39,7 @@ export async function findTenant(pool: Pool, id: string): Promise<TenantRecord |
   return rows[0] ?? null;
 }
 
-/** Locked against other changes, and against first uses, until the transaction ends. */
+/** Locks the tenant against other changes, and against new endpoints and keys, until the transaction ends. */
 export async function lockTenant(client: Client, id: string): Promise<TenantRecord | null> {
   const { rows } = await client.query<TenantRecord>(
     `select ${COLUMNS} from posthorn.tenants where id = $1 for update`,
@@ -67,20 +65,20 @@ export async function putTenant(client: Client, tenant: TenantSettings): Promise
       tenant.ingest_burst,
     ],
   );
-  await tellAll(client);
+  await notifyAll(client);
   return rows[0]!;
 }
 
 export async function deleteTenant(client: Client, id: string): Promise<void> {
   await client.query('delete from posthorn.tenants where id = $1', [id]);
-  await tellAll(client);
+  await notifyAll(client);
 }
 
-async function tellAll(client: Queryable): Promise<void> {
-  await client.query(`select pg_notify('${TENANTS_CHANNEL}', '')`);
+async function notifyAll(client: Queryable): Promise<void> {
+  await client.query(`select pg_notify('${CHANNEL_NAMES.tenants}', '')`);
 }
 
-/** What still belongs to it and works. */
+/** Whether the tenant has endpoints that are not deleted, or keys that are not revoked. */
 export async function usesOfTenant(
   client: Client,
   id: string,
@@ -108,7 +106,7 @@ export async function listTenants(
   return rows;
 }
 
-/** Of the tenants that have a limit of their own: few. */
+/** The rate limits of the tenants that have their own. */
 export async function loadIngestLimits(pool: Pool): Promise<Map<string, RateLimit>> {
   const { rows } = await pool.query<{ id: string; per_second: number; burst: number }>({
     name: 'load_ingest_limits',

@@ -1,37 +1,32 @@
 import type { Uuid } from '../../domain/ids.ts';
-import { type Client, inTransaction, type Pool } from '../database.ts';
+import type { Client, Pool } from '../database.ts';
 
-const UPKEEP_LOCK = 7_283_640_003;
+/** Keys of the advisory locks that keep two processes from the same work. */
+export const UPKEEP_LOCKS = {
+  upkeep: 7_283_640_003,
+  statistics: 7_283_640_004,
+  operationalEvents: 7_283_640_005,
+} as const;
 
-/** Runs `work` if no other process is at it just now. The lock ends with its transaction, also by kill -9. */
-export async function aloneInUpkeep(pool: Pool, work: () => Promise<void>): Promise<boolean> {
-  return inTransaction(pool, async (client: Client) => {
-    const { rows } = await client.query<{ mine: boolean }>('select pg_try_advisory_xact_lock($1) as mine', [
-      UPKEEP_LOCK,
-    ]);
-    if (rows[0]!.mine) await work();
-    return rows[0]!.mine;
+/** Returns false if another transaction holds the lock. The lock ends with the transaction, also if the process dies. */
+export async function tryLock(
+  client: Client,
+  lock: (typeof UPKEEP_LOCKS)[keyof typeof UPKEEP_LOCKS],
+): Promise<boolean> {
+  const { rows } = await client.query<{ is_locked: boolean }>({
+    name: 'try_upkeep_lock',
+    text: 'select pg_try_advisory_xact_lock($1) as is_locked',
+    values: [lock],
   });
-}
-
-const JOURNAL_LOCK = 7_283_640_004;
-
-/** Whether this transaction, and no other, may add up the journal. */
-export async function aloneWithJournal(client: Client): Promise<boolean> {
-  const { rows } = await client.query<{ mine: boolean }>({
-    name: 'lock_stats_journal',
-    text: 'select pg_try_advisory_xact_lock($1) as mine',
-    values: [JOURNAL_LOCK],
-  });
-  return rows[0]!.mine;
+  return rows[0]!.is_locked;
 }
 
 /**
- * Endpoints most of whose deliveries died within the day. Hours that began before it was last switched on do not
- * count, or it would be switched off again at once. A day is 25 rows an endpoint, found by the hour. Only what died of
- * its last attempt counts: that deliveries grew too old while it was paused is not the receiver's fault.
+ * Endpoints most of whose deliveries died within the last day. Hours that began before the endpoint was last enabled do
+ * not count, or it would be disabled again at once. Deliveries count only if their last attempt failed: that they
+ * expired while the endpoint was paused is not the receiver's fault. Reads 25 rows per endpoint, by the hour.
  */
-export async function endpointsDying(
+export async function findDyingEndpoints(
   pool: Pool,
   limits: { deadRate: number; minDeliveries: number },
 ): Promise<Uuid[]> {
@@ -48,8 +43,8 @@ export async function endpointsDying(
   return rows.map((row) => row.id);
 }
 
-/** Endpoints that failed then, have failed lately, and never succeeded in between. */
-export async function endpointsFailing(pool: Pool, failingMs: number): Promise<Uuid[]> {
+/** Endpoints that have failed for this long, up to their latest attempt, without a success. */
+export async function findFailingEndpoints(pool: Pool, failingMs: number): Promise<Uuid[]> {
   const { rows } = await pool.query<{ id: Uuid }>(
     `select e.id
        from posthorn.endpoint_health h join posthorn.endpoints e on e.id = h.endpoint_id
@@ -60,7 +55,7 @@ export async function endpointsFailing(pool: Pool, failingMs: number): Promise<U
   return rows.map((row) => row.id);
 }
 
-/** Idempotency keys whose time is over, a chunk at a time; one that is just being taken over is left alone. */
+/** Deletes a chunk of expired idempotency keys. Skips keys that an event is taking over at this moment. */
 export async function deleteExpiredKeys(pool: Pool, chunk: number): Promise<number> {
   const { rowCount } = await pool.query(
     `delete from posthorn.idempotency_keys
@@ -71,7 +66,7 @@ export async function deleteExpiredKeys(pool: Pool, chunk: number): Promise<numb
   return rowCount ?? 0;
 }
 
-/** Figures that no window reaches any more. */
+/** Deletes a chunk of statistics that no window of the API reaches any more. */
 export async function deleteOldStats(
   pool: Pool,
   { seconds, keepHours, chunk }: { seconds: number; keepHours: number; chunk: number },
@@ -89,7 +84,7 @@ export async function deleteOldStats(
   return deleted;
 }
 
-/** Secrets that sign no more, tasks that ended long ago, and workers that never came back and own nothing. */
+/** Deletes expired secrets, tasks that ended long ago, and workers that disappeared and own nothing. */
 export async function deleteLeftovers(pool: Pool, days: number): Promise<void> {
   await pool.query("delete from posthorn.endpoint_secrets where expires_at < now() - interval '1 day'");
   await pool.query('delete from posthorn.tasks where finished_at < now() - make_interval(days => $1)', [
@@ -100,7 +95,7 @@ export async function deleteLeftovers(pool: Pool, days: number): Promise<void> {
       where w.renewed_at < clock_timestamp() - interval '1 day'
         and not exists (select from posthorn.shards s where s.owner = w.id)`,
   );
-  // Of endpoints that are no more, and of dead letters whose window has long been over.
+  // States of deleted endpoints, and windows of dead letters that ended long ago.
   await pool.query(
     `delete from posthorn.operational_state s
       where s.at < now() - interval '2 days' and s.subject <> '' and (s.kind = 'posthorn.delivery.dead'

@@ -1,4 +1,4 @@
-/** What the live tail shows: events as they are accepted, attempts as they are settled, endpoints as they change. */
+/** The messages of the live tail: accepted events, settled attempts, changed endpoints. */
 import type { Endpoint } from '../../domain/endpoint.ts';
 import { eventIdOfDelivery, idPrefixes, parsePublicId, publicId, type Uuid } from '../../domain/ids.ts';
 import type { AttemptOutcome, Trigger, Verdict } from '../../domain/outcome.ts';
@@ -8,7 +8,7 @@ export interface TailMessage {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** What filters look at. */
+/** The fields that filters compare. */
 export interface Subject {
   readonly tenant: string;
   readonly endpointId: Uuid | null;
@@ -16,7 +16,7 @@ export interface Subject {
   readonly outcome: Verdict['kind'] | null;
 }
 
-/** Null: whatever it is. */
+/** Null matches everything. */
 export interface TailFilter {
   readonly tenant: string | null;
   readonly endpointId: Uuid | null;
@@ -89,7 +89,7 @@ export function attemptMessage(
   return { event: 'attempt', data };
 }
 
-/** `circuit`: what it has become; null if that is not what changed. */
+/** `circuit`: its new state, or null if something else changed. */
 export function endpointMessage(endpoint: Endpoint, circuit: string | null, now: number): TailMessage {
   const { id, tenant, enabled, disabledReason, paused, deleted } = endpoint;
   const data = {
@@ -106,7 +106,7 @@ export function endpointMessage(endpoint: Endpoint, circuit: string | null, now:
   return { event: 'endpoint', data };
 }
 
-/** Of a message that came from another process. */
+/** The subject of a message from another process. */
 export function subjectOf({ event, data }: TailMessage): Subject {
   const endpointId =
     event === 'event.accepted' ? null : parsePublicId(idPrefixes.endpoint, String(data.endpoint_id));
@@ -115,6 +115,6 @@ export function subjectOf({ event, data }: TailMessage): Subject {
   return { tenant: String(data.tenant), endpointId, type, outcome } as Subject;
 }
 
-/** As server-sent events have it. JSON has no line breaks of its own. */
+/** Formats a server-sent event. JSON text contains no line breaks. */
 export const toText = (event: string, data: object): string =>
   `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;

@@ -1,5 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import { newEventId, newId, publicId, type Uuid } from '../../domain/ids.ts';
+import type { Notifier } from '../../ports/notifier.ts';
 import type { TailFilter } from './message.ts';
 import { LiveTail } from './tail.ts';
 import { EVERYTHING, encodeBatch, encodeInterest } from './wire.ts';
@@ -7,18 +8,34 @@ import { EVERYTHING, encodeBatch, encodeInterest } from './wire.ts';
 const NOW = 1_800_000_000_000;
 const ONE = newId(NOW);
 
-/** Processes on one database, in a time of their own. */
+/** Several processes that notify each other, on virtual time. */
+type Handler = (payload: string) => void;
+
 function newWorld() {
   let now = 0;
   const timers: { at: number; task: () => void }[] = [];
-  const tails: LiveTail[] = [];
-  const listeners = new Map<string, (payload: string) => void>();
+  const handlers = { tail: new Set<Handler>(), tailInterest: new Set<Handler>() };
   const sent: string[] = [];
-  const problem = vi.fn();
+  const notifier = {
+    publish: (channel: keyof typeof handlers, payloads: readonly string[]) => {
+      if (channel === 'tail') sent.push(...payloads);
+      for (const payload of payloads)
+        for (const handler of handlers[channel]) queueMicrotask(() => handler(payload));
+    },
+    subscribe: (channel: keyof typeof handlers, handler: Handler) => {
+      handlers[channel].add(handler);
+      return () => void handlers[channel].delete(handler);
+    },
+    flush: async () => {
+      for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+    },
+  };
+  const onProblem = vi.fn();
   return {
     sent,
-    listeners,
-    problem,
+    notifier,
+    handlers,
+    onProblem,
     /** Lets time pass, and what was asked for happen. */
     async pass(ms: number): Promise<void> {
       const end = now + ms;
@@ -45,23 +62,13 @@ function newWorld() {
       };
       const tail = new LiveTail({
         clock,
-        name,
+        processName: name,
         messagesPerSecond,
         announceMs: 5000,
-        announce: async (payload) => {
-          for (const each of tails) each.heardInterest(payload);
-        },
-        send: async (payloads) => {
-          sent.push(...payloads);
-          for (const payload of payloads) for (const heard of listeners.values()) heard(payload);
-        },
-        listen: async (heard) => {
-          listeners.set(name, heard);
-          return () => void listeners.delete(name);
-        },
-        problem,
+        notifier: notifier as unknown as Notifier,
+        onProblem,
       });
-      tails.push(tail);
+      void tail.start();
       return tail;
     },
   };
@@ -112,24 +119,24 @@ const settled = (endpointId: Uuid, tenant: string) => ({
 });
 
 describe('the live tail of several processes', () => {
-  test('nobody sends anything while nobody watches, nor after the last one has left', async () => {
+  test('sends nothing before the first watcher joins and after the last one leaves', async () => {
     const world = newWorld();
     const [here, there] = [world.process('here'), world.process('there')];
     expect([here.open, there.open]).toEqual([false, false]);
     const watcher = newWatcher();
     await here.join(watcher);
-    expect([here.open, there.open, world.listeners.size]).toEqual([true, true, 1]);
+    expect([here.open, there.open, world.handlers.tail.size]).toEqual([true, true, 1]);
     here.leave(watcher);
     await world.pass(1);
-    expect([here.open, there.open, world.listeners.size]).toEqual([false, false, 0]);
+    expect([here.open, there.open, world.handlers.tail.size]).toEqual([false, false, 0]);
     await world.pass(60_000);
     expect(world.sent).toEqual([]);
   });
 
-  test('a process that vanished without a word is forgotten; one that goes on saying so is not', async () => {
+  test('forgets a process that stops announcing its watchers, and keeps one that goes on', async () => {
     const world = newWorld();
     const there = world.process('there');
-    there.heardInterest(encodeInterest({ from: 'gone', filters: [EVERYTHING] }));
+    world.notifier.publish('tailInterest', [encodeInterest({ from: 'gone', filters: [EVERYTHING] })]);
     await world.pass(14_000);
     expect(there.open).toBe(true);
     await world.pass(2_000);
@@ -139,7 +146,7 @@ describe('the live tail of several processes', () => {
     expect(there.open).toBe(true);
   });
 
-  test('only what is asked for is sent, and everybody sees what fits', async () => {
+  test('sends other processes only what their filters match, and shows each watcher what its filter matches', async () => {
     const world = newWorld();
     const [here, there] = [world.process('here'), world.process('there')];
     const [acme, one] = [newWatcher({ tenant: 'acme' }), newWatcher({ endpointId: ONE })];
@@ -161,7 +168,7 @@ describe('the live tail of several processes', () => {
     expect(JSON.parse(world.sent.join('')).messages).toHaveLength(2);
   });
 
-  test('of too many a sample is shown; a tenant is told of its own that are missing, and of no others', async () => {
+  test('shows a sample of too many messages, and tells a tenant only how many of its own are missing', async () => {
     const world = newWorld();
     const [here, there] = [world.process('here'), world.process('there', 100)];
     const [all, acme, quiet] = [
@@ -180,13 +187,14 @@ describe('the live tail of several processes', () => {
     expect([seen(quiet), missing(quiet)]).toEqual([1, undefined]);
   });
 
-  test('what it does not understand is reported, and nothing else happens', async () => {
+  test('reports and ignores messages that it cannot read', async () => {
     const world = newWorld();
     const here = world.process('here');
     await here.join(newWatcher());
-    here.heardInterest('nonsense');
-    world.listeners.get('here')!('{"from":');
-    expect(world.problem).toHaveBeenCalledTimes(2);
+    world.notifier.publish('tailInterest', ['nonsense']);
+    world.notifier.publish('tail', ['{"from":']);
+    await world.pass(1);
+    expect(world.onProblem).toHaveBeenCalledTimes(2);
   });
 
   test.each([
@@ -195,15 +203,16 @@ describe('the live tail of several processes', () => {
     '{"from":"x","filters":[{"tenant":1}]}',
     '{"from":"x","filters":"all"}',
     '{"filters":[]}',
-  ])('an interest that somebody else made up changes nothing for what is accepted: %s', async (payload) => {
+  ])('ignores an invalid announcement of filters: %s', async (payload) => {
     const world = newWorld();
     const here = world.process('here');
-    here.heardInterest(payload);
+    world.notifier.publish('tailInterest', [payload]);
+    await world.pass(1);
     here.accepted(event('acme'));
     here.settled([settled(ONE, 'acme')]);
     await world.pass(1000);
     expect(here.open).toBe(false);
-    expect(world.problem).toHaveBeenCalledTimes(1);
+    expect(world.onProblem).toHaveBeenCalledTimes(1);
   });
 
   test.each([
@@ -213,16 +222,17 @@ describe('the live tail of several processes', () => {
     '{"from":"x","messages":[{"event":"a\\n\\ndata: b","data":{}}],"skipped":{}}',
     '{"from":"x","messages":[],"skipped":null}',
     '{"from":"x","messages":[],"skipped":{"acme":"9"}}',
-  ])('messages that somebody else made up are not shown: %s', async (payload) => {
+  ])('does not show invalid messages: %s', async (payload) => {
     const world = newWorld();
     const watcher = newWatcher();
     await world.process('here').join(watcher);
-    world.listeners.get('here')!(payload);
+    world.notifier.publish('tail', [payload]);
+    await world.pass(1);
     expect(watcher.shown).toEqual([]);
-    expect(world.problem).toHaveBeenCalledTimes(1);
+    expect(world.onProblem).toHaveBeenCalledTimes(1);
   });
 
-  test('payloads fit into a NOTIFY, and carry everything', () => {
+  test('splits messages into payloads that fit into a NOTIFY and loses none', () => {
     const messages = Array.from({ length: 200 }, (_, n) => ({
       event: 'event.accepted' as const,
       data: { n, type: 'ü'.repeat(100) },

@@ -1,14 +1,16 @@
 /**
- * The live tail: what all processes do, shown to whoever watches one of them.
+ * The live tail shows a watcher of one process what all processes do.
  *
- *   somebody watches ─▶ NOTIFY "I want these" ─▶ the others send what fits, ten times a second at most
- *   nobody watches   ─▶ nobody sends, nobody listens: the way of a delivery pays for one look at `open`
+ *   somebody watches ─▶ its process announces the filters ─▶ the others send matching messages, at most ten times a second
+ *   nobody watches   ─▶ nobody sends and nobody subscribes: a delivery costs one look at `open`
  *
- * It is a window, not a record. Messages are left out when there are too many (`sampled`), when the other processes
- * cannot be reached, and when a watcher reads too slowly (`dropped`, by the watcher itself). Deliveries wait for none of it.
+ * The live tail is not a record. Messages are left out when there are too many (`sampled`), when the other processes
+ * cannot be reached, and when a watcher reads too slowly (`dropped`, by the watcher itself). Deliveries never wait for it.
  */
 import type { Clock } from '../../domain/clock.ts';
 import type { Endpoint } from '../../domain/endpoint.ts';
+import type { Service } from '../../domain/lifecycle.ts';
+import type { Notifier } from '../../ports/notifier.ts';
 import {
   type AcceptedEvent,
   acceptedMessage,
@@ -26,47 +28,61 @@ import { type Batch, decodeBatch, decodeInterest, encodeBatch, encodeInterest } 
 
 export interface Watcher {
   readonly filter: TailFilter;
-  /** So many server-sent events as one text. Never waits: a watcher that is too slow loses them. */
+  /** Writes `messages` server-sent events as one text. Never waits: a slow watcher loses them. */
   show(text: string, messages: number): void;
 }
 
 export interface LiveTailOptions {
   readonly clock: Clock;
-  /** Names this process to the others. */
-  readonly name: string;
+  /** Identifies this process, which ignores its own messages. */
+  readonly processName: string;
   readonly messagesPerSecond: number;
-  /** How often a process that has watchers says so. */
+  /** How often a process with watchers announces their filters. */
   readonly announceMs: number;
-  readonly send: (payloads: readonly string[]) => Promise<void>;
-  readonly announce: (payload: string) => Promise<void>;
-  /** Hears what the others send, until the returned function is called. */
-  readonly listen: (heard: (payload: string) => void, lost: () => void) => Promise<() => void>;
-  readonly problem: (what: string, error: unknown) => void;
+  readonly notifier: Pick<Notifier, 'publish' | 'subscribe' | 'flush'>;
+  readonly onProblem: (what: string, error: unknown) => void;
 }
 
 const FLUSH_MS = 100;
-const LISTEN_AGAIN_MS = 1000;
-/** So many announcements may be lost before others stop sending. */
-const PATIENCE = 3;
+/** Others stop sending to a process after this many missing announcements. */
+const MAX_MISSED_ANNOUNCEMENTS = 3;
 
-export class LiveTail {
+export class LiveTail implements Service {
   readonly #options: LiveTailOptions;
   readonly #watchers = new Set<Watcher>();
-  /** Of other processes, with the time at which they are not believed any more. */
+  /** The filters of other processes, with the time at which they expire. */
   readonly #interests = new Map<string, { filters: readonly TailFilter[]; until: number }>();
   #others: readonly TailFilter[] = [];
   #gathered: { readonly message: TailMessage; readonly subject: Subject }[] = [];
   #skipped = new Map<string, number>();
   #cancelFlush: (() => void) | null = null;
   #cancelAnnounce: (() => void) | null = null;
-  #sending = false;
-  #listening: Promise<(() => void) | null> | null = null;
+  #unsubscribe: (() => void) | null = null;
+  #unsubscribeInterest: (() => void) | null = null;
 
-  /** Whether anybody watches, anywhere. */
+  /** True if somebody watches, in any process. */
   open = false;
 
   constructor(options: LiveTailOptions) {
     this.#options = options;
+  }
+
+  async start(): Promise<void> {
+    this.#unsubscribeInterest ??= this.#options.notifier.subscribe('tailInterest', (payload) =>
+      this.#onInterest(payload),
+    );
+  }
+
+  async stop(): Promise<void> {
+    this.#watchers.clear();
+    this.#interests.clear();
+    this.#update();
+    this.#cancelFlush?.();
+    this.#cancelAnnounce?.();
+    this.#unsubscribe?.();
+    this.#unsubscribeInterest?.();
+    this.#unsubscribe = null;
+    this.#unsubscribeInterest = null;
   }
 
   accepted(event: AcceptedEvent): void {
@@ -74,7 +90,7 @@ export class LiveTail {
     this.#gather({ tenant, endpointId: null, type, outcome: null }, () => acceptedMessage(event));
   }
 
-  /** Those that were moved on: an attempt that somebody else was faster with changed nothing. */
+  /** Shows settlements that moved their delivery. An attempt that was superseded changed nothing. */
   settled(settlements: readonly SettledDelivery[]): void {
     for (const settled of settlements) {
       const { tenant, endpointId, verdict, attempt } = settled;
@@ -85,7 +101,7 @@ export class LiveTail {
     }
   }
 
-  /** By the one process that owns the endpoint. */
+  /** Called only in the process that owns the endpoint. */
   circuitChanged(endpoint: Endpoint, circuit: string): void {
     if (!this.open) return;
     this.#gather(subjectOfEndpoint(endpoint), () =>
@@ -93,7 +109,7 @@ export class LiveTail {
     );
   }
 
-  /** Every process hears of these by itself, so they are not sent to others. */
+  /** Not sent to other processes: each of them notices changed endpoints itself. */
   endpointsChanged(endpoints: readonly Endpoint[]): void {
     if (this.#watchers.size === 0) return;
     for (const endpoint of endpoints) {
@@ -102,13 +118,14 @@ export class LiveTail {
     }
   }
 
-  /** Resolves when the others have been told, and can be heard. */
+  /** Resolves when the other processes have the filter and their messages arrive here. */
   async join(watcher: Watcher): Promise<void> {
     this.#watchers.add(watcher);
     this.#update();
-    this.#listening ??= this.#listen();
-    await this.#listening;
-    await this.#announce();
+    const { notifier } = this.#options;
+    this.#unsubscribe ??= notifier.subscribe('tail', (payload) => this.#onMessages(payload));
+    this.#announce();
+    await notifier.flush();
   }
 
   leave(watcher: Watcher): void {
@@ -117,31 +134,22 @@ export class LiveTail {
     if (this.#watchers.size === 0) {
       this.#cancelAnnounce?.();
       this.#cancelAnnounce = null;
-      void this.#unlisten();
+      this.#unsubscribe?.();
+      this.#unsubscribe = null;
     }
-    void this.#tell();
+    this.#publishInterest();
   }
 
-  /** Another process said what it wants to hear about. */
-  heardInterest(payload: string): void {
+  #onInterest(payload: string): void {
     const interest = this.#read(decodeInterest, payload);
-    if (interest === null || interest.from === this.#options.name) return;
+    if (interest === null || interest.from === this.#options.processName) return;
     const { from, filters } = interest;
     const { clock, announceMs } = this.#options;
-    const forMs = announceMs * PATIENCE;
+    const forMs = announceMs * MAX_MISSED_ANNOUNCEMENTS;
     if (filters.length === 0) this.#interests.delete(from);
     else this.#interests.set(from, { filters, until: clock.monotonic() + forMs });
     this.#update();
     clock.after(forMs + 1, () => this.#update());
-  }
-
-  async stop(): Promise<void> {
-    this.#watchers.clear();
-    this.#interests.clear();
-    this.#update();
-    this.#cancelFlush?.();
-    this.#cancelAnnounce?.();
-    await this.#unlisten();
   }
 
   #update(): void {
@@ -175,21 +183,8 @@ export class LiveTail {
     const messages = gathered.flatMap(({ message, subject }) =>
       this.#others.some((filter) => matches(filter, subject)) ? [message] : [],
     );
-    void this.#send({ from: this.#options.name, messages, skipped });
-  }
-
-  async #send(batch: Batch): Promise<void> {
-    const payloads = encodeBatch(batch);
-    // The database is slow: what could not be sent by now is of no interest later.
-    if (payloads.length === 0 || this.#sending) return;
-    this.#sending = true;
-    try {
-      await this.#options.send(payloads);
-    } catch (error) {
-      this.#options.problem('send to live tails', error);
-    } finally {
-      this.#sending = false;
-    }
+    const { notifier, processName } = this.#options;
+    notifier.publish('tail', encodeBatch({ from: processName, messages, skipped }));
   }
 
   #show(shown: readonly { message: TailMessage; subject: Subject }[], skipped: Batch['skipped']): void {
@@ -199,72 +194,44 @@ export class LiveTail {
     for (const watcher of this.#watchers) {
       const { filter } = watcher;
       const fitting = texts.filter((_, index) => matches(filter, shown[index]!.subject));
-      // A tenant is told of its own only.
+      // A tenant must not learn how much others do.
       const missing = filter.tenant === null ? all : (skipped[filter.tenant] ?? 0);
       if (missing > 0) fitting.push(toText('sampled', { skipped: missing }));
-      // In one piece: whether a watcher keeps up shows between two of them, not within one.
+      // In one write: a watcher checks between two writes whether its client keeps up.
       if (fitting.length > 0) watcher.show(fitting.join(''), fitting.length);
     }
   }
 
-  #heard(payload: string): void {
+  #onMessages(payload: string): void {
     if (this.#watchers.size === 0) return;
     const batch = this.#read(decodeBatch, payload);
-    if (batch === null || batch.from === this.#options.name) return;
+    if (batch === null || batch.from === this.#options.processName) return;
     this.#show(
       batch.messages.map((message) => ({ message, subject: subjectOf(message) })),
       batch.skipped,
     );
   }
 
-  /** Anybody who can connect to the database can send anything, and other versions may. */
+  /** Every role of the database may send anything, and so may other versions of Posthorn. */
   #read<T>(decode: (payload: string) => T, payload: string): T | null {
     try {
       return decode(payload);
     } catch (error) {
-      this.#options.problem('understand another process about live tails', error);
+      this.#options.onProblem('read a live tail message of another process', error);
       return null;
     }
   }
 
-  async #announce(): Promise<void> {
+  #announce(): void {
     this.#cancelAnnounce?.();
-    this.#cancelAnnounce = null;
-    // Whoever joined may have left while it was being listened for.
-    if (this.#watchers.size === 0) return;
-    this.#cancelAnnounce = this.#options.clock.after(this.#options.announceMs, () => void this.#announce());
-    await this.#tell();
+    this.#cancelAnnounce = this.#options.clock.after(this.#options.announceMs, () => this.#announce());
+    this.#publishInterest();
   }
 
-  async #tell(): Promise<void> {
+  #publishInterest(): void {
+    const { notifier, processName } = this.#options;
     const filters = [...this.#watchers].map(({ filter }) => filter);
-    try {
-      await this.#options.announce(encodeInterest({ from: this.#options.name, filters }));
-    } catch (error) {
-      this.#options.problem('announce a live tail', error);
-    }
-  }
-
-  async #listen(): Promise<(() => void) | null> {
-    const lost = (): void => {
-      this.#listening = null;
-      this.#options.clock.after(LISTEN_AGAIN_MS, () => {
-        if (this.#watchers.size > 0) this.#listening ??= this.#listen();
-      });
-    };
-    try {
-      return await this.#options.listen((payload) => this.#heard(payload), lost);
-    } catch (error) {
-      this.#options.problem('listen for live tails', error);
-      lost();
-      return null;
-    }
-  }
-
-  async #unlisten(): Promise<void> {
-    const listening = this.#listening;
-    this.#listening = null;
-    (await listening)?.();
+    notifier.publish('tailInterest', [encodeInterest({ from: processName, filters })]);
   }
 }
 

@@ -1,19 +1,19 @@
-/** What processes tell each other about live tails, in the messages of PostgreSQL's NOTIFY. */
+/** The messages between processes about live tails, within the limits of PostgreSQL's NOTIFY. */
 import type { TailFilter, TailMessage } from './message.ts';
 
 /** PostgreSQL takes 7,999 bytes. */
-const MOST_BYTES = 7_900;
-/** More filters than these are announced as "everything". */
-const MOST_FILTERS = 15;
+const MAX_BYTES = 7_900;
+/** More filters than this are announced as one that matches everything. */
+const MAX_FILTERS = 15;
 
 export interface Batch {
   readonly from: string;
   readonly messages: readonly TailMessage[];
-  /** How many were left out, by tenant. */
+  /** How many messages were left out, by tenant. */
   readonly skipped: Readonly<Record<string, number>>;
 }
 
-/** In as many payloads as it takes. What does not fit into one by itself is left out. */
+/** Splits a batch into payloads. A message that is too large for one is left out. */
 export function encodeBatch({ from, messages, skipped }: Batch): string[] {
   const frame = (parts: readonly string[], left: object): string =>
     `{"from":${JSON.stringify(from)},"messages":[${parts.join(',')}],"skipped":${JSON.stringify(left)}}`;
@@ -21,8 +21,8 @@ export function encodeBatch({ from, messages, skipped }: Batch): string[] {
   let left: object = skipped;
   let parts: string[] = [];
   let bytes = Buffer.byteLength(frame([], left));
-  // Thousands of tenants: their numbers alone would not fit.
-  if (bytes > MOST_BYTES) {
+  // The counts of thousands of tenants alone would not fit.
+  if (bytes > MAX_BYTES) {
     left = {};
     bytes = Buffer.byteLength(frame([], left));
   }
@@ -30,8 +30,8 @@ export function encodeBatch({ from, messages, skipped }: Batch): string[] {
   for (const message of messages) {
     const part = JSON.stringify(message);
     const size = Buffer.byteLength(part) + 1;
-    if (empty + size > MOST_BYTES) continue;
-    if (bytes + size > MOST_BYTES) {
+    if (empty + size > MAX_BYTES) continue;
+    if (bytes + size > MAX_BYTES) {
       payloads.push(frame(parts, left));
       left = {};
       parts = [];
@@ -44,7 +44,7 @@ export function encodeBatch({ from, messages, skipped }: Batch): string[] {
   return payloads;
 }
 
-/** Throws at what is not one. */
+/** Throws if the payload is invalid. */
 export function decodeBatch(payload: string): Batch {
   const { from, messages, skipped } = JSON.parse(payload) as Record<keyof Batch, unknown>;
   if (
@@ -57,7 +57,7 @@ export function decodeBatch(payload: string): Batch {
   return { from, messages, skipped };
 }
 
-/** What a process wants to hear about; no filters: nothing any more. */
+/** The filters of a process. None: it has no watchers any more. */
 export interface Interest {
   readonly from: string;
   readonly filters: readonly TailFilter[];
@@ -68,11 +68,11 @@ export const EVERYTHING: TailFilter = { tenant: null, endpointId: null, type: nu
 export function encodeInterest({ from, filters }: Interest): string {
   const distinct = [...new Set(filters.map((filter) => JSON.stringify(filter)))];
   const payload = `{"from":${JSON.stringify(from)},"filters":[${distinct.join(',')}]}`;
-  if (distinct.length <= MOST_FILTERS && Buffer.byteLength(payload) <= MOST_BYTES) return payload;
+  if (distinct.length <= MAX_FILTERS && Buffer.byteLength(payload) <= MAX_BYTES) return payload;
   return JSON.stringify({ from, filters: [EVERYTHING] });
 }
 
-/** Throws at what is not one. */
+/** Throws if the payload is invalid. */
 export function decodeInterest(payload: string): Interest {
   const { from, filters } = JSON.parse(payload) as Record<keyof Interest, unknown>;
   if (typeof from !== 'string' || !Array.isArray(filters) || !filters.every(isFilter))
@@ -80,7 +80,7 @@ export function decodeInterest(payload: string): Interest {
   return { from, filters };
 }
 
-// Every role of the database may NOTIFY. What is not as it should be ends here: behind this, accepting would stumble over it.
+// Every role of the database may NOTIFY. Invalid payloads must not get further: they would make accepting fail.
 const EVENTS: ReadonlySet<unknown> = new Set<TailMessage['event']>(['event.accepted', 'attempt', 'endpoint']);
 
 const isObject = (value: unknown): value is Record<string, unknown> =>

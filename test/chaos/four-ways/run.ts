@@ -25,6 +25,8 @@ export interface ShopChaosOptions {
   readonly minMs: number;
   /** Pause between two faults, at most. */
   readonly restMs: number;
+  /** Before everything is killed at once; all kinds, if nothing is said. */
+  readonly faultsPerRound?: number;
   readonly ordersPerSecond: number;
   readonly drainMs: number;
   readonly progress?: (line: string) => void;
@@ -94,7 +96,7 @@ async function run(
   const trouble = new Trouble(world, random, faults, complaints);
   let rounds = 0;
   do {
-    await trouble.round(options.restMs);
+    await trouble.round(options.restMs, options.faultsPerRound);
     rounds += 1;
     const minutes = ((Date.now() - began) / 60_000).toFixed(1);
     options.progress?.(`${minutes} min, ${rounds} rounds, ${faults.filter(isInflicted).length} faults`);

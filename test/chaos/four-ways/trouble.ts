@@ -26,9 +26,9 @@ export class Trouble {
   }
 
   /** At the end of a round everything is killed at once. Afterwards everybody is back. */
-  async round(restMs: number): Promise<void> {
+  async round(restMs: number, faults = ROUND.length): Promise<void> {
     const { system, source } = this.#world;
-    const kinds = this.#random.shuffled(ROUND);
+    const kinds = this.#random.shuffled(ROUND).slice(0, faults);
     while (kinds.length > 0 && system.exits.length === 0) {
       await delay(this.#random.between(0.2, 1) * restMs);
       const begun = kinds.findIndex((kind) => this.#begin(kind, shopFaults[kind](this.#world, this.#random)));

@@ -1,7 +1,7 @@
 /** What there is besides Posthorn: the shop, its own PostgreSQL, and the relays between the two. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { initStatements } from '../../../src/outbox/relay/init.ts';
+import { initStatements } from '../../../src/relay/init.ts';
 import type { Cable } from '../cable.ts';
 import { Child, type ChildOptions } from '../child.ts';
 import type { Postgres, System } from '../system.ts';

@@ -7,9 +7,14 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, onTestFinished } from 'vitest';
-import { CHROMIUM_ARGS } from '../../../scripts/find-chromium.ts';
+import { createLaunchOptions } from '../../../scripts/find-chromium.ts';
+import { needs, type SkipOptions } from '../../support/needs.ts';
 
-export const isBrowserMissing = (): boolean => inject('chromium') === null;
+/** Options of a suite whose tests need a browser. */
+export function needsBrowser(): SkipOptions {
+  const found = inject('chromium');
+  return needs(typeof found === 'string' ? found : null);
+}
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -22,8 +27,8 @@ export interface ConsoleBrowser {
 export function useBrowser(getUrl: () => string): ConsoleBrowser {
   let browser: Browser | undefined;
   beforeAll(async () => {
-    const executablePath = inject('chromium');
-    if (executablePath !== null) browser = await chromium.launch({ executablePath, args: CHROMIUM_ARGS });
+    const found = inject('chromium');
+    if (typeof found !== 'string') browser = await chromium.launch(createLaunchOptions(found));
   });
   afterAll(async () => browser?.close());
 

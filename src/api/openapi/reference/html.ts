@@ -1,4 +1,4 @@
-/** HTML that escapes whatever is put into it, unless it is HTML already. */
+/** Templates that escape the values in them, except those that are HTML already. */
 export class Html {
   readonly text: string;
   constructor(text: string) {
@@ -27,7 +27,7 @@ function show(part: Part): string {
   return String(part).replace(/[&<>"']/g, (character) => ENTITIES[character]!);
 }
 
-/** The little Markdown that descriptions use: `code`, and paragraphs. */
+/** The Markdown that descriptions use: `code` and paragraphs. */
 export function prose(text: string): Html {
   return html`${text.split(/\n\n+/).map((paragraph) => html`<p>${inline(paragraph)}</p>`)}`;
 }

@@ -39,7 +39,7 @@ ${answersView(operation.responses)}
 
 const OPEN_UP_TO = 10;
 
-/** With which keys. */
+/** Which keys may call it. */
 const KEYS = {
   none: 'no key needed',
   read: 'any key',
@@ -47,12 +47,12 @@ const KEYS = {
   admin: 'admin key',
 } as const;
 
-/** Long paths may be broken at their slashes, on a narrow screen. */
+/** Lets long paths break at their slashes on a narrow screen. */
 function withBreaks(path: string): Html {
   return html`${path.split('/').map((part, index) => (index === 0 ? part : html`/<wbr>${part}`))}`;
 }
 
-/** What is special here; what every route of its kind may answer is explained once, under Problems. */
+/** The problems of this operation. Those of every route of its kind are explained once, under Problems. */
 function answersView(answers: Readonly<Record<string, Answer>>): Html {
   const shared = Object.entries(answers).flatMap(([status, answer]) =>
     '$ref' in answer && status !== 'default' ? answer.$ref.split('.').slice(1) : [],

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 
 describe('the API reference', () => {
-  it('has every operation and every schema, and no link leads nowhere', async () => {
+  it('has every operation and every schema, and no broken link', async () => {
     const { paths, components } = await readDocument();
     const ids = new Set([...page.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id));
     for (const { operationId } of Object.values(paths).flatMap((path) => Object.values(path)))
@@ -26,7 +26,7 @@ describe('the API reference', () => {
     expect(links.length).toBeGreaterThan(100);
   });
 
-  it('needs nothing from elsewhere, and its policy lets in nothing but its own style', () => {
+  it('loads nothing, and its content security policy allows only its own style', () => {
     expect(page).not.toMatch(/<script|javascript:|\son\w+=|@import|url\(/i);
     expect([...page.matchAll(/<(?:link|img)[^>]+(?:href|src)="([^"]+)"/g)].map(([, url]) => url)).toEqual([
       'data:,',
@@ -45,7 +45,7 @@ describe('the API reference', () => {
 });
 
 describe('html', () => {
-  it('escapes whatever is put in', () => {
+  it('escapes the values of a template', () => {
     expect(html`<b title="${'"<&>\''}">${['<', null, false, 1]}${html`<i>`}</b>`.text).toBe(
       '<b title="&quot;&lt;&amp;&gt;&#39;">&lt;1<i></b>',
     );

@@ -1,4 +1,4 @@
-/** The document as a page to read: one file, no script, nothing loaded from anywhere. */
+/** Renders the document as one HTML page, without scripts and external files. */
 import { createHash } from 'node:crypto';
 import { problemCodes } from '../../../domain/problem.ts';
 import type { JsonSchema } from '../components.ts';
@@ -10,7 +10,7 @@ import { codeLinks, operationView, problemAnchor } from './operation-view.ts';
 import { fieldTable, rowsOf, schemaAnchor, typeOf } from './schema-view.ts';
 import { STYLE } from './style.ts';
 
-/** The page may show itself and nothing more. The style is named by its hash. */
+/** The page may load nothing. Its style is allowed by its hash. */
 export const PAGE_POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,

@@ -1,4 +1,4 @@
-/** JSON schemas for people: what a field may be, in words, and objects as tables. */
+/** Renders JSON schemas for people: types in words, objects as tables. */
 import type { JsonSchema } from '../components.ts';
 import { type Html, html, inline } from './html.ts';
 
@@ -14,7 +14,7 @@ export function typeOf(schema: JsonSchema): Html {
   const name = nameOf(schema);
   if (name !== null) return html`<a href="#${schemaAnchor(name)}">${name}</a>`;
   if (Array.isArray(schema.anyOf)) return joined((schema.anyOf as JsonSchema[]).map(typeOf));
-  // A problem of some codes: what it is says enough.
+  // A problem with certain codes: its name is enough.
   if (Array.isArray(schema.allOf)) return typeOf(schema.allOf[0] as JsonSchema);
   if (Array.isArray(schema.enum)) return joined(schema.enum.map(literal));
   if (schema.const !== undefined) return literal(schema.const);
@@ -62,9 +62,9 @@ export interface Row {
   readonly description?: string;
 }
 
-/** Fields of an object, one row each; objects inside of it indented below. */
+/** The fields of an object, one row each. Nested objects are indented below. */
 export function fieldTable(rows: readonly Row[]): Html {
-  // What most fields are need not be said with each of them.
+  // Most fields are of one kind, so only the others are marked.
   const mark = rows.filter(({ required }) => required).length > rows.length / 2 ? 'optional' : 'required';
   return html`<div class="wide"><table>
     <thead><tr><th scope="col">Field</th><th scope="col">Type</th><th scope="col">Meaning</th></tr></thead>
@@ -82,7 +82,7 @@ function fieldRows(row: Row, prefix: string, mark: 'required' | 'optional'): Htm
   </tr>${rowsOf(innerObject(schema)).map((inner) => fieldRows(inner, `${prefix}${row.name}.`, mark))}`;
 }
 
-/** Of a union, whatever part of it says something. */
+/** The description of a union is that of its first part that has one. */
 function descriptionOf(schema: JsonSchema): string {
   if (typeof schema.description === 'string') return schema.description;
   const parts = [...((schema.anyOf as JsonSchema[] | undefined) ?? []), (schema.items ?? {}) as JsonSchema];

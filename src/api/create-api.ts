@@ -1,0 +1,84 @@
+/** The HTTP API: which routes exist, and what each of them needs. */
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify';
+import { auditRoutes } from './audit/routes.ts';
+import { consoleRoutes } from './console/routes.ts';
+import { deadLetterGroupRoutes } from './dead-letters/group-routes.ts';
+import { deadLetterRoutes } from './dead-letters/routes.ts';
+import { deliveryRoutes } from './deliveries/routes.ts';
+import { sentRequestRoutes } from './deliveries/sent-request-routes.ts';
+import type { ApiDependencies } from './dependencies.ts';
+import { endpointRoutes } from './endpoints/routes.ts';
+import { endpointSecretRoutes } from './endpoints/secret-routes.ts';
+import { endpointStatsRoutes } from './endpoints/stats-routes.ts';
+import { testEventRoutes } from './endpoints/test-routes.ts';
+import { eventTypeRoutes } from './event-types/routes.ts';
+import { publishRoutes } from './events/publish-routes.ts';
+import { eventRoutes } from './events/routes.ts';
+import { filterRoutes } from './filters/routes.ts';
+import { healthRoutes } from './health/routes.ts';
+import { createServer, type ServerOptions } from './http/server.ts';
+import { prepareV1 } from './http/v1.ts';
+import { inboxReceiver } from './inbox/receive.ts';
+import { inboxRoutes } from './inbox/routes.ts';
+import { keyRoutes } from './keys/routes.ts';
+import { metricsRoutes } from './metrics/routes.ts';
+import { openApiRoutes } from './openapi/routes.ts';
+import { replayRoutes } from './replay/routes.ts';
+import { rootRoutes } from './root/routes.ts';
+import { statsRoutes } from './stats/routes.ts';
+import { streamRoutes } from './stream/routes.ts';
+import { taskRoutes } from './tasks/routes.ts';
+import { tenantRoutes } from './tenants/routes.ts';
+
+export interface ApiOptions extends ServerOptions {
+  /** Only `/healthz`, `/readyz` and `/metrics`: for a worker without the API. */
+  readonly healthOnly: boolean;
+}
+
+/** Creates the server with all routes, ready to listen. */
+export async function createApi(
+  dependencies: ApiDependencies,
+  options: ApiOptions,
+): Promise<FastifyInstance> {
+  const { clock, metrics, access, inboxes } = dependencies;
+  const { server, routes } = createServer(dependencies, options);
+
+  await server.register(healthRoutes({ clock, ...dependencies.health }));
+  await server.register(metricsRoutes(metrics, access));
+  if (options.healthOnly) return server;
+  await server.register(v1Routes(dependencies), { prefix: '/v1' });
+  await server.register(openApiRoutes(dependencies, routes));
+  await server.register(rootRoutes(dependencies));
+  await server.register(consoleRoutes());
+  if (inboxes !== null) await server.register(inboxReceiver(dependencies, inboxes));
+  return server;
+}
+
+/** The routes that need a key, in the order of the OpenAPI document. */
+function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
+  const { pool, clock, endpoints, manage, metrics, access, publishing, inboxes } = dependencies;
+  const { limits } = publishing;
+  return async (v1) => {
+    prepareV1(v1, dependencies);
+    await v1.register(endpointRoutes(manage.endpoints, { pool, clock }));
+    await v1.register(endpointSecretRoutes(manage.endpointSecrets));
+    await v1.register(filterRoutes(limits));
+    await v1.register(endpointStatsRoutes({ pool, clock }));
+    await v1.register(statsRoutes(dependencies));
+    await v1.register(streamRoutes(dependencies.liveTail, clock, access));
+    await v1.register(testEventRoutes(manage.testEvents, { endpoints, limits }));
+    await v1.register(publishRoutes(publishing, metrics));
+    await v1.register(eventRoutes({ pool, endpoints }));
+    await v1.register(deliveryRoutes({ pool, endpoints }));
+    await v1.register(sentRequestRoutes(dependencies));
+    await v1.register(replayRoutes(manage.replay, endpoints));
+    await v1.register(deadLetterRoutes(manage, { pool, endpoints }));
+    await v1.register(deadLetterGroupRoutes(pool));
+    await v1.register(taskRoutes(manage.tasks, pool));
+    await v1.register(keyRoutes(manage.keys, pool, { hasInbox: inboxes !== null }));
+    await v1.register(tenantRoutes(manage.tenants, pool));
+    await v1.register(eventTypeRoutes(manage.eventTypes, pool));
+    await v1.register(auditRoutes(pool));
+    if (inboxes !== null) await v1.register(inboxRoutes(dependencies, inboxes));
+  };
+}

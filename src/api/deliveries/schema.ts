@@ -1,0 +1,149 @@
+import { type Static, Type } from 'typebox';
+import { deliveryStatuses } from '../../domain/delivery.ts';
+import { type ErrorClass, errorClasses } from '../../domain/outcome.ts';
+import { ListFilters, PageQuery } from '../http/pagination.ts';
+import { Nullable } from '../http/validation.ts';
+import { EXAMPLE_TIME, exampleId, Id, idParams, Time } from '../openapi/describe.ts';
+
+const { endpoint_id, ...queryOfEndpoint } = {
+  ...PageQuery,
+  ...ListFilters,
+  status: Type.Optional(Type.Enum([...deliveryStatuses])),
+};
+export const DeliveryQuery = Type.Object(
+  { ...queryOfEndpoint, endpoint_id },
+  { additionalProperties: false },
+);
+/** Without `endpoint_id`, which is part of the address. */
+export const EndpointDeliveryQuery = Type.Object(queryOfEndpoint, { additionalProperties: false });
+export type DeliveryQuery = Static<typeof DeliveryQuery>;
+export type EndpointDeliveryQuery = Static<typeof EndpointDeliveryQuery>;
+export const DeliveryId = idParams('dlv', 'delivery');
+export const EndpointId = idParams('ep', 'endpoint');
+
+const waitingReasons = ['schedule', 'circuit_open', 'rate_limited', 'paused', 'ordering'] as const;
+export type WaitingReason = (typeof waitingReasons)[number];
+
+export const DeliverySchema = Type.Object(
+  {
+    id: Id('dlv'),
+    event_id: Id('evt'),
+    endpoint_id: Id('ep'),
+    tenant: Type.String(),
+    event_type: Type.String(),
+    status: Type.Enum([...deliveryStatuses]),
+    attempts: Type.Integer({ description: 'How many were made.' }),
+    max_attempts: Nullable(
+      Type.Integer({ description: 'How many there will be at most. Null: the endpoint was deleted.' }),
+    ),
+    next_attempt_at: Nullable(Time),
+    last_status_code: Nullable(Type.Integer()),
+    last_error: Nullable(Type.String({ description: 'The class of the last error.' })),
+    waiting_reason: Nullable(
+      Type.Enum([...waitingReasons], {
+        description:
+          'What it waits for. `rate_limited`: it is due, and is sent as fast as `rate_limit` of the endpoint allows. Null: it is about to be sent, or does not wait.',
+      }),
+    ),
+    reason: Nullable(Type.String({ description: 'Why it is dead or skipped, or who discarded it.' })),
+    discard: Nullable(
+      Type.Object(
+        { why: Nullable(Type.String()), reason: Type.String(), dead_at: Time },
+        { description: 'If it was discarded: why, and the reason and time of its death.' },
+      ),
+    ),
+    replaying: Type.Boolean(),
+    replays: Type.Integer(),
+    created_at: Time,
+    delivered_at: Nullable(Time),
+    dead_at: Nullable(Time),
+  },
+  {
+    title: 'Delivery',
+    examples: [
+      {
+        id: exampleId('dlv'),
+        event_id: exampleId('evt'),
+        endpoint_id: exampleId('ep'),
+        tenant: 'acme',
+        event_type: 'order.created',
+        status: 'retrying',
+        attempts: 2,
+        max_attempts: 7,
+        next_attempt_at: EXAMPLE_TIME,
+        last_status_code: 503,
+        last_error: 'http_5xx',
+        waiting_reason: 'schedule',
+        reason: null,
+        discard: null,
+        replaying: false,
+        replays: 0,
+        created_at: EXAMPLE_TIME,
+        delivered_at: null,
+        dead_at: null,
+      },
+    ],
+  },
+);
+
+const Milliseconds = Nullable(Type.Number({ description: 'Null if the connection was already open.' }));
+const Headers = Type.Record(Type.String(), Type.String());
+
+export const AttemptSchema = Type.Object(
+  {
+    delivery_id: Id('dlv'),
+    number: Type.Integer(),
+    started_at: Time,
+    duration_ms: Type.Number(),
+    timing: Type.Object({
+      dns_ms: Milliseconds,
+      connect_ms: Milliseconds,
+      tls_ms: Milliseconds,
+      first_byte_ms: Milliseconds,
+    }),
+    status_code: Nullable(Type.Integer()),
+    outcome: Type.Enum(['delivered', 'retry', 'dead', 'superseded'], {
+      description: 'The result. `superseded`: another worker had taken over the delivery.',
+    }),
+    error: Nullable(
+      Type.Object({
+        class: Type.Enum(Object.keys(errorClasses) as ErrorClass[]),
+        message: Nullable(Type.String()),
+        hint: Nullable(Type.String({ description: 'What the owner of the receiver can do about it.' })),
+      }),
+    ),
+    url: Type.String({ description: 'The address that answered, after redirects.' }),
+    request_headers: Headers,
+    response_headers: Nullable(Headers),
+    response_body: Nullable(Type.String()),
+    response_truncated: Type.Boolean(),
+    trigger: Type.Enum(['auto', 'replay', 'test']),
+    worker: Type.String({ description: 'The process that made it.' }),
+  },
+  {
+    title: 'Attempt',
+    examples: [
+      {
+        delivery_id: exampleId('dlv'),
+        number: 1,
+        started_at: EXAMPLE_TIME,
+        duration_ms: 12,
+        timing: { dns_ms: 1, connect_ms: 3, tls_ms: 5, first_byte_ms: 11 },
+        status_code: 503,
+        outcome: 'retry',
+        error: {
+          class: 'http_5xx',
+          message: 'The receiver answered 503.',
+          hint: errorClasses.http_5xx,
+        },
+        url: 'https://example.com/hooks',
+        request_headers: { 'content-type': 'application/json', 'webhook-id': exampleId('evt') },
+        response_headers: { 'content-type': 'text/plain' },
+        response_body: 'Service Unavailable',
+        response_truncated: false,
+        trigger: 'auto',
+        worker: 'posthorn-1:4242',
+      },
+    ],
+  },
+);

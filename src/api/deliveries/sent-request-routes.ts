@@ -1,0 +1,77 @@
+import type { FastifyPluginAsync } from 'fastify';
+import { type Static, Type } from 'typebox';
+import { buildBody } from '../../deliver/index.ts';
+import { resolveEndpoint } from '../../domain/endpoint-config.ts';
+import { eventIdOfDelivery } from '../../domain/ids.ts';
+import { Problem } from '../../domain/problem.ts';
+import { notFound, readObjectId } from '../../manage/object-ids.ts';
+import { findDelivery, listAttempts } from '../../postgres/queries/deliveries.ts';
+import { findEndpointRecord } from '../../postgres/queries/endpoints.ts';
+import { loadEvents } from '../../postgres/queries/load-events.ts';
+import type { ApiDependencies } from '../dependencies.ts';
+import { answerOf, Id } from '../openapi/describe.ts';
+
+const API_VERSION = 'posthorn-api-version';
+/** Headers of the past request that would describe this answer wrongly. */
+const NOT_REPEATED = new Set([
+  'content-type',
+  'content-length',
+  'content-encoding',
+  'connection',
+  'date',
+  'host',
+  'x-request-id',
+]);
+const MAX_ATTEMPTS = 1000;
+
+const AttemptParams = Type.Object({
+  id: Id('dlv', 'The id of the delivery.'),
+  number: Type.String({ description: 'The number of the attempt: 1 is the first.', examples: ['1'] }),
+});
+
+/**
+ * Shows a past request as an answer: its body, rebuilt byte for byte from the stored event, and the headers that were
+ * sent with it (signature, timestamp), without credentials.
+ */
+export function sentRequestRoutes(
+  dependencies: Pick<ApiDependencies, 'pool' | 'publicUrl'>,
+): FastifyPluginAsync {
+  const { pool } = dependencies;
+  return async (server) => {
+    server.get<{ Params: Static<typeof AttemptParams> }>(
+      '/deliveries/:id/attempts/:number/request',
+      {
+        schema: {
+          operationId: 'getSentRequest',
+          summary: 'Show the request that was sent',
+          description:
+            'The answer has the body of the request, byte for byte, and its headers without credentials.',
+          tags: ['Deliveries'],
+          params: AttemptParams,
+          response: { 200: answerOf('The body as it was sent.', 'application/json', Type.Unknown()) },
+        },
+      },
+      async (request, reply) => {
+        const id = readObjectId('delivery', request.params.id);
+        const delivery = await findDelivery(pool, id, request.caller.tenant);
+        if (delivery === null) throw notFound('delivery', id);
+        const attempts = await listAttempts(pool, { first: id, last: id, after: null, limit: MAX_ATTEMPTS });
+        const attempt = attempts.findLast(({ number }) => String(number) === request.params.number);
+        if (attempt === undefined)
+          throw new Problem('not_found', `The delivery has no attempt ${request.params.number}.`);
+        const event = (await loadEvents(pool, [eventIdOfDelivery(id)])).get(eventIdOfDelivery(id));
+        const record = await findEndpointRecord(pool, delivery.endpoint_id);
+        if (event === undefined || record === null)
+          throw new Problem('not_found', 'The payload is no longer stored.');
+        const headers = attempt.request_headers;
+        for (const [name, value] of Object.entries(headers))
+          if (!NOT_REPEATED.has(name)) void reply.header(name, value);
+        // The endpoint's version may have changed since; the header has the one that was sent.
+        const endpoint = { ...resolveEndpoint(record, []), apiVersion: headers[API_VERSION] ?? null };
+        return reply
+          .header('content-type', headers['content-type'] ?? 'application/json')
+          .send(buildBody(endpoint, event, dependencies.publicUrl));
+      },
+    );
+  };
+}

@@ -1,0 +1,83 @@
+import type { Clock } from '../domain/clock.ts';
+import type { ProblemCode } from '../domain/problem.ts';
+import type { Acceptor, ReadLimits } from '../ingest/index.ts';
+import type { ControlPlane } from '../manage/control-plane.ts';
+import type { OutboxLag } from '../outbox/index.ts';
+import type { Pool } from '../postgres/database.ts';
+import type { EndpointCache } from '../postgres/endpoint-cache.ts';
+import type { RelaySource } from '../postgres/queries/relay-sources.ts';
+import type { LiveTail } from '../telemetry/live-tail/index.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Tracer } from '../telemetry/tracing.ts';
+import type { Authenticator } from './http/authenticator.ts';
+import type { IsTrustedProxy } from './http/client-address.ts';
+import type { IdempotencyOptions } from './http/idempotent-requests.ts';
+import type { Inboxes } from './inbox/inboxes.ts';
+
+/** What the API needs of the rest of Posthorn. */
+export interface ApiDependencies {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Null: metrics are switched off. */
+  readonly metrics: ApiMetrics | null;
+  /** What receivers and readers reach this server by. Known once the server listens, if the port was 0. */
+  readonly publicUrl: string;
+
+  /** For lists and views; changes go through `manage`. */
+  readonly pool: Pool;
+  readonly endpoints: EndpointCache;
+  readonly manage: ControlPlane;
+
+  readonly access: AccessDependencies;
+  readonly publishing: PublishingDependencies;
+  /** `Idempotency-Key` of requests other than publishing. */
+  readonly idempotency: IdempotencyOptions;
+  readonly liveTail: LiveTailDependencies;
+  /** How long statistics are cached. */
+  readonly statsCacheMs: number;
+  /** Null: there is no built-in receiver. */
+  readonly inboxes: Inboxes | null;
+  readonly health: HealthDependencies;
+}
+
+export interface ApiMetrics {
+  rejected(code: ProblemCode): void;
+  /** The metrics of all processes of this node. */
+  text(): Promise<string>;
+}
+
+/** Who makes a request. */
+export interface AccessDependencies {
+  readonly authenticator: Authenticator;
+  readonly isTrustedProxy: IsTrustedProxy;
+}
+
+export interface PublishingDependencies {
+  readonly acceptor: Acceptor;
+  readonly limits: PublishLimits;
+  /** Null: tracing is switched off. */
+  readonly tracer: Tracer | null;
+}
+
+export interface PublishLimits extends ReadLimits {
+  readonly maxBatchBytes: number;
+}
+
+export interface LiveTailDependencies {
+  readonly tail: Pick<LiveTail, 'join' | 'leave'>;
+  readonly limits: StreamLimits;
+}
+
+export interface StreamLimits {
+  readonly clients: number;
+  readonly clientsPerKey: number;
+  readonly bufferBytes: number;
+  readonly heartbeatMs: number;
+}
+
+export interface HealthDependencies {
+  /** Null: ready. Otherwise what is missing. */
+  readonly notReady: () => Promise<string | null>;
+  readonly outboxLag: () => Promise<OutboxLag>;
+  readonly relaySources: () => Promise<RelaySource[]>;
+}

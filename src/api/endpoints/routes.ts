@@ -1,0 +1,184 @@
+import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
+import { type Static, Type } from 'typebox';
+import { idPrefixes, type Uuid } from '../../domain/ids.ts';
+import { visibleTenant } from '../../manage/caller.ts';
+import type { Endpoints } from '../../manage/endpoints.ts';
+import { notFound, readObjectId } from '../../manage/object-ids.ts';
+import { type EndpointView, findEndpoint, listEndpoints } from '../../postgres/queries/endpoints.ts';
+import { endpointTotals, HOUR } from '../../postgres/queries/stats.ts';
+import type { ApiDependencies } from '../dependencies.ts';
+import { DEFAULT_LIMIT, ListFilters, PageQuery, readCursor, toPage } from '../http/pagination.ts';
+import { idParams, Nothing, Page, type Reasons } from '../openapi/describe.ts';
+import { EndpointPatch, NewEndpoint } from './schema.ts';
+import { showEndpoint } from './view.ts';
+import { CreatedEndpoint, EndpointSchema } from './view-schema.ts';
+
+const EndpointList = Type.Object(
+  { ...PageQuery, tenant: ListFilters.tenant },
+  { additionalProperties: false },
+);
+const EndpointId = idParams('ep', 'endpoint');
+type ById = { Params: { id: string } };
+
+/** Statistics are kept by the hour: this one, and the 24 before it. */
+const HEALTH_WINDOW_MS = 25 * 3_600_000;
+
+const RECEIVER_PROBLEMS: Reasons = {
+  url_invalid: '`url` or `auth.token_url` is not a complete http or https URL.',
+  url_forbidden:
+    '`url` or `auth.token_url` points to an address that Posthorn may not call, is not https, or contains credentials.',
+  challenge_failed: 'The receiver did not pass the challenge; nothing was changed.',
+  rate_limited: 'The tenant has too many challenges in progress, or the key makes too many requests.',
+  overloaded: 'Posthorn has too many challenges in progress. Try again after `Retry-After` seconds.',
+};
+
+const idOf = (request: FastifyRequest<ById>): Uuid => readObjectId('endpoint', request.params.id);
+
+export function endpointRoutes(
+  manage: Endpoints,
+  { pool, clock }: Pick<ApiDependencies, 'pool' | 'clock'>,
+): FastifyPluginAsync {
+  async function show(view: EndpointView) {
+    return (await showAll([view]))[0]!;
+  }
+
+  async function showAll(views: readonly EndpointView[]) {
+    const ids = views.map(({ id }) => id);
+    const totals = await endpointTotals(pool, ids, { seconds: HOUR, at: clock.now() - HEALTH_WINDOW_MS });
+    return views.map((view) => showEndpoint(view, totals.get(view.id)!));
+  }
+
+  return async (server) => {
+    server.post<{ Body: NewEndpoint }>(
+      '/endpoints',
+      {
+        schema: {
+          operationId: 'createEndpoint',
+          summary: 'Create an endpoint',
+          description: 'The answer contains its signing secret.',
+          tags: ['Endpoints'],
+          body: NewEndpoint,
+          response: { 201: CreatedEndpoint },
+          problems: RECEIVER_PROBLEMS,
+        },
+      },
+      async (request, reply) => {
+        const { endpoint, secret } = await manage.create(request, request.body);
+        const shown = await show(endpoint);
+        return reply
+          .code(201)
+          .header('location', `/v1/endpoints/${shown.id}`)
+          .send({ ...shown, secret });
+      },
+    );
+
+    server.get<{ Querystring: Static<typeof EndpointList> }>(
+      '/endpoints',
+      {
+        schema: {
+          operationId: 'listEndpoints',
+          summary: 'List endpoints',
+          tags: ['Endpoints'],
+          querystring: EndpointList,
+          response: { 200: Page(EndpointSchema) },
+        },
+      },
+      async (request) => {
+        const { limit = DEFAULT_LIMIT, cursor, tenant } = request.query;
+        const rows = await listEndpoints(pool, {
+          tenant: visibleTenant(request.caller, tenant),
+          before: readCursor(idPrefixes.endpoint, cursor),
+          limit: limit + 1,
+        });
+        const shown = new Map((await showAll(rows)).map((endpoint, index) => [rows[index]!, endpoint]));
+        return toPage(rows, limit, idPrefixes.endpoint, (row) => shown.get(row)!);
+      },
+    );
+
+    server.get<ById>(
+      '/endpoints/:id',
+      {
+        schema: {
+          operationId: 'getEndpoint',
+          summary: 'Show an endpoint',
+          tags: ['Endpoints'],
+          params: EndpointId,
+          response: { 200: EndpointSchema },
+        },
+      },
+      async (request) => {
+        const id = idOf(request);
+        const endpoint = await findEndpoint(pool, id, request.caller.tenant);
+        if (endpoint === null) throw notFound('endpoint', id);
+        return show(endpoint);
+      },
+    );
+
+    server.patch<ById & { Body: EndpointPatch }>(
+      '/endpoints/:id',
+      {
+        schema: {
+          operationId: 'updateEndpoint',
+          summary: 'Change an endpoint',
+          description:
+            'A JSON merge patch: an absent field stays as it is, `null` restores the default (for `breaker`, `null` means no breaker and `{}` the default one). `metadata` and `headers` are merged, other objects are replaced as a whole.',
+          tags: ['Endpoints'],
+          params: EndpointId,
+          body: EndpointPatch,
+          response: { 200: EndpointSchema },
+          problems: {
+            ...RECEIVER_PROBLEMS,
+            conflict: 'Another request changed the endpoint while its receiver was being challenged.',
+          },
+        },
+      },
+      async (request) => show(await manage.update(request, idOf(request), request.body)),
+    );
+
+    server.post<ById>(
+      '/endpoints/:id/pause',
+      {
+        schema: {
+          operationId: 'pauseEndpoint',
+          summary: 'Pause an endpoint',
+          description: 'Its deliveries wait until it is resumed.',
+          tags: ['Endpoints'],
+          params: EndpointId,
+          response: { 200: EndpointSchema },
+        },
+      },
+      async (request) => show(await manage.pause(request, idOf(request))),
+    );
+    server.post<ById>(
+      '/endpoints/:id/resume',
+      {
+        schema: {
+          operationId: 'resumeEndpoint',
+          summary: 'Resume a paused endpoint',
+          tags: ['Endpoints'],
+          params: EndpointId,
+          response: { 200: EndpointSchema },
+        },
+      },
+      async (request) => show(await manage.resume(request, idOf(request))),
+    );
+
+    server.delete<ById>(
+      '/endpoints/:id',
+      {
+        schema: {
+          operationId: 'deleteEndpoint',
+          summary: 'Delete an endpoint',
+          description: 'Its waiting deliveries are skipped. Its history stays readable.',
+          tags: ['Endpoints'],
+          params: EndpointId,
+          response: { 204: Nothing },
+        },
+      },
+      async (request, reply) => {
+        await manage.delete(request, idOf(request));
+        return reply.code(204).send();
+      },
+    );
+  };
+}

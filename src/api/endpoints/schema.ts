@@ -1,0 +1,243 @@
+/** The settings of an endpoint, as callers send them. */
+import { type Static, Type } from 'typebox';
+import { challenges, signatureProfiles } from '../../domain/endpoint.ts';
+import { jitters, retryPresets } from '../../domain/retry.ts';
+import { Nullable, withMessage } from '../http/validation.ts';
+import { AuthSchema, TlsSchema } from './auth-schema.ts';
+
+const STATUS_CLASSES = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const;
+export const StatusMatcher = Type.Union(
+  [Type.Integer({ minimum: 100, maximum: 599 }), Type.Enum([...STATUS_CLASSES])],
+  withMessage(
+    `must be a status code from 100 to 599, or one of ${STATUS_CLASSES.map((name) => `"${name}"`).join(', ')}`,
+  ),
+);
+const Seconds = Type.Number({ minimum: 0, maximum: 30 * 86_400 });
+
+export const RetrySchema = Type.Object(
+  {
+    preset: Type.Optional(Type.Enum(Object.keys(retryPresets) as (keyof typeof retryPresets)[])),
+    schedule: Type.Optional(
+      Type.Array(Seconds, {
+        minItems: 1,
+        maxItems: 50,
+        description: 'Seconds before each attempt, the first included.',
+      }),
+    ),
+    base: Type.Optional(
+      Type.Number({ exclusiveMinimum: 0, maximum: 86_400, description: 'Seconds before the first retry.' }),
+    ),
+    factor: Type.Optional(Type.Number({ minimum: 1, maximum: 100 })),
+    max: Type.Optional(Seconds),
+    attempts: Type.Optional(Type.Integer({ minimum: 1, maximum: 50 })),
+    jitter: Type.Optional(Type.Enum([...jitters])),
+    max_age_seconds: Type.Optional(Type.Number({ minimum: 1, maximum: 90 * 86_400 })),
+    permanent: Type.Optional(Type.Array(StatusMatcher, { maxItems: 100 })),
+    transient: Type.Optional(Type.Array(StatusMatcher, { maxItems: 100 })),
+  },
+  { additionalProperties: false },
+);
+
+export const BreakerSchema = Type.Object(
+  {
+    consecutive: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
+    failure_rate: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 1 })),
+    min_requests: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000 })),
+    window_seconds: Type.Optional(Type.Number({ minimum: 1, maximum: 86_400 })),
+    cooldown_seconds: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 86_400 })),
+    max_cooldown_seconds: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 7 * 86_400 })),
+  },
+  { additionalProperties: false },
+);
+
+const RateLimitSchema = Type.Object(
+  {
+    per_second: Type.Number({ exclusiveMinimum: 0, maximum: 100_000 }),
+    burst: Type.Optional(Type.Number({ minimum: 1, maximum: 100_000 })),
+  },
+  { additionalProperties: false },
+);
+
+const SignatureSchema = Type.Union([
+  Type.Enum([...signatureProfiles]),
+  Type.Object(
+    {
+      profile: Type.Enum([...signatureProfiles]),
+      header: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
+      prefix: Type.Optional(Type.String({ maxLength: 64 })),
+    },
+    { additionalProperties: false },
+  ),
+]);
+
+const Url = Type.String({
+  minLength: 1,
+  maxLength: 2048,
+  description: 'Where to send: https, unless the operator allows http.',
+});
+
+/** A setting without values yet. Null is allowed, so that a shown endpoint can be sent back. */
+const NotYet = Type.Optional(
+  Type.Null({
+    description: 'Not available yet.',
+    ...withMessage('is not available yet: leave it out, or send null'),
+  }),
+);
+
+/** Null restores the default of a setting. */
+const settings = {
+  url: Type.Optional(Url),
+  description: Type.Optional(Nullable(Type.String({ maxLength: 500 }))),
+  metadata: Type.Optional(
+    Nullable(
+      Type.Record(Type.String({ maxLength: 128 }), Type.Unknown(), {
+        description: 'Your own data, at most 16 KiB.',
+      }),
+    ),
+  ),
+  enabled: Type.Optional(
+    Nullable(
+      Type.Boolean({
+        description: 'False: new events are not sent to it, and its waiting deliveries are skipped.',
+      }),
+    ),
+  ),
+  paused: Type.Optional(
+    Nullable(Type.Boolean({ description: 'True: its deliveries wait until it is resumed.' })),
+  ),
+  events: Type.Optional(
+    Nullable(
+      Type.Array(Type.String({ minLength: 1, maxLength: 130 }), {
+        minItems: 1,
+        maxItems: 500,
+        description:
+          'Event types, prefixes such as `order.*`, or `*`, the default. `*` matches everything except operational events (`posthorn.…`), which must be named.',
+      }),
+    ),
+  ),
+  channels: Type.Optional(
+    Nullable(
+      Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
+        maxItems: 50,
+        description: 'Only events with one of these channels. Empty: all events.',
+      }),
+    ),
+  ),
+  filter: Type.Optional(
+    Nullable(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: 'A condition on the content of events, such as {"data.amount": {"$gte": 100}}.',
+      }),
+    ),
+  ),
+  api_version: Type.Optional(
+    Nullable(Type.String({ minLength: 1, maxLength: 64, description: 'Sent as `posthorn-api-version`.' })),
+  ),
+  payload: Type.Optional(
+    Nullable(
+      Type.Enum(['full', 'thin'], { description: '`thin`: a link to the event instead of its `data`.' }),
+    ),
+  ),
+  headers: Type.Optional(
+    Nullable(
+      Type.Record(Type.String(), Nullable(Type.String({ maxLength: 4096 })), {
+        description: 'Sent with every request. Credentials are stored encrypted and not shown.',
+      }),
+    ),
+  ),
+  auth: Type.Optional(Nullable(AuthSchema)),
+  tls: Type.Optional(Nullable(TlsSchema)),
+  signature: Type.Optional(Nullable(SignatureSchema)),
+  retry: Type.Optional(Nullable(RetrySchema)),
+  breaker: Type.Optional(Nullable(BreakerSchema)),
+  timeout_ms: Type.Optional(
+    Nullable(
+      Type.Integer({
+        minimum: 1000,
+        maximum: 30_000,
+        description: 'For the whole request, to the last byte of the answer.',
+      }),
+    ),
+  ),
+  max_in_flight: Type.Optional(
+    Nullable(Type.Integer({ minimum: 1, maximum: 1000, description: 'Requests at the same time.' })),
+  ),
+  rate_limit: Type.Optional(Nullable(RateLimitSchema)),
+  ordering: Type.Optional(
+    Nullable(
+      Type.Enum(['none', 'fifo'], {
+        description:
+          '`fifo`: in the order of acceptance, one at a time. A retry holds the others back, and `deliver_at` of an event has no effect.',
+      }),
+    ),
+  ),
+  fifo_on_dead: Type.Optional(
+    Nullable(
+      Type.Enum(['skip', 'block'], {
+        description:
+          'With `fifo`: continue after a dead delivery, or wait until it is replayed or discarded.',
+      }),
+    ),
+  ),
+  follow_redirects: Type.Optional(
+    Nullable(
+      Type.Integer({
+        minimum: 0,
+        maximum: 3,
+        description: 'How many redirects to follow, 307 and 308 only.',
+      }),
+    ),
+  ),
+  challenge: Type.Optional(
+    Nullable(
+      Type.Enum([...challenges], {
+        description: 'How the receiver proves its consent before the endpoint is created or its URL changed.',
+      }),
+    ),
+  ),
+  batch: NotYet,
+  debounce: NotYet,
+};
+
+export const NewEndpoint = Type.Object(
+  {
+    ...settings,
+    url: Url,
+    tenant: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 128,
+        description: 'The tenant of the endpoint. Default: the tenant of the key, otherwise `default`.',
+      }),
+    ),
+    secret: Type.Optional(
+      Type.String({
+        maxLength: 200,
+        description: '`whsec_` followed by 24 to 64 bytes in base64. Default: a random one.',
+      }),
+    ),
+  },
+  {
+    additionalProperties: false,
+    title: 'NewEndpoint',
+    examples: [
+      {
+        url: 'https://example.com/hooks',
+        tenant: 'acme',
+        description: 'Orders to the warehouse',
+        events: ['order.*'],
+        metadata: { team: 'logistics' },
+      },
+    ],
+  },
+);
+export type NewEndpoint = Static<typeof NewEndpoint>;
+
+export const EndpointPatch = Type.Object(settings, {
+  additionalProperties: false,
+  title: 'EndpointPatch',
+  examples: [
+    { events: ['order.*', 'invoice.paid'], rate_limit: { per_second: 50 }, retry: { preset: 'fast' } },
+  ],
+});
+export type EndpointPatch = Static<typeof EndpointPatch>;

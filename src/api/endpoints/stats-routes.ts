@@ -1,0 +1,74 @@
+import type { FastifyPluginAsync } from 'fastify';
+import { type Static, Type } from 'typebox';
+import { notFound, readObjectId } from '../../manage/object-ids.ts';
+import { findEndpoint } from '../../postgres/queries/endpoints.ts';
+import { endpointSeries, HOUR } from '../../postgres/queries/stats.ts';
+import type { ApiDependencies } from '../dependencies.ts';
+import { idParams, type Shown } from '../openapi/describe.ts';
+import { showCounts, showFigures } from '../stats/figures.ts';
+import { EndpointStatsSchema } from '../stats/schema.ts';
+import {
+  ageOf,
+  showRates,
+  showSeries,
+  showWindow,
+  throughput,
+  totalOf,
+  WindowQuery,
+  windowOf,
+} from '../stats/view.ts';
+
+const StatsQuery = Type.Object({ window: WindowQuery }, { additionalProperties: false });
+const EndpointId = idParams('ep', 'endpoint');
+
+export function endpointStatsRoutes({
+  pool,
+  clock,
+}: Pick<ApiDependencies, 'pool' | 'clock'>): FastifyPluginAsync {
+  return async (server) => {
+    server.get<{ Params: Static<typeof EndpointId>; Querystring: Static<typeof StatsQuery> }>(
+      '/endpoints/:id/stats',
+      {
+        schema: {
+          operationId: 'getEndpointStats',
+          summary: 'Statistics of an endpoint',
+          tags: ['Endpoints'],
+          params: EndpointId,
+          querystring: StatsQuery,
+          response: { 200: EndpointStatsSchema },
+        },
+      },
+      async (request): Promise<Shown<typeof EndpointStatsSchema>> => {
+        const id = readObjectId('endpoint', request.params.id);
+        const endpoint = await findEndpoint(pool, id, request.caller.tenant);
+        if (endpoint === null) throw notFound('endpoint', id);
+        const window = windowOf(request.query.window ?? '24h', clock.now());
+        const firstHour = Math.floor(window.at / (HOUR * 1000)) * HOUR * 1000;
+        const [series, hours] = await Promise.all([
+          endpointSeries(pool, id, window),
+          endpointSeries(pool, id, { seconds: HOUR, at: firstHour }),
+        ]);
+        const total = totalOf(series);
+        return {
+          ...showWindow(window),
+          ...showCounts(total),
+          ...showRates(total),
+          ...showFigures(total),
+          throughput_per_second: throughput(total, window),
+          now: {
+            waiting: endpoint.waiting,
+            oldest_waiting_seconds: ageOf(endpoint.oldest_waiting, clock.now()),
+            dead: endpoint.dead,
+            circuit: endpoint.circuit ?? 'closed',
+          },
+          series: showSeries(series, window).map((point) => ({ ...point, accepted: null })),
+          hours: hours.map((hour) => ({
+            hour: new Date(hour.at),
+            ...showCounts(hour),
+            ...showFigures(hour),
+          })),
+        };
+      },
+    );
+  };
+}

@@ -1,0 +1,63 @@
+import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
+import { type Static, Type } from 'typebox';
+import { readTestEvent } from '../../ingest/index.ts';
+import { readObjectId } from '../../manage/object-ids.ts';
+import type { TestEvent as TestEventInput, TestEvents } from '../../manage/test-events.ts';
+import type { EndpointCache } from '../../postgres/endpoint-cache.ts';
+import { DeliverySchema } from '../deliveries/schema.ts';
+import { showDelivery } from '../deliveries/view.ts';
+import type { PublishLimits } from '../dependencies.ts';
+import { ENVELOPE_BYTES } from '../events/publish-routes.ts';
+import { idParams } from '../openapi/describe.ts';
+
+const TestEvent = Type.Object(
+  { type: Type.Optional(Type.String({ maxLength: 128 })), data: Type.Optional(Type.Unknown()) },
+  {
+    additionalProperties: false,
+    title: 'TestEvent',
+    examples: [{ type: 'order.created', data: { order_id: 1001 } }],
+  },
+);
+const EndpointId = idParams('ep', 'endpoint');
+
+/** A reserved type, so that nobody mistakes a test for a real event. */
+const TEST_TYPE = 'posthorn.test';
+const TEST_DATA = '{"message":"This is a test event."}';
+
+export function testEventRoutes(
+  testEvents: TestEvents,
+  { endpoints, limits }: { readonly endpoints: EndpointCache; readonly limits: PublishLimits },
+): FastifyPluginAsync {
+  /** Reads the body before the handler, as a schema would: an invalid one must not use up an idempotency key. */
+  async function readBody(request: FastifyRequest): Promise<void> {
+    const { body } = request;
+    const bytes = Buffer.isBuffer(body) && body.length > 0 ? body : Buffer.from('{}');
+    const { type, data } = readTestEvent(bytes, limits);
+    request.body = { type: type ?? TEST_TYPE, data: data?.toString() ?? TEST_DATA } satisfies TestEventInput;
+  }
+
+  return async (server) => {
+    server.post<{ Params: Static<typeof EndpointId>; Body: TestEventInput }>(
+      '/endpoints/:id/test',
+      {
+        schema: {
+          operationId: 'sendTestEvent',
+          summary: 'Send a test event to an endpoint',
+          description: 'To this endpoint only, whatever it subscribes to.',
+          tags: ['Endpoints'],
+          params: EndpointId,
+          response: { 202: DeliverySchema },
+          problems: { conflict: 'The endpoint is disabled.' },
+        },
+        config: { rawBody: true, documents: { body: TestEvent } },
+        bodyLimit: limits.maxEventBytes + ENVELOPE_BYTES,
+        preValidation: readBody,
+      },
+      async (request, reply) => {
+        const id = readObjectId('endpoint', request.params.id);
+        const delivery = await testEvents.send(request, id, request.body);
+        return reply.code(202).send(showDelivery(delivery, endpoints.get(id)));
+      },
+    );
+  };
+}

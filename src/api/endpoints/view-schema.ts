@@ -1,0 +1,177 @@
+/** An endpoint as the API shows it: with all defaults and its health. */
+import { Type } from 'typebox';
+import { circuits } from '../../domain/breaker.ts';
+import { challenges, disabledReasons, signatureProfiles } from '../../domain/endpoint.ts';
+import { jitters, retryPresets } from '../../domain/retry.ts';
+import { Nullable } from '../http/validation.ts';
+import { EXAMPLE_TIME, exampleId, Id, Time } from '../openapi/describe.ts';
+import { Figures } from '../stats/figures.ts';
+import { ShownAuth, ShownTls } from './auth-schema.ts';
+import { StatusMatcher } from './schema.ts';
+
+const retryRules = {
+  jitter: Type.Enum([...jitters]),
+  max_age_seconds: Type.Number(),
+  permanent: Type.Array(StatusMatcher),
+  transient: Type.Array(StatusMatcher),
+};
+const Retry = Type.Union([
+  Type.Object(
+    {
+      schedule: Type.Array(Type.Number(), { description: 'Seconds before each attempt.' }),
+      ...retryRules,
+    },
+    { title: 'ScheduledRetry' },
+  ),
+  Type.Object(
+    {
+      base: Type.Number({ description: 'Seconds before the first retry.' }),
+      factor: Type.Number(),
+      max: Type.Number(),
+      attempts: Type.Integer(),
+      ...retryRules,
+    },
+    { title: 'ExponentialRetry' },
+  ),
+]);
+
+const Breaker = Type.Object(
+  {
+    consecutive: Type.Integer(),
+    failure_rate: Type.Number(),
+    min_requests: Type.Integer(),
+    window_seconds: Type.Number(),
+    cooldown_seconds: Type.Number(),
+    max_cooldown_seconds: Type.Number(),
+  },
+  { title: 'Breaker' },
+);
+
+const Health = Type.Object(
+  {
+    circuit: Type.Enum([...circuits]),
+    opened_at: Nullable(Time),
+    next_probe_at: Nullable(Time),
+    consecutive_failures: Type.Integer(),
+    waiting: Type.Integer({
+      description:
+        'Waiting deliveries, counted up to 10,000; in a list up to at least 200, depending on the size of the page.',
+    }),
+    dead: Type.Integer({ description: 'Dead letters, counted in the same way.' }),
+    oldest_waiting_at: Nullable(Time),
+    ...Figures,
+  },
+  { title: 'Health', description: 'The current state, and figures of the last day.' },
+);
+
+const fields = {
+  id: Id('ep'),
+  tenant: Type.String(),
+  url: Type.String(),
+  description: Type.String(),
+  events: Type.Array(Type.String(), { description: 'Event types, prefixes such as `order.*`, or `*`.' }),
+  channels: Type.Array(Type.String()),
+  filter: Nullable(Type.Record(Type.String(), Type.Unknown())),
+  enabled: Type.Boolean(),
+  disabled_reason: Nullable(Type.Enum([...disabledReasons])),
+  paused: Type.Boolean(),
+  api_version: Nullable(Type.String()),
+  payload: Type.Enum(['full', 'thin']),
+  headers: Type.Record(Type.String(), Type.String(), { description: 'Credentials are not shown.' }),
+  auth: Nullable(ShownAuth),
+  tls: Nullable(ShownTls),
+  signature: Type.Union([
+    Type.Enum([...signatureProfiles]),
+    Type.Object({
+      profile: Type.Enum([...signatureProfiles]),
+      header: Type.Optional(Nullable(Type.String())),
+      prefix: Type.Optional(Nullable(Type.String())),
+    }),
+  ]),
+  retry: Retry,
+  breaker: Nullable(Breaker),
+  timeout_ms: Type.Integer(),
+  max_in_flight: Type.Integer(),
+  rate_limit: Nullable(Type.Object({ per_second: Type.Number(), burst: Type.Number() })),
+  ordering: Type.Enum(['none', 'fifo']),
+  fifo_on_dead: Type.Enum(['skip', 'block']),
+  follow_redirects: Type.Integer(),
+  challenge: Nullable(Type.Enum([...challenges])),
+  batch: Type.Null(),
+  debounce: Type.Null(),
+  metadata: Type.Record(Type.String(), Type.Unknown()),
+  health: Health,
+  created_at: Time,
+  updated_at: Time,
+};
+
+const example = {
+  id: exampleId('ep'),
+  tenant: 'acme',
+  url: 'https://example.com/hooks',
+  description: 'Orders to the warehouse',
+  events: ['order.*'],
+  channels: [],
+  filter: null,
+  enabled: true,
+  disabled_reason: null,
+  paused: false,
+  api_version: null,
+  payload: 'full',
+  headers: {},
+  auth: { type: 'basic', username: 'posthorn', password: '[redacted]' },
+  tls: null,
+  signature: 'standard',
+  retry: {
+    schedule: retryPresets.default,
+    jitter: 'proportional',
+    max_age_seconds: 259_200,
+    permanent: ['3xx', '4xx'],
+    transient: [408, 425, 429],
+  },
+  breaker: {
+    consecutive: 5,
+    failure_rate: 0.5,
+    min_requests: 20,
+    window_seconds: 600,
+    cooldown_seconds: 300,
+    max_cooldown_seconds: 3600,
+  },
+  timeout_ms: 15_000,
+  max_in_flight: 10,
+  rate_limit: null,
+  ordering: 'none',
+  fifo_on_dead: 'skip',
+  follow_redirects: 0,
+  challenge: null,
+  batch: null,
+  debounce: null,
+  metadata: { team: 'logistics' },
+  health: {
+    circuit: 'closed',
+    opened_at: null,
+    next_probe_at: null,
+    consecutive_failures: 0,
+    waiting: 0,
+    dead: 0,
+    oldest_waiting_at: null,
+    success_rate: 1,
+    p50_ms: 8.5,
+    p95_ms: 12.4,
+    p99_ms: 21,
+    dead_letter_rate: 0,
+    retry_distribution: [118, 2],
+  },
+  created_at: EXAMPLE_TIME,
+  updated_at: EXAMPLE_TIME,
+};
+
+export const EndpointSchema = Type.Object(fields, { title: 'Endpoint', examples: [example] });
+
+export const CreatedEndpoint = Type.Object(
+  {
+    ...fields,
+    secret: Type.String({ description: 'The signing secret. Store it where the receiver runs.' }),
+  },
+  { title: 'CreatedEndpoint', examples: [{ ...example, secret: 'whsec_…' }] },
+);

@@ -1,0 +1,76 @@
+import { resolveEndpoint } from '../../domain/endpoint-config.ts';
+import { idPrefixes, publicId, timeOfId } from '../../domain/ids.ts';
+import type { RetryPolicy } from '../../domain/retry.ts';
+import { redactHeaders } from '../../manage/endpoint-patch.ts';
+import type { EndpointView } from '../../postgres/queries/endpoints.ts';
+import type { Totals } from '../../postgres/queries/stats.ts';
+import type { Shown } from '../openapi/describe.ts';
+import { showFigures } from '../stats/figures.ts';
+import { showAuth, showTls } from './auth-schema.ts';
+import type { EndpointSchema } from './view-schema.ts';
+
+export function showEndpoint(view: EndpointView, lastDay: Totals): Shown<typeof EndpointSchema> {
+  const endpoint = resolveEndpoint({ ...view, disabledReason: view.disabled_reason, deleted: false }, []);
+  const { breaker, rateLimit } = endpoint;
+  return {
+    id: publicId(idPrefixes.endpoint, view.id),
+    tenant: view.tenant,
+    url: view.url,
+    description: view.description,
+    events: endpoint.events,
+    channels: endpoint.channels,
+    filter: endpoint.filter,
+    enabled: view.enabled,
+    disabled_reason: view.disabled_reason,
+    paused: view.paused,
+    api_version: endpoint.apiVersion,
+    payload: endpoint.payload,
+    headers: redactHeaders(view.config),
+    auth: showAuth(view.config.auth),
+    tls: showTls(view.config.tls),
+    signature: endpoint.signature,
+    retry: showRetry(endpoint.retry),
+    breaker: breaker && {
+      consecutive: breaker.consecutive,
+      failure_rate: breaker.failureRate,
+      min_requests: breaker.minRequests,
+      window_seconds: breaker.windowSeconds,
+      cooldown_seconds: breaker.cooldownSeconds,
+      max_cooldown_seconds: breaker.maxCooldownSeconds,
+    },
+    timeout_ms: endpoint.timeoutMs,
+    max_in_flight: endpoint.maxInFlight,
+    rate_limit: rateLimit && { per_second: rateLimit.perSecond, burst: rateLimit.burst },
+    ordering: endpoint.ordering,
+    fifo_on_dead: endpoint.fifoOnDead,
+    follow_redirects: endpoint.followRedirects,
+    challenge: view.config.challenge ?? null,
+    batch: null,
+    debounce: null,
+    metadata: view.metadata,
+    health: {
+      circuit: view.circuit ?? 'closed',
+      opened_at: view.opened_at,
+      next_probe_at: view.next_probe_at,
+      consecutive_failures: view.consecutive_failures ?? 0,
+      waiting: view.waiting,
+      dead: view.dead,
+      oldest_waiting_at: view.oldest_waiting === null ? null : new Date(timeOfId(view.oldest_waiting)),
+      ...showFigures(lastDay),
+    },
+    created_at: view.created_at,
+    updated_at: view.updated_at,
+  };
+}
+
+function showRetry(retry: RetryPolicy) {
+  const rules = {
+    jitter: retry.jitter,
+    max_age_seconds: retry.maxAgeSeconds,
+    permanent: retry.permanent,
+    transient: retry.transient,
+  };
+  if (retry.kind === 'schedule') return { schedule: retry.schedule, ...rules };
+  const { base, factor, max, attempts } = retry;
+  return { base, factor, max, attempts, ...rules };
+}

@@ -1,0 +1,47 @@
+import { Type } from 'typebox';
+import { PageQuery } from '../http/pagination.ts';
+import { Nullable } from '../http/validation.ts';
+import { EXAMPLE_TIME, Time } from '../openapi/describe.ts';
+
+const SchemaField = Nullable(
+  Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Boolean()], {
+    description: 'A JSON Schema (draft 2020-12, or draft-07 if `$schema` says so) of the events’ `data`.',
+  }),
+);
+
+const exampleSettings = {
+  description: 'An order was placed.',
+  schema: { type: 'object', required: ['id'], properties: { id: { type: 'string' } } },
+  example: { id: 'ord_1' },
+  deprecated: false,
+};
+
+export const EventTypeBody = Type.Object(
+  {
+    description: Type.Optional(Type.String({ maxLength: 5000 })),
+    schema: Type.Optional(SchemaField),
+    example: Type.Optional(Type.Unknown({ description: 'A sample of `data`. It must match the schema.' })),
+    deprecated: Type.Optional(Type.Boolean()),
+  },
+  { additionalProperties: false, title: 'EventTypeSettings', examples: [exampleSettings] },
+);
+
+export const EventTypeSchema = Type.Object(
+  {
+    name: Type.String(),
+    description: Type.String(),
+    schema: SchemaField,
+    example: Type.Unknown(),
+    deprecated: Type.Boolean(),
+    created_at: Time,
+    updated_at: Time,
+  },
+  {
+    title: 'EventType',
+    examples: [
+      { name: 'order.created', ...exampleSettings, created_at: EXAMPLE_TIME, updated_at: EXAMPLE_TIME },
+    ],
+  },
+);
+export const EventTypeName = Type.Object({ name: Type.String({ description: 'Such as order.created.' }) });
+export const EventTypeList = Type.Object(PageQuery, { additionalProperties: false });

@@ -1,0 +1,68 @@
+import { DEFAULT_TENANT } from '../../domain/event.ts';
+import { eventIdOfDelivery, type Uuid } from '../../domain/ids.ts';
+import type { Pool } from '../../postgres/database.ts';
+import {
+  type EventView,
+  findEventsByKey,
+  listEvents,
+  loadEventViews,
+} from '../../postgres/queries/events.ts';
+import { listDeliveries } from '../../postgres/queries/list-deliveries.ts';
+import type { IdRange, ListResult } from '../../postgres/queries/list-query.ts';
+
+export interface EventSearch extends IdRange {
+  readonly tenant: string | null;
+  readonly type: string | null;
+  readonly idempotencyKey: string | null;
+  /** With at least one delivery that is dead, or waits. */
+  readonly has: 'dead' | 'waiting' | null;
+  readonly limit: number;
+}
+
+/** Finds events, newest first: up to `limit` and one more if there are more. */
+export async function findEvents(pool: Pool, search: EventSearch): Promise<ListResult<EventView>> {
+  const { tenant, type, from, before, idempotencyKey, has, limit } = search;
+  if (idempotencyKey !== null) {
+    const holders = await findEventsByKey(pool, tenant, idempotencyKey, DEFAULT_TENANT);
+    const matching = holders.filter(
+      (event) =>
+        (from === null || event.id >= from) &&
+        (before === null || event.id < before) &&
+        (type === null || event.type === type),
+    );
+    return { rows: matching.slice(0, limit + 1), resumeAt: null };
+  }
+  if (has !== null) {
+    const { ids, resumeAt } = await findByDeliveries(pool, has, search);
+    return { rows: await loadEventViews(pool, ids), resumeAt };
+  }
+  return listEvents(pool, { tenant, type, from, before, limit: limit + 1 });
+}
+
+/** How many pages of deliveries to read for one page of events: an event may have thousands of deliveries. */
+const MAX_PAGES = 8;
+
+/** The ids of events that have a dead or waiting delivery, newest first. */
+async function findByDeliveries(
+  pool: Pool,
+  status: 'dead' | 'waiting',
+  { tenant, type, from, before, limit }: EventSearch,
+): Promise<{ ids: Uuid[]; resumeAt: Uuid | null }> {
+  const ids: Uuid[] = [];
+  const filter = { tenant, endpointId: null, eventId: null, status, type, from };
+  let end = before;
+  for (let pages = 0; pages < MAX_PAGES && ids.length <= limit; pages += 1) {
+    const { rows, resumeAt } = await listDeliveries(pool, { ...filter, before: end, limit: limit + 1 });
+    for (const { id } of rows) if (ids.at(-1) !== eventIdOfDelivery(id)) ids.push(eventIdOfDelivery(id));
+    const last = ids.at(-1) ?? null;
+    if (rows.length <= limit) {
+      // If the query stopped among the deliveries of the last event found, resume before that event: its remaining
+      // deliveries would find it again.
+      const isFound = resumeAt !== null && eventIdOfDelivery(resumeAt) === last;
+      return { ids: ids.slice(0, limit + 1), resumeAt: isFound ? last : resumeAt };
+    }
+    // The id of an event is the smallest of its deliveries' ids, so this continues with older events.
+    end = last;
+  }
+  return { ids: ids.slice(0, limit + 1), resumeAt: end };
+}

@@ -1,0 +1,156 @@
+/**
+ * What a producer sends and receives. The schemas of requests are only for the document: `readEvent` reads the bytes
+ * itself, so that `data` stays byte for byte the same.
+ */
+import { Type } from 'typebox';
+import { MAX_EVENT_TYPE_LENGTH } from '../../domain/event.ts';
+import type { ProblemCode } from '../../domain/problem.ts';
+import { Nullable } from '../http/validation.ts';
+import { EXAMPLE_TIME, exampleId, Id, ProblemOf, Time } from '../openapi/describe.ts';
+
+export const MAX_BATCH_EVENTS = 1000;
+
+const IdempotencyKey = (description: string) =>
+  Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 255, description })));
+
+export const NewEvent = Type.Object(
+  {
+    type: Type.String({
+      minLength: 1,
+      maxLength: MAX_EVENT_TYPE_LENGTH,
+      pattern: '^[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*$',
+      description: 'Segments of letters, digits, `_` and `-`, separated by dots. `posthorn.` is reserved.',
+    }),
+    data: Type.Unknown({ description: 'Any JSON value. It reaches the receivers byte for byte.' }),
+    tenant: Type.Optional(
+      Nullable(
+        Type.String({
+          pattern: '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$',
+          description: 'The tenant of the event. Default: the tenant of the key, otherwise `default`.',
+        }),
+      ),
+    ),
+    idempotency_key: IdempotencyKey('Of several events with the same key, only one is accepted.'),
+    schema_version: Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 64 }))),
+    channels: Type.Optional(
+      Nullable(
+        Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
+          maxItems: 50,
+          description: 'Sent only to endpoints with one of these channels, and to those without channels.',
+        }),
+      ),
+    ),
+    endpoint_ids: Type.Optional(
+      Nullable(Type.Array(Id('ep'), { maxItems: 1000, description: 'Sent only to these endpoints.' })),
+    ),
+    deliver_at: Type.Optional(
+      Nullable(
+        Type.String({
+          format: 'date-time',
+          description:
+            'Not sent before this RFC 3339 time. FIFO endpoints ignore it, because they send in the order of acceptance; an event that names one in `endpoint_ids` is refused.',
+        }),
+      ),
+    ),
+    headers: Type.Optional(
+      Nullable(
+        Type.Record(Type.String(), Type.String({ maxLength: 4096 }), {
+          maxProperties: 50,
+          description: 'Sent with every delivery.',
+        }),
+      ),
+    ),
+  },
+  {
+    title: 'NewEvent',
+    additionalProperties: false,
+    examples: [
+      {
+        type: 'order.created',
+        tenant: 'acme',
+        data: { order_id: 1001, total: '59.90' },
+        idempotency_key: 'order-1001-created',
+      },
+    ],
+  },
+);
+
+export const NewBatch = Type.Object(
+  { events: Type.Array(NewEvent, { minItems: 1, maxItems: MAX_BATCH_EVENTS }) },
+  {
+    title: 'NewBatch',
+    additionalProperties: false,
+    examples: [
+      {
+        events: [
+          { type: 'order.created', tenant: 'acme', data: { order_id: 1002 } },
+          { type: 'order.paid', tenant: 'acme', data: { order_id: 1002 } },
+        ],
+      },
+    ],
+  },
+);
+
+export const PublishHeaders = Type.Object({
+  'Idempotency-Key': Type.Optional(
+    Type.String({
+      maxLength: 255,
+      description:
+        'Instead of `idempotency_key` in the body. In a batch, each event gets a key derived from it.',
+    }),
+  ),
+  traceparent: Type.Optional(
+    Type.String({
+      maxLength: 55,
+      description:
+        'W3C trace context, stored with the event and sent to the receivers; so is `tracestate`. `headers.traceparent` of an event takes precedence.',
+    }),
+  ),
+});
+
+const accepted = {
+  id: exampleId('evt'),
+  type: 'order.created',
+  tenant: 'acme',
+  created_at: EXAMPLE_TIME,
+  deliveries: 2,
+  duplicate: false,
+};
+
+export const AcceptedEvent = Type.Object(
+  {
+    id: Id('evt'),
+    type: Type.String(),
+    tenant: Type.String(),
+    created_at: Time,
+    deliveries: Type.Integer({ description: 'How many endpoints it is sent to.' }),
+    duplicate: Type.Boolean({
+      description:
+        'True: an event with the same idempotency key was accepted before, and this is that event.',
+    }),
+  },
+  { title: 'AcceptedEvent', examples: [accepted] },
+);
+
+/** The problems of a single event in a batch. */
+const eventProblems: readonly ProblemCode[] = [
+  'forbidden',
+  'idempotency_conflict',
+  'too_large',
+  'invalid',
+  'rate_limited',
+  'overloaded',
+  'unavailable',
+];
+
+export const AcceptedBatch = Type.Object(
+  {
+    results: Type.Array(
+      Type.Union([
+        AcceptedEvent,
+        Type.Object({ error: ProblemOf(eventProblems) }, { title: 'RefusedEvent' }),
+      ]),
+    ),
+  },
+  { title: 'AcceptedBatch', examples: [{ results: [accepted] }] },
+);

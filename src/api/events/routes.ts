@@ -1,0 +1,176 @@
+import type { FastifyPluginAsync } from 'fastify';
+import type { Static } from 'typebox';
+import type { DeliveryStatus } from '../../domain/delivery.ts';
+import { deliveryRangeOfEvent, firstIdAt, idPrefixes, publicId, type Uuid } from '../../domain/ids.ts';
+import { readTime } from '../../ingest/index.ts';
+import { type Caller, visibleTenant } from '../../manage/caller.ts';
+import { notFound, readObjectId } from '../../manage/object-ids.ts';
+import { type DeliveryView, listAttempts } from '../../postgres/queries/deliveries.ts';
+import { findEvent } from '../../postgres/queries/events.ts';
+import { listDeliveries } from '../../postgres/queries/list-deliveries.ts';
+import type { IdRange } from '../../postgres/queries/list-query.ts';
+import { AttemptSchema, DeliverySchema } from '../deliveries/schema.ts';
+import { showAttempt, showDelivery } from '../deliveries/view.ts';
+import type { ApiDependencies } from '../dependencies.ts';
+import { earlierBound, idBounds } from '../http/id-filters.ts';
+import { DEFAULT_LIMIT, readCursor, toPage } from '../http/pagination.ts';
+import { Page } from '../openapi/describe.ts';
+import { findEvents } from './find-events.ts';
+import {
+  AttemptsOfEvent,
+  DeliveriesOfEvent,
+  EventId,
+  EventQuery,
+  EventSchema,
+  EventWithData,
+} from './schema.ts';
+import { showEvent } from './view.ts';
+
+type ById = { Params: { id: string } };
+
+/** "What happened to this event?": events, their payloads, deliveries and attempts. */
+export function eventRoutes({
+  pool,
+  endpoints,
+}: Pick<ApiDependencies, 'pool' | 'endpoints'>): FastifyPluginAsync {
+  async function find(caller: Caller, text: string) {
+    const id = readObjectId('event', text);
+    const event = await findEvent(pool, id, caller.tenant);
+    if (event === null) throw notFound('event', id);
+    return event;
+  }
+
+  return async (server) => {
+    server.get<{ Querystring: EventQuery }>(
+      '/events',
+      {
+        schema: {
+          operationId: 'listEvents',
+          summary: 'List events',
+          tags: ['Events'],
+          querystring: EventQuery,
+          response: { 200: Page(EventSchema) },
+        },
+      },
+      async (request) => {
+        const { limit = DEFAULT_LIMIT, type, idempotency_key, has } = request.query;
+        const { rows, resumeAt } = await findEvents(pool, {
+          tenant: visibleTenant(request.caller, request.query.tenant),
+          type: type ?? null,
+          idempotencyKey: idempotency_key ?? null,
+          has: (has ?? null) as 'dead' | 'waiting' | null,
+          ...rangeOf(request.query),
+          limit,
+        });
+        return toPage(rows, limit, idPrefixes.event, showEvent, resumeAt);
+      },
+    );
+
+    server.get<ById>(
+      '/events/:id',
+      {
+        schema: {
+          operationId: 'getEvent',
+          summary: 'Show an event, with its data',
+          tags: ['Events'],
+          params: EventId,
+          response: { 200: EventWithData },
+        },
+      },
+      async (request, reply) => {
+        const event = await find(request.caller, request.params.id);
+        // `data` is the producer's own bytes, unchanged.
+        const head = `${JSON.stringify(showEvent(event)).slice(0, -1)},"data":`;
+        return reply
+          .header('content-type', 'application/json; charset=utf-8')
+          .send(Buffer.concat([Buffer.from(head), event.data ?? Buffer.from('null'), Buffer.from('}')]));
+      },
+    );
+
+    server.get<ById & { Querystring: Static<typeof DeliveriesOfEvent> }>(
+      '/events/:id/deliveries',
+      {
+        schema: {
+          operationId: 'listEventDeliveries',
+          summary: 'List the deliveries of an event',
+          tags: ['Events'],
+          params: EventId,
+          querystring: DeliveriesOfEvent,
+          response: { 200: Page(DeliverySchema) },
+        },
+      },
+      async (request) => {
+        const { id } = await find(request.caller, request.params.id);
+        const { limit = DEFAULT_LIMIT, cursor, status } = request.query;
+        const { rows, resumeAt } = await listDeliveries(pool, {
+          // `find` has checked that the event belongs to the caller's tenant.
+          tenant: null,
+          endpointId: null,
+          eventId: id,
+          status: (status ?? null) as DeliveryStatus | null,
+          type: null,
+          ...idBounds({ event_id: publicId(idPrefixes.event, id), ...(cursor !== undefined && { cursor }) }),
+          limit: limit + 1,
+        });
+        const show = (row: DeliveryView) => showDelivery(row, endpoints.get(row.endpoint_id));
+        return toPage(rows, limit, idPrefixes.delivery, show, resumeAt);
+      },
+    );
+
+    server.get<ById & { Querystring: Static<typeof AttemptsOfEvent> }>(
+      '/events/:id/attempts',
+      {
+        schema: {
+          operationId: 'listEventAttempts',
+          summary: 'List the attempts of all deliveries of an event',
+          description: 'Delivery by delivery, oldest first.',
+          tags: ['Events'],
+          params: EventId,
+          querystring: AttemptsOfEvent,
+          response: { 200: Page(AttemptSchema) },
+        },
+      },
+      async (request) => {
+        const { id } = await find(request.caller, request.params.id);
+        const { limit = DEFAULT_LIMIT, cursor } = request.query;
+        const [first, last] = deliveryRangeOfEvent(id);
+        const rows = await listAttempts(pool, {
+          first,
+          last,
+          after: readAttemptCursor(cursor),
+          limit: limit + 1,
+        });
+        const shown = rows.slice(0, limit);
+        const end = shown.at(-1);
+        return {
+          data: shown.map(showAttempt),
+          next_cursor: rows.length > limit && end !== undefined ? attemptCursor(end) : null,
+        };
+      },
+    );
+  };
+}
+
+/** Attempts are listed delivery by delivery, so a cursor names a delivery and an attempt. */
+function attemptCursor(last: { delivery_id: Uuid; id: Uuid }): string {
+  return `${publicId(idPrefixes.delivery, last.delivery_id)}.${publicId(idPrefixes.attempt, last.id)}`;
+}
+
+function readAttemptCursor(cursor: string | undefined): { deliveryId: Uuid; attemptId: Uuid } | null {
+  if (cursor === undefined) return null;
+  const [delivery = '', attempt = ''] = cursor.split('.');
+  return {
+    deliveryId: readCursor(idPrefixes.delivery, delivery)!,
+    attemptId: readCursor(idPrefixes.attempt, attempt)!,
+  };
+}
+
+function rangeOf(query: EventQuery): IdRange {
+  const cursor = readCursor(idPrefixes.event, query.cursor);
+  const since = readTime('since', query.since);
+  const until = readTime('until', query.until);
+  return {
+    from: since === null ? null : firstIdAt(since),
+    before: earlierBound(cursor, until === null ? null : firstIdAt(until)),
+  };
+}

@@ -1,0 +1,77 @@
+import { type Static, Type } from 'typebox';
+import { deliveryStatuses } from '../../domain/delivery.ts';
+import { ListFilters, PageQuery } from '../http/pagination.ts';
+import { Nullable } from '../http/validation.ts';
+import { EXAMPLE_TIME, exampleId, Id, idParams, Time } from '../openapi/describe.ts';
+
+export const EventQuery = Type.Object(
+  {
+    ...PageQuery,
+    tenant: ListFilters.tenant,
+    type: ListFilters.type,
+    since: ListFilters.since,
+    until: ListFilters.until,
+    idempotency_key: Type.Optional(
+      Type.String({ maxLength: 255, description: 'The event that holds this key, until the key expires.' }),
+    ),
+    has: Type.Optional(
+      Type.Enum(['dead', 'waiting'], {
+        description: 'Events with at least one delivery that is dead, or that waits.',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+);
+export type EventQuery = Static<typeof EventQuery>;
+export const DeliveriesOfEvent = Type.Object(
+  { ...PageQuery, status: Type.Optional(Type.Enum([...deliveryStatuses])) },
+  { additionalProperties: false },
+);
+export const AttemptsOfEvent = Type.Object(PageQuery, { additionalProperties: false });
+export const EventId = idParams('evt', 'event');
+
+const eventFields = {
+  id: Id('evt'),
+  type: Type.String(),
+  tenant: Type.String(),
+  created_at: Time,
+  deliveries: Type.Integer({ description: 'How many endpoints it is sent to.' }),
+  idempotency_key: Nullable(Type.String()),
+  schema_version: Nullable(Type.String()),
+  channels: Type.Array(Type.String()),
+  endpoint_ids: Nullable(Type.Array(Id('ep'))),
+  deliver_at: Nullable(Time),
+  headers: Type.Record(Type.String(), Type.String()),
+  duplicate_of: Nullable(
+    Id(
+      'evt',
+      'It was published in a transaction with an idempotency key that this event already had, and was not sent.',
+    ),
+  ),
+  key_conflict_with: Nullable(
+    Id(
+      'evt',
+      'It was published in a transaction with an idempotency key that this event, with other content, already had.',
+    ),
+  ),
+};
+const exampleEvent = {
+  id: exampleId('evt'),
+  type: 'order.created',
+  tenant: 'acme',
+  created_at: EXAMPLE_TIME,
+  deliveries: 2,
+  idempotency_key: 'order-1001-created',
+  schema_version: null,
+  channels: [],
+  endpoint_ids: null,
+  deliver_at: null,
+  headers: {},
+  duplicate_of: null,
+  key_conflict_with: null,
+};
+export const EventSchema = Type.Object(eventFields, { title: 'Event', examples: [exampleEvent] });
+export const EventWithData = Type.Object(
+  { ...eventFields, data: Type.Unknown({ description: 'What was published, byte for byte.' }) },
+  { title: 'EventWithData', examples: [{ ...exampleEvent, data: { order_id: 1001, total: '59.90' } }] },
+);

@@ -1,0 +1,39 @@
+import { idPrefixes, publicId, timeOfId, type Uuid } from '../../domain/ids.ts';
+import type { Accepted } from '../../ingest/index.ts';
+import type { EventView } from '../../postgres/queries/events.ts';
+import type { Shown } from '../openapi/describe.ts';
+import type { AcceptedEvent } from './publish-schema.ts';
+import type { EventSchema } from './schema.ts';
+
+export function showEvent(event: EventView): Shown<typeof EventSchema> {
+  const { options } = event;
+  return {
+    id: publicId(idPrefixes.event, event.id),
+    type: event.type,
+    tenant: event.tenant,
+    created_at: new Date(timeOfId(event.id)),
+    deliveries: event.deliveries,
+    idempotency_key: event.idempotency_key,
+    schema_version: options?.schema_version ?? null,
+    channels: options?.channels ?? [],
+    endpoint_ids: options?.endpoint_ids?.map((id) => publicId(idPrefixes.endpoint, id)) ?? null,
+    deliver_at: options?.deliver_at === undefined ? null : new Date(options.deliver_at),
+    headers: options?.headers ?? {},
+    duplicate_of: showEventId(options?.duplicate_of),
+    key_conflict_with: showEventId(options?.key_conflict_with),
+  };
+}
+
+const showEventId = (id: Uuid | undefined): string | null =>
+  id === undefined ? null : publicId(idPrefixes.event, id);
+
+export function showAccepted(accepted: Accepted): Shown<typeof AcceptedEvent> {
+  return {
+    id: publicId(idPrefixes.event, accepted.id),
+    type: accepted.type,
+    tenant: accepted.tenant,
+    created_at: new Date(accepted.createdAt),
+    deliveries: accepted.deliveries,
+    duplicate: accepted.duplicate,
+  };
+}

@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest';
+import { systemClock } from '../../domain/clock.ts';
+import { Readiness } from './readiness.ts';
+
+function setUp({ needsWorkers = true } = {}) {
+  let now = 0;
+  let facts = { isReadOnly: false, hasPartition: true, ownedShards: 256 };
+  const readiness = new Readiness({
+    clock: { ...systemClock, now: systemClock.now, monotonic: () => now },
+    read: async () => facts,
+    takeOverMs: 1000,
+    needsWorkers,
+  });
+  const see = (changes: Partial<typeof facts>, atMs = now) => {
+    now = atMs;
+    facts = { ...facts, ...changes };
+    return readiness.missing();
+  };
+  return { see };
+}
+
+test('a standby, and a missing partition, cannot accept', async () => {
+  const { see } = setUp({ needsWorkers: false });
+  expect(await see({})).toBeNull();
+  expect(await see({ isReadOnly: true })).toContain('takes no writes');
+  expect(await see({ isReadOnly: false, hasPartition: false })).toContain('no partition');
+});
+
+test('it is not ready before any worker owned a shard', async () => {
+  const { see } = setUp();
+  expect(await see({ ownedShards: 0 })).toContain('No living worker owns a shard');
+  expect(await see({ ownedShards: 128 })).toBeNull();
+});
+
+test('a take-over is not noticed; shards that stay without an owner are', async () => {
+  const { see } = setUp();
+  expect(await see({ ownedShards: 256 }, 0)).toBeNull();
+  expect(await see({ ownedShards: 0 }, 5000)).toBeNull();
+  expect(await see({ ownedShards: 256 }, 5900)).toBeNull();
+  expect(await see({ ownedShards: 100 }, 9000)).toBeNull();
+  expect(await see({ ownedShards: 100 }, 10_001)).toBe('156 of 256 shards have no living worker.');
+  expect(await see({ ownedShards: 0 }, 10_002)).toContain('No living worker');
+  expect(await see({ ownedShards: 256 }, 10_003)).toBeNull();
+});
+
+test('where workers are not needed, their absence does not count', async () => {
+  expect(await setUp({ needsWorkers: false }).see({ ownedShards: 0 })).toBeNull();
+});

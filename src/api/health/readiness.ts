@@ -1,0 +1,58 @@
+/**
+ * Whether a balancer should send requests here: events can be accepted, and some worker of the deployment delivers them.
+ *
+ * A worker that dies leaves its shards without an owner for a moment, which must not take every server out of the balancer.
+ * So it counts only once some shard has had no living owner for longer than a take-over takes, or none ever had one.
+ */
+import type { Clock } from '../../domain/clock.ts';
+import { SHARDS } from '../../domain/endpoint.ts';
+import type { ReadinessFacts } from '../../postgres/queries/readiness.ts';
+
+export interface ReadinessOptions {
+  readonly clock: Clock;
+  readonly read: () => Promise<ReadinessFacts>;
+  /** By then the shards of a dead worker have another owner. */
+  readonly takeOverMs: number;
+  /** False: an API server is ready although nobody delivers. Events wait for the next worker. */
+  readonly needsWorkers: boolean;
+}
+
+export class Readiness {
+  readonly #options: ReadinessOptions;
+  /** Monotonic: since when some shard was found without a living owner. Null: all had one when last asked. */
+  #incompleteSince: number | null = null;
+  #wasComplete = false;
+
+  constructor(options: ReadinessOptions) {
+    this.#options = options;
+  }
+
+  /** Returns what is missing; null if it is ready. */
+  async missing(): Promise<string | null> {
+    let facts: ReadinessFacts;
+    try {
+      facts = await this.#options.read();
+    } catch {
+      return 'The database does not answer.';
+    }
+    if (facts.isReadOnly) return 'The database takes no writes: it is a standby or read-only.';
+    if (!facts.hasPartition) return 'There is no partition for events of the present time.';
+    return this.#options.needsWorkers ? this.#missingOwners(facts.ownedShards) : null;
+  }
+
+  #missingOwners(owned: number): string | null {
+    const now = this.#options.clock.monotonic();
+    if (owned === SHARDS) {
+      this.#wasComplete = true;
+      this.#incompleteSince = null;
+      return null;
+    }
+    this.#incompleteSince ??= now;
+    const isTakingOver = now - this.#incompleteSince <= this.#options.takeOverMs;
+    if (owned === 0)
+      return isTakingOver && this.#wasComplete
+        ? null
+        : 'No living worker owns a shard: nothing is delivered.';
+    return isTakingOver ? null : `${SHARDS - owned} of ${SHARDS} shards have no living worker.`;
+  }
+}

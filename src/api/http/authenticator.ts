@@ -1,0 +1,144 @@
+import { timingSafeEqual } from 'node:crypto';
+import type { Clock } from '../../domain/clock.ts';
+import type { Uuid } from '../../domain/ids.ts';
+import { Problem } from '../../domain/problem.ts';
+import type { TokenBucket } from '../../domain/token-bucket.ts';
+import { hashApiKey } from '../../manage/api-keys.ts';
+import type { Caller } from '../../manage/caller.ts';
+import type { Pool } from '../../postgres/database.ts';
+import { findKey, touchKeys } from '../../postgres/queries/keys.ts';
+import type { KeyRates } from './key-rates.ts';
+
+/** A valid key: who uses it, and its rate limit (null: none). */
+interface KnownKey {
+  readonly caller: Caller;
+  readonly bucket: TokenBucket | null;
+}
+
+interface CacheEntry<T> {
+  readonly key: T;
+  readonly expiresAt: number;
+}
+
+const ADMIN: KnownKey = {
+  caller: { keyId: null, scope: 'admin', tenant: null, prefix: null },
+  bucket: null,
+};
+const CACHE_MS = 10_000;
+const CACHE_ENTRIES = 10_000;
+const TOUCH_EVERY_MS = 30_000;
+
+/**
+ * Finds the caller behind an API key. Keys are looked up by their hash and cached for 10 seconds, so that most requests
+ * need no database read. Revoking a key notifies every process (`posthorn_keys`), which clears its cache; the 10
+ * seconds are the limit if that notification is lost.
+ */
+export class Authenticator {
+  readonly #pool: Pool;
+  readonly #clock: Clock;
+  readonly #adminHash: Buffer;
+  readonly #rates: KeyRates;
+  readonly #validKeys = new Map<string, CacheEntry<KnownKey>>();
+  /** A negative cache, kept separately so that guesses cannot evict valid keys. */
+  readonly #invalidKeys = new Map<string, CacheEntry<null>>();
+  readonly #usedSinceTouch = new Set<Uuid>();
+  #touchedAt = Number.NEGATIVE_INFINITY;
+  #generation = 0;
+
+  constructor(pool: Pool, clock: Clock, adminKey: string, rates: KeyRates) {
+    this.#pool = pool;
+    this.#clock = clock;
+    this.#adminHash = hashApiKey(adminKey);
+    this.#rates = rates;
+  }
+
+  /** Clears the cache. Call it when a key was revoked. */
+  forget(): void {
+    this.#validKeys.clear();
+    this.#invalidKeys.clear();
+    this.#generation += 1;
+  }
+
+  /**
+   * The caller of a request. Returns without a promise if the key is cached: on the hot path, the promise would cost
+   * more than the rest. Throws `unauthorized` or `rate_limited`.
+   */
+  authenticate(authorization: string | undefined): Caller | Promise<Caller> {
+    const found = this.#find(authorization);
+    return found instanceof Promise ? found.then((key) => this.#admit(key)) : this.#admit(found);
+  }
+
+  /** Whether the key of a long request is still valid. Does not count against its rate limit. */
+  async isStillKnown(authorization: string | undefined): Promise<boolean> {
+    const key = await this.#find(authorization);
+    if (key?.caller.keyId != null) this.#noteUse(key.caller.keyId);
+    return key !== null;
+  }
+
+  #find(authorization: string | undefined): KnownKey | null | Promise<KnownKey | null> {
+    const key = bearerToken(authorization);
+    if (key === '') {
+      throw new Problem('unauthorized', 'Send an API key as "Authorization: Bearer phk_…".');
+    }
+    const hashed = hashApiKey(key);
+    if (timingSafeEqual(hashed, this.#adminHash)) return ADMIN;
+    const name = hashed.toString('base64');
+    const cached = this.#validKeys.get(name) ?? this.#invalidKeys.get(name);
+    if (cached !== undefined && cached.expiresAt > this.#clock.monotonic()) return cached.key;
+    return this.#lookUp(hashed, name);
+  }
+
+  #admit(key: KnownKey | null): Caller {
+    if (key === null) throw new Problem('unauthorized', 'This API key is not known, or it was revoked.');
+    if (key.bucket !== null) this.#takeToken(key.bucket);
+    if (key.caller.keyId !== null) this.#noteUse(key.caller.keyId);
+    return key.caller;
+  }
+
+  #takeToken(bucket: TokenBucket): void {
+    const now = this.#clock.monotonic();
+    if (bucket.tryTake(now)) return;
+    throw new Problem('rate_limited', 'This key makes more requests than its limit allows.', {
+      retryAfterSeconds: Math.ceil(bucket.msUntilNext(now) / 1000),
+    });
+  }
+
+  async #lookUp(hashed: Buffer, name: string): Promise<KnownKey | null> {
+    const generation = this.#generation;
+    const record = await findKey(this.#pool, hashed);
+    const key = record && {
+      caller: { keyId: record.id, scope: record.scope, tenant: record.tenant, prefix: record.prefix },
+      bucket: this.#rates.bucketOf(record),
+    };
+    // Some key was revoked during the read, perhaps this one: do not cache what may be stale.
+    if (generation !== this.#generation) return key;
+    const expiresAt = this.#clock.monotonic() + CACHE_MS;
+    if (key === null) cache(this.#invalidKeys, name, { key, expiresAt });
+    else cache(this.#validKeys, name, { key, expiresAt });
+    return key;
+  }
+
+  /** "Last used" is accurate to half a minute: exact times would cost a write per request. */
+  #noteUse(id: Uuid): void {
+    this.#usedSinceTouch.add(id);
+    const now = this.#clock.monotonic();
+    if (now - this.#touchedAt < TOUCH_EVERY_MS) return;
+    this.#touchedAt = now;
+    const used = [...this.#usedSinceTouch];
+    this.#usedSinceTouch.clear();
+    touchKeys(this.#pool, used).catch(() => {});
+  }
+}
+
+const SCHEME = 'bearer ';
+
+/** The key of an `Authorization` header; the scheme is case-insensitive. Empty: there is no key. */
+export function bearerToken(authorization = ''): string {
+  if (authorization.slice(0, SCHEME.length).toLowerCase() !== SCHEME) return '';
+  return authorization.slice(SCHEME.length).trim();
+}
+
+function cache<T>(entries: Map<string, T>, name: string, entry: T): void {
+  if (entries.size >= CACHE_ENTRIES) entries.clear();
+  entries.set(name, entry);
+}

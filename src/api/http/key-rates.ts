@@ -1,0 +1,38 @@
+import type { Clock } from '../../domain/clock.ts';
+import type { RateLimit } from '../../domain/endpoint.ts';
+import type { Uuid } from '../../domain/ids.ts';
+import { TokenBucket } from '../../domain/token-bucket.ts';
+import type { KeyRecord } from '../../postgres/queries/keys.ts';
+
+const MAX_BUCKETS = 10_000;
+
+/**
+ * The rate limits of API keys, in this process. Buckets outlive the cache of keys: a fresh bucket every few seconds would
+ * never be empty. A key's limit never changes, so neither does its bucket's.
+ */
+export class KeyRates {
+  readonly #defaultLimit: RateLimit | null;
+  readonly #clock: Clock;
+  readonly #buckets = new Map<Uuid, TokenBucket>();
+
+  /** The default limit, for keys without their own. `perSecond` 0: no limit. */
+  constructor(perSecond: number, burst: number, clock: Clock) {
+    this.#defaultLimit = perSecond > 0 ? { perSecond, burst } : null;
+    this.#clock = clock;
+  }
+
+  /** The bucket of a key. Null: it has no limit. */
+  bucketOf({ id, rate_per_second, rate_burst }: KeyRecord): TokenBucket | null {
+    const limit =
+      rate_per_second === null ? this.#defaultLimit : { perSecond: rate_per_second, burst: rate_burst ?? 1 };
+    if (limit === null) return null;
+    let bucket = this.#buckets.get(id);
+    if (bucket === undefined) {
+      // Clearing all of them gives each key one extra burst, which is harmless.
+      if (this.#buckets.size >= MAX_BUCKETS) this.#buckets.clear();
+      bucket = new TokenBucket(limit, this.#clock.monotonic(), limit.burst);
+      this.#buckets.set(id, bucket);
+    }
+    return bucket;
+  }
+}

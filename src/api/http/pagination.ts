@@ -1,0 +1,94 @@
+import { Type } from 'typebox';
+import { EVENT_TYPE, MAX_EVENT_TYPE_LENGTH, TENANT_ID, TENANT_ID_RULE } from '../../domain/event.ts';
+import { type IdPrefix, parsePublicId, publicId, type Uuid } from '../../domain/ids.ts';
+import { Problem } from '../../domain/problem.ts';
+import { withMessage } from './validation.ts';
+
+export const DEFAULT_LIMIT = 50;
+export const MAX_LIMIT = 250;
+
+export const PageQuery = {
+  limit: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: MAX_LIMIT,
+      default: DEFAULT_LIMIT,
+      description: 'How many, at most.',
+    }),
+  ),
+  cursor: Type.Optional(
+    Type.String({ maxLength: 200, description: 'The `next_cursor` of the previous page.' }),
+  ),
+};
+
+/** The pattern is checked, because an impossible tenant would silently find nothing. */
+export const tenantFilter = (description: string) =>
+  Type.Optional(
+    Type.String({
+      pattern: TENANT_ID.source,
+      description,
+      examples: ['acme'],
+      ...withMessage(TENANT_ID_RULE),
+    }),
+  );
+
+/** One exact type. Patterns such as `order.*` are refused, because they would silently find nothing. */
+export const typeFilter = (description: string) =>
+  Type.Optional(
+    Type.String({
+      pattern: EVENT_TYPE.source,
+      maxLength: MAX_EVENT_TYPE_LENGTH,
+      description,
+      examples: ['order.created'],
+      ...withMessage(
+        'must be one exact event type, such as "order.created"; wildcards are for `events` of an endpoint only',
+      ),
+    }),
+  );
+
+/** Filters of lists. Text matches exactly; `readTime` reads the times. */
+export const ListFilters = {
+  tenant: tenantFilter('Of this tenant only.'),
+  endpoint_id: Type.Optional(Type.String({ description: 'To this endpoint only.' })),
+  event_id: Type.Optional(Type.String({ description: 'Of this event only.' })),
+  type: typeFilter('Of this event type only.'),
+  since: Type.Optional(Type.String({ description: 'Accepted at or after this RFC 3339 time.' })),
+  until: Type.Optional(Type.String({ description: 'Accepted before this RFC 3339 time.' })),
+};
+
+export interface Page<T> {
+  readonly data: T[];
+  readonly next_cursor: string | null;
+}
+
+/**
+ * The id in a cursor, which is that of the last row shown. Ids are ordered by time and never change, so rows that are
+ * added meanwhile neither repeat nor hide others. Throws `bad_cursor`.
+ */
+export function readCursor(prefix: IdPrefix, cursor: string | undefined): Uuid | null {
+  if (cursor === undefined) return null;
+  const id = parsePublicId(prefix, cursor);
+  if (id === null) throw badCursor();
+  return id;
+}
+
+/**
+ * Turns rows into a page. Query one row more than `limit`: it shows that there is another page. `resumeAt` is where the
+ * query stopped if it hit its limit of examined rows before it filled the page.
+ */
+export function toPage<Row extends { id: Uuid }, T>(
+  rows: readonly Row[],
+  limit: number,
+  prefix: IdPrefix,
+  show: (row: Row) => T,
+  resumeAt: Uuid | null = null,
+): Page<T> {
+  const shown = rows.slice(0, limit);
+  const last = rows.length > limit ? (shown.at(-1)?.id ?? null) : resumeAt;
+  return { data: shown.map(show), next_cursor: last && publicId(prefix, last) };
+}
+
+export function badCursor(): Problem {
+  const message = 'must be the next_cursor of an earlier page of this list';
+  return new Problem('bad_cursor', `cursor: ${message}.`, { errors: [{ path: 'cursor', message }] });
+}

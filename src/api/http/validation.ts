@@ -1,0 +1,142 @@
+import { type TSchema, Type } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { Value } from 'typebox/value';
+import { type FieldError, invalidField, Problem } from '../../domain/problem.ts';
+import { isStorable } from './read-json.ts';
+
+interface SchemaError {
+  readonly keyword: string;
+  readonly schemaPath: string;
+  readonly instancePath: string;
+  readonly message: string;
+  readonly params: object;
+}
+
+const MESSAGE = Symbol('message');
+
+/**
+ * An option of a schema: the error message for a value that does not match, if the validator's own message would not
+ * help. The key is a symbol, so that it is not part of the OpenAPI document.
+ */
+export const withMessage = (message: string): Record<string, unknown> => ({ [MESSAGE]: message });
+
+/** Compiles a schema of `part` of a request. The same schemas describe requests in the OpenAPI document. */
+export function compileSchema(
+  schema: TSchema,
+  part: string,
+): (data: unknown) => { value: unknown } | { error: Error } {
+  const validator = Compile(schema);
+  return (data) => {
+    const isText = part === 'querystring' || part === 'params';
+    // A missing body counts as an empty object.
+    const value = isText ? fromText(schema, data) : (data ?? {});
+    if (validator.Check(value)) return part === 'body' ? { value } : checkText(value as object, part);
+    return { error: toProblem([...validator.Errors(value)] as SchemaError[], schema) };
+  };
+}
+
+/** Refuses text that cannot be stored. Bodies are checked when they are read (`read-json.ts`). */
+function checkText(values: object, part: string): { value: unknown } | { error: Error } {
+  for (const [name, value] of Object.entries(values)) {
+    // A cursor is decoded, and never stored or searched for.
+    if (name === 'cursor' || typeof value !== 'string' || isStorable(value)) continue;
+    if (part === 'params') return { error: new Problem('not_found', `There is nothing with this ${name}.`) };
+    return { error: invalidField(name, 'must not contain NUL or an unpaired surrogate') };
+  }
+  return { value: values };
+}
+
+/** Converts the text of a query string to numbers and booleans: "50" becomes 50, but "1.5" does not become 1. */
+function fromText(schema: TSchema, data: unknown): unknown {
+  const given = data as Record<string, unknown>;
+  const converted = Value.Convert(schema, { ...given }) as Record<string, unknown>;
+  for (const [name, value] of Object.entries(converted)) {
+    if (typeof value === 'number' && Number(given[name]) !== value) converted[name] = given[name];
+  }
+  return converted;
+}
+
+function toProblem(found: readonly SchemaError[], schema: TSchema): Problem {
+  const errors = new Map<string, FieldError>();
+  // Report the deepest error: "retry.schedule[0] must be a number" instead of "retry does not match".
+  for (const error of found.toSorted((a, b) => b.instancePath.length - a.instancePath.length)) {
+    for (const field of toFieldErrors(error, schema)) {
+      if (
+        [...errors.keys()].some(
+          (path) =>
+            path === field.path || path.startsWith(`${field.path}.`) || path.startsWith(`${field.path}[`),
+        )
+      )
+        continue;
+      errors.set(field.path, field);
+    }
+  }
+  const list = [...errors.values()].toReversed();
+  return new Problem('invalid', list.map(({ path, message }) => `${path}: ${message}`).join('; '), {
+    errors: list,
+  });
+}
+
+/** Keywords whose schemas describe a part of the value. */
+const PARTS = new Set(['properties', 'patternProperties', 'items']);
+
+/** The `withMessage` of the schema that the error is about, or of the union that it belongs to. */
+function messageFor({ keyword, schemaPath }: SchemaError, root: TSchema): string | undefined {
+  if (keyword === 'required' || keyword === 'additionalProperties') return undefined;
+  type Node = { readonly [name: string]: Node } & { readonly [MESSAGE]?: string };
+  let node: Node | undefined = root as unknown as Node;
+  let message = node[MESSAGE];
+  for (const step of schemaPath.split('/').slice(1)) {
+    if (PARTS.has(step)) message = undefined;
+    node = node?.[step.replaceAll('~1', '/').replaceAll('~0', '~')];
+    message = node?.[MESSAGE] ?? message;
+  }
+  return message;
+}
+
+function toFieldErrors(error: SchemaError, schema: TSchema): FieldError[] {
+  const base = toPath(error.instancePath);
+  const join = (name: string) => (base === '' ? name : `${base}.${name}`);
+  const params = error.params as Record<string, unknown>;
+  const message = messageFor(error, schema);
+  if (message !== undefined) return [{ path: base || 'body', message }];
+  switch (error.keyword) {
+    case 'required':
+      return (params.requiredProperties as string[]).map((name) => ({
+        path: join(name),
+        message: 'is required',
+      }));
+    case 'additionalProperties':
+      return (params.additionalProperties as string[]).map((name) => ({
+        path: join(name),
+        message: 'is not a field of this request',
+      }));
+    case 'boolean':
+      return [];
+    case 'enum':
+      return [
+        {
+          path: base || 'body',
+          message: `must be one of ${(params.allowedValues as unknown[]).map((v) => JSON.stringify(v)).join(', ')}`,
+        },
+      ];
+    case 'const':
+      return [{ path: base || 'body', message: `must be ${JSON.stringify(params.allowedValue)}` }];
+    default:
+      return [{ path: base || 'body', message: error.message }];
+  }
+}
+
+/** `/retry/schedule/0` → `retry.schedule[0]` */
+function toPath(pointer: string): string {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .reduce(
+      (path, part) => (/^\d+$/.test(part) ? `${path}[${part}]` : path === '' ? part : `${path}.${part}`),
+      '',
+    );
+}
+
+export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);

@@ -1,0 +1,59 @@
+import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { Problem } from '../../domain/problem.ts';
+import { CONTENT_TYPE } from '../../telemetry/metrics/index.ts';
+import type { AccessDependencies, ApiMetrics } from '../dependencies.ts';
+import type { IsTrustedProxy } from '../http/client-address.ts';
+
+const Text = Type.String({ title: 'Metrics', examples: ['posthorn_in_flight 3\n'] });
+const DESCRIPTION = {
+  operationId: 'getMetrics',
+  summary: 'Metrics for Prometheus',
+  description:
+    'Of all processes of this node. Requests from the machine itself need no key; others need an admin key, or a read key without a tenant.',
+  tags: ['Service'],
+  response: {
+    200: { description: 'Metrics', content: { 'text/plain': { schema: Text } } },
+  },
+  problems: {
+    unauthorized: 'A request from another machine has no key.',
+    forbidden: 'The key is for one tenant only.',
+    not_found: 'Metrics are switched off.',
+    rate_limited: 'The key makes too many requests.',
+  },
+} as const;
+
+/** Open to requests from this machine. Others need a key that may see all tenants. */
+export function metricsRoutes(
+  metrics: ApiMetrics | null,
+  { authenticator, isTrustedProxy }: AccessDependencies,
+): FastifyPluginAsync {
+  return async (server) => {
+    server.get('/metrics', { schema: DESCRIPTION }, async (request, reply) => {
+      if (metrics === null)
+        throw new Problem('not_found', 'Metrics are switched off (POSTHORN_METRICS=off).');
+      if (!comesFromThisMachine(request, isTrustedProxy)) {
+        const caller = await authenticator.authenticate(request.headers.authorization);
+        if (caller.scope === 'tenant' || caller.tenant !== null)
+          throw new Problem(
+            'forbidden',
+            'Metrics cover all tenants: use an admin key, or a read key without a tenant.',
+          );
+      }
+      return reply.header('content-type', CONTENT_TYPE).send(await metrics.text());
+    });
+  };
+}
+
+const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'];
+
+/** False for a request that a proxy on this machine forwards: it comes from elsewhere. */
+function comesFromThisMachine({ socket, headers }: FastifyRequest, isTrustedProxy: IsTrustedProxy): boolean {
+  const address = socket.remoteAddress ?? '';
+  const isLoopback = address === '::1' || /^(::ffff:)?127\./.test(address);
+  // Not every proxy adds a header; those in POSTHORN_TRUSTED_PROXIES are recognized by their address.
+  if (!isLoopback || isTrustedProxy(address)) return false;
+  // DNS rebinding: a web page whose name resolves to this machine sends that name as the host.
+  const isNamedAsThisMachine = /^(localhost|127\.[\d.]+|\[::1\])(:\d+)?$/i.test(headers.host ?? '');
+  return isNamedAsThisMachine && FORWARDED.every((name) => headers[name] === undefined);
+}

@@ -1,0 +1,83 @@
+import type { FastifyPluginAsync } from 'fastify';
+import type { Static } from 'typebox';
+import { readObjectId } from '../../manage/object-ids.ts';
+import type { Replay } from '../../manage/replay.ts';
+import type { EndpointCache } from '../../postgres/endpoint-cache.ts';
+import { DeliverySchema } from '../deliveries/schema.ts';
+import { showDelivery } from '../deliveries/view.ts';
+import { idParams } from '../openapi/describe.ts';
+import { CountSchema, TaskSchema } from '../tasks/schema.ts';
+import { sendOrder } from '../tasks/view.ts';
+import { EndpointReplay, EventReplay, Replayed } from './schema.ts';
+
+type ById = { Params: { id: string } };
+
+export function replayRoutes(replay: Replay, endpoints: EndpointCache): FastifyPluginAsync {
+  return async (server) => {
+    server.post<ById>(
+      '/deliveries/:id/replay',
+      {
+        schema: {
+          operationId: 'replayDelivery',
+          summary: 'Send a delivery again',
+          description: 'Works for every status. A waiting delivery becomes due now.',
+          tags: ['Deliveries'],
+          params: idParams('dlv', 'delivery'),
+          response: { 202: DeliverySchema },
+          problems: {
+            conflict: 'The endpoint is disabled or was deleted.',
+            unavailable: 'The delivery is changing at this moment. Try again after `Retry-After` seconds.',
+          },
+        },
+      },
+      async (request, reply) => {
+        const delivery = await replay.delivery(request, readObjectId('delivery', request.params.id));
+        return reply.code(202).send(showDelivery(delivery, endpoints.get(delivery.endpoint_id)));
+      },
+    );
+
+    server.post<ById & { Body: Static<typeof EventReplay> }>(
+      '/events/:id/replay',
+      {
+        schema: {
+          operationId: 'replayEvent',
+          summary: 'Send an event again',
+          description:
+            'All of its deliveries, or those that match. Deliveries to a disabled or deleted endpoint are skipped, but if you name such an endpoint, nothing is sent.',
+          tags: ['Events'],
+          params: idParams('evt', 'event'),
+          body: EventReplay,
+          response: { 202: Replayed },
+          problems: {
+            conflict:
+              'A named endpoint is disabled or deleted, or all endpoints of the matching deliveries are.',
+          },
+        },
+      },
+      async (request, reply) => {
+        const id = readObjectId('event', request.params.id);
+        return reply.code(202).send(await replay.event(request, id, request.body));
+      },
+    );
+
+    server.post<ById & { Body: Static<typeof EndpointReplay> }>(
+      '/endpoints/:id/replay',
+      {
+        schema: {
+          operationId: 'replayEndpoint',
+          summary: 'Send again what an endpoint missed',
+          description: 'Runs in the background. By default, deliveries that are dead or were skipped.',
+          tags: ['Endpoints'],
+          params: idParams('ep', 'endpoint'),
+          body: EndpointReplay,
+          response: { 200: CountSchema, 202: TaskSchema },
+          problems: { conflict: 'The endpoint is disabled.' },
+        },
+      },
+      async (request, reply) => {
+        const id = readObjectId('endpoint', request.params.id);
+        return sendOrder(reply, await replay.endpoint(request, id, request.body));
+      },
+    );
+  };
+}

@@ -1,0 +1,134 @@
+import type { FastifyPluginAsync } from 'fastify';
+import { type Static, Type } from 'typebox';
+import { idPrefixes, publicId } from '../../domain/ids.ts';
+import { visibleTenant } from '../../manage/caller.ts';
+import { COUNT_AT_MOST, queueNow } from '../../postgres/queries/queue-now.ts';
+import { eventSeries } from '../../postgres/queries/stats.ts';
+import { busiestTypes, worstEndpoints } from '../../postgres/queries/stats-rankings.ts';
+import type { ApiDependencies } from '../dependencies.ts';
+import { memoizeFor } from '../http/memoize.ts';
+import { ListFilters, typeFilter } from '../http/pagination.ts';
+import type { Shown } from '../openapi/describe.ts';
+import { showCounts } from './figures.ts';
+import { StatsSchema } from './schema.ts';
+import {
+  ageOf,
+  share,
+  showRates,
+  showSeries,
+  showWindow,
+  throughput,
+  totalOf,
+  type WindowName,
+  WindowQuery,
+  windowOf,
+} from './view.ts';
+
+const StatsQuery = Type.Object(
+  {
+    window: WindowQuery,
+    tenant: ListFilters.tenant,
+    type: typeFilter(
+      'Limits the figures and the series to this type. `now`, `types` and `endpoints` always cover all types.',
+    ),
+  },
+  { additionalProperties: false },
+);
+type StatsQuery = Static<typeof StatsQuery>;
+type Stats = Shown<typeof StatsSchema>;
+
+const RANKED = 20;
+
+type StatsDependencies = Pick<ApiDependencies, 'pool' | 'clock' | 'endpoints' | 'statsCacheMs'>;
+
+export function statsRoutes(dependencies: StatsDependencies): FastifyPluginAsync {
+  const { pool, clock, statsCacheMs } = dependencies;
+  const cachedStats = memoizeFor<Stats>(clock, statsCacheMs);
+  const cachedNow = memoizeFor<Stats['now']>(clock, statsCacheMs);
+  // Rankings do not depend on the event type, so they are cached apart: asking for many types ranks only once.
+  const cachedRankings = memoizeFor<Awaited<ReturnType<typeof rank>>>(clock, statsCacheMs);
+
+  async function rank(tenant: string | null, window: ReturnType<typeof windowOf>) {
+    const [types, endpoints] = await Promise.all([
+      busiestTypes(pool, tenant ?? '', window, RANKED),
+      worstEndpoints(pool, tenant ?? '', window, RANKED),
+    ]);
+    return { types, endpoints };
+  }
+
+  async function show(tenant: string | null, type: string | null, name: WindowName): Promise<Stats> {
+    const window = windowOf(name, clock.now());
+    const [series, { types, endpoints }, now] = await Promise.all([
+      eventSeries(pool, tenant ?? '', type ?? '', window),
+      cachedRankings(JSON.stringify([tenant, name]), () => rank(tenant, window)),
+      cachedNow(tenant ?? '', () => showNow(dependencies, tenant)),
+    ]);
+    const total = totalOf(series);
+    const rates = showRates(total);
+    return {
+      ...showWindow(window),
+      tenant,
+      type,
+      accepted: total.accepted,
+      ...showCounts(total),
+      success_rate: rates.final_success_rate,
+      ...rates,
+      throughput_per_second: throughput(total, window),
+      now,
+      series: showSeries(series, window),
+      types: types.map((found) => ({
+        ...found,
+        success_rate: share(found.delivered, found.delivered + found.dead),
+      })),
+      endpoints: endpoints.map(({ id, successes, ...found }) => ({
+        endpoint_id: publicId(idPrefixes.endpoint, id),
+        ...found,
+        success_rate: share(successes, found.attempts),
+      })),
+    };
+  }
+
+  return async (server) => {
+    server.get<{ Querystring: StatsQuery }>(
+      '/stats',
+      {
+        schema: {
+          operationId: 'getStats',
+          summary: 'Statistics of everything, of a tenant or of an event type',
+          tags: ['Statistics'],
+          querystring: StatsQuery,
+          response: { 200: StatsSchema },
+        },
+      },
+      async (request) => {
+        const { window = '24h', type = null } = request.query;
+        const tenant = visibleTenant(request.caller, request.query.tenant);
+        return cachedStats(JSON.stringify([tenant, type, window]), () => show(tenant, type, window));
+      },
+    );
+  };
+}
+
+async function showNow(
+  { pool, clock, endpoints }: StatsDependencies,
+  tenant: string | null,
+): Promise<Stats['now']> {
+  const { waiting, retrying, oldest, dead, circuitsOpen } = await queueNow(pool, tenant ?? '');
+  const counts = { endpoints: 0, endpoints_disabled: 0, endpoints_paused: 0 };
+  for (const endpoint of endpoints.all()) {
+    if (endpoint.deleted || (tenant !== null && endpoint.tenant !== tenant)) continue;
+    counts.endpoints += 1;
+    if (!endpoint.enabled) counts.endpoints_disabled += 1;
+    else if (endpoint.paused) counts.endpoints_paused += 1;
+  }
+  return {
+    waiting,
+    fresh: waiting - retrying,
+    retrying,
+    oldest_waiting_seconds: ageOf(oldest, clock.now()),
+    dead,
+    circuits_open: circuitsOpen,
+    ...counts,
+    capped: waiting >= COUNT_AT_MOST || dead >= COUNT_AT_MOST,
+  };
+}

@@ -1,0 +1,110 @@
+/** Figures under the same names for all tenants, for an endpoint, and for each point of a chart. */
+import { Type } from 'typebox';
+import { percentileOf } from '../../domain/histogram.ts';
+import { timeOfId, type Uuid } from '../../domain/ids.ts';
+import {
+  addTotals,
+  type Bucket,
+  HOUR,
+  MINUTE,
+  noTotals,
+  QUARTER,
+  type TimedTotals,
+  type Totals,
+} from '../../postgres/queries/stats.ts';
+
+/** How long one point of each window is, and how many points it has. */
+const WINDOWS = {
+  '1h': { seconds: MINUTE, points: 60 },
+  '24h': { seconds: QUARTER, points: 96 },
+  '7d': { seconds: HOUR, points: 168 },
+} as const;
+export type WindowName = keyof typeof WINDOWS;
+export const windowNames = Object.keys(WINDOWS) as WindowName[];
+
+export const WindowQuery = Type.Optional(
+  Type.Enum(windowNames, {
+    description:
+      'Up to now: 60 minutes, 96 quarters of an hour or 168 hours, of which the last is incomplete.',
+  }),
+);
+
+export interface Window extends Bucket {
+  readonly name: WindowName;
+  readonly points: number;
+  readonly now: number;
+}
+
+/** The window that ends with the current bucket, which is incomplete. */
+export function windowOf(name: WindowName, now: number): Window {
+  const { seconds, points } = WINDOWS[name];
+  const current = Math.floor(now / (seconds * 1000));
+  return { name, seconds, points, at: (current - points + 1) * seconds * 1000, now };
+}
+
+export function totalOf(series: readonly Totals[]): Totals {
+  const total = noTotals();
+  for (const totals of series) addTotals(total, totals);
+  return total;
+}
+
+/** Null if nothing happened: no requests are neither success nor failure. */
+export const share = (part: number, whole: number): number | null =>
+  whole === 0 ? null : Math.round((part / whole) * 1e4) / 1e4;
+
+export function percentiles(counts: readonly number[]) {
+  const [p50, p95, p99] = [0.5, 0.95, 0.99].map((p) => {
+    const ms = percentileOf(counts, p);
+    return ms === null ? null : Math.round(ms * 10) / 10;
+  });
+  return { p50: p50!, p95: p95!, p99: p99! };
+}
+
+export function showRates(total: Totals) {
+  return {
+    attempt_success_rate: share(total.successes, total.attempts),
+    final_success_rate: share(total.delivered, total.delivered + total.dead),
+    first_attempt_success_rate: share(total.tries[0] ?? 0, total.firstTries),
+    dead_letter_rate: share(total.dead, total.delivered + total.dead),
+    response_ms: percentiles(total.response),
+    delivery_ms: percentiles(total.delivery),
+    retry_distribution: total.tries,
+  };
+}
+
+export function showWindow({ name, seconds, at, now }: Window) {
+  return { window: name, from: new Date(at), to: new Date(now), bucket_seconds: seconds };
+}
+
+/** The age of an id in whole seconds. */
+export const ageOf = (id: Uuid | null, now: number): number | null =>
+  id === null ? null : Math.max(0, Math.round((now - timeOfId(id)) / 1000));
+
+export const throughput = (total: Totals, { at, now }: Window): number =>
+  Math.round((total.delivered / Math.max(1, (now - at) / 1000)) * 1e3) / 1e3;
+
+/** Every point of the window, including those in which nothing happened. */
+export function showSeries(series: readonly TimedTotals[], { at, seconds, points }: Window) {
+  const found = new Map(series.map((totals) => [totals.at, totals]));
+  return Array.from({ length: points }, (_, index) => {
+    const time = at + index * seconds * 1000;
+    const totals = found.get(time) ?? noTotals();
+    const [response, delivery] = [percentiles(totals.response), percentiles(totals.delivery)];
+    return {
+      at: new Date(time),
+      accepted: totals.accepted,
+      attempts: totals.attempts,
+      successes: totals.successes,
+      failures: totals.failures,
+      delivered: totals.delivered,
+      dead: totals.dead,
+      success_rate: share(totals.delivered, totals.delivered + totals.dead),
+      response_p50_ms: response.p50,
+      response_p95_ms: response.p95,
+      response_p99_ms: response.p99,
+      delivery_p50_ms: delivery.p50,
+      delivery_p95_ms: delivery.p95,
+      delivery_p99_ms: delivery.p99,
+    };
+  });
+}

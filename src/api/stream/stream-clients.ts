@@ -1,0 +1,71 @@
+import type { Clock } from '../../domain/clock.ts';
+import { Problem } from '../../domain/problem.ts';
+import type { StreamLimits } from '../dependencies.ts';
+import type { Authenticator } from '../http/authenticator.ts';
+import type { StreamClient } from './stream-client.ts';
+
+interface Access {
+  /** The id of the client's API key. */
+  readonly key: string;
+  readonly authorization: string | undefined;
+}
+
+/** The open clients of the live tail: limits their number, keeps them alive, and ends those whose key was revoked. */
+export class StreamClients {
+  readonly #limits: StreamLimits;
+  readonly #clock: Clock;
+  readonly #authenticator: Authenticator;
+  readonly #clients = new Map<StreamClient, Access>();
+  #cancelHeartbeat: (() => void) | null = null;
+
+  constructor(limits: StreamLimits, clock: Clock, authenticator: Authenticator) {
+    this.#limits = limits;
+    this.#clock = clock;
+    this.#authenticator = authenticator;
+  }
+
+  /** Throws `rate_limited` if no client may be added for this key. */
+  checkLimits(key: string): void {
+    const ofKey = [...this.#clients.values()].filter((client) => client.key === key).length;
+    const isFull = this.#clients.size >= this.#limits.clients;
+    if (isFull || ofKey >= this.#limits.clientsPerKey)
+      throw new Problem(
+        'rate_limited',
+        `Too many live tails are open ${isFull ? 'on this server' : 'with this key'}. Close one, or try again later.`,
+        { retryAfterSeconds: 10 },
+      );
+  }
+
+  add(client: StreamClient, access: Access): void {
+    this.#clients.set(client, access);
+    this.#cancelHeartbeat ??= this.#clock.after(this.#limits.heartbeatMs, () => this.#beat());
+  }
+
+  delete(client: StreamClient): void {
+    this.#clients.delete(client);
+  }
+
+  has(client: StreamClient): boolean {
+    return this.#clients.has(client);
+  }
+
+  endAll(): void {
+    this.#cancelHeartbeat?.();
+    for (const client of this.#clients.keys()) client.end();
+  }
+
+  #beat(): void {
+    for (const [client, { authorization }] of this.#clients) {
+      client.heartbeat();
+      void this.#endIfRevoked(client, authorization);
+    }
+    this.#cancelHeartbeat =
+      this.#clients.size === 0 ? null : this.#clock.after(this.#limits.heartbeatMs, () => this.#beat());
+  }
+
+  async #endIfRevoked(client: StreamClient, authorization: string | undefined): Promise<void> {
+    // An unreachable database does not make the key invalid.
+    const isKnown = await this.#authenticator.isStillKnown(authorization).catch(() => true);
+    if (!isKnown) client.end();
+  }
+}

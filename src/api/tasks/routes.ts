@@ -1,0 +1,72 @@
+import type { FastifyPluginAsync } from 'fastify';
+import type { Static } from 'typebox';
+import { idPrefixes } from '../../domain/ids.ts';
+import { visibleTenant } from '../../manage/caller.ts';
+import { readObjectId } from '../../manage/object-ids.ts';
+import type { Tasks } from '../../manage/tasks.ts';
+import type { Pool } from '../../postgres/database.ts';
+import { listTasks } from '../../postgres/queries/tasks.ts';
+import { DEFAULT_LIMIT, readCursor, toPage } from '../http/pagination.ts';
+import { Page } from '../openapi/describe.ts';
+import { TaskId, TaskList, TaskSchema } from './schema.ts';
+import { showTask } from './view.ts';
+
+type ById = { Params: Static<typeof TaskId> };
+
+export function taskRoutes(tasks: Tasks, pool: Pool): FastifyPluginAsync {
+  return async (server) => {
+    server.get<{ Querystring: Static<typeof TaskList> }>(
+      '/tasks',
+      {
+        schema: {
+          operationId: 'listTasks',
+          summary: 'List tasks',
+          tags: ['Tasks'],
+          querystring: TaskList,
+          response: { 200: Page(TaskSchema) },
+        },
+      },
+      async (request) => {
+        const { limit = DEFAULT_LIMIT, cursor, tenant } = request.query;
+        const rows = await listTasks(pool, {
+          tenant: visibleTenant(request.caller, tenant),
+          before: readCursor(idPrefixes.task, cursor),
+          limit: limit + 1,
+        });
+        return toPage(rows, limit, idPrefixes.task, showTask);
+      },
+    );
+
+    server.get<ById>(
+      '/tasks/:id',
+      {
+        schema: {
+          operationId: 'getTask',
+          summary: 'Show a task and its progress',
+          tags: ['Tasks'],
+          params: TaskId,
+          response: { 200: TaskSchema },
+        },
+      },
+      async (request) => showTask(await tasks.get(request.caller, readObjectId('task', request.params.id))),
+    );
+
+    server.post<ById>(
+      '/tasks/:id/cancel',
+      {
+        schema: {
+          operationId: 'cancelTask',
+          summary: 'Cancel a task',
+          description: 'Deliveries that it has already changed stay changed.',
+          tags: ['Tasks'],
+          params: TaskId,
+          response: { 200: TaskSchema },
+          problems: { conflict: 'The task has already ended.' },
+        },
+      },
+      async (request) => {
+        return showTask(await tasks.cancel(request, readObjectId('task', request.params.id)));
+      },
+    );
+  };
+}

@@ -1,0 +1,84 @@
+import { Type } from 'typebox';
+import { deliveryStatuses } from '../../domain/delivery.ts';
+import { deadReasons } from '../../domain/outcome.ts';
+import { taskStates } from '../../postgres/queries/tasks.ts';
+import { ListFilters, PageQuery } from '../http/pagination.ts';
+import { Nullable } from '../http/validation.ts';
+import { EXAMPLE_TIME, exampleId, Id, idParams, Time } from '../openapi/describe.ts';
+
+export const TaskList = Type.Object(
+  { ...PageQuery, tenant: ListFilters.tenant },
+  { additionalProperties: false },
+);
+export const TaskId = idParams('task', 'task');
+
+export const TaskSchema = Type.Object(
+  {
+    id: Id('task'),
+    kind: Type.Enum(['replay', 'discard']),
+    state: Type.Enum([...taskStates]),
+    total: Type.Integer({
+      description:
+        'How many deliveries it changes. An estimate from the newest 100,000 at first, exact when it has ended.',
+    }),
+    done: Type.Integer(),
+    failed: Type.Integer({
+      description: 'Deliveries that could not be changed, for instance because their endpoint is disabled.',
+    }),
+    tenant: Nullable(Type.String()),
+    filter: Type.Object({
+      endpoint_id: Nullable(Id('ep')),
+      status: Type.Array(Type.Enum([...deliveryStatuses])),
+      type: Nullable(Type.String()),
+      reason: Nullable(Type.Enum([...deadReasons])),
+      since: Nullable(Time),
+      until: Nullable(Time),
+      ids: Nullable(Type.Array(Id('dlv'))),
+    }),
+    why: Nullable(Type.String()),
+    error: Nullable(
+      Type.String({ description: 'Why it failed, or why some deliveries could not be changed.' }),
+    ),
+    created_by: Type.String({ description: 'The key that created it.' }),
+    created_at: Time,
+    updated_at: Time,
+    finished_at: Nullable(Time),
+  },
+  {
+    title: 'Task',
+    examples: [
+      {
+        id: exampleId('task'),
+        kind: 'replay',
+        state: 'queued',
+        total: 120,
+        done: 0,
+        failed: 0,
+        tenant: 'acme',
+        filter: {
+          endpoint_id: exampleId('ep'),
+          status: ['dead'],
+          type: null,
+          reason: null,
+          since: null,
+          until: EXAMPLE_TIME,
+          ids: null,
+        },
+        why: null,
+        error: null,
+        created_by: exampleId('key'),
+        created_at: EXAMPLE_TIME,
+        updated_at: EXAMPLE_TIME,
+        finished_at: null,
+      },
+    ],
+  },
+);
+/** The answer to a dry run. */
+export const CountSchema = Type.Object(
+  {
+    count: Type.Integer(),
+    more: Type.Boolean({ description: 'There may be more: only the newest 100,000 were examined.' }),
+  },
+  { title: 'Count', examples: [{ count: 120, more: false }] },
+);

@@ -1,0 +1,47 @@
+import { Type } from 'typebox';
+import { PageQuery } from '../http/pagination.ts';
+import { RateLimitSchema } from '../http/rate-limit.ts';
+import { Nullable } from '../http/validation.ts';
+import { EXAMPLE_TIME, Time } from '../openapi/describe.ts';
+
+export const TenantBody = Type.Object(
+  {
+    name: Type.Optional(Type.String({ maxLength: 200 })),
+    description: Type.Optional(Type.String({ maxLength: 2000 })),
+    metadata: Type.Optional(Type.Record(Type.String({ maxLength: 128 }), Type.Unknown())),
+    ingest_rate_limit: Type.Optional(Nullable(RateLimitSchema)),
+  },
+  {
+    additionalProperties: false,
+    title: 'TenantSettings',
+    examples: [{ name: 'Acme Ltd', metadata: { plan: 'gold' }, ingest_rate_limit: { per_second: 50 } }],
+  },
+);
+
+export const TenantSchema = Type.Object(
+  {
+    id: Type.String(),
+    name: Type.String(),
+    description: Type.String(),
+    metadata: Type.Record(Type.String(), Type.Unknown()),
+    ingest_rate_limit: Nullable(Type.Object({ per_second: Type.Number(), burst: Type.Number() })),
+    created_at: Time,
+    updated_at: Time,
+  },
+  {
+    title: 'Tenant',
+    examples: [
+      {
+        id: 'acme',
+        name: 'Acme Ltd',
+        description: '',
+        metadata: { plan: 'gold' },
+        ingest_rate_limit: { per_second: 50, burst: 50 },
+        created_at: EXAMPLE_TIME,
+        updated_at: EXAMPLE_TIME,
+      },
+    ],
+  },
+);
+export const TenantId = Type.Object({ id: Type.String({ description: 'The name of the tenant.' }) });
+export const TenantList = Type.Object(PageQuery, { additionalProperties: false });

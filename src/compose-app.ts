@@ -1,0 +1,158 @@
+/** Composes the parts of a process. Nothing runs before `app.ts` starts them. */
+import type { AppOptions } from './app.ts';
+import type { AppMetrics } from './app-metrics.ts';
+import { type Config, readVersion } from './config/index.ts';
+import { type Background, createBackground } from './create-background.ts';
+import { createEngine, type Engine } from './create-engine.ts';
+import { createIngest, type Ingest } from './create-ingest.ts';
+import { createServer } from './create-server.ts';
+import { createDeliverer, type Deliverer, type EgressPolicy } from './deliver/index.ts';
+import { type SendRequest, SiblingSockets } from './dispatch/index.ts';
+import type { DatabaseClock } from './domain/clock.ts';
+import { newId } from './domain/ids.ts';
+import { EngineTelemetry } from './engine-telemetry.ts';
+import { openStore } from './open-store.ts';
+import type { Notifier } from './ports/notifier.ts';
+import type { Database } from './postgres/database.ts';
+import { PostgresNotifier } from './postgres/notifier.ts';
+import { LiveTail } from './telemetry/live-tail/index.ts';
+import { type Tracer, traceSending } from './telemetry/tracing.ts';
+import { TenantSync } from './tenant-sync.ts';
+
+export interface ComposeOptions extends AppOptions {
+  readonly database: Database;
+  readonly clock: DatabaseClock;
+  readonly workerName: string;
+  readonly metrics: AppMetrics | null;
+  readonly tracer: Tracer | null;
+  readonly isLeaving: () => boolean;
+  readonly onProblem: (what: string, error: unknown) => void;
+}
+
+export interface AppParts {
+  readonly notifier: Notifier;
+  readonly deliverer: Deliverer;
+  readonly tail: LiveTail;
+  readonly engine: Engine;
+  readonly ingest: Ingest;
+  readonly tenants: TenantSync;
+  readonly background: Background;
+  readonly metrics: AppMetrics | null;
+  readonly server: Awaited<ReturnType<typeof createServer>>;
+  readonly address: Address;
+}
+
+/** The public address. With port 0 it is known when the server listens. */
+interface Address {
+  publicUrl: string;
+}
+
+const TAIL_ANNOUNCE_MS = 5_000;
+
+export async function composeApp(options: ComposeOptions): Promise<AppParts> {
+  const { config, log, siblings, gatherMetrics, database, clock, workerName } = options;
+  const { metrics, tracer, onProblem } = options;
+  const store = await openStore(database, { config, log, onProblem });
+  const { endpoints } = store;
+  const address: Address = { publicUrl: config.publicUrl };
+  const egress = egressPolicyOf(config);
+  const deliverer = openDeliverer(config, egress, address, clock);
+  const notifier = new PostgresNotifier({ database, clock, onProblem });
+  const tail = new LiveTail({
+    clock,
+    processName: newId(clock.now()),
+    messagesPerSecond: config.streamMessagesPerSecond,
+    announceMs: TAIL_ANNOUNCE_MS,
+    notifier,
+    onProblem,
+  });
+  endpoints.onChange((changed) => tail.endpointsChanged(changed));
+
+  const pool = database.pool('api');
+  const send: SendRequest = (request, done) => deliverer.send(request, done);
+  const engine = createEngine(
+    {
+      ...store,
+      notifier,
+      handOver: siblings === undefined ? null : new SiblingSockets({ ...siblings, clock, onProblem }),
+      clock,
+      random: Math.random,
+    },
+    {
+      send: tracer === null ? send : traceSending(tracer, send),
+      observer: new EngineTelemetry({ clock, log, metrics, tail, pool, endpoints, onProblem }),
+      tail,
+      onBatchWritten: metrics?.settleCommits.written,
+      onProblem,
+    },
+    { ...config, workerName },
+  );
+  const ingest = createIngest(
+    { ...store, clock, random: Math.random },
+    {
+      router: engine.router,
+      observers: {
+        metrics: metrics?.accepts,
+        tail,
+        tracer,
+        onFailed: (error) => onProblem('show accepted events in live tails and traces', error),
+      },
+      onBatchWritten: metrics?.acceptCommits.written,
+    },
+    config,
+  );
+  const parts = {
+    config,
+    store,
+    clock,
+    log,
+    engine,
+    ingest,
+    notifier,
+    deliverer,
+    metrics,
+    address,
+    onProblem,
+  };
+  metrics?.connect({ ...parts, ...store });
+  const tenants = new TenantSync(parts);
+  const background = createBackground(parts);
+  const server = await createServer({
+    ...parts,
+    egress,
+    tail,
+    tracer,
+    gatherMetrics,
+    isLeaving: options.isLeaving,
+  });
+  return { ...parts, tail, tenants, background, server };
+}
+
+function egressPolicyOf(config: Config): EgressPolicy {
+  return {
+    allow: config.egressAllow,
+    deny: config.egressDeny,
+    requireHttps: config.egressHttps !== 'optional',
+    allowHttpToLoopback: config.egressHttps === 'except-loopback',
+    allowedPorts: config.egressPorts.length === 0 ? 'any' : config.egressPorts,
+  };
+}
+
+function openDeliverer(
+  config: Config,
+  egress: EgressPolicy,
+  address: Address,
+  clock: DatabaseClock,
+): Deliverer {
+  return createDeliverer({
+    egress,
+    userAgent: `Posthorn/${readVersion()}`,
+    get publicUrl() {
+      return address.publicUrl;
+    },
+    connectTimeoutMs: config.connectTimeoutMs,
+    responseCapBytes: config.responseCapBytes,
+    proxyUrl: config.egressProxy,
+    clock,
+  });
+}

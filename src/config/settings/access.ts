@@ -1,0 +1,113 @@
+import {
+  boolean,
+  bytes,
+  choice,
+  cidrs,
+  duration,
+  integer,
+  integers,
+  key32,
+  key32List,
+  number,
+  text,
+  url,
+} from '../kinds.ts';
+import { DAY, HOUR, KIB, MIB, SECOND } from './units.ts';
+
+export const keys = {
+  adminKey: text({
+    default: null,
+    secret: true,
+    minLength: 16,
+    maxLength: 512,
+    about:
+      'The first admin key. If unset, `dev` generates one in the data directory and `serve` refuses to start.',
+  }),
+  encryptionKey: key32({
+    default: null,
+    about:
+      'Encrypts secrets at rest. If unset, `dev` generates one in the data directory and `serve` refuses to start.',
+  }),
+  previousEncryptionKeys: key32List({
+    default: [],
+    about: 'Retired encryption keys that can still decrypt older secrets, newest first.',
+  }),
+  keyRequestsPerSecond: number({
+    default: 0,
+    min: 0,
+    max: 1_000_000,
+    about:
+      'Rate limit per API key and process, unless the key has its own limit. Requests beyond it get 429. 0 disables the limit.',
+  }),
+  keyRequestsBurst: integer({
+    default: 100,
+    min: 1,
+    max: 1_000_000,
+    about: 'Burst of the rate limit per API key.',
+  }),
+  signatureOverlapMs: duration({
+    default: 24 * HOUR,
+    min: 0,
+    max: 90 * DAY,
+    about: 'After a rotation, the old secret of an endpoint keeps signing beside the new one for this long.',
+  }),
+};
+
+export const egress = {
+  egressAllow: cidrs({
+    default: (mode) => (mode === 'dev' ? ['127.0.0.0/8', '::1/128'] : []),
+    about: 'Address ranges that may be called although they are private or reserved.',
+  }),
+  egressDeny: cidrs({
+    default: [],
+    about: 'Address ranges that may never be called. Takes precedence over the allowed ranges.',
+  }),
+  egressPorts: integers({
+    default: [],
+    min: 1,
+    max: 65_535,
+    about: 'Ports that may be called. An empty list allows every port.',
+  }),
+  egressHttps: choice({
+    of: ['required', 'except-loopback', 'optional'],
+    default: (mode) => (mode === 'dev' ? 'except-loopback' : 'required'),
+    about: 'Whether endpoint URLs must use https. `except-loopback` allows http to this machine only.',
+  }),
+  egressProxy: url({
+    default: null,
+    schemes: ['http'],
+    secret: true,
+    about: 'Forward proxy (HTTP CONNECT) for all deliveries, for example to send from static addresses.',
+  }),
+  connectTimeoutMs: duration({
+    internal: true,
+    default: 5 * SECOND,
+    min: 10,
+    max: 30 * SECOND,
+    about: "Time limit for connecting to a receiver. It is part of the attempt's total deadline.",
+  }),
+  requireChallenge: boolean({
+    default: false,
+    about: 'Whether endpoints that are registered with a tenant key must pass a `challenge`.',
+  }),
+  challengeTimeoutMs: duration({
+    internal: true,
+    default: 5 * SECOND,
+    min: 50,
+    max: 30 * SECOND,
+    about: 'Time limit for a receiver to answer a challenge.',
+  }),
+  challengesAtOnce: integer({
+    internal: true,
+    default: 20,
+    min: 1,
+    max: 10_000,
+    about: 'Maximum number of challenges in flight per process. One tenant may use a quarter of them.',
+  }),
+  responseCapBytes: bytes({
+    default: 16 * KIB,
+    min: 0,
+    max: 16 * MIB,
+    about: 'How much of a response body is read and stored.',
+  }),
+};

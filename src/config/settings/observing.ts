@@ -1,0 +1,188 @@
+import { bytes, choice, duration, integer, number, text, url } from '../kinds.ts';
+import { DAY, HOUR, KIB, MIB, MINUTE, SECOND } from './units.ts';
+
+export const health = {
+  statsFlushMs: duration({
+    internal: true,
+    default: 5 * SECOND,
+    min: 50,
+    max: 10 * MINUTE,
+    about: 'How often counts are added to the statistics.',
+  }),
+  statsCacheMs: duration({
+    internal: true,
+    default: 2 * SECOND,
+    min: 0,
+    max: MINUTE,
+    about: 'How long an answer of GET /v1/stats is cached.',
+  }),
+  statsTypesPerTenant: integer({
+    internal: true,
+    default: 100,
+    min: 1,
+    max: 10_000,
+    about:
+      'Number of event types with statistics of their own, per tenant and hour. The rest is counted as `other`.',
+  }),
+  autoDisableDeadRate: number({
+    default: 0.5,
+    min: 0.01,
+    max: 1,
+    about: 'An endpoint is disabled if more than this share of its deliveries died within a day.',
+  }),
+  autoDisableMinDeliveries: integer({
+    default: 50,
+    min: 1,
+    max: 1_000_000,
+    about: 'Minimum number of deliveries in that day for the rule to apply.',
+  }),
+  autoDisableFailingMs: duration({
+    default: 5 * DAY,
+    min: SECOND,
+    max: 365 * DAY,
+    about: 'An endpoint is disabled if every attempt has failed for this long.',
+  }),
+};
+
+export const stream = {
+  streamClients: integer({
+    default: 50,
+    min: 0,
+    max: 10_000,
+    about: 'Maximum number of live tails (GET /v1/stream) per process.',
+  }),
+  streamClientsPerKey: integer({
+    internal: true,
+    default: 10,
+    min: 1,
+    max: 10_000,
+    about: 'Maximum number of live tails per API key and process.',
+  }),
+  streamBufferBytes: bytes({
+    internal: true,
+    default: 256 * KIB,
+    min: KIB,
+    max: 64 * MIB,
+    about: 'Buffer for a live tail that reads slowly. Messages beyond it are dropped and counted.',
+  }),
+  streamMessagesPerSecond: integer({
+    internal: true,
+    default: 200,
+    min: 10,
+    max: 100_000,
+    about:
+      'Maximum number of live tail messages per process and second. Beyond it live tails show a sample and say so.',
+  }),
+  streamHeartbeatMs: duration({
+    internal: true,
+    default: 15 * SECOND,
+    min: 50,
+    max: 10 * MINUTE,
+    about: 'How often an idle live tail gets a heartbeat.',
+  }),
+};
+
+export const metrics = {
+  metrics: choice({
+    of: ['on', 'off'],
+    default: 'on',
+    about: 'Whether metrics are collected and served at /metrics.',
+  }),
+  metricsEventTypes: integer({
+    default: 50,
+    min: 0,
+    max: 1000,
+    about: 'Number of event types that metrics show by name: the first ones seen. The rest is `other`.',
+  }),
+  metricsTenants: integer({
+    default: 20,
+    min: 0,
+    max: 1000,
+    about:
+      'Number of tenants that the dead-letter metrics show by name: those with the most. The rest is `other`.',
+  }),
+  measureMs: duration({
+    internal: true,
+    default: 15 * SECOND,
+    min: 50,
+    max: 10 * MINUTE,
+    about:
+      'How often metrics that need a query are measured: queue depth and age, dead letters. Scrapes return the last measurement.',
+  }),
+};
+
+export const operational = {
+  operatorTenant: text({
+    default: 'posthorn',
+    maxLength: 128,
+    about: 'The tenant whose endpoints receive operational events of all tenants, if they subscribe by name.',
+  }),
+  operationalEventsMs: duration({
+    internal: true,
+    default: SECOND,
+    min: 10,
+    max: HOUR,
+    about: 'How often operational events are published.',
+  }),
+  operationalLevelsMs: duration({
+    internal: true,
+    default: 15 * SECOND,
+    min: 10,
+    max: HOUR,
+    about:
+      'How often the number of dead letters and the queue age are checked, if an endpoint subscribes to them.',
+  }),
+  deadEventWindowMs: duration({
+    default: MINUTE,
+    min: 10,
+    max: DAY,
+    about: 'At most one `posthorn.delivery.dead` event per endpoint in this time. It carries the count.',
+  }),
+  deadLettersThreshold: integer({
+    default: 100,
+    min: 1,
+    max: 1_000_000,
+    about:
+      'Number of dead letters that triggers `posthorn.dead_letters.threshold`. Falling below half of it triggers it again.',
+  }),
+  queueAgeThresholdMs: duration({
+    default: MINUTE,
+    min: 10,
+    max: 30 * DAY,
+    about:
+      'Waiting time of a sendable delivery that triggers `posthorn.queue.age`. Falling below half of it triggers it again.',
+  }),
+};
+
+export const tracing = {
+  tracing: choice({
+    of: ['off', 'on'],
+    default: 'off',
+    about: 'Whether OpenTelemetry spans of publishing and delivering are exported (docs/tracing.md).',
+  }),
+  tracingEndpoint: url({
+    env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    default: 'http://localhost:4318',
+    schemes: ['http', 'https'],
+    about: 'The collector (OTLP over HTTP). Put its credentials into OTEL_EXPORTER_OTLP_HEADERS.',
+  }),
+  tracingServiceName: text({
+    env: 'OTEL_SERVICE_NAME',
+    default: 'posthorn',
+    maxLength: 255,
+    about: 'Service name in traces.',
+  }),
+  tracingSampleRate: number({
+    default: 1,
+    min: 0,
+    max: 1,
+    about: 'Share of events that are traced, unless the producer decided it by `traceparent`.',
+  }),
+  tracingFlushMs: duration({
+    internal: true,
+    default: 5 * SECOND,
+    min: 10,
+    max: HOUR,
+    about: 'How long a span may wait to be exported together with others.',
+  }),
+};

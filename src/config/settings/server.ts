@@ -1,0 +1,138 @@
+import { boolean, choice, cidrs, duration, integer, text, url } from '../kinds.ts';
+import { DAY, MINUTE, SECOND } from './units.ts';
+
+export const server = {
+  port: integer({
+    env: 'PORT',
+    default: 8787,
+    min: 0,
+    max: 65_535,
+    about: 'Port of the API and the console. 0 picks a free port.',
+  }),
+  host: text({
+    env: 'HOST',
+    default: '127.0.0.1',
+    about: 'Address to listen on. 0.0.0.0 means every interface.',
+  }),
+  publicUrl: url({
+    default: null,
+    schemes: ['http', 'https'],
+    about: 'Base URL of links in thin payloads, the portal and the CLI. If unset: http://HOST:PORT.',
+  }),
+  trustedProxies: cidrs({
+    default: [],
+    about:
+      'Proxies in front of the API whose `X-Forwarded-For` header is trusted, for client addresses in the audit log. Through such a proxy `/metrics` always needs a key.',
+  }),
+  requestTimeoutMs: duration({
+    internal: true,
+    default: 30 * SECOND,
+    min: SECOND,
+    max: 10 * MINUTE,
+    about: 'Time limit for a client to send its request to the API.',
+  }),
+  inbox: boolean({
+    default: (mode) => mode === 'dev',
+    about:
+      'Enables the built-in test receiver at /inbox/{token}. It stores requests in PostgreSQL for a while.',
+  }),
+  readyNeedsWorkers: boolean({
+    default: true,
+    about:
+      'Whether `/readyz` is 503 while no worker of the deployment delivers. `false`: an API server that can accept events is ready, and events wait for a worker.',
+  }),
+  lameDuckMs: duration({
+    default: (mode) => (mode === 'serve' ? 5 * SECOND : 0),
+    min: 0,
+    max: 10 * MINUTE,
+    about:
+      'How long a stopping server still serves requests while `/readyz` is already 503, so that load balancers send new requests elsewhere. Must be longer than the interval of their health checks. Comes before POSTHORN_DRAIN_MS.',
+  }),
+  drainMs: duration({
+    default: 20 * SECOND,
+    min: 0,
+    max: 10 * MINUTE,
+    about: 'Deadline of a graceful stop. Requests in flight are finished or handed over within it.',
+  }),
+};
+
+export const processes = {
+  role: choice({
+    of: ['all', 'api', 'worker'],
+    default: 'all',
+    about: 'What this program does: answer the API, deliver, or both.',
+  }),
+  processes: integer({
+    default: 1,
+    min: 1,
+    max: 128,
+    about:
+      'Number of child processes of `serve`. With role `all`, one in three answers the API and the others deliver; with three or more, another worker takes over from one that hangs. 1 runs everything in a single process.',
+  }),
+};
+
+export const log = {
+  logLevel: choice({
+    of: ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
+    default: 'info',
+    about: 'Lowest level that is logged.',
+  }),
+  logFormat: choice({
+    of: ['auto', 'json', 'pretty'],
+    default: 'auto',
+    about: '`auto` writes pretty lines to a terminal and JSON lines otherwise.',
+  }),
+};
+
+export const storage = {
+  databaseUrl: url({
+    env: 'DATABASE_URL',
+    default: null,
+    schemes: ['postgres', 'postgresql'],
+    secret: true,
+    about: 'PostgreSQL to use (15 or later). If unset, an embedded server runs in the data directory.',
+  }),
+  directDatabaseUrl: url({
+    default: null,
+    schemes: ['postgres', 'postgresql'],
+    secret: true,
+    about:
+      'The same database without a pooler in between. Set it if DATABASE_URL leads through a pooler in transaction mode.',
+  }),
+  waitForDatabase: boolean({
+    flag: 'wait',
+    default: (mode) => mode === 'serve',
+    about:
+      'At start, wait for a database that is away instead of exiting with an error. As a flag: `--wait`, `--no-wait`.',
+  }),
+  dataDir: text({
+    default: './.posthorn',
+    about: 'Directory of the embedded database and the generated keys.',
+  }),
+  databasePoolSize: integer({
+    default: 10,
+    min: 2,
+    max: 500,
+    about: 'Maximum number of connections per process for API queries.',
+  }),
+  partitionDays: integer({
+    internal: true,
+    default: 7,
+    min: 1,
+    max: 365,
+    about: 'Days of history per partition.',
+  }),
+  upkeepMs: duration({
+    internal: true,
+    default: 60 * SECOND,
+    min: 100,
+    max: DAY,
+    about: 'Interval of housekeeping: partitions, expired keys, failing endpoints.',
+  }),
+  auditRetentionMs: duration({
+    default: 365 * DAY,
+    min: SECOND,
+    max: 3650 * DAY,
+    about: 'How long audit log entries are kept.',
+  }),
+};

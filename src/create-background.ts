@@ -1,0 +1,122 @@
+/** Composes the work beside the way of an event: statistics, upkeep, operational events, tasks and the outbox. */
+import type { AppMetrics } from './app-metrics.ts';
+import type { Config } from './config/index.ts';
+import type { Engine } from './create-engine.ts';
+import type { Ingest } from './create-ingest.ts';
+import type { Clock } from './domain/clock.ts';
+import type { DisabledReason } from './domain/endpoint.ts';
+import { newId, publicId, type Uuid } from './domain/ids.ts';
+import type { Service } from './domain/lifecycle.ts';
+import type { Store } from './open-store.ts';
+import { Drainer } from './outbox/index.ts';
+import type { Notifier } from './ports/notifier.ts';
+import { TaskRunner } from './settle/index.ts';
+import type { Log } from './telemetry/log.ts';
+import { OperationalEvents, StatsKeeper, Upkeep } from './upkeep/index.ts';
+
+export interface BackgroundOptions {
+  readonly config: Config;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly engine: Engine;
+  readonly ingest: Ingest;
+  readonly notifier: Notifier;
+  readonly metrics: AppMetrics | null;
+  /** Changes when the server listens on a port that the system chose. */
+  readonly address: { readonly publicUrl: string };
+  readonly onProblem: (what: string, error: unknown) => void;
+}
+
+export interface Background {
+  readonly stats: Service;
+  readonly upkeep: Service;
+  readonly operationalEvents: Service;
+  /** Null in an API process. */
+  readonly tasks: Service | null;
+  readonly drainer: Service;
+}
+
+export function createBackground(options: BackgroundOptions): Background {
+  const { config, store, clock, onProblem } = options;
+  return {
+    stats: new StatsKeeper({
+      store: store.statistics,
+      clock,
+      everyMs: config.statsFlushMs,
+      typesPerTenant: config.statsTypesPerTenant,
+      onProblem,
+    }),
+    upkeep: createUpkeep(options),
+    operationalEvents: new OperationalEvents({
+      store: store.operational,
+      clock,
+      endpoints: store.endpoints,
+      everyMs: config.operationalEventsMs,
+      thresholdsEveryMs: config.operationalLevelsMs,
+      operatorTenant: config.operatorTenant,
+      deadWindowMs: config.deadEventWindowMs,
+      deadLettersThreshold: config.deadLettersThreshold,
+      queueAgeThresholdMs: config.queueAgeThresholdMs,
+      get publicUrl() {
+        return options.address.publicUrl;
+      },
+      onProblem,
+    }),
+    tasks: config.role === 'api' ? null : createTaskRunner(options),
+    drainer: createDrainer(options),
+  };
+}
+
+function createUpkeep({ config, store, clock, log, metrics, onProblem }: BackgroundOptions): Service {
+  const onDisabled = (disabled: readonly { id: Uuid; reason: DisabledReason }[]): void => {
+    for (const { id, reason } of disabled) {
+      metrics?.endpointDisabled(reason);
+      log.warn({ endpoint_id: publicId('ep', id), reason }, 'endpoint was disabled');
+    }
+    void store.endpoints.refresh().catch((error) => onProblem('read endpoints', error));
+  };
+  return new Upkeep({
+    store: store.upkeep,
+    clock,
+    everyMs: config.upkeepMs,
+    auditRetentionMs: config.auditRetentionMs,
+    autoDisable: {
+      deadRate: config.autoDisableDeadRate,
+      minDeliveries: config.autoDisableMinDeliveries,
+      failingMs: config.autoDisableFailingMs,
+    },
+    onDisabled,
+    onProblem,
+  });
+}
+
+function createTaskRunner({ config, store, clock, engine, notifier, onProblem }: BackgroundOptions): Service {
+  const runner = new TaskRunner({
+    tasks: store.tasks,
+    clock,
+    runner: newId(clock.now()),
+    silentMs: config.taskTakeoverMs,
+    pollMs: Math.min(config.sweepMs, config.taskTakeoverMs),
+    wake: (endpointId) => engine.router.wake(endpointId),
+    onProblem,
+  });
+  notifier.subscribe('tasks', () => runner.runSoon());
+  return runner;
+}
+
+function createDrainer({ config, store, clock, log, engine, ingest, onProblem }: BackgroundOptions): Service {
+  return new Drainer({
+    outbox: store.outbox,
+    sink: ingest.committedEvents,
+    clock,
+    isLeader: () => engine.isLeader,
+    pollMs: config.outboxPollMs,
+    standInMs: config.outboxStandInMs,
+    batchRows: config.ingestBatchRows,
+    batchBytes: config.ingestBatchBytes,
+    onRejected: (id, reason) =>
+      log.error({ event_id: publicId('evt', id), reason }, 'a published event was rejected'),
+    onProblem,
+  });
+}

@@ -1,0 +1,310 @@
+/**
+ * Composes the engine: everything between the commit of an event and the record of its result. The server and the
+ * simulation both get their engine from here.
+ *
+ *   commit ─▶ CommitRouter ─▶ LaneIntake ─▶ Lane ─▶ Scheduler ─▶ Attempts ─▶ send ─▶ Attempts ─▶ Settler
+ *                 │ owned elsewhere            ▲ Refill: what does not fit in memory, retries, lost notifications
+ *                 └▶ HandOver, Notifier        └ Ownership, LaneKeeper, Sweeper: which lanes this process has
+ */
+import type { Config } from './config/index.ts';
+import {
+  type AttemptObserver,
+  Attempts,
+  CarefulShards,
+  CommitRouter,
+  FactsPoller,
+  Janitor,
+  LaneBudget,
+  LaneIntake,
+  LaneKeeper,
+  LaneRegistry,
+  MAX_COMMIT_AGE_MS,
+  Ownership,
+  type OwnershipListener,
+  Payloads,
+  type QueueDepth,
+  QueueDepthCounter,
+  RecentIds,
+  Refill,
+  Scheduler,
+  type SendRequest,
+  ShardHandOver,
+  StartLog,
+  Sweeper,
+} from './dispatch/index.ts';
+import type { BatcherOptions } from './domain/batcher.ts';
+import type { DatabaseClock } from './domain/clock.ts';
+import { LEADER_SHARD } from './domain/endpoint.ts';
+import type { Service } from './domain/lifecycle.ts';
+import type { EventLookup } from './ports/accept-log.ts';
+import type { DeliveryQueue, Settlement } from './ports/delivery-queue.ts';
+import type { EndpointDirectory } from './ports/endpoint-directory.ts';
+import type { HandOver } from './ports/hand-over.ts';
+import type { Notifier } from './ports/notifier.ts';
+import type { OwnershipStore, StoreFacts } from './ports/ownership-store.ts';
+import { Settler } from './settle/index.ts';
+
+export interface EnginePorts {
+  readonly queue: DeliveryQueue;
+  readonly eventLookup: EventLookup;
+  readonly ownershipStore: OwnershipStore;
+  readonly endpoints: EndpointDirectory;
+  /** Started before the engine and stopped after it. */
+  readonly notifier: Notifier;
+  /** Null: this node has one process. */
+  readonly handOver: HandOver | null;
+  readonly clock: DatabaseClock;
+  readonly random: () => number;
+}
+
+/** Metrics, log and live tail of the engine. */
+export interface EngineObserver extends AttemptObserver, OwnershipListener {
+  /** The endpoints in memory are those of the store. */
+  onEndpointsConfirmed(): void;
+}
+
+export interface EngineStages {
+  readonly send: SendRequest;
+  readonly observer: EngineObserver;
+  readonly tail?: { readonly open: boolean; settled(settlements: readonly Settlement[]): void } | undefined;
+  /** Called after each batch of results, with its size and times. */
+  readonly onBatchWritten?: BatcherOptions<unknown>['written'];
+  readonly onProblem: (what: string, error: unknown) => void;
+}
+
+export type EngineConfig = { readonly workerName: string } & Pick<
+  Config,
+  | 'role'
+  | 'heartbeatMs'
+  | 'proofMs'
+  | 'deadAfterMs'
+  | 'carefulAfterCrashes'
+  | 'carefulWindowMs'
+  | 'maxSockets'
+  | 'retrySocketShare'
+  | 'laneItems'
+  | 'laneBudgetItems'
+  | 'laneBudgetBytes'
+  | 'unsettledCap'
+  | 'settleBatchRows'
+  | 'sweepMs'
+  | 'retryAfterCapMs'
+  | 'drainMs'
+>;
+
+export interface Engine extends Service {
+  /** Gets the deliveries of every commit. */
+  readonly router: CommitRouter;
+  readonly ownership: Ownership;
+  readonly lanes: LaneRegistry;
+  readonly stats: EngineStats;
+  /** True in one process of the deployment, for work that one should do: it owns shard 0. */
+  readonly isLeader: boolean;
+  /** Counts all waiting deliveries of this worker. Reads the store: not for every request of the metrics. */
+  countQueue(): Promise<QueueDepth>;
+}
+
+export interface EngineStats {
+  readonly lanes: number;
+  readonly inMemory: number;
+  readonly inFlight: number;
+  readonly unsettled: number;
+  readonly circuitsOpen: number;
+  readonly heldBytes: number;
+}
+
+export function createEngine(ports: EnginePorts, stages: EngineStages, config: EngineConfig): Engine {
+  const { queue, endpoints, notifier, handOver, clock } = ports;
+  const { onProblem } = stages;
+  const parts = createSending(ports, stages, config);
+  const { ownership, lanes, budget, scheduler, refill, janitor, laneKeeper, attempts } = parts;
+  const intake = new LaneIntake({ clock, ...parts });
+  const router = new CommitRouter({ intake, laneKeeper, endpoints, notifier, handOver, onProblem });
+  const shardHandOver = new ShardHandOver({ queue, clock, ...parts, onProblem });
+  const sweeper = new Sweeper({ clock, everyMs: config.sweepMs, ...parts });
+  const depthCounter = new QueueDepthCounter(queue);
+  // An API process owns no shards. It needs only the clock and the version of the endpoints.
+  const ownsShards = config.role !== 'api';
+  const facts = new FactsListener(ports, stages, parts);
+  const lease: Service = ownsShards
+    ? ownership
+    : new FactsPoller({
+        store: ports.ownershipStore,
+        clock,
+        everyMs: config.heartbeatMs,
+        listener: facts,
+        onProblem,
+      });
+
+  const announceShards = (): void => handOver?.announceShards();
+  ownership.addListener(stages.observer);
+  ownership.addListener(facts);
+  ownership.addListener(laneKeeper);
+  ownership.addListener({
+    onShardsTaken: announceShards,
+    onShardsLost: announceShards,
+    onShardsSurplus: announceShards,
+  });
+  ownership.addListener(shardHandOver);
+  endpoints.onChange((changed) => laneKeeper.onEndpointsChanged(changed));
+  handOver?.onReceived((deliveries, commit) => router.routeFromSibling(deliveries, commit));
+  notifier.subscribe('endpoints', () => facts.refreshEndpoints());
+  if (ownsShards) {
+    notifier.subscribe('shards', () => ownership.hurry());
+    notifier.subscribe('wake', (message) => laneKeeper.onWake(message));
+    notifier.onReconnected(() => sweeper.sweepNow());
+  }
+
+  return {
+    router,
+    ownership,
+    lanes,
+    get stats() {
+      return {
+        lanes: lanes.size,
+        inMemory: budget.items,
+        inFlight: scheduler.inFlight,
+        unsettled: attempts.unsettled,
+        circuitsOpen: lanes.openCircuits,
+        heldBytes: budget.bytes,
+      };
+    },
+    get isLeader() {
+      return ownership.owns(LEADER_SHARD);
+    },
+    countQueue: () => depthCounter.count([...lanes.all()], clock.now()),
+    async start() {
+      await lease.start();
+      await handOver?.start(() => ownership.keptShards);
+      if (ownsShards) sweeper.start();
+    },
+    async stop() {
+      const owned = await ownership.beginStop();
+      announceShards();
+      await shardHandOver.handOver(owned, config.drainMs / 2);
+      sweeper.stop();
+      laneKeeper.stop();
+      scheduler.stop();
+      await Promise.all([refill.stop(), janitor.stop()]);
+      await drainWithin(parts.settler, clock, config.drainMs / 4);
+      await handOver?.stop();
+      await notifier.flush();
+      await lease.stop();
+    },
+  };
+}
+
+type Sending = ReturnType<typeof createSending>;
+
+/** The parts between a lane and the record of a result. */
+function createSending(ports: EnginePorts, stages: EngineStages, config: EngineConfig) {
+  const { queue, endpoints, clock, random } = ports;
+  const { observer, onProblem } = stages;
+  const lanes = new LaneRegistry();
+  const budget = new LaneBudget({
+    laneItems: config.laneItems,
+    totalItems: config.laneBudgetItems,
+    totalBytes: config.laneBudgetBytes,
+  });
+  const recentStarts = new RecentIds(clock, 2 * MAX_COMMIT_AGE_MS);
+  const ownership = new Ownership({
+    store: ports.ownershipStore,
+    workerName: config.workerName,
+    clock,
+    heartbeatMs: config.heartbeatMs,
+    leaseMs: config.proofMs,
+    deadAfterMs: config.deadAfterMs,
+    crashWindowMs: config.carefulWindowMs,
+    onProblem,
+  });
+  const scheduler = new Scheduler({ clock, ownership, ...config });
+  const refill = new Refill({ queue, clock, budget, scheduler, onProblem });
+  const janitor = new Janitor({ queue, clock, endpoints, onProblem });
+  const carefulShards = new CarefulShards({
+    clock,
+    afterCrashes: config.carefulAfterCrashes,
+    windowMs: config.carefulWindowMs,
+  });
+  const laneKeeper = new LaneKeeper({
+    queue,
+    clock,
+    endpoints,
+    ownership,
+    lanes,
+    budget,
+    scheduler,
+    refill,
+    janitor,
+    carefulShards,
+    onProblem,
+  });
+  const settler = new Settler({
+    sink: queue,
+    clock,
+    batchRows: config.settleBatchRows,
+    worker: ownership,
+    tail: stages.tail,
+    onBatchWritten: stages.onBatchWritten,
+    onProblem,
+  });
+  const attempts = new Attempts({
+    clock,
+    random,
+    ownership,
+    payloads: new Payloads({ events: ports.eventLookup, onProblem }),
+    startLog: new StartLog({ queue, ownership, onProblem }),
+    send: stages.send,
+    settler,
+    scheduler,
+    laneKeeper,
+    budget,
+    observer,
+    recentStarts,
+    retryAfterCapMs: config.retryAfterCapMs,
+  });
+  scheduler.connect({ attempts, refill });
+  return {
+    lanes,
+    budget,
+    recentStarts,
+    ownership,
+    scheduler,
+    refill,
+    janitor,
+    laneKeeper,
+    settler,
+    attempts,
+  };
+}
+
+/** Passes on what the store reports regularly: its clock, the acceptance number, the version of the endpoints. */
+class FactsListener {
+  readonly #clock: DatabaseClock;
+  readonly #parts: Pick<Sending, 'refill' | 'scheduler'>;
+  readonly #endpoints: EndpointDirectory;
+  readonly #stages: Pick<EngineStages, 'observer' | 'onProblem'>;
+
+  constructor({ clock, endpoints }: EnginePorts, stages: EngineStages, parts: Sending) {
+    this.#clock = clock;
+    this.#endpoints = endpoints;
+    this.#stages = stages;
+    this.#parts = parts;
+  }
+
+  onFacts({ now, lastSeq, endpointVersion }: StoreFacts, roundTripMs: number): void {
+    this.#clock.heard(now, roundTripMs);
+    this.#parts.refill.markSeq(lastSeq);
+    // After a pause without a valid lease, lanes that are ready may start again.
+    this.#parts.scheduler.pumpSoon();
+    if (endpointVersion === this.#endpoints.version) this.#stages.observer.onEndpointsConfirmed();
+    else this.refreshEndpoints();
+  }
+
+  refreshEndpoints(): void {
+    void this.#endpoints.refresh().catch((error) => this.#stages.onProblem('read endpoints', error));
+  }
+}
+
+function drainWithin(settler: Settler, clock: DatabaseClock, ms: number): Promise<void> {
+  return Promise.race([settler.drained(), new Promise<void>((resolve) => clock.after(ms, resolve))]);
+}

@@ -1,0 +1,115 @@
+/** Composes the accept stage. The server, the relay and the simulation all get theirs from here. */
+import type { Config } from './config/index.ts';
+import type { BatcherOptions } from './domain/batcher.ts';
+import type { Clock } from './domain/clock.ts';
+import {
+  type AcceptObserverOptions,
+  AcceptObservers,
+  Acceptor,
+  Admission,
+  BatchWriter,
+  type CommitRouter,
+  CommittedEvents,
+  KnownTenants,
+  Subscriptions,
+  TenantRates,
+} from './ingest/index.ts';
+import type { AcceptLog } from './ports/accept-log.ts';
+import type { EndpointDirectory } from './ports/endpoint-directory.ts';
+import type { TenantLimits } from './ports/rate-limits.ts';
+
+export interface IngestPorts {
+  readonly acceptLog: AcceptLog;
+  readonly endpoints: EndpointDirectory;
+  readonly tenantLimits: TenantLimits;
+  readonly clock: Clock;
+  readonly random: () => number;
+}
+
+export interface IngestStages {
+  /** Gets the deliveries of every commit. */
+  readonly router: CommitRouter;
+  readonly observers?: AcceptObserverOptions | undefined;
+  /** Called after each batch of requests, with its size and times. */
+  readonly onBatchWritten?: BatcherOptions<unknown>['written'];
+}
+
+export type IngestConfig = Pick<
+  Config,
+  | 'ingestBatchRows'
+  | 'ingestBatchBytes'
+  | 'acceptQueueEvents'
+  | 'acceptQueueBytes'
+  | 'idempotencyTtlMs'
+  | 'tenantIngestPerSecond'
+  | 'tenantIngestBurst'
+>;
+
+export interface Ingest {
+  /** Events of requests. */
+  readonly acceptor: Acceptor;
+  /** Events of the outbox and of a relay. */
+  readonly committedEvents: CommittedEvents;
+  readonly subscriptionLookups: Subscriptions['lookups'];
+  reloadTenantLimits(): Promise<void>;
+  /** Call this when a tenant was changed or deleted. */
+  onTenantsChanged(): Promise<void>;
+}
+
+/** While the store does not answer, a request waits this long for it. */
+const GIVE_UP_AFTER_MS = 10_000;
+
+export function createIngest(ports: IngestPorts, stages: IngestStages, config: IngestConfig): Ingest {
+  const { acceptLog, endpoints, tenantLimits, clock, random } = ports;
+
+  const subscriptions = new Subscriptions();
+  subscriptions.update(endpoints.all());
+  endpoints.onChange((changed) => subscriptions.update(changed));
+
+  const knownTenants = new KnownTenants(acceptLog);
+  const tenantRates = new TenantRates({
+    limits: tenantLimits,
+    clock,
+    perSecond: config.tenantIngestPerSecond,
+    burst: config.tenantIngestBurst,
+  });
+
+  const admission = new Admission({
+    clock,
+    endpoints,
+    subscriptions,
+    tenantRates,
+    queueEvents: config.acceptQueueEvents,
+    queueBytes: config.acceptQueueBytes,
+  });
+  const writer = new BatchWriter({
+    acceptLog,
+    endpoints,
+    subscriptions,
+    knownTenants,
+    router: stages.router,
+    observers: new AcceptObservers(stages.observers ?? {}),
+    clock,
+    random,
+    idempotencyTtlMs: config.idempotencyTtlMs,
+    giveUpAfterMs: GIVE_UP_AFTER_MS,
+  });
+
+  return {
+    acceptor: new Acceptor({
+      admission,
+      writer,
+      clock,
+      batchRows: config.ingestBatchRows,
+      batchBytes: config.ingestBatchBytes,
+      onBatchWritten: stages.onBatchWritten,
+    }),
+    committedEvents: new CommittedEvents({ acceptLog, writer, clock }),
+    subscriptionLookups: subscriptions.lookups,
+    reloadTenantLimits: () => tenantRates.reload(),
+    onTenantsChanged() {
+      knownTenants.clear();
+      return tenantRates.reload();
+    },
+  };
+}

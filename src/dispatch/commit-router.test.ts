@@ -1,0 +1,79 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { eventually } from '../../test/support/eventually.ts';
+import { systemClock } from '../domain/clock.ts';
+import { shardOf } from '../domain/endpoint.ts';
+import type { EventContent } from '../domain/event.ts';
+import { CommitRouter } from './commit-router.ts';
+import { SiblingSockets } from './sibling-sockets.ts';
+
+const ENDPOINT = '01890000-0000-7000-8000-00000000abcd';
+const DELIVERY = {
+  id: '01890000-0000-7000-8000-000000000001',
+  endpointId: ENDPOINT,
+  dueAt: null,
+  fifo: false,
+};
+const EVENT: EventContent = {
+  id: '01890000-0000-7000-8000-000000000000',
+  tenant: 'acme',
+  type: 'a.b',
+  data: Buffer.from('1'),
+  idempotencyKey: null,
+  schemaVersion: null,
+  headers: null,
+};
+
+/** One process of two. Returns what happened in it, in words. */
+async function start(directory: string, number: number, owns: boolean, version: number) {
+  const happened: string[] = [];
+  const onProblem = (what: string): void => void happened.push(what);
+  const endpoints = {
+    version,
+    refresh: async () => {
+      happened.push('reads the endpoints');
+      await new Promise(setImmediate);
+      endpoints.version = 9;
+    },
+  };
+  const handOver = new SiblingSockets({ directory, number, clock: systemClock, onProblem });
+  const router = new CommitRouter({
+    intake: {
+      offer: (delivery, _event, { sentAt }) => {
+        if (owns) happened.push(`gets ${delivery.id === DELIVERY.id} of ${sentAt} at ${endpoints.version}`);
+        return owns;
+      },
+    },
+    laneKeeper: { wake: () => {} },
+    endpoints,
+    notifier: { publish: () => {} },
+    handOver,
+    onProblem,
+  });
+  handOver.onReceived((deliveries, commit) => router.routeFromSibling(deliveries, commit));
+  onTestFinished(() => handOver.stop());
+  await handOver.start(() => (owns ? [shardOf(ENDPOINT)] : []));
+  return { router, happened };
+}
+
+test.each([
+  ['that it has', 9, []],
+  ['that are newer than its own: it reads them first', 8, ['reads the endpoints']],
+])('a sibling gets deliveries that were matched with endpoints %s', async (_what, version, before) => {
+  const directory = await mkdtemp(path.join(tmpdir(), 'posthorn-commit-router-test-'));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  const accepts = await start(directory, 1, false, 9);
+  const delivers = await start(directory, 2, true, version);
+  await eventually('the delivery is handed over', () => {
+    if (accepts.router.routed.sibling === 0)
+      accepts.router.routeCommitted([{ delivery: DELIVERY, event: EVENT }], {
+        sentAt: 123,
+        endpointVersion: 9,
+      });
+    return delivers.happened.some((what) => what.startsWith('gets'));
+  });
+  expect(delivers.happened).toEqual([...before, 'gets true of 123 at 9']);
+  expect(accepts.router.routed).toMatchObject({ self: 0, sibling: 1 });
+});

@@ -1,0 +1,22 @@
+import type { Uuid } from '../domain/ids.ts';
+
+/**
+ * Requests that an earlier owner of the lane may still have on the wire. Until its deadline each of them takes one of
+ * the endpoint's `max_in_flight` places.
+ */
+export class EarlierRequests {
+  readonly #deadlines = new Map<Uuid, number>();
+
+  add(deliveryId: Uuid, deadline: number): void {
+    this.#deadlines.set(deliveryId, deadline);
+  }
+
+  /** When one of `limit` places is free, with `inFlight` of our own requests on the wire. */
+  placeFreeAt(now: number, inFlight: number, limit: number): number {
+    if (this.#deadlines.size === 0) return now;
+    for (const [id, deadline] of this.#deadlines) if (deadline <= now) this.#deadlines.delete(id);
+    const excess = inFlight + this.#deadlines.size - limit;
+    if (excess < 0) return now;
+    return [...this.#deadlines.values()].sort((a, b) => a - b)[excess] ?? now;
+  }
+}

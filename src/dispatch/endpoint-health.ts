@@ -1,0 +1,42 @@
+import { signalOf } from '../domain/decide.ts';
+import type { Uuid } from '../domain/ids.ts';
+import { noteOfCircuit } from '../domain/operational.ts';
+import type { AttemptOutcome } from '../domain/outcome.ts';
+import type { HealthChange } from '../ports/delivery-queue.ts';
+import type { Lane, LaneItem } from './lane.ts';
+
+export interface AnsweredAttempt {
+  readonly id: Uuid;
+  readonly eventType: string;
+  readonly outcome: AttemptOutcome;
+}
+
+/**
+ * Updates the lane by what an attempt says about its endpoint. Returns what has to be stored about the endpoint (null:
+ * nothing), and whether the circuit opened or closed.
+ */
+export function updateHealth(
+  lane: Lane,
+  item: LaneItem,
+  { id, eventType, outcome }: AnsweredAttempt,
+  now: number,
+): { readonly health: HealthChange | null; readonly isCircuitChanged: boolean } {
+  const signal = signalOf(outcome);
+  const wasFailing = lane.failingSince !== null;
+  const before = lane.breaker.record;
+  const isCircuitChanged = lane.breaker.heard(signal, now, item.probe);
+  if (signal === 'success') {
+    lane.failingSince = null;
+    lane.recordSuccess(now);
+  } else if (signal === 'failure') {
+    lane.failingSince ??= now;
+  }
+  if (isCircuitChanged && lane.breaker.allowsTraffic) lane.beginSlowStart();
+  if (!isCircuitChanged && signal !== 'failure' && !(signal === 'success' && wasFailing)) return UNCHANGED;
+  const health = { endpointId: lane.id, breaker: lane.breaker.record, failingSince: lane.failingSince };
+  if (!isCircuitChanged) return { health, isCircuitChanged };
+  const note = noteOfCircuit({ id, endpointId: lane.id, eventType, before, after: health.breaker, outcome });
+  return { health: note === null ? health : { ...health, circuitNote: note }, isCircuitChanged };
+}
+
+const UNCHANGED = { health: null, isCircuitChanged: false } as const;

@@ -1,0 +1,223 @@
+/**
+ * Opens, changes and closes lanes as this worker takes and loses shards and as endpoints change. What a lane needs to
+ * know from the store, besides its deliveries, is read here.
+ */
+import type { Clock } from '../domain/clock.ts';
+import { type Endpoint, shardOf } from '../domain/endpoint.ts';
+import type { Uuid } from '../domain/ids.ts';
+import { Pace } from '../domain/pace.ts';
+import type { LaneReader, LaneState } from '../ports/delivery-queue.ts';
+import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
+import type { Channels } from '../ports/notifier.ts';
+import type { TakenShard } from '../ports/ownership-store.ts';
+import type { CarefulShards } from './careful-shards.ts';
+import { HEALTHY } from './healthy-lane.ts';
+import type { Janitor } from './janitor.ts';
+import { Lane } from './lane.ts';
+import type { LaneBudget } from './lane-budget.ts';
+import type { LaneRegistry } from './lane-registry.ts';
+import type { Ownership, OwnershipListener } from './ownership.ts';
+import type { LoadScope, Refill } from './refill.ts';
+import type { Scheduler } from './scheduler.ts';
+
+export interface LaneKeeperOptions {
+  readonly queue: Pick<LaneReader, 'loadStates'>;
+  readonly clock: Clock;
+  readonly endpoints: Pick<EndpointDirectory, 'all' | 'get'>;
+  readonly ownership: Pick<Ownership, 'epochOf'>;
+  readonly lanes: LaneRegistry;
+  readonly budget: LaneBudget;
+  readonly scheduler: Scheduler;
+  readonly refill: Refill;
+  readonly janitor: Janitor;
+  readonly carefulShards: CarefulShards;
+  readonly onProblem: (what: string, error: unknown) => void;
+}
+
+const LANES_PER_STATE_READ = 500;
+const RETRY_PAUSE_MS = 500;
+
+export class LaneKeeper implements OwnershipListener {
+  readonly #options: LaneKeeperOptions;
+  #stopped = false;
+
+  constructor(options: LaneKeeperOptions) {
+    this.#options = options;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  // --- shards ---------------------------------------------------------------------------------------------
+
+  onShardsTaken(taken: readonly TakenShard[]): void {
+    const { lanes, carefulShards, endpoints } = this.#options;
+    for (const shard of taken) {
+      lanes.addShard(shard.shard);
+      carefulShards.onShardTaken(shard);
+    }
+    const shards = new Set(taken.map(({ shard }) => shard));
+    void this.#openLanes([...endpoints.all()].filter(({ id }) => shards.has(shardOf(id))));
+  }
+
+  onShardsLost(shards: readonly number[]): void {
+    const { lanes } = this.#options;
+    for (const shard of shards) {
+      for (const lane of lanes.ofShard(shard)) this.#closeLane(lane);
+      lanes.removeShard(shard);
+    }
+  }
+
+  async #openLanes(endpoints: readonly Endpoint[]): Promise<void> {
+    const { ownership } = this.#options;
+    for (let i = 0; i < endpoints.length; i += LANES_PER_STATE_READ) {
+      const chunk = endpoints.slice(i, i + LANES_PER_STATE_READ);
+      const epochs = chunk.map(({ id }) => ownership.epochOf(shardOf(id)));
+      const states = await this.#loadStates(chunk.map(({ id }) => id));
+      for (const [index, { id }] of chunk.entries())
+        this.#openLane(id, epochs[index], states.get(id) ?? HEALTHY);
+    }
+  }
+
+  #openLane(id: Uuid, epoch: number | undefined, state: LaneState): void {
+    const { lanes, ownership, endpoints, budget, carefulShards } = this.#options;
+    const shard = shardOf(id);
+    const endpoint = endpoints.get(id);
+    // The shard may be lost, or lost and taken again, since its states were requested.
+    const isOutdated = !lanes.hasShard(shard) || ownership.epochOf(shard) !== epoch;
+    if (isOutdated || endpoint === undefined || lanes.get(id) !== undefined) return;
+    const lane = new Lane(endpoint, state, this.#newPace(endpoint, state.isNew), budget);
+    lane.isCareful = carefulShards.has(shard);
+    lanes.add(lane);
+    this.reconcileLane(lane);
+  }
+
+  #closeLane(lane: Lane): void {
+    lane.close();
+    this.#options.lanes.remove(lane);
+    this.#options.scheduler.forget(lane);
+  }
+
+  /** An earlier owner may just have spent the burst, so the bucket starts empty unless the endpoint is new. */
+  #newPace({ rateLimit }: Endpoint, isNew: boolean): Pace | null {
+    if (rateLimit === null) return null;
+    return new Pace(rateLimit, this.#options.clock.monotonic(), isNew ? Math.max(1, rateLimit.burst) : 0);
+  }
+
+  // --- endpoints ------------------------------------------------------------------------------------------
+
+  onEndpointsChanged(changed: readonly Endpoint[]): void {
+    const { lanes } = this.#options;
+    const unknown: Endpoint[] = [];
+    for (const endpoint of changed) {
+      const lane = lanes.get(endpoint.id);
+      if (lane !== undefined) this.#changeLane(lane, endpoint);
+      else if (lanes.hasShard(shardOf(endpoint.id))) unknown.push(endpoint);
+    }
+    if (unknown.length > 0) void this.#openLanes(unknown);
+  }
+
+  /** Keeps the lane: it knows what is on the wire, which a new lane would send again. */
+  #changeLane(lane: Lane, endpoint: Endpoint): void {
+    const before = lane.endpoint;
+    lane.reconfigure(endpoint, this.#newPace(endpoint, false));
+    if (before.ordering !== endpoint.ordering) lane.clearQueue();
+    if (!before.enabled && endpoint.enabled) void this.#restoreHealth(lane);
+    void this.refreshBlocked([lane]);
+    this.reconcileLane(lane);
+  }
+
+  /** Enabling an endpoint has reset its health in the store. */
+  async #restoreHealth(lane: Lane): Promise<void> {
+    const states = await this.#loadStates([lane.id]);
+    lane.restore(states.get(lane.id) ?? HEALTHY);
+    this.#options.scheduler.consider(lane);
+  }
+
+  /** Loads the deliveries of an enabled endpoint, or skips those of one that is disabled or deleted. */
+  reconcileLane(lane: Lane): void {
+    const { refill, scheduler, janitor } = this.#options;
+    const { endpoint } = lane;
+    if (!endpoint.enabled || endpoint.deleted) {
+      lane.clearQueue();
+      janitor.skip(lane, () => this.#closeLane(lane));
+      return;
+    }
+    // A paused lane must not take memory that others could send from.
+    if (endpoint.paused) lane.clearQueue();
+    if (lane.fifo) this.moveToFifo(lane);
+    refill.request(lane, 'all');
+    scheduler.consider(lane);
+  }
+
+  /** Gives deliveries that were stored before the endpoint became FIFO their place in the order. */
+  moveToFifo(lane: Lane): void {
+    const { janitor, refill } = this.#options;
+    janitor.moveToFifo(lane, () => refill.request(lane, 'all'));
+  }
+
+  // --- deliveries -----------------------------------------------------------------------------------------
+
+  /** Another process has deliveries for these endpoints. */
+  onWake({ endpointIds, scope }: Channels['wake']): void {
+    for (const id of endpointIds) this.wake(id, scope);
+  }
+
+  /** Deliveries of this endpoint were committed, replayed or discarded, by any process. */
+  wake(endpointId: Uuid, scope: LoadScope = 'recent'): void {
+    const lane = this.#options.lanes.get(endpointId);
+    if (lane !== undefined) this.reload(lane, scope);
+  }
+
+  reload(lane: Lane, scope: LoadScope): void {
+    this.#options.refill.request(lane, scope);
+    void this.refreshBlocked([lane]);
+  }
+
+  /** An attempt has ended: look what the lane can do next. */
+  onAttemptEnded(lane: Lane): void {
+    const { scheduler } = this.#options;
+    const { endpoint } = lane;
+    if ((!endpoint.enabled || endpoint.deleted) && !lane.isClosed && lane.isIdle) this.reconcileLane(lane);
+    else scheduler.consider(lane);
+    scheduler.pumpSoon();
+  }
+
+  /** Reads whether a dead letter blocks these lanes: it may have been replayed, discarded or restored. */
+  async refreshBlocked(lanes: readonly Lane[]): Promise<void> {
+    const blockable = lanes.filter(
+      (lane) => lane.blocked || (lane.fifo && lane.endpoint.fifoOnDead === 'block'),
+    );
+    if (blockable.length === 0) return;
+    // "Not blocked" may be outdated when it arrives, except for a lane that was blocked and idle all the time.
+    const unblockable = new Set(blockable.filter((lane) => lane.blocked && lane.isIdle));
+    const states = await this.#loadStates(blockable.map(({ id }) => id));
+    for (const lane of blockable) {
+      if (states.get(lane.id)?.blocked ?? false) lane.blocked = true;
+      else if (unblockable.has(lane)) lane.blocked = false;
+      this.#options.scheduler.consider(lane);
+    }
+  }
+
+  /** Ends careful mode where no worker has crashed for a while. */
+  endCarefulMode(): void {
+    const { lanes, carefulShards } = this.#options;
+    for (const shard of carefulShards.takeExpired())
+      for (const lane of lanes.ofShard(shard)) lane.isCareful = false;
+  }
+
+  /** Repeats the read until it succeeds. */
+  async #loadStates(ids: readonly Uuid[]): Promise<Map<Uuid, LaneState>> {
+    const { queue, clock, onProblem } = this.#options;
+    for (;;) {
+      try {
+        return await queue.loadStates(ids);
+      } catch (error) {
+        onProblem('read the state of endpoints', error);
+        if (this.#stopped) return new Map();
+        await new Promise<void>((resolve) => clock.after(RETRY_PAUSE_MS, resolve));
+      }
+    }
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * Group commit without timers: a batch is what was added while the previous batch was being written. An idle system adds
+ * no latency, and a busy one shares each commit among hundreds of items.
+ */
+export interface BatcherOptions<T> {
+  readonly maxItems: number;
+  readonly maxBytes: number;
+  readonly bytesOf: (item: T) => number;
+  /** Writes one batch. It reports the results to the items itself and must not reject. */
+  readonly write: (items: T[]) => Promise<void>;
+  /** Called after each batch: number of items, how long the first of them waited, how long writing took. */
+  readonly written?: ((items: number, waitedMs: number, tookMs: number) => void) | undefined;
+}
+
+export class Batcher<T> {
+  readonly #options: BatcherOptions<T>;
+  #waiting: T[] = [];
+  #waitingBytes = 0;
+  #waitingSince = 0;
+  #isWriting = false;
+  #scheduled = false;
+  #idle: (() => void)[] = [];
+
+  constructor(options: BatcherOptions<T>) {
+    this.#options = options;
+  }
+
+  get waitingItems(): number {
+    return this.#waiting.length;
+  }
+
+  get waitingBytes(): number {
+    return this.#waitingBytes;
+  }
+
+  add(item: T): void {
+    if (this.#waiting.push(item) === 1) this.#waitingSince = performance.now();
+    this.#waitingBytes += this.#options.bytesOf(item);
+    this.#schedule();
+  }
+
+  /** Resolves when no item waits and none is being written. */
+  async drained(): Promise<void> {
+    if (!this.#isWriting && this.#waiting.length === 0) return;
+    await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#isWriting) return;
+    this.#scheduled = true;
+    // After the current turn of the event loop, so that requests of the same socket read share a batch.
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#next();
+    });
+  }
+
+  #next(): void {
+    const startedAt = performance.now();
+    const waitedMs = startedAt - this.#waitingSince;
+    const batch = this.#take();
+    if (batch.length === 0) return;
+    this.#isWriting = true;
+    void this.#options.write(batch).then(() => {
+      this.#options.written?.(batch.length, waitedMs, performance.now() - startedAt);
+      this.#isWriting = false;
+      if (this.#waiting.length > 0) this.#schedule();
+      else for (const resolve of this.#idle.splice(0)) resolve();
+    });
+  }
+
+  #take(): T[] {
+    const { maxItems, maxBytes, bytesOf } = this.#options;
+    if (this.#waiting.length <= maxItems && this.#waitingBytes <= maxBytes) {
+      const all = this.#waiting;
+      this.#waiting = [];
+      this.#waitingBytes = 0;
+      return all;
+    }
+    let count = 0;
+    let bytes = 0;
+    while (count < this.#waiting.length && count < maxItems) {
+      const size = bytesOf(this.#waiting[count]!);
+      // The first item is taken whatever its size, or it would wait for ever.
+      if (count > 0 && bytes + size > maxBytes) break;
+      bytes += size;
+      count += 1;
+    }
+    this.#waitingBytes -= bytes;
+    // An estimate: the remaining items have waited longer, but their times are not recorded.
+    this.#waitingSince = performance.now();
+    return this.#waiting.splice(0, count);
+  }
+}

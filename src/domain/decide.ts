@@ -1,0 +1,65 @@
+/**
+ * Decides what happens to a delivery after an attempt. Pure: the same inputs give the same verdict.
+ *
+ *   2xx                                  delivered
+ *   410                                  dead (gone), and the endpoint is disabled
+ *   access token rejected                retry with a new token
+ *   permanent by the endpoint's rules    dead (rejected)
+ *   anything else                        retry, unless
+ *     this was the last attempt          dead (exhausted)
+ *     the next one would be too late     dead (expired)
+ */
+import type { Signal } from './breaker.ts';
+import type { WaitingDelivery } from './delivery.ts';
+import type { AttemptOutcome, Verdict } from './outcome.ts';
+import { delayMsBefore, isTransientStatus, maxAttempts, type RetryPolicy } from './retry.ts';
+
+export interface DecideContext {
+  readonly now: number;
+  readonly random: () => number;
+  readonly retryAfterCapMs: number;
+}
+
+type Tried = Pick<WaitingDelivery, 'attempts' | 'attemptsBeforeReplay' | 'agesFrom'>;
+
+const GONE = 410;
+
+export function decide(
+  outcome: AttemptOutcome,
+  delivery: Tried,
+  policy: RetryPolicy,
+  context: DecideContext,
+): Verdict {
+  const status = outcome.statusCode;
+  if (status !== null && isSuccess(status)) return { kind: 'delivered' };
+  if (status === GONE && !policy.transient.includes(GONE))
+    return { kind: 'dead', reason: 'gone', disableEndpoint: true };
+  const mayNewTokenHelp = outcome.error?.class === 'oauth_rejected';
+  if (status !== null && !mayNewTokenHelp && !isTransientStatus(policy, status)) {
+    return { kind: 'dead', reason: 'rejected', disableEndpoint: false };
+  }
+  const made = delivery.attempts + 1 - delivery.attemptsBeforeReplay;
+  if (made >= maxAttempts(policy)) return { kind: 'dead', reason: 'exhausted', disableEndpoint: false };
+  const scheduledMs = delayMsBefore(policy, made + 1, context.random);
+  // The receiver may ask for more time than the schedule gives, but not for less.
+  const delayMs = Math.max(scheduledMs, Math.min(outcome.retryAfterMs ?? 0, context.retryAfterCapMs));
+  const dueAt = context.now + delayMs;
+  if (dueAt > expiresAt(delivery, policy)) return { kind: 'dead', reason: 'expired', disableEndpoint: false };
+  return { kind: 'retry', dueAt };
+}
+
+export function expiresAt(delivery: Pick<WaitingDelivery, 'agesFrom'>, policy: RetryPolicy): number {
+  return delivery.agesFrom + policy.maxAgeSeconds * 1000;
+}
+
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
+}
+
+/** What the attempt says about the endpoint's health: any answer below 500 shows that the receiver works. */
+export function signalOf(outcome: AttemptOutcome): Signal {
+  const status = outcome.statusCode;
+  if (status === null) return 'failure';
+  if (isSuccess(status)) return 'success';
+  return status >= 500 ? 'failure' : 'neutral';
+}

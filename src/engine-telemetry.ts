@@ -1,0 +1,91 @@
+/** Metrics, log lines and live tail messages of the engine. Disables endpoints that answered 410. */
+import type { AppMetrics } from './app-metrics.ts';
+import type { EngineObserver } from './create-engine.ts';
+import type { Lane, LaneItem } from './dispatch/index.ts';
+import type { Clock } from './domain/clock.ts';
+import type { Endpoint } from './domain/endpoint.ts';
+import type { EventContent } from './domain/event.ts';
+import { publicId } from './domain/ids.ts';
+import type { AttemptOutcome, Verdict } from './domain/outcome.ts';
+import type { EndpointDirectory } from './ports/endpoint-directory.ts';
+import type { TakenShard } from './ports/ownership-store.ts';
+import { inTransaction, type Pool } from './postgres/database.ts';
+import { disableEndpoint } from './postgres/queries/endpoints.ts';
+import { logAttempt } from './telemetry/attempt-line.ts';
+import type { LiveTail } from './telemetry/live-tail/index.ts';
+import type { Log } from './telemetry/log.ts';
+
+export interface EngineTelemetryOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: AppMetrics | null;
+  readonly tail: LiveTail;
+  readonly pool: Pool;
+  readonly endpoints: Pick<EndpointDirectory, 'refresh'>;
+  readonly onProblem: (what: string, error: unknown) => void;
+}
+
+export class EngineTelemetry implements EngineObserver {
+  readonly #options: EngineTelemetryOptions;
+
+  constructor(options: EngineTelemetryOptions) {
+    this.#options = options;
+  }
+
+  onAnswered(
+    lane: Lane,
+    { delivery }: LaneItem,
+    outcome: AttemptOutcome,
+    verdict: Verdict,
+    event: EventContent,
+  ): void {
+    this.#options.metrics?.attempts.answered(event.type, delivery, outcome, verdict);
+    logAttempt(this.#options.log, lane.endpoint, delivery, outcome, verdict);
+  }
+
+  onSettling(verdict: Verdict): void {
+    this.#options.metrics?.attempts.settling(verdict);
+  }
+
+  onCircuitChanged({ id, endpoint, breaker }: Lane): void {
+    const { metrics, tail, log } = this.#options;
+    const { circuit } = breaker.record;
+    metrics?.circuitChanged(breaker.allowsTraffic);
+    tail.circuitChanged(endpoint, circuit);
+    log.info({ endpoint_id: publicId('ep', id), circuit }, 'circuit changed');
+  }
+
+  onEndpointGone(endpoint: Endpoint, askedAt: number): void {
+    void this.#disable(endpoint, askedAt).catch((error) =>
+      this.#options.onProblem('disable an endpoint that is gone', error),
+    );
+  }
+
+  onEndpointsConfirmed(): void {
+    this.#options.metrics?.endpointsConfirmed(this.#options.clock.monotonic());
+  }
+
+  onShardsTaken(shards: readonly TakenShard[]): void {
+    this.#options.log.debug({ shards: shards.length }, 'took shards');
+  }
+
+  onShardsLost(shards: readonly number[]): void {
+    this.#options.log.warn({ shards: shards.length }, 'lost shards');
+  }
+
+  onDeadWorkersRemoved(workers: readonly string[], shards: number): void {
+    this.#options.log.warn({ workers, shards }, 'took over from workers that died');
+  }
+
+  async #disable({ id, url }: Endpoint, askedAt: number): Promise<void> {
+    const { pool, metrics, log, endpoints } = this.#options;
+    const isDisabled = await inTransaction(pool, (client) =>
+      disableEndpoint(client, id, 'gone', { url, at: askedAt }),
+    );
+    if (isDisabled) {
+      metrics?.endpointDisabled('gone');
+      log.warn({ endpoint_id: publicId('ep', id) }, 'endpoint answered 410 and was disabled');
+    }
+    await endpoints.refresh();
+  }
+}

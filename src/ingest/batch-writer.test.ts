@@ -1,0 +1,82 @@
+import { expect, test } from 'vitest';
+import { systemClock } from '../domain/clock.ts';
+import type { NewEvent } from '../domain/event.ts';
+import type { AcceptLog } from '../ports/accept-log.ts';
+import { StoreError } from '../ports/store-error.ts';
+import { Acceptor } from './accept.ts';
+import { AcceptObservers } from './accept-observers.ts';
+import { Admission } from './admission.ts';
+import { BatchWriter } from './batch-writer.ts';
+import { KnownTenants } from './known-tenants.ts';
+import { Subscriptions } from './subscriptions.ts';
+
+const event = (idempotencyKey: string | null): NewEvent => ({
+  tenant: 'acme',
+  type: 'a.b',
+  data: Buffer.from('1'),
+  idempotencyKey,
+  schemaVersion: null,
+  channels: [],
+  endpointIds: null,
+  deliverAt: null,
+  headers: null,
+});
+
+function newAcceptor(acceptLog: AcceptLog, accepted: string[]): Acceptor {
+  const endpoints = { version: 1, refresh: async () => {} };
+  const subscriptions = new Subscriptions();
+  const clock = systemClock;
+  return new Acceptor({
+    admission: new Admission({
+      clock,
+      endpoints,
+      subscriptions,
+      tenantRates: { take: () => 0 },
+      queueEvents: 10,
+      queueBytes: 1000,
+    }),
+    writer: new BatchWriter({
+      acceptLog,
+      endpoints,
+      subscriptions,
+      knownTenants: new KnownTenants(acceptLog),
+      router: { routeCommitted() {} },
+      observers: new AcceptObservers({
+        metrics: { accepted: (type) => accepted.push(type), repeated() {}, rematched() {} },
+      }),
+      clock,
+      random: Math.random,
+      idempotencyTtlMs: 1000,
+      giveUpAfterMs: 1000,
+    }),
+    clock,
+    batchRows: 10,
+    batchBytes: 1000,
+  });
+}
+
+test('a stored event is answered as stored even if looking up the key of its neighbour fails', async () => {
+  const calls: string[] = [];
+  const accepted: string[] = [];
+  const acceptLog: AcceptLog = {
+    async append(events) {
+      calls.push('append');
+      return { stale: false, written: new Set([events[0]!.id]) };
+    },
+    async findKeyHolders() {
+      calls.push('findKeyHolders');
+      throw new StoreError('other', 'broken page');
+    },
+    async ensureTenants() {},
+    async ensurePartitions() {},
+    now: async () => Date.now(),
+  };
+  const acceptor = newAcceptor(acceptLog, accepted);
+  const answers = await Promise.allSettled([acceptor.accept(event(null)), acceptor.accept(event('known'))]);
+  expect(answers).toMatchObject([
+    { status: 'fulfilled', value: { type: 'a.b' } },
+    { status: 'rejected', reason: { message: 'broken page' } },
+  ]);
+  expect(accepted).toEqual(['a.b']);
+  expect(calls).toEqual(['append', 'findKeyHolders']);
+});

@@ -1,0 +1,260 @@
+/**
+ * Writes a batch of pending events: matches them with endpoints, appends them to the accept log, answers each event and
+ * routes its deliveries.
+ *
+ *   pending ──▶ matched ──▶ appended ──▶ routed, answered
+ *      ▲           │ the endpoints changed meanwhile: match again
+ *      └───────────┤ deadlock, lock timeout: write again
+ *                  │ connection lost, outcome unknown: write the same ids again, guarded against writing twice
+ *                  │ one invalid value: bisect, until only that event fails
+ *                  └ store unavailable for too long: 503
+ */
+import { setImmediate } from 'node:timers/promises';
+import type { Clock } from '../domain/clock.ts';
+import type { Endpoint } from '../domain/endpoint.ts';
+import { MAX_DELIVERIES_PER_EVENT, timeOfId, type Uuid } from '../domain/ids.ts';
+import { Problem } from '../domain/problem.ts';
+import { type AcceptLog, type EventRecord, idempotencyKeyName } from '../ports/accept-log.ts';
+import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
+import type { Commit, CommittedDelivery } from '../ports/hand-over.ts';
+import { storeFailureOf } from '../ports/store-error.ts';
+import type { AcceptObservers } from './accept-observers.ts';
+import { toRecord } from './event-record.ts';
+import type { KnownTenants } from './known-tenants.ts';
+import {
+  answerWithHolder,
+  isDuplicate,
+  outboxSeqsOf,
+  type PendingEvent,
+  splitRepeatedKeys,
+  storedByOther,
+  toAccepted,
+  toContent,
+  withoutKey,
+  withUnknownOutcome,
+} from './pending-event.ts';
+import type { Subscriptions } from './subscriptions.ts';
+
+/** Brings deliveries that were just committed to the worker that owns them. */
+export interface CommitRouter {
+  /**
+   * Called after each commit, before the events are answered. `commit` is null if an earlier try with an unknown outcome
+   * stored the deliveries: the owner must look for them, because they may be settled by now.
+   */
+  routeCommitted(deliveries: readonly CommittedDelivery[], commit: Commit | null): void;
+}
+
+export interface BatchWriterOptions {
+  readonly acceptLog: Pick<AcceptLog, 'append' | 'findKeyHolders' | 'ensurePartitions'>;
+  readonly endpoints: Pick<EndpointDirectory, 'version' | 'refresh'>;
+  readonly subscriptions: Pick<Subscriptions, 'match' | 'takeFilterWork'>;
+  readonly knownTenants: Pick<KnownTenants, 'unknownOf' | 'add'>;
+  readonly router: CommitRouter;
+  readonly observers: AcceptObservers;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly idempotencyTtlMs: number;
+  /** An event that could not be stored for this long is answered with 503. */
+  readonly giveUpAfterMs: number;
+}
+
+export interface WriteOptions {
+  /** True if an earlier try may have stored some of these ids: they must not be written twice. */
+  readonly mayBeStored: boolean;
+}
+
+const RETRY_PAUSE_MS = 100;
+/** A few milliseconds of filter steps. Then sockets, timers and lease renewals get their turn. */
+const FILTER_WORK_PER_TURN = 500_000;
+
+export class BatchWriter {
+  readonly #options: BatchWriterOptions;
+
+  constructor(options: BatchWriterOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when every event of the batch has been resolved or rejected. Does not throw. */
+  async write(batch: readonly PendingEvent[], options: WriteOptions): Promise<void> {
+    const { unique, repeated } = splitRepeatedKeys(batch);
+    try {
+      await this.#matchAndAppend(unique, options);
+    } catch (error) {
+      await this.#recover(unique, options, error);
+    }
+    // The same key twice in one batch: now the second event finds the row of the first.
+    if (repeated.length > 0) await this.write(repeated, options);
+  }
+
+  async #matchAndAppend(batch: readonly PendingEvent[], { mayBeStored }: WriteOptions): Promise<void> {
+    const { acceptLog, endpoints, knownTenants, observers, clock, random, idempotencyTtlMs } = this.#options;
+    const newTenants = knownTenants.unknownOf(batch);
+    if (newTenants !== null) await knownTenants.add(newTenants);
+    for (;;) {
+      const endpointVersion = endpoints.version;
+      const matched = await this.#matchAll(batch);
+      const sentAt = clock.now();
+      const records = batch.map((item, index) => toRecord(item, matched[index]!, sentAt, random));
+      const result = await acceptLog.append(records, {
+        endpointVersion,
+        mayBeStored,
+        idempotencyTtlMs,
+        outboxSeqs: outboxSeqsOf(batch),
+      });
+      if (result.stale) {
+        observers.onRematched();
+        await endpoints.refresh();
+        continue;
+      }
+      observers.onCommitted(batch, sentAt, clock.now());
+      await this.#answer(batch, records, result.written, { sentAt, endpointVersion });
+      return;
+    }
+  }
+
+  /** Yields to the event loop between expensive events. If endpoints change meanwhile, `append` reports it. */
+  async #matchAll(batch: readonly PendingEvent[]): Promise<(readonly Endpoint[])[]> {
+    const { subscriptions } = this.#options;
+    const matched: (readonly Endpoint[])[] = [];
+    let work = 0;
+    for (const item of batch) {
+      const endpoints = isDuplicate(item) ? [] : subscriptions.match(item.event);
+      matched.push(endpoints.slice(0, MAX_DELIVERIES_PER_EVENT));
+      work += subscriptions.takeFilterWork();
+      if (work < FILTER_WORK_PER_TURN) continue;
+      work = 0;
+      await setImmediate();
+    }
+    return matched;
+  }
+
+  async #answer(
+    batch: readonly PendingEvent[],
+    records: readonly EventRecord[],
+    written: ReadonlySet<Uuid> | 'all',
+    commit: Commit,
+  ): Promise<void> {
+    const committed: CommittedDelivery[] = [];
+    /** Indexes of the events that this statement did not write. */
+    const skipped: number[] = [];
+    for (const [index, item] of batch.entries()) {
+      if (written === 'all' || written.has(item.id)) addDeliveries(committed, item, records[index]!);
+      else skipped.push(index);
+    }
+    if (committed.length > 0) this.#options.router.routeCommitted(committed, commit);
+    for (const [index, item] of batch.entries()) {
+      if (written === 'all' || written.has(item.id)) this.#resolve(item, records[index]!);
+    }
+    if (skipped.length === 0) return;
+    try {
+      await this.#answerSkipped(skipped, batch, records);
+    } catch (error) {
+      // The rest of the batch is stored and answered.
+      const unanswered = skipped.map((index) => batch[index]!);
+      await this.#recover(unanswered, { mayBeStored: true }, error);
+    }
+  }
+
+  #resolve(item: PendingEvent, { deliveries }: EventRecord): void {
+    const accepted = toAccepted(item, deliveries.length);
+    item.resolve(accepted);
+    this.#options.observers.onAccepted(accepted);
+  }
+
+  /** Answers events that this statement did not write: an earlier try did, or another event holds the key. */
+  async #answerSkipped(
+    skipped: readonly number[],
+    batch: readonly PendingEvent[],
+    records: readonly EventRecord[],
+  ): Promise<void> {
+    const { acceptLog, observers, router } = this.#options;
+    const keys = skipped.flatMap((index) => {
+      const { tenant, idempotencyKey } = batch[index]!.event;
+      return idempotencyKey === null ? [] : [{ tenant, key: idempotencyKey }];
+    });
+    const holders = await acceptLog.findKeyHolders(keys);
+    const storedEarlier: CommittedDelivery[] = [];
+    const writeAgain: PendingEvent[] = [];
+    for (const index of skipped) {
+      const item = batch[index]!;
+      const key = item.event.idempotencyKey;
+      const holder = key === null ? undefined : holders.get(idempotencyKeyName(item.event.tenant, key));
+      if (holder !== undefined && holder.eventId !== item.id) {
+        observers.onRepeated();
+        if (item.committed === null) answerWithHolder(item, holder);
+        else writeAgain.push(withoutKey(item, holder));
+      } else if (key !== null && holder === undefined && (item.committed?.outboxSeq ?? null) === null) {
+        // The key expired between the two statements, so this event was not written. An outbox row needs no second
+        // write: either it is still there and will be read again, or another process stored it.
+        writeAgain.push(item);
+      } else {
+        const record = records[index]!;
+        addDeliveries(storedEarlier, item, record);
+        // The process that stored the event also counts and shows it.
+        if (storedByOther(item)) item.resolve(toAccepted(item, record.deliveries.length));
+        else this.#resolve(item, record);
+      }
+    }
+    if (storedEarlier.length > 0) router.routeCommitted(storedEarlier, null);
+    if (writeAgain.length > 0) await this.write(writeAgain, { mayBeStored: true });
+  }
+
+  async #recover(batch: readonly PendingEvent[], options: WriteOptions, error: unknown): Promise<void> {
+    const failure = storeFailureOf(error);
+    if (failure === 'invalid_row') return this.#bisect(batch, options, error);
+    if (failure === 'other') {
+      // A trigger or a broken page may fail on one event. Committed events cannot be rejected together with it.
+      if (batch.length > 1 && batch[0]!.committed !== null) return this.#bisect(batch, options, error);
+      for (const item of batch) item.reject(error);
+      return;
+    }
+    if (failure === 'missing_partition') {
+      const oldestMs = Math.min(...batch.map(({ id }) => timeOfId(id)));
+      await this.#options.acceptLog.ensurePartitions(oldestMs).catch(() => {});
+    }
+    const inTime = this.#rejectOverdue(batch, error);
+    if (inTime.length === 0) return;
+    await new Promise<void>((resolve) => this.#options.clock.after(RETRY_PAUSE_MS, resolve));
+    // Guarded from now on: writing twice would deliver twice.
+    if (failure === 'outcome_unknown')
+      await this.write(inTime.map(withUnknownOutcome), { mayBeStored: true });
+    else await this.write(inTime, options);
+  }
+
+  /** Rejects events that have waited too long. Returns the others. */
+  #rejectOverdue(batch: readonly PendingEvent[], cause: unknown): PendingEvent[] {
+    const { clock, giveUpAfterMs } = this.#options;
+    const oldest = clock.monotonic() - giveUpAfterMs;
+    return batch.filter((item) => {
+      if (item.receivedAt > oldest) return true;
+      item.reject(
+        new Problem(
+          'unavailable',
+          'The database did not answer in time. The event may or may not be stored: try again with the same idempotency key.',
+          { retryAfterSeconds: 2, cause },
+        ),
+      );
+      return false;
+    });
+  }
+
+  async #bisect(batch: readonly PendingEvent[], options: WriteOptions, error: unknown): Promise<void> {
+    if (batch.length === 1) {
+      batch[0]!.reject(
+        new Problem('invalid', 'The event cannot be stored: the database rejects one of its values.', {
+          cause: error,
+        }),
+      );
+      return;
+    }
+    const middle = batch.length >> 1;
+    await this.write(batch.slice(0, middle), options);
+    await this.write(batch.slice(middle), options);
+  }
+}
+
+function addDeliveries(deliveries: CommittedDelivery[], item: PendingEvent, record: EventRecord): void {
+  if (record.deliveries.length === 0) return;
+  const event = toContent(item);
+  for (const delivery of record.deliveries) deliveries.push({ delivery, event });
+}

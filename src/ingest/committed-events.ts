@@ -1,0 +1,88 @@
+/**
+ * Events that their producer has already committed, in its own transaction: outbox rows, and what a relay reads. They
+ * are stored like requests, but they can no longer be rejected for their content:
+ *
+ *   new id                        stored and delivered
+ *   id stored before              nothing new
+ *   key of another event,         stored without deliveries and with `duplicate_of`, so that the id the producer
+ *     same type and data            already has can be looked up and explains why nothing was sent
+ *   key of another event,         stored without the key and delivered, with `key_conflict_with`: reusing a key is a
+ *     other type or data            mistake, but losing a committed event would be worse
+ *   refused by the database       an error, so that the caller can set the event aside
+ */
+import type { Clock } from '../domain/clock.ts';
+import type { CommittedEvent } from '../domain/event.ts';
+import { timeOfId, type Uuid } from '../domain/ids.ts';
+import { invalidField, type Problem } from '../domain/problem.ts';
+import type { AcceptLog } from '../ports/accept-log.ts';
+import type { BatchWriter } from './batch-writer.ts';
+import { type Accepted, fingerprintOf, type PendingEvent } from './pending-event.ts';
+
+export interface CommittedEventsOptions {
+  readonly acceptLog: Pick<AcceptLog, 'now'>;
+  readonly writer: Pick<BatchWriter, 'write'>;
+  readonly clock: Clock;
+}
+
+export class CommittedEvents {
+  readonly #options: CommittedEventsOptions;
+
+  constructor(options: CommittedEventsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Stores committed events as one batch, in this order. Either all come from the outbox or none does. Returns one
+   * answer per event: a `Problem` with code "invalid" is final, any other error is worth another try.
+   */
+  async accept(events: readonly CommittedEvent[]): Promise<(Accepted | Error)[]> {
+    const { acceptLog, writer, clock } = this.#options;
+    const answers = new Array<Accepted | Error>(events.length);
+    // Our own clock may have jumped: ask the store before an event is rejected for its time.
+    const needsStoreClock = events.some(({ id }) => isFromFuture(id, clock.now()));
+    const now = needsStoreClock ? await acceptLog.now() : clock.now();
+    const batch: PendingEvent[] = [];
+    for (const [index, event] of events.entries()) {
+      const problem = problemOfId(event.id, now);
+      if (problem !== null) {
+        answers[index] = problem;
+        continue;
+      }
+      batch.push({
+        event,
+        id: event.id,
+        fingerprint: fingerprintOf(event),
+        receivedAt: clock.monotonic(),
+        committed: { outboxSeq: event.outboxSeq, lostKey: null, outcomeUnknown: false },
+        resolve: (accepted) => {
+          answers[index] = accepted;
+        },
+        reject: (error) => {
+          answers[index] = error instanceof Error ? error : new Error(String(error));
+        },
+      });
+    }
+    if (batch.length > 0) await writer.write(batch, { mayBeStored: true });
+    return answers;
+  }
+}
+
+const EVENT_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{8}0000$/;
+const EARLIEST_MS = Date.UTC(2020, 0);
+/** The producer's clock may be this far ahead: partitions for such ids always exist. */
+const MAX_AHEAD_MS = 3_600_000;
+
+const isFromFuture = (id: Uuid, now: number): boolean => timeOfId(id) > now + MAX_AHEAD_MS;
+
+/** Returns what is wrong with an id that was made elsewhere, or null if an event can have it. */
+export function problemOfId(id: Uuid, now: number): Problem | null {
+  if (!EVENT_ID.test(id))
+    return invalidField('id', 'must be an event id: a UUID of version 7 whose last 16 bits are zero');
+  const time = timeOfId(id);
+  if (time < EARLIEST_MS || isFromFuture(id, now))
+    return invalidField(
+      'id',
+      `has the time ${new Date(time).toISOString()}, which is before 2020 or more than an hour ahead`,
+    );
+  return null;
+}

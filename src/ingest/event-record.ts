@@ -1,0 +1,63 @@
+/** Turns a pending event and its matched endpoints into the record that the accept log stores. */
+import type { Endpoint } from '../domain/endpoint.ts';
+import { deliveryIdOf, timeOfId } from '../domain/ids.ts';
+import { delayMsBefore } from '../domain/retry.ts';
+import type { EventRecord } from '../ports/accept-log.ts';
+import type { LostKey, PendingEvent } from './pending-event.ts';
+
+/** A committed event that waited longer than this ages from now on, so that it does not expire before it is sent. */
+const LATE_AFTER_MS = 60_000;
+
+export function toRecord(
+  item: PendingEvent,
+  endpoints: readonly Endpoint[],
+  now: number,
+  random: () => number,
+): EventRecord {
+  const { event, id, fingerprint } = item;
+  return {
+    id,
+    tenant: event.tenant,
+    type: event.type,
+    data: event.data,
+    idempotencyKey: event.idempotencyKey,
+    fingerprint,
+    options: storedOptions(item),
+    deliveries: endpoints.map((endpoint, ordinal) => ({
+      id: deliveryIdOf(id, ordinal),
+      endpointId: endpoint.id,
+      dueAt: firstDueAt(item, endpoint, now, random),
+      fifo: endpoint.ordering === 'fifo',
+    })),
+  };
+}
+
+function firstDueAt(
+  { event, id, committed }: PendingEvent,
+  endpoint: Endpoint,
+  now: number,
+  random: () => number,
+): number | null {
+  const delayMs = delayMsBefore(endpoint.retry, 1, random);
+  // A FIFO endpoint sends in the order of acceptance. A request that names one together with `deliver_at` is rejected
+  // earlier; a FIFO endpoint that merely subscribes gets the event when it is its turn.
+  if (event.deliverAt !== null && event.deliverAt > now && endpoint.ordering !== 'fifo')
+    return event.deliverAt + delayMs;
+  if (delayMs > 0) return now + delayMs;
+  return committed !== null && now - timeOfId(id) > LATE_AFTER_MS ? now : null;
+}
+
+function storedOptions({ event, committed }: PendingEvent): Record<string, unknown> | null {
+  const lostKey = committed?.lostKey ?? null;
+  const options: Record<string, unknown> = lostKey === null ? {} : lostKeyOptions(lostKey);
+  if (event.channels.length > 0) options.channels = event.channels;
+  if (event.headers !== null) options.headers = event.headers;
+  if (event.schemaVersion !== null) options.schema_version = event.schemaVersion;
+  if (event.endpointIds !== null) options.endpoint_ids = event.endpointIds;
+  if (event.deliverAt !== null) options.deliver_at = event.deliverAt;
+  return Object.keys(options).length === 0 ? null : options;
+}
+
+function lostKeyOptions({ key, holderId, sameContent }: LostKey): Record<string, unknown> {
+  return { lost_key: key, [sameContent ? 'duplicate_of' : 'key_conflict_with']: holderId };
+}

@@ -1,0 +1,146 @@
+/** An event in the accept stage: admitted, but not answered yet. */
+import { createHash } from 'node:crypto';
+import type { EventContent, NewEvent } from '../domain/event.ts';
+import { timeOfId, type Uuid } from '../domain/ids.ts';
+import { Problem } from '../domain/problem.ts';
+import { idempotencyKeyName, type KeyHolder } from '../ports/accept-log.ts';
+
+/** The answer to a stored event. */
+export interface Accepted {
+  readonly id: Uuid;
+  readonly type: string;
+  readonly tenant: string;
+  readonly createdAt: number;
+  readonly deliveries: number;
+  /** True if the idempotency key belongs to an earlier event with the same content. `id` is then that event's. */
+  readonly duplicate: boolean;
+}
+
+export interface PendingEvent {
+  readonly event: NewEvent;
+  readonly id: Uuid;
+  /** Hash of type and data. Null without an idempotency key. */
+  readonly fingerprint: Buffer | null;
+  /** When the event was admitted, on the monotonic clock. */
+  readonly receivedAt: number;
+  /** Null for a request, which can be rejected. */
+  readonly committed: CommittedState | null;
+  readonly resolve: (accepted: Accepted) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** What the accept stage knows about an event that its producer has already committed. See committed-events.ts. */
+export interface CommittedState {
+  readonly outboxSeq: string | null;
+  readonly lostKey: LostKey | null;
+  /** True if the answer to an earlier try was lost: this process may have stored the event. */
+  readonly outcomeUnknown: boolean;
+}
+
+/** An idempotency key that turned out to belong to another event. */
+export interface LostKey {
+  readonly key: string;
+  readonly holderId: Uuid;
+  readonly sameContent: boolean;
+}
+
+export function fingerprintOf(event: NewEvent): Buffer | null {
+  if (event.idempotencyKey === null) return null;
+  return createHash('sha256').update(event.type).update('\n').update(event.data).digest();
+}
+
+/** Separates events that repeat an idempotency key of the same batch: they must be written after the first one. */
+export function splitRepeatedKeys(batch: readonly PendingEvent[]): {
+  unique: readonly PendingEvent[];
+  repeated: PendingEvent[];
+} {
+  const seen = new Set<string>();
+  const repeated: PendingEvent[] = [];
+  const unique = batch.filter((item) => {
+    const key = item.event.idempotencyKey;
+    if (key === null) return true;
+    const name = idempotencyKeyName(item.event.tenant, key);
+    if (!seen.has(name)) {
+      seen.add(name);
+      return true;
+    }
+    repeated.push(item);
+    return false;
+  });
+  return { unique, repeated };
+}
+
+/** The outbox rows of a batch. Null if it does not come from the outbox; a batch is never mixed. */
+export function outboxSeqsOf(batch: readonly PendingEvent[]): readonly string[] | null {
+  const first = batch[0]!.committed?.outboxSeq ?? null;
+  return first === null ? null : batch.map(({ committed }) => committed!.outboxSeq!);
+}
+
+/** A committed event whose key belongs to `holder`: it is stored without the key, and records whose key it was. */
+export function withoutKey(item: PendingEvent, holder: KeyHolder): PendingEvent {
+  const { event, fingerprint, committed } = item;
+  const lostKey: LostKey = {
+    key: event.idempotencyKey!,
+    holderId: holder.eventId,
+    sameContent: holder.fingerprint.equals(fingerprint!),
+  };
+  return {
+    ...item,
+    event: { ...event, idempotencyKey: null },
+    fingerprint: null,
+    committed: { ...committed!, lostKey },
+  };
+}
+
+export const withUnknownOutcome = (item: PendingEvent): PendingEvent =>
+  item.committed === null ? item : { ...item, committed: { ...item.committed, outcomeUnknown: true } };
+
+/** True if another process stored the event: its outbox row is gone, and no try of this process can have taken it. */
+export const storedByOther = ({ committed }: PendingEvent): boolean =>
+  committed !== null && committed.outboxSeq !== null && !committed.outcomeUnknown;
+
+/** True if the event repeats an earlier one under the same idempotency key. It is stored, but not delivered. */
+export const isDuplicate = ({ committed }: PendingEvent): boolean => committed?.lostKey?.sameContent ?? false;
+
+export function toContent({ event, id }: PendingEvent): EventContent {
+  return {
+    id,
+    tenant: event.tenant,
+    type: event.type,
+    data: event.data,
+    idempotencyKey: event.idempotencyKey,
+    schemaVersion: event.schemaVersion,
+    headers: event.headers,
+  };
+}
+
+export function toAccepted(item: PendingEvent, deliveries: number): Accepted {
+  const { type, tenant } = item.event;
+  return {
+    id: item.id,
+    type,
+    tenant,
+    createdAt: timeOfId(item.id),
+    deliveries,
+    duplicate: isDuplicate(item),
+  };
+}
+
+/** Answers a request whose idempotency key belongs to `holder`: with that event, or with a conflict. */
+export function answerWithHolder(item: PendingEvent, holder: KeyHolder): void {
+  if (!holder.fingerprint.equals(item.fingerprint!)) {
+    item.reject(
+      new Problem(
+        'idempotency_conflict',
+        `The idempotency key "${item.event.idempotencyKey}" was used for an event with another type or data.`,
+        {
+          errors: [{ path: 'idempotency_key', message: 'was used for another event' }],
+        },
+      ),
+    );
+    return;
+  }
+  const { type, tenant } = item.event;
+  const { eventId, deliveries } = holder;
+  item.resolve({ id: eventId, type, tenant, createdAt: timeOfId(eventId), deliveries, duplicate: true });
+}

@@ -1,0 +1,39 @@
+import { idPrefixes, publicId, type Uuid } from '../domain/ids.ts';
+import { Problem } from '../domain/problem.ts';
+import type { KeyScope } from '../postgres/queries/keys.ts';
+import type { AuditTrail } from './audit-trail.ts';
+
+/** Who makes a request, and which tenant's objects they may see and change. */
+export interface Caller {
+  /** Null: the admin key of the configuration. */
+  readonly keyId: Uuid | null;
+  readonly scope: KeyScope;
+  /** The only tenant that the key may use. Null: all tenants. */
+  readonly tenant: string | null;
+  /** The first characters of the key, to recognize it by. Null: the admin key of the configuration. */
+  readonly prefix: string | null;
+}
+
+/** Who asks for a change, and where the change is recorded. A Fastify request is one. */
+export interface Actor {
+  readonly caller: Caller;
+  readonly audit: AuditTrail;
+}
+
+/** How the audit log, tasks and discarded deliveries name a caller: `key_…` or `admin`. */
+export function nameOfCaller(caller: Caller): string {
+  return caller.keyId === null ? 'admin' : publicId(idPrefixes.key, caller.keyId);
+}
+
+/**
+ * The tenant to filter by, or null for all tenants. Throws `forbidden` if a tenant's key asks for another tenant.
+ * `path` is the field that names the tenant.
+ */
+export function visibleTenant(caller: Caller, requested: string | undefined, path = 'tenant'): string | null {
+  if (caller.tenant !== null && requested !== undefined && requested !== caller.tenant) {
+    throw new Problem('forbidden', 'This key belongs to another tenant.', {
+      errors: [{ path, message: 'is not the tenant of this key' }],
+    });
+  }
+  return caller.tenant ?? requested ?? null;
+}

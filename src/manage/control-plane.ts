@@ -1,0 +1,66 @@
+/**
+ * Everything that a caller can change, by resource. Each class owns the transaction, the rules and the audit entry of
+ * its resource; the HTTP API only translates requests into these calls and their results into answers.
+ */
+import type { EgressPolicy } from '../deliver/index.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { Uuid } from '../domain/ids.ts';
+import type { Pool } from '../postgres/database.ts';
+import type { EndpointCache } from '../postgres/endpoint-cache.ts';
+import type { SecretBox } from '../postgres/secret-box.ts';
+import { DeadLetters } from './dead-letters.ts';
+import { type ChallengeOptions, EndpointChallenges } from './endpoint-challenges.ts';
+import { EndpointSecrets } from './endpoint-secrets.ts';
+import { Endpoints } from './endpoints.ts';
+import { EventTypes } from './event-types.ts';
+import { Keys } from './keys.ts';
+import { Replay } from './replay.ts';
+import { Tasks } from './tasks.ts';
+import { Tenants } from './tenants.ts';
+import { TestEvents } from './test-events.ts';
+
+export interface ControlPlaneDependencies {
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly endpoints: EndpointCache;
+  readonly secretBox: SecretBox;
+  /** Which URLs Posthorn may call. */
+  readonly egress: EgressPolicy;
+  readonly challenges: ChallengeOptions;
+  /** How long the previous signing secret signs beside a new one. */
+  readonly signatureOverlapMs: number;
+  /** How long a discard can be undone. */
+  readonly discardUndoMs: number;
+  /** A delivery of this endpoint became due, or what held it back is gone: wake the worker that owns it. */
+  readonly wake: (endpointId: Uuid) => void;
+  /** A key was revoked: drop it from the cache of this process. */
+  readonly onKeyRevoked: () => void;
+}
+
+export interface ControlPlane {
+  readonly endpoints: Endpoints;
+  readonly endpointSecrets: EndpointSecrets;
+  readonly testEvents: TestEvents;
+  readonly replay: Replay;
+  readonly deadLetters: DeadLetters;
+  readonly tasks: Tasks;
+  readonly keys: Keys;
+  readonly tenants: Tenants;
+  readonly eventTypes: EventTypes;
+}
+
+export function createControlPlane(dependencies: ControlPlaneDependencies): ControlPlane {
+  const challenges = new EndpointChallenges(dependencies.challenges);
+  const tasks = new Tasks(dependencies);
+  return {
+    endpoints: new Endpoints({ ...dependencies, challenges }),
+    endpointSecrets: new EndpointSecrets(dependencies),
+    testEvents: new TestEvents(dependencies),
+    replay: new Replay({ ...dependencies, tasks }),
+    deadLetters: new DeadLetters({ ...dependencies, tasks }),
+    tasks,
+    keys: new Keys(dependencies),
+    tenants: new Tenants(dependencies),
+    eventTypes: new EventTypes(dependencies),
+  };
+}

@@ -1,0 +1,120 @@
+/** `auth` and `tls` of an endpoint: a patch replaces each of them whole, and checks only what it replaces. */
+
+import { checkUrl, type EgressPolicy } from '../deliver/index.ts';
+import { type AuthConfig, type AuthType, authSecrets, type TlsConfig } from '../domain/endpoint-auth.ts';
+import type { EndpointConfig } from '../domain/endpoint-config.ts';
+import { type FieldError, Problem } from '../domain/problem.ts';
+import { certificateError } from './client-certificate.ts';
+import type { EndpointPatch } from './endpoint-patch.ts';
+import { REDACTED } from './redacted.ts';
+
+type Field = Exclude<keyof AuthConfig, 'type'>;
+const requiredFields: Record<AuthType, readonly Field[]> = {
+  basic: ['username', 'password'],
+  bearer: ['token'],
+  oauth2: ['token_url', 'client_id', 'client_secret'],
+};
+
+/** Writes `auth` and `tls` into the configuration. Secrets stay in plain text there until they are sealed. */
+export function patchCredentials(config: EndpointConfig, { auth, tls }: EndpointPatch): void {
+  const sealed = { ...config.sealed_settings };
+  if (auth !== undefined) {
+    delete sealed.auth;
+    if (auth === null) delete config.auth;
+    else config.auth = withoutNulls(auth) as AuthConfig;
+  }
+  if (tls !== undefined) {
+    delete sealed.tls;
+    if (tls === null) delete config.tls;
+    else config.tls = withoutNulls(tls) as TlsConfig;
+  }
+  if (Object.keys(sealed).length > 0) config.sealed_settings = sealed;
+  else delete config.sealed_settings;
+}
+
+const withoutNulls = (fields: object): object =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+
+/**
+ * Checks `auth` and `tls` if the patch sets them. Stored ones are not checked again: an expired certificate must not
+ * prevent pausing the endpoint.
+ */
+export function checkCredentials(
+  { auth, tls }: EndpointConfig,
+  patch: EndpointPatch,
+  egress: EgressPolicy,
+  now: number,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  if (auth !== undefined && patch.auth !== undefined) errors.push(...checkAuth(auth, egress));
+  const certificate = tls !== undefined && patch.tls !== undefined ? certificateError(tls, now) : null;
+  if (certificate !== null) errors.push(certificate);
+  return errors;
+}
+
+/** Settings that exclude each other, whichever of them the patch sets. */
+export function checkCombination(url: string, config: EndpointConfig): FieldError[] {
+  const { auth, tls, headers, sealed_headers } = config;
+  const errors: FieldError[] = [];
+  const own = Object.keys({ ...headers, ...sealed_headers }).find((name) => /^authorization$/i.test(name));
+  if (auth !== undefined && own !== undefined)
+    errors.push({ path: `headers.${own}`, message: 'is also set by "auth": remove one of the two' });
+  if (tls !== undefined && !url.startsWith('https:'))
+    errors.push({ path: 'tls', message: 'needs an https URL' });
+  return errors;
+}
+
+function checkAuth(auth: AuthConfig, egress: EgressPolicy): FieldError[] {
+  const fields = requiredFields[auth.type];
+  const known = new Set<string>(['type', ...fields, ...(auth.type === 'oauth2' ? ['scope'] : [])]);
+  const problem = (field: Field, message: string): FieldError => ({ path: `auth.${field}`, message });
+  const shape = [
+    ...fields
+      .filter((field) => auth[field] === undefined)
+      .map((field) => problem(field, `is required with type "${auth.type}"`)),
+    ...(Object.keys(auth) as Field[])
+      .filter((field) => !known.has(field))
+      .map((field) => problem(field, `is not allowed with type "${auth.type}"`)),
+  ];
+  if (shape.length > 0) return shape;
+  const secret = authSecrets[auth.type];
+  if (auth[secret] === REDACTED)
+    return [
+      problem(secret, 'is redacted: send the value itself, or leave "auth" out to keep what is stored'),
+    ];
+  if (auth.token_url !== undefined) checkTokenUrl(auth.token_url, egress);
+  return fields.concat('scope').flatMap((field) => {
+    const message = auth[field] === undefined ? null : textError(field, auth[field]);
+    return message === null ? [] : [problem(field, message)];
+  });
+}
+
+/** A tenant chooses this URL and Posthorn calls it, so the egress policy applies to it. */
+function checkTokenUrl(url: string, egress: EgressPolicy): void {
+  const path = 'auth.token_url';
+  const checked = checkUrl(url, egress);
+  if (checked.ok) return;
+  const { code, message } = checked;
+  throw new Problem(code, `${path}: ${message}`, { errors: [{ path, message }] });
+}
+
+/** What RFC 7617 (basic), 6750 (bearer) and 6749 (OAuth) allow. Null: the text is valid. */
+function textError(field: Field, text: string): string | null {
+  switch (field) {
+    case 'username':
+      return /[\p{Cc}:]/u.test(text) ? 'must not contain control characters or a colon' : null;
+    case 'token':
+      return /^[\x21-\x7e]+$/.test(text) ? null : 'must be visible ASCII characters without spaces';
+    case 'scope':
+      return /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/.test(text)
+        ? null
+        : 'must be scopes separated by single spaces';
+    default:
+      return /\p{Cc}/u.test(text) ? 'must not contain control characters' : null;
+  }
+}
+
+/** `auth` and `tls` with their sealed secrets, so that comparing two configurations shows that a secret changed. */
+export function credentialsOf({ auth, tls, sealed_settings: sealed }: EndpointConfig) {
+  return { auth: auth && { ...auth, sealed: sealed?.auth }, tls: tls && { ...tls, sealed: sealed?.tls } };
+}

@@ -1,0 +1,261 @@
+/** Applies a merge patch to an endpoint's settings, and checks what a JSON schema cannot express. */
+import { checkUrl, type EgressPolicy, isReservedHeader, isSendableHeader } from '../deliver/index.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { SignatureProfile } from '../domain/endpoint.ts';
+import type { AuthConfig, TlsConfig } from '../domain/endpoint-auth.ts';
+import {
+  type BreakerConfig,
+  type EndpointConfig,
+  type RetryConfig,
+  resolveRetry,
+} from '../domain/endpoint-config.ts';
+import { isEventPattern } from '../domain/event.ts';
+import { parseFilter } from '../domain/filter-syntax.ts';
+import { repeatedHeader } from '../domain/header-names.ts';
+import { type FieldError, invalidFields, Problem } from '../domain/problem.ts';
+import { totalDelaySeconds } from '../domain/retry.ts';
+import type { EndpointView } from '../postgres/queries/endpoints.ts';
+import { checkCombination, checkCredentials, patchCredentials } from './endpoint-credentials.ts';
+import { checkMetadataSize } from './metadata.ts';
+import { REDACTED } from './redacted.ts';
+
+/** The settings that are stored in `config` and replaced whole; the others have columns or rules of their own. */
+const CONFIG_FIELDS = [
+  'events',
+  'channels',
+  'filter',
+  'api_version',
+  'payload',
+  'signature',
+  'retry',
+  'timeout_ms',
+  'max_in_flight',
+  'rate_limit',
+  'ordering',
+  'fifo_on_dead',
+  'follow_redirects',
+  'challenge',
+] as const satisfies readonly (keyof EndpointConfig)[];
+
+type Nullable<T> = { readonly [K in keyof T]?: T[K] | null };
+type ConfigPatch = Nullable<Pick<EndpointConfig, Exclude<(typeof CONFIG_FIELDS)[number], 'signature'>>>;
+
+/** What a caller may change. Absent: it stays as it is. Null: back to the default. */
+export interface EndpointPatch extends ConfigPatch {
+  readonly url?: string;
+  readonly description?: string | null;
+  readonly metadata?: Record<string, unknown> | null;
+  readonly enabled?: boolean | null;
+  readonly paused?: boolean | null;
+  /** By name. Null removes a header. */
+  readonly headers?: Record<string, string | null> | null;
+  readonly auth?: Nullable<AuthConfig> | null;
+  readonly tls?: Nullable<TlsConfig> | null;
+  readonly signature?:
+    | SignatureProfile
+    | { readonly profile: SignatureProfile; readonly header?: string; readonly prefix?: string }
+    | null;
+  /** Null: no breaker. `{}`: the default one. */
+  readonly breaker?: BreakerConfig | null;
+}
+
+/** The part of an endpoint that a caller may change. */
+export type EditableEndpoint = Pick<
+  EndpointView,
+  'url' | 'description' | 'config' | 'metadata' | 'enabled' | 'disabled_reason' | 'paused'
+>;
+
+/** Returns the patched endpoint, with new secrets still in plain text. Throws `invalid`, `url_invalid` or `url_forbidden`. */
+export function applyPatch(
+  before: EditableEndpoint,
+  patch: EndpointPatch,
+  { egress, clock }: { readonly egress: EgressPolicy; readonly clock: Clock },
+): EditableEndpoint {
+  const enabled = patch.enabled === undefined ? before.enabled : (patch.enabled ?? true);
+  const after: EditableEndpoint = {
+    url: patch.url === undefined ? before.url : checkedUrl(patch.url, egress),
+    description: patch.description === undefined ? before.description : (patch.description ?? ''),
+    config: patchConfig(before.config, patch),
+    metadata: patch.metadata === undefined ? before.metadata : mergeObjects(before.metadata, patch.metadata),
+    enabled,
+    disabled_reason: enabled ? null : (before.disabled_reason ?? 'manual'),
+    paused: patch.paused === undefined ? before.paused : (patch.paused ?? false),
+  };
+  const errors = [
+    ...checkConfig(after.config),
+    ...checkHeaderNames(patch.headers ?? {}),
+    ...checkCredentials(after.config, patch, egress, clock.now()),
+    ...checkCombination(after.url, after.config),
+    ...checkSizes(after),
+  ];
+  if (errors.length > 0) throw invalidFields(errors);
+  return after;
+}
+
+function checkedUrl(url: string, egress: EgressPolicy): string {
+  const checked = checkUrl(url, egress);
+  if (checked.ok) return checked.url;
+  throw new Problem(checked.code, `url: ${checked.message}`, {
+    errors: [{ path: 'url', message: checked.message }],
+  });
+}
+
+function patchConfig(before: EndpointConfig, patch: EndpointPatch): EndpointConfig {
+  const config: Record<string, unknown> = { ...before };
+  for (const field of CONFIG_FIELDS) {
+    const value = patch[field];
+    if (value === null) delete config[field];
+    else if (value !== undefined) config[field] = value;
+  }
+  // Null is a value here: no breaker.
+  if (patch.breaker !== undefined) config.breaker = patch.breaker;
+  if (patch.headers !== undefined) patchHeaders(config as EndpointConfig, patch.headers);
+  patchCredentials(config as EndpointConfig, patch);
+  return config as EndpointConfig;
+}
+
+/** The headers as the API shows them: the value of a sealed one is redacted. */
+export function redactHeaders({ headers, sealed_headers }: EndpointConfig): Record<string, string> {
+  return {
+    ...headers,
+    ...Object.fromEntries(Object.keys(sealed_headers ?? {}).map((name) => [name, REDACTED])),
+  };
+}
+
+/**
+ * Merges headers into the configuration. New values stay in `headers` until they are sealed. Names are compared without
+ * case: `X-Team` replaces `x-team`. A value of `[redacted]` keeps the sealed one.
+ */
+function patchHeaders(config: EndpointConfig, patch: Record<string, string | null> | null): void {
+  const sealed = patch === null ? {} : { ...config.sealed_headers };
+  const headers = patch === null ? {} : { ...config.headers };
+  for (const [name, value] of Object.entries(patch ?? {})) {
+    if (value === REDACTED && namesLike(sealed, name).length > 0) continue;
+    for (const stored of namesLike(sealed, name)) delete sealed[stored];
+    for (const stored of namesLike(headers, name))
+      if (stored !== name || value === null) delete headers[stored];
+    if (value !== null) headers[name] = value;
+  }
+  delete config.headers;
+  delete config.sealed_headers;
+  if (Object.keys(headers).length > 0) config.headers = headers;
+  if (Object.keys(sealed).length > 0) config.sealed_headers = sealed;
+}
+
+const namesLike = (headers: object, name: string): string[] =>
+  Object.keys(headers).filter((other) => other.toLowerCase() === name.toLowerCase());
+
+/** A JSON merge patch of one level: a null entry removes that entry, a null patch removes all. */
+function mergeObjects<T>(
+  before: Record<string, T>,
+  patch: Record<string, T | null> | null,
+): Record<string, T> {
+  if (patch === null) return {};
+  const merged = { ...before };
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) delete merged[name];
+    else merged[name] = value;
+  }
+  return merged;
+}
+
+function checkConfig(config: EndpointConfig): FieldError[] {
+  return [
+    ...checkEvents(config.events ?? []),
+    ...checkFilter(config.filter),
+    ...checkHeaders(config.headers ?? {}),
+    ...checkSignature(config.signature),
+    ...checkRetry(config.retry ?? {}),
+  ];
+}
+
+function checkEvents(events: readonly string[]): FieldError[] {
+  return events.flatMap((pattern, index) =>
+    isEventPattern(pattern)
+      ? []
+      : [{ path: `events[${index}]`, message: 'must be "*", an event type, or a prefix such as "order.*"' }],
+  );
+}
+
+function checkFilter(filter: EndpointConfig['filter']): readonly FieldError[] {
+  const parsed = filter === undefined ? null : parseFilter(filter);
+  return parsed === null || parsed.ok ? [] : parsed.errors;
+}
+
+function checkHeaders(headers: Record<string, string>): FieldError[] {
+  return Object.entries(headers).flatMap(([name, value]) => {
+    if (value === REDACTED)
+      return [
+        {
+          path: `headers.${name}`,
+          message: 'has no stored value: send the value itself instead of "[redacted]"',
+        },
+      ];
+    if (isReservedHeader(name))
+      return [{ path: `headers.${name}`, message: 'is reserved and cannot be set' }];
+    return isSendableHeader(name, value)
+      ? []
+      : [{ path: `headers.${name}`, message: 'is not a valid header name or value' }];
+  });
+}
+
+function checkHeaderNames(given: Record<string, unknown>): FieldError[] {
+  const repeated = repeatedHeader(Object.keys(given));
+  return repeated === null ? [] : [repeated];
+}
+
+const SIGNATURE_HEADERS = [
+  'webhook-signature',
+  'x-webhook-signature',
+  'stripe-signature',
+  'x-hub-signature-256',
+];
+
+/** A custom signature header must not be one that frames the message or names the host. */
+function checkSignature(signature: EndpointConfig['signature']): FieldError[] {
+  if (signature === undefined || typeof signature === 'string') return [];
+  const { header, prefix } = signature;
+  const errors: FieldError[] = [];
+  if (header != null && !SIGNATURE_HEADERS.includes(header.toLowerCase()) && !isSendableHeader(header, ''))
+    errors.push({ path: 'signature.header', message: 'is reserved, or is not a valid header name' });
+  if (prefix != null && !isSendableHeader('x', prefix))
+    errors.push({ path: 'signature.prefix', message: 'must consist of characters that a header can carry' });
+  return errors;
+}
+
+const MAX_HEADERS = 50;
+
+function checkSizes({ metadata, config }: EditableEndpoint): FieldError[] {
+  const errors: FieldError[] = [];
+  const tooLarge = checkMetadataSize(metadata);
+  if (tooLarge !== null) errors.push(tooLarge);
+  if (Object.keys(redactHeaders(config)).length > MAX_HEADERS)
+    errors.push({ path: 'headers', message: `must have at most ${MAX_HEADERS} entries` });
+  return errors;
+}
+
+function checkRetry(retry: RetryConfig): FieldError[] {
+  const kinds = (['preset', 'schedule', 'base'] as const).filter((field) => retry[field] !== undefined);
+  if (kinds.length > 1) return [{ path: 'retry', message: `has ${kinds.join(' and ')}: choose one of them` }];
+  if (retry.base === undefined) {
+    const misplaced = (['factor', 'max', 'attempts'] as const).filter((field) => retry[field] !== undefined);
+    if (misplaced.length > 0)
+      return [
+        {
+          path: `retry.${misplaced[0]}`,
+          message: 'is only allowed together with "base" (an exponential policy)',
+        },
+      ];
+  }
+  const policy = resolveRetry(retry);
+  const total = totalDelaySeconds(policy);
+  if (retry.max_age_seconds !== undefined && total > retry.max_age_seconds) {
+    return [
+      {
+        path: 'retry.max_age_seconds',
+        message: `must be at least ${Math.round(total)}, the seconds that the schedule takes`,
+      },
+    ];
+  }
+  return [];
+}

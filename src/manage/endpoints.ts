@@ -1,0 +1,184 @@
+import { type EgressPolicy, isCredentialHeader } from '../deliver/index.ts';
+import type { Clock } from '../domain/clock.ts';
+import { idPrefixes, newId, publicId, type Uuid } from '../domain/ids.ts';
+import { readTenant } from '../ingest/index.ts';
+import { type Client, inTransaction, type Pool } from '../postgres/database.ts';
+import type { EndpointCache } from '../postgres/endpoint-cache.ts';
+import {
+  addSecret,
+  createEndpoint,
+  deleteEndpoint,
+  type EndpointView,
+  findEndpoint,
+  lockEndpoint,
+  updateEndpoint,
+} from '../postgres/queries/endpoints.ts';
+import { revokePreviousSecrets, rotateSecret } from '../postgres/queries/rotate-secret.ts';
+import { sealConfig } from '../postgres/sealed-config.ts';
+import type { SecretBox } from '../postgres/secret-box.ts';
+import type { AuditAction } from './audit-actions.ts';
+import type { Actor, Caller } from './caller.ts';
+import { endpointChanges } from './endpoint-audit.ts';
+import type { EndpointChallenges } from './endpoint-challenges.ts';
+import { applyPatch, type EditableEndpoint, type EndpointPatch } from './endpoint-patch.ts';
+import { notFound } from './object-ids.ts';
+import { type Consent, ReceiverConsent } from './receiver-consent.ts';
+import { checkSecret, generateSecret, shareSecrets, signatureProfileOf } from './signing-secrets.ts';
+
+export interface EndpointDependencies {
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly endpoints: EndpointCache;
+  readonly secretBox: SecretBox;
+  readonly egress: EgressPolicy;
+  readonly challenges: EndpointChallenges;
+}
+
+export interface NewEndpoint extends EndpointPatch {
+  readonly url: string;
+  readonly tenant?: string;
+  /** The signing secret. Default: a random one. */
+  readonly secret?: string;
+}
+
+const BLANK: EditableEndpoint = {
+  url: '',
+  description: '',
+  config: {},
+  metadata: {},
+  enabled: true,
+  disabled_reason: null,
+  paused: false,
+};
+
+export class Endpoints {
+  readonly #dependencies: EndpointDependencies;
+  readonly #consent: ReceiverConsent;
+
+  constructor(dependencies: EndpointDependencies) {
+    this.#dependencies = dependencies;
+    this.#consent = new ReceiverConsent(dependencies);
+  }
+
+  /** Challenges the receiver if needed, then creates the endpoint. Returns it with its signing secret. */
+  async create(actor: Actor, input: NewEndpoint): Promise<{ endpoint: EndpointView; secret: string }> {
+    const { pool, clock, endpoints, secretBox } = this.#dependencies;
+    const { tenant: requestedTenant, secret: givenSecret, ...settings } = input;
+    const tenant = readTenant(requestedTenant, actor.caller.tenant);
+    const id = newId(clock.now());
+    const plain = applyPatch(BLANK, settings, this.#dependencies);
+    const sealed = this.#seal(id, plain);
+    const profile = signatureProfileOf(sealed.config.signature);
+    if (givenSecret !== undefined) checkSecret(givenSecret, profile);
+    const secret = givenSecret ?? generateSecret(profile);
+    await this.#consent.askForNew(actor.caller, { id, tenant }, plain, secret);
+    await inTransaction(pool, async (client) => {
+      await createEndpoint(client, { id, tenant, ...sealed });
+      await actor.audit.record(client, {
+        action: 'endpoint.create',
+        tenant,
+        objectId: publicId(idPrefixes.endpoint, id),
+        changes: endpointChanges(BLANK, sealed),
+      });
+      await addSecret(client, {
+        id: newId(clock.now()),
+        endpointId: id,
+        sealed: secretBox.seal(secret, id),
+      });
+    });
+    await endpoints.refresh();
+    return { endpoint: (await findEndpoint(pool, id, null))!, secret };
+  }
+
+  /** Challenges the receiver if needed, then changes the endpoint. */
+  update(actor: Actor, id: Uuid, patch: EndpointPatch): Promise<EndpointView> {
+    return this.#change(actor, id, patch, 'endpoint.update');
+  }
+
+  pause(actor: Actor, id: Uuid): Promise<EndpointView> {
+    return this.#change(actor, id, { paused: true }, 'endpoint.pause');
+  }
+
+  resume(actor: Actor, id: Uuid): Promise<EndpointView> {
+    return this.#change(actor, id, { paused: false }, 'endpoint.resume');
+  }
+
+  /** Its history stays readable. The worker that owns its shard skips the deliveries that wait. */
+  async delete(actor: Actor, id: Uuid): Promise<void> {
+    const { pool, endpoints } = this.#dependencies;
+    await inTransaction(pool, async (client) => {
+      const { tenant } = await lockOrThrow(client, id, actor.caller);
+      await deleteEndpoint(client, id);
+      await actor.audit.record(client, {
+        action: 'endpoint.delete',
+        tenant,
+        objectId: publicId(idPrefixes.endpoint, id),
+      });
+    });
+    await endpoints.refresh();
+  }
+
+  async #change(
+    { caller, audit }: Actor,
+    id: Uuid,
+    patch: EndpointPatch,
+    action: AuditAction,
+  ): Promise<EndpointView> {
+    const { pool, endpoints } = this.#dependencies;
+    const consent = await this.#askReceiver(caller, id, patch);
+    await inTransaction(pool, async (client) => {
+      const before = await lockOrThrow(client, id, caller);
+      const after = this.#seal(id, applyPatch(before, patch, this.#dependencies));
+      this.#consent.check(consent, caller, before, after);
+      if (JSON.stringify(editablePart(before)) === JSON.stringify(after)) return audit.nothingChanged();
+      const switched = before.enabled === after.enabled ? null : after.enabled ? 'on' : 'off';
+      await updateEndpoint(client, { id, ...after }, switched);
+      const profile = signatureProfileOf(after.config.signature);
+      const needsNewSecret = !shareSecrets(signatureProfileOf(before.config.signature), profile);
+      const changes = endpointChanges(before, after);
+      if (needsNewSecret) changes.push({ field: 'secret' });
+      await audit.record(client, {
+        action,
+        tenant: before.tenant,
+        objectId: publicId(idPrefixes.endpoint, id),
+        changes,
+      });
+      // The new profile cannot sign with the old secrets: without a new one nothing could be sent.
+      if (needsNewSecret) await this.#replaceSecrets(client, id, generateSecret(profile));
+    });
+    await endpoints.refresh();
+    return (await findEndpoint(pool, id, caller.tenant))!;
+  }
+
+  /** Outside of the transaction, because the receiver may take seconds to answer. */
+  async #askReceiver(caller: Caller, id: Uuid, patch: EndpointPatch): Promise<Consent | null> {
+    if (patch.url === undefined && patch.challenge === undefined) return null;
+    const before = await findEndpoint(this.#dependencies.pool, id, caller.tenant);
+    if (before === null) throw notFound('endpoint', id);
+    return this.#consent.askForChange(caller, before, applyPatch(before, patch, this.#dependencies));
+  }
+
+  async #replaceSecrets(client: Client, endpointId: Uuid, secret: string): Promise<void> {
+    const { clock, secretBox } = this.#dependencies;
+    const sealed = secretBox.seal(secret, endpointId);
+    await rotateSecret(client, { id: newId(clock.now()), endpointId, sealed }, 0);
+    await revokePreviousSecrets(client, endpointId);
+  }
+
+  #seal(id: Uuid, endpoint: EditableEndpoint): EditableEndpoint {
+    const config = sealConfig(endpoint.config, id, this.#dependencies.secretBox, isCredentialHeader);
+    return { ...endpoint, config };
+  }
+}
+
+/** Locks the endpoint until the transaction ends. Throws `not_found` if the caller may not see it. */
+export async function lockOrThrow(client: Client, id: Uuid, { tenant }: Caller): Promise<EndpointView> {
+  const endpoint = await lockEndpoint(client, id, tenant);
+  if (endpoint === null) throw notFound('endpoint', id);
+  return endpoint;
+}
+
+const editablePart = (endpoint: EndpointView): EditableEndpoint => {
+  const { url, description, config, metadata, enabled, disabled_reason, paused } = endpoint;
+  return { url, description, config, metadata, enabled, disabled_reason, paused };
+};

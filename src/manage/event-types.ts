@@ -1,0 +1,89 @@
+/** The catalogue of event types, for people to read. Accepting an event does not consult it. */
+import { isEventType, RESERVED_TYPE_PREFIX } from '../domain/event.ts';
+import { invalidField, Problem } from '../domain/problem.ts';
+import { inTransaction, type Pool } from '../postgres/database.ts';
+import {
+  deleteEventType,
+  type EventTypeRecord,
+  type EventTypeSettings,
+  lockEventType,
+  putEventType,
+} from '../postgres/queries/event-types.ts';
+import { fieldChanges } from './audit-trail.ts';
+import type { Actor } from './caller.ts';
+import { checkAgainst, checkSchema, checkSize } from './json-schema.ts';
+
+export interface EventTypeInput {
+  readonly description?: string;
+  readonly schema?: Record<string, unknown> | boolean | null;
+  readonly example?: unknown;
+  readonly deprecated?: boolean;
+}
+
+export class EventTypes {
+  readonly #pool: Pool;
+
+  constructor({ pool }: { readonly pool: Pool }) {
+    this.#pool = pool;
+  }
+
+  /** Creates the event type, or replaces all of its settings. */
+  async put(
+    actor: Actor,
+    name: string,
+    input: EventTypeInput,
+  ): Promise<{ created: boolean; type: EventTypeRecord }> {
+    const after = toSettings(name, input);
+    return inTransaction(this.#pool, async (client) => {
+      const before = await lockEventType(client, name);
+      const changes = fieldChanges(
+        before === null ? {} : eventTypeFields(before),
+        eventTypeFields(after),
+        (field) => field !== 'example',
+      );
+      if (before !== null && changes.length === 0) {
+        actor.audit.nothingChanged();
+        return { created: false, type: before };
+      }
+      await actor.audit.record(client, {
+        action: before === null ? 'event_type.create' : 'event_type.update',
+        tenant: null,
+        objectId: name,
+        changes,
+      });
+      return { created: before === null, type: await putEventType(client, after) };
+    });
+  }
+
+  async delete(actor: Actor, name: string): Promise<void> {
+    await inTransaction(this.#pool, async (client) => {
+      if (!(await deleteEventType(client, name))) throw eventTypeNotFound(name);
+      await actor.audit.record(client, { action: 'event_type.delete', tenant: null, objectId: name });
+    });
+  }
+}
+
+export const eventTypeNotFound = (name: string) =>
+  new Problem('not_found', `There is no event type ${name}.`);
+
+function toSettings(name: string, input: EventTypeInput): EventTypeSettings {
+  if (!isEventType(name))
+    throw invalidField(
+      'name',
+      'must be segments of letters, digits, _ or - with dots between them, at most 128 characters',
+    );
+  if (name.startsWith(RESERVED_TYPE_PREFIX))
+    throw invalidField('name', `must not start with "${RESERVED_TYPE_PREFIX}", which is reserved`);
+  const { description = '', schema = null, example = null, deprecated = false } = input;
+  if (schema !== null) checkSchema(schema, 'schema');
+  if (example !== null) checkSize(example, 'example');
+  if (schema !== null && example !== null) checkAgainst(schema, example, 'example');
+  return { name, description, schema, example, deprecated };
+}
+
+export const eventTypeFields = ({ description, schema, example, deprecated }: EventTypeSettings) => ({
+  description,
+  schema,
+  example,
+  deprecated,
+});

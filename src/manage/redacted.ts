@@ -1,0 +1,2 @@
+/** The API shows this instead of a stored secret. */
+export const REDACTED = '[redacted]';

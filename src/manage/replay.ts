@@ -1,0 +1,232 @@
+/** Sends again: one delivery, the deliveries of an event, those that an endpoint missed, or many dead letters. */
+import type { Clock } from '../domain/clock.ts';
+import type { DeliveryStatus } from '../domain/delivery.ts';
+import { deliveryRangeOfEvent, idPrefixes, parsePublicId, publicId, type Uuid } from '../domain/ids.ts';
+import { invalidField, Problem } from '../domain/problem.ts';
+import { readTime } from '../ingest/index.ts';
+import { type Client, inTransaction, type Pool } from '../postgres/database.ts';
+import { failureOf } from '../postgres/failures.ts';
+import { type DeliveryView, deliveriesOfEvent, findDelivery } from '../postgres/queries/deliveries.ts';
+import { findEndpoint, findUnavailableEndpoints } from '../postgres/queries/endpoints.ts';
+import { findEvent } from '../postgres/queries/events.ts';
+import { replayDeliveries } from '../postgres/queries/replay.ts';
+import type { Selection } from '../postgres/queries/select-deliveries.ts';
+import type { Actor } from './caller.ts';
+import { notFound } from './object-ids.ts';
+import type { OrderResult, Tasks } from './tasks.ts';
+
+export interface ReplayDependencies {
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly tasks: Tasks;
+  /** A delivery of this endpoint became due: wake the worker that owns it. */
+  readonly wake: (endpointId: Uuid) => void;
+}
+
+export interface EventReplay {
+  /** Only to these endpoints, by their public ids. */
+  readonly endpoint_ids?: readonly string[];
+  readonly status?: DeliveryStatus | readonly DeliveryStatus[];
+}
+
+export interface EndpointReplay {
+  /** Accepted at or after, and before, these RFC 3339 times. */
+  readonly since?: string;
+  readonly until?: string;
+  readonly status?: DeliveryStatus | readonly DeliveryStatus[];
+  readonly dry_run?: boolean;
+}
+
+/** What an endpoint missed: by default, delivered ones are not sent again. */
+const MISSED: readonly DeliveryStatus[] = ['dead', 'skipped'];
+/** How often to try again if a worker or another replay moved the deliveries at the same moment. */
+const MAX_TRIES = 5;
+const PER_STATEMENT = 500;
+const ENDPOINT_DELETED = 'The endpoint of this delivery has been deleted.';
+const ENDPOINT_DISABLED = 'The endpoint of this delivery is disabled. Enable it first.';
+
+type WriteRecord = (client: Client) => Promise<void>;
+
+export class Replay {
+  readonly #dependencies: ReplayDependencies;
+
+  constructor(dependencies: ReplayDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Sends one delivery again, whatever its status. Throws `conflict` if its endpoint is disabled or deleted. */
+  async delivery({ caller, audit }: Actor, id: Uuid): Promise<DeliveryView> {
+    const { pool, wake } = this.#dependencies;
+    for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+      const found = await findDelivery(pool, id, caller.tenant);
+      if (found === null) throw notFound('delivery', id);
+      const replayed = await this.#requeue([found], (client) =>
+        audit.record(client, {
+          action: 'delivery.replay',
+          tenant: found.tenant,
+          objectId: publicId(idPrefixes.delivery, id),
+        }),
+      );
+      if (replayed > 0) {
+        wake(found.endpoint_id);
+        return (await findDelivery(pool, id, caller.tenant)) ?? found;
+      }
+      const endpoint = await findEndpoint(pool, found.endpoint_id, null);
+      if (endpoint === null) throw new Problem('conflict', ENDPOINT_DELETED);
+      if (!endpoint.enabled) throw new Problem('conflict', ENDPOINT_DISABLED);
+    }
+    throw new Problem('unavailable', 'The delivery is changing at this moment. Try again.', {
+      retryAfterSeconds: 1,
+    });
+  }
+
+  /**
+   * Sends the deliveries of an event again. Those of disabled or deleted endpoints are skipped. Throws `conflict` if
+   * the caller names such an endpoint, or if no other endpoint is left.
+   */
+  async event(
+    { caller, audit }: Actor,
+    id: Uuid,
+    { endpoint_ids, status }: EventReplay,
+  ): Promise<{ deliveries: number; skipped: number }> {
+    const { pool, wake } = this.#dependencies;
+    const event = await findEvent(pool, id, caller.tenant);
+    if (event === null) throw notFound('event', id);
+    const named = readEndpointIds(endpoint_ids);
+    const statuses = toList(status);
+    const all = await deliveriesOfEvent(pool, ...deliveryRangeOfEvent(id));
+    const unavailable = await findUnavailableEndpoints(
+      pool,
+      all.map((delivery) => delivery.endpoint_id),
+    );
+    if (named !== null) checkNamed(named, all, unavailable);
+    const chosen = all.filter(
+      (delivery) =>
+        (named === null || named.includes(delivery.endpoint_id)) &&
+        (statuses === null || statuses.includes(delivery.status)),
+    );
+    const sendable = chosen.filter((delivery) => !unavailable.has(delivery.endpoint_id));
+    if (chosen.length > 0 && sendable.length === 0) throw noEndpointLeft(chosen, unavailable);
+    const record: WriteRecord = (client) =>
+      audit.record(client, {
+        action: 'event.replay',
+        tenant: event.tenant,
+        objectId: publicId(idPrefixes.event, id),
+        changes: [{ field: 'deliveries', after: sendable.length }],
+      });
+    let count = 0;
+    for (let i = 0; i < sendable.length; i += PER_STATEMENT) {
+      const chunk = sendable.slice(i, i + PER_STATEMENT);
+      // One audit entry for the whole event, written with the first chunk that changes something.
+      count += await this.#requeue(chunk, count === 0 ? record : null);
+      for (const delivery of chunk) wake(delivery.endpoint_id);
+    }
+    if (count === 0) audit.nothingChanged();
+    return { deliveries: count, skipped: chosen.length - sendable.length };
+  }
+
+  /** Sends again, in the background, what an endpoint missed. Throws `conflict` if it is disabled. */
+  async endpoint(actor: Actor, id: Uuid, order: EndpointReplay): Promise<OrderResult> {
+    const { pool, clock, tasks } = this.#dependencies;
+    const endpoint = await findEndpoint(pool, id, actor.caller.tenant);
+    if (endpoint === null) throw notFound('endpoint', id);
+    if (!endpoint.enabled) throw new Problem('conflict', 'The endpoint is disabled. Enable it first.');
+    const selection: Selection = {
+      tenant: endpoint.tenant,
+      endpointId: id,
+      statuses: toList(order.status) ?? MISSED,
+      type: null,
+      reason: null,
+      since: readTime('since', order.since),
+      // Events accepted from now on are not part of the replay.
+      until: Math.min(readTime('until', order.until) ?? Number.POSITIVE_INFINITY, clock.now()),
+      ids: null,
+    };
+    return tasks.order(
+      actor,
+      { kind: 'replay', selection, why: null, dryRun: order.dry_run ?? false },
+      { action: 'endpoint.replay', objectId: publicId(idPrefixes.endpoint, id) },
+    );
+  }
+
+  /** Sends the selected dead letters again, in the background. */
+  deadLetters(
+    actor: Actor,
+    order: { readonly selection: Selection; readonly why: string | null; readonly dryRun: boolean },
+  ): Promise<OrderResult> {
+    return this.#dependencies.tasks.order(
+      actor,
+      { kind: 'replay', ...order },
+      { action: 'dead_letter.replay' },
+    );
+  }
+
+  /**
+   * Puts deliveries back into the queue and returns how many. Two replays of the same deliveries may deadlock, because
+   * they lock rows in different orders: the one that PostgreSQL aborts tries again.
+   */
+  async #requeue(deliveries: readonly DeliveryView[], record: WriteRecord | null): Promise<number> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await inTransaction(this.#dependencies.pool, async (client) => {
+          const { size } = await replayDeliveries(client, deliveries);
+          if (size > 0) await record?.(client);
+          return size;
+        });
+      } catch (error) {
+        if (tries >= MAX_TRIES || failureOf(error) !== 'conflict') throw error;
+      }
+    }
+  }
+}
+
+type UnavailableEndpoints = Awaited<ReturnType<typeof findUnavailableEndpoints>>;
+
+/** A caller who names endpoints expects all of them to be served: if one cannot be, nothing is sent. */
+function checkNamed(
+  named: readonly Uuid[],
+  deliveries: readonly DeliveryView[],
+  unavailable: UnavailableEndpoints,
+): void {
+  const endpoints = new Set(deliveries.map((delivery) => delivery.endpoint_id));
+  for (const [index, id] of named.entries()) {
+    const path = `endpoint_ids[${index}]`;
+    if (!endpoints.has(id))
+      throw invalidField(path, 'has no delivery of this event: remove it from the list');
+    const why = unavailable.get(id);
+    if (why === 'deleted')
+      throw invalidField(path, 'is a deleted endpoint: remove it from the list', 'conflict');
+    if (why === 'disabled')
+      throw invalidField(path, 'is a disabled endpoint: enable it, or remove it from the list', 'conflict');
+  }
+}
+
+function noEndpointLeft(deliveries: readonly DeliveryView[], unavailable: UnavailableEndpoints): Problem {
+  const reasons = new Set(deliveries.map((delivery) => unavailable.get(delivery.endpoint_id)));
+  if (deliveries.length === 1)
+    return new Problem('conflict', reasons.has('deleted') ? ENDPOINT_DELETED : ENDPOINT_DISABLED);
+  if (!reasons.has('disabled'))
+    return new Problem('conflict', 'All endpoints of these deliveries have been deleted.');
+  return new Problem(
+    'conflict',
+    reasons.has('deleted')
+      ? 'All endpoints of these deliveries are disabled or deleted. Enable one first.'
+      : 'All endpoints of these deliveries are disabled. Enable one first.',
+  );
+}
+
+function readEndpointIds(ids: readonly string[] | undefined): Uuid[] | null {
+  if (ids === undefined) return null;
+  return ids.map((text, index) => {
+    const id = parsePublicId(idPrefixes.endpoint, text);
+    if (id === null) throw invalidField(`endpoint_ids[${index}]`, 'must be an endpoint id (ep_…)');
+    return id;
+  });
+}
+
+function toList(
+  status: DeliveryStatus | readonly DeliveryStatus[] | undefined,
+): readonly DeliveryStatus[] | null {
+  if (status === undefined) return null;
+  return typeof status === 'string' ? [status] : status;
+}

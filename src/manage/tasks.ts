@@ -1,0 +1,114 @@
+import type { Clock } from '../domain/clock.ts';
+import { idPrefixes, newId, publicId, type Uuid } from '../domain/ids.ts';
+import { Problem } from '../domain/problem.ts';
+import { inTransaction, type Pool } from '../postgres/database.ts';
+import { type Counted, countDeliveries, type Selection } from '../postgres/queries/select-deliveries.ts';
+import { cancelTask, createTask, findTask, type TaskKind, type TaskView } from '../postgres/queries/tasks.ts';
+import type { AuditAction } from './audit-actions.ts';
+import { type Actor, type Caller, nameOfCaller } from './caller.ts';
+import { notFound } from './object-ids.ts';
+
+/** A change of many deliveries, made in the background. */
+export interface TaskOrder {
+  readonly kind: TaskKind;
+  readonly selection: Selection;
+  /** Recorded with each delivery that is discarded. */
+  readonly why: string | null;
+  /** Only count the deliveries, and change nothing. */
+  readonly dryRun: boolean;
+}
+
+export type OrderResult = { readonly task: TaskView } | { readonly counted: Counted };
+
+/** How many rows of each table are counted before a task starts. The exact total is known when the task has ended. */
+const MAX_COUNTED = 100_000;
+
+/** Background tasks over many deliveries. A worker runs them (`settle/tasks.ts`). */
+export class Tasks {
+  readonly #pool: Pool;
+  readonly #clock: Clock;
+
+  constructor({ pool, clock }: { readonly pool: Pool; readonly clock: Clock }) {
+    this.#pool = pool;
+    this.#clock = clock;
+  }
+
+  async get(caller: Caller, id: Uuid): Promise<TaskView> {
+    const task = await findTask(this.#pool, id, caller.tenant);
+    if (task === null) throw notFound('task', id);
+    return task;
+  }
+
+  /**
+   * Creates the task, or counts the deliveries of a dry run. `objectId` is what the audit log says was changed, if it
+   * is not the task.
+   */
+  async order(
+    { caller, audit }: Actor,
+    { kind, selection, why, dryRun }: TaskOrder,
+    { action, objectId }: { readonly action: AuditAction; readonly objectId?: string },
+  ): Promise<OrderResult> {
+    const counted = await countDeliveries(this.#pool, selection, MAX_COUNTED);
+    if (dryRun) {
+      audit.nothingChanged();
+      return { counted };
+    }
+    const { tenant } = selection;
+    const id = newId(this.#clock.now());
+    const publicTaskId = publicId(idPrefixes.task, id);
+    const task = await inTransaction(this.#pool, async (client) => {
+      await audit.record(client, {
+        action,
+        tenant,
+        objectId: objectId ?? publicTaskId,
+        changes: [
+          { field: 'task', after: publicTaskId },
+          { field: 'filter', after: selectionFields(selection) },
+        ],
+      });
+      return createTask(client, {
+        id,
+        kind,
+        selection,
+        why,
+        total: counted.count,
+        tenant,
+        created_by: nameOfCaller(caller),
+      });
+    });
+    return { task };
+  }
+
+  /** Deliveries that the task has changed stay changed. Throws `conflict` if it has ended, unless by a cancel. */
+  async cancel({ caller, audit }: Actor, id: Uuid): Promise<TaskView> {
+    const { tenant } = await this.get(caller, id);
+    const isCancelled = await inTransaction(this.#pool, async (client) => {
+      if (!(await cancelTask(client, id))) return false;
+      await audit.record(client, {
+        action: 'task.cancel',
+        tenant,
+        objectId: publicId(idPrefixes.task, id),
+      });
+      return true;
+    });
+    if (!isCancelled) audit.nothingChanged();
+    const task = await this.get(caller, id);
+    if (!isCancelled && task.state !== 'cancelled')
+      throw new Problem('conflict', `The task has already ended: it is ${task.state}.`);
+    return task;
+  }
+}
+
+/** A selection under the names of the API. */
+export function selectionFields(selection: Selection) {
+  const time = (ms: number | null) => (ms === null ? null : new Date(ms));
+  return {
+    endpoint_id: selection.endpointId && publicId(idPrefixes.endpoint, selection.endpointId),
+    status: selection.statuses,
+    type: selection.type,
+    reason: selection.reason,
+    since: time(selection.since),
+    until: time(selection.until),
+    ids: selection.ids?.map((id) => publicId(idPrefixes.delivery, id)) ?? null,
+  };
+}

@@ -1,0 +1,108 @@
+import { isTenantId, TENANT_ID_RULE } from '../domain/event.ts';
+import { invalidField, Problem } from '../domain/problem.ts';
+import { inTransaction, type Pool } from '../postgres/database.ts';
+import {
+  deleteTenant,
+  lockTenant,
+  putTenant,
+  type TenantRecord,
+  type TenantSettings,
+  usesOfTenant,
+} from '../postgres/queries/tenants.ts';
+import { fieldChanges } from './audit-trail.ts';
+import type { Actor } from './caller.ts';
+import { checkMetadataSize } from './metadata.ts';
+import { burstOf, type RateLimitInput } from './rate-limit.ts';
+
+export interface TenantInput {
+  readonly name?: string;
+  readonly description?: string;
+  readonly metadata?: Record<string, unknown>;
+  readonly ingest_rate_limit?: RateLimitInput | null;
+}
+
+export class Tenants {
+  readonly #pool: Pool;
+
+  constructor({ pool }: { readonly pool: Pool }) {
+    this.#pool = pool;
+  }
+
+  /** Creates the tenant, or replaces all of its settings. */
+  async put(
+    actor: Actor,
+    id: string,
+    input: TenantInput,
+  ): Promise<{ created: boolean; tenant: TenantRecord }> {
+    const after = toSettings(id, input);
+    return inTransaction(this.#pool, async (client) => {
+      const before = await lockTenant(client, id);
+      const changes = fieldChanges(
+        before === null ? {} : tenantFields(before),
+        tenantFields(after),
+        (field) => field !== 'metadata',
+      );
+      if (before !== null && changes.length === 0) {
+        actor.audit.nothingChanged();
+        return { created: false, tenant: before };
+      }
+      await actor.audit.record(client, {
+        action: before === null ? 'tenant.create' : 'tenant.update',
+        tenant: id,
+        objectId: id,
+        changes,
+      });
+      return { created: before === null, tenant: await putTenant(client, after) };
+    });
+  }
+
+  /** Throws `conflict` while the tenant has endpoints or keys. */
+  async delete(actor: Actor, id: string): Promise<void> {
+    await inTransaction(this.#pool, async (client) => {
+      if ((await lockTenant(client, id)) === null) throw tenantNotFound();
+      const uses = await usesOfTenant(client, id);
+      const left = (['endpoints', 'keys'] as const).filter((use) => uses[use]);
+      if (left.length > 0)
+        throw new Problem(
+          'conflict',
+          `The tenant "${id}" still has ${left.join(' and ')}. Delete them first, then the tenant.`,
+        );
+      await deleteTenant(client, id);
+      await actor.audit.record(client, { action: 'tenant.delete', tenant: id, objectId: id });
+    });
+  }
+}
+
+export const tenantNotFound = () => new Problem('not_found', 'There is no tenant with this name.');
+
+function toSettings(id: string, input: TenantInput): TenantSettings {
+  if (!isTenantId(id)) throw invalidField('id', TENANT_ID_RULE);
+  const { name = '', description = '', metadata = {}, ingest_rate_limit: limit } = input;
+  const tooLarge = checkMetadataSize(metadata);
+  if (tooLarge !== null) throw invalidField(tooLarge.path, tooLarge.message);
+  return {
+    id,
+    name,
+    description,
+    metadata,
+    ingest_per_second: limit?.per_second ?? null,
+    ingest_burst: limit == null ? null : burstOf(limit),
+  };
+}
+
+/** The settings under the names of the API. */
+export const tenantFields = ({
+  name,
+  description,
+  metadata,
+  ingest_per_second,
+  ingest_burst,
+}: TenantSettings) => ({
+  name,
+  description,
+  metadata,
+  ingest_rate_limit:
+    ingest_per_second === null || ingest_burst === null
+      ? null
+      : { per_second: ingest_per_second, burst: ingest_burst },
+});

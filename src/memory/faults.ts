@@ -1,0 +1,123 @@
+/**
+ * What can go wrong between a process and its store. Every call crosses a link, which takes time and may lose the
+ * request or the answer.
+ *
+ *   request ──▶ effect in the store ──▶ answer
+ *      │ lost: no effect      │ lost: the effect stays, the caller cannot know
+ *      └────────▶ StoreError('outcome_unknown') ◀────┘
+ */
+import type { Clock } from '../domain/clock.ts';
+import type { OwnershipSession, OwnershipStore } from '../ports/ownership-store.ts';
+import { StoreError, type StoreFailure } from '../ports/store-error.ts';
+
+/** A failure by name is an answer of the store: it refused the call, and nothing was written. */
+export type Fault = 'none' | 'lost_request' | 'lost_answer' | Exclude<StoreFailure, 'outcome_unknown'>;
+
+export interface LinkOptions {
+  /** The effect needs only the store's clock: it happens also if the calling process dies meanwhile. */
+  readonly storeClock: Pick<Clock, 'after'>;
+  /** The answer needs the calling process. */
+  readonly processClock: Pick<Clock, 'after'>;
+  readonly latencyMs: () => number;
+  readonly fault: (operation: string) => Fault;
+  /** Called with the name of every operation. */
+  readonly onCall?: (operation: string) => void;
+}
+
+export class Link {
+  readonly #options: LinkOptions;
+
+  constructor(options: LinkOptions) {
+    this.#options = options;
+  }
+
+  /** Runs `task` in the calling process, which the store does not wait for. */
+  runInProcess(task: () => void): void {
+    this.#options.processClock.after(0, task);
+  }
+
+  async call<T>(operation: string, effect: () => Promise<T>): Promise<T> {
+    const { storeClock, processClock, latencyMs, fault, onCall } = this.#options;
+    onCall?.(operation);
+    const halfMs = latencyMs() / 2;
+    const trouble = fault(operation);
+    if (trouble === 'lost_request') {
+      await wait(processClock, 2 * halfMs);
+      throw connectionLost(operation);
+    }
+    await wait(storeClock, halfMs);
+    const answer = await settled(
+      trouble === 'none' || trouble === 'lost_answer' ? effect() : refuse(trouble, operation),
+    );
+    await wait(processClock, halfMs);
+    if (trouble === 'lost_answer') throw connectionLost(operation);
+    return answer();
+  }
+}
+
+const wait = (clock: Pick<Clock, 'after'>, ms: number): Promise<void> =>
+  new Promise((resolve) => void clock.after(ms, resolve));
+
+const connectionLost = (operation: string): StoreError =>
+  new StoreError('outcome_unknown', `The connection was lost during ${operation}.`);
+
+const refuse = (failure: StoreFailure, operation: string): Promise<never> =>
+  Promise.reject(new StoreError(failure, `The store refused ${operation}.`));
+
+/** The value or the error, to be unpacked when the answer has arrived. */
+async function settled<T>(work: Promise<T>): Promise<() => T> {
+  try {
+    const value = await work;
+    return () => value;
+  } catch (error) {
+    return () => {
+      throw error;
+    };
+  }
+}
+
+/** The port, seen through the link. Every method of it must return a promise. */
+export function withFaults<P extends object>(port: P, link: Link): P {
+  return new Proxy(port, {
+    get(target, name) {
+      const method: unknown = Reflect.get(target, name);
+      if (typeof method !== 'function') return method;
+      return (...parameters: unknown[]) =>
+        link.call(String(name), () => method.apply(target, parameters) as Promise<unknown>);
+    },
+  });
+}
+
+/** An ownership store, seen through the link. A session makes one call after the other, as a connection does. */
+export function withOwnershipFaults(ownership: OwnershipStore, link: Link): OwnershipStore {
+  return {
+    readFacts: () => link.call('readFacts', () => ownership.readFacts()),
+    connect: async (worker, onLost) => {
+      const tellProcess = (error: unknown): void => link.runInProcess(() => onLost(error));
+      return withSessionFaults(
+        await link.call('connect', () => ownership.connect(worker, tellProcess)),
+        link,
+      );
+    },
+  };
+}
+
+function withSessionFaults(session: OwnershipSession, link: Link): OwnershipSession {
+  let last: Promise<unknown> = Promise.resolve();
+  const inTurn =
+    <A extends unknown[], T>(operation: string, call: (...parameters: A) => Promise<T>) =>
+    (...parameters: A): Promise<T> => {
+      const answer = last.then(() => link.call(operation, () => call(...parameters)));
+      last = answer.catch(() => {});
+      return answer;
+    };
+  return {
+    renew: inTurn('renew', session.renew),
+    removeDeadWorkers: inTurn('removeDeadWorkers', session.removeDeadWorkers),
+    takeShards: inTurn('takeShards', session.takeShards),
+    countSurplusShards: inTurn('countSurplusShards', session.countSurplusShards),
+    releaseShards: inTurn('releaseShards', session.releaseShards),
+    unregister: inTurn('unregister', session.unregister),
+    close: () => session.close(),
+  };
+}

@@ -1,0 +1,185 @@
+import type { EventContent } from '../domain/event.ts';
+import { timeOfId, type Uuid } from '../domain/ids.ts';
+import {
+  type AcceptLog,
+  type AppendOptions,
+  type AppendResult,
+  type EventLookup,
+  type EventRecord,
+  idempotencyKeyName,
+  type KeyHolder,
+} from '../ports/accept-log.ts';
+import { StoreError } from '../ports/store-error.ts';
+import { type MemoryStore, toMicroseconds } from './memory-store.ts';
+import { checkEvent } from './stored-values.ts';
+
+export function createMemoryAcceptLog(store: MemoryStore): AcceptLog {
+  return {
+    async append(events, options) {
+      const delayMs = store.commitDelayMs();
+      const result = append(store, events, options, store.now() + delayMs);
+      if (delayMs > 0) await new Promise<void>((resolve) => store.clock.after(delayMs, resolve));
+      return result;
+    },
+    async findKeyHolders(keys) {
+      const holders = new Map<string, KeyHolder>();
+      for (const { tenant, key } of keys) {
+        const name = idempotencyKeyName(tenant, key);
+        const stored = store.idempotencyKeys.get(name);
+        if (stored === undefined) continue;
+        const event = store.events.get(stored.eventId);
+        holders.set(name, {
+          eventId: stored.eventId,
+          fingerprint: stored.fingerprint,
+          deliveries: event?.deliveries ?? 0,
+          type: event?.type ?? '',
+        });
+      }
+      return holders;
+    },
+    async ensureTenants(names) {
+      for (const name of names) store.tenants.add(name);
+    },
+    async ensurePartitions(oldestMs) {
+      store.partitions.fromMs = Math.min(store.partitions.fromMs, oldestMs);
+    },
+    now: async () => store.now(),
+  };
+}
+
+function append(
+  store: MemoryStore,
+  events: readonly EventRecord[],
+  options: AppendOptions,
+  visibleAt: number,
+): AppendResult {
+  if (options.endpointVersion !== store.endpointVersion) return { stale: true };
+  const isGuarded =
+    options.outboxSeqs !== null ||
+    options.mayBeStored ||
+    events.some((event) => event.idempotencyKey !== null);
+  const incoming = options.outboxSeqs === null ? events : stillInOutbox(store, events, options.outboxSeqs);
+  checkAll(store, incoming, isGuarded);
+
+  const winners = takeKeys(store, incoming, options.idempotencyTtlMs);
+  const written = new Set<Uuid>();
+  for (const event of incoming) {
+    if (event.idempotencyKey !== null && !winners.has(event.id)) continue;
+    if (store.events.has(event.id)) continue;
+    write(store, event, visibleAt);
+    written.add(event.id);
+  }
+  if (options.outboxSeqs !== null) leaveOutbox(store, incoming, options.outboxSeqs, winners);
+  return { stale: false, written: isGuarded ? written : 'all' };
+}
+
+/** Throws before anything is written: a batch is written as a whole or not at all. */
+function checkAll(store: MemoryStore, events: readonly EventRecord[], isGuarded: boolean): void {
+  const keys = new Set<string>();
+  const ids = new Set<Uuid>();
+  for (const event of events) {
+    checkEvent(event);
+    const madeAt = timeOfId(event.id);
+    if (madeAt < store.partitions.fromMs || madeAt >= store.partitions.untilMs)
+      throw new StoreError('missing_partition', `No partition for ids made at ${madeAt}.`);
+    if (!isGuarded && (store.events.has(event.id) || ids.has(event.id)))
+      throw new StoreError('invalid_row', `The event ${event.id} is stored already.`);
+    ids.add(event.id);
+    if (event.idempotencyKey === null) continue;
+    const name = idempotencyKeyName(event.tenant, event.idempotencyKey);
+    if (keys.has(name)) throw new StoreError('other', 'A batch has the same idempotency key twice.');
+    keys.add(name);
+  }
+}
+
+/** Events whose outbox rows are still there: the others were taken by another process. */
+function stillInOutbox(
+  store: MemoryStore,
+  events: readonly EventRecord[],
+  seqs: readonly string[],
+): readonly EventRecord[] {
+  const ids = new Set(seqs.map((seq) => store.outbox.get(Number(seq))?.id));
+  return events.filter(({ id }) => ids.has(id));
+}
+
+/** Returns the events that hold their key now: it was free or expired, or they held it before. */
+function takeKeys(store: MemoryStore, events: readonly EventRecord[], ttlMs: number): Set<Uuid> {
+  const winners = new Set<Uuid>();
+  const now = store.now();
+  for (const { id, tenant, idempotencyKey, fingerprint } of events) {
+    if (idempotencyKey === null) continue;
+    const name = idempotencyKeyName(tenant, idempotencyKey);
+    const held = store.idempotencyKeys.get(name);
+    if (held !== undefined && held.expiresAt > now && held.eventId !== id) continue;
+    store.idempotencyKeys.set(name, { eventId: id, fingerprint: fingerprint!, expiresAt: now + ttlMs });
+    winners.add(id);
+  }
+  return winners;
+}
+
+function write(store: MemoryStore, event: EventRecord, visibleAt: number): void {
+  store.events.set(event.id, { ...event, deliveries: event.deliveries.length, visibleAt });
+  for (const { id, endpointId, dueAt, fifo } of event.deliveries) {
+    const time = dueAt === null ? null : toMicroseconds(dueAt);
+    store.queue.add({
+      id,
+      endpointId,
+      tenant: event.tenant,
+      eventType: event.type,
+      seq: store.nextSeq(),
+      visibleAt,
+      fifo,
+      dueAt: time,
+      agesFrom: time,
+      startedAt: null,
+      attempts: 0,
+      attemptsBeforeReplay: 0,
+      replays: 0,
+      carefulStarts: 0,
+      trigger: 'auto',
+      lastStatusCode: null,
+      lastErrorClass: null,
+    });
+  }
+}
+
+/** Deletes the outbox rows of this batch, except those of events that lost their key: they will be read again. */
+function leaveOutbox(
+  store: MemoryStore,
+  incoming: readonly EventRecord[],
+  seqs: readonly string[],
+  winners: ReadonlySet<Uuid>,
+): void {
+  const losers = new Set(
+    incoming
+      .filter(({ id, idempotencyKey }) => idempotencyKey !== null && !winners.has(id))
+      .map(({ id }) => id),
+  );
+  for (const seq of seqs) {
+    const row = store.outbox.get(Number(seq));
+    if (row !== undefined && !losers.has(row.id)) store.outbox.delete(Number(seq));
+  }
+}
+
+export function createMemoryEventLookup(store: MemoryStore): EventLookup {
+  return {
+    async load(ids) {
+      const found = new Map<Uuid, EventContent>();
+      for (const id of ids) {
+        const event = store.events.get(id);
+        if (event === undefined || event.visibleAt > store.now()) continue;
+        const options = event.options as { headers?: Record<string, string>; schema_version?: string } | null;
+        found.set(id, {
+          id,
+          tenant: event.tenant,
+          type: event.type,
+          data: event.data,
+          idempotencyKey: event.idempotencyKey,
+          schemaVersion: options?.schema_version ?? null,
+          headers: options?.headers ?? null,
+        });
+      }
+      return found;
+    },
+  };
+}

@@ -1,0 +1,17 @@
+import type { DeliveryQueue } from '../ports/delivery-queue.ts';
+import { createMemoryLaneReader } from './memory-lane-reader.ts';
+import { createMemoryQueueCleaner } from './memory-queue-cleaner.ts';
+import { createMemoryReplayer } from './memory-replayer.ts';
+import { createMemorySettlementSink } from './memory-settlement-sink.ts';
+import { createMemoryStartRecorder } from './memory-start-recorder.ts';
+import type { MemoryStore } from './memory-store.ts';
+
+export function createMemoryDeliveryQueue(store: MemoryStore): DeliveryQueue {
+  return {
+    ...createMemoryLaneReader(store),
+    ...createMemoryStartRecorder(store),
+    ...createMemorySettlementSink(store),
+    ...createMemoryQueueCleaner(store),
+    ...createMemoryReplayer(store),
+  };
+}

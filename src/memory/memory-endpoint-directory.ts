@@ -1,0 +1,87 @@
+import type { Endpoint } from '../domain/endpoint.ts';
+import type { Uuid } from '../domain/ids.ts';
+import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
+import type { MemoryStore } from './memory-store.ts';
+
+/** What a directory reads from the store. Apart, so that faults can stand between the two. */
+export interface EndpointSource {
+  readChanges(sinceVersion: number): Promise<{ version: number; changed: readonly Endpoint[] }>;
+}
+
+export function createMemoryEndpointSource(store: MemoryStore): EndpointSource {
+  return {
+    async readChanges(sinceVersion) {
+      const changed = [...store.endpoints.values()]
+        .filter(({ version }) => version > sinceVersion)
+        // A new reader needs a deleted endpoint only while deliveries of it wait.
+        .filter(
+          ({ endpoint }) => sinceVersion > 0 || !endpoint.deleted || store.queue.of(endpoint.id).length > 0,
+        )
+        .map(({ endpoint }) => endpoint);
+      return { version: store.endpointVersion, changed };
+    },
+  };
+}
+
+export class MemoryEndpointDirectory implements EndpointDirectory {
+  readonly #source: EndpointSource;
+  readonly #endpoints = new Map<Uuid, Endpoint>();
+  readonly #listeners: ((changed: readonly Endpoint[]) => void)[] = [];
+  #version = 0;
+  #reads = 0;
+  #running: Promise<void> | null = null;
+  #next: Promise<void> | null = null;
+
+  constructor(source: EndpointSource) {
+    this.#source = source;
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  get reads(): number {
+    return this.#reads;
+  }
+
+  get(id: Uuid): Endpoint | undefined {
+    return this.#endpoints.get(id);
+  }
+
+  all(): Iterable<Endpoint> {
+    return this.#endpoints.values();
+  }
+
+  /** A read that is under way may have started before the change that the caller knows of: wait for the next one. */
+  refresh(): Promise<void> {
+    if (this.#running === null) {
+      this.#running = this.#read().finally(() => {
+        this.#running = null;
+      });
+      return this.#running;
+    }
+    this.#next ??= this.#running
+      .catch(() => {})
+      .then(() => {
+        this.#next = null;
+        return this.refresh();
+      });
+    return this.#next;
+  }
+
+  onChange(listener: (changed: readonly Endpoint[]) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  forget(id: Uuid): void {
+    this.#endpoints.delete(id);
+  }
+
+  async #read(): Promise<void> {
+    const { version, changed } = await this.#source.readChanges(this.#version);
+    this.#reads += 1;
+    for (const endpoint of changed) this.#endpoints.set(endpoint.id, endpoint);
+    this.#version = version;
+    if (changed.length > 0) for (const listener of this.#listeners) listener(changed);
+  }
+}

@@ -1,0 +1,87 @@
+/** Hand-over between simulated processes of one node. A hub connects them; it may delay deliveries or lose them. */
+import type { Clock } from '../domain/clock.ts';
+import { shardOf } from '../domain/endpoint.ts';
+import type { EventContent } from '../domain/event.ts';
+import type { NewDelivery } from '../ports/accept-log.ts';
+import type { Commit, CommittedDelivery, HandOver } from '../ports/hand-over.ts';
+
+type ReceivedHandler = (deliveries: readonly CommittedDelivery[], commit: Commit) => void;
+
+export class MemoryHandOverHub {
+  /** How long deliveries take to another process. Infinity: they are lost. */
+  delayMs: () => number;
+  /** False: the process has been silent for so long that the others no longer hand over to it. */
+  isReachable: (member: MemoryHandOver) => boolean = () => true;
+  readonly members = new Set<MemoryHandOver>();
+
+  constructor(delayMs: () => number = () => 0) {
+    this.delayMs = delayMs;
+  }
+
+  ownerOf(shard: number, except: MemoryHandOver): MemoryHandOver | undefined {
+    for (const member of this.members)
+      if (member !== except && member.announcedShards.has(shard)) return member;
+    return undefined;
+  }
+}
+
+export interface MemoryHandOverOptions {
+  readonly hub: MemoryHandOverHub;
+  readonly clock: Pick<Clock, 'after'>;
+}
+
+export class MemoryHandOver implements HandOver {
+  readonly #options: MemoryHandOverOptions;
+  #ownedShards: () => readonly number[] = () => [];
+  #announced = new Set<number>();
+  #onReceived: ReceivedHandler = () => {};
+
+  constructor(options: MemoryHandOverOptions) {
+    this.#options = options;
+  }
+
+  get announcedShards(): ReadonlySet<number> {
+    return this.#announced;
+  }
+
+  offer(delivery: NewDelivery, event: EventContent, commit: Commit): boolean {
+    const { hub } = this.#options;
+    const owner = hub.ownerOf(shardOf(delivery.endpointId), this);
+    if (owner === undefined || !hub.isReachable(owner)) return false;
+    const delayMs = hub.delayMs();
+    if (Number.isFinite(delayMs)) owner.receiveAfter(delayMs, { delivery, event }, commit);
+    return true;
+  }
+
+  /** The latest announcement counts: an earlier owner may be unable to say that it has lost the shard. */
+  announceShards(): void {
+    const { hub } = this.#options;
+    if (!hub.members.has(this)) return;
+    const owned = this.#ownedShards();
+    const added = owned.filter((shard) => !this.#announced.has(shard));
+    for (const member of hub.members) for (const shard of added) member.#announced.delete(shard);
+    this.#announced = new Set(owned);
+  }
+
+  onReceived(handler: ReceivedHandler): void {
+    this.#onReceived = handler;
+  }
+
+  async start(ownedShards: () => readonly number[]): Promise<void> {
+    this.#ownedShards = ownedShards;
+    this.#options.hub.members.add(this);
+    this.announceShards();
+  }
+
+  async stop(): Promise<void> {
+    this.#options.hub.members.delete(this);
+    this.#announced = new Set();
+  }
+
+  /** Called by the process that hands over. */
+  receiveAfter(delayMs: number, delivery: CommittedDelivery, commit: Commit): void {
+    this.#options.clock.after(delayMs, () => {
+      if (this.#options.hub.members.has(this)) this.#onReceived([delivery], commit);
+    });
+  }
+}

@@ -1,0 +1,88 @@
+import { CLOSED_BREAKER } from '../domain/breaker.ts';
+import { shardOf } from '../domain/endpoint.ts';
+import { timeOfId, type Uuid } from '../domain/ids.ts';
+import type { LaneReader, LaneState, LoadedDelivery, WaitingCount } from '../ports/delivery-queue.ts';
+import type { MemoryStore } from './memory-store.ts';
+import type { QueueRow } from './rows.ts';
+
+/** A row is fresh or scheduled. FIFO ones are always fresh, whatever they wait for. */
+const isFresh = (row: QueueRow): boolean => row.dueAt === null || row.fifo;
+
+const bySeq = (a: QueueRow, b: QueueRow): number => a.seq - b.seq;
+const byDueTime = (a: QueueRow, b: QueueRow): number => a.dueAt! - b.dueAt!;
+
+export function createMemoryLaneReader(store: MemoryStore): LaneReader {
+  return {
+    async loadLanes(requests) {
+      return new Map(
+        requests.map(({ endpointId, freshAfter, dueFrom, limit }) => {
+          const rows = store.queue.of(endpointId);
+          const fresh =
+            freshAfter === null ? [] : rows.filter((row) => isFresh(row) && row.seq > freshAfter).sort(bySeq);
+          const due =
+            dueFrom === null
+              ? []
+              : rows.filter((row) => !isFresh(row) && row.dueAt! >= dueFrom).sort(byDueTime);
+          return [
+            endpointId,
+            { fresh: fresh.slice(0, limit).map(toLoaded), due: due.slice(0, limit).map(toLoaded) },
+          ];
+        }),
+      );
+    },
+    async loadStates(endpointIds) {
+      return new Map(endpointIds.map((id) => [id, stateOf(store, id)]));
+    },
+    async countWaiting(endpointIds, max) {
+      return endpointIds.map((endpointId) => countWaiting(store.queue.of(endpointId), endpointId, max));
+    },
+  };
+}
+
+function toLoaded(row: QueueRow): LoadedDelivery {
+  return {
+    id: row.id,
+    endpointId: row.endpointId,
+    seq: row.seq,
+    attempts: row.attempts,
+    attemptsBeforeReplay: row.attemptsBeforeReplay,
+    dueAt: row.dueAt,
+    agesFrom: agesFromOf(row),
+    trigger: row.trigger,
+    lastErrorClass: row.lastErrorClass,
+    startedAt: row.startedAt,
+    carefulStarts: row.carefulStarts,
+  };
+}
+
+const agesFromOf = (row: QueueRow): number => row.agesFrom ?? timeOfId(row.id);
+
+function stateOf(store: MemoryStore, endpointId: Uuid): LaneState {
+  const health = store.health.get(endpointId);
+  const endpoint = store.endpoints.get(endpointId);
+  const { takenAt } = store.shards[shardOf(endpointId)]!;
+  return {
+    breaker: health?.breaker ?? CLOSED_BREAKER,
+    failingSince: health?.failingSince ?? null,
+    blocked: [...store.deadLetters.values()].some(
+      (letter) => letter.endpointId === endpointId && letter.blocksLane && !letter.replaying,
+    ),
+    isNew:
+      endpoint !== undefined &&
+      takenAt !== null &&
+      endpoint.createdAt > takenAt &&
+      endpoint.enabledSince === null,
+  };
+}
+
+function countWaiting(rows: readonly QueueRow[], endpointId: Uuid, max: number): WaitingCount {
+  const fresh = rows.filter(isFresh).sort(bySeq);
+  const retries = rows.filter((row) => !isFresh(row)).sort(byDueTime);
+  return {
+    endpointId,
+    fresh: Math.min(fresh.length, max),
+    retries: Math.min(retries.length, max),
+    oldestFresh: fresh[0] === undefined ? Number.POSITIVE_INFINITY : agesFromOf(fresh[0]),
+    firstDue: retries[0]?.dueAt ?? Number.POSITIVE_INFINITY,
+  };
+}

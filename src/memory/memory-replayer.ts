@@ -1,0 +1,74 @@
+import type { Uuid } from '../domain/ids.ts';
+import type { Replayer } from '../ports/delivery-queue.ts';
+import type { MemoryStore } from './memory-store.ts';
+import type { DeliveryFacts, QueueRow } from './rows.ts';
+
+export function createMemoryReplayer(store: MemoryStore): Replayer {
+  return {
+    async replay(deliveries) {
+      const moved = new Set<Uuid>();
+      for (const { id, endpointId } of deliveries.toSorted((a, b) => (a.id < b.id ? -1 : 1)))
+        if (replayDelivery(store, id, endpointId)) moved.add(id);
+      return moved;
+    },
+  };
+}
+
+/** Returns false if the endpoint is disabled or deleted, or there is no such delivery. */
+export function replayDelivery(store: MemoryStore, id: Uuid, endpointId: Uuid): boolean {
+  const endpoint = store.endpoints.get(endpointId)?.endpoint;
+  if (endpoint === undefined || !endpoint.enabled || endpoint.deleted) return false;
+  const now = Math.floor(store.now());
+  const isFifo = endpoint.ordering === 'fifo';
+
+  const waiting = store.queue.get(id);
+  if (waiting !== undefined) {
+    restart(waiting, now);
+    return true;
+  }
+  const letter = store.deadLetters.get(id);
+  if (letter !== undefined && !letter.replaying) {
+    letter.replaying = true;
+    letter.replays += 1;
+    enqueue(store, letter, letter.replays, isFifo, now);
+    return true;
+  }
+  const finished = store.finished.get(id);
+  if (finished === undefined) return false;
+  store.finished.delete(id);
+  enqueue(store, finished, finished.replays + 1, isFifo, now);
+  return true;
+}
+
+/** It keeps its place in the order of acceptance. One that was never attempted is due already. */
+function restart(row: QueueRow, now: number): void {
+  row.agesFrom = now;
+  row.attemptsBeforeReplay = row.attempts;
+  row.replays += 1;
+  if (row.dueAt === null) return;
+  row.dueAt = now;
+  row.trigger = 'replay';
+}
+
+/** At the end of the order of acceptance. */
+function enqueue(store: MemoryStore, from: DeliveryFacts, replays: number, fifo: boolean, now: number): void {
+  store.queue.add({
+    id: from.id,
+    endpointId: from.endpointId,
+    tenant: from.tenant,
+    eventType: from.eventType,
+    seq: store.nextSeq(),
+    visibleAt: store.now(),
+    fifo,
+    dueAt: now,
+    agesFrom: now,
+    startedAt: null,
+    attempts: from.attempts,
+    attemptsBeforeReplay: from.attempts,
+    replays,
+    carefulStarts: 0,
+    trigger: 'replay',
+    lastStatusCode: from.lastStatusCode,
+    lastErrorClass: from.lastErrorClass,
+  });
+}

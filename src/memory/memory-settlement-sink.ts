@@ -1,0 +1,118 @@
+import { shardOf } from '../domain/endpoint.ts';
+import type { Uuid } from '../domain/ids.ts';
+import type { SettleBatch, Settlement, SettlementSink } from '../ports/delivery-queue.ts';
+import { type MemoryStore, toMicroseconds } from './memory-store.ts';
+import type { QueueRow, StoredAttempt } from './rows.ts';
+import { checkBreaker, checkSettlement, toStorableText } from './stored-values.ts';
+
+export function createMemorySettlementSink(store: MemoryStore): SettlementSink {
+  return {
+    async settle(batch) {
+      for (const settlement of batch.settlements) checkSettlement(settlement);
+      for (const { endpointId, breaker } of batch.health)
+        if (store.ownerOf(endpointId) === batch.worker.id) checkBreaker(breaker);
+      const moved = new Set<Uuid>();
+      for (const settlement of batch.settlements) {
+        const { deliveryId } = settlement;
+        if (moved.has(deliveryId)) continue;
+        const isMoved = moveOn(store, settlement);
+        if (isMoved) moved.add(deliveryId);
+        logAttempt(store, settlement, batch.worker.name, isMoved ? settlement.verdict.kind : 'superseded');
+      }
+      writeHealth(store, batch);
+      return moved;
+    },
+  };
+}
+
+/** Returns false if another worker has settled the delivery, or a replay has made this result void. */
+function moveOn(store: MemoryStore, settlement: Settlement): boolean {
+  const row = store.queue.get(settlement.deliveryId);
+  if (row === undefined || row.attempts !== settlement.attemptsBefore) return false;
+  if (isVoid(row, settlement)) return false;
+  const { verdict, attempt } = settlement;
+  const statusCode = attempt?.outcome.statusCode ?? null;
+  const errorClass = attempt?.outcome.error?.class ?? null;
+  if (verdict.kind === 'retry') {
+    row.attempts += 1;
+    row.dueAt = toMicroseconds(verdict.dueAt);
+    row.startedAt = null;
+    row.carefulStarts = 0;
+    row.fifo ||= settlement.fifo;
+    row.lastStatusCode = statusCode;
+    row.lastErrorClass = errorClass;
+    row.trigger = 'auto';
+    return true;
+  }
+  store.queue.delete(row);
+  const { id, endpointId, tenant, eventType, replays } = row;
+  const attempts = row.attempts + (attempt === null ? 0 : 1);
+  const facts = { id, endpointId, tenant, eventType, attempts, replays };
+  if (verdict.kind === 'delivered') {
+    store.deadLetters.delete(id);
+    store.finished.set(id, {
+      ...facts,
+      status: 'delivered',
+      reason: null,
+      lastStatusCode: statusCode,
+      lastErrorClass: null,
+      finishedAt: attempt === null ? store.now() : attempt.outcome.startedAt + attempt.outcome.durationMs,
+    });
+    return true;
+  }
+  const earlier = store.deadLetters.get(id);
+  store.deadLetters.set(id, {
+    ...facts,
+    reason: verdict.reason,
+    blocksLane: settlement.blocksLane,
+    replaying: false,
+    lastStatusCode: statusCode ?? earlier?.lastStatusCode ?? null,
+    lastErrorClass: errorClass ?? earlier?.lastErrorClass ?? null,
+    deadAt: store.now(),
+  });
+  return true;
+}
+
+/**
+ * A failure is void if a replay was asked for while its request was on the wire: the schedule has started again. An end
+ * without an attempt is void if a replay has renewed the delivery's age.
+ */
+function isVoid(row: QueueRow, { attempt, verdict, agesFrom }: Settlement): boolean {
+  if (attempt === null) return row.agesFrom !== null && row.agesFrom >= agesFrom + 1;
+  return row.trigger === 'replay' && attempt.trigger !== 'replay' && verdict.kind !== 'delivered';
+}
+
+function logAttempt(
+  store: MemoryStore,
+  { deliveryId, attemptsBefore, attempt }: Settlement,
+  worker: string,
+  outcome: StoredAttempt['outcome'],
+): void {
+  if (attempt === null) return;
+  const { startedAt, statusCode, error, responseHeaders, responseBody } = attempt.outcome;
+  const isSuperseded = outcome === 'superseded';
+  store.addAttempt({
+    deliveryId,
+    id: attempt.id,
+    number: attemptsBefore + 1,
+    outcome,
+    startedAt: toMicroseconds(startedAt),
+    statusCode,
+    errorClass: error?.class ?? null,
+    errorMessage: error === null || isSuperseded ? null : toStorableText(error.message),
+    responseHeaders:
+      responseHeaders === null || isSuperseded ? null : toStorableText(JSON.stringify(responseHeaders)),
+    responseBody: isSuperseded ? null : responseBody,
+    trigger: attempt.trigger,
+    worker,
+  });
+}
+
+/** Only the owner of an endpoint's shard may write its health. */
+function writeHealth(store: MemoryStore, { health, circuitNotes, worker }: SettleBatch): void {
+  const isOwner = (endpointId: Uuid): boolean => store.shards[shardOf(endpointId)]!.owner === worker.id;
+  for (const { endpointId, breaker, failingSince } of health)
+    if (isOwner(endpointId)) store.health.set(endpointId, { breaker, failingSince });
+  for (const note of circuitNotes)
+    if (isOwner(note.endpointId) && !store.circuitNotes.has(note.id)) store.circuitNotes.set(note.id, note);
+}

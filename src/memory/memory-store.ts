@@ -1,0 +1,161 @@
+/**
+ * A store in plain maps, for tests and the simulation. It keeps the promises of the ports with one exception: it does
+ * not outlive its process. Every change of state happens in one synchronous step, as a statement of PostgreSQL does.
+ *
+ * A commit may become visible later than its acceptance numbers were given out (`commitDelayMs`). A reader can then see
+ * number 8 before number 7, which is what happens in PostgreSQL when two commits overlap.
+ */
+import type { Clock } from '../domain/clock.ts';
+import { type Endpoint, SHARDS, shardOf } from '../domain/endpoint.ts';
+import type { Uuid } from '../domain/ids.ts';
+import type { CircuitNote } from '../domain/operational.ts';
+import type { OutboxRow } from '../ports/outbox-store.ts';
+import { QueueTable } from './queue-table.ts';
+import type {
+  DeadLetter,
+  FinishedDelivery,
+  RejectedOutboxRow,
+  ShardRow,
+  StoredAttempt,
+  StoredEndpoint,
+  StoredEvent,
+  StoredHealth,
+  StoredKey,
+  StoredOutboxRow,
+  TaskRow,
+  WorkerRow,
+} from './rows.ts';
+
+export interface MemoryStoreOptions {
+  /** The store's clock. Its timers must not depend on the life of any simulated process. */
+  readonly clock: Pick<Clock, 'now' | 'after'>;
+  /** How long a commit takes to become visible after its numbers were given out. Default: not at all. */
+  readonly commitDelayMs?: () => number;
+  /** At most this many deliveries end in one call of `skip` or `expire`. */
+  readonly chunkSize?: number;
+}
+
+const DAY_MS = 86_400_000;
+const PARTITION_DAYS = 7;
+
+export class MemoryStore {
+  readonly clock: MemoryStoreOptions['clock'];
+  readonly chunkSize: number;
+  commitDelayMs: () => number;
+
+  readonly events = new Map<Uuid, StoredEvent>();
+  readonly queue = new QueueTable(() => this.now());
+  readonly finished = new Map<Uuid, FinishedDelivery>();
+  readonly deadLetters = new Map<Uuid, DeadLetter>();
+  /** By delivery, then by attempt. */
+  readonly attempts = new Map<Uuid, Map<Uuid, StoredAttempt>>();
+  readonly health = new Map<Uuid, StoredHealth>();
+  readonly circuitNotes = new Map<Uuid, CircuitNote>();
+  /** By `idempotencyKeyName`. */
+  readonly idempotencyKeys = new Map<string, StoredKey>();
+  readonly tenants = new Set<string>();
+  readonly endpoints = new Map<Uuid, StoredEndpoint>();
+  readonly workers = new Map<Uuid, WorkerRow>();
+  readonly shards: readonly ShardRow[] = Array.from({ length: SHARDS }, () => ({
+    owner: null,
+    epoch: 0,
+    takenAt: null,
+    uncleanAt: [],
+  }));
+  /** By number. */
+  readonly outbox = new Map<number, StoredOutboxRow>();
+  readonly rejectedOutbox: RejectedOutboxRow[] = [];
+  readonly tasks = new Map<Uuid, TaskRow>();
+  /** Ids made within this range of times can be stored. */
+  readonly partitions: { fromMs: number; untilMs: number };
+
+  #endpointVersion = 1;
+  #seq = 0;
+  #epoch = 0;
+  #outboxSeq = 0;
+
+  constructor({ clock, commitDelayMs = () => 0, chunkSize = 2000 }: MemoryStoreOptions) {
+    this.clock = clock;
+    this.commitDelayMs = commitDelayMs;
+    this.chunkSize = chunkSize;
+    const today = Math.floor(clock.now() / DAY_MS) * DAY_MS;
+    this.partitions = { fromMs: today - DAY_MS, untilMs: today + 2 * PARTITION_DAYS * DAY_MS };
+  }
+
+  now(): number {
+    return this.clock.now();
+  }
+
+  /** PostgreSQL's sequence says 1 also before the first number was given out. */
+  get lastSeq(): number {
+    return Math.max(1, this.#seq);
+  }
+
+  get endpointVersion(): number {
+    return this.#endpointVersion;
+  }
+
+  nextSeq(): number {
+    this.#seq += 1;
+    return this.#seq;
+  }
+
+  nextEpoch(): number {
+    this.#epoch += 1;
+    return this.#epoch;
+  }
+
+  ownerOf(endpointId: Uuid): Uuid | null {
+    return this.shards[shardOf(endpointId)]!.owner;
+  }
+
+  /** Creates or replaces an endpoint and raises the version of the endpoints. */
+  putEndpoint(endpoint: Endpoint): void {
+    this.#endpointVersion += 1;
+    const stored = this.endpoints.get(endpoint.id);
+    const isEnabledAgain = stored !== undefined && !stored.endpoint.enabled && endpoint.enabled;
+    this.endpoints.set(endpoint.id, {
+      endpoint,
+      version: this.#endpointVersion,
+      createdAt: stored?.createdAt ?? this.now(),
+      enabledSince: isEnabledAgain ? this.now() : (stored?.enabledSince ?? null),
+    });
+  }
+
+  /** Adds a row to the outbox, as `posthorn.publish` does. The row is visible from `visibleAt` on. */
+  publish(row: Omit<OutboxRow, 'seq'>, visibleAt = this.now()): void {
+    this.#outboxSeq += 1;
+    this.outbox.set(this.#outboxSeq, {
+      ...row,
+      seq: String(this.#outboxSeq),
+      createdAt: this.now(),
+      visibleAt,
+    });
+  }
+
+  addAttempt(attempt: StoredAttempt): void {
+    let attempts = this.attempts.get(attempt.deliveryId);
+    if (attempts === undefined) {
+      attempts = new Map();
+      this.attempts.set(attempt.deliveryId, attempts);
+    }
+    if (!attempts.has(attempt.id)) attempts.set(attempt.id, attempt);
+  }
+
+  /** Ends a worker's session as a broken connection does. Its process is told through `onLost`. */
+  breakSession(workerId: Uuid): void {
+    const session = this.workers.get(workerId)?.session;
+    if (session === undefined || !session.isOpen) return;
+    session.isOpen = false;
+    session.onLost(new Error('The session was broken.'));
+  }
+
+  /** Ends a worker's session because its process is dead. */
+  endSession(workerId: Uuid): void {
+    const session = this.workers.get(workerId)?.session;
+    if (session !== undefined) session.isOpen = false;
+  }
+}
+
+/** PostgreSQL keeps microseconds. */
+export const toMicroseconds = (ms: number): number => Math.round(ms * 1000) / 1000;

@@ -1,0 +1,155 @@
+/** What the memory store keeps, one interface per table. Times are milliseconds since the epoch. */
+import type { BreakerRecord } from '../domain/breaker.ts';
+import type { DeliveryStatus } from '../domain/delivery.ts';
+import type { Endpoint } from '../domain/endpoint.ts';
+import type { Uuid } from '../domain/ids.ts';
+import type { DeadReason, Trigger, Verdict } from '../domain/outcome.ts';
+import type { EventRecord } from '../ports/accept-log.ts';
+import type { OutboxRow } from '../ports/outbox-store.ts';
+
+/** Rows are visible to readers from `visibleAt` on: the moment of their commit. */
+interface Committed {
+  readonly visibleAt: number;
+}
+
+export interface StoredEvent extends Omit<EventRecord, 'deliveries'>, Committed {
+  readonly deliveries: number;
+}
+
+export interface StoredKey {
+  eventId: Uuid;
+  fingerprint: Buffer;
+  expiresAt: number;
+}
+
+/** What every state of a delivery has in common. */
+export interface DeliveryFacts {
+  readonly id: Uuid;
+  readonly endpointId: Uuid;
+  readonly tenant: string;
+  readonly eventType: string;
+  attempts: number;
+  replays: number;
+  lastStatusCode: number | null;
+  lastErrorClass: string | null;
+}
+
+export interface QueueRow extends DeliveryFacts, Committed {
+  readonly seq: number;
+  fifo: boolean;
+  dueAt: number | null;
+  /** Null: its age began when it was accepted, which is the time in its id. */
+  agesFrom: number | null;
+  startedAt: number | null;
+  attemptsBeforeReplay: number;
+  carefulStarts: number;
+  trigger: Trigger;
+}
+
+/** A delivery that ended in any way but as a dead letter. */
+export interface FinishedDelivery extends DeliveryFacts {
+  readonly status: Extract<DeliveryStatus, 'delivered' | 'skipped' | 'discarded'>;
+  readonly reason: string | null;
+  readonly finishedAt: number;
+}
+
+export interface DeadLetter extends DeliveryFacts {
+  reason: DeadReason;
+  blocksLane: boolean;
+  /** True while a replay of it waits in the queue. */
+  replaying: boolean;
+  deadAt: number;
+}
+
+export interface StoredAttempt {
+  readonly deliveryId: Uuid;
+  readonly id: Uuid;
+  readonly number: number;
+  readonly outcome: Verdict['kind'] | 'superseded';
+  readonly startedAt: number;
+  readonly statusCode: number | null;
+  readonly errorClass: string | null;
+  readonly errorMessage: string | null;
+  /** JSON text. */
+  readonly responseHeaders: string | null;
+  readonly responseBody: Buffer | null;
+  readonly trigger: Trigger;
+  readonly worker: string;
+}
+
+export interface StoredHealth {
+  breaker: BreakerRecord;
+  failingSince: number | null;
+}
+
+export interface StoredEndpoint {
+  endpoint: Endpoint;
+  /** Version of the endpoints that its last change made. */
+  version: number;
+  readonly createdAt: number;
+  /** When it was last enabled again. Null: it was never disabled. */
+  enabledSince: number | null;
+}
+
+/** A session holds its worker's lock while it is open. */
+export interface StoreSession {
+  isOpen: boolean;
+  readonly onLost: (error: unknown) => void;
+}
+
+export interface WorkerRow {
+  readonly id: Uuid;
+  readonly name: string;
+  session: StoreSession;
+  renewedAt: number;
+  stopping: boolean;
+}
+
+export interface ShardRow {
+  owner: Uuid | null;
+  epoch: number;
+  /** Null: no worker has ever owned it. */
+  takenAt: number | null;
+  /** When its owners died, latest first, at most eight. */
+  uncleanAt: number[];
+}
+
+export interface StoredOutboxRow extends OutboxRow, Committed {
+  readonly createdAt: number;
+}
+
+export interface RejectedOutboxRow extends OutboxRow {
+  readonly reason: string;
+}
+
+/** Which deliveries a task works on. Null: any. */
+export interface TaskSelection {
+  readonly tenant: string | null;
+  readonly endpointId: Uuid | null;
+  readonly statuses: readonly DeliveryStatus[];
+  readonly type: string | null;
+  readonly reason: string | null;
+  /** Accepted at this time or later. */
+  readonly since: number | null;
+  /** Accepted before this time. */
+  readonly until: number | null;
+  readonly ids: readonly Uuid[] | null;
+}
+
+export interface TaskRow {
+  readonly id: Uuid;
+  readonly kind: 'replay' | 'discard';
+  readonly selection: TaskSelection;
+  readonly createdBy: string;
+  readonly createdAt: number;
+  state: 'queued' | 'running' | 'done' | 'cancelled' | 'failed';
+  total: number;
+  done: number;
+  failed: number;
+  /** The last delivery that the task has dealt with. */
+  cursor: Uuid | null;
+  runner: Uuid | null;
+  heartbeatAt: number | null;
+  updatedAt: number;
+  error: string | null;
+}

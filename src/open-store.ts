@@ -1,0 +1,87 @@
+/** Prepares the database and makes the PostgreSQL implementations of the ports. */
+import type { ConfigWithKeys } from './config/index.ts';
+import { publicId } from './domain/ids.ts';
+import type { AcceptLog, EventLookup } from './ports/accept-log.ts';
+import type { DeliveryQueue } from './ports/delivery-queue.ts';
+import type { EndpointDirectory } from './ports/endpoint-directory.ts';
+import type { OperationalStore } from './ports/operational-store.ts';
+import type { OutboxStore } from './ports/outbox-store.ts';
+import type { OwnershipStore } from './ports/ownership-store.ts';
+import type { TenantLimits } from './ports/rate-limits.ts';
+import type { StatisticsStore } from './ports/statistics-store.ts';
+import type { TaskStore } from './ports/task-store.ts';
+import type { UpkeepStore } from './ports/upkeep-store.ts';
+import { createPostgresAcceptLog, createPostgresEventLookup } from './postgres/accept-log.ts';
+import type { Database } from './postgres/database.ts';
+import { createPostgresDeliveryQueue } from './postgres/delivery-queue.ts';
+import { createEndpointCache } from './postgres/endpoint-cache.ts';
+import { migrate } from './postgres/migrate.ts';
+import { createPostgresOperationalStore } from './postgres/operational-store.ts';
+import { createPostgresOutboxStore } from './postgres/outbox-store.ts';
+import { createPostgresOwnershipStore } from './postgres/ownership-store.ts';
+import { ensurePartitions } from './postgres/partitions.ts';
+import { writePublishLimits } from './postgres/queries/outbox.ts';
+import { createSecretBox, type SecretBox } from './postgres/secret-box.ts';
+import { createPostgresStatisticsStore } from './postgres/statistics-store.ts';
+import { createPostgresTaskStore } from './postgres/task-store.ts';
+import { createPostgresTenantLimits } from './postgres/tenant-limits.ts';
+import { createPostgresUpkeepStore } from './postgres/upkeep-store.ts';
+import type { Log } from './telemetry/log.ts';
+
+export interface Store {
+  readonly database: Database;
+  readonly acceptLog: AcceptLog;
+  readonly queue: DeliveryQueue;
+  readonly eventLookup: EventLookup;
+  readonly ownershipStore: OwnershipStore;
+  readonly tenantLimits: TenantLimits;
+  readonly outbox: OutboxStore;
+  readonly tasks: TaskStore;
+  readonly statistics: StatisticsStore;
+  readonly operational: OperationalStore;
+  readonly upkeep: UpkeepStore;
+  readonly endpoints: EndpointDirectory;
+  readonly secretBox: SecretBox;
+}
+
+export interface OpenStoreOptions {
+  readonly config: ConfigWithKeys;
+  readonly log: Log;
+  readonly onProblem: (what: string, error: unknown) => void;
+}
+
+/** Migrates the database, creates partitions and reads all endpoints. */
+export async function openStore(
+  database: Database,
+  { config, log, onProblem }: OpenStoreOptions,
+): Promise<Store> {
+  const upkeepPool = database.pool('upkeep');
+  const makePartitions = async (oldestMs?: number): Promise<void> => {
+    const created = await ensurePartitions(upkeepPool, { days: config.partitionDays, oldestMs });
+    if (created.length > 0) log.info({ partitions: created.length }, 'created partitions');
+  };
+  const applied = await migrate(upkeepPool);
+  if (applied.length > 0) log.info({ applied }, 'migrated the database');
+  await makePartitions();
+  await writePublishLimits(database.pool('api'), config);
+  const secretBox = createSecretBox(config.encryptionKey, config.previousEncryptionKeys);
+  const endpoints = createEndpointCache(database.pool('lookup'), secretBox, (id, error) =>
+    onProblem(`open the secrets of ${publicId('ep', id)}`, error),
+  );
+  await endpoints.refresh();
+  return {
+    database,
+    acceptLog: createPostgresAcceptLog({ database, ensurePartitions: makePartitions }),
+    queue: createPostgresDeliveryQueue(database),
+    eventLookup: createPostgresEventLookup(database),
+    ownershipStore: createPostgresOwnershipStore(database),
+    tenantLimits: createPostgresTenantLimits(database),
+    outbox: createPostgresOutboxStore(database),
+    tasks: createPostgresTaskStore(database),
+    statistics: createPostgresStatisticsStore(database),
+    operational: createPostgresOperationalStore(database),
+    upkeep: createPostgresUpkeepStore({ database, ensurePartitions: makePartitions }),
+    endpoints,
+    secretBox,
+  };
+}

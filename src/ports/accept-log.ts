@@ -1,0 +1,90 @@
+/**
+ * Where accepted events become durable. A 202 is sent only after `append` has resolved, so an implementation must not
+ * resolve before the events and their deliveries survive a crash of every process and of the store.
+ */
+import type { EventContent } from '../domain/event.ts';
+import type { Uuid } from '../domain/ids.ts';
+
+/** A delivery as the accept stage creates it: one event for one endpoint. */
+export interface NewDelivery {
+  readonly id: Uuid;
+  readonly endpointId: Uuid;
+  /** When to send it first, in milliseconds since the epoch. Null: as soon as possible. */
+  readonly dueAt: number | null;
+  /** True if the endpoint is FIFO: the delivery keeps its place in the order of acceptance. */
+  readonly fifo: boolean;
+}
+
+/** An event with its matched deliveries, ready to be written. */
+export interface EventRecord {
+  readonly id: Uuid;
+  readonly tenant: string;
+  readonly type: string;
+  readonly data: Buffer;
+  readonly idempotencyKey: string | null;
+  /** Hash of type and data: tells a repeated request from a key that was reused for another event. */
+  readonly fingerprint: Buffer | null;
+  readonly options: Readonly<Record<string, unknown>> | null;
+  readonly deliveries: readonly NewDelivery[];
+}
+
+export interface AppendOptions {
+  /** Version of the endpoints that the events were matched against. */
+  readonly endpointVersion: number;
+  /** True if an earlier try may have committed some of these ids: they must not be written twice. */
+  readonly mayBeStored: boolean;
+  readonly idempotencyTtlMs: number;
+  /** The outbox rows of these events, deleted by the same commit. Null if the events do not come from the outbox. */
+  readonly outboxSeqs: readonly string[] | null;
+}
+
+export type AppendResult =
+  /** The endpoints have changed since `endpointVersion`. Nothing was written: refresh, match again, append again. */
+  | { readonly stale: true }
+  /** Ids that are not in `written` were stored by an earlier try, or lost their idempotency key to another event. */
+  | { readonly stale: false; readonly written: ReadonlySet<Uuid> | 'all' };
+
+/** The event that holds an idempotency key. */
+export interface KeyHolder {
+  readonly eventId: Uuid;
+  readonly fingerprint: Buffer;
+  /** How many deliveries that event has. */
+  readonly deliveries: number;
+  readonly type: string;
+}
+
+export interface IdempotencyKey {
+  readonly tenant: string;
+  readonly key: string;
+}
+
+/** Key of the map that `findKeyHolders` returns. */
+export const idempotencyKeyName = (tenant: string, key: string): string => `${tenant}\n${key}`;
+
+export interface AcceptLog {
+  /**
+   * Writes all events and deliveries of the batch in one commit, or none. Order within the batch is the order of
+   * acceptance. An event whose idempotency key belongs to another event is left out. Throws `StoreError`.
+   */
+  append(events: readonly EventRecord[], options: AppendOptions): Promise<AppendResult>;
+
+  /**
+   * Who holds these idempotency keys, by `idempotencyKeyName`. Keys that are free are missing. An expired key still has
+   * its holder until another event takes it or the store removes it.
+   */
+  findKeyHolders(keys: readonly IdempotencyKey[]): Promise<Map<string, KeyHolder>>;
+
+  /** Creates tenants that do not exist yet. */
+  ensureTenants(names: readonly string[]): Promise<void>;
+
+  /** Creates the storage that covers ids made at `oldestMs` and later. Called after `missing_partition`. */
+  ensurePartitions(oldestMs: number): Promise<void>;
+
+  /** The store's clock in milliseconds since the epoch, for when the process's own clock is in doubt. */
+  now(): Promise<number>;
+}
+
+export interface EventLookup {
+  /** Loads events with their payloads. Events that do not exist (any more) are missing from the map. */
+  load(ids: readonly Uuid[]): Promise<Map<Uuid, EventContent>>;
+}

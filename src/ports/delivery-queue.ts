@@ -1,0 +1,191 @@
+/**
+ * The durable state of deliveries that are not finished, and how each change of that state is recorded. One worker owns
+ * an endpoint at a time and calls these methods for it; every write is fenced, so that a worker that has lost its
+ * ownership cannot overwrite a newer state.
+ *
+ *   waiting ──markStarted──▶ waiting (start recorded) ──settle──▶ delivered | retry: waiting | dead
+ *      │ skip: its endpoint is disabled or deleted        expire: older than its maximum age
+ *      ▼                                                  ▼
+ *   skipped                                              dead
+ *
+ * The interface is made of parts that another store may implement apart: an accept log that pushes fresh deliveries
+ * replaces `LaneReader.loadLanes` for those, a history elsewhere takes the finished ones of `SettlementSink`.
+ */
+import type { BreakerRecord } from '../domain/breaker.ts';
+import type { WaitingDelivery } from '../domain/delivery.ts';
+import type { Uuid } from '../domain/ids.ts';
+import type { CircuitNote } from '../domain/operational.ts';
+import type { AttemptOutcome, Trigger, Verdict } from '../domain/outcome.ts';
+
+// --- reading ------------------------------------------------------------------------------------------------
+
+/** Which waiting deliveries of one endpoint to load. */
+export interface LaneRequest {
+  readonly endpointId: Uuid;
+  /** Fresh deliveries whose acceptance number is greater than this. Null: no fresh ones. */
+  readonly freshAfter: number | null;
+  /** Scheduled deliveries due at this time or later. Null: no scheduled ones. */
+  readonly dueFrom: number | null;
+  /** At most this many of each kind. */
+  readonly limit: number;
+}
+
+export interface LoadedDelivery extends WaitingDelivery {
+  /** When an earlier owner recorded the start of a request that it never settled. */
+  readonly startedAt: number | null;
+  /** How often the delivery was on the wire when its worker crashed. */
+  readonly carefulStarts: number;
+}
+
+export interface LoadedLane {
+  /** In order of acceptance. For FIFO endpoints all waiting deliveries are here, retries included. */
+  readonly fresh: readonly LoadedDelivery[];
+  /** In order of due time. */
+  readonly due: readonly LoadedDelivery[];
+}
+
+/** What is stored about an endpoint's lane besides its deliveries. */
+export interface LaneState {
+  readonly breaker: BreakerRecord;
+  /** Since when every attempt has failed. Null: the last one succeeded. */
+  readonly failingSince: number | null;
+  /** True if a dead letter blocks this FIFO lane. */
+  readonly blocked: boolean;
+  /** True if no worker has ever had a lane for this endpoint, so that its rate limit starts with a full bucket. */
+  readonly isNew: boolean;
+}
+
+export interface WaitingCount {
+  readonly endpointId: Uuid;
+  readonly fresh: number;
+  readonly retries: number;
+  /** When the age of the oldest fresh delivery began. Infinity: there is none. */
+  readonly oldestFresh: number;
+  /** When the first retry is or was due. Infinity: there is none. */
+  readonly firstDue: number;
+}
+
+export interface LaneReader {
+  /** Loads waiting deliveries of many endpoints in one round trip. Every requested endpoint is in the answer. */
+  loadLanes(requests: readonly LaneRequest[]): Promise<Map<Uuid, LoadedLane>>;
+
+  /** Loads the lane states of these endpoints. An endpoint that is missing has never failed. */
+  loadStates(endpointIds: readonly Uuid[]): Promise<Map<Uuid, LaneState>>;
+
+  /** Counts waiting deliveries per endpoint, each kind up to `max`. */
+  countWaiting(endpointIds: readonly Uuid[], max: number): Promise<WaitingCount[]>;
+}
+
+// --- before a request ---------------------------------------------------------------------------------------
+
+/** A request whose start must be durable before it is sent: FIFO heads, probes, suspected poison. */
+export interface Start {
+  readonly deliveryId: Uuid;
+  /** Fence: attempts made so far. */
+  readonly attempts: number;
+  /** True if a crash of this worker counts against the delivery. */
+  readonly careful: boolean;
+  readonly shard: number;
+  /** Set for the probe of an open circuit: no other worker starts one before `breaker.nextProbeAt`. */
+  readonly probe: { readonly endpointId: Uuid; readonly breaker: BreakerRecord } | null;
+}
+
+export interface StartRecorder {
+  /** Records the starts in one commit. Returns the deliveries that may be sent: still unchanged, shard still owned. */
+  markStarted(starts: readonly Start[], workerId: Uuid): Promise<Set<Uuid>>;
+
+  /**
+   * Records requests that are on the wire while their shard is handed over: the next owner waits for their deadline.
+   * Such a start does not count as a crash.
+   */
+  recordOnWire(deliveries: readonly { readonly id: Uuid; readonly startedAt: number }[]): Promise<void>;
+}
+
+// --- after a request ----------------------------------------------------------------------------------------
+
+/** The result of one attempt, or (`attempt` null) the end of a delivery that was not attempted. */
+export interface Settlement {
+  readonly deliveryId: Uuid;
+  readonly endpointId: Uuid;
+  readonly tenant: string;
+  /** Fence: attempts made before this one. If the stored number differs, another worker has settled the delivery. */
+  readonly attemptsBefore: number;
+  readonly verdict: Verdict;
+  /** True if this dead letter blocks its FIFO lane. */
+  readonly blocksLane: boolean;
+  /** True if the endpoint is FIFO now, whatever it was when the delivery was stored. */
+  readonly fifo: boolean;
+  /** When its age began: accepted or last replayed. Without an attempt this is a fence too, because a replay renews it. */
+  readonly agesFrom: number;
+  readonly attempt: SettledAttempt | null;
+}
+
+export interface SettledAttempt {
+  readonly id: Uuid;
+  readonly outcome: AttemptOutcome;
+  readonly trigger: Trigger;
+  readonly eventType: string;
+  /** Number of requests since the delivery was accepted or last replayed, this one included. */
+  readonly tries: number;
+}
+
+/** What an attempt changed about its endpoint. */
+export interface HealthChange {
+  readonly endpointId: Uuid;
+  readonly breaker: BreakerRecord;
+  readonly failingSince: number | null;
+  /** Set if the circuit opened or closed: becomes an operational event. */
+  readonly circuitNote?: CircuitNote;
+}
+
+export interface SettleBatch {
+  readonly settlements: readonly Settlement[];
+  /** At most one per endpoint: the latest. */
+  readonly health: readonly HealthChange[];
+  readonly circuitNotes: readonly CircuitNote[];
+  readonly worker: { readonly id: Uuid; readonly name: string };
+}
+
+export interface SettlementSink {
+  /**
+   * Records attempts, moves deliveries on and updates endpoint health in one commit. Repeating a batch is harmless.
+   * Returns the deliveries that moved; the others were settled or replayed by someone else, and their attempts are
+   * recorded as superseded. Health is written only for shards that the worker still owns. Throws `StoreError`.
+   */
+  settle(batch: SettleBatch): Promise<Set<Uuid>>;
+}
+
+// --- without a request --------------------------------------------------------------------------------------
+
+export interface QueueCleaner {
+  /**
+   * Ends a chunk of waiting deliveries of an endpoint that is disabled or deleted in the store. Leaves out `except`
+   * (on the wire). Returns how many ended; 0 means none is left, or the endpoint is enabled again.
+   */
+  skip(
+    endpointId: Uuid,
+    reason: 'endpoint_disabled' | 'endpoint_deleted',
+    except: readonly Uuid[],
+  ): Promise<number>;
+
+  /** Makes a chunk of deliveries whose age began before `agedBefore` dead with reason `expired`. Returns how many. */
+  expire(
+    endpointId: Uuid,
+    agedBefore: number,
+    except: readonly Uuid[],
+    options: { readonly blocksLane: boolean },
+  ): Promise<number>;
+
+  /** Marks a chunk of deliveries that were stored before their endpoint became FIFO. Returns how many. */
+  moveToFifo(endpointId: Uuid): Promise<number>;
+}
+
+export interface Replayer {
+  /**
+   * Makes deliveries due now, wherever they are: waiting, dead or finished. Their schedule starts again. Returns those
+   * that moved; the others belong to a disabled or deleted endpoint, do not exist, or moved at the same moment.
+   */
+  replay(deliveries: readonly { readonly id: Uuid; readonly endpointId: Uuid }[]): Promise<Set<Uuid>>;
+}
+
+export interface DeliveryQueue extends LaneReader, StartRecorder, SettlementSink, QueueCleaner, Replayer {}

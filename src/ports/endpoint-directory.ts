@@ -1,0 +1,20 @@
+/**
+ * All endpoints of the deployment in memory, as of one version. The accept stage matches events against it; `append`
+ * refuses a batch that was matched against an old version, which makes the cache never stale where it counts.
+ */
+import type { Endpoint } from '../domain/endpoint.ts';
+import type { Uuid } from '../domain/ids.ts';
+
+export interface EndpointDirectory {
+  readonly version: number;
+  /** How often changed endpoints were read from the store. */
+  readonly reads: number;
+  get(id: Uuid): Endpoint | undefined;
+  all(): Iterable<Endpoint>;
+  /** Reads what has changed. Resolves with a read that started after this call. */
+  refresh(): Promise<void>;
+  /** Calls `listener` after a refresh with every endpoint that is new or changed. */
+  onChange(listener: (changed: readonly Endpoint[]) => void): void;
+  /** Drops a deleted endpoint that has no deliveries left. */
+  forget(id: Uuid): void;
+}

@@ -1,0 +1,81 @@
+/**
+ * Notes about what happened to endpoints and deliveries. The commit that makes something happen also writes the note;
+ * upkeep turns notes into operational events.
+ */
+import type { DisabledReason } from '../domain/endpoint.ts';
+import type { Uuid } from '../domain/ids.ts';
+import type { OperationalType } from '../domain/operational.ts';
+
+export interface OperationalNote {
+  readonly seq: string;
+  /** Identifies what happened if the same note can be written twice. Null if it cannot. */
+  readonly id: Uuid | null;
+  readonly kind: OperationalType;
+  readonly endpointId: Uuid;
+  readonly at: number;
+  readonly detail: Readonly<Record<string, unknown>>;
+}
+
+/** What operational events say about an endpoint. */
+export interface NotedEndpoint {
+  readonly id: Uuid;
+  readonly tenant: string;
+  readonly url: string;
+  readonly description: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly enabled: boolean;
+  readonly disabledReason: DisabledReason | null;
+}
+
+export interface OperationalEvent {
+  readonly id: Uuid;
+  readonly tenant: string;
+  readonly type: OperationalType;
+  readonly data: Readonly<Record<string, unknown>>;
+  /** Null: all endpoints that subscribe to the type. */
+  readonly endpointIds: readonly Uuid[] | null;
+}
+
+export interface OldestWaiting {
+  readonly deliveryId: Uuid;
+  readonly endpointId: Uuid;
+  readonly tenant: string;
+  /** When the delivery became due, in milliseconds since the epoch. */
+  readonly since: number;
+}
+
+/** One round. All its calls belong to one commit. */
+export interface OperationalRound {
+  /**
+   * Removes up to `maxNotes` notes and returns them, oldest first. Leaves notes about dead deliveries of an endpoint
+   * whose state `deliveryDead` was set less than `deadWindowMs` ago.
+   */
+  takeNotes(deadWindowMs: number, maxNotes: number): Promise<readonly OperationalNote[]>;
+  /** The version of the endpoints now, which may be newer than what this round has read so far. */
+  readEndpointVersion(): Promise<number>;
+  /** Deleted endpoints included. */
+  loadEndpoints(ids: readonly Uuid[]): Promise<ReadonlyMap<Uuid, NotedEndpoint>>;
+
+  /** States say what has been published: an open circuit, a passed threshold. An empty subject: the deployment. */
+  hasState(kind: OperationalType, subject: string): Promise<boolean>;
+  setStates(kind: OperationalType, subjects: readonly string[]): Promise<void>;
+  /** Returns whether the state was set. */
+  clearState(kind: OperationalType, subject: string): Promise<boolean>;
+
+  /** Counts dead letters up to `max`. Operational events do not count. */
+  countDeadLetters(max: number): Promise<number>;
+  /** The delivery that has been due for longest, of endpoints that are sent to. Operational events do not count. */
+  findOldestWaiting(): Promise<OldestWaiting | null>;
+
+  /** Puts events into the outbox, from where each becomes an event exactly once. */
+  publish(events: readonly OperationalEvent[]): Promise<void>;
+}
+
+export interface OperationalStore {
+  hasNotes(): Promise<boolean>;
+  /**
+   * Runs a round unless another process is running one. Commits if `work` resolves with true; otherwise, or if it
+   * throws, nothing has changed. Returns false only if `work` did.
+   */
+  runRound(work: (round: OperationalRound) => Promise<boolean>): Promise<boolean>;
+}

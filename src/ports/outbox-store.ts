@@ -1,0 +1,37 @@
+/** Rows that `posthorn.publish` committed inside the caller's own transaction, in order, until they become events. */
+import type { Uuid } from '../domain/ids.ts';
+
+export interface OutboxRow {
+  readonly seq: string;
+  readonly id: Uuid;
+  readonly tenant: string;
+  readonly type: string;
+  readonly data: Buffer;
+  readonly idempotencyKey: string | null;
+  /** As the caller passed it, unchecked. */
+  readonly options: Readonly<Record<string, unknown>> | null;
+}
+
+export interface OutboxRead {
+  /** Rows with a greater number than this. '0': from the beginning. */
+  readonly afterSeq: string;
+  /** Returns nothing unless the first row is at least this old. */
+  readonly minAgeMs: number;
+  readonly maxRows: number;
+  readonly maxBytes: number;
+}
+
+export interface OutboxLag {
+  /** Age of the oldest waiting row. 0 if there is none. */
+  readonly lagMs: number;
+  /** How many rows were rejected and wait for someone to act, counted up to 1,000. */
+  readonly rejected: number;
+}
+
+export interface OutboxStore {
+  /** Reads waiting rows in order, without locking them: `AcceptLog.append` deletes what it stores. */
+  read(read: OutboxRead): Promise<OutboxRow[]>;
+  /** Moves rows that cannot become events to the list of rejected ones, with the reason. */
+  reject(rows: readonly { readonly seq: string; readonly reason: string }[]): Promise<void>;
+  readLag(): Promise<OutboxLag>;
+}

@@ -1,0 +1,13 @@
+import type { RateLimit } from '../domain/endpoint.ts';
+
+/** Token buckets by key: how fast a tenant may publish, how fast an API key may call. */
+export interface RateLimits {
+  /** Takes `count` tokens of `key`. Returns 0 if they were there, otherwise the seconds to wait before trying again. */
+  take(key: string, count?: number): number;
+}
+
+/** The publish limits that tenants have of their own. */
+export interface TenantLimits {
+  /** Reads all of them, by tenant. Tenants that use the default limit are missing. Throws `StoreError`. */
+  load(): Promise<ReadonlyMap<string, RateLimit>>;
+}

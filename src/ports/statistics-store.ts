@@ -1,0 +1,42 @@
+/** The statistics journal, which the accept log and the delivery queue fill, and the totals that upkeep makes of it. */
+import type { EndpointBucket, EventBucket } from '../domain/statistics.ts';
+
+export interface JournalRow {
+  /** When it was committed, in milliseconds since the epoch. */
+  readonly at: number;
+  /** A `JournalEntry` as JSON. */
+  readonly counts: string;
+}
+
+export interface UnreadableJournalRow extends JournalRow {
+  readonly problem: string;
+}
+
+/** The event types of a tenant in the hour that begins at `at`. An empty tenant: all tenants together. */
+export interface TenantHour {
+  readonly tenant: string;
+  readonly at: number;
+}
+
+/** One round of adding up. All its calls belong to one commit. */
+export interface JournalRound {
+  /** Removes up to `maxRows` rows from the journal and returns them, in any order. */
+  takeRows(maxRows: number): Promise<readonly JournalRow[]>;
+  /** Keeps rows that cannot be added up, with the reason. */
+  setAside(rows: readonly UnreadableJournalRow[]): Promise<void>;
+  /** The event types that have totals of their own in these hours. */
+  findCountedTypes(
+    hours: readonly TenantHour[],
+  ): Promise<readonly (TenantHour & { readonly type: string })[]>;
+  /** Adds to the totals. No two buckets have the same key. Returns how many buckets there were. */
+  addEndpointTotals(buckets: Iterable<EndpointBucket>): Promise<number>;
+  addEventTotals(buckets: Iterable<EventBucket>): Promise<number>;
+}
+
+export interface StatisticsStore {
+  /**
+   * Runs a round and commits it. If `work` throws, nothing has changed. Returns null without calling `work` if another
+   * process is running a round.
+   */
+  runRound<T>(work: (round: JournalRound) => Promise<T>): Promise<T | null>;
+}

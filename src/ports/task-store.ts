@@ -1,0 +1,24 @@
+/** Background tasks over many deliveries (bulk replay, bulk discard). All progress is in the store. */
+import type { Uuid } from '../domain/ids.ts';
+
+export interface ClaimedTask {
+  readonly id: Uuid;
+  readonly runner: Uuid;
+}
+
+export interface ChunkResult {
+  /** False: the task has ended, was cancelled, or another runner has it. */
+  readonly isRunning: boolean;
+  /** Endpoints that have something to send now, or whose lane is no longer blocked. */
+  readonly endpointIds: readonly Uuid[];
+}
+
+export interface TaskStore {
+  /** Claims the unclaimed task that has waited longest, or one whose runner has been silent for `silentMs`. */
+  claim(runner: Uuid, silentMs: number): Promise<ClaimedTask | null>;
+  /** Works on the next chunk and records the progress in the same commit. */
+  runChunk(task: ClaimedTask, maxDeliveries: number): Promise<ChunkResult>;
+  /** Gives the task back, so that another one has its turn. */
+  release(task: ClaimedTask): Promise<void>;
+  fail(task: ClaimedTask, reason: string): Promise<void>;
+}

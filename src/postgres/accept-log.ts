@@ -1,0 +1,30 @@
+import type { AcceptLog, EventLookup } from '../ports/accept-log.ts';
+import type { Database } from './database.ts';
+import { acceptEvents, databaseNow, findKeyHolders } from './queries/accept-events.ts';
+import { loadEvents } from './queries/load-events.ts';
+import { ensureTenants } from './queries/tenants.ts';
+import { withStoreErrors } from './store-error.ts';
+
+export interface PostgresAcceptLogOptions {
+  readonly database: Pick<Database, 'pool'>;
+  readonly ensurePartitions: (oldestMs: number) => Promise<void>;
+}
+
+/** Outbox batches have a connection of their own, so that a backlog there does not delay requests. */
+export function createPostgresAcceptLog({ database, ensurePartitions }: PostgresAcceptLogOptions): AcceptLog {
+  const ingest = database.pool('ingest');
+  return {
+    append: (events, options) => {
+      const pool = options.outboxSeqs === null ? ingest : database.pool('outbox');
+      return withStoreErrors(acceptEvents(pool, events, options));
+    },
+    findKeyHolders: (keys) => withStoreErrors(findKeyHolders(ingest, keys)),
+    ensureTenants: (names) => withStoreErrors(ensureTenants(ingest, names)),
+    ensurePartitions: (oldestMs) => withStoreErrors(ensurePartitions(oldestMs)),
+    now: () => withStoreErrors(databaseNow(ingest)),
+  };
+}
+
+export function createPostgresEventLookup(database: Pick<Database, 'pool'>): EventLookup {
+  return { load: (ids) => withStoreErrors(loadEvents(database.pool('dispatch'), ids)) };
+}

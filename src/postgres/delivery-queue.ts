@@ -1,0 +1,35 @@
+import type { DeliveryQueue } from '../ports/delivery-queue.ts';
+import type { Database } from './database.ts';
+import { countWaiting } from './queries/count-waiting.ts';
+import { expireWaiting, moveToFifo, recordOnWire, skipWaiting } from './queries/end-waiting.ts';
+import { loadLaneStates, loadLanes } from './queries/load-lanes.ts';
+import { markStarted } from './queries/mark-started.ts';
+import { replayDeliveries } from './queries/replay.ts';
+import { settleDeliveries } from './queries/settle-deliveries.ts';
+import { withStoreErrors } from './store-error.ts';
+
+/** Settlements have a connection of their own: reads of lanes never delay the record of a result. */
+export function createPostgresDeliveryQueue(database: Pick<Database, 'pool'>): DeliveryQueue {
+  const dispatch = database.pool('dispatch');
+  const settle = database.pool('settle');
+  return {
+    loadLanes: (requests) => withStoreErrors(loadLanes(dispatch, requests)),
+    loadStates: (ids) => withStoreErrors(loadLaneStates(dispatch, ids)),
+    countWaiting: (ids, max) => withStoreErrors(countWaiting(dispatch, ids, max)),
+    markStarted: (starts, workerId) => withStoreErrors(markStarted(dispatch, starts, workerId)),
+    recordOnWire: (deliveries) => withStoreErrors(recordOnWire(dispatch, deliveries)),
+    settle: ({ settlements, health, worker, circuitNotes }) =>
+      withStoreErrors(settleDeliveries(settle, settlements, health, worker, circuitNotes)),
+    skip: (endpointId, reason, except) => withStoreErrors(skipWaiting(dispatch, endpointId, reason, except)),
+    expire: (endpointId, agedBefore, except, { blocksLane }) =>
+      withStoreErrors(expireWaiting(dispatch, endpointId, agedBefore, except, blocksLane)),
+    moveToFifo: (endpointId) => withStoreErrors(moveToFifo(dispatch, endpointId)),
+    replay: (deliveries) =>
+      withStoreErrors(
+        replayDeliveries(
+          dispatch,
+          deliveries.map(({ id, endpointId }) => ({ id, endpoint_id: endpointId })),
+        ),
+      ),
+  };
+}

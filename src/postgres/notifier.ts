@@ -1,0 +1,164 @@
+/**
+ * LISTEN and NOTIFY. One connection listens; messages are sent on others, after the commits they tell of (a NOTIFY
+ * inside every commit would serialize them all).
+ *
+ *   connecting ──▶ listening ──connection lost──▶ waiting ──▶ connecting
+ *                      └── onReconnected: subscribers look for what they missed
+ */
+import type { Clock } from '../domain/clock.ts';
+import type { Channel, Channels, Notifier } from '../ports/notifier.ts';
+import type { Client, Database } from './database.ts';
+import { CHANNEL_NAMES, decodeMessage } from './notifier-channels.ts';
+import { NotifySender } from './notify-sender.ts';
+
+export interface PostgresNotifierOptions {
+  readonly database: Pick<Database, 'pool'>;
+  readonly clock: Clock;
+  readonly onProblem: (what: string, error: unknown) => void;
+}
+
+const RECONNECT_MS = 200;
+/** A connection that was cut without notice stays silent, like one on which nothing happens. */
+const CHECK_MS = 2_000;
+
+type Handler = (message: never) => void;
+
+export class PostgresNotifier implements Notifier {
+  readonly #options: PostgresNotifierOptions;
+  readonly #handlers = new Map<Channel, Set<Handler>>();
+  readonly #reconnectHandlers: (() => void)[] = [];
+  readonly #sender: NotifySender;
+  /** Live tails may be busy: they have a sender of their own, so that they never delay a wake. */
+  readonly #tailSender: NotifySender;
+  #client: Client | null = null;
+  #connecting: Promise<void> | null = null;
+  #cancelTimer: (() => void) | null = null;
+  #lastCommand: Promise<void> = Promise.resolve();
+  #stopped = false;
+
+  constructor(options: PostgresNotifierOptions) {
+    this.#options = options;
+    const onFailed = (error: unknown): void => options.onProblem('notify other processes', error);
+    this.#sender = new NotifySender(options.database.pool('notify'), onFailed);
+    this.#tailSender = new NotifySender(options.database.pool('tail'), onFailed);
+  }
+
+  get isConnected(): boolean {
+    return this.#client !== null;
+  }
+
+  publish<C extends Channel>(channel: C, messages: readonly Channels[C][]): void {
+    const sender = channel === 'tail' || channel === 'tailInterest' ? this.#tailSender : this.#sender;
+    if (channel === 'tail' && sender.isSending) return;
+    for (const message of messages) sender.add(channel, message);
+  }
+
+  subscribe<C extends Channel>(channel: C, handler: (message: Channels[C]) => void): () => void {
+    let handlers = this.#handlers.get(channel);
+    if (handlers === undefined) {
+      handlers = new Set();
+      this.#handlers.set(channel, handlers);
+      this.#command(`listen ${CHANNEL_NAMES[channel]}`);
+    }
+    handlers.add(handler as Handler);
+    return () => {
+      handlers.delete(handler as Handler);
+      if (handlers.size > 0 || this.#handlers.get(channel) !== handlers) return;
+      this.#handlers.delete(channel);
+      this.#command(`unlisten ${CHANNEL_NAMES[channel]}`);
+    };
+  }
+
+  onReconnected(handler: () => void): void {
+    this.#reconnectHandlers.push(handler);
+  }
+
+  async flush(): Promise<void> {
+    await Promise.all([this.#sender.flush(), this.#tailSender.flush(), this.#lastCommand]);
+  }
+
+  start(): Promise<void> {
+    this.#connecting ??= this.#connectUntilConnected().finally(() => {
+      this.#connecting = null;
+    });
+    return this.#connecting;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#cancelTimer?.();
+    this.#disconnect();
+    await this.flush();
+  }
+
+  async #connectUntilConnected(): Promise<void> {
+    while (this.#client === null && !this.#stopped) await this.#tryToConnect();
+  }
+
+  async #tryToConnect(): Promise<void> {
+    try {
+      await this.#connect();
+    } catch (error) {
+      this.#options.onProblem('listen for messages of other processes', error);
+      await new Promise<void>((resolve) => this.#options.clock.after(RECONNECT_MS, resolve));
+    }
+  }
+
+  async #connect(): Promise<void> {
+    const client = await this.#options.database.pool('listen').connect();
+    try {
+      client.on('notification', ({ channel, payload }) => this.#receive(channel, payload ?? ''));
+      client.on('error', (error) => this.#onLost(client, error));
+      for (const channel of this.#handlers.keys()) await client.query(`listen ${CHANNEL_NAMES[channel]}`);
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+    if (this.#stopped) return client.release(true);
+    this.#client = client;
+    this.#checkLater(client);
+    for (const handler of this.#reconnectHandlers) handler();
+  }
+
+  #onLost(client: Client, error: unknown): void {
+    if (this.#client !== client) return;
+    this.#options.onProblem('listen for messages of other processes', error);
+    this.#disconnect();
+    void this.start();
+  }
+
+  #checkLater(client: Client): void {
+    this.#cancelTimer = this.#options.clock.after(CHECK_MS, () => {
+      if (this.#client !== client) return;
+      client.query('select 1').then(
+        () => this.#client === client && this.#checkLater(client),
+        (error) => this.#onLost(client, error),
+      );
+    });
+  }
+
+  #disconnect(): void {
+    const client = this.#client;
+    this.#client = null;
+    client?.removeAllListeners('notification');
+    client?.release(true);
+  }
+
+  /** A channel that is added or dropped while connected. A failure breaks the connection, which starts over. */
+  #command(statement: string): void {
+    const client = this.#client;
+    if (client === null) return;
+    this.#lastCommand = client.query(statement).then(
+      () => {},
+      (error) => this.#onLost(client, error),
+    );
+  }
+
+  #receive(name: string, payload: string): void {
+    for (const [channel, handlers] of this.#handlers) {
+      if (CHANNEL_NAMES[channel] !== name) continue;
+      const message = decodeMessage(channel, payload) as never;
+      for (const handler of [...handlers]) handler(message);
+    }
+  }
+}

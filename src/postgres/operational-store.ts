@@ -1,0 +1,47 @@
+import type { OperationalStore } from '../ports/operational-store.ts';
+import { type Database, inTransaction } from './database.ts';
+import {
+  clearState,
+  currentVersion,
+  hasNotes,
+  hasState,
+  notedEndpoints,
+  publishOperational,
+  setStates,
+  takeNotes,
+} from './queries/operational-events.ts';
+import { countDeadLettersUpTo, findOldestWaiting } from './queries/operational-levels.ts';
+import { tryLock, UPKEEP_LOCKS } from './queries/upkeep.ts';
+import { withStoreErrors } from './store-error.ts';
+
+/** Thrown inside the transaction to roll it back. */
+class RolledBack extends Error {}
+
+export function createPostgresOperationalStore(database: Pick<Database, 'pool'>): OperationalStore {
+  const pool = database.pool('api');
+  return {
+    hasNotes: () => withStoreErrors(hasNotes(pool)),
+    async runRound(work) {
+      const transaction = inTransaction(pool, async (client) => {
+        if (!(await tryLock(client, UPKEEP_LOCKS.operationalEvents))) return true;
+        const isCommitted = await work({
+          takeNotes: (deadWindowMs, maxNotes) => takeNotes(client, deadWindowMs, maxNotes),
+          readEndpointVersion: () => currentVersion(client),
+          loadEndpoints: (ids) => notedEndpoints(client, ids),
+          hasState: (kind, subject) => hasState(client, kind, subject),
+          setStates: (kind, subjects) => setStates(client, kind, subjects),
+          clearState: (kind, subject) => clearState(client, kind, subject),
+          countDeadLetters: (max) => countDeadLettersUpTo(client, max),
+          findOldestWaiting: () => findOldestWaiting(client),
+          publish: (events) => publishOperational(client, events),
+        });
+        if (!isCommitted) throw new RolledBack();
+        return true;
+      }).catch((error: unknown) => {
+        if (error instanceof RolledBack) return false;
+        throw error;
+      });
+      return withStoreErrors(transaction);
+    },
+  };
+}

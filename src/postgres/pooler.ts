@@ -1,0 +1,112 @@
+/** Which connections lead through a pooler, and whether Posthorn can work with it. See docs/operate/poolers.md. */
+import pg from 'pg';
+
+/** `session`: each client keeps its server connection, as if there were no pooler. */
+export type Pooling = 'none' | 'session' | 'transaction';
+
+const CONNECT_MS = 10_000;
+/** With several free server connections the pooler may give the same one back by chance. */
+const ROUNDS = 4;
+
+export class PoolerError extends Error {
+  override readonly name = 'PoolerError';
+  readonly hint: string;
+
+  constructor(message: string, hint: string) {
+    super(message);
+    this.hint = hint;
+  }
+}
+
+export interface DatabaseRoute {
+  readonly databaseUrl: string;
+  readonly directDatabaseUrl: string | null;
+}
+
+/**
+ * Refuses a route on which ownership, LISTEN or settings of a session would not hold. Throws a PoolerError that names the
+ * setting, or the error of the connection.
+ */
+export async function checkRoute({ databaseUrl, directDatabaseUrl }: DatabaseRoute): Promise<void> {
+  if (directDatabaseUrl === null) {
+    if ((await detectPooling(databaseUrl)) === 'transaction')
+      throw new PoolerError(
+        'DATABASE_URL leads through a pooler that shares connections by transaction: leases, locks and LISTEN do not hold there.',
+        'Set POSTHORN_DIRECT_DATABASE_URL to an address of PostgreSQL itself (DATABASE_URL may stay), or use the pooler in session mode.',
+      );
+    return;
+  }
+  if ((await detectPooling(directDatabaseUrl)) === 'transaction')
+    throw new PoolerError(
+      'POSTHORN_DIRECT_DATABASE_URL leads through a pooler that shares connections by transaction.',
+      'Set it to an address of PostgreSQL itself.',
+    );
+  const [pooled, direct] = await Promise.all([databaseUrl, directDatabaseUrl].map(identify));
+  if (pooled !== direct)
+    throw new PoolerError(
+      `DATABASE_URL and POSTHORN_DIRECT_DATABASE_URL are two databases (${pooled}; ${direct}).`,
+      'Let both lead to the same database of the same server.',
+    );
+}
+
+export async function detectPooling(connectionString: string): Promise<Pooling> {
+  return withClient(connectionString, async (one) => {
+    const firstPid = await backendPid(one);
+    // A pooler cannot show the backend's own key: cancel requests come to the pooler.
+    if ((one as unknown as { processID: number | null }).processID === firstPid) return 'none';
+    return withClient(connectionString, async (other) => {
+      for (let round = 0; round < ROUNDS; round += 1) {
+        if (await sharesBackend(one, other)) return 'transaction';
+      }
+      return 'session';
+    });
+  });
+}
+
+/** While both are connected: did `other` get the server connection of `one`, or `one` another than before? */
+async function sharesBackend(one: pg.Client, other: pg.Client): Promise<boolean> {
+  const before = await backendPid(one);
+  try {
+    await other.query('begin');
+    if ((await backendPid(other)) === before) return true;
+    return (await backendPid(one)) !== before;
+  } catch (error) {
+    // Pooling by statement takes no transactions at all.
+    if ('severity' in (error as object)) return true;
+    throw error;
+  } finally {
+    await other.query('rollback').catch(() => {});
+  }
+}
+
+async function backendPid(client: pg.Client): Promise<number> {
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+  return rows[0]!.pid;
+}
+
+/** The same for two connections to one database of one running server. */
+function identify(connectionString: string): Promise<string> {
+  return withClient(connectionString, async (client) => {
+    const { rows } = await client.query<{ identity: string }>(
+      `select format('%s, oid %s, server started %s', datname, oid, pg_postmaster_start_time() at time zone 'UTC') as identity
+         from pg_database where datname = current_database()`,
+    );
+    return rows[0]!.identity;
+  });
+}
+
+async function withClient<T>(connectionString: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({
+    connectionString,
+    connectionTimeoutMillis: CONNECT_MS,
+    query_timeout: CONNECT_MS,
+    application_name: 'posthorn check',
+  });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return await work(client);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}

@@ -1,0 +1,25 @@
+import type { StatisticsStore } from '../ports/statistics-store.ts';
+import { type Database, inTransaction } from './database.ts';
+import { addEndpointStats, addEventStats, countedTypes } from './queries/stats.ts';
+import { insertUnreadable, takeJournal } from './queries/stats-journal.ts';
+import { tryLock, UPKEEP_LOCKS } from './queries/upkeep.ts';
+import { withStoreErrors } from './store-error.ts';
+
+export function createPostgresStatisticsStore(database: Pick<Database, 'pool'>): StatisticsStore {
+  const pool = database.pool('api');
+  return {
+    runRound: (work) =>
+      withStoreErrors(
+        inTransaction(pool, async (client) => {
+          if (!(await tryLock(client, UPKEEP_LOCKS.statistics))) return null;
+          return work({
+            takeRows: (maxRows) => takeJournal(client, maxRows),
+            setAside: (rows) => insertUnreadable(client, rows),
+            findCountedTypes: (hours) => countedTypes(client, hours),
+            addEndpointTotals: (buckets) => addEndpointStats(client, buckets),
+            addEventTotals: (buckets) => addEventStats(client, buckets),
+          });
+        }),
+      ),
+  };
+}

@@ -1,0 +1,23 @@
+/** Maps what `pg` throws to the failures that the ports know. */
+import { StoreError, type StoreFailure } from '../ports/store-error.ts';
+import { type Failure, failureOf } from './failures.ts';
+
+const FAILURES: Readonly<Record<Failure, StoreFailure>> = {
+  bad_row: 'invalid_row',
+  no_partition: 'missing_partition',
+  conflict: 'conflict',
+  unknown: 'outcome_unknown',
+  unavailable: 'unavailable',
+  other: 'other',
+};
+
+/** Runs `work` and rethrows its error as a `StoreError` with the original as its cause. */
+export async function withStoreErrors<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof StoreError) throw error;
+    const message = error instanceof Error ? error.message : String(error);
+    throw new StoreError(FAILURES[failureOf(error)], message, { cause: error });
+  }
+}

@@ -1,0 +1,52 @@
+import type { UpkeepStore } from '../ports/upkeep-store.ts';
+import { type Database, inTransaction } from './database.ts';
+import { deleteAuditEntries } from './queries/audit-log.ts';
+import { disableEndpoint } from './queries/endpoints.ts';
+import { deleteExpiredRequests } from './queries/idempotent-requests.ts';
+import { deleteOldInboxes } from './queries/inboxes.ts';
+import {
+  deleteExpiredKeys,
+  deleteLeftovers,
+  deleteOldStats,
+  findDyingEndpoints,
+  findFailingEndpoints,
+  tryLock,
+  UPKEEP_LOCKS,
+} from './queries/upkeep.ts';
+import { withStoreErrors } from './store-error.ts';
+
+export interface PostgresUpkeepStoreOptions {
+  readonly database: Pick<Database, 'pool'>;
+  readonly ensurePartitions: () => Promise<void>;
+}
+
+export function createPostgresUpkeepStore({
+  database,
+  ensurePartitions,
+}: PostgresUpkeepStoreOptions): UpkeepStore {
+  const pool = database.pool('upkeep');
+  return {
+    runExclusively: (work) =>
+      withStoreErrors(
+        inTransaction(pool, async (client) => {
+          const isLocked = await tryLock(client, UPKEEP_LOCKS.upkeep);
+          if (isLocked) await work();
+          return isLocked;
+        }),
+      ),
+    ensurePartitions: () => withStoreErrors(ensurePartitions()),
+    findDying: (limits) => withStoreErrors(findDyingEndpoints(pool, limits)),
+    findFailing: (failingMs) => withStoreErrors(findFailingEndpoints(pool, failingMs)),
+    disable: (id, reason, observation) =>
+      withStoreErrors(
+        inTransaction(pool, (client) => disableEndpoint(client, id, reason, observation ?? null)),
+      ),
+    deleteIdempotencyKeys: (max) => withStoreErrors(deleteExpiredKeys(pool, max)),
+    deleteIdempotentRequests: (max) => withStoreErrors(deleteExpiredRequests(pool, max)),
+    deleteStatistics: (seconds, keepHours, chunk) =>
+      withStoreErrors(deleteOldStats(pool, { seconds, keepHours, chunk })),
+    deleteAuditEntries: (firstKept, max) => withStoreErrors(deleteAuditEntries(pool, firstKept, max)),
+    deleteInboxes: (now, requestsBefore) => withStoreErrors(deleteOldInboxes(pool, now, requestsBefore)),
+    deleteLeftovers: (keepTaskDays) => withStoreErrors(deleteLeftovers(pool, keepTaskDays)),
+  };
+}

@@ -1,0 +1,2 @@
+export { initRelay, initSql } from './init.ts';
+export { startRelay } from './start-relay.ts';

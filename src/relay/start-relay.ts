@@ -1,0 +1,187 @@
+/** Composes the relay, a process of its own that moves events from another database to Posthorn. See docs/relay.md. */
+import { type Config, ConfigError, maskUrl } from '../config/index.ts';
+import { createIngest } from '../create-ingest.ts';
+import { isReservedHeader } from '../deliver/index.ts';
+import { DatabaseClock, systemClock } from '../domain/clock.ts';
+import { readEventWithId } from '../ingest/index.ts';
+import type { AcceptLog } from '../ports/accept-log.ts';
+import { createPostgresAcceptLog } from '../postgres/accept-log.ts';
+import { type Database, openDatabase, type Pool } from '../postgres/database.ts';
+import { createEndpointCache } from '../postgres/endpoint-cache.ts';
+import { PostgresNotifier } from '../postgres/notifier.ts';
+import { ensurePartitions } from '../postgres/partitions.ts';
+import { checkRoute } from '../postgres/pooler.ts';
+import { isRelaySchemaThere } from '../postgres/queries/relay-sources.ts';
+import type { SecretBox } from '../postgres/secret-box.ts';
+import { openSourcePool } from '../postgres/source-database.ts';
+import { createPostgresTenantLimits } from '../postgres/tenant-limits.ts';
+import type { Log } from '../telemetry/log.ts';
+import { recurringProblems } from '../telemetry/recurring-problems.ts';
+import { checkSource } from './check-source.ts';
+import { PosthornSink } from './posthorn-sink.ts';
+import { Relay } from './relay.ts';
+import { RelayError } from './relay-error.ts';
+import { type SourceSettings, sourceOf } from './source-settings.ts';
+
+export interface RunningRelay {
+  readonly name: string;
+  stop(): Promise<void>;
+}
+
+export interface RelayOptions {
+  readonly config: Config;
+  readonly log: Log;
+  /** Called if the relay cannot continue and trying again cannot help. */
+  readonly failed: (error: unknown) => void;
+}
+
+const CLOCK_CHECK_MS = 60_000;
+
+export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
+  const { config, log } = options;
+  const settings = sourceOf(config);
+  const { databaseUrl } = config;
+  if (databaseUrl === null) {
+    throw new ConfigError([
+      {
+        name: 'DATABASE_URL',
+        message: 'DATABASE_URL is not set: set it to the database of the Posthorn that takes the events',
+      },
+    ]);
+  }
+  const source = openSourcePool({
+    connectionString: settings.url,
+    onIdleError: (error) => log.debug({ err: error }, 'lost an idle connection to the source'),
+  });
+  const database = openDatabase({
+    connectionString: databaseUrl,
+    directConnectionString: config.directDatabaseUrl,
+    apiConnections: 2,
+    dispatchConnections: 1,
+    onIdleError: (purpose, error) => log.debug({ err: error, purpose }, 'lost an idle database connection'),
+  });
+  const close = async (): Promise<void> => {
+    await Promise.all([source.end(), database.close()]);
+  };
+  try {
+    await checkRoute({ databaseUrl, directDatabaseUrl: config.directDatabaseUrl });
+    const stopRelay = await startBetween(source, database, settings, { ...options, databaseUrl });
+    return {
+      name: settings.name,
+      async stop() {
+        await stopRelay();
+        await close();
+      },
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Returns a function that stops the relay. */
+async function startBetween(
+  source: Pool,
+  database: Database,
+  { url, shownUrl, name, names }: SourceSettings,
+  { config, log, failed, databaseUrl }: RelayOptions & { readonly databaseUrl: string },
+): Promise<() => Promise<void>> {
+  const facts = await checkSource(source, shownUrl, names, config.relayMode);
+  const pool = database.pool('api');
+  await checkPosthorn(pool, maskUrl(databaseUrl));
+
+  const acceptLog = createPostgresAcceptLog({
+    database,
+    ensurePartitions: async (oldestMs) => {
+      await ensurePartitions(database.pool('upkeep'), { days: config.partitionDays, oldestMs });
+    },
+  });
+  const clock = new DatabaseClock(systemClock);
+  clock.heard(await acceptLog.now());
+  const endpoints = createEndpointCache(pool, NO_SECRETS, () => {});
+  await endpoints.refresh();
+  const notifier = new PostgresNotifier({
+    database,
+    clock,
+    onProblem: recurringProblems(log, systemClock),
+  });
+  const { committedEvents } = createIngest(
+    { acceptLog, endpoints, tenantLimits: createPostgresTenantLimits(database), clock, random: Math.random },
+    {
+      router: {
+        routeCommitted: (deliveries, commit) => {
+          // Without a commit: a relay that was killed stored the deliveries, and may not have notified their owner.
+          const scope = commit === null ? 'sweep' : 'recent';
+          const endpointIds = deliveries.map(({ delivery }) => delivery.endpointId);
+          notifier.publish('wake', [{ endpointIds, scope }]);
+        },
+      },
+    },
+    config,
+  );
+  const context = { keyTenant: null, idempotencyKey: null, isReservedHeader };
+  const relay = new Relay({
+    name,
+    mode: config.relayMode,
+    sourceUrl: url,
+    source,
+    pool,
+    log,
+    clock,
+    facts,
+    ...names,
+    sink: new PosthornSink({
+      source: name,
+      pool,
+      log,
+      read: (body) => readEventWithId(body, config, context),
+      accept: (events) => committedEvents.accept(events),
+      notified: () => notifier.flush(),
+    }),
+    keep: config.relayKeep,
+    batchRows: config.ingestBatchRows,
+    batchBytes: config.ingestBatchBytes,
+    maxEventBytes: config.maxEventBytes,
+    pollMs: config.relayPollMs,
+    reportMs: config.relayReportMs,
+    maxRetainedBytes: config.relayMaxWalBytes,
+    failed,
+  });
+  await relay.start();
+  const stopClock = keepClockCorrect(clock, acceptLog);
+  return async () => {
+    stopClock();
+    await relay.stop();
+    await notifier.flush();
+  };
+}
+
+function keepClockCorrect(clock: DatabaseClock, acceptLog: Pick<AcceptLog, 'now'>): () => void {
+  const timer = setInterval(() => {
+    void acceptLog.now().then(
+      (now) => clock.heard(now),
+      () => {},
+    );
+  }, CLOCK_CHECK_MS);
+  timer.unref();
+  return () => clearInterval(timer);
+}
+
+async function checkPosthorn(pool: Pool, shownUrl: string): Promise<void> {
+  if (await isRelaySchemaThere(pool)) return;
+  throw new RelayError(
+    `The database of Posthorn (${shownUrl}) has no schema for a relay: it is older than this version, or it is another database.`,
+    'Run `posthorn migrate` or start the servers of this version, and check DATABASE_URL.',
+    { final: true },
+  );
+}
+
+/** The relay matches endpoints but sends nothing to them, so it needs no encryption key and opens no secrets. */
+const NO_SECRETS: SecretBox = {
+  keyId: 'none',
+  knows: () => true,
+  seal: () => {
+    throw new Error('A relay cannot encrypt secrets.');
+  },
+  open: () => '{}',
+};

@@ -1,0 +1,33 @@
+/** Wakes a loop that waits for something to happen. Signals while the loop is busy are not lost. */
+export class WakeUp {
+  onSignal: () => void = () => {};
+  #wake = Promise.withResolvers<void>();
+  #signalled = false;
+  #failure: { readonly error: unknown } | null = null;
+
+  /** Resolves at the first signal after `clear`. */
+  get next(): Promise<void> {
+    return this.#wake.promise;
+  }
+
+  clear(): void {
+    if (!this.#signalled) return;
+    this.#signalled = false;
+    this.#wake = Promise.withResolvers();
+  }
+
+  signal(): void {
+    this.onSignal();
+    this.#signalled = true;
+    this.#wake.resolve();
+  }
+
+  fail(error: unknown): void {
+    this.#failure ??= { error };
+    this.signal();
+  }
+
+  throwIfFailed(): void {
+    if (this.#failure !== null) throw this.#failure.error;
+  }
+}

@@ -1,0 +1,51 @@
+import type { Ingest } from './create-ingest.ts';
+import type { Clock } from './domain/clock.ts';
+import type { Service } from './domain/lifecycle.ts';
+import type { Notifier } from './ports/notifier.ts';
+
+export interface TenantSyncOptions {
+  readonly ingest: Pick<Ingest, 'reloadTenantLimits' | 'onTenantsChanged'>;
+  readonly notifier: Pick<Notifier, 'subscribe' | 'onReconnected'>;
+  readonly clock: Clock;
+  readonly onProblem: (what: string, error: unknown) => void;
+}
+
+/** Only for a notification that was lost. */
+const RELOAD_MS = 10_000;
+
+/** Keeps the rate limits of tenants up to date. */
+export class TenantSync implements Service {
+  readonly #options: TenantSyncOptions;
+  #cancelTimer: (() => void) | null = null;
+
+  constructor(options: TenantSyncOptions) {
+    this.#options = options;
+    options.notifier.subscribe('tenants', () => this.#onTenantsChanged());
+    options.notifier.onReconnected(() => this.#onTenantsChanged());
+  }
+
+  async start(): Promise<void> {
+    await this.#options.ingest.reloadTenantLimits();
+    this.#schedule();
+  }
+
+  stop(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+  }
+
+  #onTenantsChanged(): void {
+    void this.#reporting(this.#options.ingest.onTenantsChanged());
+  }
+
+  #schedule(): void {
+    this.#cancelTimer = this.#options.clock.after(RELOAD_MS, () => {
+      void this.#reporting(this.#options.ingest.reloadTenantLimits());
+      this.#schedule();
+    });
+  }
+
+  #reporting(reload: Promise<void>): Promise<void> {
+    return reload.catch((error) => this.#options.onProblem('read the limits of tenants', error));
+  }
+}

@@ -1,0 +1,46 @@
+/** Deletes expired data in chunks, so that no statement takes long or holds many locks. */
+import type { Clock } from '../domain/clock.ts';
+import { firstIdAt } from '../domain/ids.ts';
+import { HOUR, MINUTE, QUARTER, RESOLUTIONS, type Resolution } from '../domain/statistics.ts';
+import type { ExpiredDataCleaner } from '../ports/upkeep-store.ts';
+
+const CHUNK = 5_000;
+/** The rest waits for the next round, so that other upkeep gets its turn. */
+const CHUNKS_PER_ROUND = 200;
+/** A little more than the windows of 1 h, 24 h and 7 d show. Hours are kept for questions about last month. */
+const KEEP_STATISTICS_HOURS: Readonly<Record<Resolution, number>> = {
+  [MINUTE]: 2,
+  [QUARTER]: 26,
+  [HOUR]: 35 * 24,
+};
+const KEEP_TASKS_DAYS = 90;
+/** An inbox that an endpoint delivers to does not expire, but the requests in it do. */
+const KEEP_INBOX_REQUESTS_MS = 7 * 24 * 3_600_000;
+
+export interface DeleteExpiredOptions {
+  readonly store: ExpiredDataCleaner;
+  readonly clock: Clock;
+  readonly auditRetentionMs: number;
+}
+
+export async function deleteExpired(
+  { store, clock, auditRetentionMs }: DeleteExpiredOptions,
+  isStopped: () => boolean,
+): Promise<void> {
+  await inChunks(() => store.deleteIdempotencyKeys(CHUNK), isStopped);
+  for (const resolution of RESOLUTIONS) {
+    const keepHours = KEEP_STATISTICS_HOURS[resolution];
+    await inChunks(() => store.deleteStatistics(resolution, keepHours, CHUNK), isStopped);
+  }
+  await inChunks(() => store.deleteIdempotentRequests(CHUNK), isStopped);
+  const firstKept = firstIdAt(clock.now() - auditRetentionMs);
+  await inChunks(() => store.deleteAuditEntries(firstKept, CHUNK), isStopped);
+  await store.deleteInboxes(clock.now(), clock.now() - KEEP_INBOX_REQUESTS_MS);
+  await store.deleteLeftovers(KEEP_TASKS_DAYS);
+}
+
+async function inChunks(deleteChunk: () => Promise<number>, isStopped: () => boolean): Promise<void> {
+  for (let chunks = 0; chunks < CHUNKS_PER_ROUND && !isStopped(); chunks += 1) {
+    if ((await deleteChunk()) < CHUNK) return;
+  }
+}

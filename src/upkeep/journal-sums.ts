@@ -1,0 +1,170 @@
+/** Adds up rows of the statistics journal. Pure. */
+import { increment } from '../domain/histogram.ts';
+import type { Uuid } from '../domain/ids.ts';
+import {
+  addTotals,
+  type Bucket,
+  type EndpointBucket,
+  type EventBucket,
+  HOUR,
+  MINUTE,
+  NO_BUCKET,
+  NUMBERS_PER_ATTEMPT,
+  noTotals,
+  OTHER_TYPES,
+  RESOLUTIONS,
+  type Totals,
+  VERDICTS,
+} from '../domain/statistics.ts';
+import type { ReadableRow } from './read-journal.ts';
+
+/** The last place of `Totals.tries` counts deliveries that needed this many attempts or more. */
+const MAX_TRIES = 10;
+
+/** An event type of a tenant in the hour that begins at `hour`. An empty tenant: all tenants together. */
+export interface TypeOfHour {
+  readonly tenant: string;
+  readonly hour: number;
+  readonly type: string;
+}
+
+/** The name under which an event type is counted in that hour. */
+export type NameOfType = (tenant: string, hour: number, type: string) => string;
+
+/** Made one by one while they are read, because there may be tens of thousands. */
+export interface SummedBuckets {
+  readonly endpoints: Iterable<EndpointBucket>;
+  readonly events: Iterable<EventBucket>;
+}
+
+const startOf = (seconds: number, at: number): number => Math.floor(at / (seconds * 1000)) * seconds * 1000;
+
+/**
+ * Takes rows in portions, because adding up a busy journal in one go would block the process. A row is counted twice:
+ * for its endpoint, and for the event type of its tenant. All other totals are sums of the latter.
+ */
+export class JournalSums {
+  readonly #endpoints = new MinuteTotals<{ endpointId: Uuid }>();
+  readonly #types = new MinuteTotals<{ tenant: string; type: string }>();
+
+  add(rows: readonly ReadableRow[]): void {
+    for (const { at, entry } of rows) {
+      const ofEndpoint = (endpointId: Uuid): Totals => this.#endpoints.of(endpointId, { endpointId }, at);
+      const ofType = (tenant: string, type: string): Totals =>
+        this.#types.of(`${tenant} ${type}`, { tenant, type }, at);
+      for (const [tenant, type, count] of entry.accepted ?? []) ofType(tenant, type).accepted += count;
+      for (const [endpointId, tenant, type, count] of entry.dead ?? []) {
+        ofEndpoint(endpointId).dead += count;
+        ofType(tenant, type).dead += count;
+      }
+      for (const [endpointId, tenant, type, numbers] of entry.attempts ?? []) {
+        addAttempts(ofEndpoint(endpointId), numbers);
+        addAttempts(ofType(tenant, type), numbers);
+      }
+    }
+  }
+
+  /** Every tenant, hour and event type in the rows, and the same for all tenants together. */
+  types(): TypeOfHour[] {
+    const found = new Map<string, TypeOfHour>();
+    for (const [{ tenant: named, type }, at] of this.#types) {
+      const hour = startOf(HOUR, at);
+      for (const tenant of [named, '']) found.set(`${hour} ${tenant} ${type}`, { tenant, hour, type });
+    }
+    return [...found.values()];
+  }
+
+  buckets(nameOf: NameOfType): SummedBuckets {
+    const events = new MinuteTotals<{ tenant: string; type: string }>();
+    for (const [{ tenant: named, type }, at, totals] of this.#types) {
+      for (const tenant of [named, '']) {
+        for (const shown of [nameOf(tenant, startOf(HOUR, at), type), ''])
+          addTotals(events.of(`${tenant} ${shown}`, { tenant, type: shown }, at), totals);
+      }
+    }
+    return { endpoints: this.#endpoints.buckets(), events: events.buckets() };
+  }
+}
+
+/** Limits how many types a tenant has per hour. A type that has totals keeps them; then new types, first come first served. */
+export function limitTypes(
+  counted: readonly TypeOfHour[],
+  wanted: readonly TypeOfHour[],
+  maxTypes: number,
+): NameOfType {
+  const typesByHour = new Map<string, Set<string>>();
+  const typesOf = (tenant: string, hour: number): Set<string> => {
+    const key = `${hour} ${tenant}`;
+    let types = typesByHour.get(key);
+    if (types === undefined) {
+      types = new Set();
+      typesByHour.set(key, types);
+    }
+    return types;
+  };
+  for (const { tenant, hour, type } of counted) if (type !== OTHER_TYPES) typesOf(tenant, hour).add(type);
+  for (const { tenant, hour, type } of wanted) {
+    const types = typesOf(tenant, hour);
+    if (types.size < maxTypes) types.add(type);
+  }
+  return (tenant, hour, type) => (typesOf(tenant, hour).has(type) ? type : OTHER_TYPES);
+}
+
+function addAttempts(totals: Totals, numbers: readonly number[]): void {
+  for (let i = 0; i < numbers.length; i += NUMBERS_PER_ATTEMPT) {
+    const tries = numbers[i + 1]!;
+    const response = numbers[i + 2]!;
+    const delivery = numbers[i + 3]!;
+    totals.attempts += 1;
+    if (tries === 1) totals.firstTries += 1;
+    if (numbers[i] === VERDICTS.delivered) {
+      totals.successes += 1;
+      totals.delivered += 1;
+      increment(totals.tries, Math.min(tries, MAX_TRIES) - 1);
+    } else {
+      totals.failures += 1;
+      if (numbers[i] === VERDICTS.dead) totals.dead += 1;
+      else totals.retried += 1;
+    }
+    if (response !== NO_BUCKET) increment(totals.response, response);
+    if (delivery !== NO_BUCKET) increment(totals.delivery, delivery);
+  }
+}
+
+/** Totals per subject and minute. Longer buckets are sums of minutes. */
+class MinuteTotals<Subject extends object> {
+  readonly #subjects = new Map<string, { subject: Subject; minutes: Map<number, Totals> }>();
+
+  of(name: string, subject: Subject, at: number): Totals {
+    let found = this.#subjects.get(name);
+    if (found === undefined) {
+      found = { subject, minutes: new Map() };
+      this.#subjects.set(name, found);
+    }
+    return totalsAt(found.minutes, startOf(MINUTE, at));
+  }
+
+  *[Symbol.iterator](): Iterator<readonly [subject: Subject, minute: number, totals: Totals]> {
+    for (const { subject, minutes } of this.#subjects.values())
+      for (const [at, totals] of minutes) yield [subject, at, totals];
+  }
+
+  *buckets(): Iterable<Subject & Bucket & { totals: Totals }> {
+    for (const { subject, minutes } of this.#subjects.values()) {
+      for (const seconds of RESOLUTIONS) {
+        const times = new Map<number, Totals>();
+        for (const [at, totals] of minutes) addTotals(totalsAt(times, startOf(seconds, at)), totals);
+        for (const [at, totals] of times) yield { ...subject, seconds, at, totals };
+      }
+    }
+  }
+}
+
+function totalsAt(times: Map<number, Totals>, at: number): Totals {
+  let totals = times.get(at);
+  if (totals === undefined) {
+    totals = noTotals();
+    times.set(at, totals);
+  }
+  return totals;
+}

@@ -1,0 +1,24 @@
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import { onTestFinished, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { resetConnection } from '../support/reset-connection.ts';
+
+const openTcpSockets = (): number =>
+  process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length;
+
+test('a connection that is reset in the moment it ends leaves no socket open', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  const accepted = once(server, 'connection');
+  const client = connect({ port, host: '127.0.0.1' }).on('error', () => {});
+  const [socket] = await accepted;
+  socket.on('error', () => {});
+  // What a cable does when a server ends a connection, and somebody pulls the cable.
+  socket.end();
+  resetConnection(socket);
+  client.destroy();
+  await eventually('both ends are closed', () => openTcpSockets() === 0, { timeoutMs: 3000 });
+});

@@ -1,0 +1,4 @@
+import { describeDeliveryQueue } from './delivery-queue.ts';
+import { createMemoryFixture } from './support/memory-fixture.ts';
+
+describeDeliveryQueue('memory', createMemoryFixture);

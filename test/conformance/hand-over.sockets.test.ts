@@ -1,0 +1,17 @@
+import { rm } from 'node:fs/promises';
+import { openDirectory } from '../../scripts/open-directory.ts';
+import { SiblingSockets } from '../../src/dispatch/index.ts';
+import { systemClock } from '../../src/domain/clock.ts';
+import { describeHandOver } from './hand-over.ts';
+
+describeHandOver('sockets', async () => {
+  const directory = await openDirectory('posthorn-hand-over-');
+  let count = 0;
+  return {
+    create() {
+      count += 1;
+      return new SiblingSockets({ directory, number: count, clock: systemClock, onProblem: () => {} });
+    },
+    close: () => rm(directory, { recursive: true, force: true }),
+  };
+});

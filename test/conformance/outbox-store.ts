@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Uuid } from '../../src/domain/ids.ts';
+import type { OutboxRead } from '../../src/ports/outbox-store.ts';
+import type { CreateStoreFixture, StoreFixture } from './support/fixture.ts';
+import { appendOptions, newEvent, newOutboxRow } from './support/records.ts';
+
+const READ: OutboxRead = { afterSeq: '0', minAgeMs: 0, maxRows: 100, maxBytes: 1_000_000 };
+
+export function describeOutboxStore(name: string, createFixture: CreateStoreFixture): void {
+  describe(`the outbox store in ${name}`, () => {
+    let store: StoreFixture;
+    beforeAll(async () => {
+      store = await createFixture();
+    });
+    beforeEach(() => store.clear());
+    afterAll(() => store?.close());
+
+    const publish = async (parts: Parameters<typeof newOutboxRow>[0] = {}, ageMs = 0): Promise<Uuid> => {
+      const row = newOutboxRow(parts);
+      await store.publish(row, ageMs);
+      return row.id;
+    };
+    const read = (parts: Partial<OutboxRead> = {}) => store.outbox.read({ ...READ, ...parts });
+    const readIds = async (parts: Partial<OutboxRead> = {}) => (await read(parts)).map(({ id }) => id);
+
+    it('reads rows in order, with everything that the caller passed', async () => {
+      const options = { channels: ['a'], deliver_at: 1_800_000_000_000 };
+      const first = newOutboxRow({ data: Buffer.from('"é"'), options, idempotencyKey: 'k' });
+      await store.publish(first);
+      const second = await publish({ tenant: 'other', type: 'x' });
+      const rows = await read();
+      expect(rows).toEqual([
+        { ...first, seq: expect.any(String) },
+        expect.objectContaining({
+          id: second,
+          tenant: 'other',
+          type: 'x',
+          options: null,
+          idempotencyKey: null,
+        }),
+      ]);
+      expect(Number(rows[1]!.seq)).toBeGreaterThan(Number(rows[0]!.seq));
+    });
+
+    it('compares numbers as numbers, and goes on behind one', async () => {
+      const ids: Uuid[] = [];
+      for (let i = 0; i < 12; i += 1) ids.push(await publish());
+      const rows = await read();
+      expect(rows.map(({ id }) => id)).toEqual(ids);
+      expect(await readIds({ afterSeq: rows[8]!.seq })).toEqual(ids.slice(9));
+    });
+
+    it('reads no more rows or bytes than asked for, but always one', async () => {
+      const ids: Uuid[] = [];
+      for (let i = 0; i < 4; i += 1) ids.push(await publish({ data: Buffer.from(`"${'x'.repeat(98)}"`) }));
+      expect(await readIds({ maxRows: 2 })).toEqual(ids.slice(0, 2));
+      expect(await readIds({ maxBytes: 150 })).toEqual(ids.slice(0, 2));
+      expect(await readIds({ maxBytes: 0 })).toEqual(ids.slice(0, 1));
+    });
+
+    it('waits until the first row is old enough, and then reads the young ones too', async () => {
+      const young = await publish();
+      expect(await readIds({ minAgeMs: 60_000 })).toEqual([]);
+      expect(await readIds()).toEqual([young]);
+      const old = await publish({}, 120_000);
+      expect(await readIds({ minAgeMs: 60_000 })).toEqual([young, old]);
+    });
+
+    it('leaves rows where they are until they become events', async () => {
+      const id = await publish();
+      const [row] = await read();
+      expect(await readIds()).toEqual([id]);
+      const options = await appendOptions(store, { outboxSeqs: [row!.seq] });
+      await store.acceptLog.append([newEvent({ id })], options);
+      expect(await readIds()).toEqual([]);
+    });
+
+    it('moves rejected rows aside, with the reason, and keeps two that have one id', async () => {
+      const bad = await publish();
+      await publish({ id: bad });
+      const good = await publish();
+      const rows = await read();
+      const rejected = rows.slice(0, 2).map(({ seq }) => ({ seq, reason: `no ${seq}` }));
+      await store.outbox.reject(rejected);
+      await store.outbox.reject([{ seq: rows[0]!.seq, reason: 'again' }]);
+      expect(await readIds()).toEqual([good]);
+      const stored = await store.rejectedOutbox();
+      expect(stored.map(({ reason }) => reason).toSorted()).toEqual(rejected.map(({ reason }) => reason));
+      expect(stored.map(({ id }) => id)).toContain(bad);
+      expect(new Set(stored.map(({ id }) => id)).size).toBe(2);
+    });
+
+    it('says how long the first row has waited, and how many were rejected', async () => {
+      expect(await store.outbox.readLag()).toEqual({ lagMs: 0, rejected: 0 });
+      await publish({}, 90_000);
+      await publish();
+      const { lagMs } = await store.outbox.readLag();
+      expect(lagMs).toBeGreaterThanOrEqual(90_000);
+      expect(lagMs).toBeLessThan(180_000);
+      const rows = await read();
+      await store.outbox.reject([{ seq: rows[0]!.seq, reason: 'no' }]);
+      expect(await store.outbox.readLag()).toMatchObject({ rejected: 1 });
+    });
+  });
+}

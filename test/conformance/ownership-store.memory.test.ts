@@ -1,0 +1,4 @@
+import { describeOwnershipStore } from './ownership-store.ts';
+import { createMemoryFixture } from './support/memory-fixture.ts';
+
+describeOwnershipStore('memory', createMemoryFixture);

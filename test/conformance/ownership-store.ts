@@ -1,0 +1,271 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Uuid } from '../../src/domain/ids.ts';
+import type { OwnershipSession } from '../../src/ports/ownership-store.ts';
+import { eventually } from '../support/eventually.ts';
+import type { CreateStoreFixture, StoreFixture } from './support/fixture.ts';
+import { newId } from './support/ids.ts';
+import { accept, batchOf, HOUR_MS, newStart, OPEN_BREAKER } from './support/records.ts';
+
+const TIMES = { leaseMs: 60_000, deadAfterMs: 600_000 };
+const RUNNING = { stopping: false };
+const ALL_SHARDS = 256;
+
+interface TestWorker {
+  readonly id: Uuid;
+  readonly name: string;
+  readonly session: OwnershipSession;
+  readonly lost: unknown[];
+}
+
+export function describeOwnershipStore(name: string, createFixture: CreateStoreFixture): void {
+  describe(`the ownership store in ${name}`, () => {
+    let store: StoreFixture;
+    let workers = 0;
+
+    beforeAll(async () => {
+      store = await createFixture();
+    });
+    beforeEach(async () => {
+      await store.clear();
+      workers = 0;
+    });
+    afterAll(() => store?.close());
+
+    const join = async (id: Uuid = newId()): Promise<TestWorker> => {
+      workers += 1;
+      const lost: unknown[] = [];
+      const registration = { id, name: `w${workers}`, wireVersion: 1 };
+      const session = await store.createOwnership().connect(registration, (error) => lost.push(error));
+      return { id, name: registration.name, session, lost };
+    };
+    const take = ({ id, session }: TestWorker, windowMs = HOUR_MS) => session.takeShards(id, windowMs);
+    const renew = ({ id, session }: TestWorker, options = RUNNING) => session.renew(id, options);
+    const removeDead = ({ id, session }: TestWorker, times = TIMES) => session.removeDeadWorkers(id, times);
+
+    describe('taking shards', () => {
+      it('gives all shards to the only worker, each with an epoch of its own', async () => {
+        const worker = await join();
+        const taken = await take(worker);
+        expect(taken.map(({ shard }) => shard).toSorted((a, b) => a - b)).toEqual([
+          ...Array(ALL_SHARDS).keys(),
+        ]);
+        expect(new Set(taken.map(({ epoch }) => epoch)).size).toBe(ALL_SHARDS);
+        expect(taken.every(({ crashes }) => crashes === 0)).toBe(true);
+        const renewal = await renew(worker);
+        const epochs = new Map(taken.map(({ shard, epoch }) => [shard, epoch]));
+        expect(new Map(renewal!.shards.map(({ shard, epoch }) => [shard, epoch]))).toEqual(epochs);
+        expect(await take(worker)).toEqual([]);
+      });
+
+      it('gives no shard to two workers, and each no more than its share', async () => {
+        const all = [await join(), await join(), await join()];
+        const taken = await Promise.all(all.map((worker) => take(worker)));
+        // Workers that take at the same moment may leave some for the next round.
+        for (const [index, worker] of all.entries()) taken[index]!.concat(await take(worker));
+        const owned = await Promise.all(all.map(async (worker) => (await renew(worker))!.shards));
+        for (const shards of owned) expect(shards.length).toBeLessThanOrEqual(86);
+        const shards = owned.flat().map(({ shard }) => shard);
+        expect(shards.length).toBe(ALL_SHARDS);
+        expect(new Set(shards).size).toBe(ALL_SHARDS);
+      });
+
+      it('says how many shards are too many when another worker joins, and moves those that are released', async () => {
+        const first = await join();
+        const before = await take(first);
+        const second = await join();
+        expect(await take(second)).toEqual([]);
+        expect(await first.session.countSurplusShards(first.id)).toBe(128);
+        expect(await second.session.countSurplusShards(second.id)).toBe(0);
+        const given = Array.from({ length: 128 }, (_, shard) => shard);
+        await first.session.releaseShards(first.id, given);
+        const taken = await take(second);
+        expect(taken.map(({ shard }) => shard).toSorted((a, b) => a - b)).toEqual(given);
+        expect(taken.every(({ crashes }) => crashes === 0)).toBe(true);
+        const latest = Math.max(...before.map(({ epoch }) => epoch));
+        expect(taken.every(({ epoch }) => epoch > latest)).toBe(true);
+        expect(await first.session.countSurplusShards(first.id)).toBe(0);
+      });
+
+      it('gives nothing to a worker that is stopping, and does not count it among the others', async () => {
+        const [leaving, staying] = [await join(), await join()];
+        await renew(leaving, { stopping: true });
+        expect(await take(leaving)).toEqual([]);
+        expect(await take(staying)).toHaveLength(ALL_SHARDS);
+      });
+
+      it('gives nothing to a worker that is not registered', async () => {
+        const worker = await join();
+        expect(await worker.session.takeShards(newId(), HOUR_MS)).toEqual([]);
+        expect((await renew(worker))!.shards).toEqual([]);
+      });
+
+      it('frees only shards that the worker still owns', async () => {
+        const first = await join();
+        await take(first);
+        const second = await join();
+        await second.session.releaseShards(second.id, [1, 2, 3]);
+        expect((await renew(first))!.shards).toHaveLength(ALL_SHARDS);
+      });
+    });
+
+    describe('a worker that dies', () => {
+      it('loses its shards when its lease and its session have ended, and the shards remember it', async () => {
+        const [dead, other] = [await join(), await join()];
+        const taken = await take(dead);
+        await store.breakSession(dead.id);
+        expect(await removeDead(other)).toEqual([]);
+        await store.ageWorker(dead.id, TIMES.leaseMs * 1.2 + 1_000);
+        const freed = await removeDead(other);
+        expect(freed.map(({ worker }) => worker)).toEqual(taken.map(() => dead.name));
+        expect(freed.map(({ shard }) => shard).toSorted()).toEqual(
+          taken.map(({ shard }) => shard).toSorted(),
+        );
+        const inherited = (await take(other)).filter(({ shard }) =>
+          taken.some((each) => each.shard === shard),
+        );
+        expect(inherited).toHaveLength(taken.length);
+        expect(inherited.every(({ crashes }) => crashes === 1)).toBe(true);
+      });
+
+      it('keeps them while its session lives, but not for ever', async () => {
+        const [paused, other] = [await join(), await join()];
+        await take(paused);
+        await store.ageWorker(paused.id, TIMES.leaseMs * 2);
+        expect(await removeDead(other)).toEqual([]);
+        await store.ageWorker(paused.id, TIMES.deadAfterMs);
+        expect(await removeDead(other)).toHaveLength(128);
+        expect(await renew(paused)).toBeNull();
+      });
+
+      it('keeps them while its lease may still be good on its own clock, which ticks a fifth slower at the most', async () => {
+        const [silent, other] = [await join(), await join()];
+        await take(silent);
+        await store.breakSession(silent.id);
+        await store.ageWorker(silent.id, TIMES.leaseMs * 1.1);
+        expect(await removeDead(other)).toEqual([]);
+      });
+
+      it('does not come back to life by a late renewal, and gets nothing back under its old id', async () => {
+        const [dead, other] = [await join(), await join()];
+        await take(dead);
+        await store.ageWorker(dead.id, TIMES.deadAfterMs + 1_000);
+        await removeDead(other);
+        expect(await renew(dead)).toBeNull();
+        expect(await take(dead)).toEqual([]);
+        expect(await take(other)).toHaveLength(ALL_SHARDS);
+      });
+
+      it('is not removed by itself, and not if it renewed in time', async () => {
+        const [first, second] = [await join(), await join()];
+        await take(first);
+        await store.ageWorker(first.id, TIMES.deadAfterMs + 1_000);
+        expect(await removeDead(first)).toEqual([]);
+        await renew(first);
+        expect(await removeDead(second)).toEqual([]);
+      });
+
+      it('counts as a crash of the shard for as long as the window lasts', async () => {
+        for (let crashes = 0; crashes < 3; crashes += 1) {
+          const worker = await join();
+          const taken = await take(worker);
+          expect(new Set(taken.map((shard) => shard.crashes))).toEqual(new Set([crashes]));
+          await store.ageWorker(worker.id, TIMES.deadAfterMs + 1_000);
+          const other = await join();
+          await removeDead(other);
+          await other.session.unregister(other.id);
+        }
+        const last = await join();
+        const taken = await take(last, 0);
+        expect(new Set(taken.map(({ crashes }) => crashes))).toEqual(new Set([0]));
+      });
+
+      it('is no crash if it unregistered before', async () => {
+        const [leaving, other] = [await join(), await join()];
+        await take(leaving);
+        await leaving.session.unregister(leaving.id);
+        expect(await renew(leaving)).toBeNull();
+        expect(await removeDead(other, { leaseMs: 0, deadAfterMs: 0 })).toEqual([]);
+        const taken = await take(other);
+        expect(taken).toHaveLength(ALL_SHARDS);
+        expect(taken.every(({ crashes }) => crashes === 0)).toBe(true);
+      });
+    });
+
+    describe('a session', () => {
+      it('says once that it broke, refuses further calls, and can be replaced under the same id', async () => {
+        const worker = await join();
+        await take(worker);
+        await store.breakSession(worker.id);
+        await eventually('the worker is told', () => worker.lost.length > 0);
+        await expect(renew(worker)).rejects.toThrow();
+        expect(worker.lost).toHaveLength(1);
+        const again = await join(worker.id);
+        expect((await renew(again))!.shards).toHaveLength(ALL_SHARDS);
+        const other = await join();
+        await store.ageWorker(worker.id, TIMES.leaseMs * 2);
+        expect(await removeDead(other)).toEqual([]);
+      });
+
+      it('does not count as a sign of life: the age of the last renewal stays', async () => {
+        const worker = await join();
+        await take(worker);
+        await store.ageWorker(worker.id, TIMES.deadAfterMs + 1_000);
+        await join(worker.id);
+        expect(await removeDead(await join())).toHaveLength(ALL_SHARDS);
+      });
+
+      it('ends with its lock when it is closed, without a call to onLost', async () => {
+        const [closing, other] = [await join(), await join()];
+        await take(closing);
+        closing.session.close();
+        await store.ageWorker(closing.id, TIMES.leaseMs * 2);
+        await eventually('its lock is gone', async () => (await removeDead(other)).length > 0);
+        expect(closing.lost).toEqual([]);
+      });
+    });
+
+    describe('facts', () => {
+      it('travel with a renewal, and can be read without one', async () => {
+        const worker = await join();
+        const ownership = store.createOwnership();
+        const before = await ownership.readFacts();
+        const endpointId = await store.createEndpoint();
+        await accept(store, endpointId);
+        await accept(store, endpointId);
+        const renewal = (await renew(worker))!;
+        const facts = await ownership.readFacts();
+        const { endpointVersion, lastSeq } = renewal;
+        expect({ endpointVersion, lastSeq }).toEqual({
+          endpointVersion: facts.endpointVersion,
+          lastSeq: facts.lastSeq,
+        });
+        expect(endpointVersion).toBe(await store.endpointVersion());
+        expect(endpointVersion).toBeGreaterThan(before.endpointVersion);
+        expect(lastSeq).toBeGreaterThan(before.lastSeq);
+        const lane = await store.queue.loadLanes([{ endpointId, freshAfter: 0, dueFrom: null, limit: 9 }]);
+        expect(lane.get(endpointId)!.fresh.at(-1)!.seq).toBe(lastSeq);
+        for (const { now } of [renewal, facts]) expect(Math.abs(now - Date.now())).toBeLessThan(60_000);
+      });
+    });
+
+    describe('a worker that lost its shard', () => {
+      it('can neither record a start nor write the health of an endpoint', async () => {
+        const worker = await join();
+        await take(worker);
+        const endpointId = await store.createEndpoint();
+        const id = await accept(store, endpointId);
+        await store.ageWorker(worker.id, TIMES.deadAfterMs + 1_000);
+        const next = await join();
+        await removeDead(next);
+        await take(next);
+        expect(await store.queue.markStarted([newStart(id, endpointId)], worker.id)).toEqual(new Set());
+        const health = [{ endpointId, breaker: OPEN_BREAKER, failingSince: null }];
+        await store.queue.settle(batchOf([], { health, worker: { id: worker.id, name: worker.name } }));
+        const stateOf = async () => (await store.queue.loadStates([endpointId])).get(endpointId)!;
+        expect((await stateOf()).breaker.circuit).toBe('closed');
+        expect((await stateOf()).isNew).toBe(false);
+        expect(await store.queue.markStarted([newStart(id, endpointId)], next.id)).toEqual(new Set([id]));
+      });
+    });
+  });
+}

@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest';
+import type { Uuid } from '../../src/domain/ids.ts';
+import type { StoreFixture } from './support/fixture.ts';
+import { newId } from './support/ids.ts';
+import {
+  accept,
+  batchOf,
+  DEAD,
+  DELIVERED,
+  HOUR_MS,
+  loadAll,
+  loadOne,
+  newSettlement,
+  newStart,
+  retryAt,
+  WORKER,
+} from './support/records.ts';
+
+export function describeReplayer(getStore: () => StoreFixture): void {
+  const replay = (endpointId: Uuid, ...ids: Uuid[]): Promise<Set<Uuid>> =>
+    getStore().queue.replay(ids.map((id) => ({ id, endpointId })));
+
+  describe('replaying', () => {
+    it('makes a scheduled retry due now, and starts its schedule again', async () => {
+      const store = getStore();
+      const endpointId = await store.createEndpoint();
+      const id = await accept(store, endpointId);
+      await store.queue.settle(batchOf([newSettlement(id, endpointId, retryAt(Date.now() + HOUR_MS))]));
+      const before = await loadOne(store, endpointId, id);
+      expect(await replay(endpointId, id)).toEqual(new Set([id]));
+      const after = await loadOne(store, endpointId, id);
+      expect(after).toMatchObject({
+        seq: before.seq,
+        attempts: 1,
+        attemptsBeforeReplay: 1,
+        trigger: 'replay',
+        agesFrom: after.dueAt,
+      });
+      expect(after.dueAt).toBeLessThanOrEqual(await store.acceptLog.now());
+      expect(after.dueAt).toBe(Math.floor(after.dueAt!));
+      expect(await store.findDelivery(id)).toMatchObject({ replays: 1 });
+    });
+
+    it('leaves a delivery that was never attempted among the fresh ones', async () => {
+      const store = getStore();
+      const endpointId = await store.createEndpoint();
+      const ids = [await accept(store, endpointId), await accept(store, endpointId)];
+      expect(await replay(endpointId, ids[0]!)).toEqual(new Set([ids[0]]));
+      const { fresh, due } = await loadAll(store, endpointId);
+      expect(fresh.map(({ id }) => id)).toEqual(ids);
+      expect(due).toEqual([]);
+      expect(fresh[0]).toMatchObject({ trigger: 'auto', dueAt: null });
+    });
+
+    it('brings dead and finished deliveries back at the end of the order', async () => {
+      const store = getStore();
+      const endpointId = await store.createEndpoint({ config: { ordering: 'fifo' } });
+      const fifo = { delivery: { fifo: true } };
+      const [dead, delivered, waiting] = [
+        await accept(store, endpointId, fifo),
+        await accept(store, endpointId, fifo),
+        await accept(store, endpointId, fifo),
+      ];
+      await store.queue.settle(
+        batchOf([newSettlement(dead, endpointId, DEAD), newSettlement(delivered, endpointId, DELIVERED)]),
+      );
+      expect(await replay(endpointId, dead, delivered)).toEqual(new Set([dead, delivered]));
+      const { fresh } = await loadAll(store, endpointId);
+      expect(fresh.map(({ id }) => id)).toEqual([waiting, dead, delivered]);
+      expect(fresh[1]).toMatchObject({ attempts: 1, attemptsBeforeReplay: 1, trigger: 'replay' });
+    });
+
+    it('can be asked for twice: there is one delivery, not two', async () => {
+      const store = getStore();
+      const endpointId = await store.createEndpoint();
+      const id = await accept(store, endpointId);
+      await store.queue.settle(batchOf([newSettlement(id, endpointId, DEAD)]));
+      await Promise.all([replay(endpointId, id), replay(endpointId, id)]);
+      await replay(endpointId, id);
+      const { fresh, due } = await loadAll(store, endpointId);
+      expect([...fresh, ...due].map((delivery) => delivery.id)).toEqual([id]);
+    });
+
+    it('moves nothing of a disabled or deleted endpoint, and nothing that does not exist', async () => {
+      const store = getStore();
+      const endpointId = await store.createEndpoint();
+      const id = await accept(store, endpointId);
+      await store.queue.settle(batchOf([newSettlement(id, endpointId, DEAD)]));
+      expect(await replay(endpointId, newId())).toEqual(new Set());
+      await store.setEnabled(endpointId, false);
+      expect(await replay(endpointId, id)).toEqual(new Set());
+      await store.setEnabled(endpointId, true);
+      await store.deleteEndpoint(endpointId);
+      expect(await replay(endpointId, id)).toEqual(new Set());
+      expect(await store.findDelivery(id)).toMatchObject({ status: 'dead', replays: 0 });
+    });
+
+    it('does not lose a start that an earlier owner recorded', async () => {
+      const store = getStore();
+      const endpointId = await store.createEndpoint();
+      const id = await accept(store, endpointId);
+      await store.queue.markStarted([newStart(id, endpointId)], WORKER.id);
+      await replay(endpointId, id);
+      expect((await loadOne(store, endpointId, id)).startedAt).not.toBeNull();
+    });
+  });
+}

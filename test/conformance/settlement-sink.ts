@@ -1,0 +1,350 @@
+import { describe, expect, it } from 'vitest';
+import { CLOSED_BREAKER } from '../../src/domain/breaker.ts';
+import type { Uuid } from '../../src/domain/ids.ts';
+import type { Verdict } from '../../src/domain/outcome.ts';
+import type { StoreFixture } from './support/fixture.ts';
+import { newId } from './support/ids.ts';
+import {
+  accept,
+  appendOptions,
+  batchOf,
+  DEAD,
+  DELIVERED,
+  FAILED,
+  HOUR_MS,
+  loadAll,
+  loadOne,
+  newEvent,
+  newOutcome,
+  newSettlement,
+  OPEN_BREAKER,
+  retryAt,
+  WORKER,
+} from './support/records.ts';
+
+const STRANGER = { id: newId(), name: 'worker-2' };
+
+export function describeSettlementSink(getStore: () => StoreFixture): void {
+  const prepare = async (): Promise<{ endpointId: Uuid; id: Uuid }> => {
+    const endpointId = await getStore().createEndpoint();
+    return { endpointId, id: await accept(getStore(), endpointId) };
+  };
+
+  describe('settling', () => {
+    it('moves a delivered one to history, with its attempt', async () => {
+      const store = getStore();
+      const { endpointId, id } = await prepare();
+      const attemptId = newId();
+      const outcome = newOutcome({
+        statusCode: 204,
+        responseHeaders: { server: 'x' },
+        responseBody: Buffer.from([0, 255]),
+      });
+      const batch = batchOf([newSettlement(id, endpointId, DELIVERED, { attemptId, outcome })]);
+      expect(await store.queue.settle(batch)).toEqual(new Set([id]));
+      expect(await store.findDelivery(id)).toEqual({
+        place: 'finished',
+        status: 'delivered',
+        reason: null,
+        attempts: 1,
+        replays: 0,
+      });
+      expect(await store.attemptsOf(id)).toMatchObject([
+        {
+          id: attemptId,
+          number: 1,
+          outcome: 'delivered',
+          worker: 'worker-1',
+          trigger: 'auto',
+          statusCode: 204,
+          responseHeaders: '{"server":"x"}',
+          responseBody: Buffer.from([0, 255]),
+        },
+      ]);
+    });
+
+    it('schedules a retry, which counts one more attempt', async () => {
+      const store = getStore();
+      const { endpointId, id } = await prepare();
+      const dueAt = Date.now() + HOUR_MS;
+      await store.queue.settle(batchOf([newSettlement(id, endpointId, retryAt(dueAt))]));
+      const { due } = await loadAll(store, endpointId);
+      expect(due).toMatchObject([
+        { id, attempts: 1, attemptsBeforeReplay: 0, dueAt, lastErrorClass: 'http_5xx', trigger: 'auto' },
+      ]);
+      expect(await store.attemptsOf(id)).toMatchObject([{ number: 1, outcome: 'retry' }]);
+    });
+
+    it('makes a dead letter, with or without a last attempt', async () => {
+      const store = getStore();
+      const { endpointId, id } = await prepare();
+      const unsent = await accept(store, endpointId);
+      const crash: Verdict = { kind: 'dead', reason: 'worker_crash', disableEndpoint: false };
+      const { agesFrom } = await loadOne(store, endpointId, unsent);
+      await store.queue.settle(
+        batchOf([
+          newSettlement(id, endpointId, DEAD),
+          newSettlement(unsent, endpointId, crash, { attempted: false, agesFrom }),
+        ]),
+      );
+      const dead = { place: 'dead_letters', status: 'dead', replays: 0 };
+      expect(await store.findDelivery(id)).toEqual({ ...dead, reason: 'exhausted', attempts: 1 });
+      expect(await store.findDelivery(unsent)).toEqual({ ...dead, reason: 'worker_crash', attempts: 0 });
+      expect(await store.attemptsOf(unsent)).toEqual([]);
+    });
+
+    it('gives a retry its place in the order if the endpoint has become FIFO', async () => {
+      const store = getStore();
+      const { endpointId, id } = await prepare();
+      const retry = newSettlement(id, endpointId, retryAt(Date.now() + HOUR_MS), { fifo: true });
+      await store.queue.settle(batchOf([retry]));
+      expect((await loadAll(store, endpointId)).fresh).toMatchObject([{ id }]);
+    });
+
+    it('settles 1,000 deliveries with their bodies in one call', async () => {
+      const store = getStore();
+      const endpointId = await store.createEndpoint();
+      const events = Array.from({ length: 1_000 }, () => newEvent({ endpointIds: [endpointId] }));
+      await store.acceptLog.append(events, await appendOptions(store));
+      const deliveryIds = events.map(({ deliveries }) => deliveries[0]!.id);
+      const settlements = deliveryIds.map((id, i) =>
+        newSettlement(id, endpointId, DELIVERED, {
+          outcome: newOutcome({ responseBody: Buffer.from(`body ${i}`) }),
+        }),
+      );
+      expect(await store.queue.settle(batchOf(settlements))).toEqual(new Set(deliveryIds));
+      for (const i of [0, 499, 999])
+        expect((await store.attemptsOf(deliveryIds[i]!))[0]!.responseBody!.toString()).toBe(`body ${i}`);
+    });
+
+    it('stores what receivers say, whatever characters they use', async () => {
+      const store = getStore();
+      const { endpointId, id } = await prepare();
+      const outcome = {
+        ...FAILED,
+        error: { class: 'http_5xx' as const, message: 'a\u0000b \ud800 c' },
+        responseHeaders: { 'x-odd': 'a\u0000b \udfff c' },
+        responseBody: Buffer.from([0xff, 0x00, 0xfe]),
+      };
+      await store.queue.settle(batchOf([newSettlement(id, endpointId, DEAD, { outcome })]));
+      const [attempt] = await store.attemptsOf(id);
+      expect(attempt!.errorMessage).toBe('a\ufffdb \ufffd c');
+      expect(attempt!.responseBody).toEqual(outcome.responseBody);
+      expect(JSON.parse(attempt!.responseHeaders!)).toHaveProperty('x-odd');
+    });
+
+    it.each([
+      ['a status code that no receiver can send', { outcome: newOutcome({ statusCode: 40_000 }) }, DELIVERED],
+      ['a retry after the end of time', {}, retryAt(1e19)],
+    ])('refuses the whole batch for %s', async (_, parts, verdict) => {
+      const store = getStore();
+      const { endpointId, id } = await prepare();
+      const bad = await accept(store, endpointId);
+      const batch = batchOf([
+        newSettlement(id, endpointId, DELIVERED),
+        newSettlement(bad, endpointId, verdict, parts),
+      ]);
+      await expect(store.queue.settle(batch)).rejects.toMatchObject({ failure: 'invalid_row' });
+      expect(await store.findDelivery(id)).toMatchObject({ status: 'waiting', attempts: 0 });
+      expect(await store.attemptsOf(id)).toEqual([]);
+    });
+  });
+
+  describe('settling again', () => {
+    it.each([
+      ['delivered', DELIVERED],
+      ['retry', retryAt(Date.now() + HOUR_MS)],
+      ['dead', DEAD],
+    ] as const)(
+      'changes nothing when a batch (%s) is repeated after a lost answer',
+      async (outcome, verdict) => {
+        const store = getStore();
+        const { endpointId, id } = await prepare();
+        const batch = batchOf([newSettlement(id, endpointId, verdict)]);
+        await store.unreliable.loseNextAnswer();
+        await expect(store.unreliable.queue.settle(batch)).rejects.toMatchObject({
+          failure: 'outcome_unknown',
+        });
+        const stored = await store.findDelivery(id);
+        expect(await store.unreliable.queue.settle(batch)).toEqual(new Set());
+        expect(await store.findDelivery(id)).toEqual(stored);
+        expect(await store.attemptsOf(id)).toMatchObject([{ number: 1, outcome }]);
+      },
+    );
+
+    it('settles a batch whose request was lost', async () => {
+      const store = getStore();
+      const { endpointId, id } = await prepare();
+      const batch = batchOf([newSettlement(id, endpointId, DELIVERED)]);
+      await store.unreliable.loseNextRequest();
+      await expect(store.unreliable.queue.settle(batch)).rejects.toMatchObject({
+        failure: 'outcome_unknown',
+      });
+      expect(await store.findDelivery(id)).toMatchObject({ status: 'waiting' });
+      expect(await store.unreliable.queue.settle(batch)).toEqual(new Set([id]));
+    });
+
+    it('lets one of two workers win that settle the same attempt, and logs the other as superseded', async () => {
+      const store = getStore();
+      const { endpointId, id } = await prepare();
+      const other = await accept(store, endpointId);
+      const late = newSettlement(id, endpointId, DEAD);
+      await store.queue.settle(batchOf([newSettlement(id, endpointId, DELIVERED)]));
+      const batch = batchOf([late, newSettlement(other, endpointId, DELIVERED)], { worker: STRANGER });
+      expect(await store.queue.settle(batch)).toEqual(new Set([other]));
+      expect(await store.findDelivery(id)).toMatchObject({ status: 'delivered', attempts: 1 });
+      const outcomes = (await store.attemptsOf(id)).map(({ number, outcome, worker }) => [
+        number,
+        outcome,
+        worker,
+      ]);
+      expect(outcomes.toSorted()).toEqual([
+        [1, 'delivered', 'worker-1'],
+        [1, 'superseded', 'worker-2'],
+      ]);
+    });
+
+    it('lets exactly one of many workers win that settle at the same moment', async () => {
+      const store = getStore();
+      const { endpointId, id } = await prepare();
+      const dueAt = Date.now() + HOUR_MS;
+      const answers = await Promise.all(
+        Array.from({ length: 6 }, (_, i) => {
+          const ports = i % 2 === 0 ? store : store.unreliable;
+          return ports.queue.settle(batchOf([newSettlement(id, endpointId, retryAt(dueAt + i))]));
+        }),
+      );
+      expect(answers.filter((moved) => moved.has(id))).toHaveLength(1);
+      expect((await loadOne(store, endpointId, id)).attempts).toBe(1);
+      const outcomes = (await store.attemptsOf(id)).map(({ outcome }) => outcome);
+      expect(outcomes.filter((outcome) => outcome === 'retry')).toHaveLength(1);
+      expect(outcomes.filter((outcome) => outcome === 'superseded')).toHaveLength(5);
+    });
+
+    it('does not let a late failure overwrite a newer retry', async () => {
+      const store = getStore();
+      const { endpointId, id } = await prepare();
+      const dueAt = Date.now() + HOUR_MS;
+      await store.queue.settle(batchOf([newSettlement(id, endpointId, retryAt(dueAt))]));
+      const late = newSettlement(id, endpointId, DEAD);
+      expect(await store.queue.settle(batchOf([late]))).toEqual(new Set());
+      expect(await loadOne(store, endpointId, id)).toMatchObject({ attempts: 1, dueAt });
+    });
+
+    it('does not ask the clock of the worker who is right', async () => {
+      const store = getStore();
+      const { endpointId, id } = await prepare();
+      const wrongClock = newOutcome({ startedAt: Date.UTC(2001, 0, 1) });
+      const first = newSettlement(id, endpointId, retryAt(Date.UTC(2001, 0, 2)), { outcome: wrongClock });
+      expect(await store.queue.settle(batchOf([first]))).toEqual(new Set([id]));
+      const ahead = newOutcome({ startedAt: Date.UTC(2100, 0, 1) });
+      const stale = newSettlement(id, endpointId, DEAD, { outcome: ahead });
+      expect(await store.queue.settle(batchOf([stale]))).toEqual(new Set());
+      expect(await store.findDelivery(id)).toMatchObject({ status: 'waiting', attempts: 1 });
+    });
+  });
+
+  describe('settling after a replay', () => {
+    const replayOnWire = async (): Promise<{ endpointId: Uuid; id: Uuid }> => {
+      const store = getStore();
+      const { endpointId, id } = await prepare();
+      await store.queue.settle(batchOf([newSettlement(id, endpointId, retryAt(Date.now()))]));
+      await store.queue.replay([{ id, endpointId }]);
+      return { endpointId, id };
+    };
+
+    it.each([
+      ['retry', retryAt(Date.now() + HOUR_MS)],
+      ['dead', DEAD],
+    ] as const)(
+      'ignores a failure (%s) that was on the wire when the replay was asked for',
+      async (_, verdict) => {
+        const store = getStore();
+        const { endpointId, id } = await replayOnWire();
+        const failure = newSettlement(id, endpointId, verdict, { attemptsBefore: 1 });
+        expect(await store.queue.settle(batchOf([failure]))).toEqual(new Set());
+        expect(await loadOne(store, endpointId, id)).toMatchObject({ attempts: 1, trigger: 'replay' });
+        expect((await store.attemptsOf(id)).map(({ outcome }) => outcome)).toContain('superseded');
+      },
+    );
+
+    it('takes a success that was on the wire, and whatever becomes of the replay itself', async () => {
+      const store = getStore();
+      const first = await replayOnWire();
+      const success = newSettlement(first.id, first.endpointId, DELIVERED, { attemptsBefore: 1 });
+      expect(await store.queue.settle(batchOf([success]))).toEqual(new Set([first.id]));
+      const second = await replayOnWire();
+      const failure = newSettlement(second.id, second.endpointId, DEAD, {
+        attemptsBefore: 1,
+        trigger: 'replay',
+      });
+      expect(await store.queue.settle(batchOf([failure]))).toEqual(new Set([second.id]));
+    });
+
+    it('does not end a delivery without an attempt if a replay has renewed its age', async () => {
+      const store = getStore();
+      const { endpointId, id } = await prepare();
+      const { agesFrom } = await loadOne(store, endpointId, id);
+      const expired: Verdict = { kind: 'dead', reason: 'expired', disableEndpoint: false };
+      const end = newSettlement(id, endpointId, expired, { attempted: false, agesFrom: agesFrom - 10 });
+      await store.queue.replay([{ id, endpointId }]);
+      expect(await store.queue.settle(batchOf([end]))).toEqual(new Set());
+      const renewed = await loadOne(store, endpointId, id);
+      const later = { ...end, agesFrom: renewed.agesFrom };
+      expect(await store.queue.settle(batchOf([later]))).toEqual(new Set([id]));
+    });
+
+    it('removes the dead letter of a replay that succeeds, and renews that of one that fails', async () => {
+      const store = getStore();
+      const { endpointId, id } = await prepare();
+      const verdicts = [DEAD, DEAD, DELIVERED];
+      for (const [attemptsBefore, verdict] of verdicts.entries()) {
+        if (attemptsBefore > 0) await store.queue.replay([{ id, endpointId }]);
+        const trigger = attemptsBefore === 0 ? 'auto' : 'replay';
+        await store.queue.settle(
+          batchOf([newSettlement(id, endpointId, verdict, { attemptsBefore, trigger })]),
+        );
+        const status = verdict === DEAD ? 'dead' : 'delivered';
+        expect(await store.findDelivery(id)).toMatchObject({
+          status,
+          attempts: attemptsBefore + 1,
+          replays: attemptsBefore,
+        });
+      }
+    });
+  });
+
+  describe('the health of an endpoint', () => {
+    const note = (endpointId: Uuid) => ({
+      id: newId(),
+      endpointId,
+      kind: 'posthorn.circuit.opened' as const,
+      detail: {},
+    });
+
+    it('is written by the owner of its shard only, while its attempts are settled all the same', async () => {
+      const store = getStore();
+      const { endpointId, id } = await prepare();
+      const health = [{ endpointId, breaker: OPEN_BREAKER, failingSince: 1_700_000_000_000 }];
+      const circuitNotes = [note(endpointId)];
+      const batch = batchOf([newSettlement(id, endpointId, DELIVERED)], { health, circuitNotes });
+      expect(await store.queue.settle({ ...batch, worker: STRANGER })).toEqual(new Set([id]));
+      const stateOf = async () => (await store.queue.loadStates([endpointId])).get(endpointId)!;
+      expect((await stateOf()).breaker).toEqual(CLOSED_BREAKER);
+      expect(await store.circuitNoteIds()).not.toContain(circuitNotes[0]!.id);
+      await store.queue.settle(batch);
+      expect((await stateOf()).breaker).toEqual(OPEN_BREAKER);
+    });
+
+    it('is noted once for each change, also when a batch is repeated', async () => {
+      const store = getStore();
+      const { endpointId } = await prepare();
+      const circuitNotes = [note(endpointId)];
+      const batch = batchOf([], { circuitNotes, worker: WORKER });
+      await store.queue.settle(batch);
+      await store.queue.settle(batch);
+      const ids = await store.circuitNoteIds();
+      expect(ids.filter((id) => id === circuitNotes[0]!.id)).toHaveLength(1);
+    });
+  });
+}

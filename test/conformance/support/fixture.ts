@@ -1,0 +1,108 @@
+/**
+ * What the conformance suites need of an implementation: its ports, the parts of the product that the ports do not cover
+ * (endpoints, outbox rows, tasks), and a look at what is stored. One fixture is one store.
+ */
+import type { EndpointConfig } from '../../../src/domain/endpoint-config.ts';
+import type { Uuid } from '../../../src/domain/ids.ts';
+import type { TaskSelection } from '../../../src/memory/rows.ts';
+import type { AcceptLog, EventLookup } from '../../../src/ports/accept-log.ts';
+import type { DeliveryQueue } from '../../../src/ports/delivery-queue.ts';
+import type { EndpointDirectory } from '../../../src/ports/endpoint-directory.ts';
+import type { OutboxRow, OutboxStore } from '../../../src/ports/outbox-store.ts';
+import type { OwnershipStore } from '../../../src/ports/ownership-store.ts';
+import type { TaskStore } from '../../../src/ports/task-store.ts';
+
+export interface StorePorts {
+  readonly acceptLog: AcceptLog;
+  readonly eventLookup: EventLookup;
+  readonly queue: DeliveryQueue;
+  readonly outbox: OutboxStore;
+}
+
+/** The same store over a connection that breaks when a test says so. */
+export interface UnreliableStore extends StorePorts {
+  /** The next call takes effect, and its answer is lost. */
+  loseNextAnswer(): Promise<void>;
+  /** The next call is lost before it takes effect. */
+  loseNextRequest(): Promise<void>;
+}
+
+export interface DeliveryState {
+  readonly place: 'queue' | 'dead_letters' | 'finished';
+  readonly status: 'waiting' | 'dead' | 'delivered' | 'skipped' | 'discarded';
+  readonly reason: string | null;
+  readonly attempts: number;
+  readonly replays: number;
+}
+
+export interface LoggedAttempt {
+  readonly id: Uuid;
+  readonly number: number;
+  readonly outcome: string;
+  readonly worker: string;
+  readonly trigger: string;
+  readonly statusCode: number | null;
+  readonly errorMessage: string | null;
+  /** JSON text. */
+  readonly responseHeaders: string | null;
+  readonly responseBody: Buffer | null;
+}
+
+export interface NewTask {
+  readonly kind: 'replay' | 'discard';
+  readonly selection: Partial<TaskSelection>;
+}
+
+export interface TaskState {
+  readonly state: string;
+  readonly total: number;
+  readonly done: number;
+  readonly failed: number;
+  readonly error: string | null;
+}
+
+export interface StoreFixture extends StorePorts {
+  readonly unreliable: UnreliableStore;
+  readonly tasks: TaskStore;
+  /** An ownership store for one worker, as a process of its own has one. */
+  createOwnership(): OwnershipStore;
+  createDirectory(): EndpointDirectory;
+
+  createEndpoint(options?: { config?: EndpointConfig; shard?: number }): Promise<Uuid>;
+  setEnabled(endpointId: Uuid, enabled: boolean): Promise<void>;
+  deleteEndpoint(endpointId: Uuid): Promise<void>;
+  endpointVersion(): Promise<number>;
+  /** Commits a row to the outbox. `ageMs`: so long ago. */
+  publish(row: Omit<OutboxRow, 'seq'>, ageMs?: number): Promise<void>;
+  createTask(task: NewTask): Promise<Uuid>;
+  cancelTask(id: Uuid): Promise<void>;
+
+  /** Makes the last renewal of a worker this much older. */
+  ageWorker(workerId: Uuid, ms: number): Promise<void>;
+  /** Breaks the connection that holds a worker's session lock. */
+  breakSession(workerId: Uuid): Promise<void>;
+
+  findDelivery(id: Uuid): Promise<DeliveryState | null>;
+  attemptsOf(deliveryId: Uuid): Promise<LoggedAttempt[]>;
+  circuitNoteIds(): Promise<Uuid[]>;
+  findTask(id: Uuid): Promise<TaskState>;
+  hasTenant(name: string): Promise<boolean>;
+  rejectedOutbox(): Promise<{ id: Uuid; reason: string }[]>;
+  outboxIds(): Promise<Uuid[]>;
+  /** Removes everything that the tests so far have stored, except endpoints. Closes their sessions. */
+  clear(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export type CreateStoreFixture = () => Promise<StoreFixture>;
+
+export const EVERYTHING: TaskSelection = {
+  tenant: null,
+  endpointId: null,
+  statuses: ['dead'],
+  type: null,
+  reason: null,
+  since: null,
+  until: null,
+  ids: null,
+};

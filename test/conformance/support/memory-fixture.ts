@@ -1,0 +1,196 @@
+import { systemClock } from '../../../src/domain/clock.ts';
+import { resolveEndpoint } from '../../../src/domain/endpoint-config.ts';
+import type { Uuid } from '../../../src/domain/ids.ts';
+import { type Fault, Link, withFaults } from '../../../src/memory/faults.ts';
+import { createMemoryAcceptLog, createMemoryEventLookup } from '../../../src/memory/memory-accept-log.ts';
+import { createMemoryDeliveryQueue } from '../../../src/memory/memory-delivery-queue.ts';
+import {
+  createMemoryEndpointSource,
+  MemoryEndpointDirectory,
+} from '../../../src/memory/memory-endpoint-directory.ts';
+import { createMemoryOutboxStore } from '../../../src/memory/memory-outbox-store.ts';
+import { createMemoryOwnershipStore } from '../../../src/memory/memory-ownership-store.ts';
+import { MemoryStore } from '../../../src/memory/memory-store.ts';
+import { createMemoryTaskStore } from '../../../src/memory/memory-task-store.ts';
+import type { TaskRow } from '../../../src/memory/rows.ts';
+import {
+  type DeliveryState,
+  EVERYTHING,
+  type NewTask,
+  type StoreFixture,
+  type UnreliableStore,
+} from './fixture.ts';
+import { endpointIdOf, newId } from './ids.ts';
+
+/** Like PostgreSQL's clock, it says a later time whenever it is asked. */
+function createStoreClock() {
+  let last = 0;
+  return {
+    now: () => {
+      last = Math.max(last + 0.001, Date.now());
+      return last;
+    },
+    after: systemClock.after,
+  };
+}
+
+export async function createMemoryFixture(): Promise<StoreFixture> {
+  const store = new MemoryStore({ clock: createStoreClock() });
+  const ports = {
+    acceptLog: createMemoryAcceptLog(store),
+    eventLookup: createMemoryEventLookup(store),
+    queue: createMemoryDeliveryQueue(store),
+    outbox: createMemoryOutboxStore(store),
+  };
+  return {
+    ...ports,
+    ...lookInto(store),
+    ...administer(store),
+    unreliable: createUnreliable(ports),
+    tasks: createMemoryTaskStore(store),
+    createOwnership: () => createMemoryOwnershipStore({ store, announceFreeShards: () => {} }),
+    createDirectory: () => new MemoryEndpointDirectory(createMemoryEndpointSource(store)),
+    clear: async () => clear(store),
+    close: async () => {},
+  };
+}
+
+function clear(store: MemoryStore): void {
+  for (const row of store.queue.all()) store.queue.delete(row);
+  const { events, finished, deadLetters, attempts, health, circuitNotes, idempotencyKeys } = store;
+  const tables = [events, finished, deadLetters, attempts, health, circuitNotes, idempotencyKeys];
+  for (const table of [...tables, store.workers, store.outbox, store.tasks]) table.clear();
+  store.rejectedOutbox.length = 0;
+  for (const shard of store.shards) Object.assign(shard, { owner: null, takenAt: null, uncleanAt: [] });
+}
+
+function createUnreliable(
+  ports: Pick<StoreFixture, 'acceptLog' | 'eventLookup' | 'queue' | 'outbox'>,
+): UnreliableStore {
+  let next: Fault = 'none';
+  const link = new Link({
+    storeClock: systemClock,
+    processClock: systemClock,
+    latencyMs: () => 0,
+    fault: () => {
+      const fault = next;
+      next = 'none';
+      return fault;
+    },
+  });
+  const arm = async (fault: Fault): Promise<void> => {
+    next = fault;
+  };
+  return {
+    acceptLog: withFaults(ports.acceptLog, link),
+    eventLookup: withFaults(ports.eventLookup, link),
+    queue: withFaults(ports.queue, link),
+    outbox: withFaults(ports.outbox, link),
+    loseNextAnswer: () => arm('lost_answer'),
+    loseNextRequest: () => arm('lost_request'),
+  };
+}
+
+type Looks = Pick<
+  StoreFixture,
+  | 'findDelivery'
+  | 'attemptsOf'
+  | 'circuitNoteIds'
+  | 'findTask'
+  | 'hasTenant'
+  | 'rejectedOutbox'
+  | 'outboxIds'
+  | 'endpointVersion'
+>;
+
+function lookInto(store: MemoryStore): Looks {
+  return {
+    findDelivery: async (id) => findDelivery(store, id),
+    attemptsOf: async (id) =>
+      [...(store.attempts.get(id)?.values() ?? [])].sort((a, b) => (a.id < b.id ? -1 : 1)),
+    circuitNoteIds: async () => [...store.circuitNotes.keys()],
+    findTask: async (id) => ({ ...store.tasks.get(id)! }),
+    hasTenant: async (name) => store.tenants.has(name),
+    rejectedOutbox: async () => store.rejectedOutbox.map(({ id, reason }) => ({ id, reason })),
+    outboxIds: async () => [...store.outbox.values()].map(({ id }) => id),
+    endpointVersion: async () => store.endpointVersion,
+  };
+}
+
+function findDelivery(store: MemoryStore, id: Uuid): DeliveryState | null {
+  const waiting = store.queue.get(id);
+  if (waiting !== undefined) {
+    const { attempts, replays } = waiting;
+    return { place: 'queue', status: 'waiting', reason: null, attempts, replays };
+  }
+  const dead = store.deadLetters.get(id);
+  if (dead !== undefined) {
+    const { reason, attempts, replays } = dead;
+    return { place: 'dead_letters', status: 'dead', reason, attempts, replays };
+  }
+  const finished = store.finished.get(id);
+  if (finished === undefined) return null;
+  const { status, reason, attempts, replays } = finished;
+  return { place: 'finished', status, reason, attempts, replays };
+}
+
+type Administration = Pick<
+  StoreFixture,
+  | 'createEndpoint'
+  | 'setEnabled'
+  | 'deleteEndpoint'
+  | 'publish'
+  | 'createTask'
+  | 'cancelTask'
+  | 'ageWorker'
+  | 'breakSession'
+>;
+
+function administer(store: MemoryStore): Administration {
+  const change = (id: Uuid, part: Parameters<MemoryStore['putEndpoint']>[0] | object): void =>
+    store.putEndpoint({ ...store.endpoints.get(id)!.endpoint, ...part });
+  return {
+    async createEndpoint({ config = {}, shard } = {}) {
+      const id = endpointIdOf(shard);
+      const state = { enabled: true, disabledReason: null, paused: false, deleted: false };
+      const record = { id, tenant: 'acme', url: 'https://receiver.test/', config, ...state };
+      store.putEndpoint(resolveEndpoint(record, []));
+      return id;
+    },
+    setEnabled: async (id, enabled) => change(id, { enabled, disabledReason: enabled ? null : 'manual' }),
+    deleteEndpoint: async (id) => change(id, { deleted: true }),
+    async publish(row, ageMs = 0) {
+      store.publish(row);
+      const stored = [...store.outbox.values()].at(-1)!;
+      store.outbox.set(Number(stored.seq), { ...stored, createdAt: stored.createdAt - ageMs });
+    },
+    createTask: async (task) => createTask(store, task),
+    cancelTask: async (id) => void Object.assign(store.tasks.get(id)!, { state: 'cancelled', runner: null }),
+    async ageWorker(workerId, ms) {
+      store.workers.get(workerId)!.renewedAt -= ms;
+    },
+    breakSession: async (workerId) => store.breakSession(workerId),
+  };
+}
+
+function createTask(store: MemoryStore, { kind, selection }: NewTask): Uuid {
+  const now = store.now();
+  const task: TaskRow = {
+    id: newId(),
+    kind,
+    selection: { ...EVERYTHING, ...selection },
+    createdBy: 'test',
+    createdAt: now,
+    state: 'queued',
+    total: 0,
+    done: 0,
+    failed: 0,
+    cursor: null,
+    runner: null,
+    heartbeatAt: null,
+    updatedAt: now,
+    error: null,
+  };
+  store.tasks.set(task.id, task);
+  return task.id;
+}

@@ -1,0 +1,251 @@
+import { randomBytes } from 'node:crypto';
+import type { Uuid } from '../../../src/domain/ids.ts';
+import type { OwnershipSession, OwnershipStore } from '../../../src/ports/ownership-store.ts';
+import { createPostgresAcceptLog, createPostgresEventLookup } from '../../../src/postgres/accept-log.ts';
+import { type Database, openDatabase, type Purpose } from '../../../src/postgres/database.ts';
+import { createPostgresDeliveryQueue } from '../../../src/postgres/delivery-queue.ts';
+import { createEndpointCache } from '../../../src/postgres/endpoint-cache.ts';
+import { createPostgresOutboxStore } from '../../../src/postgres/outbox-store.ts';
+import { createPostgresOwnershipStore } from '../../../src/postgres/ownership-store.ts';
+import { ensurePartitions } from '../../../src/postgres/partitions.ts';
+import { createSecretBox } from '../../../src/postgres/secret-box.ts';
+import { createPostgresTaskStore } from '../../../src/postgres/task-store.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { startTcpProxy } from '../../support/tcp-proxy.ts';
+import {
+  EVERYTHING,
+  type LoggedAttempt,
+  type StoreFixture,
+  type StorePorts,
+  type TaskState,
+  type UnreliableStore,
+} from './fixture.ts';
+import { endpointIdOf, newId } from './ids.ts';
+
+const CLEAR = `
+  truncate posthorn.events, posthorn.queue, posthorn.deliveries, posthorn.dead_letters, posthorn.attempts,
+           posthorn.endpoint_health, posthorn.operational_notes, posthorn.idempotency_keys, posthorn.workers, posthorn.outbox,
+           posthorn.outbox_rejected, posthorn.tasks;
+  update posthorn.shards set owner = null, taken_at = null, unclean_at = '{}'`;
+
+export async function createPostgresFixture(): Promise<StoreFixture> {
+  const test = await createTestDatabase();
+  const databases: Database[] = [];
+  const sessions: OwnershipSession[] = [];
+  const open = (url = test.url): Database => {
+    const database = openDatabase({
+      connectionString: url,
+      apiConnections: 2,
+      dispatchConnections: 1,
+      onIdleError: () => {},
+    });
+    databases.push(database);
+    return database;
+  };
+  const database = open();
+  const proxy = await startTcpProxy(test.url);
+  return {
+    ...createPorts(database),
+    ...lookInto(test),
+    ...administer(test),
+    unreliable: createUnreliable(open(proxy.url), proxy),
+    tasks: createPostgresTaskStore(database),
+    createOwnership: () => rememberingSessions(createPostgresOwnershipStore(open()), sessions),
+    createDirectory: () =>
+      createEndpointCache(database.pool('lookup'), createSecretBox(randomBytes(32)), () => {}),
+    async clear() {
+      for (const session of sessions.splice(0)) session.close();
+      await test.query(CLEAR);
+    },
+    async close() {
+      for (const session of sessions) session.close();
+      await Promise.all(databases.map((each) => each.close()));
+      await proxy.cut();
+      await test.drop();
+    },
+  };
+}
+
+function rememberingSessions(ownership: OwnershipStore, sessions: OwnershipSession[]): OwnershipStore {
+  return {
+    readFacts: () => ownership.readFacts(),
+    async connect(worker, onLost) {
+      const session = await ownership.connect(worker, onLost);
+      sessions.push(session);
+      return session;
+    },
+  };
+}
+
+function createPorts(database: Database): StorePorts {
+  return {
+    acceptLog: createPostgresAcceptLog({
+      database,
+      ensurePartitions: async (oldestMs) =>
+        void (await ensurePartitions(database.pool('api'), { days: 7, oldestMs })),
+    }),
+    eventLookup: createPostgresEventLookup(database),
+    queue: createPostgresDeliveryQueue(database),
+    outbox: createPostgresOutboxStore(database),
+  };
+}
+
+const WRITING: readonly Purpose[] = ['ingest', 'settle', 'dispatch', 'outbox'];
+
+function createUnreliable(
+  database: Database,
+  proxy: Awaited<ReturnType<typeof startTcpProxy>>,
+): UnreliableStore {
+  // The fault must hit the statement of the test, not the connection being made.
+  const connectAll = () => Promise.all(WRITING.map((purpose) => database.pool(purpose).query('select 1')));
+  return {
+    ...createPorts(database),
+    async loseNextAnswer() {
+      await connectAll();
+      proxy.cutAt('answer');
+    },
+    async loseNextRequest() {
+      await connectAll();
+      proxy.cutAt('request');
+    },
+  };
+}
+
+type Looks = Pick<
+  StoreFixture,
+  | 'findDelivery'
+  | 'attemptsOf'
+  | 'circuitNoteIds'
+  | 'findTask'
+  | 'hasTenant'
+  | 'rejectedOutbox'
+  | 'outboxIds'
+  | 'endpointVersion'
+>;
+
+function lookInto({ query }: TestDatabase): Looks {
+  return {
+    async findDelivery(id) {
+      const rows = await query(
+        `select 'queue' as place, 'waiting' as status, null as reason, attempts, replays from posthorn.queue where id = $1
+         union all
+         select 'dead_letters', 'dead', reason, attempts, replays from posthorn.dead_letters where id = $1
+         union all
+         select 'finished', status, reason, attempts, replays from posthorn.deliveries where id = $1`,
+        [id],
+      );
+      // A dead letter that is being replayed is in two places; where it waits counts.
+      return (rows[0] as Awaited<ReturnType<Looks['findDelivery']>>) ?? null;
+    },
+    attemptsOf: (id) =>
+      query<LoggedAttempt & Record<string, unknown>>(
+        `select id, number, outcome, worker, trigger, status_code as "statusCode", error_message as "errorMessage",
+                response_headers as "responseHeaders", response_body as "responseBody"
+           from posthorn.attempts where delivery_id = $1 order by id`,
+        [id],
+      ),
+    async circuitNoteIds() {
+      const rows = await query<{ id: Uuid }>(
+        'select id from posthorn.operational_notes where id is not null',
+      );
+      return rows.map(({ id }) => id);
+    },
+    async findTask(id) {
+      const rows = await query<TaskState & Record<string, unknown>>(
+        'select state, total, done, failed, error from posthorn.tasks where id = $1',
+        [id],
+      );
+      return rows[0]!;
+    },
+    async hasTenant(name) {
+      return (await query('select from posthorn.tenants where id = $1', [name])).length === 1;
+    },
+    rejectedOutbox: () => query('select id, reason from posthorn.outbox_rejected order by rejected_at'),
+    async outboxIds() {
+      const rows = await query<{ id: Uuid }>('select id from posthorn.outbox order by seq');
+      return rows.map(({ id }) => id);
+    },
+    async endpointVersion() {
+      const rows = await query<{ version: string }>('select version from posthorn.subscription_version');
+      return Number(rows[0]!.version);
+    },
+  };
+}
+
+type Administration = Pick<
+  StoreFixture,
+  | 'createEndpoint'
+  | 'setEnabled'
+  | 'deleteEndpoint'
+  | 'publish'
+  | 'createTask'
+  | 'cancelTask'
+  | 'ageWorker'
+  | 'breakSession'
+>;
+
+const NEXT_VERSION =
+  'with next as (update posthorn.subscription_version set version = version + 1 returning version)';
+
+function administer({ query }: TestDatabase): Administration {
+  return {
+    async createEndpoint({ config = {}, shard } = {}) {
+      const id = endpointIdOf(shard);
+      await query(
+        `${NEXT_VERSION} insert into posthorn.endpoints (id, tenant, url, config, version)
+         select $1, 'acme', 'https://receiver.test/', $2, version from next`,
+        [id, config],
+      );
+      return id;
+    },
+    async setEnabled(id, enabled) {
+      await query(
+        `${NEXT_VERSION} update posthorn.endpoints e set enabled = $2, disabled_reason = $3, version = next.version,
+                enabled_since = case when $2 then now() else enabled_since end from next where id = $1`,
+        [id, enabled, enabled ? null : 'manual'],
+      );
+    },
+    async deleteEndpoint(id) {
+      await query(
+        `${NEXT_VERSION} update posthorn.endpoints e set deleted_at = now(), version = next.version from next where id = $1`,
+        [id],
+      );
+    },
+    async publish({ id, tenant, type, data, idempotencyKey, options }, ageMs = 0) {
+      await query(
+        `insert into posthorn.outbox (id, tenant, type, data, idempotency_key, fingerprint, options, created_at)
+         values ($1, $2, $3, $4, $5, case when $5::text is null then null else sha256($4) end, $6,
+                 clock_timestamp() - make_interval(secs => $7))`,
+        [id, tenant, type, data, idempotencyKey, options, ageMs / 1000],
+      );
+    },
+    async createTask({ kind, selection }) {
+      const id = newId();
+      await query(
+        `insert into posthorn.tasks (id, kind, selection, total, created_by) values ($1, $2, $3, 0, 'test')`,
+        [id, kind, { ...EVERYTHING, ...selection }],
+      );
+      return id;
+    },
+    async cancelTask(id) {
+      await query(
+        `update posthorn.tasks set state = 'cancelled', runner = null, finished_at = now() where id = $1`,
+        [id],
+      );
+    },
+    async ageWorker(workerId, ms) {
+      await query(
+        'update posthorn.workers set renewed_at = renewed_at - make_interval(secs => $2) where id = $1',
+        [workerId, ms / 1000],
+      );
+    },
+    async breakSession(workerId) {
+      await query(
+        `select pg_terminate_backend(l.pid, 5000) from posthorn.workers w join pg_locks l
+             on l.locktype = 'advisory' and ((l.classid::bigint << 32) | l.objid::bigint) = w.lock_key
+          where w.id = $1`,
+        [workerId],
+      );
+    },
+  };
+}

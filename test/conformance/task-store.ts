@@ -1,0 +1,167 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Uuid } from '../../src/domain/ids.ts';
+import type { CreateStoreFixture, StoreFixture } from './support/fixture.ts';
+import { newId } from './support/ids.ts';
+import { accept, batchOf, DEAD, DELIVERED, HOUR_MS, loadAll, newSettlement } from './support/records.ts';
+
+export function describeTaskStore(name: string, createFixture: CreateStoreFixture): void {
+  describe(`the task store in ${name}`, () => {
+    let store: StoreFixture;
+    let endpointId: Uuid;
+    beforeAll(async () => {
+      store = await createFixture();
+    });
+    beforeEach(async () => {
+      await store.clear();
+      endpointId = await store.createEndpoint();
+    });
+    afterAll(() => store?.close());
+
+    const acceptDead = async (count: number, to = endpointId): Promise<Uuid[]> => {
+      const ids: Uuid[] = [];
+      for (let i = 0; i < count; i += 1) ids.push(await accept(store, to));
+      await store.queue.settle(batchOf(ids.map((id) => newSettlement(id, to, DEAD))));
+      return ids;
+    };
+    const newRunner = (): Uuid => newId();
+    const claim = async (runner = newRunner()) => (await store.tasks.claim(runner, HOUR_MS))!;
+    const waitingIds = async () => (await loadAll(store, endpointId)).due.map(({ id }) => id).toSorted();
+
+    it('replays everything that was dead when the task was created, chunk by chunk', async () => {
+      const ids = await acceptDead(5);
+      const id = await store.createTask({ kind: 'replay', selection: {} });
+      const later = await acceptDead(1);
+      const task = await claim();
+      expect(task.id).toBe(id);
+      expect(await store.tasks.runChunk(task, 2)).toEqual({ isRunning: true, endpointIds: [endpointId] });
+      expect(await waitingIds()).toEqual(ids.slice(0, 2));
+      expect(await store.tasks.runChunk(task, 2)).toMatchObject({ isRunning: true });
+      expect(await store.tasks.runChunk(task, 2)).toMatchObject({ isRunning: false });
+      expect(await waitingIds()).toEqual(ids);
+      expect(await store.findTask(id)).toMatchObject({ state: 'done', total: 5, done: 5, failed: 0 });
+      expect(await store.findDelivery(later[0]!)).toMatchObject({ status: 'dead' });
+    });
+
+    it('discards dead letters, and leaves those that are being replayed', async () => {
+      const ids = await acceptDead(3);
+      await store.queue.replay([{ id: ids[0]!, endpointId }]);
+      const id = await store.createTask({ kind: 'discard', selection: {} });
+      expect(await store.tasks.runChunk(await claim(), 10)).toEqual({
+        isRunning: false,
+        endpointIds: [endpointId],
+      });
+      expect(await store.findTask(id)).toMatchObject({ state: 'done', total: 2, done: 2, failed: 0 });
+      expect(await store.findDelivery(ids[0]!)).toMatchObject({ status: 'waiting' });
+      expect(await store.findDelivery(ids[1]!)).toMatchObject({ status: 'discarded', reason: 'test' });
+    });
+
+    it('works on the selected deliveries only', async () => {
+      const other = await store.createEndpoint();
+      const [wanted, unwanted] = [await acceptDead(2), await acceptDead(2, other)];
+      const delivered = await accept(store, endpointId);
+      await store.queue.settle(batchOf([newSettlement(delivered, endpointId, DELIVERED)]));
+      const selection = {
+        endpointId,
+        statuses: ['dead', 'delivered'] as const,
+        ids: [wanted[1]!, delivered],
+      };
+      await store.createTask({ kind: 'replay', selection });
+      await store.tasks.runChunk(await claim(), 10);
+      expect(await waitingIds()).toEqual([wanted[1]!, delivered].toSorted());
+      for (const id of [wanted[0]!, ...unwanted])
+        expect(await store.findDelivery(id)).toMatchObject({ status: 'dead' });
+    });
+
+    it('counts deliveries of a disabled endpoint as failed', async () => {
+      await acceptDead(2);
+      const id = await store.createTask({ kind: 'replay', selection: {} });
+      await store.setEnabled(endpointId, false);
+      expect(await store.tasks.runChunk(await claim(), 10)).toEqual({ isRunning: false, endpointIds: [] });
+      expect(await store.findTask(id)).toMatchObject({ state: 'done', total: 2, done: 0, failed: 2 });
+    });
+
+    it('gives a task to one runner, and each runner a task of its own', async () => {
+      const ids = [
+        await store.createTask({ kind: 'replay', selection: {} }),
+        await store.createTask({ kind: 'replay', selection: {} }),
+      ];
+      const claimed = await Promise.all(
+        Array.from({ length: 4 }, () => store.tasks.claim(newRunner(), HOUR_MS)),
+      );
+      const got = claimed.flatMap((task) => (task === null ? [] : [task.id]));
+      expect(new Set(got).size).toBe(got.length);
+      for (let task = await store.tasks.claim(newRunner(), HOUR_MS); task !== null; ) {
+        got.push(task.id);
+        task = await store.tasks.claim(newRunner(), HOUR_MS);
+      }
+      expect(got.toSorted()).toEqual(ids.toSorted());
+    });
+
+    it('takes a task from a runner that has fallen silent, whose later chunks do nothing', async () => {
+      await acceptDead(3);
+      await store.createTask({ kind: 'replay', selection: {} });
+      const silent = await claim();
+      await store.tasks.runChunk(silent, 1);
+      const next = (await store.tasks.claim(newRunner(), -1_000))!;
+      expect(next.id).toBe(silent.id);
+      const before = await store.findTask(next.id);
+      expect(await store.tasks.runChunk(silent, 10)).toEqual({ isRunning: false, endpointIds: [] });
+      await store.tasks.fail(silent, 'late');
+      await store.tasks.release(silent);
+      expect(await store.findTask(next.id)).toEqual(before);
+      expect(await store.tasks.claim(newRunner(), HOUR_MS)).toBeNull();
+      expect(await store.tasks.runChunk(next, 10)).toMatchObject({ isRunning: false });
+      expect(await store.findTask(next.id)).toMatchObject({ state: 'done', done: 3 });
+    });
+
+    it('goes on where it was when another runner takes it over', async () => {
+      const ids = await acceptDead(4);
+      await store.createTask({ kind: 'replay', selection: {} });
+      const first = await claim();
+      await store.tasks.runChunk(first, 3);
+      await store.tasks.release(first);
+      const second = await claim();
+      expect(second.id).toBe(first.id);
+      expect(await store.tasks.runChunk(second, 3)).toMatchObject({ isRunning: false });
+      expect(await waitingIds()).toEqual(ids);
+      expect(await store.findTask(first.id)).toMatchObject({ state: 'done', done: 4, total: 4 });
+    });
+
+    it('gives a released task to the next runner after those that wait longer', async () => {
+      const first = await store.createTask({ kind: 'replay', selection: {} });
+      const second = await store.createTask({ kind: 'replay', selection: {} });
+      const claimed = await claim();
+      expect(claimed.id).toBe(first);
+      await store.tasks.release(claimed);
+      expect((await claim()).id).toBe(second);
+      expect((await claim()).id).toBe(first);
+    });
+
+    it('does nothing for a task that was cancelled', async () => {
+      const ids = await acceptDead(2);
+      const id = await store.createTask({ kind: 'replay', selection: {} });
+      const task = await claim();
+      await store.cancelTask(id);
+      expect(await store.tasks.runChunk(task, 10)).toEqual({ isRunning: false, endpointIds: [] });
+      expect(await store.findDelivery(ids[0]!)).toMatchObject({ status: 'dead' });
+      expect(await store.tasks.claim(newRunner(), -1_000)).toBeNull();
+    });
+
+    it('does nothing for a task that has ended', async () => {
+      await acceptDead(1);
+      const id = await store.createTask({ kind: 'replay', selection: {} });
+      const task = await claim();
+      await store.tasks.runChunk(task, 10);
+      expect(await store.tasks.runChunk(task, 10)).toEqual({ isRunning: false, endpointIds: [] });
+      await store.tasks.fail(task, 'late');
+      expect(await store.findTask(id)).toMatchObject({ state: 'done', done: 1, error: null });
+    });
+
+    it('keeps the reason of a task that failed, and offers it to nobody', async () => {
+      const id = await store.createTask({ kind: 'replay', selection: {} });
+      await store.tasks.fail(await claim(), 'no luck');
+      expect(await store.findTask(id)).toMatchObject({ state: 'failed', error: 'no luck' });
+      expect(await store.tasks.claim(newRunner(), -1_000)).toBeNull();
+    });
+  });
+}

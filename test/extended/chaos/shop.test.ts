@@ -1,0 +1,23 @@
+import { expect, inject, test } from 'vitest';
+import { runShopChaos, type ShopChaosReport } from '../../chaos/four-ways/run.ts';
+import { wayNames } from '../../chaos/four-ways/ways.ts';
+
+/** CHAOS_SEED=n repeats the choice of faults; their timing is the machine's. */
+const seed = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 1e6));
+
+test('OUT-1 OUT-2 OUT-3 OUT-4: whatever dies, the orders that a shop commits are the events, exactly, and each is delivered', {
+  timeout: 180_000,
+}, async () => {
+  const report: ShopChaosReport = await runShopChaos({
+    seed,
+    program: inject('program'),
+    minMs: 0,
+    restMs: 1300,
+    ordersPerSecond: 100,
+    drainMs: 30_000,
+  });
+  const { story, ...numbers } = report;
+  process.stdout.write(`shop chaos: ${JSON.stringify(numbers)}\n`);
+  expect(story, story).toBe('');
+  for (const way of wayNames) expect(report.orders[way], way).toBeGreaterThan(50);
+});

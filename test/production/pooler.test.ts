@@ -1,0 +1,247 @@
+/** Behind a real PgBouncer: refused where it cannot work, and working with POSTHORN_DIRECT_DATABASE_URL. */
+
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { migrate } from '../../src/postgres/migrate.ts';
+import { detectPooling } from '../../src/postgres/pooler.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Pgbouncer, startPgbouncer, whyNoPgbouncer } from '../support/pgbouncer.ts';
+import { type PostgresqlServer, startPostgresql } from '../support/postgresql-versions.ts';
+import {
+  arrivals,
+  createEndpoint,
+  MAIN,
+  newReceiver,
+  publish,
+  startTestPosthorn,
+  TEST_SETTINGS,
+  untilDeliveries,
+} from '../support/posthorn.ts';
+import { startProcess } from '../support/processes.ts';
+import { newShop, startRelay } from '../support/relay.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
+
+const title = whyNoPgbouncer === null ? 'a pooler' : `a pooler (${whyNoPgbouncer})`;
+
+describe.skipIf(whyNoPgbouncer !== null)(title, () => {
+  let server: PostgresqlServer;
+  beforeAll(async () => {
+    server = await startPostgresql(18);
+  });
+  afterAll(() => server?.stop());
+
+  async function newDatabase(): Promise<TestDatabase> {
+    const database = await createTestDatabase({ empty: true, serverUrl: server.url });
+    onTestFinished(() => database.drop());
+    return database;
+  }
+
+  async function behind(mode: 'transaction' | 'session' | 'statement', poolSize: number): Promise<Pgbouncer> {
+    const pooler = await startPgbouncer(server, { mode, poolSize });
+    onTestFinished(() => pooler.stop());
+    return pooler;
+  }
+
+  async function run(args: readonly string[], env: Readonly<Record<string, string>>) {
+    const child = startProcess([MAIN, ...args], { env: { ...TEST_SETTINGS, ...env } });
+    return { code: await child.ended, output: child.output() };
+  }
+
+  test.each([
+    ['transaction', 1, 'transaction'],
+    ['transaction', 3, 'transaction'],
+    ['statement', 2, 'transaction'],
+    ['session', 5, 'session'],
+  ] as const)('pool_mode = %s with %i connections is taken for %s pooling', async (mode, poolSize, found) => {
+    const pooler = await behind(mode, poolSize);
+    expect(await detectPooling(pooler.urlOf(server.url))).toBe(found);
+    expect(await detectPooling(server.url)).toBe('none');
+  });
+
+  test.each([['serve'], ['relay', '--from', 'SOURCE'], ['rotate-encryption-key']])(
+    '`posthorn %s` refuses a transaction pooler on DATABASE_URL, and names the setting',
+    async (...args) => {
+      const pooler = await behind('transaction', 1);
+      const database = await newDatabase();
+      const { code, output } = await run(
+        args.map((arg) => (arg === 'SOURCE' ? database.url : arg)),
+        { DATABASE_URL: pooler.urlOf(database.url) },
+      );
+      expect(code).toBe(1);
+      expect(output).toContain('DATABASE_URL leads through a pooler that shares connections by transaction');
+      expect(output).toContain('Set POSTHORN_DIRECT_DATABASE_URL');
+      expect(output).not.toMatch(/\n {4}at /);
+    },
+  );
+
+  test('`posthorn doctor` names it too, and is content with a direct address beside it', async () => {
+    const pooler = await behind('transaction', 1);
+    const database = await newDatabase();
+    const env = { DATABASE_URL: pooler.urlOf(database.url) };
+    const refused = await run(['doctor'], env);
+    expect(refused.code).toBe(1);
+    expect(refused.output).toContain('Set POSTHORN_DIRECT_DATABASE_URL');
+    const { output } = await run(['doctor'], { ...env, POSTHORN_DIRECT_DATABASE_URL: database.url });
+    expect(output).toContain('leases, LISTEN and NOTIFY use POSTHORN_DIRECT_DATABASE_URL');
+  });
+
+  test('a direct address that is a pooler, or another database, is refused', async () => {
+    const pooler = await behind('transaction', 1);
+    const [database, other] = [await newDatabase(), await newDatabase()];
+    const env = { DATABASE_URL: pooler.urlOf(database.url) };
+    const pooled = await run(['serve'], { ...env, POSTHORN_DIRECT_DATABASE_URL: env.DATABASE_URL });
+    expect(pooled.output).toContain('POSTHORN_DIRECT_DATABASE_URL leads through a pooler');
+    const wrong = await run(['serve'], { ...env, POSTHORN_DIRECT_DATABASE_URL: other.url });
+    expect(wrong.output).toContain('DATABASE_URL and POSTHORN_DIRECT_DATABASE_URL are two databases');
+    expect([pooled.code, wrong.code]).toEqual([1, 1]);
+  });
+
+  test('two nodes behind a pool of one connection deliver, and no commit of theirs skips the disk', async () => {
+    const pooler = await behind('transaction', 1);
+    const database = await newDatabase();
+    await watchCommits(database);
+    const options = {
+      database: { url: pooler.urlOf(database.url) },
+      env: {
+        POSTHORN_DIRECT_DATABASE_URL: database.url,
+        POSTHORN_UPKEEP_MS: '200ms',
+        POSTHORN_STATS_FLUSH_MS: '200ms',
+      },
+    };
+    const nodes = await Promise.all([startTestPosthorn(options), startTestPosthorn(options)]);
+    try {
+      const receiver = await newReceiver();
+      const failing = await newReceiver();
+      failing.answer({ status: 500 });
+      await createEndpoint(nodes[0]!, { url: receiver.url, tenant: 'a' });
+      await createEndpoint(nodes[1]!, {
+        url: failing.url,
+        tenant: 'b',
+        retry: { schedule: [0], jitter: 'none' },
+        breaker: null,
+      });
+      const posted = await Promise.all(
+        Array.from({ length: 100 }, (_, n) =>
+          publish(
+            nodes[n % 2]!,
+            { type: 'a.posted', tenant: n % 10 === 0 ? 'b' : 'a', data: { n } },
+            {
+              headers: { 'idempotency-key': `key-${n}` },
+            },
+          ),
+        ),
+      );
+      await database.query("select posthorn.publish('a.published', '{}', 'a')");
+      const shop = await newShop('poll', { serverUrl: server.url });
+      await startRelay({
+        from: shop.url,
+        to: options.database.url,
+        env: { POSTHORN_DIRECT_DATABASE_URL: database.url },
+      });
+      await shop.query("insert into posthorn_outbox (tenant, type, data) values ('a', 'a.relayed', '{}')");
+      await receiver.waitFor(92);
+      for (const [n, { id }] of posted.entries())
+        await untilDeliveries(nodes[0]!, id, n % 10 === 0 ? 'dead' : 'delivered');
+      expect(Math.max(...arrivals(receiver.requests).values())).toBe(1);
+      await eventually('statistics were added up and upkeep ran', async () =>
+        (await commits(database)).some(({ name }) => name === 'endpoint_stats'),
+      );
+      const seen = await commits(database);
+      const tables = [...new Set(seen.map(({ name }) => name))];
+      expect(tables).toEqual(
+        expect.arrayContaining([
+          'events',
+          'queue',
+          'deliveries',
+          'attempts',
+          'dead_letters',
+          'idempotency_keys',
+        ]),
+      );
+      // Renewals of leases go straight to PostgreSQL and do not wait for the disk: a crash ends them anyway.
+      expect(seen.filter(({ name, setting }) => setting !== 'on' && name !== 'workers')).toEqual([]);
+    } finally {
+      await Promise.all(nodes.map((node) => node.stop()));
+    }
+  });
+
+  test('a database that is away behind the pooler is waited for', async () => {
+    const database = await newDatabase();
+    const cable = await startTcpProxy(server.url);
+    onTestFinished(() => cable.cut());
+    const port = Number(new URL(cable.url).port);
+    const pooler = await startPgbouncer({ ...server, port }, { mode: 'transaction', poolSize: 2 });
+    onTestFinished(() => pooler.stop());
+    await cable.cut();
+    const posthorn = startProcess([MAIN, 'serve'], {
+      env: {
+        ...TEST_SETTINGS,
+        DATABASE_URL: pooler.urlOf(database.url),
+        POSTHORN_DIRECT_DATABASE_URL: database.url,
+      },
+    });
+    onTestFinished(async () => {
+      await posthorn.kill('SIGKILL');
+    });
+    const says = (text: string) =>
+      eventually(`it says "${text}"`, () => posthorn.output().includes(text), {
+        timeoutMs: 60_000,
+        saw: () => posthorn.output().slice(-1500),
+      });
+    await says('waiting for the database');
+    await cable.restore();
+    await says('is running');
+  });
+
+  test('the settings of a transaction do not stay behind in the connection that others get', async () => {
+    const pooler = await behind('transaction', 1);
+    const database = await newDatabase();
+    const url = pooler.urlOf(database.url);
+    const posthorn = await startTestPosthorn({
+      database: { url },
+      env: { POSTHORN_DIRECT_DATABASE_URL: database.url },
+    });
+    const stranger = new pg.Client({ connectionString: url });
+    await stranger.connect();
+    try {
+      await publish(posthorn, { type: 'a.b', tenant: 'a', data: {} });
+      const { rows } = await stranger.query(
+        `select name from pg_settings where source = 'session' and name <> 'application_name'
+            and name not in ('client_encoding', 'DateStyle', 'TimeZone', 'standard_conforming_strings')`,
+      );
+      expect(rows).toEqual([]);
+    } finally {
+      await stranger.end();
+      await posthorn.stop();
+    }
+  });
+});
+
+/** Notes the `synchronous_commit` of every transaction that changes a row of Posthorn's; by default it is off here. */
+async function watchCommits(database: TestDatabase): Promise<void> {
+  const pool = new pg.Pool({ connectionString: database.url, max: 1 });
+  await migrate(pool);
+  await pool.end();
+  await database.query(`
+    alter database ${new URL(database.url).pathname.slice(1)} set synchronous_commit = off;
+    create table public.commits (name text, setting text);
+    create function public.note_commit() returns trigger language plpgsql as $$
+    begin
+      insert into public.commits values (tg_table_name, current_setting('synchronous_commit'));
+      return null;
+    end $$;
+    do $$
+    declare name text;
+    begin
+      for name in select relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+                   where nspname = 'posthorn' and relkind in ('r', 'p') and not relispartition
+      loop
+        execute format('create trigger note after insert or update or delete on posthorn.%I
+                        for each statement execute function public.note_commit()', name);
+      end loop;
+    end $$`);
+}
+
+const commits = (database: TestDatabase) =>
+  database.query<{ name: string; setting: string }>('select distinct name, setting from public.commits');

@@ -1,0 +1,149 @@
+/** Least privilege: an owner that migrates, and a role that serves and owns nothing. */
+import { randomBytes } from 'node:crypto';
+import { expect, onTestFinished, test } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import {
+  createEndpoint,
+  MAIN,
+  newReceiver,
+  publish,
+  startTestPosthorn,
+  TEST_SETTINGS,
+  untilDeliveries,
+} from '../support/posthorn.ts';
+import { startProcess } from '../support/processes.ts';
+
+interface Roles {
+  readonly database: TestDatabase;
+  readonly owner: string;
+  readonly server: string;
+  urlOf(role: string): string;
+}
+
+/** As docs/operate/roles.md makes them, before `posthorn migrate`. */
+async function newRoles(): Promise<Roles> {
+  const database = await createTestDatabase({ empty: true });
+  const suffix = randomBytes(4).toString('hex');
+  const [owner, server] = [`owner_${suffix}`, `server_${suffix}`];
+  const password = randomBytes(12).toString('hex');
+  for (const role of [owner, server])
+    await database.query(`create role ${role} login password '${password}'`);
+  await database.query(`create schema posthorn authorization ${owner}`);
+  await database.query(`grant usage on schema posthorn to ${server}`);
+  for (const grant of [
+    'select, insert, update, delete on tables',
+    'usage, select on sequences',
+    'execute on functions',
+  ])
+    await database.query(
+      `alter default privileges for role ${owner} in schema posthorn grant ${grant} to ${server}`,
+    );
+  onTestFinished(async () => {
+    await database.query(`drop owned by ${server}; drop owned by ${owner} cascade`);
+    await database.query(`drop role ${server}; drop role ${owner}`);
+    await database.drop();
+  });
+  const urlOf = (role: string): string => {
+    const url = new URL(database.url);
+    url.username = role;
+    url.password = password;
+    return url.href;
+  };
+  return { database, owner, server, urlOf };
+}
+
+async function run(command: string, databaseUrl: string) {
+  const child = startProcess([MAIN, command], { env: { ...TEST_SETTINGS, DATABASE_URL: databaseUrl } });
+  return { code: await child.ended, output: child.output() };
+}
+
+test('a schema made beforehand is enough: the owner needs no right to create one in the database', async () => {
+  const { owner, urlOf } = await newRoles();
+  const { code, output } = await run('migrate', urlOf(owner));
+  expect(output).toContain('Applied: 0001');
+  expect(code).toBe(0);
+});
+
+test('without the schema and without that right, `posthorn migrate` says what to do', async () => {
+  const { database, owner, urlOf } = await newRoles();
+  await database.query('drop schema posthorn');
+  const { code, output } = await run('migrate', urlOf(owner));
+  expect(code).toBe(1);
+  expect(output).toContain('permission denied for database');
+  expect(output).toContain('Create the schema posthorn for the user');
+});
+
+test('a role that owns nothing serves, makes partitions when they are due, and drops old ones', async () => {
+  const { database, owner, server, urlOf } = await newRoles();
+  expect((await run('migrate', urlOf(owner))).code).toBe(0);
+  expect(await database.query('select name from posthorn.partitions')).toEqual([]);
+  const posthorn = await startTestPosthorn({ database: { url: urlOf(server) } });
+  try {
+    const receiver = await newReceiver();
+    await createEndpoint(posthorn, { url: receiver.url, tenant: 'a' });
+    const event = await publish(posthorn, { type: 'a.b', tenant: 'a', data: {} });
+    await untilDeliveries(posthorn, event.id, 'delivered');
+    const owners = await database.query(
+      `select distinct pg_get_userbyid(relowner) as owner, relispartition from pg_class
+        where relnamespace = 'posthorn'::regnamespace and relkind = 'r' and relispartition`,
+    );
+    expect(owners).toEqual([{ owner, relispartition: true }]);
+    const examined = await run('doctor', urlOf(server));
+    expect(examined.output).toContain('the role may use every table, sequence and function');
+    expect(examined.code, examined.output).toBe(0);
+  } finally {
+    await posthorn.stop();
+  }
+  const asServer = async (statement: string) => {
+    const pg = await import('pg');
+    const client = new pg.default.Client({ connectionString: urlOf(server) });
+    await client.connect();
+    return client.query(statement).finally(() => client.end());
+  };
+  await asServer("select posthorn.create_partition('events', '2020-01-01Z', '2020-01-08Z')");
+  await asServer("select posthorn.drop_partition('events_20200101')");
+  expect(await database.query("select to_regclass('posthorn.events_20200101') as found")).toEqual([
+    { found: null },
+  ]);
+  const [current] = await database.query(
+    'select name from posthorn.partitions where now() between from_at and to_at',
+  );
+  await expect(asServer(`select posthorn.drop_partition('${current!.name}')`)).rejects.toThrow(
+    'ended a day ago',
+  );
+  await expect(asServer("select posthorn.create_partition('tenants', now(), now())")).rejects.toThrow(
+    'no partitions',
+  );
+  await expect(asServer('drop table posthorn.events')).rejects.toThrow('must be owner');
+  await expect(asServer('create table posthorn.mine (id int)')).rejects.toThrow(
+    'permission denied for schema',
+  );
+});
+
+test('it does not migrate, and says who has to', async () => {
+  const { database, owner, server, urlOf } = await newRoles();
+  await run('migrate', urlOf(owner));
+  // As before an upgrade.
+  await database.query('drop function posthorn.create_partition, posthorn.drop_partition');
+  await database.query('delete from posthorn.schema_migrations where version = 20');
+  const { code, output } = await run('serve', urlOf(server));
+  expect(code).toBe(1);
+  expect(output).toContain('Migration 0020_partitions_without_ownership.sql failed: permission denied');
+  expect(output).toContain('Run `posthorn migrate` as the role that owns the schema.');
+});
+
+test('`posthorn doctor` names the grants that are missing, and the limit of the role', async () => {
+  const { database, owner, server, urlOf } = await newRoles();
+  await run('migrate', urlOf(owner));
+  await database.query(`revoke update on posthorn.queue from ${server}`);
+  await database.query(`revoke all on function posthorn.create_partition from ${server}`);
+  await database.query(`alter role ${server} connection limit 5`);
+  const { code, output } = await run('doctor', urlOf(server));
+  expect(code).toBe(1);
+  expect(output).toContain(
+    'The role lacks UPDATE on table posthorn.queue, EXECUTE on function posthorn.create_partition.',
+  );
+  expect(output).toMatch(/Connections +up to \d+ for one process; the role has 5 of 5 for Posthorn\./);
+  await database.query(`revoke usage on schema posthorn from ${server}`);
+  expect((await run('doctor', urlOf(server))).output).toContain('The role lacks USAGE on schema posthorn');
+});

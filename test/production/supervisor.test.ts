@@ -1,0 +1,230 @@
+/** `serve --processes N` under a supervisor that is killed, children that are killed, and a database that is away. */
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePort, MAIN, TEST_SETTINGS } from '../support/posthorn.ts';
+import { childrenOf, hasProcessTree, isAlive } from '../support/process-tree.ts';
+import { startProcess, type TestProcess } from '../support/processes.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
+
+async function newDatabase(): Promise<TestDatabase> {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  return database;
+}
+
+async function newTemporaryDirectory(): Promise<string> {
+  const directory = await mkdtemp(path.join(tmpdir(), 'posthorn-test-'));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+interface Node extends TestProcess {
+  readonly port: number;
+}
+
+async function startNode(
+  databaseUrl: string,
+  args: readonly string[] = ['--processes', '3'],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Node> {
+  const port = await freePort();
+  const node = startProcess([MAIN, 'serve', ...args], {
+    env: { ...TEST_SETTINGS, PORT: String(port), DATABASE_URL: databaseUrl, ...env },
+  });
+  onTestFinished(async () => {
+    const children = hasProcessTree ? childrenOf(node.pid) : [];
+    node.signal('SIGKILL');
+    endOrphans(children);
+    await node.ended;
+  });
+  return Object.assign(node, { port });
+}
+
+function endOrphans(pids: readonly number[]): void {
+  for (const pid of pids) if (isAlive(pid)) process.kill(pid, 'SIGKILL');
+}
+
+const isReady = async ({ port }: Node): Promise<boolean> => {
+  const headers = { connection: 'close' };
+  const answer = await fetch(`http://127.0.0.1:${port}/readyz`, { headers }).catch(() => null);
+  await answer?.text();
+  return answer?.status === 200;
+};
+
+const untilReady = (node: Node) =>
+  eventually('the node is ready', () => isReady(node), { timeoutMs: 30_000, saw: node.output });
+
+const secondsOf = async (work: Promise<unknown>): Promise<number> => {
+  const began = performance.now();
+  await work;
+  return (performance.now() - began) / 1000;
+};
+
+describe.skipIf(!hasProcessTree)('a supervisor that is killed', () => {
+  /** Not `node.kill`: that waits for its output to end, which orphans would keep open. */
+  async function killAlone(node: Node): Promise<void> {
+    const children = childrenOf(node.pid);
+    onTestFinished(() => endOrphans(children));
+    node.signal('SIGKILL');
+    await eventually('it and all of its children have ended', () => ![node.pid, ...children].some(isAlive), {
+      timeoutMs: 15_000,
+      saw: node.output,
+    });
+  }
+
+  // From the fork, through loading, migrating and listening, to being ready.
+  test.each([0, 100, 250, 400, 600, 1000, 2000])(
+    'its children end when it is killed %i ms after the first of them appeared',
+    async (afterMs) => {
+      const database = await newDatabase();
+      const node = await startNode(database.url);
+      await eventually('a child appears', () => childrenOf(node.pid).length > 0, { timeoutMs: 30_000 });
+      // Only time can show in which state of its start a child is.
+      await sleep(afterMs);
+      await killAlone(node);
+    },
+  );
+
+  test('its children stop gracefully when they are ready, and remove what it would have removed', async () => {
+    const database = await newDatabase();
+    const directory = await newTemporaryDirectory();
+    const node = await startNode(database.url, ['--processes', '3'], { TMPDIR: directory });
+    await untilReady(node);
+    expect(childrenOf(node.pid)).toHaveLength(3);
+    const sockets = async () => (await readdir(directory)).filter((name) => name.startsWith('posthorn-'));
+    expect(await sockets()).toHaveLength(1);
+    await killAlone(node);
+    expect(await database.query('select name from posthorn.workers')).toEqual([]);
+    expect(await sockets()).toEqual([]);
+  });
+
+  test('a child whose supervisor is gone ends although its start waits for the database', async () => {
+    const database = await newDatabase();
+    const proxy = await startTcpProxy(database.url);
+    onTestFinished(() => proxy.cut());
+    const node = await startNode(proxy.url);
+    await eventually('a child appears', () => childrenOf(node.pid).length > 0, { timeoutMs: 30_000 });
+    await proxy.cut();
+    await eventually('it waits', () => node.output().includes('waiting for the database'));
+    await killAlone(node);
+  });
+});
+
+describe.skipIf(!hasProcessTree)('a child that is killed', () => {
+  test('while it starts: another is started, and the node gets ready', async () => {
+    const database = await newDatabase();
+    const node = await startNode(database.url);
+    const first = await eventually('a child appears', () => childrenOf(node.pid)[0], { timeoutMs: 30_000 });
+    process.kill(first, 'SIGKILL');
+    await untilReady(node);
+    await eventually('three children run', () => childrenOf(node.pid).length === 3);
+    expect(node.running).toBe(true);
+    expect(node.output()).toContain('a child process ended, starting another');
+  });
+
+  test('while it starts beside healthy ones: they go on', async () => {
+    const database = await newDatabase();
+    const node = await startNode(database.url);
+    const [healthy] = await eventually(
+      'the first child is ready and others start',
+      async () => {
+        const children = childrenOf(node.pid);
+        return children.length === 3 && children;
+      },
+      { timeoutMs: 30_000 },
+    );
+    const starting = childrenOf(node.pid).filter((pid) => pid !== healthy);
+    for (const pid of starting) process.kill(pid, 'SIGKILL');
+    await eventually('three children run again', () => childrenOf(node.pid).length === 3, {
+      timeoutMs: 30_000,
+    });
+    await untilReady(node);
+    expect(childrenOf(node.pid)).toContain(healthy);
+  });
+
+  test('a configuration error that every child would meet ends the node', async () => {
+    const database = await newDatabase();
+    const node = await startNode(database.url);
+    await untilReady(node);
+    const second = startProcess([MAIN, 'serve', '--processes', '2'], {
+      env: { ...TEST_SETTINGS, PORT: String(node.port), DATABASE_URL: database.url },
+    });
+    expect(await second.ended).toBe(1);
+    expect(second.output().match(/is in use/g)).toHaveLength(1);
+  });
+});
+
+describe('a database that is away at the start', () => {
+  test.each([['1'], ['2']])(
+    'serve --processes %s waits, says so, and is ready when it is back',
+    async (processes) => {
+      const database = await newDatabase();
+      const proxy = await startTcpProxy(database.url);
+      onTestFinished(() => proxy.cut());
+      await proxy.cut();
+      const node = await startNode(proxy.url, ['--processes', processes]);
+      await eventually('it says that it waits', () => node.output().includes('waiting for the database'));
+      expect(node.output()).toMatch(/"reason":"PostgreSQL at .* cannot be reached \(ECONNREFUSED\)/);
+      expect(await isReady(node)).toBe(false);
+      await proxy.restore();
+      await untilReady(node);
+    },
+  );
+
+  test('--no-wait fails at once', async () => {
+    const node = await startNode('postgres://nobody@127.0.0.1:1/x', ['--no-wait']);
+    expect(await node.ended).toBe(1);
+    expect(node.output()).toContain('cannot be reached (ECONNREFUSED)');
+  });
+
+  test('a wrong password is not waited for', async () => {
+    const database = await newDatabase();
+    const url = new URL(database.url);
+    url.password = 'wrong';
+    const node = await startNode(url.href, ['--processes', '1']);
+    expect(await node.ended).toBe(1);
+    expect(node.output()).toContain('Check user and password in DATABASE_URL');
+  });
+});
+
+/** Two seconds, and as much again for a busy machine. What it could be instead is the deadline of a stop, 23 s, or never. */
+const STOP_SECONDS = 4;
+
+describe('SIGTERM during the start ends it within 2 s', () => {
+  test.each([['1'], ['3']])('while it waits for the database (--processes %s)', async (processes) => {
+    const node = await startNode('postgres://nobody@127.0.0.1:1/x', ['--processes', processes]);
+    await eventually('it waits', () => node.output().includes('waiting for the database'));
+    expect(await secondsOf(node.kill('SIGTERM'))).toBeLessThan(STOP_SECONDS);
+    expect(await node.ended).toBe(0);
+  });
+
+  test.skipIf(!hasProcessTree)('while its children start', async () => {
+    const database = await newDatabase();
+    const node = await startNode(database.url);
+    await eventually('a child appears', () => childrenOf(node.pid).length > 0, { timeoutMs: 30_000 });
+    const children = childrenOf(node.pid);
+    expect(await secondsOf(node.kill('SIGTERM'))).toBeLessThan(STOP_SECONDS);
+    expect(await node.ended).toBe(0);
+    expect(children.some(isAlive)).toBe(false);
+  });
+
+  test('while the database takes connections and says nothing', async () => {
+    const silent = createServer((socket) => void socket.resume().on('error', () => {})).listen(
+      0,
+      '127.0.0.1',
+    );
+    onTestFinished(() => void silent.close());
+    await new Promise((resolve) => silent.once('listening', resolve));
+    const { port } = silent.address() as { port: number };
+    const node = await startNode(`postgres://nobody@127.0.0.1:${port}/x`, ['--processes', '1']);
+    await new Promise((resolve) => silent.once('connection', resolve));
+    expect(await secondsOf(node.kill('SIGTERM'))).toBeLessThan(STOP_SECONDS);
+    expect(await node.ended).toBe(0);
+  });
+});

@@ -1,0 +1,88 @@
+/** What must be true when everything has come to rest: nothing is lost, nothing is left over, everything is recorded. */
+import { deliveryIdOf, type Uuid } from '../../src/domain/ids.ts';
+import type { MemoryStore } from '../../src/memory/memory-store.ts';
+import type { World } from './world.ts';
+
+/** Returns the violations, in words. */
+export function findLeftovers(world: World): string[] {
+  return [
+    ...checkAnswers(world),
+    ...checkOutbox(world),
+    ...[...world.store.events.values()].flatMap(({ id, deliveries }) =>
+      Array.from({ length: deliveries }, (_, ordinal) => deliveryIdOf(id, ordinal)).flatMap((delivery) =>
+        checkDelivery(world, delivery),
+      ),
+    ),
+    ...checkMemory(world),
+  ];
+}
+
+/** A 202 is never lost, and a key belongs to one event. */
+function checkAnswers({ store, publications }: World): string[] {
+  const problems: string[] = [];
+  const eventOfKey = new Map<string, Uuid>();
+  for (const { idempotencyKey, id } of store.events.values()) {
+    if (idempotencyKey === null) continue;
+    if (eventOfKey.has(idempotencyKey)) problems.push(`two events were stored for the key ${idempotencyKey}`);
+    eventOfKey.set(idempotencyKey, id);
+  }
+  for (const { accepted, event } of publications) {
+    if (accepted === null) continue;
+    const stored = store.events.get(accepted.id);
+    if (stored === undefined) problems.push(`event ${accepted.id} was accepted and is not stored`);
+    else if (stored.deliveries !== accepted.deliveries)
+      problems.push(
+        `event ${accepted.id} was accepted with ${accepted.deliveries} deliveries, not ${stored.deliveries}`,
+      );
+    if (event.idempotencyKey !== null && eventOfKey.get(event.idempotencyKey) !== accepted.id)
+      problems.push(`key ${event.idempotencyKey} was answered with an event that does not hold it`);
+  }
+  return problems;
+}
+
+/** A row of the outbox becomes an event exactly once. */
+function checkOutbox({ store, outboxIds }: World): string[] {
+  const left = [...store.outbox.values()].map(({ id }) => `row ${id} is left in the outbox`);
+  const lost = [...outboxIds].filter((id) => !store.events.has(id));
+  return [...left, ...lost.map((id) => `row ${id} of the outbox did not become an event`)];
+}
+
+function checkDelivery(world: World, id: Uuid): string[] {
+  const { store, time } = world;
+  const name = `delivery …${id.slice(-13)}`;
+  const waiting = store.queue.get(id);
+  if (waiting !== undefined) {
+    const seconds = ((time.now() - waiting.visibleAt) / 1000).toFixed(0);
+    const owner = store.ownerOf(waiting.endpointId);
+    return [
+      `${name} of endpoint …${waiting.endpointId.slice(-6)} still waits after ${seconds} s (attempts ${waiting.attempts}, due ${waiting.dueAt}, owner ${owner})`,
+    ];
+  }
+  const dead = store.deadLetters.get(id);
+  const finished = store.finished.get(id);
+  if (dead === undefined && finished === undefined) return [`${name} is lost`];
+  if (dead !== undefined && finished !== undefined) return [`${name} ended twice`];
+  const problems: string[] = [];
+  if (finished?.status === 'delivered' && !world.delivered.has(id))
+    problems.push(`${name} is recorded as delivered and never was`);
+  const replayedAt = world.replayed.get(id) ?? 0;
+  if (dead !== undefined && (world.lastStart.get(id) ?? 0) < replayedAt)
+    problems.push(`${name} was replayed, and not sent again`);
+  const recorded = countAttempts(store, id);
+  const { attempts } = (dead ?? finished)!;
+  if (recorded !== attempts) problems.push(`${name} made ${attempts} attempts, and ${recorded} are recorded`);
+  return problems;
+}
+
+const countAttempts = (store: MemoryStore, id: Uuid): number =>
+  [...(store.attempts.get(id)?.values() ?? [])].filter(({ outcome }) => outcome !== 'superseded').length;
+
+/** An idle process holds nothing in memory. */
+function checkMemory({ running }: World): string[] {
+  return running.flatMap(({ process, engine }) => {
+    const { inMemory, inFlight, unsettled, heldBytes } = engine.stats;
+    return inMemory + inFlight + unsettled + heldBytes === 0
+      ? []
+      : [`${process.name} still holds ${JSON.stringify(engine.stats)}`];
+  });
+}

@@ -1,0 +1,38 @@
+import type { NewEvent } from '../../src/domain/event.ts';
+import { deliveryIdOf, type Uuid } from '../../src/domain/ids.ts';
+import type { Accepted } from '../../src/ingest/index.ts';
+
+/** A request of a producer, and what it was answered. */
+export class Publication {
+  readonly event: NewEvent;
+  accepted: Pick<Accepted, 'id' | 'deliveries'> | null = null;
+  error: unknown = null;
+  answeredAt: number | null = null;
+
+  constructor(event: NewEvent) {
+    this.event = event;
+  }
+
+  answer(accepted: Pick<Accepted, 'id' | 'deliveries'>, now: number): void {
+    this.accepted = accepted;
+    this.answeredAt = now;
+  }
+
+  refuse(error: unknown, now: number): void {
+    this.error = error;
+    this.answeredAt = now;
+  }
+
+  /** Throws unless the event was accepted. */
+  get deliveryIds(): Uuid[] {
+    if (this.accepted === null)
+      throw new Error('The event was not accepted (yet).', { cause: this.error ?? undefined });
+    const { id, deliveries } = this.accepted;
+    return Array.from({ length: deliveries }, (_, ordinal) => deliveryIdOf(id, ordinal));
+  }
+
+  /** The first delivery: all there is of an event for one endpoint. */
+  get deliveryId(): Uuid {
+    return this.deliveryIds[0]!;
+  }
+}

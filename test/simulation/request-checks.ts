@@ -1,0 +1,133 @@
+/** Rules that hold for every request at the moment it is sent, whatever fails around it. */
+import type { AttemptRequest } from '../../src/dispatch/index.ts';
+import { type Endpoint, shardOf } from '../../src/domain/endpoint.ts';
+import { eventIdOfDelivery, type Uuid } from '../../src/domain/ids.ts';
+import type { MemoryStore } from '../../src/memory/memory-store.ts';
+import type { ShardRow } from '../../src/memory/rows.ts';
+import type { SimulatedProcess } from './simulated-process.ts';
+
+export interface Sender {
+  readonly from: SimulatedProcess;
+  /** True if the circuit was open when the engine chose the delivery. */
+  readonly isProbe: boolean;
+}
+
+/** A request on the wire. */
+export interface Wire extends Sender {
+  readonly deliveryId: Uuid;
+  readonly number: number;
+  readonly epoch: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** What was committed under an earlier number this long ago has been seen by every reader. */
+const MAX_COMMIT_AGE_MS = 12_000;
+
+export class RequestChecks {
+  readonly violations: string[] = [];
+  duplicates = 0;
+  /** The slowest connection to a receiver so far. */
+  slowestConnectMs = 0;
+  readonly #store: MemoryStore;
+  readonly #startedAt: number;
+  /** The slowest call to the store so far. */
+  readonly #slowestMs: () => number;
+  readonly #wires = new Map<Uuid, Wire[]>();
+  /** By delivery and number of the attempt. */
+  readonly #lastOf = new Map<string, Wire>();
+  readonly #rates = new Map<Uuid, { count: number; lowest: number }>();
+
+  constructor(store: MemoryStore, startedAt: number, slowestMs: () => number) {
+    this.#store = store;
+    this.#startedAt = startedAt;
+    this.#slowestMs = slowestMs;
+  }
+
+  /** Call this before the request is sent. */
+  onSend(sender: Sender, { endpoint, deliveryId, number }: AttemptRequest, durationMs: number): void {
+    const start = this.#store.now();
+    const shard = this.#store.shards[shardOf(endpoint.id)]!;
+    const wire: Wire = { ...sender, deliveryId, number, epoch: shard.epoch, start, end: start + durationMs };
+    const onWire = (this.#wires.get(endpoint.id) ?? []).filter(({ end }) => end > start);
+    this.#check(endpoint, wire, shard, onWire);
+    this.#wires.set(endpoint.id, [...onWire, wire]);
+    this.#lastOf.set(`${deliveryId} ${number}`, wire);
+  }
+
+  /** Deliveries whose requests are on the wire just now. */
+  get onWire(): Uuid[] {
+    const now = this.#store.now();
+    return [...this.#wires.values()].flat().flatMap(({ deliveryId, end }) => (end > now ? [deliveryId] : []));
+  }
+
+  #check(endpoint: Endpoint, wire: Wire, shard: ShardRow, onWire: readonly Wire[]): void {
+    const violate = (what: string): void => this.#violate(what, wire, endpoint);
+    const event = this.#store.events.get(eventIdOfDelivery(wire.deliveryId));
+    if (event === undefined) violate('sent what was never accepted');
+    else if (event.visibleAt > wire.start) violate('sent before its commit');
+    if (shard.owner !== wire.from.workerId) violate('sent without a valid lease');
+    if (!endpoint.enabled || endpoint.paused) violate('sent to an endpoint that is off');
+
+    const before = this.#lastOf.get(`${wire.deliveryId} ${wire.number}`);
+    if (before !== undefined) {
+      this.duplicates += 1;
+      if (!this.#mayBeSentTwice(before, wire, shard)) violate('sent twice though nobody died');
+    }
+    if (onWire.some(({ deliveryId, epoch }) => deliveryId === wire.deliveryId && epoch === wire.epoch))
+      violate('the same delivery twice at once');
+    // What earlier owners have on the wire does not count for the new one, until its deadline.
+    const owners = new Set([wire, ...onWire].map(({ epoch }) => epoch)).size;
+    if (onWire.length + 1 > endpoint.maxInFlight * owners) violate(`${onWire.length + 1} at once`);
+    if (wire.isProbe && onWire.some(({ isProbe }) => isProbe)) violate('two probes at once');
+    if (endpoint.ordering === 'fifo') this.#checkOrder(endpoint, wire, onWire);
+    if (endpoint.rateLimit !== null) this.#checkRate(endpoint, wire);
+  }
+
+  /**
+   * Its first sender died, was stopped or could not say what it had on the wire, its result took too long, or someone
+   * asked for a replay while it was on the wire.
+   */
+  #mayBeSentTwice(before: Wire, wire: Wire, shard: ShardRow): boolean {
+    const row = this.#store.queue.get(wire.deliveryId);
+    const isReplayed = row !== undefined && row.replays > 0 && row.agesFrom! >= Math.floor(before.start);
+    const hasDied = shard.uncleanAt.some((at) => at >= before.start);
+    const lostMark = before.from.problems.get('hand over requests on the wire') ?? 0;
+    const hasStalled = Math.max(before.from.process.stalledAt, lostMark) >= before.start;
+    const isSlow = this.#slowestMs() > 500 && wire.start > before.end + 1_500;
+    return hasDied || hasStalled || isSlow || isReplayed;
+  }
+
+  #checkOrder(endpoint: Endpoint, wire: Wire, onWire: readonly Wire[]): void {
+    if (onWire.length > 0) this.#violate('two of a FIFO endpoint at once', wire, endpoint);
+    // Once it has begun it keeps its place, whatever turns up with an earlier number.
+    if (wire.number > 1) return;
+    const own = this.#store.queue.get(wire.deliveryId);
+    const earlier = this.#store.queue
+      .of(endpoint.id)
+      .find(
+        (row) => own !== undefined && row.seq < own.seq && row.visibleAt < wire.start - MAX_COMMIT_AGE_MS,
+      );
+    if (earlier !== undefined) this.#violate('out of order', wire, endpoint);
+  }
+
+  #checkRate(endpoint: Endpoint, wire: Wire): void {
+    const { perSecond, burst } = endpoint.rateLimit!;
+    const rate = this.#rates.get(endpoint.id) ?? { count: 0, lowest: Number.POSITIVE_INFINITY };
+    rate.count += 1;
+    const level = rate.count - (perSecond * (wire.start - this.#startedAt)) / 1000;
+    rate.lowest = Math.min(rate.lowest, level);
+    // A token is taken when it is its turn; reading the payload, recording the start and connecting delay it.
+    const delayed = (perSecond * (4 * this.#slowestMs() + this.slowestConnectMs)) / 1000;
+    if (level - rate.lowest + 1 > Math.max(1, burst) + delayed + 0.01)
+      this.#violate('over its rate', wire, endpoint);
+    this.#rates.set(endpoint.id, rate);
+  }
+
+  #violate(what: string, { start, from, deliveryId, number }: Wire, endpoint: Endpoint): void {
+    const at = ((start - this.#startedAt) / 1000).toFixed(3);
+    this.violations.push(
+      `${at} s: ${what} (${from.process.name}, endpoint …${endpoint.id.slice(-6)}, delivery …${deliveryId.slice(-13)}, attempt ${number})`,
+    );
+  }
+}

@@ -1,0 +1,224 @@
+/** One process: the real accept stage and the real engine, on memory ports that it reaches through a faulty link. */
+import { createEngine, type Engine, type EngineConfig, type EngineStages } from '../../src/create-engine.ts';
+import { createIngest, type Ingest } from '../../src/create-ingest.ts';
+import { DatabaseClock } from '../../src/domain/clock.ts';
+import type { NewEvent } from '../../src/domain/event.ts';
+import { Link, withFaults, withOwnershipFaults } from '../../src/memory/faults.ts';
+import { createMemoryEventLookup } from '../../src/memory/memory-accept-log.ts';
+import {
+  createMemoryEndpointSource,
+  MemoryEndpointDirectory,
+} from '../../src/memory/memory-endpoint-directory.ts';
+import { MemoryHandOver, type MemoryHandOverHub } from '../../src/memory/memory-hand-over.ts';
+import { type MemoryBus, MemoryNotifier } from '../../src/memory/memory-notifier.ts';
+import { createMemoryOutboxStore } from '../../src/memory/memory-outbox-store.ts';
+import { announceThrough, createMemoryOwnershipStore } from '../../src/memory/memory-ownership-store.ts';
+import type { MemoryStore } from '../../src/memory/memory-store.ts';
+import { Drainer } from '../../src/outbox/index.ts';
+import type { AcceptLog } from '../../src/ports/accept-log.ts';
+import type { DeliveryQueue } from '../../src/ports/delivery-queue.ts';
+import { Publication } from './publication.ts';
+import { Process, type Random, type VirtualTime } from './virtual-time.ts';
+import type { Weather } from './weather.ts';
+
+type Send = EngineStages['send'];
+
+/** Everything that the processes of a world share. */
+export interface Surroundings {
+  readonly time: VirtualTime;
+  readonly random: Random;
+  readonly store: MemoryStore;
+  readonly acceptLog: AcceptLog;
+  readonly queue: DeliveryQueue;
+  readonly bus: MemoryBus;
+  /** Null: every process has a node of its own. */
+  readonly hub: MemoryHandOverHub | null;
+  readonly weather: () => Weather;
+  /** Called for every call to the store. */
+  readonly onCall: (operation: string, latencyMs: number) => void;
+  readonly send: (from: SimulatedProcess, ...request: Parameters<Send>) => void;
+}
+
+export type Limits = Pick<
+  EngineConfig,
+  'maxSockets' | 'retrySocketShare' | 'laneItems' | 'laneBudgetItems' | 'unsettledCap' | 'carefulAfterCrashes'
+>;
+
+export const LIMITS: Limits = {
+  maxSockets: 60,
+  retrySocketShare: 0.4,
+  laneItems: 20,
+  laneBudgetItems: 400,
+  unsettledCap: 60,
+  carefulAfterCrashes: 3,
+};
+
+const ENGINE: Omit<EngineConfig, keyof Limits | 'role' | 'workerName'> = {
+  heartbeatMs: 300,
+  proofMs: 1_000,
+  deadAfterMs: 8_000,
+  carefulWindowMs: 600_000,
+  laneBudgetBytes: 1024 * 1024,
+  settleBatchRows: 20,
+  sweepMs: 5_000,
+  retryAfterCapMs: 60_000,
+  drainMs: 10_000,
+};
+
+const INGEST = {
+  ingestBatchRows: 50,
+  ingestBatchBytes: 1024 * 1024,
+  acceptQueueEvents: 1_000,
+  acceptQueueBytes: 8 * 1024 * 1024,
+  idempotencyTtlMs: 86_400_000,
+  tenantIngestPerSecond: 0,
+  tenantIngestBurst: 1,
+};
+
+const OUTBOX = { pollMs: 500, standInMs: 5_000, batchRows: 50, batchBytes: 1024 * 1024 };
+
+export interface ProcessOptions {
+  readonly role?: EngineConfig['role'];
+  readonly limits?: Partial<Limits>;
+  /** How wrong the clock of its machine is. */
+  readonly clockWrongByMs?: number;
+}
+
+export class SimulatedProcess {
+  readonly process: Process;
+  readonly engine: Engine;
+  readonly ingest: Ingest;
+  readonly queue: DeliveryQueue;
+  readonly notifier: MemoryNotifier;
+  readonly handOver: MemoryHandOver | null;
+  readonly role: EngineConfig['role'];
+  /** When each kind of problem was last reported. */
+  readonly problems = new Map<string, number>();
+  readonly #surroundings: Surroundings;
+  readonly #endpoints: MemoryEndpointDirectory;
+  readonly #drainer: Drainer;
+
+  constructor(name: string, surroundings: Surroundings, options: ProcessOptions = {}) {
+    const { time, random, store, bus, hub, weather, onCall } = surroundings;
+    this.#surroundings = surroundings;
+    this.role = options.role ?? 'all';
+    this.process = new Process(name);
+    const machineClock = time.clockOf(this.process, { wrongByMs: options.clockWrongByMs ?? 0 });
+    const clock = new DatabaseClock(machineClock);
+    let operation = '';
+    const link = new Link({
+      storeClock: time.storeClock,
+      processClock: machineClock,
+      onCall: (name) => {
+        operation = name;
+      },
+      latencyMs: () => {
+        const latencyMs = weather().latencyMs();
+        onCall(operation, latencyMs);
+        return latencyMs;
+      },
+      fault: (operation) => weather().fault(operation),
+    });
+    const onProblem = (what: string): void => void this.problems.set(what, time.now());
+
+    this.#endpoints = new MemoryEndpointDirectory(withFaults(createMemoryEndpointSource(store), link));
+    this.notifier = new MemoryNotifier({ bus, clock: machineClock });
+    this.handOver = hub && new MemoryHandOver({ hub, clock: machineClock });
+    this.queue = withFaults(surroundings.queue, link);
+    const acceptLog = withFaults(surroundings.acceptLog, link);
+    const announceFreeShards = announceThrough(this.notifier);
+    this.engine = createEngine(
+      {
+        queue: this.queue,
+        eventLookup: withFaults(createMemoryEventLookup(store), link),
+        ownershipStore: withOwnershipFaults(createMemoryOwnershipStore({ store, announceFreeShards }), link),
+        endpoints: this.#endpoints,
+        notifier: this.notifier,
+        handOver: this.handOver,
+        clock,
+        random: random.next,
+      },
+      {
+        send: (...request) => surroundings.send(this, ...request),
+        observer: {
+          onAnswered() {},
+          onSettling() {},
+          onCircuitChanged() {},
+          onEndpointGone() {},
+          onEndpointsConfirmed() {},
+        },
+        onProblem,
+      },
+      { ...ENGINE, ...LIMITS, ...options.limits, role: this.role, workerName: name },
+    );
+    this.ingest = createIngest(
+      {
+        acceptLog,
+        endpoints: this.#endpoints,
+        tenantLimits: { load: async () => new Map() },
+        clock,
+        random: random.next,
+      },
+      { router: this.engine.router },
+      INGEST,
+    );
+    this.#drainer = new Drainer({
+      ...OUTBOX,
+      outbox: withFaults(createMemoryOutboxStore(store), link),
+      sink: this.ingest.committedEvents,
+      clock,
+      isLeader: () => this.engine.isLeader,
+      onRejected: () => {},
+      onProblem,
+    });
+  }
+
+  get workerId() {
+    return this.engine.ownership.workerId;
+  }
+
+  get isRunning(): boolean {
+    return this.process.state === 'running';
+  }
+
+  get isDead(): boolean {
+    return this.process.state === 'dead';
+  }
+
+  async start(): Promise<void> {
+    // At first the store may not answer: as a supervisor would, try again.
+    for (;;) {
+      try {
+        await this.#endpoints.refresh();
+        break;
+      } catch {
+        await new Promise<void>(
+          (resolve) => void this.#surroundings.time.after(100, this.process, () => resolve()),
+        );
+      }
+    }
+    await this.notifier.start();
+    await this.engine.start();
+    this.#drainer.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.ingest.acceptor.drained();
+    await this.#drainer.stop();
+    await this.engine.stop();
+    await this.notifier.stop();
+  }
+
+  /** A producer posts an event to this process. The answer comes when time goes on. */
+  post(event: NewEvent): Publication {
+    const { time } = this.#surroundings;
+    const publication = new Publication(event);
+    time.after(0, this.process, () => {
+      this.ingest.acceptor.accept(event).then(
+        (accepted) => publication.answer(accepted, time.now()),
+        (error) => publication.refuse(error, time.now()),
+      );
+    });
+    return publication;
+  }
+}

@@ -1,0 +1,26 @@
+/** How the network between the processes and their store behaves just now. */
+import type { Fault } from '../../src/memory/faults.ts';
+import type { Random } from './virtual-time.ts';
+
+export interface Weather {
+  /** Milliseconds that a call to the store takes. */
+  latencyMs: () => number;
+  /** Milliseconds between a commit's acceptance numbers and the moment it becomes visible. */
+  commitMs: () => number;
+  fault: (operation: string) => Fault;
+  /** True: a notification is lost on its way to one process. */
+  losesMessage: () => boolean;
+  /** Milliseconds of a hand-over between two processes of a node. Infinity: it is lost. */
+  handOverMs: () => number;
+  /** Milliseconds until the connection to a receiver is open. */
+  connectMs: () => number;
+}
+
+export const calmWeather = (random: Random): Weather => ({
+  latencyMs: () => random.between(0.5, 4),
+  commitMs: () => 0,
+  fault: () => 'none',
+  losesMessage: () => false,
+  handOverMs: () => random.between(0, 1),
+  connectMs: () => 0,
+});

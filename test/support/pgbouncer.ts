@@ -1,0 +1,100 @@
+/** A real PgBouncer in front of a server that takes connections without a password. */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chown, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import pg from 'pg';
+import { openDirectory } from '../../scripts/open-directory.ts';
+import { ensureServerUser, isRoot } from '../../src/postgres/embedded/server-user.ts';
+import { eventually } from './eventually.ts';
+import type { PostgresqlServer } from './postgresql-versions.ts';
+import { freePort } from './posthorn.ts';
+
+/** Debian puts it where only root's PATH leads. */
+const PATH = `${process.env.PATH ?? ''}:/usr/sbin`;
+
+/** Null: there is one. */
+export const whyNoPgbouncer: string | null =
+  spawnSync('pgbouncer', ['--version'], { env: { PATH } }).status === 0
+    ? null
+    : 'PgBouncer is not installed: scripts/install-pgbouncer.sh';
+
+export interface Pgbouncer {
+  /** The same database, through the pooler. */
+  urlOf(directUrl: string): string;
+  stop(): Promise<void>;
+}
+
+export async function startPgbouncer(
+  server: PostgresqlServer,
+  { mode, poolSize }: { mode: 'transaction' | 'session' | 'statement'; poolSize: number },
+): Promise<Pgbouncer> {
+  const directory = await openDirectory('posthorn-pgbouncer-');
+  const port = await freePort();
+  const users = path.join(directory, 'users.txt');
+  await writeFile(users, '"posthorn" ""\n');
+  const file = path.join(directory, 'pgbouncer.ini');
+  await writeFile(
+    file,
+    `[databases]
+* = host=127.0.0.1 port=${server.port}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = trust
+auth_file = ${users}
+pool_mode = ${mode}
+default_pool_size = ${poolSize}
+max_client_conn = 500
+query_wait_timeout = 20
+`,
+  );
+  const runAs = isRoot() ? await ensureServerUser() : undefined;
+  if (runAs !== undefined)
+    for (const each of [directory, users, file]) await chown(each, runAs.uid, runAs.gid);
+  const child = spawn('pgbouncer', [file], {
+    env: { PATH },
+    stdio: ['ignore', 'ignore', 'pipe'],
+    ...runAs,
+  });
+  let said = '';
+  child.stderr.on('data', (chunk) => {
+    said += chunk;
+  });
+  const endOnExit = () => child.kill('SIGKILL');
+  process.once('exit', endOnExit);
+  const ended = once(child, 'close');
+  const urlOf = (directUrl: string): string => {
+    const url = new URL(directUrl);
+    url.port = String(port);
+    return url.href;
+  };
+  await eventually(
+    'PgBouncer takes connections',
+    async () => {
+      if (child.exitCode !== null) throw new Error(`PgBouncer ended:\n${said}`);
+      const client = new pg.Client({ connectionString: urlOf(server.url) });
+      client.on('error', () => {});
+      return client.connect().then(
+        async () => {
+          await client.end();
+          return true;
+        },
+        () => false,
+      );
+    },
+    { saw: () => said },
+  );
+  return {
+    urlOf,
+    async stop() {
+      child.kill('SIGINT');
+      const killer = setTimeout(() => child.kill('SIGKILL'), 3000);
+      await ended;
+      clearTimeout(killer);
+      process.off('exit', endOnExit);
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
