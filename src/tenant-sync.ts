@@ -17,6 +17,7 @@ const RELOAD_MS = 10_000;
 export class TenantSync implements Service {
   readonly #options: TenantSyncOptions;
   #cancelTimer: (() => void) | null = null;
+  #isStopped = false;
 
   constructor(options: TenantSyncOptions) {
     this.#options = options;
@@ -30,6 +31,7 @@ export class TenantSync implements Service {
   }
 
   stop(): void {
+    this.#isStopped = true;
     this.#cancelTimer?.();
     this.#cancelTimer = null;
   }
@@ -39,6 +41,7 @@ export class TenantSync implements Service {
   }
 
   #schedule(): void {
+    if (this.#isStopped) return;
     this.#cancelTimer = this.#options.clock.after(RELOAD_MS, () => {
       void this.#reporting(this.#options.ingest.reloadTenantLimits());
       this.#schedule();

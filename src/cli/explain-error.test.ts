@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../config/index.ts';
+import { StoreError } from '../ports/store-error.ts';
 import { explainError } from './explain-error.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -12,6 +13,13 @@ describe('explainError', () => {
     expect(explainError(new ConfigError([{ name: 'PORT', message: 'PORT: no' }]))).toMatchObject({
       exitCode: 1,
     });
+  });
+
+  it('explains the error of the driver inside a StoreError, and knows that it may pass', () => {
+    const cause = failure({ code: '53300', severity: 'FATAL' }, 'too many connections for role');
+    const explanation = explainError(new StoreError('unavailable', cause.message, { cause }), around);
+    expect(explanation).toMatchObject({ isTransient: true });
+    expect(explanation!.message).toMatch(/too many connections for role.*\n.*max_connections/);
   });
 
   it.each([

@@ -1,5 +1,6 @@
 /** Errors that a user can do something about, as one message: what is the case, and what to do. No stack. */
 import { ConfigError, maskUrl } from '../config/index.ts';
+import { StoreError } from '../ports/store-error.ts';
 import { UsageError } from './usage-error.ts';
 
 export interface Explanation {
@@ -16,7 +17,8 @@ interface Surroundings {
 }
 
 /** Null: nothing that could be foreseen; the stack is the best there is. */
-export function explainError(error: unknown, around: Surroundings = {}): Explanation | null {
+export function explainError(thrown: unknown, around: Surroundings = {}): Explanation | null {
+  const error = thrown instanceof StoreError ? thrown.cause : thrown;
   if (error instanceof UsageError) return { message: error.message, exitCode: 2, isTransient: false };
   if (error instanceof ConfigError) return { message: error.message, exitCode: 1, isTransient: false };
   const ofProgram = explainByHint(error) ?? explainListen(error, around);

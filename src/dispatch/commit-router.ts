@@ -55,8 +55,12 @@ export class CommitRouter {
     if (commit.endpointVersion <= endpoints.version) return this.#offerFromSibling(deliveries, commit);
     void endpoints
       .refresh()
-      .catch((error) => onProblem('read endpoints that a sibling process knows', error))
-      .then(() => this.#offerFromSibling(deliveries, commit));
+      .then(() => this.#offerFromSibling(deliveries, commit))
+      .catch((error) => {
+        onProblem('read endpoints that a sibling process knows', error);
+        // The lanes load the deliveries when the store answers again, and the endpoints with them.
+        this.#routeUncertain(deliveries);
+      });
   }
 
   /** Something of this endpoint became due, or what blocked it is gone: tell its owner. */

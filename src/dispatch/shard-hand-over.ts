@@ -20,6 +20,8 @@ export interface ShardHandOverOptions {
 
 /** How long surplus shards wait for their requests. */
 const SURPLUS_WAIT_MS = 1_000;
+const MAX_RECORD_TRIES = 5;
+const RECORD_PAUSE_MS = 200;
 
 export class ShardHandOver implements OwnershipListener {
   readonly #options: ShardHandOverOptions;
@@ -53,7 +55,9 @@ export class ShardHandOver implements OwnershipListener {
       await attempts.waitForEnd(leftMs);
     }
     if (busy.length === 0) return;
-    await this.#recordOnWire(busy);
+    // Unrecorded, the next owner would send them again: try for as long as a slow store may take.
+    for (let tries = 1; !(await this.#recordOnWire(busy)) && tries < MAX_RECORD_TRIES; tries += 1)
+      await new Promise<void>((resolve) => clock.after(RECORD_PAUSE_MS, resolve));
     await this.#release(busy);
   }
 
@@ -62,8 +66,8 @@ export class ShardHandOver implements OwnershipListener {
     await this.#options.ownership.release(shards);
   }
 
-  /** Includes answered deliveries whose result is not recorded yet: the next owner would send them again. */
-  async #recordOnWire(shards: readonly number[]): Promise<void> {
+  /** Returns false if that failed. Includes answered deliveries whose result is not recorded yet: the next owner would send them again. */
+  async #recordOnWire(shards: readonly number[]): Promise<boolean> {
     const { queue, clock, lanes, scheduler, onProblem } = this.#options;
     const now = clock.now();
     const onWire = shards
@@ -72,8 +76,10 @@ export class ShardHandOver implements OwnershipListener {
       .map((item) => ({ id: item.delivery.id, startedAt: scheduler.startedAt(item) ?? now }));
     try {
       if (onWire.length > 0) await queue.recordOnWire(onWire);
+      return true;
     } catch (error) {
       onProblem('hand over requests on the wire', error);
+      return false;
     }
   }
 }

@@ -35,7 +35,10 @@ export interface Notifier {
    */
   publish<C extends Channel>(channel: C, messages: readonly Channels[C][]): void;
 
-  /** Calls `handler` for every message. Returns a function that ends the subscription. */
+  /**
+   * Calls `handler` for every message. A handler that throws is reported and stops nothing. Returns a function that ends
+   * the subscription.
+   */
   subscribe<C extends Channel>(channel: C, handler: (message: Channels[C]) => void): () => void;
 
   /** Calls `handler` each time the connection is established: messages may have been lost before. */

@@ -42,6 +42,12 @@ export function isOutage(error: unknown): boolean {
   );
 }
 
+/** True for what the server or the connection to it reported. False for a bug in our own code. */
+export function isDatabaseError(error: unknown): boolean {
+  const { severity } = (error ?? {}) as { severity?: unknown };
+  return typeof severity === 'string' || isOutage(error);
+}
+
 function isMissingPartition(error: unknown): boolean {
   // A check violation without a named constraint is PostgreSQL's "no partition of relation found for row".
   return (error as { constraint?: unknown }).constraint === undefined;

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { type Client, inTransaction, type Pool } from './database.ts';
 import { isOutage } from './failures.ts';
 
 /** An arbitrary number that only migrations lock: two processes that start together take turns. */
-const MIGRATION_LOCK = 7_283_640_001;
 const OLDEST_SERVER = 150_000;
 /** Large tables take the time they take, and so does whoever migrates before us. The driver's own 0 would mean its default. */
 const AS_LONG_AS_IT_TAKES = { query_timeout: 2 ** 31 - 1 };
@@ -76,7 +76,7 @@ async function applyNext(client: Client, wanted: readonly Migration[]): Promise<
   await client.query("set local statement_timeout = '0'");
   await client.query({
     text: 'select pg_advisory_xact_lock($1)',
-    values: [MIGRATION_LOCK],
+    values: [ADVISORY_LOCKS.migrations],
     ...AS_LONG_AS_IT_TAKES,
   });
   await checkServer(client);

@@ -157,8 +157,16 @@ export class PostgresNotifier implements Notifier {
   #receive(name: string, payload: string): void {
     for (const [channel, handlers] of this.#handlers) {
       if (CHANNEL_NAMES[channel] !== name) continue;
-      const message = decodeMessage(channel, payload) as never;
-      for (const handler of [...handlers]) handler(message);
+      for (const handler of [...handlers]) this.#handle(channel, payload, handler);
+    }
+  }
+
+  /** Every role of the database can send any message: one that a handler cannot take must not end the process. */
+  #handle(channel: Channel, payload: string, handler: Handler): void {
+    try {
+      handler(decodeMessage(channel, payload) as never);
+    } catch (error) {
+      this.#options.onProblem(`handle a message on channel ${channel}`, error);
     }
   }
 }

@@ -101,6 +101,19 @@ describe('the settler', () => {
     ]);
   });
 
+  it('does not record a batch again because a callback throws', async () => {
+    const { settler, sent } = setUp(idsOf);
+    const done: Uuid[] = [];
+    for (const id of ['a', 'b', 'c'])
+      settler.settle(settlement(id), null, () => {
+        done.push(id);
+        if (id === 'b') throw new Error('the caller failed');
+      });
+    await settler.drained();
+    expect(sent).toHaveLength(1);
+    expect(done).toEqual(['a', 'b', 'c']);
+  });
+
   it('bisects to find an invalid row, records the others, and a minimal result for it', async () => {
     const { settler, sent } = setUp((batch) =>
       batch.settlements.some(({ attempt }) => attempt!.outcome.responseHeaders !== null)

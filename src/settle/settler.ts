@@ -91,8 +91,17 @@ export class Settler {
       circuitNotes: circuits,
       worker: { id: worker.workerId, name: worker.workerName },
     });
-    for (const item of batch) item.done(moved.has(item.settlement.deliveryId));
+    for (const item of batch) this.#finish(item, moved.has(item.settlement.deliveryId));
     this.#show(batch, moved);
+  }
+
+  /** The result is recorded: a failure here must not look like a failure to record it. */
+  #finish({ done }: PendingResult, hasMoved: boolean): void {
+    try {
+      done(hasMoved);
+    } catch (error) {
+      this.#options.onProblem('go on after a recorded result', error);
+    }
   }
 
   /** The results are recorded: a failure here must not look like a failure to record them. */

@@ -54,6 +54,19 @@ export function describeNotifier(name: string, createFixture: () => Promise<Noti
       }
     });
 
+    it('survives a handler that throws, and still calls the others', async () => {
+      const heard: string[] = [];
+      const notifier = await start((each) => {
+        each.subscribe('tailInterest', () => {
+          throw new Error('a handler that cannot take the message');
+        });
+        each.subscribe('tailInterest', (message) => heard.push(message));
+      });
+      notifier.publish('tailInterest', ['a']);
+      notifier.publish('tailInterest', ['b']);
+      await eventually('both messages arrive', () => heard.length === 2, { saw: () => heard });
+    });
+
     it('brings wakes with all their endpoints, also a thousand at once', async () => {
       const woken = new Map<Uuid, string>();
       const notifier = await start((each) =>
