@@ -78,6 +78,9 @@ async function startOn(database: Database, options: AppOptions): Promise<App> {
     tracer,
     isLeaving,
     onProblem,
+  }).catch(async (error: unknown) => {
+    await tracer?.stop();
+    throw error;
   });
   const listener = new Listener(parts.server, options, parts.address);
   const services = servicesOf(
