@@ -102,9 +102,9 @@ export function judgeSource({ settings, version }: ServerFacts, mode: 'poll' | '
   return ok(check, `PostgreSQL ${version}, read by ${mode === 'cdc' ? 'following its log' : 'polling'}`);
 }
 
-export function judgeSession({ isOneSession, hears }: SessionFacts): Finding {
+export function judgeSession({ isOneSession, receivesNotifications }: SessionFacts): Finding {
   const check = 'Session';
-  return isOneSession && hears
+  return isOneSession && receivesNotifications
     ? ok(check, 'locks are held and notifications arrive')
     : problem(
         check,

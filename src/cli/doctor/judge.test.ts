@@ -78,12 +78,12 @@ describe('the server', () => {
   });
 
   it('must be reached by a session of our own', () => {
-    expect(judgeSession({ isOneSession: true, hears: true }).state).toBe('ok');
-    expect(judgeSession({ isOneSession: true, hears: false })).toMatchObject({
+    expect(judgeSession({ isOneSession: true, receivesNotifications: true }).state).toBe('ok');
+    expect(judgeSession({ isOneSession: true, receivesNotifications: false })).toMatchObject({
       state: 'problem',
       todo: expect.stringContaining('session mode'),
     });
-    expect(judgeSession({ isOneSession: false, hears: true }).state).toBe('problem');
+    expect(judgeSession({ isOneSession: false, receivesNotifications: true }).state).toBe('problem');
   });
 
   it('should have the same time', () => {
