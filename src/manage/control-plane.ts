@@ -31,7 +31,7 @@ export interface ControlPlaneDependencies {
   readonly signatureOverlapMs: number;
   /** How long a discard can be undone. */
   readonly discardUndoMs: number;
-  /** A delivery of this endpoint became due, or what held it back is gone: wake the worker that owns it. */
+  /** A delivery of this endpoint became due or unblocked: wakes the worker that owns it. */
   readonly wake: (endpointId: Uuid) => void;
   /** A key was revoked: drop it from the cache of this process. */
   readonly onKeyRevoked: () => void;

@@ -73,7 +73,7 @@ export class Tenants {
   }
 }
 
-export const tenantNotFound = () => new Problem('not_found', 'There is no tenant with this name.');
+export const tenantNotFound = () => new Problem('not_found', 'There is no tenant with this id.');
 
 function toSettings(id: string, input: TenantInput): TenantSettings {
   if (!isTenantId(id)) throw invalidField('id', TENANT_ID_RULE);

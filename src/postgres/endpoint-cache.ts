@@ -43,14 +43,14 @@ const CHANGED_SINCE = {
 export function createEndpointCache(
   pool: Pool,
   box: SecretBox,
-  unreadable: (id: Uuid, error: unknown) => void,
+  onUnreadable: (id: Uuid, error: unknown) => void,
 ): EndpointCache {
   const endpoints = new Map<Uuid, Endpoint>();
   const listeners: ((changed: readonly Endpoint[]) => void)[] = [];
   let version = 0;
   let reads = 0;
-  let running: Promise<void> | null = null;
-  let again: Promise<void> | null = null;
+  let runningRead: Promise<void> | null = null;
+  let nextRead: Promise<void> | null = null;
 
   async function read(): Promise<void> {
     const { rows } = await withStoreErrors(pool.query<EndpointRow>({ ...CHANGED_SINCE, values: [version] }));
@@ -58,7 +58,7 @@ export function createEndpointCache(
     const changed: Endpoint[] = [];
     for (const row of rows) {
       if (row.id === null) continue;
-      const endpoint = readable(row);
+      const endpoint = decryptOrPause(row);
       endpoints.set(endpoint.id, endpoint);
       changed.push(endpoint);
     }
@@ -67,34 +67,34 @@ export function createEndpointCache(
   }
 
   /**
-   * If a secret cannot be decrypted at the start, the key is wrong: throws. Later it concerns one endpoint, which is
-   * treated as paused.
+   * Throws at the start if a secret cannot be decrypted, because the key is wrong. Later only one endpoint is
+   * concerned, and it is treated as paused.
    */
-  function readable(row: EndpointRow): Endpoint {
+  function decryptOrPause(row: EndpointRow): Endpoint {
     try {
       return toEndpoint(row, box);
     } catch (error) {
       if (version === 0) throw error;
-      unreadable(row.id!, error);
+      onUnreadable(row.id!, error);
       return toEndpoint({ ...row, secrets: null, config: withoutSecrets(row.config), paused: true }, box);
     }
   }
 
-  /** A read that runs may have started before the change that the caller knows of: waits for one that starts later. */
+  /** A runningRead read may have started before the caller's change, so the caller waits for the next one. */
   function refresh(): Promise<void> {
-    if (running === null) {
-      running = read().finally(() => {
-        running = null;
+    if (runningRead === null) {
+      runningRead = read().finally(() => {
+        runningRead = null;
       });
-      return running;
+      return runningRead;
     }
-    again ??= running
+    nextRead ??= runningRead
       .catch(() => {})
       .then(() => {
-        again = null;
+        nextRead = null;
         return refresh();
       });
-    return again;
+    return nextRead;
   }
 
   return {

@@ -1,6 +1,6 @@
 /**
- * LISTEN and NOTIFY. One connection listens; messages are sent on others, after the commits they tell of (a NOTIFY
- * inside every commit would serialize them all).
+ * LISTEN and NOTIFY. One connection listens; messages are sent on others, after the commits that they announce (a
+ * NOTIFY inside every commit would serialize all commits).
  *
  *   connecting ──▶ listening ──connection lost──▶ waiting ──▶ connecting
  *                      └── onReconnected: subscribers look for what they missed

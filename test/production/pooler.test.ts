@@ -93,7 +93,9 @@ describe.skipIf(whyNoPgbouncer !== null)(title, () => {
     const pooled = await run(['serve'], { ...env, POSTHORN_DIRECT_DATABASE_URL: env.DATABASE_URL });
     expect(pooled.output).toContain('POSTHORN_DIRECT_DATABASE_URL leads through a pooler');
     const wrong = await run(['serve'], { ...env, POSTHORN_DIRECT_DATABASE_URL: other.url });
-    expect(wrong.output).toContain('DATABASE_URL and POSTHORN_DIRECT_DATABASE_URL are two databases');
+    expect(wrong.output).toContain(
+      'DATABASE_URL and POSTHORN_DIRECT_DATABASE_URL lead to two different databases',
+    );
     expect([pooled.code, wrong.code]).toEqual([1, 1]);
   });
 

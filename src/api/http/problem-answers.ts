@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../domain/clock.ts';
 import { newId, publicId } from '../../domain/ids.ts';
 import { Problem, type ProblemCode } from '../../domain/problem.ts';
-import { endedTransaction } from '../../postgres/database.ts';
+import { failedBeforeCommit } from '../../postgres/database.ts';
 import { isOutage } from '../../postgres/failures.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { ApiMetrics } from '../dependencies.ts';
@@ -65,7 +65,7 @@ export function sendProblem(
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
-  if (request.audit !== undefined && endedTransaction(error)) request.audit.mayHaveChanged = false;
+  if (request.audit !== undefined && failedBeforeCommit(error)) request.audit.mayHaveChanged = false;
   const problem =
     error.code === 'FST_ERR_CTP_BODY_TOO_LARGE'
       ? bodyTooLarge(request.routeOptions.bodyLimit)

@@ -102,7 +102,7 @@ export async function removeDeadWorkers(
   workerId: Uuid,
   times: OwnershipTimes,
 ): Promise<{ worker: string; shard: number }[]> {
-  // A fifth longer than the worker counts: the clocks of two machines do not run at the same rate.
+  // A fifth longer than the lease: the clocks of two machines do not run at the same rate.
   const { rows } = await client.query<{ worker: string; shard: number }>({
     ...REMOVE_DEAD,
     values: [workerId, times.leaseMs * 1.2, times.deadAfterMs],
