@@ -1,4 +1,6 @@
-/** The metrics of a process: counters that its parts increase, and figures read from the parts when they are scraped. */
+/**
+ * The metrics of a process: counters that its parts increase, and figures read from the parts when they are scraped.
+ */
 import { type Config, readVersion } from './config/index.ts';
 import type { Engine } from './create-engine.ts';
 import type { Ingest } from './create-ingest.ts';
@@ -178,7 +180,7 @@ function readParts(parts: MeasuredParts, add: Add): void {
   const { engine, ingest, endpoints, database } = parts;
   const { stats, ownership, router } = engine;
   const sockets = parts.deliverer.stats();
-  for (const [to, count] of Object.entries(router.routed))
+  for (const [to, count] of Object.entries(router.routeCounts))
     add('posthorn_deliveries_handed_on_total', count, { to });
   add('posthorn_in_flight', stats.inFlight);
   add('posthorn_sockets', sockets.inFlight, { state: 'used' });

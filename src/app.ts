@@ -110,7 +110,7 @@ function servicesOf(parts: AppParts, listener: Listener, connections: Service): 
     notifier,
     engine,
     inParallel(tenants, background.upkeep, background.operationalEvents, background.tasks, metrics),
-    onStop(() => ingest.acceptor.drained()),
+    onStop(() => ingest.acceptor.waitUntilIdle()),
     inParallel(background.drainer, listener),
   ];
 }

@@ -68,7 +68,7 @@ export interface EngineStages {
   readonly observer: EngineObserver;
   readonly tail?: { readonly open: boolean; settled(settlements: readonly Settlement[]): void } | undefined;
   /** Called after each batch of results, with its size and times. */
-  readonly onBatchWritten?: BatcherOptions<unknown>['written'];
+  readonly onBatchWritten?: BatcherOptions<unknown>['onWritten'];
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
@@ -150,7 +150,7 @@ export function createEngine(ports: EnginePorts, stages: EngineStages, config: E
   handOver?.onReceived((deliveries, commit) => router.routeFromSibling(deliveries, commit));
   notifier.subscribe('endpoints', () => facts.refreshEndpoints());
   if (ownsShards) {
-    notifier.subscribe('shards', () => ownership.hurry());
+    notifier.subscribe('shards', () => ownership.renewNow());
     notifier.subscribe('wake', (message) => laneKeeper.onWake(message));
     notifier.onReconnected(() => sweeper.sweepNow());
   }
@@ -292,7 +292,7 @@ class FactsListener {
   }
 
   onFacts({ now, lastSeq, endpointVersion }: StoreFacts, roundTripMs: number): void {
-    this.#clock.heard(now, roundTripMs);
+    this.#clock.correct(now, roundTripMs);
     this.#parts.refill.markSeq(lastSeq);
     // After a pause without a valid lease, lanes that are ready may start again.
     this.#parts.scheduler.pumpSoon();
@@ -306,5 +306,5 @@ class FactsListener {
 }
 
 function drainWithin(settler: Settler, clock: DatabaseClock, ms: number): Promise<void> {
-  return Promise.race([settler.drained(), new Promise<void>((resolve) => clock.after(ms, resolve))]);
+  return Promise.race([settler.waitUntilIdle(), new Promise<void>((resolve) => clock.after(ms, resolve))]);
 }

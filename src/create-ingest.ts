@@ -31,7 +31,7 @@ export interface IngestStages {
   readonly router: CommitRouter;
   readonly observers?: AcceptObserverOptions | undefined;
   /** Called after each batch of requests, with its size and times. */
-  readonly onBatchWritten?: BatcherOptions<unknown>['written'];
+  readonly onBatchWritten?: BatcherOptions<unknown>['onWritten'];
 }
 
 export type IngestConfig = Pick<

@@ -55,8 +55,8 @@ export class EngineTelemetry implements EngineObserver {
     log.info({ endpoint_id: publicId('ep', id), circuit }, 'circuit changed');
   }
 
-  onEndpointGone(endpoint: Endpoint, askedAt: number): void {
-    void this.#disable(endpoint, askedAt).catch((error) =>
+  onEndpointGone(endpoint: Endpoint, startedAt: number): void {
+    void this.#disable(endpoint, startedAt).catch((error) =>
       this.#options.onProblem('disable an endpoint that is gone', error),
     );
   }
@@ -77,10 +77,10 @@ export class EngineTelemetry implements EngineObserver {
     this.#options.log.warn({ workers, shards }, 'took over from workers that died');
   }
 
-  async #disable({ id, url }: Endpoint, askedAt: number): Promise<void> {
+  async #disable({ id, url }: Endpoint, startedAt: number): Promise<void> {
     const { pool, metrics, log, endpoints } = this.#options;
     const isDisabled = await inTransaction(pool, (client) =>
-      disableEndpoint(client, id, 'gone', { url, at: askedAt }),
+      disableEndpoint(client, id, 'gone', { url, at: startedAt }),
     );
     if (isDisabled) {
       metrics?.endpointDisabled('gone');

@@ -46,7 +46,7 @@ export interface AttemptInput {
   readonly startedAt: number;
   readonly start: number;
   /** Called when the connection is open. False: do not send the request. */
-  readonly mayLeave: () => boolean;
+  readonly maySend: () => boolean;
   readonly done: (outcome: AttemptOutcome) => void;
 }
 
@@ -122,7 +122,7 @@ export class Attempt implements ExchangeOwner {
   }
 
   refusal(): DeliveryError | null {
-    if (!this.input.mayLeave()) {
+    if (!this.input.maySend()) {
       this.#withdrawn = true;
       return new DeliveryError('internal', 'withdrawn');
     }

@@ -345,11 +345,11 @@ it('EGR-2 the egress policy is checked at each attempt, not only when an endpoin
 
 it('DSP-2: a request is not sent if its permission ends before the connection is open', async () => {
   const endpoint = anEndpoint(receiver.url);
-  const send = (mayLeave: () => boolean): Promise<AttemptOutcome> =>
+  const send = (maySend: () => boolean): Promise<AttemptOutcome> =>
     new Promise((resolve) => {
       const deliveryId = deliveryIdOf(anEvent().id, 1);
       deliverer.send(
-        { endpoint, event: anEvent(), deliveryId, number: 1, retryReason: null, mayLeave },
+        { endpoint, event: anEvent(), deliveryId, number: 1, retryReason: null, maySend },
         resolve,
       );
     });

@@ -45,7 +45,7 @@ export interface AttemptRequest {
   /** A shorter deadline than the endpoint's own, for an endpoint that is consistently slow (DLV-3). */
   readonly timeoutMs?: number;
   /** Called again when the connection is open. False: nothing is sent. */
-  readonly mayLeave?: () => boolean;
+  readonly maySend?: () => boolean;
 }
 
 /** A request to the token endpoint of an OAuth 2 client. */
@@ -242,7 +242,7 @@ class HttpDeliverer implements Deliverer {
       timeoutMs: Math.min(endpoint.timeoutMs, TOKEN_TIMEOUT_MS),
       startedAt: this.#clock.now(),
       start: this.#clock.monotonic(),
-      mayLeave: ALWAYS,
+      maySend: ALWAYS,
       done,
     });
   };
@@ -279,7 +279,7 @@ class HttpDeliverer implements Deliverer {
       timeoutMs: Math.min(request.timeoutMs ?? endpoint.timeoutMs, endpoint.timeoutMs),
       startedAt,
       start,
-      mayLeave: request.mayLeave ?? ALWAYS,
+      maySend: request.maySend ?? ALWAYS,
       done,
     });
   };
@@ -299,7 +299,7 @@ class HttpDeliverer implements Deliverer {
       timeoutMs,
       startedAt: this.#clock.now(),
       start: this.#clock.monotonic(),
-      mayLeave: ALWAYS,
+      maySend: ALWAYS,
       done,
     });
   };

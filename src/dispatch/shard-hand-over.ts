@@ -1,4 +1,4 @@
-/** Gives shards to other workers without sending a delivery twice. */
+/** Hands shards over to other workers without sending a delivery twice. */
 import type { Clock } from '../domain/clock.ts';
 import type { StartRecorder } from '../ports/delivery-queue.ts';
 import type { Attempts } from './attempts.ts';
@@ -18,7 +18,7 @@ export interface ShardHandOverOptions {
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
-/** How long surplus shards wait for their requests. */
+/** How long to wait for the requests of surplus shards. */
 const SURPLUS_WAIT_MS = 1_000;
 
 export class ShardHandOver implements OwnershipListener {
@@ -45,7 +45,7 @@ export class ShardHandOver implements OwnershipListener {
       if (idle.length > 0) {
         busy = busy.filter((shard) => !idle.includes(shard));
         await this.#release(idle);
-        // Look again before waiting: the last request may have ended meanwhile.
+        // Check again before waiting: the last request may have ended meanwhile.
         continue;
       }
       const leftMs = until - clock.monotonic();
@@ -62,7 +62,7 @@ export class ShardHandOver implements OwnershipListener {
     await this.#options.ownership.release(shards);
   }
 
-  /** Includes answered deliveries whose result is not recorded yet: the next owner would send them again. */
+  /** Includes deliveries whose result is not recorded yet: otherwise the next owner would send them again. */
   async #recordOnWire(shards: readonly number[]): Promise<void> {
     const { queue, clock, lanes, scheduler, onProblem } = this.#options;
     const now = clock.now();

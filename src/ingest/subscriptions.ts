@@ -120,18 +120,18 @@ export class Subscriptions {
     const filterCount = filters.reduce((count, filter) => (filter === undefined ? count : count + 1), 0);
     if (filterCount === 0) return endpoints;
     // Equal parts, so that an expensive filter takes nothing from the others.
-    const budget = Math.min(
+    const stepsPerFilter = Math.min(
       MAX_STEPS_PER_FILTER,
       Math.max(MIN_STEPS_PER_FILTER, Math.floor(STEPS_PER_EVENT / filterCount)),
     );
     const subject = new EventSubject(event);
-    const work = { left: 0 };
+    const budget = { stepsLeft: 0 };
     const matched = endpoints.filter((_endpoint, index) => {
       const filter = filters[index];
       if (filter === undefined) return true;
-      work.left = budget;
-      const isMatch = matchesFilter(filter, subject, work) || subject.isUnreadable;
-      this.#filterWork += budget - work.left;
+      budget.stepsLeft = stepsPerFilter;
+      const isMatch = matchesFilter(filter, subject, budget) || subject.isUnreadable;
+      this.#filterWork += stepsPerFilter - budget.stepsLeft;
       return isMatch;
     });
     this.#filterWork += subject.parsedBytes + filterCount * STEPS_PER_FILTER_CALL;

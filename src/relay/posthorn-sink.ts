@@ -1,10 +1,10 @@
 /**
  * Stores what a relay reads in Posthorn, exactly once. A source delivers at least once: after a crash it returns the
- * same items again. The id of an event is computed from the source alone (`eventIdOfForeign`), and the accept log stores
+ * same items again. The id of an event is computed from the source alone (`eventIdFromForeignId`), and the accept log stores
  * an id once. So the relay needs no table of seen items, and two relays may bring the same event.
  */
 import type { CommittedEvent, NewEvent } from '../domain/event.ts';
-import { containsTime, eventIdOfForeign, idPrefixes, parsePublicId, publicId } from '../domain/ids.ts';
+import { eventIdFromForeignId, idPrefixes, isUuidV7, parsePublicId, publicId } from '../domain/ids.ts';
 import { invalidField, isProblem, Problem } from '../domain/problem.ts';
 import type { Pool } from '../postgres/database.ts';
 import { recordRejected } from '../postgres/queries/relay-sources.ts';
@@ -120,14 +120,14 @@ function eventIdOf({ id, createdAt }: Incoming, given: unknown): string {
   if (given !== null) {
     const ownId =
       typeof given === 'string' ? (parsePublicId(idPrefixes.event, given) ?? given.toLowerCase()) : '';
-    if (!containsTime(ownId))
+    if (!isUuidV7(ownId))
       throw invalidField(
         'id',
         'must be a UUID of version 7 or an event id (evt_…), because both contain their time',
       );
-    return eventIdOfForeign(ownId, 0);
+    return eventIdFromForeignId(ownId, 0);
   }
-  if (!containsTime(id) && !(createdAt >= 0 && createdAt < 2 ** 47))
+  if (!isUuidV7(id) && !(createdAt >= 0 && createdAt < 2 ** 47))
     throw invalidField('created_at', 'must be a time');
-  return eventIdOfForeign(id, createdAt);
+  return eventIdFromForeignId(id, createdAt);
 }

@@ -97,7 +97,7 @@ async function startBetween(
     },
   });
   const clock = new DatabaseClock(systemClock);
-  clock.heard(await acceptLog.now());
+  clock.correct(await acceptLog.now());
   const endpoints = createEndpointCache(pool, NO_SECRETS, () => {});
   await endpoints.refresh();
   const notifier = new PostgresNotifier({
@@ -159,7 +159,7 @@ async function startBetween(
 function keepClockCorrect(clock: DatabaseClock, acceptLog: Pick<AcceptLog, 'now'>): () => void {
   const timer = setInterval(() => {
     void acceptLog.now().then(
-      (now) => clock.heard(now),
+      (now) => clock.correct(now),
       () => {},
     );
   }, CLOCK_CHECK_MS);

@@ -82,7 +82,7 @@ const INVALID_ROW = new StoreError('invalid_row', 'refused');
 async function settleAll(settler: Settler, settlements: readonly Settlement[]): Promise<Map<Uuid, boolean>> {
   const done = new Map<Uuid, boolean>();
   for (const one of settlements) settler.settle(one, null, (moved) => done.set(one.deliveryId, moved));
-  await settler.drained();
+  await settler.waitUntilIdle();
   return done;
 }
 
@@ -135,7 +135,7 @@ describe('the settler', () => {
   it('records only the latest health of an endpoint', async () => {
     const { settler, sent } = setUp(idsOf);
     for (let i = 1; i <= 3; i += 1) settler.settle(settlement(`d${i}`), health('0190-00', i), () => {});
-    await settler.drained();
+    await settler.waitUntilIdle();
     expect(sent[0]!.health).toMatchObject([{ breaker: { consecutiveFailures: 3 } }]);
   });
 });

@@ -18,7 +18,7 @@ export interface SettlerOptions {
   /** Shows settlements that moved their delivery. `open` while someone watches. */
   readonly tail?: { readonly open: boolean; settled(settlements: readonly Settlement[]): void } | undefined;
   /** Called after each batch, with its size and times. */
-  readonly onBatchWritten?: BatcherOptions<unknown>['written'];
+  readonly onBatchWritten?: BatcherOptions<unknown>['onWritten'];
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
@@ -47,7 +47,7 @@ export class Settler {
       maxBytes: MAX_BATCH_BYTES,
       bytesOf: ({ settlement }) => 1024 + (settlement.attempt?.outcome.responseBody?.length ?? 0),
       write: (batch) => this.#write(batch),
-      written: options.onBatchWritten,
+      onWritten: options.onBatchWritten,
     });
   }
 
@@ -55,8 +55,8 @@ export class Settler {
     this.#batcher.add({ settlement, health, done });
   }
 
-  drained(): Promise<void> {
-    return this.#batcher.drained();
+  waitUntilIdle(): Promise<void> {
+    return this.#batcher.waitUntilIdle();
   }
 
   async #write(batch: readonly PendingResult[]): Promise<void> {

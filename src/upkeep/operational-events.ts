@@ -10,7 +10,7 @@
  * the thresholds do not count operational events.
  */
 import type { Clock } from '../domain/clock.ts';
-import { eventIdOfForeign, newEventId, timeOfId, type Uuid } from '../domain/ids.ts';
+import { eventIdFromForeignId, newEventId, timeOfId, type Uuid } from '../domain/ids.ts';
 import { type OperationalType, operationalTypes } from '../domain/operational.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type {
@@ -171,7 +171,7 @@ export class OperationalEvents extends Recurring {
         id:
           note.id === null
             ? newEventId(clock.now())
-            : eventIdOfForeign(`${note.id} ${tenant}`, timeOfId(note.id)),
+            : eventIdFromForeignId(`${note.id} ${tenant}`, timeOfId(note.id)),
         tenant,
         type,
         data,

@@ -1,4 +1,6 @@
-/** Processes, one store, receivers and producers on virtual time. Everything that can go wrong is decided by the seed. */
+/**
+ * Processes, one store, receivers and producers on virtual time. Everything that can go wrong is decided by the seed.
+ */
 import type { AttemptRequest } from '../../src/dispatch/index.ts';
 import type { Endpoint } from '../../src/domain/endpoint.ts';
 import { type EndpointConfig, resolveEndpoint } from '../../src/domain/endpoint-config.ts';
@@ -147,7 +149,7 @@ export class World {
     const isProbe = from.engine.lanes.get(request.endpoint.id)?.breaker.allowsTraffic === false;
     if (connectMs === 0) return this.#exchange({ from, isProbe }, request, done);
     this.time.after(connectMs, from.process, () => {
-      if (request.mayLeave()) this.#exchange({ from, isProbe }, request, done);
+      if (request.maySend()) this.#exchange({ from, isProbe }, request, done);
       else done({ ...newOutcome(request.endpoint, this.time.now(), 0), withdrawn: true });
     });
   }
