@@ -27,7 +27,6 @@ import {
   RecentIds,
   Refill,
   Scheduler,
-  type SendRequest,
   ShardHandOver,
   StartLog,
   Sweeper,
@@ -42,6 +41,7 @@ import type { EndpointDirectory } from './ports/endpoint-directory.ts';
 import type { HandOver } from './ports/hand-over.ts';
 import type { Notifier } from './ports/notifier.ts';
 import type { OwnershipStore, StoreFacts } from './ports/ownership-store.ts';
+import type { SendRequest } from './ports/stages.ts';
 import { Settler } from './settle/index.ts';
 
 export interface EnginePorts {

@@ -8,7 +8,6 @@ import {
   Acceptor,
   Admission,
   BatchWriter,
-  type CommitRouter,
   CommittedEvents,
   KnownTenants,
   Subscriptions,
@@ -17,6 +16,7 @@ import {
 import type { AcceptLog } from './ports/accept-log.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
 import type { TenantLimits } from './ports/rate-limits.ts';
+import type { DeliveryRouter } from './ports/stages.ts';
 
 export interface IngestPorts {
   readonly acceptLog: AcceptLog;
@@ -28,7 +28,7 @@ export interface IngestPorts {
 
 export interface IngestStages {
   /** Gets the deliveries of every commit. */
-  readonly router: CommitRouter;
+  readonly router: DeliveryRouter;
   readonly observers?: AcceptObserverOptions | undefined;
   /** Called after each batch of requests, with its size and times. */
   readonly onBatchWritten?: BatcherOptions<unknown>['onWritten'];

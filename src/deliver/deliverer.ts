@@ -34,7 +34,7 @@ import {
   tokenRequest,
 } from './token-request.ts';
 
-export interface AttemptRequest {
+export interface OutgoingRequest {
   readonly endpoint: Endpoint;
   readonly event: EventContent;
   readonly deliveryId: Uuid;
@@ -88,7 +88,7 @@ export interface DelivererStats {
 
 export interface Deliverer {
   /** Calls `done` exactly once, after it has returned. Never throws. */
-  send(request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void;
+  send(request: OutgoingRequest, done: (outcome: AttemptOutcome) => void): void;
   /** Sends OPTIONS without body and signature; otherwise like `send`. */
   ask(request: AskRequest, done: (outcome: AttemptOutcome) => void): void;
   stats(): DelivererStats;
@@ -153,7 +153,7 @@ class HttpDeliverer implements Deliverer {
   }
 
   /** A property, so that it can be passed on without its object. */
-  readonly send = (request: AttemptRequest, done: Done): void => {
+  readonly send = (request: OutgoingRequest, done: Done): void => {
     this.#begin(request, this.#prepare, done);
   };
 
@@ -247,7 +247,7 @@ class HttpDeliverer implements Deliverer {
     });
   };
 
-  readonly #prepare = (request: AttemptRequest, done: Done): Attempt | ErrorClass => {
+  readonly #prepare = (request: OutgoingRequest, done: Done): Attempt | ErrorClass => {
     const { endpoint, event } = request;
     const plan = this.#planOf(endpoint);
     if (typeof plan.destination === 'string') return plan.destination;

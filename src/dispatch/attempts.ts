@@ -12,9 +12,10 @@ import type { Clock } from '../domain/clock.ts';
 import { decide, expiresAt } from '../domain/decide.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
-import { eventIdOfDelivery, newId, type Uuid } from '../domain/ids.ts';
+import { eventIdOfDelivery, newId } from '../domain/ids.ts';
 import type { AttemptOutcome, DeadReason, Verdict } from '../domain/outcome.ts';
 import type { HealthChange, SettledAttempt, Settlement, Start } from '../ports/delivery-queue.ts';
+import type { AttemptRequest, ResultRecorder, SendRequest } from '../ports/stages.ts';
 import { updateHealth } from './endpoint-health.ts';
 import type { Lane, LaneItem } from './lane.ts';
 import type { LaneBudget } from './lane-budget.ts';
@@ -24,26 +25,6 @@ import type { Payloads } from './payloads.ts';
 import type { RecentIds } from './recent-ids.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { StartLog } from './start-log.ts';
-
-export interface AttemptRequest {
-  readonly endpoint: Endpoint;
-  readonly event: EventContent;
-  readonly deliveryId: Uuid;
-  readonly number: number;
-  readonly retryReason: string | null;
-  /** When the delivery became due. */
-  readonly waitingSince: number;
-  /** Checked again when the connection is open, because connecting may take seconds. */
-  readonly maySend: () => boolean;
-}
-
-/** Sends one request. Calls `done` exactly once, with a result for every failure. */
-export type SendRequest = (request: AttemptRequest, done: (outcome: AttemptOutcome) => void) => void;
-
-/** Records results. Calls `done` when the result is durable; `moved` is false if someone else moved the delivery. */
-export interface ResultRecorder {
-  settle(settlement: Settlement, health: HealthChange | null, done: (moved: boolean) => void): void;
-}
 
 /** Metrics, log and live tail. */
 export interface AttemptObserver {

@@ -6,6 +6,7 @@ import type { Uuid } from '../domain/ids.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Commit, CommittedDelivery, HandOver } from '../ports/hand-over.ts';
 import type { Notifier, WakeScope } from '../ports/notifier.ts';
+import type { DeliveryRouter } from '../ports/stages.ts';
 import type { LaneIntake } from './lane-intake.ts';
 import type { LaneKeeper } from './lane-keeper.ts';
 
@@ -19,7 +20,7 @@ export interface CommitRouterOptions {
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
-export class CommitRouter {
+export class CommitRouter implements DeliveryRouter {
   /** How many deliveries took each route. */
   readonly routeCounts = { self: 0, sibling: 0, notify: 0 };
   readonly #options: CommitRouterOptions;

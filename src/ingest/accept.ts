@@ -1,4 +1,4 @@
-/** Accepts events of requests: admits them, collects them into batches, and answers after the commit. */
+/** Accepts events from requests: admits them, collects them into batches, and resolves after the commit. */
 import { Batcher, type BatcherOptions } from '../domain/batcher.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { NewEvent } from '../domain/event.ts';

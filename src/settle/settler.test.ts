@@ -45,7 +45,7 @@ const health = (endpointId: Uuid, consecutiveFailures: number): HealthChange => 
   failingSince: null,
 });
 
-/** A settler on a database that says what the test wants it to say about each batch. */
+/** A settler on a store whose answers the test chooses. */
 function setUp(answer: (sent: SettleBatch, call: number) => Uuid[] | Error) {
   const sent: SettleBatch[] = [];
   const pauses: number[] = [];
@@ -101,7 +101,7 @@ describe('the settler', () => {
     ]);
   });
 
-  it('bisects to find an invalid row, records the others, and a minimal result for it', async () => {
+  it('bisects to find an invalid row, and records it without the data of the receiver', async () => {
     const { settler, sent } = setUp((batch) =>
       batch.settlements.some(({ attempt }) => attempt!.outcome.responseHeaders !== null)
         ? INVALID_ROW
@@ -121,12 +121,14 @@ describe('the settler', () => {
       verdict: { kind: 'delivered' },
       attempt: { outcome: { responseTruncated: true, statusCode: 200 } },
     });
-    // Halving finds it in a few statements.
+    // Bisecting takes only a few statements.
     expect(sent.length).toBeLessThanOrEqual(8);
   });
 
   it('never gives up a result: it retries with growing pauses until the store is back', async () => {
-    const { settler, pauses } = setUp((batch, call) => (call <= 9 ? new Error('gone') : idsOf(batch)));
+    const { settler, pauses } = setUp((batch, call) =>
+      call <= 9 ? new Error('The store is unavailable.') : idsOf(batch),
+    );
     const done = await settleAll(settler, [settlement('a')]);
     expect(done.get('a')).toBe(true);
     expect(pauses).toEqual([50, 100, 200, 300, 300, 300, 300, 300, 300]);
