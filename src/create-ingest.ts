@@ -1,4 +1,4 @@
-/** Composes the accept stage. The server, the relay and the simulation all get theirs from here. */
+/** Composes the accept stage. The server, the relay and the simulation all use this function. */
 import type { Config } from './config/index.ts';
 import type { BatcherOptions } from './domain/batcher.ts';
 import type { Clock } from './domain/clock.ts';
@@ -46,9 +46,9 @@ export type IngestConfig = Pick<
 >;
 
 export interface Ingest {
-  /** Events of requests. */
+  /** Accepts events from requests. */
   readonly acceptor: Acceptor;
-  /** Events of the outbox and of a relay. */
+  /** Accepts events from the outbox and from a relay. */
   readonly committedEvents: CommittedEvents;
   readonly subscriptionLookups: Subscriptions['lookups'];
   reloadTenantLimits(): Promise<void>;

@@ -50,7 +50,7 @@ export class EngineTelemetry implements EngineObserver {
   onCircuitChanged({ id, endpoint, breaker }: Lane): void {
     const { metrics, tail, log } = this.#options;
     const { circuit } = breaker.record;
-    metrics?.circuitChanged(breaker.allowsTraffic);
+    metrics?.onCircuitChanged(breaker.allowsTraffic);
     tail.circuitChanged(endpoint, circuit);
     log.info({ endpoint_id: publicId('ep', id), circuit }, 'circuit changed');
   }
@@ -62,7 +62,7 @@ export class EngineTelemetry implements EngineObserver {
   }
 
   onEndpointsConfirmed(): void {
-    this.#options.metrics?.endpointsConfirmed(this.#options.clock.monotonic());
+    this.#options.metrics?.onEndpointsConfirmed(this.#options.clock.monotonic());
   }
 
   onShardsTaken(shards: readonly TakenShard[]): void {
@@ -83,7 +83,7 @@ export class EngineTelemetry implements EngineObserver {
       disableEndpoint(client, id, 'gone', { url, at: startedAt }),
     );
     if (isDisabled) {
-      metrics?.endpointDisabled('gone');
+      metrics?.onEndpointDisabled('gone');
       log.warn({ endpoint_id: publicId('ep', id) }, 'endpoint answered 410 and was disabled');
     }
     await endpoints.refresh();
