@@ -50,19 +50,19 @@ export class EngineTelemetry implements EngineObserver {
   onCircuitChanged({ id, endpoint, breaker }: Lane): void {
     const { metrics, tail, log } = this.#options;
     const { circuit } = breaker.record;
-    metrics?.circuitChanged(breaker.allowsTraffic);
+    metrics?.onCircuitChanged(breaker.allowsTraffic);
     tail.circuitChanged(endpoint, circuit);
     log.info({ endpoint_id: publicId('ep', id), circuit }, 'circuit changed');
   }
 
-  onEndpointGone(endpoint: Endpoint, askedAt: number): void {
-    void this.#disable(endpoint, askedAt).catch((error) =>
+  onEndpointGone(endpoint: Endpoint, startedAt: number): void {
+    void this.#disable(endpoint, startedAt).catch((error) =>
       this.#options.onProblem('disable an endpoint that is gone', error),
     );
   }
 
   onEndpointsConfirmed(): void {
-    this.#options.metrics?.endpointsConfirmed(this.#options.clock.monotonic());
+    this.#options.metrics?.onEndpointsConfirmed(this.#options.clock.monotonic());
   }
 
   onShardsTaken(shards: readonly TakenShard[]): void {
@@ -77,13 +77,13 @@ export class EngineTelemetry implements EngineObserver {
     this.#options.log.warn({ workers, shards }, 'took over from workers that died');
   }
 
-  async #disable({ id, url }: Endpoint, askedAt: number): Promise<void> {
+  async #disable({ id, url }: Endpoint, startedAt: number): Promise<void> {
     const { pool, metrics, log, endpoints } = this.#options;
     const isDisabled = await inTransaction(pool, (client) =>
-      disableEndpoint(client, id, 'gone', { url, at: askedAt }),
+      disableEndpoint(client, id, 'gone', { url, at: startedAt }),
     );
     if (isDisabled) {
-      metrics?.endpointDisabled('gone');
+      metrics?.onEndpointDisabled('gone');
       log.warn({ endpoint_id: publicId('ep', id) }, 'endpoint answered 410 and was disabled');
     }
     await endpoints.refresh();

@@ -10,7 +10,7 @@ export interface TenantSyncOptions {
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
-/** Only for a notification that was lost. */
+/** Finds changes whose notification was lost. */
 const RELOAD_MS = 10_000;
 
 /** Keeps the rate limits of tenants up to date. */
@@ -37,18 +37,18 @@ export class TenantSync implements Service {
   }
 
   #onTenantsChanged(): void {
-    void this.#reporting(this.#options.ingest.onTenantsChanged());
+    void this.#reportFailure(this.#options.ingest.onTenantsChanged());
   }
 
   #schedule(): void {
     if (this.#isStopped) return;
     this.#cancelTimer = this.#options.clock.after(RELOAD_MS, () => {
-      void this.#reporting(this.#options.ingest.reloadTenantLimits());
+      void this.#reportFailure(this.#options.ingest.reloadTenantLimits());
       this.#schedule();
     });
   }
 
-  #reporting(reload: Promise<void>): Promise<void> {
+  #reportFailure(reload: Promise<void>): Promise<void> {
     return reload.catch((error) => this.#options.onProblem('read the limits of tenants', error));
   }
 }

@@ -17,7 +17,7 @@ describe('explainError', () => {
 
   it('explains the error of the driver inside a StoreError, and knows that it may pass', () => {
     const cause = failure({ code: '53300', severity: 'FATAL' }, 'too many connections for role');
-    const explanation = explainError(new StoreError('unavailable', cause.message, { cause }), around);
+    const explanation = explainError(new StoreError('unavailable', cause.message, { cause }), context);
     expect(explanation).toMatchObject({ isTransient: true });
     expect(explanation!.message).toMatch(/too many connections for role.*\n.*max_connections/);
   });

@@ -1,9 +1,4 @@
-export {
-  type AttemptObserver,
-  type AttemptRequest,
-  Attempts,
-  type SendRequest,
-} from './attempts.ts';
+export { type AttemptObserver, Attempts } from './attempts.ts';
 export { CarefulShards } from './careful-shards.ts';
 export { CommitRouter } from './commit-router.ts';
 export { FactsPoller } from './facts-poller.ts';

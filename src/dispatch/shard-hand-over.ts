@@ -1,4 +1,4 @@
-/** Gives shards to other workers without sending a delivery twice. */
+/** Hands shards over to other workers without sending a delivery twice. */
 import type { Clock } from '../domain/clock.ts';
 import type { StartRecorder } from '../ports/delivery-queue.ts';
 import type { Attempts } from './attempts.ts';
@@ -18,7 +18,7 @@ export interface ShardHandOverOptions {
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
-/** How long surplus shards wait for their requests. */
+/** How long to wait for the requests of surplus shards. */
 const SURPLUS_WAIT_MS = 1_000;
 const MAX_RECORD_TRIES = 5;
 const RECORD_PAUSE_MS = 200;
@@ -47,7 +47,7 @@ export class ShardHandOver implements OwnershipListener {
       if (idle.length > 0) {
         busy = busy.filter((shard) => !idle.includes(shard));
         await this.#release(idle);
-        // Look again before waiting: the last request may have ended meanwhile.
+        // Check again before waiting: the last request may have ended meanwhile.
         continue;
       }
       const leftMs = until - clock.monotonic();
@@ -66,7 +66,10 @@ export class ShardHandOver implements OwnershipListener {
     await this.#options.ownership.release(shards);
   }
 
-  /** Returns false if that failed. Includes answered deliveries whose result is not recorded yet: the next owner would send them again. */
+  /**
+   * Returns false if the store failed. Includes deliveries whose result is not recorded yet: otherwise the next owner would
+   * send them again.
+   */
   async #recordOnWire(shards: readonly number[]): Promise<boolean> {
     const { queue, clock, lanes, scheduler, onProblem } = this.#options;
     const now = clock.now();

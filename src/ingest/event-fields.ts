@@ -18,7 +18,7 @@ const MAX_HEADERS = 50;
 const MAX_TARGETS = 1000;
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/;
 const HEADER_VALUE = /^[\t\x20-\x7e]{0,4096}$/;
-/** NUL and lone surrogates: PostgreSQL's text takes neither. */
+/** NUL and lone surrogates, which PostgreSQL's text type cannot store. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what it looks for
 const UNSTORABLE = /\u0000|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
 
@@ -38,7 +38,7 @@ export class FieldReader {
     return span === undefined ? undefined : JSON.parse(this.#body.toString('utf8', span.start, span.end));
   }
 
-  /** `fallback` takes the place of an invalid value until `throwErrors`. */
+  /** Returns `fallback` for an invalid value, and records the error for `throwErrors`. */
   required<T>(name: string, read: (value: unknown) => T, fallback: T): T {
     try {
       return read(this.value(name));
@@ -48,7 +48,7 @@ export class FieldReader {
     }
   }
 
-  /** Absent and null mean the same. */
+  /** Returns `fallback` if the field is absent or null. */
   optional<T>(name: string, read: (value: unknown) => T, fallback: T): T {
     if (!this.#fields.has(name)) return fallback;
     return this.required(name, (value) => (value === null ? fallback : read(value)), fallback);

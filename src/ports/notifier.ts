@@ -1,6 +1,6 @@
 /**
  * Messages between all processes of a deployment. Delivery is best effort: a message may be lost when a connection
- * breaks, so every subscriber also has a slower way to notice what it missed. `onReconnected` says when to use it.
+ * breaks, so every subscriber must also be able to find what it missed. `onReconnected` says when to look for it.
  */
 import type { Uuid } from '../domain/ids.ts';
 

@@ -104,7 +104,9 @@ test('OUT-4: a source that restarts, a log that grows, a slot that is invalidate
   await startServer({ wal_level: 'logical', max_slot_wal_keep_size: '16MB' });
   await write(tenant, 2);
   await untilData(tenant, [1, 2]);
-  await eventually('it says so', () => /interrupted; trying again[\s\S]*continuing/.test(relay.output()));
+  await eventually('the relay logs that it was interrupted and continues', () =>
+    /interrupted; trying again[\s\S]*the relay continues/.test(relay.output()),
+  );
 
   // A commit that waits for a standby is in the log, and not to be seen in the table: a stop does not wait for it.
   await inShop("alter system set synchronous_standby_names = 'nobody'");

@@ -1,9 +1,10 @@
 /** Rules that hold for every request at the moment it is sent, whatever fails around it. */
-import type { AttemptRequest } from '../../src/dispatch/index.ts';
+
 import { type Endpoint, shardOf } from '../../src/domain/endpoint.ts';
 import { eventIdOfDelivery, type Uuid } from '../../src/domain/ids.ts';
 import type { MemoryStore } from '../../src/memory/memory-store.ts';
 import type { ShardRow } from '../../src/memory/rows.ts';
+import type { AttemptRequest } from '../../src/ports/stages.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 
 export interface Sender {

@@ -203,7 +203,7 @@ export class SimulatedProcess {
   }
 
   async stop(): Promise<void> {
-    await this.ingest.acceptor.drained();
+    await this.ingest.acceptor.waitUntilIdle();
     await this.#drainer.stop();
     await this.engine.stop();
     await this.notifier.stop();

@@ -1,5 +1,7 @@
-/** Processes, one store, receivers and producers on virtual time. Everything that can go wrong is decided by the seed. */
-import type { AttemptRequest } from '../../src/dispatch/index.ts';
+/**
+ * Processes, one store, receivers and producers on virtual time. Everything that can go wrong is decided by the seed.
+ */
+
 import type { Endpoint } from '../../src/domain/endpoint.ts';
 import { type EndpointConfig, resolveEndpoint } from '../../src/domain/endpoint-config.ts';
 import type { NewEvent } from '../../src/domain/event.ts';
@@ -12,6 +14,7 @@ import { MemoryBus } from '../../src/memory/memory-notifier.ts';
 import { MemoryStore } from '../../src/memory/memory-store.ts';
 import type { AcceptLog, EventRecord } from '../../src/ports/accept-log.ts';
 import type { DeliveryQueue } from '../../src/ports/delivery-queue.ts';
+import type { AttemptRequest } from '../../src/ports/stages.ts';
 import { findLeftovers } from './end-checks.ts';
 import { Publication } from './publication.ts';
 import { RequestChecks, type Sender } from './request-checks.ts';
@@ -147,7 +150,7 @@ export class World {
     const isProbe = from.engine.lanes.get(request.endpoint.id)?.breaker.allowsTraffic === false;
     if (connectMs === 0) return this.#exchange({ from, isProbe }, request, done);
     this.time.after(connectMs, from.process, () => {
-      if (request.mayLeave()) this.#exchange({ from, isProbe }, request, done);
+      if (request.maySend()) this.#exchange({ from, isProbe }, request, done);
       else done({ ...newOutcome(request.endpoint, this.time.now(), 0), withdrawn: true });
     });
   }
