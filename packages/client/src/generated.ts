@@ -1096,7 +1096,7 @@ export class Endpoints extends Resource {
   }
 
   /** Change an endpoint. A JSON merge patch: an absent field stays as it is, `null` restores the default (for `breaker`, `null` means no breaker and `{}` the default one). `metadata` and `headers` are merged, other objects are replaced as a whole. */
-  update(id: string, body: EndpointPatch = {}, options?: RequestOptions): Promise<Endpoint> {
+  update(id: string, body: EndpointPatch, options?: RequestOptions): Promise<Endpoint> {
     return this.call('PATCH', `/v1/endpoints/${encodeURIComponent(id)}`, { body }, options);
   }
 
@@ -1259,7 +1259,7 @@ export class EventTypes extends Resource {
   }
 
   /** Create or replace an event type. */
-  put(name: string, body: EventTypeSettings = {}, options?: RequestOptions): Promise<EventType> {
+  put(name: string, body: EventTypeSettings, options?: RequestOptions): Promise<EventType> {
     return this.call('PUT', `/v1/event-types/${encodeURIComponent(name)}`, { body }, options);
   }
 
@@ -1282,7 +1282,7 @@ export class Tenants extends Resource {
   }
 
   /** Create or replace a tenant. */
-  put(id: string, body: TenantSettings = {}, options?: RequestOptions): Promise<Tenant> {
+  put(id: string, body: TenantSettings, options?: RequestOptions): Promise<Tenant> {
     return this.call('PUT', `/v1/tenants/${encodeURIComponent(id)}`, { body }, options);
   }
 
@@ -1349,7 +1349,7 @@ export class Inboxes extends Resource {
   }
 
   /** Set how an inbox answers. */
-  updateInbox(token: string, body: InboxPatch = {}, options?: RequestOptions): Promise<Inbox> {
+  updateInbox(token: string, body: InboxPatch, options?: RequestOptions): Promise<Inbox> {
     return this.call('PATCH', `/v1/inboxes/${encodeURIComponent(token)}`, { body }, options);
   }
 
