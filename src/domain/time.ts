@@ -1,6 +1,8 @@
 /** An RFC 3339 time. A blank may separate date and time, and hours end at 23. */
 export const RFC3339 =
-  /^(\d{4})-(\d{2})-(\d{2})[Tt ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
+  /^(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[Tt ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
+
+export const TIME_RULE = 'must be an RFC 3339 time such as "2027-01-31T12:00:00Z"';
 
 /** Returns milliseconds since 1970, or NaN. `Date.parse` alone would read February 30 as March 2. */
 export function parseTime(text: string): number {

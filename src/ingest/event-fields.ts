@@ -10,7 +10,7 @@ import {
 import { repeatedHeader } from '../domain/header-names.ts';
 import { idPrefixes, parsePublicId, type Uuid } from '../domain/ids.ts';
 import { type FieldError, invalidField, invalidFields, Problem } from '../domain/problem.ts';
-import { parseTime } from '../domain/time.ts';
+import { parseTime, TIME_RULE } from '../domain/time.ts';
 import type { Span } from './json-scan.ts';
 
 const MAX_KEY_LENGTH = 255;
@@ -148,7 +148,7 @@ export function readEndpointIds(value: unknown): Uuid[] {
 export function readTime(path: string, value: unknown): number | null {
   if (value === undefined || value === null) return null;
   const time = typeof value === 'string' ? parseTime(value) : Number.NaN;
-  if (Number.isNaN(time)) throw invalidField(path, 'must be an RFC 3339 time such as "2027-01-31T12:00:00Z"');
+  if (Number.isNaN(time)) throw invalidField(path, TIME_RULE);
   return time;
 }
 

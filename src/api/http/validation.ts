@@ -52,12 +52,12 @@ function checkText(values: object, part: string): { value: unknown } | { error: 
   return { value: values };
 }
 
-/** Converts the text of a query string to numbers and booleans: "50" becomes 50, but "1.5" does not become 1. */
+/** Converts the text of a query string to numbers and booleans: "50" becomes 50; "1.5", "0x10" and "+5" stay text. */
 function fromText(schema: TSchema, data: unknown): unknown {
   const given = data as Record<string, unknown>;
   const converted = Value.Convert(schema, { ...given }) as Record<string, unknown>;
   for (const [name, value] of Object.entries(converted)) {
-    if (typeof value === 'number' && Number(given[name]) !== value) converted[name] = given[name];
+    if (typeof value === 'number' && String(value) !== given[name]) converted[name] = given[name];
   }
   return converted;
 }
