@@ -96,7 +96,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
         ))}
         {choices.length === 0 && (
           <div className="choice" role="option" aria-selected="false" aria-disabled="true" tabIndex={-1}>
-            <span className="faint">Nothing found. Ids begin with evt_, dlv_, ep_ or tsk_.</span>
+            <span className="faint">Nothing found. Ids begin with evt_, dlv_, ep_ or task_.</span>
           </div>
         )}
       </div>
