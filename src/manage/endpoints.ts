@@ -25,6 +25,7 @@ import type { EndpointChallenges } from './endpoint-challenges.ts';
 import { applyPatch, type EditableEndpoint, type EndpointPatch } from './endpoint-patch.ts';
 import { refuseOverlapping, warningsAbout } from './endpoint-warnings.ts';
 import { notFound } from './object-ids.ts';
+import { type SentBack, type ShowEndpoint, withoutUnchanged } from './read-back.ts';
 import { type Consent, ReceiverConsent } from './receiver-consent.ts';
 import { checkSecret, generateSecret, shareSecrets, signatureProfileOf } from './signing-secrets.ts';
 
@@ -111,8 +112,8 @@ export class Endpoints {
   }
 
   /** Challenges the receiver if needed, then changes the endpoint. */
-  async update(actor: Actor, id: Uuid, patch: EndpointPatch): Promise<ChangedEndpoint> {
-    const endpoint = await this.#change(actor, id, patch, 'endpoint.update');
+  async update(actor: Actor, id: Uuid, patch: SentBack, show: ShowEndpoint): Promise<ChangedEndpoint> {
+    const endpoint = await this.#change(actor, id, patch, 'endpoint.update', show);
     return { endpoint, warnings: await warningsAbout(this.#dependencies.pool, endpoint) };
   }
 
@@ -142,14 +143,16 @@ export class Endpoints {
   async #change(
     { caller, audit }: Actor,
     id: Uuid,
-    patch: EndpointPatch,
+    patch: SentBack,
     action: AuditAction,
+    show: ShowEndpoint = () => ({}),
   ): Promise<EndpointView> {
     const { pool, endpoints, endpointLimits } = this.#dependencies;
-    const consent = await this.#askReceiver(caller, id, patch);
+    const consent = await this.#askReceiver(caller, id, patch, show);
     await inTransaction(pool, async (client) => {
       const before = await lockOrThrow(client, id, caller);
-      const after = this.#seal(id, applyPatch(before, patch, this.#dependencies));
+      const changed = withoutUnchanged(before, patch, show);
+      const after = this.#seal(id, applyPatch(before, changed, this.#dependencies));
       this.#consent.check(consent, caller, before, after);
       if (JSON.stringify(editablePart(before)) === JSON.stringify(after)) return audit.nothingChanged();
       const switched = before.enabled === after.enabled ? null : after.enabled ? 'on' : 'off';
@@ -175,11 +178,12 @@ export class Endpoints {
   }
 
   /** Outside of the transaction, because the receiver may take seconds to answer. */
-  async #askReceiver(caller: Caller, id: Uuid, patch: EndpointPatch): Promise<Consent | null> {
+  async #askReceiver(caller: Caller, id: Uuid, patch: SentBack, show: ShowEndpoint): Promise<Consent | null> {
     if (patch.url === undefined && patch.challenge === undefined) return null;
     const before = await findEndpoint(this.#dependencies.pool, id, caller.tenant);
     if (before === null) throw notFound('endpoint', id);
-    return this.#consent.askForChange(caller, before, applyPatch(before, patch, this.#dependencies));
+    const changed = withoutUnchanged(before, patch, show);
+    return this.#consent.askForChange(caller, before, applyPatch(before, changed, this.#dependencies));
   }
 
   async #replaceSecrets(client: Client, endpointId: Uuid, secret: string): Promise<void> {

@@ -454,6 +454,20 @@ export interface EndpointPatch {
   batch?: null;
   /** Not available yet. */
   debounce?: null;
+  /** Read-only. May be sent with the value that it has. */
+  id?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  tenant?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  disabled_reason?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  created_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  updated_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  health?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  warnings?: unknown;
 }
 
 export interface EndpointReplay {

@@ -10,7 +10,7 @@ import type { ApiDependencies } from '../dependencies.ts';
 import { DEFAULT_LIMIT, ListFilters, PageQuery, readCursor, toPage } from '../http/pagination.ts';
 import { idParams, Nothing, Page, type Reasons } from '../openapi/describe.ts';
 import { EndpointPatch, NewEndpoint } from './schema.ts';
-import { showEndpoint } from './view.ts';
+import { showEndpoint, showSettings } from './view.ts';
 import { ChangedEndpoint, CreatedEndpoint, EndpointSchema } from './view-schema.ts';
 
 const EndpointList = Type.Object(
@@ -137,7 +137,12 @@ export function endpointRoutes(
         },
       },
       async (request) => {
-        const { endpoint, warnings } = await manage.update(request, idOf(request), request.body);
+        const { endpoint, warnings } = await manage.update(
+          request,
+          idOf(request),
+          request.body,
+          showSettings,
+        );
         return { ...(await show(endpoint)), warnings };
       },
     );
