@@ -124,6 +124,7 @@ function composeControlPlane(
       maxConcurrent: config.challengesAtOnce,
       isRequired: config.requireChallenge,
     },
+    endpointLimits: { perTenant: config.maxEndpointsPerTenant, unique: config.uniqueEndpoints },
     signatureOverlapMs: config.signatureOverlapMs,
     discardUndoMs: config.discardUndoMs,
     wake: (endpointId) => engine.router.wake(endpointId),

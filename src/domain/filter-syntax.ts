@@ -215,6 +215,10 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
   $suffix: affix('ends with', (value, operand) => value.endsWith(operand)),
 };
 
+/** Whether a filter may have this key as an operator, such as `$gte` or `$or`. */
+export const isOperatorName = (key: string): boolean =>
+  Object.hasOwn(OPERATORS, key) || key === '$and' || key === '$or' || key === '$not';
+
 const operandError = (message: string, at = ''): OperandError => ({ at, message });
 
 function checkScalar(operand: unknown): OperandError | null {

@@ -150,6 +150,9 @@ export function publicId(prefix: IdPrefix, id: Uuid): string {
   );
 }
 
+/** A regular expression for the public ids with this prefix. */
+export const idPattern = (prefix: IdPrefix): string => `^${prefix}_${SUFFIX.source.slice(1)}`;
+
 /** Returns the UUID of a public id, or null if it is not a public id with this prefix. */
 export function parsePublicId(prefix: IdPrefix, text: string): Uuid | null {
   if (!text.startsWith(`${prefix}_`)) return null;

@@ -10,6 +10,7 @@ import {
 import { repeatedHeader } from '../domain/header-names.ts';
 import { idPrefixes, parsePublicId, type Uuid } from '../domain/ids.ts';
 import { type FieldError, invalidField, invalidFields, Problem } from '../domain/problem.ts';
+import { parseTime, TIME_RULE } from '../domain/time.ts';
 import type { Span } from './json-scan.ts';
 
 const MAX_KEY_LENGTH = 255;
@@ -143,13 +144,11 @@ export function readEndpointIds(value: unknown): Uuid[] {
   });
 }
 
-const RFC3339 = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$/;
-
 /** Returns milliseconds since 1970, or null if there is no value. */
 export function readTime(path: string, value: unknown): number | null {
   if (value === undefined || value === null) return null;
-  const time = typeof value === 'string' && RFC3339.test(value) ? Date.parse(value) : Number.NaN;
-  if (Number.isNaN(time)) throw invalidField(path, 'must be an RFC 3339 time such as "2027-01-31T12:00:00Z"');
+  const time = typeof value === 'string' ? parseTime(value) : Number.NaN;
+  if (Number.isNaN(time)) throw invalidField(path, TIME_RULE);
   return time;
 }
 

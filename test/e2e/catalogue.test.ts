@@ -50,6 +50,7 @@ describe('tenants', () => {
       description: 'A customer',
       metadata: { plan: 'gold' },
       ingest_rate_limit: { per_second: 5, burst: 10 },
+      max_endpoints: 100,
     };
     const { body: created } = await expectStatus(posthorn.api('PUT', `/v1/tenants/${tenant}`, settings), 201);
     expect(created).toEqual({
@@ -70,6 +71,7 @@ describe('tenants', () => {
       description: '',
       metadata: {},
       ingest_rate_limit: null,
+      max_endpoints: null,
       created_at: created.created_at,
     });
     await expectStatus(posthorn.api('DELETE', `/v1/tenants/${tenant}`), 204);

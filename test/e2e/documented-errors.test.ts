@@ -603,6 +603,20 @@ describe('receivers', () => {
     await refuseReceiver('challenge_failed', { challenge: 'echo' }, 'url');
   });
 
+  test('a second endpoint like another, where those are refused', async () => {
+    const env = { POSTHORN_ROLE: 'api', POSTHORN_METRICS: 'off', POSTHORN_UNIQUE_ENDPOINTS: 'on' };
+    const unique = await startTestPosthorn({ database: posthorn.database, inProcess: true, env });
+    onTestFinished(() => unique.stop());
+    const tenant = newTenant();
+    const create = (url: string) => unique.api('POST', '/v1/endpoints', { tenant, url });
+    await expectStatus(create('https://example.com/a'), 201);
+    const { body: other } = await expectStatus(create('https://example.com/b'), 201);
+    const again = await create('https://example.com/a');
+    matrix.refused(op('createEndpoint'), 'endpoint_exists', again, 'url');
+    const moved = await unique.api('PATCH', `/v1/endpoints/${other.id}`, { url: 'https://example.com/a' });
+    matrix.refused(op('updateEndpoint'), 'endpoint_exists', moved, 'url');
+  });
+
   test('as many challenges under way as a tenant, or all of them, may have', async () => {
     const slow = await newReceiver();
     slow.hang();

@@ -110,6 +110,54 @@ export interface Breaker {
   max_cooldown_seconds: number;
 }
 
+export interface ChangedEndpoint {
+  id: string;
+  tenant: string;
+  url: string;
+  description: string;
+  /** Event types, prefixes such as `order.*`, or `*`. */
+  events: string[];
+  channels: string[];
+  filter: Record<string, unknown> | null;
+  enabled: boolean;
+  disabled_reason: 'manual' | 'gone' | 'failing' | 'dead_letters' | null;
+  paused: boolean;
+  api_version: string | null;
+  payload: 'full' | 'thin';
+  /** Credentials are not shown. */
+  headers: Record<string, string>;
+  auth: BasicAuth | BearerAuth | OAuth2 | null;
+  tls: ClientCertificate | null;
+  signature: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
+    profile: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github';
+    header?: string | null;
+    prefix?: string | null;
+  };
+  retry: ScheduledRetry | ExponentialRetry;
+  breaker: Breaker | null;
+  timeout_ms: number;
+  max_in_flight: number;
+  rate_limit: {
+    per_second: number;
+    burst: number;
+  } | null;
+  ordering: 'none' | 'fifo';
+  fifo_on_dead: 'skip' | 'block';
+  follow_redirects: number;
+  challenge: 'echo' | 'cloudevents' | null;
+  batch: null;
+  debounce: null;
+  metadata: Record<string, unknown>;
+  health: Health;
+  created_at: Time;
+  updated_at: Time;
+  /** Settings that are valid and probably a mistake: an event type that the catalogue does not have, a filter operator without `$`, a second endpoint with the same URL. */
+  warnings: {
+    path: string;
+    message: string;
+  }[];
+}
+
 export interface ClientCertificate {
   cert: string;
   key: '[redacted]';
@@ -163,6 +211,11 @@ export interface CreatedEndpoint {
   health: Health;
   created_at: Time;
   updated_at: Time;
+  /** Settings that are valid and probably a mistake: an event type that the catalogue does not have, a filter operator without `$`, a second endpoint with the same URL. */
+  warnings: {
+    path: string;
+    message: string;
+  }[];
   /** The signing secret. Store it where the receiver runs. */
   secret: string;
 }
@@ -401,6 +454,20 @@ export interface EndpointPatch {
   batch?: null;
   /** Not available yet. */
   debounce?: null;
+  /** Read-only. May be sent with the value that it has. */
+  id?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  tenant?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  disabled_reason?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  created_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  updated_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  health?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  warnings?: unknown;
 }
 
 export interface EndpointReplay {
@@ -823,7 +890,7 @@ export interface Problem {
   /** What is wrong, and what to do about it. */
   detail: string;
   /** Stable: base decisions on it. */
-  code: 'malformed_json' | 'bad_request' | 'bad_cursor' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'idempotency_conflict' | 'request_in_progress' | 'too_large' | 'unsupported_media_type' | 'invalid' | 'url_invalid' | 'url_forbidden' | 'challenge_failed' | 'rate_limited' | 'headers_too_large' | 'internal' | 'overloaded' | 'unavailable';
+  code: 'malformed_json' | 'bad_request' | 'bad_cursor' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'endpoint_exists' | 'idempotency_conflict' | 'request_in_progress' | 'too_large' | 'unsupported_media_type' | 'invalid' | 'url_invalid' | 'url_forbidden' | 'challenge_failed' | 'rate_limited' | 'headers_too_large' | 'internal' | 'overloaded' | 'unavailable';
   errors: {
     /** The field, such as `retry.schedule[0]`. */
     path: string;
@@ -1015,6 +1082,7 @@ export interface Tenant {
     per_second: number;
     burst: number;
   } | null;
+  max_endpoints: number | null;
   created_at: Time;
   updated_at: Time;
 }
@@ -1033,6 +1101,7 @@ export interface TenantSettings {
     /** How many at once after a quiet time. Default: one second’s worth. */
     burst?: number;
   } | null;
+  max_endpoints?: number | null;
 }
 
 export interface TestEvent {
@@ -1096,7 +1165,7 @@ export class Endpoints extends Resource {
   }
 
   /** Change an endpoint. A JSON merge patch: an absent field stays as it is, `null` restores the default (for `breaker`, `null` means no breaker and `{}` the default one). `metadata` and `headers` are merged, other objects are replaced as a whole. */
-  update(id: string, body: EndpointPatch = {}, options?: RequestOptions): Promise<Endpoint> {
+  update(id: string, body: EndpointPatch, options?: RequestOptions): Promise<ChangedEndpoint> {
     return this.call('PATCH', `/v1/endpoints/${encodeURIComponent(id)}`, { body }, options);
   }
 
@@ -1259,7 +1328,7 @@ export class EventTypes extends Resource {
   }
 
   /** Create or replace an event type. */
-  put(name: string, body: EventTypeSettings = {}, options?: RequestOptions): Promise<EventType> {
+  put(name: string, body: EventTypeSettings, options?: RequestOptions): Promise<EventType> {
     return this.call('PUT', `/v1/event-types/${encodeURIComponent(name)}`, { body }, options);
   }
 
@@ -1282,7 +1351,7 @@ export class Tenants extends Resource {
   }
 
   /** Create or replace a tenant. */
-  put(id: string, body: TenantSettings = {}, options?: RequestOptions): Promise<Tenant> {
+  put(id: string, body: TenantSettings, options?: RequestOptions): Promise<Tenant> {
     return this.call('PUT', `/v1/tenants/${encodeURIComponent(id)}`, { body }, options);
   }
 
@@ -1349,7 +1418,7 @@ export class Inboxes extends Resource {
   }
 
   /** Set how an inbox answers. */
-  updateInbox(token: string, body: InboxPatch = {}, options?: RequestOptions): Promise<Inbox> {
+  updateInbox(token: string, body: InboxPatch, options?: RequestOptions): Promise<Inbox> {
     return this.call('PATCH', `/v1/inboxes/${encodeURIComponent(token)}`, { body }, options);
   }
 

@@ -10,8 +10,8 @@ import type { ApiDependencies } from '../dependencies.ts';
 import { DEFAULT_LIMIT, ListFilters, PageQuery, readCursor, toPage } from '../http/pagination.ts';
 import { idParams, Nothing, Page, type Reasons } from '../openapi/describe.ts';
 import { EndpointPatch, NewEndpoint } from './schema.ts';
-import { showEndpoint } from './view.ts';
-import { CreatedEndpoint, EndpointSchema } from './view-schema.ts';
+import { showEndpoint, showSettings } from './view.ts';
+import { ChangedEndpoint, CreatedEndpoint, EndpointSchema } from './view-schema.ts';
 
 const EndpointList = Type.Object(
   { ...PageQuery, tenant: ListFilters.tenant },
@@ -31,6 +31,9 @@ const RECEIVER_PROBLEMS: Reasons = {
   rate_limited: 'The tenant has too many challenges in progress, or the key makes too many requests.',
   overloaded: 'Posthorn has too many challenges in progress. Try again after `Retry-After` seconds.',
 };
+
+const ENDPOINT_EXISTS =
+  'With `POSTHORN_UNIQUE_ENDPOINTS=on`: the tenant has another endpoint with this URL that gets some of the same events.';
 
 const idOf = (request: FastifyRequest<ById>): Uuid => readObjectId('endpoint', request.params.id);
 
@@ -59,16 +62,16 @@ export function endpointRoutes(
           tags: ['Endpoints'],
           body: NewEndpoint,
           response: { 201: CreatedEndpoint },
-          problems: RECEIVER_PROBLEMS,
+          problems: { ...RECEIVER_PROBLEMS, endpoint_exists: ENDPOINT_EXISTS },
         },
       },
       async (request, reply) => {
-        const { endpoint, secret } = await manage.create(request, request.body);
+        const { endpoint, warnings, secret } = await manage.create(request, request.body);
         const shown = await show(endpoint);
         return reply
           .code(201)
           .header('location', `/v1/endpoints/${shown.id}`)
-          .send({ ...shown, secret });
+          .send({ ...shown, warnings, secret });
       },
     );
 
@@ -125,14 +128,23 @@ export function endpointRoutes(
           tags: ['Endpoints'],
           params: EndpointId,
           body: EndpointPatch,
-          response: { 200: EndpointSchema },
+          response: { 200: ChangedEndpoint },
           problems: {
             ...RECEIVER_PROBLEMS,
+            endpoint_exists: ENDPOINT_EXISTS,
             conflict: 'Another request changed the endpoint while its receiver was being challenged.',
           },
         },
       },
-      async (request) => show(await manage.update(request, idOf(request), request.body)),
+      async (request) => {
+        const { endpoint, warnings } = await manage.update(
+          request,
+          idOf(request),
+          request.body,
+          showSettings,
+        );
+        return { ...(await show(endpoint)), warnings };
+      },
     );
 
     server.post<ById>(

@@ -166,12 +166,24 @@ const example = {
   updated_at: EXAMPLE_TIME,
 };
 
+const Warnings = Type.Array(Type.Object({ path: Type.String(), message: Type.String() }), {
+  description:
+    'Settings that are valid and probably a mistake: an event type that the catalogue does not have, a filter operator without `$`, a second endpoint with the same URL.',
+});
+const exampleWarnings = [{ path: 'events[0]', message: '"order.*" matches no event type in the catalogue' }];
+
 export const EndpointSchema = Type.Object(fields, { title: 'Endpoint', examples: [example] });
 
 export const CreatedEndpoint = Type.Object(
   {
     ...fields,
+    warnings: Warnings,
     secret: Type.String({ description: 'The signing secret. Store it where the receiver runs.' }),
   },
-  { title: 'CreatedEndpoint', examples: [{ ...example, secret: 'whsec_…' }] },
+  { title: 'CreatedEndpoint', examples: [{ ...example, warnings: exampleWarnings, secret: 'whsec_…' }] },
+);
+
+export const ChangedEndpoint = Type.Object(
+  { ...fields, warnings: Warnings },
+  { title: 'ChangedEndpoint', examples: [{ ...example, warnings: exampleWarnings }] },
 );

@@ -9,7 +9,7 @@ import { collectRoutes } from '../openapi/routes.ts';
 import { answerBrokenRequest, answerProblems, sendProblem } from './problem-answers.ts';
 import { readJson } from './read-json.ts';
 import { SMALL_BODY_BYTES } from './v1.ts';
-import { compileSchema } from './validation.ts';
+import { compileSchema, needsBody } from './validation.ts';
 
 export interface ServerOptions {
   readonly requestTimeoutMs: number;
@@ -73,7 +73,9 @@ export function createServer(
   server.decorateRequest('audit');
   server.decorateRequest('claim', null);
   readBodies(server, publishing.limits.maxNesting);
-  server.setValidatorCompiler(({ schema, httpPart }) => compileSchema(schema as TSchema, httpPart ?? 'body'));
+  server.setValidatorCompiler(({ schema, httpPart, method }) =>
+    compileSchema(schema as TSchema, httpPart ?? 'body', { bodyRequired: needsBody(method) }),
+  );
   // Answers are built from typed values, so a compiled serializer would check nothing new.
   server.setSerializerCompiler(() => JSON.stringify);
   const routes = collectRoutes(server);
