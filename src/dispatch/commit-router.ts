@@ -51,8 +51,9 @@ export class CommitRouter {
   /** Takes deliveries that a sibling has committed. */
   routeFromSibling(deliveries: readonly CommittedDelivery[], commit: Commit): void {
     const { endpoints, onProblem } = this.#options;
-    // They were matched with endpoints that this process may not have yet: a changed URL must apply to them.
-    if (commit.endpointVersion <= endpoints.version) return this.#offerFromSibling(deliveries, commit);
+    // They were matched with endpoints that this process may not have yet: a changed URL must apply to them. A lower
+    // version is no older one if the store was restored.
+    if (commit.endpointVersion === endpoints.version) return this.#offerFromSibling(deliveries, commit);
     void endpoints
       .refresh()
       .catch((error) => onProblem('read endpoints that a sibling process knows', error))

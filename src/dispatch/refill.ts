@@ -67,6 +67,11 @@ export class Refill {
     while (this.#marks.length > 2 && this.#marks[1]!.at < at - SWEEP_LOOK_BACK_MS) this.#marks.shift();
   }
 
+  /** The store was replaced: its acceptance numbers may be lower than those that were marked. */
+  forgetMarks(): void {
+    this.#marks.length = 0;
+  }
+
   /** Asks for a lane to be loaded soon. */
   request(lane: Lane, scope: LoadScope): void {
     if (this.#stopped || lane.isClosed) return;
