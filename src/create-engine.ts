@@ -13,6 +13,7 @@ import {
   CarefulShards,
   CommitRouter,
   FactsPoller,
+  type HistoryChange,
   Janitor,
   LaneBudget,
   LaneIntake,
@@ -29,6 +30,7 @@ import {
   Scheduler,
   ShardHandOver,
   StartLog,
+  StoreHistory,
   Sweeper,
 } from './dispatch/index.ts';
 import type { BatcherOptions } from './domain/batcher.ts';
@@ -61,6 +63,8 @@ export interface EnginePorts {
 export interface EngineObserver extends AttemptObserver, OwnershipListener {
   /** Called when the endpoints in memory have the same version as those in the store. */
   onEndpointsConfirmed(): void;
+  /** The store was restored or replaced by a standby. */
+  onStoreReplaced(change: HistoryChange): void;
 }
 
 export interface EngineStages {
@@ -136,6 +140,19 @@ export function createEngine(ports: EnginePorts, stages: EngineStages, config: E
         onProblem,
       });
 
+  const history = new StoreHistory({
+    store: ports.ownershipStore,
+    endpoints,
+    clock,
+    onChanged(change) {
+      stages.observer.onStoreReplaced(change);
+      refill.forgetMarks();
+      if (ownsShards) ownership.onStoreReplaced();
+    },
+    onProblem,
+  });
+
+  ownership.addListener({ onRewound: () => history.reportRewound() });
   const announceShards = (): void => handOver?.announceShards();
   ownership.addListener(stages.observer);
   ownership.addListener(facts);
@@ -149,6 +166,7 @@ export function createEngine(ports: EnginePorts, stages: EngineStages, config: E
   endpoints.onChange((changed) => laneKeeper.onEndpointsChanged(changed));
   handOver?.onReceived((deliveries, commit) => router.routeFromSibling(deliveries, commit));
   notifier.subscribe('endpoints', () => facts.refreshEndpoints());
+  notifier.onReconnected(() => void history.checkTimeline());
   if (ownsShards) {
     notifier.subscribe('shards', () => ownership.renewNow());
     notifier.subscribe('wake', (message) => laneKeeper.onWake(message));
@@ -174,11 +192,13 @@ export function createEngine(ports: EnginePorts, stages: EngineStages, config: E
     },
     countQueue: () => depthCounter.count([...lanes.all()], clock.now()),
     async start() {
+      await history.checkTimeline();
       await lease.start();
       await handOver?.start(() => ownership.keptShards);
       if (ownsShards) sweeper.start();
     },
     async stop() {
+      history.stop();
       const owned = await ownership.beginStop();
       announceShards();
       await shardHandOver.handOver(owned, config.drainMs / 2);

@@ -67,6 +67,7 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
   endpoints.onChange((changed) => subscriptions.update(changed));
 
   const knownTenants = new KnownTenants(acceptLog);
+  endpoints.onReplaced(() => knownTenants.clear());
   const tenantRates = new TenantRates({
     limits: tenantLimits,
     clock,

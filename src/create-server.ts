@@ -137,6 +137,7 @@ function createAuthenticator({ config, store, clock, notifier }: ServerOptions):
   const authenticator = new Authenticator(store.database.pool('lookup'), clock, config.adminKey, rates);
   notifier.subscribe('keys', () => authenticator.forget());
   notifier.onReconnected(() => authenticator.forget());
+  store.endpoints.onReplaced(() => authenticator.forget());
   return authenticator;
 }
 

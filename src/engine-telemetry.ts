@@ -1,7 +1,7 @@
 /** Metrics, log lines and live tail messages of the engine. Disables endpoints that answered 410. */
 import type { AppMetrics } from './app-metrics.ts';
 import type { EngineObserver } from './create-engine.ts';
-import type { Lane, LaneItem } from './dispatch/index.ts';
+import type { HistoryChange, Lane, LaneItem } from './dispatch/index.ts';
 import type { Clock } from './domain/clock.ts';
 import type { Endpoint } from './domain/endpoint.ts';
 import type { EventContent } from './domain/event.ts';
@@ -24,6 +24,15 @@ export interface EngineTelemetryOptions {
   readonly endpoints: Pick<EndpointDirectory, 'refresh'>;
   readonly onProblem: (what: string, error: unknown) => void;
 }
+
+const HISTORY_CHANGES: Readonly<Record<HistoryChange, string>> = {
+  restored:
+    'the database was restored to an earlier time, or a standby that was behind took its place: later events and changes are lost, and later deliveries are sent again with the same webhook-id; reading all endpoints and deliveries again',
+  rewound:
+    'the database went back to an earlier state (a restore, a failover or a crash): reading all deliveries again; those that it had recorded later are sent again with the same webhook-id',
+  failover:
+    'the timeline of the database changed (failover or recovery): if its standby was asynchronous, the last events before it may be lost; reading all deliveries again',
+};
 
 export class EngineTelemetry implements EngineObserver {
   readonly #options: EngineTelemetryOptions;
@@ -63,6 +72,10 @@ export class EngineTelemetry implements EngineObserver {
 
   onEndpointsConfirmed(): void {
     this.#options.metrics?.onEndpointsConfirmed(this.#options.clock.monotonic());
+  }
+
+  onStoreReplaced(change: HistoryChange): void {
+    this.#options.log.warn({ change }, HISTORY_CHANGES[change]);
   }
 
   onShardsTaken(shards: readonly TakenShard[]): void {

@@ -52,8 +52,9 @@ export class CommitRouter implements DeliveryRouter {
   /** Routes deliveries that a sibling has committed and handed over. */
   routeFromSibling(deliveries: readonly CommittedDelivery[], commit: Commit): void {
     const { endpoints, onProblem } = this.#options;
-    // The sibling may have matched them with newer endpoints. Read those first, so that a changed URL applies.
-    if (commit.endpointVersion <= endpoints.version) return this.#offerFromSibling(deliveries, commit);
+    // The sibling may have matched them with newer endpoints. Read those first, so that a changed URL applies. A lower
+    // version is not an older one if the store was restored.
+    if (commit.endpointVersion === endpoints.version) return this.#offerFromSibling(deliveries, commit);
     void endpoints
       .refresh()
       .then(() => this.#offerFromSibling(deliveries, commit))

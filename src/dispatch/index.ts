@@ -17,4 +17,5 @@ export { Scheduler } from './scheduler.ts';
 export { ShardHandOver } from './shard-hand-over.ts';
 export { SiblingSockets } from './sibling-sockets.ts';
 export { StartLog } from './start-log.ts';
+export { type HistoryChange, StoreHistory } from './store-history.ts';
 export { Sweeper } from './sweeper.ts';

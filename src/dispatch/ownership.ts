@@ -4,7 +4,8 @@
  *   register ──▶ renew the lease every heartbeat ──▶ take free shards up to our share, give up the surplus
  *                  │ no answer in time       the lease expires by itself: nothing is sent
  *                  │ session lost            the lease ends at once; connect and renew again
- *                  └ declared dead           all shards are lost; register again under a new id
+ *                  ├ declared dead           all shards are lost; register again under a new id
+ *                  └ store replaced          give up all shards; register again under a new id
  *
  * The lease is a time on the monotonic clock, counted from before the renewal was sent. It is checked inline before
  * every request, never by a timer: a process that was stopped for a while finds it expired when it continues.
@@ -27,6 +28,8 @@ export interface OwnershipListener {
   onShardsSurplus?(shards: readonly number[]): void;
   /** After each renewal. `roundTripMs`: how long the answer took. */
   onFacts?(facts: StoreFacts, roundTripMs: number): void;
+  /** The store has gone back to an earlier state. This worker gives up its shards and takes them anew. */
+  onRewound?(): void;
   onDeadWorkersRemoved?(workers: readonly string[], shards: number): void;
 }
 
@@ -53,6 +56,9 @@ export class Ownership implements Service {
   #lastRenewalAt = Number.NEGATIVE_INFINITY;
   #cancelTimer: (() => void) | null = null;
   #renewing: Promise<void> | null = null;
+  /** The mark of the last renewal of this id. */
+  #mark = Number.NEGATIVE_INFINITY;
+  #isStoreReplaced = false;
   #stopping = false;
   #stopped = false;
 
@@ -162,6 +168,13 @@ export class Ownership implements Service {
     void this.#renewAndSchedule();
   }
 
+  /** The store was restored or replaced: what the lanes hold may not exist. They are read again under a new lease. */
+  onStoreReplaced(): void {
+    this.#isStoreReplaced = true;
+    this.#leaseExpiresAt = Number.NEGATIVE_INFINITY;
+    this.renewNow();
+  }
+
   #scheduleRenewal(): void {
     if (this.#stopped) return;
     this.#cancelTimer?.();
@@ -182,10 +195,13 @@ export class Ownership implements Service {
   async #renewLease(): Promise<void> {
     const { clock, leaseMs, onProblem } = this.#options;
     try {
+      if (this.#isStoreReplaced) await this.#leave();
       const session = this.#session ?? (await this.#connect());
       const sentAt = clock.monotonic();
       const renewal = await session.renew(this.#workerId, { stopping: this.#stopping });
       if (renewal === null) return this.#startOver();
+      if (renewal.previousMark < this.#mark) return await this.#onRewound();
+      this.#mark = renewal.mark;
       const stored = new Map(renewal.shards.map(({ shard, epoch }) => [shard, epoch]));
       this.#dropShards(
         [...this.#epochs].filter(([shard, epoch]) => stored.get(shard) !== epoch).map(([shard]) => shard),
@@ -235,11 +251,29 @@ export class Ownership implements Service {
     for (const listener of this.#listeners) listener.onShardsLost?.(shards);
   }
 
-  /** Call this when other workers declared this one dead, because it was stopped or cut off for too long. */
-  #startOver(): void {
+  /** Gives up all shards and the worker's id. The store may know neither of them, or others. */
+  async #leave(): Promise<void> {
+    this.#isStoreReplaced = false;
+    // Best effort: otherwise the store notices that renewals have stopped.
+    await this.#session?.unregister(this.#workerId).catch(() => {});
+    this.#forgetRegistration();
+  }
+
+  async #onRewound(): Promise<void> {
+    for (const listener of this.#listeners) listener.onRewound?.();
+    await this.#leave();
+  }
+
+  #forgetRegistration(): void {
+    this.#mark = Number.NEGATIVE_INFINITY;
     this.#dropShards([...this.#epochs.keys()]);
     this.#disconnect();
     this.#workerId = newId(this.#options.clock.now());
+  }
+
+  /** Call this when other workers declared this one dead, because it was stopped or cut off for too long. */
+  #startOver(): void {
+    this.#forgetRegistration();
     this.#options.onProblem('keep the shards: other workers took them over', null);
   }
 

@@ -67,6 +67,11 @@ export class Refill {
     while (this.#marks.length > 2 && this.#marks[1]!.at < at - SWEEP_LOOK_BACK_MS) this.#marks.shift();
   }
 
+  /** The store was replaced: its acceptance numbers may be lower than those that were marked. */
+  forgetMarks(): void {
+    this.#marks.length = 0;
+  }
+
   /** Loads the lane with the next read. */
   request(lane: Lane, scope: LoadScope): void {
     if (this.#stopped || lane.isClosed) return;

@@ -92,6 +92,7 @@ export function withFaults<P extends object>(port: P, link: Link): P {
 export function withOwnershipFaults(ownership: OwnershipStore, link: Link): OwnershipStore {
   return {
     readFacts: () => link.call('readFacts', () => ownership.readFacts()),
+    readTimeline: () => link.call('readTimeline', () => ownership.readTimeline()),
     connect: async (worker, onLost) => {
       const notifyProcess = (error: unknown): void => link.runInProcess(() => onLost(error));
       return withSessionFaults(

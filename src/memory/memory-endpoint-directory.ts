@@ -73,6 +73,9 @@ export class MemoryEndpointDirectory implements EndpointDirectory {
     this.#listeners.push(listener);
   }
 
+  /** A store in memory is never restored. */
+  onReplaced(): void {}
+
   forget(id: Uuid): void {
     this.#endpoints.delete(id);
   }

@@ -42,6 +42,7 @@ export function createMemoryOwnershipStore(options: MemoryOwnershipOptions): Own
       return createSession(options, session);
     },
     readFacts: async () => factsOf(store),
+    readTimeline: async () => null,
   };
 }
 
@@ -90,12 +91,13 @@ const factsOf = (store: MemoryStore): StoreFacts => ({
 function renew(store: MemoryStore, workerId: Uuid, stopping: boolean): Renewal | null {
   const worker = store.workers.get(workerId);
   if (worker === undefined) return null;
+  const previousMark = worker.renewedAt;
   worker.renewedAt = store.now();
   worker.stopping = stopping;
   const shards = store.shards.flatMap(({ owner, epoch }, shard) =>
     owner === workerId ? [{ shard, epoch }] : [],
   );
-  return { ...factsOf(store), shards };
+  return { ...factsOf(store), shards, mark: worker.renewedAt, previousMark };
 }
 
 function removeDeadWorkers(

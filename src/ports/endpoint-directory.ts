@@ -15,6 +15,11 @@ export interface EndpointDirectory {
   refresh(): Promise<void>;
   /** Calls `listener` after a refresh with every endpoint that is new or changed. */
   onChange(listener: (changed: readonly Endpoint[]) => void): void;
+  /**
+   * Calls `listener` after a refresh that found a store with another history: it was restored to an earlier time, or a
+   * standby that was behind took its place. All endpoints were read again.
+   */
+  onReplaced(listener: () => void): void;
   /** Drops a deleted endpoint that has no deliveries left. */
   forget(id: Uuid): void;
 }

@@ -34,6 +34,10 @@ export interface StoreFacts {
 
 export interface Renewal extends StoreFacts {
   readonly shards: readonly OwnedShard[];
+  /** Marks this renewal in the store. Later renewals of the worker have higher marks while the store's clock goes on. */
+  readonly mark: number;
+  /** The mark that the store had before. Lower than that of the last renewal: the store has gone back to an earlier state. */
+  readonly previousMark: number;
 }
 
 export interface OwnershipTimes {
@@ -75,4 +79,10 @@ export interface OwnershipStore {
 
   /** Reads the facts without a renewal, for processes that own no shards. */
   readFacts(): Promise<StoreFacts>;
+
+  /**
+   * Identifies the history of the store: another value after a failover, or a restore to an earlier time, even if
+   * nothing was lost. Null: the store does not tell.
+   */
+  readTimeline(): Promise<string | null>;
 }

@@ -248,6 +248,17 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
       });
     });
 
+    describe('the mark of a renewal', () => {
+      it('is found by the next one, unless the store went back to an earlier state', async () => {
+        const worker = await join();
+        const first = (await renew(worker))!;
+        const second = (await renew(worker))!;
+        expect(second.previousMark).toBe(first.mark);
+        await store.ageWorker(worker.id, 1);
+        expect((await renew(worker))!.previousMark).toBeLessThan(second.mark);
+      });
+    });
+
     describe('a worker that lost its shard', () => {
       it('can neither record a start nor write the health of an endpoint', async () => {
         const worker = await join();

@@ -125,7 +125,7 @@ test('it does not migrate, and says who has to', async () => {
   await run('migrate', urlOf(owner));
   // As before an upgrade.
   await database.query('drop function posthorn.create_partition, posthorn.drop_partition');
-  await database.query('delete from posthorn.schema_migrations where version = 20');
+  await database.query('delete from posthorn.schema_migrations where version >= 20');
   const { code, output } = await run('serve', urlOf(server));
   expect(code).toBe(1);
   expect(output).toContain('Migration 0020_partitions_without_ownership.sql failed: permission denied');

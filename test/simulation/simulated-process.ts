@@ -146,6 +146,7 @@ export class SimulatedProcess {
           onCircuitChanged() {},
           onEndpointGone() {},
           onEndpointsConfirmed() {},
+          onStoreReplaced() {},
         },
         onProblem,
       },

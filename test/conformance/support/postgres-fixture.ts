@@ -69,6 +69,7 @@ export async function createPostgresFixture(): Promise<StoreFixture> {
 function rememberingSessions(ownership: OwnershipStore, sessions: OwnershipSession[]): OwnershipStore {
   return {
     readFacts: () => ownership.readFacts(),
+    readTimeline: () => ownership.readTimeline(),
     async connect(worker, onLost) {
       const session = await ownership.connect(worker, onLost);
       sessions.push(session);
