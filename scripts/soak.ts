@@ -53,7 +53,7 @@ async function runMinute(
 ): Promise<Minute> {
   const load = runLoad(posthorn, { rate, seconds, bytes, types });
   await sleep(seconds * 900);
-  const pids = processesOf(posthorn.pids[0]!);
+  const pids = processesOf(posthorn.pid);
   const [database] = await postgres.query<{ connections: number; mb: number }>(
     `select (select count(*)::int from pg_stat_activity where application_name like 'posthorn %') as connections,
             pg_database_size(current_database()) / 1e6 as mb`,
@@ -61,8 +61,8 @@ async function runMinute(
   const rssMb =
     sum(pids.map((pid) => Number(/VmRSS:\s+(\d+)/.exec(procFile(pid, 'status'))?.[1] ?? 0))) / 1024;
   const handles = sum(pids.map(countHandles));
-  const { latencies, accepted, refused } = await load;
-  const delivered = await receiver.latencies();
+  const { latencies, accepted, rejected: refused } = await load;
+  const delivered = await receiver.takeLatencies();
   return {
     rssMb,
     connections: database!.connections,
@@ -150,7 +150,7 @@ const [postgres, receiver] = await Promise.all([startPostgres(), startReceiver()
 const posthorn = await startPosthorn(postgres, {}, ['--processes', values.processes]);
 try {
   const types = await registerEndpoints(posthorn, receiver, { count: endpoints });
-  receiver.record(true);
+  receiver.recordLatencies(true);
   console.log(
     'minute  events/s  refused  rss MB  connections  handles  accept p50, p99 ms  delivery p50, p99 ms  database MB',
   );
