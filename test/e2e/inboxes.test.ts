@@ -81,7 +81,7 @@ describe('inboxes', () => {
     expect(numbers.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
   });
 
-  it('are limited in number, for each tenant and in all, also when they are made at the same moment', async () => {
+  it('are limited in number, per tenant and in total, also if they are created at the same moment', async () => {
     const { inboxes } = newInboxes({ inboxes: 3 });
     const made = await Promise.allSettled(
       Array.from({ length: 4 }, () => inboxes.create('acme', DEFAULT_ANSWER)),
@@ -97,7 +97,7 @@ describe('inboxes', () => {
     expect(await inboxes.list(null)).toHaveLength(3);
   });
 
-  it('expire after their last use, and a read is a use', async () => {
+  it('expire after the last request or read', async () => {
     const { inboxes, pass } = newInboxes();
     const first = await inboxes.create('acme', DEFAULT_ANSWER);
     pass(400_000);
@@ -174,7 +174,7 @@ test('CLI-3: an inbox survives kill -9, and the endpoint on it delivers afterwar
   expect(JSON.stringify(body)).not.toContain(ADMIN_KEY);
 });
 
-test('CLI-3: a tenant takes its inboxes along when it is deleted', async () => {
+test('CLI-3: deleting a tenant deletes its inboxes', async () => {
   const posthorn = await startTestPosthorn({ database, env: { POSTHORN_INBOX: 'true' }, inProcess: true });
   onTestFinished(() => posthorn.stop());
   const { body: inbox } = await expectStatus(posthorn.api('POST', '/v1/inboxes', { tenant: 'wayne' }), 201);
