@@ -73,10 +73,10 @@ test('doctor reports a wrong encryption key, an unreachable proxy and a misspelt
   );
   expect(exitCode).toBe(1);
   expect(text).toMatch(/^! Configuration +POSTHORN_SWEP_MS is not a setting/m);
-  expect(text).toMatch(/^✗ Secrets +Of \d+, some do not open/m);
+  expect(text).toMatch(/^✗ Secrets +Of \d+, some cannot be decrypted/m);
   expect(text).toMatch(/^✗ Egress proxy +127\.0\.0\.1:1 cannot be reached \(ECONNREFUSED\)/m);
   expect(text).toMatch(/^ +→ Start the proxy, or correct POSTHORN_EGRESS_PROXY\.$/m);
-  expect(text).toMatch(/\n2 problems, \d things? to look at\.\n$/);
+  expect(text).toMatch(/\n2 problems, \d warnings?\.\n$/);
 });
 
 test('doctor reports an unreachable database and missing keys', async () => {
@@ -117,7 +117,7 @@ test('doctor checks dev before its first start, while it runs and while it is st
   const env = { POSTHORN_DATA_DIR: home.dataDir };
   const before = await doctor(env, []);
   expect(before.exitCode, before.text).toBe(0);
-  expect(before.text).toContain('none yet: `posthorn dev` makes an embedded one');
+  expect(before.text).toContain('none yet: `posthorn dev` creates an embedded one');
   const dev = await home.start();
   await createEndpoint(dev, { url: 'http://127.0.0.1:1/', tenant: 'default' });
   const running = await doctor(env);

@@ -129,7 +129,9 @@ describe('migrations', () => {
     await migrate(pool);
     await pool.query("update posthorn.schema_migrations set checksum = 'another' where version = 1");
     await expect(migrate(pool)).rejects.toThrow(
-      new SchemaError(`Migration ${first!.name} was changed after it had been applied to this database.`),
+      new SchemaError(
+        `Migration ${first!.name} differs from the one that was applied to this database. Reinstall Posthorn: its migration files must not be changed.`,
+      ),
     );
   });
 
