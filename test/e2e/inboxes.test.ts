@@ -88,10 +88,10 @@ describe('inboxes', () => {
     );
     expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
     expect(made.find((result) => result.status === 'rejected')!.reason.message).toContain(
-      'The tenant has 2 inboxes already',
+      'The tenant already has 2 inboxes',
     );
     await inboxes.create('globex', DEFAULT_ANSWER);
-    await expect(inboxes.create('initech', DEFAULT_ANSWER)).rejects.toThrow('There are 3 inboxes already');
+    await expect(inboxes.create('initech', DEFAULT_ANSWER)).rejects.toThrow('There are already 3 inboxes');
     await inboxes.delete((await inboxes.list('acme'))[0]!.token);
     await inboxes.create('initech', DEFAULT_ANSWER);
     expect(await inboxes.list(null)).toHaveLength(3);
@@ -102,7 +102,7 @@ describe('inboxes', () => {
     const first = await inboxes.create('acme', DEFAULT_ANSWER);
     pass(400_000);
     const second = await inboxes.create('globex', DEFAULT_ANSWER);
-    await expect(inboxes.create('acme', DEFAULT_ANSWER)).rejects.toThrow('2 inboxes already');
+    await expect(inboxes.create('acme', DEFAULT_ANSWER)).rejects.toThrow('already has 2 inboxes');
     expect(await inboxes.list('acme')).toEqual([first]);
     pass(300_000);
     expect(await inboxes.find(first.token)).toBeNull();
