@@ -102,7 +102,7 @@ describe('inboxes', () => {
     const first = await inboxes.create('acme', DEFAULT_ANSWER);
     pass(400_000);
     const second = await inboxes.create('globex', DEFAULT_ANSWER);
-    await expect(inboxes.create('acme', DEFAULT_ANSWER)).rejects.toThrow('already has 2 inboxes');
+    await expect(inboxes.create('acme', DEFAULT_ANSWER)).rejects.toThrow('There are already 2 inboxes');
     expect(await inboxes.list('acme')).toEqual([first]);
     pass(300_000);
     expect(await inboxes.find(first.token)).toBeNull();
