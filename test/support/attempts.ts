@@ -1,4 +1,4 @@
-/** Endpoints and events to try the deliver stage with, and an attempt as a promise. */
+/** Endpoints and events for tests of the deliver stage, and an attempt as a promise. */
 import type { Deliverer, OutgoingRequest } from '../../src/deliver/index.ts';
 import type { Endpoint } from '../../src/domain/endpoint.ts';
 import type { EventContent } from '../../src/domain/event.ts';

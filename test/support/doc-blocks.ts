@@ -18,14 +18,14 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 export interface DocBlock {
   readonly file: string;
-  /** Of the opening fence. */
+  /** The line of the opening fence. */
   readonly line: number;
   readonly language: string;
   readonly options: Readonly<Record<string, string>>;
   readonly text: string;
 }
 
-/** README, CONTRIBUTING and everything in docs, but not the decision records: those tell how it was. */
+/** README, CONTRIBUTING and the pages in docs, without the decision records, which describe the past. */
 export function documentedFiles(): string[] {
   const docs = readdirSync(path.join(ROOT, 'docs')).filter((name) => name.endsWith('.md'));
   return ['README.md', 'CONTRIBUTING.md', ...docs.map((name) => `docs/${name}`)];
@@ -61,7 +61,7 @@ function readOptions(info: string): Record<string, string> {
   );
 }
 
-/** The JSON values of a block, one after another. Throws where one is not JSON. */
+/** The JSON values of a block, one after another. Throws if one is not JSON. */
 export function parseJsonc(text: string): unknown[] {
   const withoutComments = text.replace(/("(?:\\.|[^"\\])*")|\/\/[^\n]*/g, '$1');
   const values: unknown[] = [];
@@ -83,7 +83,7 @@ export interface HttpExample {
   readonly method: string;
   readonly path: string;
   readonly body: unknown;
-  /** Undefined: any success will do. */
+  /** Undefined: any success is accepted. */
   readonly answer: unknown;
 }
 

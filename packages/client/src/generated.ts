@@ -52,7 +52,7 @@ export interface Attempt {
   response_body: string | null;
   response_truncated: boolean;
   trigger: 'auto' | 'replay' | 'test';
-  /** The process that made it. */
+  /** The process that made the attempt. */
   worker: string;
 }
 
@@ -305,7 +305,7 @@ export interface Delivery {
   tenant: string;
   event_type: string;
   status: 'pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped';
-  /** How many were made. */
+  /** Number of attempts so far. */
   attempts: number;
   max_attempts: number | null;
   next_attempt_at: Time | null;
@@ -669,9 +669,9 @@ export interface Health {
 }
 
 export interface Inbox {
-  /** Whoever knows it can send to the inbox. */
+  /** Anyone who knows the token can send to the inbox. */
   token: string;
-  /** Where requests to it go. */
+  /** The address of the inbox. */
   url: string;
   tenant: string;
   answer: {
@@ -679,7 +679,7 @@ export interface Inbox {
     delay_ms: number;
     reset: boolean;
   };
-  /** How many arrived in all. */
+  /** Number of requests that have arrived in total. */
   received: number;
   created_at: Time;
   expires_at: Time;
@@ -693,7 +693,7 @@ export interface InboxPage {
 export interface InboxPatch {
   /** The status that requests get. */
   status?: number;
-  /** How long they wait for it. */
+  /** Delay of the answer in milliseconds. */
   delay_ms?: number;
   /** Cut the connection instead of answering. */
   reset?: boolean;
@@ -710,7 +710,7 @@ export interface InboxRequest {
   body: string;
   truncated: boolean;
   signature: {
-    /** Checked with the secrets of the endpoint that has this address. */
+    /** Checked with the secrets of the endpoints that have this address. */
     verdict: 'valid' | 'invalid' | 'unknown';
     detail: string;
   };
@@ -846,7 +846,7 @@ export interface NewEvent {
 export interface NewInbox {
   /** The status that requests get. */
   status?: number;
-  /** How long they wait for it. */
+  /** Delay of the answer in milliseconds. */
   delay_ms?: number;
   /** Cut the connection instead of answering. */
   reset?: boolean;
@@ -903,17 +903,17 @@ export interface Problem {
 export interface Ready {
   status: 'ready';
   outbox: {
-    /** How long the oldest row of the outbox has waited; 0: none does. */
+    /** Age of the oldest row in the outbox. 0: the outbox is empty. */
     oldest_age_seconds: number;
     /** Rows that could not become events, counted up to 1000. */
     rejected: number;
   } | null;
   relays: {
-    /** Other databases that relays read, or have read. */
+    /** Number of databases that relays read or have read. */
     sources: number;
-    /** How long the oldest event in any of them has waited; grows while its relay is silent. */
+    /** Age of the oldest event that no relay has stored yet. It grows while its relay is down. */
     oldest_age_seconds: number;
-    /** How many have a problem just now. The relay logs what it is. */
+    /** Number of sources with a problem. The log of the relay says what it is. */
     troubled: number;
   } | null;
 }
@@ -925,9 +925,9 @@ export interface RefusedEvent {
 }
 
 export interface Replayed {
-  /** How many are sent again. */
+  /** Number of deliveries that are sent again. */
   deliveries: number;
-  /** How many are not, because their endpoint is disabled or was deleted. */
+  /** Number of deliveries that are not sent, because their endpoint is disabled or was deleted. */
   skipped: number;
 }
 
@@ -1402,7 +1402,7 @@ export class Statistics extends Resource {
 
 /** Temporary receivers, to try things out with. */
 export class Inboxes extends Resource {
-  /** Make a throw-away receiver. */
+  /** Create a temporary receiver. */
   createInbox(body: NewInbox = {}, options?: RequestOptions): Promise<Inbox> {
     return this.call('POST', `/v1/inboxes`, { body, keyed: true }, options);
   }
@@ -1422,17 +1422,17 @@ export class Inboxes extends Resource {
     return this.call('PATCH', `/v1/inboxes/${encodeURIComponent(token)}`, { body }, options);
   }
 
-  /** Delete an inbox and what is in it. */
+  /** Delete an inbox and its requests. */
   deleteInbox(token: string, options?: RequestOptions): Promise<void> {
     return this.call('DELETE', `/v1/inboxes/${encodeURIComponent(token)}`, {}, options);
   }
 
-  /** What arrived at an inbox, newest first. */
+  /** List the requests to an inbox, newest first. */
   listInboxRequests(token: string, options?: RequestOptions): PageRequest<InboxRequest> {
     return this.pages('GET', `/v1/inboxes/${encodeURIComponent(token)}/requests`, {}, options);
   }
 
-  /** Forget what arrived at an inbox. */
+  /** Delete the requests to an inbox. */
   clearInbox(token: string, options?: RequestOptions): Promise<void> {
     return this.call('DELETE', `/v1/inboxes/${encodeURIComponent(token)}/requests`, {}, options);
   }
@@ -1445,7 +1445,7 @@ export class Service extends Resource {
     return this.call('GET', `/healthz`, {}, options);
   }
 
-  /** Can it take requests? Ready means that the database answers and takes writes, that living workers own the shards, and, if this process delivers, that it has lately proven that it may. `detail` says what is missing. */
+  /** Can it accept requests? Ready means that the database answers and accepts writes, that live workers own the shards, and, if this process delivers, that its lease is valid. `detail` says what is missing. */
   getReadiness(options?: RequestOptions): Promise<Ready> {
     return this.call('GET', `/readyz`, {}, options);
   }

@@ -1,4 +1,4 @@
-/** `GET /console…`: static files, and the page for every other address, which it routes itself. */
+/** `GET /console…`: static files. Every other address gets the page, which does its own routing. */
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../../domain/problem.ts';
 import { matchesEtag } from '../http/etag.ts';

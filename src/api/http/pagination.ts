@@ -21,7 +21,7 @@ export const PageQuery = {
       minimum: 1,
       maximum: MAX_LIMIT,
       default: DEFAULT_LIMIT,
-      description: 'How many, at most.',
+      description: 'Maximum number of objects in the page.',
     }),
   ),
   cursor: Type.Optional(

@@ -1,4 +1,4 @@
-/** `ANY /inbox/{token}`: keeps what arrives, and answers as the inbox was told. No key: it is a receiver. */
+/** `ANY /inbox/{token}`: stores the request and gives the configured answer. Needs no key, because it is a receiver. */
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { Gate } from '../../domain/gate.ts';
 import { publicId } from '../../domain/ids.ts';
@@ -16,7 +16,7 @@ const HIDDEN = /^(authorization|cookie|proxy-authorization)$/;
 export function inboxReceiver(context: ApiDependencies, inboxes: Inboxes): FastifyPluginAsync {
   const gate = new Gate({ maxRunning: MAX_STORING, maxWaiting: MAX_WAITING });
   return async (server) => {
-    // Whatever comes is shown as it came.
+    // Accept every content type: the body is shown as it arrived.
     server.removeAllContentTypeParsers();
     server.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
     server.all<{ Params: { token: string } }>(
@@ -32,7 +32,7 @@ export function inboxReceiver(context: ApiDependencies, inboxes: Inboxes): Fasti
         if (answer.delay_ms > 0)
           await new Promise<void>((resolve) => {
             const cancel = context.clock.after(answer.delay_ms, resolve);
-            // Nobody waits any more: neither should the timer.
+            // The client is gone, so stop the timer.
             request.raw.socket.once('close', () => {
               cancel();
               resolve();

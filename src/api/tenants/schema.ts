@@ -55,5 +55,5 @@ export const TenantSchema = Type.Object(
     ],
   },
 );
-export const TenantId = Type.Object({ id: Type.String({ description: 'The name of the tenant.' }) });
+export const TenantId = Type.Object({ id: Type.String({ description: 'The id of the tenant.' }) });
 export const TenantList = Type.Object(PageQuery, { additionalProperties: false });
