@@ -17,11 +17,12 @@ function findPrograms(): string | null {
   return folders.find((folder) => existsSync(path.join(folder, 'pg_basebackup'))) ?? null;
 }
 
-const programs = findPrograms();
+/** The folder of PostgreSQL's programs. Null: none is installed. */
+export const PROGRAMS = findPrograms();
 
 /** For `needs`. */
 export const missingClusters: string | null =
-  programs === null
+  PROGRAMS === null
     ? 'PostgreSQL 15 or later with pg_basebackup is not installed (apt install postgresql)'
     : null;
 
@@ -48,7 +49,7 @@ export async function openClusters(): Promise<Clusters> {
   const running = new Set<string>();
   const pathOf = (name: string): string => path.join(directory, name);
   const run = async (program: string, ...args: readonly string[]): Promise<string> => {
-    const { ok, output } = await runCommand(path.join(programs!, program), args, { runAs });
+    const { ok, output } = await runCommand(path.join(PROGRAMS!, program), args, { runAs });
     if (!ok) throw new Error(`${program} ${args.join(' ')} failed:\n${output}`);
     return output;
   };

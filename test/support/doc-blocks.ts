@@ -27,8 +27,12 @@ export interface DocBlock {
 
 /** README, CONTRIBUTING and the pages in docs, without the decision records, which describe the past. */
 export function documentedFiles(): string[] {
-  const docs = readdirSync(path.join(ROOT, 'docs')).filter((name) => name.endsWith('.md'));
-  return ['README.md', 'CONTRIBUTING.md', ...docs.map((name) => `docs/${name}`)];
+  const docs = ['docs', 'docs/operate'].flatMap((folder) =>
+    readdirSync(path.join(ROOT, folder))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `${folder}/${name}`),
+  );
+  return ['README.md', 'CONTRIBUTING.md', ...docs];
 }
 
 export function readBlocks(file: string): DocBlock[] {
