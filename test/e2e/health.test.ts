@@ -292,9 +292,24 @@ describe('SIG-4: rotation', () => {
       tenant,
       signature: 'standard-ed25519',
     });
-    expect(asymmetric.secret).toMatch(/^whsk_/);
-    const shown = await posthorn.api('GET', `/v1/endpoints/${asymmetric.id}/secret`);
-    expect(shown.body.public_key).toMatch(/^whpk_/);
+    // Receivers need the public key only: every view has it, and the private key is shown to those who ask for it.
+    const address = `/v1/endpoints/${asymmetric.id}`;
+    const { body: shown } = await posthorn.api('GET', `${address}/secret`);
+    expect(shown).toMatchObject({
+      secret: expect.stringMatching(/^whsk_/),
+      public_key: expect.stringMatching(/^whpk_/),
+    });
+    expect(asymmetric).toMatchObject({ secret: null, public_key: shown.public_key });
+    const { body: read } = await posthorn.api('GET', address);
+    const { body: list } = await posthorn.api('GET', `/v1/endpoints?tenant=${tenant}`);
+    const { body: patched } = await posthorn.api('PATCH', address, read);
+    const listed = list.data.find((each: { id: string }) => each.id === asymmetric.id);
+    for (const view of [read, listed, patched]) expect(view.public_key).toBe(shown.public_key);
+    const { body: rotated } = await posthorn.api('POST', `${address}/rotate-secret`, {});
+    expect(rotated).toMatchObject({ secret: null, public_key: expect.stringMatching(/^whpk_/) });
+    expect(rotated.public_key).not.toBe(shown.public_key);
+    expect((await posthorn.api('GET', address)).body.public_key).toBe(rotated.public_key);
+    expect((await posthorn.api('GET', path)).body.public_key).toBeNull();
     // Another kind of signature needs another kind of secret: one is made.
     await expectStatus(posthorn.api('PATCH', path, { signature: 'standard-ed25519' }), 200);
     expect((await posthorn.api('GET', `${path}/secret`)).body).toMatchObject({

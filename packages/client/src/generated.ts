@@ -133,6 +133,7 @@ export interface ChangedEndpoint {
     header?: string | null;
     prefix?: string | null;
   };
+  public_key: string | null;
   retry: ScheduledRetry | ExponentialRetry;
   breaker: Breaker | null;
   timeout_ms: number;
@@ -193,6 +194,7 @@ export interface CreatedEndpoint {
     header?: string | null;
     prefix?: string | null;
   };
+  public_key: string | null;
   retry: ScheduledRetry | ExponentialRetry;
   breaker: Breaker | null;
   timeout_ms: number;
@@ -216,8 +218,7 @@ export interface CreatedEndpoint {
     path: string;
     message: string;
   }[];
-  /** The signing secret. Store it where the receiver runs. */
-  secret: string;
+  secret: string | null;
 }
 
 export interface CreatedKey {
@@ -358,6 +359,7 @@ export interface Endpoint {
     header?: string | null;
     prefix?: string | null;
   };
+  public_key: string | null;
   retry: ScheduledRetry | ExponentialRetry;
   breaker: Breaker | null;
   timeout_ms: number;
@@ -466,6 +468,8 @@ export interface EndpointPatch {
   updated_at?: unknown;
   /** Read-only. Ignored if it is sent. */
   health?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  public_key?: unknown;
   /** Read-only. Ignored if it is sent. */
   warnings?: unknown;
 }
@@ -932,7 +936,7 @@ export interface Replayed {
 }
 
 export interface RotatedSecret {
-  secret: string;
+  secret: string | null;
   /** The public key of an Ed25519 secret, which receivers verify with. */
   public_key?: string;
   previous_expires_at: Time | null;
@@ -1149,7 +1153,7 @@ export class Events extends Resource {
 
 /** Where a tenant wants its events sent, and how: retries, limits, signatures, order. */
 export class Endpoints extends Resource {
-  /** Create an endpoint. The answer contains its signing secret. */
+  /** Create an endpoint. The answer contains its signing secret, or its public key with `standard-ed25519`. */
   create(body: NewEndpoint, options?: RequestOptions): Promise<CreatedEndpoint> {
     return this.call('POST', `/v1/endpoints`, { body, keyed: true }, options);
   }

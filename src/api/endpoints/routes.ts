@@ -4,6 +4,7 @@ import { idPrefixes, type Uuid } from '../../domain/ids.ts';
 import { visibleTenant } from '../../manage/caller.ts';
 import type { Endpoints } from '../../manage/endpoints.ts';
 import { notFound, readObjectId } from '../../manage/object-ids.ts';
+import { publicKeyOf, signatureProfileOf } from '../../manage/signing-secrets.ts';
 import { type EndpointView, findEndpoint, listEndpoints } from '../../postgres/queries/endpoints.ts';
 import { endpointTotals, HOUR } from '../../postgres/queries/stats.ts';
 import type { ApiDependencies } from '../dependencies.ts';
@@ -39,8 +40,16 @@ const idOf = (request: FastifyRequest<ById>): Uuid => readObjectId('endpoint', r
 
 export function endpointRoutes(
   manage: Endpoints,
-  { pool, clock }: Pick<ApiDependencies, 'pool' | 'clock'>,
+  { pool, clock, endpoints }: Pick<ApiDependencies, 'pool' | 'clock' | 'endpoints'>,
 ): FastifyPluginAsync {
+  /** The cache has the secrets. It lacks an endpoint that another process has just created. */
+  async function publicKey({ id, config }: EndpointView): Promise<string | null> {
+    if (signatureProfileOf(config.signature) !== 'standard-ed25519') return null;
+    if (endpoints.get(id) === undefined) await endpoints.refresh();
+    const current = endpoints.get(id)?.secrets[0];
+    return current === undefined ? null : publicKeyOf(current.secret);
+  }
+
   async function show(view: EndpointView) {
     return (await showAll([view]))[0]!;
   }
@@ -48,7 +57,9 @@ export function endpointRoutes(
   async function showAll(views: readonly EndpointView[]) {
     const ids = views.map(({ id }) => id);
     const totals = await endpointTotals(pool, ids, { seconds: HOUR, at: clock.now() - HEALTH_WINDOW_MS });
-    return views.map((view) => showEndpoint(view, totals.get(view.id)!));
+    return Promise.all(
+      views.map(async (view) => showEndpoint(view, totals.get(view.id)!, await publicKey(view))),
+    );
   }
 
   return async (server) => {
@@ -58,7 +69,7 @@ export function endpointRoutes(
         schema: {
           operationId: 'createEndpoint',
           summary: 'Create an endpoint',
-          description: 'The answer contains its signing secret.',
+          description: 'The answer contains its signing secret, or its public key with `standard-ed25519`.',
           tags: ['Endpoints'],
           body: NewEndpoint,
           response: { 201: CreatedEndpoint },
@@ -71,7 +82,7 @@ export function endpointRoutes(
         return reply
           .code(201)
           .header('location', `/v1/endpoints/${shown.id}`)
-          .send({ ...shown, warnings, secret });
+          .send({ ...shown, warnings, secret: shown.public_key === null ? secret : null });
       },
     );
 

@@ -246,6 +246,7 @@ const patchFields = {
   created_at: readOnly(AS_SHOWN),
   updated_at: readOnly(IGNORED),
   health: readOnly(IGNORED),
+  public_key: readOnly(IGNORED),
   warnings: readOnly(IGNORED),
 };
 

@@ -88,6 +88,11 @@ const fields = {
       prefix: Type.Optional(Nullable(Type.String())),
     }),
   ]),
+  public_key: Nullable(
+    Type.String({
+      description: 'With `standard-ed25519`: the key that receivers verify with (`whpk_…`). Otherwise null.',
+    }),
+  ),
   retry: Retry,
   breaker: Nullable(Breaker),
   timeout_ms: Type.Integer(),
@@ -122,6 +127,7 @@ const example = {
   auth: { type: 'basic', username: 'posthorn', password: '[redacted]' },
   tls: null,
   signature: 'standard',
+  public_key: null,
   retry: {
     schedule: retryPresets.default,
     jitter: 'proportional',
@@ -178,7 +184,12 @@ export const CreatedEndpoint = Type.Object(
   {
     ...fields,
     warnings: Warnings,
-    secret: Type.String({ description: 'The signing secret. Store it where the receiver runs.' }),
+    secret: Nullable(
+      Type.String({
+        description:
+          'The signing secret. Store it where the receiver runs. Null with `standard-ed25519`: receivers need only `public_key`.',
+      }),
+    ),
   },
   { title: 'CreatedEndpoint', examples: [{ ...example, warnings: exampleWarnings, secret: 'whsec_…' }] },
 );

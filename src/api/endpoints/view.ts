@@ -9,9 +9,13 @@ import { showFigures } from '../stats/figures.ts';
 import { showAuth, showTls } from './auth-schema.ts';
 import type { EndpointSchema } from './view-schema.ts';
 
-export function showEndpoint(view: EndpointView, lastDay: Totals): Shown<typeof EndpointSchema> {
+export function showEndpoint(
+  view: EndpointView,
+  lastDay: Totals,
+  publicKey: string | null,
+): Shown<typeof EndpointSchema> {
   const { created_at, updated_at, ...settings } = showSettings(view);
-  return { ...settings, health: showHealth(view, lastDay), created_at, updated_at };
+  return { ...settings, public_key: publicKey, health: showHealth(view, lastDay), created_at, updated_at };
 }
 
 function showHealth(view: EndpointView, lastDay: Totals): Shown<typeof EndpointSchema>['health'] {
@@ -27,8 +31,10 @@ function showHealth(view: EndpointView, lastDay: Totals): Shown<typeof EndpointS
   };
 }
 
-/** An endpoint without its health. */
-export function showSettings(view: EndpointView): Omit<Shown<typeof EndpointSchema>, 'health'> {
+/** An endpoint without what changes by itself. */
+export function showSettings(
+  view: EndpointView,
+): Omit<Shown<typeof EndpointSchema>, 'health' | 'public_key'> {
   const endpoint = resolveEndpoint({ ...view, disabledReason: view.disabled_reason, deleted: false }, []);
   const { breaker, rateLimit } = endpoint;
   return {

@@ -10,6 +10,7 @@ import { isOutage } from '../../postgres/failures.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { ApiMetrics } from '../dependencies.ts';
 import type { DocumentedRoute } from '../openapi/documented-route.ts';
+import { answerWhileDraining } from './drain.ts';
 
 export interface ProblemDependencies {
   readonly log: Log;
@@ -77,10 +78,10 @@ export function sendProblem(
   reply: FastifyReply,
 ): FastifyReply {
   if (request.audit !== undefined && failedBeforeCommit(error)) request.audit.mayHaveChanged = false;
-  const problem =
-    error.code === 'FST_ERR_CTP_BODY_TOO_LARGE'
-      ? bodyTooLarge(request.routeOptions.bodyLimit)
-      : toProblem(error, request.audit?.mayHaveChanged);
+  const isBodyTooLarge = error.code === 'FST_ERR_CTP_BODY_TOO_LARGE';
+  const problem = isBodyTooLarge
+    ? bodyTooLarge(request.routeOptions.bodyLimit)
+    : toProblem(error, request.audit?.mayHaveChanged);
   metrics?.rejected(problem.code);
   if (problem.status >= 500) {
     log.error(
@@ -95,7 +96,11 @@ export function sendProblem(
   }
   if (problem.retryAfterSeconds !== null) void reply.header('retry-after', problem.retryAfterSeconds);
   if (problem.code === 'unauthorized') void reply.header('www-authenticate', 'Bearer');
-  return reply.code(problem.status).header('content-type', CONTENT_TYPE).send(bodyOf(problem, request.id));
+  const body = bodyOf(problem, request.id);
+  void reply.code(problem.status).header('content-type', CONTENT_TYPE);
+  if (!isBodyTooLarge) return reply.send(body);
+  void reply.header('content-length', Buffer.byteLength(body));
+  return reply.send(answerWhileDraining(request.raw, Buffer.from(body)));
 }
 
 const bodyTooLarge = (limit: number): Problem =>
