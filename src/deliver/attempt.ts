@@ -27,6 +27,7 @@ export interface AttemptContext {
   readonly clock: Clock;
   readonly pools: SocketPools;
   readonly responseCapBytes: number;
+  readonly wireCapBytes: number;
   /** Called once the attempt has its outcome. */
   settle(attempt: Attempt): void;
   /** Checks the target of a redirect like any other URL. */
@@ -61,6 +62,7 @@ const roundOrNull = (ms: number | null | undefined): number | null =>
 export class Attempt implements ExchangeOwner {
   readonly input: AttemptInput;
   readonly responseCapBytes: number;
+  readonly wireCapBytes: number;
   outcome: AttemptOutcome | null = null;
   readonly #context: AttemptContext;
   #destination: Destination;
@@ -78,6 +80,7 @@ export class Attempt implements ExchangeOwner {
     this.#context = context;
     this.input = input;
     this.responseCapBytes = context.responseCapBytes;
+    this.wireCapBytes = context.wireCapBytes;
     this.#destination = input.destination;
     this.#headers = input.headers;
   }

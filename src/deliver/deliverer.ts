@@ -98,6 +98,9 @@ export interface Deliverer {
 
 type Done = (outcome: AttemptOutcome) => void;
 
+/** What a response may contain besides headers and body: informational responses, chunk sizes, trailers. */
+const FRAMING_BYTES = 32 * 1024;
+
 const ALWAYS = (): boolean => true;
 
 /** What is the same in every attempt to an endpoint. Cached until the endpoint changes. */
@@ -129,6 +132,7 @@ class HttpDeliverer implements Deliverer {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#tokens = new AccessTokens(this.#clock);
+    const maxHeaderBytes = options.maxHeaderBytes ?? 16 * 1024;
     this.#pools = new SocketPools({
       connector: createConnector({
         policy: compilePolicy(options.egress),
@@ -140,16 +144,23 @@ class HttpDeliverer implements Deliverer {
       }),
       keepAliveMs: options.keepAliveMs ?? 4000,
       maxIdleSockets: options.maxIdleSockets ?? 1024,
-      maxHeaderBytes: options.maxHeaderBytes ?? 16 * 1024,
+      maxHeaderBytes,
     });
+    const responseCapBytes = options.responseCapBytes ?? 16 * 1024;
+    const overheadBytes = maxHeaderBytes + FRAMING_BYTES;
     this.#context = {
       clock: this.#clock,
       pools: this.#pools,
-      responseCapBytes: options.responseCapBytes ?? 16 * 1024,
+      responseCapBytes,
+      wireCapBytes: overheadBytes + responseCapBytes,
       settle: (attempt) => this.#settle(attempt),
       locate: (url) => locateUrl(url, options.egress, null),
     };
-    this.#tokenContext = { ...this.#context, responseCapBytes: TOKEN_RESPONSE_CAP_BYTES };
+    this.#tokenContext = {
+      ...this.#context,
+      responseCapBytes: TOKEN_RESPONSE_CAP_BYTES,
+      wireCapBytes: overheadBytes + TOKEN_RESPONSE_CAP_BYTES,
+    };
   }
 
   /** A property, so that it can be passed on without its object. */

@@ -12,6 +12,8 @@ import type { Passenger, Slot } from './socket-pool.ts';
 
 export interface ExchangeOwner {
   readonly responseCapBytes: number;
+  /** Cap for everything that is read of one response: status line, headers, framing and body. */
+  readonly wireCapBytes: number;
   /** Called before the request is written. Returns null, or why it must not be sent. */
   refusal(): DeliveryError | null;
   /** Called after the status line. Returns whether to read the body. */
@@ -40,6 +42,7 @@ export class Exchange implements Passenger {
   #informational = 0;
   #chunks: Buffer[] | null = null;
   #received = 0;
+  #wireBytes = 0;
   #isOver = false;
 
   constructor(owner: ExchangeOwner, slot: Slot) {
@@ -74,6 +77,20 @@ export class Exchange implements Passenger {
   connected(times: ConnectTimes): void {
     this.times = times;
     this.reused = false;
+  }
+
+  mayRead(): boolean {
+    if (this.#isOver || this.#wireBytes <= this.#owner.wireCapBytes) return true;
+    if (this.status === null) this.#fail(new DeliveryError('response_headers_too_large'));
+    else {
+      this.truncated = true;
+      this.#end();
+    }
+    return false;
+  }
+
+  received(chunk: Buffer): void {
+    this.#wireBytes += chunk.length;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
