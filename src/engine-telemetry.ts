@@ -25,8 +25,13 @@ export interface EngineTelemetryOptions {
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
+/** A shortage fails hundreds of requests at once: one line per interval, with their number. */
+const SHORTAGE_LOG_MS = 10_000;
+
 export class EngineTelemetry implements EngineObserver {
   readonly #options: EngineTelemetryOptions;
+  #shortageLoggedAt = Number.NEGATIVE_INFINITY;
+  #suppressedShortages = 0;
 
   constructor(options: EngineTelemetryOptions) {
     this.#options = options;
@@ -45,6 +50,18 @@ export class EngineTelemetry implements EngineObserver {
 
   onSettling(verdict: Verdict): void {
     this.#options.metrics?.attempts.settling(verdict);
+  }
+
+  onShortage(code: string): void {
+    const { metrics, clock, log } = this.#options;
+    metrics?.shortage(code);
+    this.#suppressedShortages += 1;
+    const now = clock.monotonic();
+    if (now - this.#shortageLoggedAt < SHORTAGE_LOG_MS) return;
+    const fields = { code, requests: this.#suppressedShortages };
+    this.#shortageLoggedAt = now;
+    this.#suppressedShortages = 0;
+    log.error(fields, 'this machine lacks resources for requests; deliveries wait');
   }
 
   onCircuitChanged({ id, endpoint, breaker }: Lane): void {

@@ -14,6 +14,7 @@ import {
   errorMessage,
   exchangeErrorClass,
   isConnectionLoss,
+  shortageOf,
   statusErrorClass,
 } from './classify-error.ts';
 import type { Destination } from './destination.ts';
@@ -74,6 +75,7 @@ export class Attempt implements ExchangeOwner {
   #firstByteMs: number | null = null;
   #redirects = 0;
   #withdrawn = false;
+  #shortage: string | null = null;
   #cancelDeadline: (() => void) | null = null;
 
   constructor(context: AttemptContext, input: AttemptInput) {
@@ -100,7 +102,7 @@ export class Attempt implements ExchangeOwner {
   #authorized(token: AccessToken | DeliveryError): void {
     if (this.outcome !== null) return;
     if (token instanceof DeliveryError) {
-      this.#finish(token.errorClass, token.detail);
+      this.#fail(token);
       return;
     }
     this.#token = token;
@@ -147,8 +149,14 @@ export class Attempt implements ExchangeOwner {
       // a fresh connection is never stale.
       this.#exchangeWith(true);
     } else {
-      this.#finish(exchangeErrorClass(error), error instanceof DeliveryError ? error.detail : codeOf(error));
+      this.#fail(error);
     }
+  }
+
+  #fail(error: unknown): void {
+    this.#shortage = shortageOf(error);
+    if (this.#shortage !== null) this.#withdrawn = true;
+    this.#finish(exchangeErrorClass(error), error instanceof DeliveryError ? error.detail : codeOf(error));
   }
 
   #deadline(): void {
@@ -235,6 +243,7 @@ export class Attempt implements ExchangeOwner {
       responseTruncated: exchange?.truncated ?? false,
       retryAfterMs: parseRetryAfter(retryAfter, this.#context.clock.now()),
       ...(this.#withdrawn && { withdrawn: true }),
+      ...(this.#shortage !== null && { shortage: this.#shortage }),
     };
     this.#context.settle(this);
   }

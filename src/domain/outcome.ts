@@ -64,8 +64,13 @@ export interface AttemptOutcome {
   readonly responseTruncated: boolean;
   /** Parsed from `Retry-After` of a 429 or 503. */
   readonly retryAfterMs: number | null;
-  /** Set if this was no attempt: not sent because the lease had expired, or cut off because the worker is stopping. */
+  /**
+   * Set if this was no attempt: not sent because the lease had expired or this machine lacked a resource, or cut off
+   * because the worker is stopping.
+   */
   readonly withdrawn?: true;
+  /** The error code if this machine has run out of descriptors, ports, buffers or memory. `withdrawn` is set too. */
+  readonly shortage?: string;
 }
 
 export type Trigger = 'auto' | 'replay' | 'test';

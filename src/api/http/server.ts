@@ -15,6 +15,8 @@ export interface ServerOptions {
   readonly requestTimeoutMs: number;
   /** How long closing waits for requests in progress, before it cuts their connections. */
   readonly closeWithinMs: number;
+  /** Further connections are closed at once. Null: no limit. */
+  readonly maxConnections?: number | null;
   /** True once it is stopping: every answer from then on is the last one of its connection. */
   readonly isLeaving?: () => boolean;
 }
@@ -68,6 +70,7 @@ export function createServer(
     // An unknown `Expect` header is ignored.
     server.server.emit('request', request, response);
   });
+  limitConnections(server, options.maxConnections ?? null, dependencies);
   closeConnections(server, options.closeWithinMs);
   server.decorateRequest('caller');
   server.decorateRequest('audit');
@@ -82,6 +85,27 @@ export function createServer(
   closeConnectionsWhenLeaving(server, options);
   logRequests(server, log);
   return { server, routes };
+}
+
+const DROPPED_LOG_MS = 10_000;
+
+function limitConnections(
+  { server }: FastifyInstance,
+  limit: number | null,
+  { clock, log }: Pick<ServerDependencies, 'clock' | 'log'>,
+): void {
+  if (limit === null) return;
+  server.maxConnections = limit;
+  let dropped = 0;
+  let loggedAt = Number.NEGATIVE_INFINITY;
+  server.on('drop', () => {
+    dropped += 1;
+    const now = clock.monotonic();
+    if (now - loggedAt < DROPPED_LOG_MS) return;
+    log.error({ limit, dropped }, 'too many connections; new ones are closed');
+    loggedAt = now;
+    dropped = 0;
+  });
 }
 
 /** Sets the headers of every answer, and refuses what is not HTTP/1. */

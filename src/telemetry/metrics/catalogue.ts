@@ -193,6 +193,11 @@ export const catalogue = {
     type: 'counter',
     help: 'Failures inside Posthorn that it goes on from by itself, mostly of the database.',
   },
+  posthorn_local_shortages_total: {
+    type: 'counter',
+    labels: ['code'],
+    help: 'Requests that were put back because this machine lacked descriptors (EMFILE, ENFILE), ports (EADDRNOTAVAIL), buffers (ENOBUFS) or memory (ENOMEM). They are no attempts.',
+  },
   posthorn_event_loop_delay_seconds: {
     type: 'gauge',
     labels: ['stat'],
