@@ -64,6 +64,8 @@ it('hundreds of unauthenticated connections leave descriptors for deliveries and
 it('a request without a descriptor is no attempt, opens no circuit, and is reported', async () => {
   const posthorn = await startWith(110);
   const receiver = await newReceiver();
+  // Idle connections would keep their descriptors for another 4 s.
+  receiver.answer({ headers: { connection: 'close' } });
   receiver.hang();
   const endpoint = await createEndpoint(posthorn, {
     url: receiver.url,
