@@ -44,7 +44,9 @@ export class EngineTelemetry implements EngineObserver {
     verdict: Verdict,
     event: EventContent,
   ): void {
-    this.#options.metrics?.attempts.answered(event.type, delivery, outcome, verdict);
+    const { metrics } = this.#options;
+    metrics?.attempts.answered(event.type, delivery, outcome, verdict);
+    if (outcome.error?.class === 'internal') metrics?.problem();
     logAttempt(this.#options.log, lane.endpoint, delivery, outcome, verdict);
   }
 

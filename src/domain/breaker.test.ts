@@ -129,6 +129,11 @@ class Model {
     const { settings } = this;
     if (this.circuit !== 'closed') {
       if (!wasProbe) return;
+      if (signal === 'none') {
+        this.circuit = 'open';
+        this.nextProbeAt = now + this.cooldownMs;
+        return;
+      }
       this.heard = [];
       if (signal === 'failure') {
         this.cooldownMs = Math.min(this.cooldownMs * 2, settings.maxCooldownSeconds * 1000);
@@ -141,7 +146,7 @@ class Model {
       }
       return;
     }
-    if (signal === 'neutral') return;
+    if (signal === 'neutral' || signal === 'none') return;
     const bucket = Math.floor(now / (settings.windowSeconds * 100));
     this.newestBucket = Math.max(this.newestBucket, bucket);
     this.heard.push({ bucket: this.newestBucket, failed: signal === 'failure' });
@@ -158,7 +163,7 @@ class Model {
   }
 }
 
-const signal = fc.constantFrom<Signal>('success', 'failure', 'failure', 'neutral');
+const signal = fc.constantFrom<Signal>('success', 'failure', 'failure', 'neutral', 'none');
 const step = fc.record({
   waitMs: fc.oneof(fc.integer({ min: 0, max: 2_000 }), fc.integer({ min: -3_000, max: 400_000 })),
   signal,

@@ -51,7 +51,8 @@ export const CLOSED_BREAKER: BreakerRecord = {
   nextProbeAt: null,
 };
 
-export type Signal = 'success' | 'failure' | 'neutral';
+/** `none`: the attempt says nothing about the receiver, because Posthorn itself failed. */
+export type Signal = 'success' | 'failure' | 'neutral' | 'none';
 
 const BUCKETS = 10;
 
@@ -103,6 +104,10 @@ export class Breaker {
     if (before.circuit !== 'closed') {
       // Attempts that were in flight when the circuit opened say nothing about a recovery.
       if (!wasProbe) return false;
+      if (signal === 'none') {
+        this.#record = this.#opened(now, before.cooldownMs, before);
+        return true;
+      }
       this.#record =
         signal === 'failure'
           ? this.#opened(now, Math.min(before.cooldownMs * 2, settings.maxCooldownSeconds * 1000), before)
@@ -110,7 +115,7 @@ export class Breaker {
       this.#clearWindow();
       return true;
     }
-    if (signal === 'neutral') return false;
+    if (signal === 'neutral' || signal === 'none') return false;
     this.#count(signal === 'failure', now);
     if (signal === 'success') {
       if (before.consecutiveFailures > 0) this.#record = { ...before, consecutiveFailures: 0 };
