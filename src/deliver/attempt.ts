@@ -31,6 +31,8 @@ export interface AttemptContext {
   readonly wireCapBytes: number;
   /** Called once the attempt has its outcome. */
   settle(attempt: Attempt): void;
+  /** Redirects to other hosts are not followed. */
+  readonly redirectsWithinHost: boolean;
   /** Checks the target of a redirect like any other URL. */
   locate(url: string): Destination | ErrorClass;
 }
@@ -43,6 +45,8 @@ export interface AttemptInput {
   readonly tokens: TokenSource | null;
   readonly body: Buffer | null;
   readonly redirectsAllowed: number;
+  /** The headers that the endpoint, the event or the caller has set, which stay with the origin. */
+  readonly customHeaders: readonly (Readonly<Record<string, string>> | null)[];
   readonly timeoutMs: number;
   /** When it started, on the wall clock and on the monotonic clock. */
   readonly startedAt: number;
@@ -59,6 +63,9 @@ const STALE_CONNECTION_MS = 500;
 const roundMs = (ms: number): number => Math.round(ms * 100) / 100;
 const roundOrNull = (ms: number | null | undefined): number | null =>
   ms === null || ms === undefined ? null : roundMs(ms);
+
+const customNames = (given: AttemptInput['customHeaders']): ReadonlySet<string> =>
+  new Set(given.flatMap((headers) => Object.keys(headers ?? {})).map((name) => name.toLowerCase()));
 
 export class Attempt implements ExchangeOwner {
   readonly input: AttemptInput;
@@ -188,10 +195,14 @@ export class Attempt implements ExchangeOwner {
   #redirect(exchange: Exchange): void {
     const next = followRedirect(
       { status: exchange.status!, location: exchange.headers?.location, hops: this.#redirects },
-      this.input.redirectsAllowed,
+      {
+        allowed: this.input.redirectsAllowed,
+        withinHost: this.#context.redirectsWithinHost,
+        customHeaders: customNames(this.input.customHeaders),
+        locate: this.#context.locate,
+      },
       this.#destination,
       this.#headers,
-      this.#context.locate,
     );
     if (typeof next === 'string') {
       this.#finish(next, exchange.status);

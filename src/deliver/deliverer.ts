@@ -67,6 +67,8 @@ export interface DelivererOptions {
   readonly userAgent: string;
   /** Base URL of the links in thin payloads. */
   readonly publicUrl: string;
+  /** Follow redirects only within the host of the endpoint. Default: false. */
+  readonly redirectsWithinHost?: boolean;
   readonly connectTimeoutMs?: number;
   readonly responseCapBytes?: number;
   readonly keepAliveMs?: number;
@@ -153,6 +155,7 @@ class HttpDeliverer implements Deliverer {
       pools: this.#pools,
       responseCapBytes,
       wireCapBytes: overheadBytes + responseCapBytes,
+      redirectsWithinHost: options.redirectsWithinHost ?? false,
       settle: (attempt) => this.#settle(attempt),
       locate: (url) => locateUrl(url, options.egress, null),
     };
@@ -250,6 +253,7 @@ class HttpDeliverer implements Deliverer {
       ...tokenRequest(client, this.#options.userAgent),
       tokens: null,
       redirectsAllowed: 0,
+      customHeaders: [],
       timeoutMs: Math.min(endpoint.timeoutMs, TOKEN_TIMEOUT_MS),
       startedAt: this.#clock.now(),
       start: this.#clock.monotonic(),
@@ -287,6 +291,7 @@ class HttpDeliverer implements Deliverer {
       tokens: plan.tokens,
       body: message.memory.subarray(message.bodyAt),
       redirectsAllowed: endpoint.followRedirects,
+      customHeaders: [endpoint.headers, event.headers],
       timeoutMs: Math.min(request.timeoutMs ?? endpoint.timeoutMs, endpoint.timeoutMs),
       startedAt,
       start,
@@ -307,6 +312,7 @@ class HttpDeliverer implements Deliverer {
       tokens: plan.tokens,
       body: null,
       redirectsAllowed: endpoint.followRedirects,
+      customHeaders: [endpoint.headers],
       timeoutMs,
       startedAt: this.#clock.now(),
       start: this.#clock.monotonic(),
