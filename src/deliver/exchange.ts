@@ -43,6 +43,8 @@ export class Exchange implements Passenger {
   #chunks: Buffer[] | null = null;
   #received = 0;
   #wireBytes = 0;
+  /** What was read before the status is known: one chunk, as a rule. */
+  #head: Buffer[] = [];
   #isOver = false;
 
   constructor(owner: ExchangeOwner, slot: Slot) {
@@ -91,6 +93,7 @@ export class Exchange implements Passenger {
 
   received(chunk: Buffer): void {
     this.#wireBytes += chunk.length;
+    if (this.status === null && !this.#isOver) this.#head.push(chunk);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -109,12 +112,17 @@ export class Exchange implements Passenger {
     headers: Record<string, string | string[] | undefined>,
   ): void {
     if (this.#isOver) return;
+    if (status < 100 || !isHttp1(this.#head, this.#informational)) {
+      this.#fail(new DeliveryError('response_invalid'));
+      return;
+    }
     if (status < 200) {
       this.#informational += 1;
       if (this.#informational > MAX_INFORMATIONAL) this.#fail(new DeliveryError('http_1xx'));
       return;
     }
     this.status = status;
+    this.#head = [];
     this.headers = flatten(headers);
     if (!this.#owner.wantsBody(this)) this.#end();
   }
@@ -167,6 +175,24 @@ export class Exchange implements Passenger {
     this.#slot.drop();
     this.#owner.ended(this, error);
   }
+}
+
+/** Some servers send an empty line too many after the previous response. */
+const STATUS_LINE = /^[\r\n]*HTTP\/1\.[01] /;
+const HEAD_END = /\r?\n\r?\n/g;
+
+/** undici does not tell the protocol of a status line, and accepts others, such as HTTP/2.0. `preceding`: responses before it. */
+function isHttp1(head: readonly Buffer[], preceding: number): boolean {
+  if (preceding === 0 && head[0] !== undefined && STATUS_LINE.test(head[0].toString('latin1', 0, 9)))
+    return true;
+  const text = Buffer.concat(head).toString('latin1');
+  let start = 0;
+  HEAD_END.lastIndex = 0;
+  for (let n = 0; n < preceding; n += 1) {
+    if (HEAD_END.exec(text) === null) return false;
+    start = HEAD_END.lastIndex;
+  }
+  return STATUS_LINE.test(text.slice(start, start + 32));
 }
 
 function flatten(headers: Record<string, string | string[] | undefined>): Record<string, string> {

@@ -228,6 +228,32 @@ const rows: Row[] = [
     status: 999,
     early: true,
   },
+  ...['HTTP/1.1 000 X', 'HTTP/1.1 099 X', 'HTTP/2.0 200 OK', 'HTTP/0.9 200 OK', 'RTSP/1.0 200 OK'].map(
+    (line) => ({
+      does: `answers with ${line}`,
+      how: rawThenClose(`${line}\r\ncontent-length: 0\r\n\r\n`),
+      comesTo: 'response_invalid' as const,
+      early: true,
+    }),
+  ),
+  {
+    does: 'answers with HTTP/2.0 after an informational response',
+    how: rawThenClose('HTTP/1.1 103 Hints\r\n\r\nHTTP/2.0 200 OK\r\ncontent-length: 0\r\n\r\n'),
+    comesTo: 'response_invalid',
+    early: true,
+  },
+  {
+    does: 'answers properly after an informational response',
+    how: rawThenClose('HTTP/1.1 103 Hints\r\n\r\nHTTP/1.0 200 OK\r\ncontent-length: 0\r\n\r\n'),
+    comesTo: DELIVERED,
+    early: true,
+  },
+  {
+    does: 'answers properly, byte by byte',
+    how: drip('', `${OK_LENGTH(0)}`, 1),
+    comesTo: DELIVERED,
+    early: true,
+  },
   { does: 'redirects', how: redirect('/elsewhere'), comesTo: 'http_3xx', status: 307, early: true },
   {
     does: 'redirects in a loop',

@@ -199,7 +199,18 @@ function checkHeaders(headers: Record<string, string>): FieldError[] {
   });
 }
 
+const MAX_HEADER_NAME = 128;
+
 function checkHeaderNames(given: Record<string, unknown>): FieldError[] {
+  // Only given names: one that is stored already must not fail other changes, and can be removed.
+  const long = Object.keys(given).find((name) => given[name] !== null && name.length > MAX_HEADER_NAME);
+  if (long !== undefined)
+    return [
+      {
+        path: `headers.${long.slice(0, MAX_HEADER_NAME)}…`,
+        message: `must have a name of at most ${MAX_HEADER_NAME} characters`,
+      },
+    ];
   const repeated = repeatedHeader(Object.keys(given));
   return repeated === null ? [] : [repeated];
 }

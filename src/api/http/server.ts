@@ -117,8 +117,20 @@ function checkRequests(server: FastifyInstance): void {
       return done(new Problem('bad_request', 'Only HTTP/1.0 and HTTP/1.1 are supported.'));
     if (httpVersionMinor === 1 && request.headers.host === undefined)
       return done(new Problem('bad_request', 'The header "host" is missing.'));
+    if (hasTwoHosts(request.raw.rawHeaders))
+      return done(new Problem('bad_request', 'The header "host" is given more than once.'));
     done();
   });
+}
+
+/** Node keeps the first and drops the others, and a proxy may have decided by another one. */
+function hasTwoHosts(rawHeaders: readonly string[]): boolean {
+  let hosts = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!;
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
+  }
+  return hosts > 1;
 }
 
 /** While the server is stopping, every answer asks its client to open a new connection elsewhere. */

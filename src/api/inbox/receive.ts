@@ -1,12 +1,12 @@
 /** `ANY /inbox/{token}`: keeps what arrives, and answers as the inbox was told. No key: it is a receiver. */
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
+import { withoutCredentials } from '../../deliver/index.ts';
 import { publicId } from '../../domain/ids.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { type Inboxes, inboxNotFound } from './inboxes.ts';
 import { endpointsAt, verifySignature } from './verify.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;
-const HIDDEN = /^(authorization|cookie|proxy-authorization)$/;
 
 export function inboxReceiver(context: ApiDependencies, inboxes: Inboxes): FastifyPluginAsync {
   return async (server) => {
@@ -27,7 +27,7 @@ export function inboxReceiver(context: ApiDependencies, inboxes: Inboxes): Fasti
         const number = await inboxes.keep(inbox, {
           method: request.method,
           path: request.url,
-          headers,
+          headers: withoutCredentials(headers),
           body,
           signature: verifySignature(endpoints, headers, body, context.clock.now()),
           answered: answer,
@@ -59,7 +59,7 @@ function headersOf(request: FastifyRequest): Record<string, string> {
   return Object.fromEntries(
     Object.entries(request.headers).map(([name, value]) => [
       name,
-      HIDDEN.test(name) ? '[redacted]' : Array.isArray(value) ? value.join(', ') : (value ?? ''),
+      Array.isArray(value) ? value.join(', ') : (value ?? ''),
     ]),
   );
 }
