@@ -112,6 +112,17 @@ describe('HLT-1: the circuit breaker', () => {
 });
 
 /** The same rules in the simplest form, over the whole history. */
+it.each([0.0005, 0.001, 1.005, 0.0019])(
+  'a cooldown of %d s is stored in whole milliseconds',
+  (cooldownSeconds) => {
+    const breaker = new Breaker({ ...DEFAULT_BREAKER, consecutive: 1, cooldownSeconds });
+    breaker.heard('failure', 1_000, false);
+    expect(breaker.record.circuit).toBe('open');
+    expect(breaker.record.cooldownMs).toBe(Math.max(1, Math.round(cooldownSeconds * 1000)));
+    expect(Number.isInteger(breaker.record.cooldownMs)).toBe(true);
+  },
+);
+
 class Model {
   readonly settings: BreakerSettings;
   circuit: 'closed' | 'open' | 'half_open' = 'closed';

@@ -129,7 +129,9 @@ export class Breaker {
     return true;
   }
 
-  #opened(now: number, cooldownMs: number, before: BreakerRecord): BreakerRecord {
+  #opened(now: number, exactMs: number, before: BreakerRecord): BreakerRecord {
+    // Stored as an integer: 1.005 s × 1000 is 1004.9999999999999.
+    const cooldownMs = Math.max(1, Math.round(exactMs));
     return {
       circuit: 'open',
       consecutiveFailures: before.consecutiveFailures,

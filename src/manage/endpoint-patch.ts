@@ -84,6 +84,7 @@ export function applyPatch(
   const errors = [
     ...checkConfig(after.config),
     ...checkHeaderNames(patch.headers ?? {}),
+    ...checkDurations(patch),
     ...checkCredentials(after.config, patch, egress, clock.now()),
     ...checkCombination(after.url, after.config),
     ...checkSizes(after),
@@ -244,6 +245,25 @@ function checkSizes({ metadata, config }: EditableEndpoint): FieldError[] {
     errors.push({ path: 'headers', message: `must have at most ${MAX_HEADERS} entries` });
   return errors;
 }
+
+/** Durations are kept in whole milliseconds. Only given ones: what is stored already must not fail other changes. */
+function checkDurations({ breaker, retry }: EndpointPatch): FieldError[] {
+  const given: Record<string, number | undefined> = {
+    'breaker.window_seconds': breaker?.window_seconds,
+    'breaker.cooldown_seconds': breaker?.cooldown_seconds,
+    'breaker.max_cooldown_seconds': breaker?.max_cooldown_seconds,
+    'retry.base': retry?.base,
+    'retry.max': retry?.max,
+    'retry.max_age_seconds': retry?.max_age_seconds,
+    ...Object.fromEntries((retry?.schedule ?? []).map((delay, index) => [`retry.schedule[${index}]`, delay])),
+  };
+  return Object.entries(given)
+    .filter(([, seconds]) => seconds !== undefined && !isWholeMilliseconds(seconds))
+    .map(([path]) => ({ path, message: 'must be whole milliseconds: seconds with at most three decimals' }));
+}
+
+/** 0.001 × 1000 is not always exact in floating point, so compare with the nearest such number. */
+const isWholeMilliseconds = (seconds: number): boolean => Math.round(seconds * 1000) / 1000 === seconds;
 
 function checkRetry(retry: RetryConfig): FieldError[] {
   const kinds = (['preset', 'schedule', 'base'] as const).filter((field) => retry[field] !== undefined);
