@@ -18,6 +18,7 @@ import type { EndpointView } from '../postgres/queries/endpoints.ts';
 import { checkCombination, checkCredentials, patchCredentials } from './endpoint-credentials.ts';
 import { checkMetadataSize } from './metadata.ts';
 import { REDACTED } from './redacted.ts';
+import { isWholeMilliseconds, WHOLE_MILLISECONDS_RULE } from './whole-milliseconds.ts';
 
 /** The settings that are stored in `config` and replaced whole; the others have columns or rules of their own. */
 const CONFIG_FIELDS = [
@@ -259,11 +260,8 @@ function checkDurations({ breaker, retry }: EndpointPatch): FieldError[] {
   };
   return Object.entries(given)
     .filter(([, seconds]) => seconds !== undefined && !isWholeMilliseconds(seconds))
-    .map(([path]) => ({ path, message: 'must be whole milliseconds: seconds with at most three decimals' }));
+    .map(([path]) => ({ path, message: WHOLE_MILLISECONDS_RULE }));
 }
-
-/** 0.001 × 1000 is not always exact in floating point, so compare with the nearest such number. */
-const isWholeMilliseconds = (seconds: number): boolean => Math.round(seconds * 1000) / 1000 === seconds;
 
 function checkRetry(retry: RetryConfig): FieldError[] {
   const kinds = (['preset', 'schedule', 'base'] as const).filter((field) => retry[field] !== undefined);

@@ -32,6 +32,13 @@ it.each([
   }
 });
 
+it('overlap_seconds with a fraction of a millisecond is a 422', async () => {
+  const { id } = await createEndpoint(posthorn, { url: 'https://example.com/', tenant: newTenant() });
+  const rotate = `/v1/endpoints/${id}/rotate-secret`;
+  const refused = await expectStatus(posthorn.api('POST', rotate, { overlap_seconds: 0.0001 }), 422);
+  expect(refused.body.errors[0].path).toBe('overlap_seconds');
+});
+
 it('a cooldown that floating point cannot multiply exactly is stored', async () => {
   const receiver = await newReceiver();
   receiver.answer({ status: 500 });
