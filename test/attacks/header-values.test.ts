@@ -1,5 +1,6 @@
 /** Values that become headers: what a header cannot carry is refused by name, or encoded if it is stored already. */
-import { describe, expect, it } from 'vitest';
+import pg from 'pg';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { createDeliverer, DEVELOPMENT_EGRESS } from '../../src/deliver/index.ts';
 import { anEndpoint, anEvent, attempt } from '../support/attempts.ts';
 import { createEndpoint, expectStatus, newReceiver, newTenant, usePosthorn } from '../support/posthorn.ts';
@@ -18,6 +19,17 @@ describe('what a header cannot carry is a 422 that names the field:', () => {
     const batch = await posthorn.api('POST', '/v1/events/batch', { events: [event] });
     expect(batch.text).toContain('idempotency_key');
     expect(batch.body.results[0].status).not.toBe('accepted');
+  });
+
+  it.each(UNSAFE)('idempotency_key %j of posthorn.publish', async (key) => {
+    const pool = new pg.Pool({ connectionString: posthorn.database.url, max: 1 });
+    onTestFinished(() => pool.end());
+    const publish = 'select posthorn.publish(type => $1, data => $2, idempotency_key => $3)';
+    await expect(pool.query(publish, ['order.created', '1', key])).rejects.toMatchObject({
+      code: '22023',
+      message: expect.stringContaining('idempotency_key must be 1 to 255 printable ASCII'),
+    });
+    await pool.query(publish, ['order.created', '1', 'order 1001: ~created']);
   });
 
   it.each(UNSAFE)('%j in the settings of an endpoint', async (value) => {
