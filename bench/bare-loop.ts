@@ -1,4 +1,7 @@
-/** The yardstick: sign and POST with undici, no storage. One process, 64 connections, the bytes that Posthorn sends. */
+/**
+ * The baseline: signs and POSTs with undici, without storage. One process, 64 connections, the same bytes per request as
+ * Posthorn sends.
+ */
 import { createHmac, randomBytes } from 'node:crypto';
 import { Pool } from 'undici';
 
@@ -6,17 +9,17 @@ const [port, seconds, bytes] = process.argv.slice(2).map(Number) as [number, num
 const pool = new Pool(`http://127.0.0.1:${port}`, { connections: 64, pipelining: 1 });
 const key = randomBytes(32);
 const data = JSON.stringify({ sent: 0, filler: 'x'.repeat(Math.max(0, bytes - 25)) });
-const until = performance.now() + seconds * 1000;
-let done = 0;
+const deadline = performance.now() + seconds * 1000;
+let sentCount = 0;
 
-async function one(): Promise<void> {
-  while (performance.now() < until) {
-    const number = String(done).padStart(26, '0');
+async function sendInLoop(): Promise<void> {
+  while (performance.now() < deadline) {
+    const number = String(sentCount).padStart(26, '0');
     const id = `evt_${number}`;
     const timestamp = String(Math.floor(Date.now() / 1000));
     const body = `{"id":"${id}","type":"order.created","timestamp":"2026-01-01T00:00:00.000Z","data":${data}}`;
     const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64');
-    const { body: answer } = await pool.request({
+    const { body: response } = await pool.request({
       method: 'POST',
       path: '/ok/bare',
       headers: {
@@ -31,13 +34,13 @@ async function one(): Promise<void> {
       },
       body,
     });
-    await answer.dump();
-    done += 1;
+    await response.dump();
+    sentCount += 1;
   }
 }
 
-const started = performance.now();
-await Promise.all(Array.from({ length: 64 }, one));
-const perSecond = done / ((performance.now() - started) / 1000);
+const startedAt = performance.now();
+await Promise.all(Array.from({ length: 64 }, sendInLoop));
+const perSecond = sentCount / ((performance.now() - startedAt) / 1000);
 await pool.close();
 process.send?.({ perSecond }, () => process.disconnect());

@@ -1,4 +1,4 @@
-/** Starts the real things as processes of their own: PostgreSQL, Posthorn, receiver, load. All on loopback. */
+/** Starts PostgreSQL, Posthorn, the receiver and the load generator, each as its own process, all on loopback. */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
@@ -8,71 +8,84 @@ import pg from 'pg';
 import { openDirectory } from '../scripts/open-directory.ts';
 import { startEmbeddedPostgres } from '../src/postgres/embedded/index.ts';
 
-const script = (name: string) => fileURLToPath(new URL(name, import.meta.url));
+const resolveScript = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
 export interface Receiver {
   readonly port: number;
+  /** Returns how many requests arrived. */
   count(): Promise<number>;
-  record(on: boolean): void;
-  latencies(): Promise<number[]>;
+  /** Turns the recording of latencies on or off. */
+  recordLatencies(isOn: boolean): void;
+  /** Returns the milliseconds from sending to arrival of each recorded request, and forgets them. */
+  takeLatencies(): Promise<number[]>;
   stop(): void;
 }
 
 export async function startReceiver(): Promise<Receiver> {
-  const child = fork(script('./receiver.ts'), { serialization: 'advanced' });
-  const { port } = await answer<{ port: number }>(child, (message) => 'port' in message);
+  const child = fork(resolveScript('./receiver.ts'), { serialization: 'advanced' });
+  const { port } = await waitForMessage<{ port: number }>(child, (message) => 'port' in message);
   return {
     port,
     async count() {
       child.send({ ask: 'count' });
-      return (await answer<{ count: number }>(child, (message) => 'count' in message)).count;
+      return (await waitForMessage<{ count: number }>(child, (message) => 'count' in message)).count;
     },
-    record: (on) => void child.send({ record: on }),
-    async latencies() {
+    recordLatencies: (isOn) => void child.send({ record: isOn }),
+    async takeLatencies() {
       child.send({ ask: 'latencies' });
-      return (await answer<{ latencies: number[] }>(child, (message) => 'latencies' in message)).latencies;
+      return (await waitForMessage<{ latencies: number[] }>(child, (message) => 'latencies' in message))
+        .latencies;
     },
     stop: () => child.disconnect(),
   };
 }
 
-function answer<T>(child: ChildProcess, wanted: (message: object) => boolean): Promise<T> {
+/** Resolves with the first message that matches. Rejects if the process exits before. */
+function waitForMessage<T>(child: ChildProcess, isMatch: (message: object) => boolean): Promise<T> {
   return new Promise((resolve, reject) => {
-    const read = (message: object) => {
-      if (!wanted(message)) return;
-      child.off('message', read);
-      child.off('exit', fail);
+    const onMessage = (message: object) => {
+      if (!isMatch(message)) return;
+      child.off('message', onMessage);
+      child.off('exit', onExit);
       resolve(message as T);
     };
-    const fail = (code: number | null) => reject(new Error(`a bench process ended early (${code})`));
-    child.on('message', read);
-    child.once('exit', fail);
+    const onExit = (code: number | null) => reject(new Error(`a bench process exited early (code ${code})`));
+    child.on('message', onMessage);
+    child.once('exit', onExit);
   });
 }
 
-export interface Load {
-  readonly started: number;
+export interface LoadResult {
   readonly accepted: number;
-  readonly refused: number;
+  readonly rejected: number;
   readonly seconds: number;
+  /** Milliseconds from request to response. */
   readonly latencies: number[];
-  /** Milliseconds since 1970: starting the process that posts is no part of what is measured. */
-  readonly beganAt: number;
+  /** When the first request was sent, in milliseconds since 1970. Excludes the start of the load process. */
+  readonly startedAt: number;
 }
 
-export interface LoadOrder {
+/** Accepted events per second, from the first request until now. */
+export const computeRate = ({ accepted, startedAt }: LoadResult): number =>
+  accepted / ((performance.timeOrigin + performance.now() - startedAt) / 1000);
+
+export interface LoadOptions {
   readonly connections?: number;
+  /** Stops after this many events; 0: no limit. */
   readonly events?: number;
+  /** Stops after this time. */
   readonly seconds?: number;
+  /** Events per second; 0: as fast as responses arrive. */
   readonly rate?: number;
   readonly bytes?: number;
+  /** Events per request. */
   readonly batch?: number;
   readonly tenant?: string;
   readonly types?: string[];
 }
 
-export async function runLoad(posthorn: Posthorn, order: LoadOrder): Promise<Load> {
-  const full = {
+export async function runLoad(posthorn: Posthorn, options: LoadOptions): Promise<LoadResult> {
+  const allOptions = {
     connections: 64,
     events: 0,
     seconds: 60,
@@ -81,33 +94,38 @@ export async function runLoad(posthorn: Posthorn, order: LoadOrder): Promise<Loa
     batch: 1,
     tenant: 'bench',
     types: ['order.created'],
-    ...order,
+    ...options,
     port: posthorn.port,
     key: posthorn.key,
   };
-  const child = fork(script('./load.ts'), [JSON.stringify(full)], { serialization: 'advanced' });
-  return answer<Load>(child, (message) => 'accepted' in message);
+  const child = fork(resolveScript('./load.ts'), [JSON.stringify(allOptions)], { serialization: 'advanced' });
+  return waitForMessage<LoadResult>(child, (message) => 'accepted' in message);
 }
 
+/** Returns the requests per second of the baseline. */
 export async function runBareLoop(receiver: Receiver, seconds: number, bytes = 1000): Promise<number> {
-  const child = fork(script('./bare-loop.ts'), [String(receiver.port), String(seconds), String(bytes)]);
-  return (await answer<{ perSecond: number }>(child, (message) => 'perSecond' in message)).perSecond;
+  const child = fork(resolveScript('./bare-loop.ts'), [
+    String(receiver.port),
+    String(seconds),
+    String(bytes),
+  ]);
+  return (await waitForMessage<{ perSecond: number }>(child, (message) => 'perSecond' in message)).perSecond;
 }
 
 /**
- * Runs it so many times, with the bare loop before and after each: the machine's speed changes within seconds, and what is
- * measured a minute apart is not to be compared. Each rate is also given as a ratio to the mean of the two beside it.
+ * Runs a measurement several times, with the bare loop before and after each run, because the speed of the machine changes
+ * within seconds. Returns the rates, and the ratio of each rate to the mean of the two bare loops around it.
  */
-export async function besideBareLoop(
+export async function compareWithBareLoop(
   receiver: Receiver,
   rounds: number,
-  once: () => Promise<number>,
+  measureRate: () => Promise<number>,
 ): Promise<{ rates: number[]; ratios: number[] }> {
   const rates: number[] = [];
   const ratios: number[] = [];
   let before = await runBareLoop(receiver, 2);
   for (let round = 0; round < rounds; round += 1) {
-    const rate = await once();
+    const rate = await measureRate();
     const after = await runBareLoop(receiver, 2);
     rates.push(rate);
     ratios.push(rate / ((before + after) / 2));
@@ -118,7 +136,7 @@ export async function besideBareLoop(
 
 export interface Postgres {
   readonly url: string;
-  /** Of everything that is started on it: what one Posthorn sealed, the next one opens. */
+  /** The same for every Posthorn on this database, because they share encrypted secrets. */
   readonly encryptionKey: string;
   query<T extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<T[]>;
   stop(): Promise<void>;
@@ -140,15 +158,15 @@ export async function startPostgres(): Promise<Postgres> {
   };
 }
 
-/** A connection may still be closing when its server stops; unheard, that would end the bench. */
+/** Ignores connection errors: a connection that closes while its server stops would otherwise end the bench. */
 export function openPool(connectionString: string, max: number): pg.Pool {
   const pool = new pg.Pool({ connectionString, max });
   pool.on('error', () => {});
   return pool;
 }
 
-/** Another database on the same server. Its `stop` only closes the connections to it. */
-export async function newDatabase(postgres: Postgres, name: string): Promise<Postgres> {
+/** Creates another database on the same server. Its `stop` only closes the connections to it. */
+export async function createDatabase(postgres: Postgres, name: string): Promise<Postgres> {
   await postgres.query(`create database ${name}`);
   const url = postgres.url.replace(/\/[^/?]+(\?|$)/, `/${name}$1`);
   const pool = openPool(url, 2);
@@ -163,12 +181,12 @@ export async function newDatabase(postgres: Postgres, name: string): Promise<Pos
 export interface Posthorn {
   readonly port: number;
   readonly key: string;
-  readonly pids: number[];
+  readonly pid: number;
   api<T>(method: string, path: string, body?: unknown): Promise<T>;
   stop(): Promise<void>;
 }
 
-async function freePort(): Promise<number> {
+async function findFreePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
   const { port } = server.address() as { port: number };
@@ -182,43 +200,48 @@ export async function startPosthorn(
   args: string[] = [],
   nodeArgs: string[] = [],
 ): Promise<Posthorn> {
-  const port = await freePort();
+  const port = await findFreePort();
   const key = `phk_${randomBytes(24).toString('base64url')}`;
-  const child = spawn(process.execPath, [...nodeArgs, script('../src/cli/main.ts'), 'serve', ...args], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-    env: {
-      ...process.env,
-      PORT: String(port),
-      DATABASE_URL: postgres.url,
-      POSTHORN_ADMIN_KEY: key,
-      POSTHORN_ENCRYPTION_KEY: postgres.encryptionKey,
-      POSTHORN_EGRESS_ALLOW: '127.0.0.0/8',
-      POSTHORN_EGRESS_HTTPS: 'except-loopback',
-      POSTHORN_LOG_LEVEL: 'warn',
-      POSTHORN_LAME_DUCK_MS: '0',
-      ...env,
+  const child = spawn(
+    process.execPath,
+    [...nodeArgs, resolveScript('../src/cli/main.ts'), 'serve', ...args],
+    {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      env: {
+        ...process.env,
+        PORT: String(port),
+        DATABASE_URL: postgres.url,
+        POSTHORN_ADMIN_KEY: key,
+        POSTHORN_ENCRYPTION_KEY: postgres.encryptionKey,
+        POSTHORN_EGRESS_ALLOW: '127.0.0.0/8',
+        POSTHORN_EGRESS_HTTPS: 'except-loopback',
+        POSTHORN_LOG_LEVEL: 'warn',
+        POSTHORN_LAME_DUCK_MS: '0',
+        ...env,
+      },
     },
-  });
+  );
   const kill = () => child.kill('SIGKILL');
   process.once('exit', kill);
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   void exited.then(() => process.off('exit', kill));
-  const base = `http://127.0.0.1:${port}`;
+  const baseUrl = `http://127.0.0.1:${port}`;
   const deadline = Date.now() + 30_000;
   for (;;) {
-    const ready = await fetch(`${base}/readyz`)
+    const isReady = await fetch(`${baseUrl}/readyz`)
       .then((response) => response.ok)
       .catch(() => false);
-    if (ready) break;
-    if (child.exitCode !== null || Date.now() > deadline) throw new Error('Posthorn did not get ready');
+    if (isReady) break;
+    if (child.exitCode !== null || Date.now() > deadline)
+      throw new Error('Posthorn was not ready within 30 seconds');
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   return {
     port,
     key,
-    pids: [child.pid!],
+    pid: child.pid!,
     async api(method, path, body) {
-      const response = await fetch(`${base}${path}`, {
+      const response = await fetch(`${baseUrl}${path}`, {
         method,
         headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
         body: body === undefined ? null : JSON.stringify(body),
@@ -233,7 +256,7 @@ export async function startPosthorn(
   };
 }
 
-/** 50 endpoints, each subscribed to a type of its own (`fan` of them per type). Returns the types to publish. */
+/** Creates endpoints, `fan` of them per event type, and returns the types. */
 export async function registerEndpoints(
   posthorn: Posthorn,
   receiver: Receiver,
@@ -260,14 +283,14 @@ export async function registerEndpoints(
   return [...types];
 }
 
-/** Resolves when nothing waits any more: every delivery has been settled. */
-export const untilSettled = (postgres: Postgres, seconds: number): Promise<void> =>
-  untilSettledBut(postgres, null, seconds);
+/** Resolves when the queue is empty: every delivery is settled. */
+export const waitUntilSettled = (postgres: Postgres, seconds: number): Promise<void> =>
+  waitUntilSettledExcept(postgres, null, seconds);
 
-/** The same, but for one endpoint's deliveries. */
-export async function untilSettledBut(
+/** Resolves when the queue is empty except for the deliveries of one endpoint. */
+export async function waitUntilSettledExcept(
   postgres: Postgres,
-  except: string | null,
+  exceptEndpoint: string | null,
   seconds: number,
 ): Promise<void> {
   const deadline = Date.now() + seconds * 1000;
@@ -275,10 +298,10 @@ export async function untilSettledBut(
     const [row] = await postgres.query<{ waiting: boolean }>(
       `select exists (select from posthorn.endpoints e where e.id is distinct from $1
                          and exists (select from posthorn.queue q where q.endpoint_id = e.id)) as waiting`,
-      [except],
+      [exceptEndpoint],
     );
     if (!row!.waiting) return;
-    if (Date.now() > deadline) throw new Error('deliveries are still waiting');
+    if (Date.now() > deadline) throw new Error(`deliveries are still waiting after ${seconds} seconds`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

@@ -1,4 +1,3 @@
-/** Partitions back to the beginning of the history that is filled in, as many as there would have been. */
 import type pg from 'pg';
 import { migrate } from '../src/postgres/migrate.ts';
 import { ensurePartitions } from '../src/postgres/partitions.ts';
@@ -6,6 +5,7 @@ import { ensurePartitions } from '../src/postgres/partitions.ts';
 const DAY_MS = 86_400_000;
 const PARTITION_DAYS = 7;
 
+/** Migrates the database and creates the partitions that the history needs, as if Posthorn had run all the time. */
 export async function prepareForHistory(pool: pg.Pool, spanMs: number): Promise<void> {
   await migrate(pool);
   await ensurePartitions(pool, { days: PARTITION_DAYS });

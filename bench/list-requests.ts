@@ -1,4 +1,4 @@
-/** Every list with every filter, as requests against a database that `fill-history.ts` has filled. */
+/** Requests for every list with every filter, for a database that `fill-history.ts` has filled. */
 import { firstIdAt, type IdPrefix, publicId } from '../src/domain/ids.ts';
 import { COMMON_TYPE, RARE_TYPE } from './fill-history.ts';
 import type { Postgres } from './harness.ts';
@@ -6,9 +6,9 @@ import type { Postgres } from './harness.ts';
 export interface ListRequest {
   readonly name: string;
   readonly path: string;
-  /** Of a key for this tenant; null: of an admin. */
+  /** The tenant of the key; null: an admin key. */
   readonly tenant: string | null;
-  /** Deep in the history; null: the list has no pages that far down. */
+  /** A cursor deep in the history; null: the list is short. */
   readonly deepCursor: string | null;
 }
 
@@ -20,8 +20,8 @@ interface Samples {
   readonly actor: string;
 }
 
-/** The tenants with the most endpoints, a few, and one or two: they take different ways. */
-async function sample(postgres: Postgres): Promise<Samples> {
+/** Picks tenants with many, some and few endpoints, because the queries use different plans for them. */
+async function findSamples(postgres: Postgres): Promise<Samples> {
   const tenants = await postgres.query<{ tenant: string }>(
     'select tenant from posthorn.endpoints group by tenant order by count(*) desc',
   );
@@ -42,26 +42,37 @@ async function sample(postgres: Postgres): Promise<Samples> {
   };
 }
 
-export async function listRequests(postgres: Postgres, spanMs: number): Promise<ListRequest[]> {
-  const { tenants, endpoints, event, key, actor } = await sample(postgres);
-  const now = Date.now();
-  const time = (share: number) => new Date(now - share * spanMs).toISOString();
-  const narrow = `since=${time(0.5)}&until=${time(0.499)}`;
-  const wide = `since=${time(0.9)}&until=${time(0.1)}`;
-  const types = [`type=${COMMON_TYPE}`, 'type=type.19', `type=${RARE_TYPE}`, 'type=no.such'];
-  const deep = (prefix: IdPrefix) => publicId(prefix, firstIdAt(now - 0.7 * spanMs));
-  const statuses = ['pending', 'retrying', 'delivered', 'dead', 'discarded', 'skipped'];
+const STATUSES = ['pending', 'retrying', 'delivered', 'dead', 'discarded', 'skipped'].map(
+  (status) => `status=${status}`,
+);
+const TYPES = [`type=${COMMON_TYPE}`, 'type=type.19', `type=${RARE_TYPE}`, 'type=no.such'];
+const [, RARER_TYPE, RAREST_TYPE] = TYPES;
 
-  const filters: Record<string, { prefix: IdPrefix; queries: string[] }> = {
-    '/v1/deliveries': {
-      prefix: 'dlv',
+interface TimeRanges {
+  readonly narrow: string;
+  readonly wide: string;
+}
+
+interface ListFilters {
+  readonly path: string;
+  /** The prefix of the cursor; null: the list is short. */
+  readonly cursorPrefix: IdPrefix | null;
+  readonly queries: readonly string[];
+}
+
+/** The lists that are requested with an admin key and with a key of every sampled tenant. */
+function buildListFilters({ event, key, actor }: Samples, { narrow, wide }: TimeRanges): ListFilters[] {
+  return [
+    {
+      path: '/v1/deliveries',
+      cursorPrefix: 'dlv',
       queries: [
         '',
-        ...statuses.map((status) => `status=${status}`),
-        ...types,
-        `status=delivered&${types[1]}`,
-        `status=dead&${types[1]}`,
-        `status=retrying&${types[2]}`,
+        ...STATUSES,
+        ...TYPES,
+        `status=delivered&${RARER_TYPE}`,
+        `status=dead&${RARER_TYPE}`,
+        `status=retrying&${RAREST_TYPE}`,
         `event_id=${event}`,
         narrow,
         wide,
@@ -69,25 +80,27 @@ export async function listRequests(postgres: Postgres, spanMs: number): Promise<
         'limit=250',
       ],
     },
-    '/v1/events': {
-      prefix: 'evt',
+    {
+      path: '/v1/events',
+      cursorPrefix: 'evt',
       queries: [
         '',
-        ...types,
+        ...TYPES,
         narrow,
         wide,
         `idempotency_key=${key}`,
         'has=dead',
         'has=waiting',
-        `has=dead&${types[1]}`,
+        `has=dead&${RARER_TYPE}`,
         'limit=250',
       ],
     },
-    '/v1/dead-letters': {
-      prefix: 'dlv',
+    {
+      path: '/v1/dead-letters',
+      cursorPrefix: 'dlv',
       queries: [
         '',
-        ...types,
+        ...TYPES,
         'reason=exhausted',
         'reason=gone',
         'reason=worker_crash',
@@ -96,8 +109,9 @@ export async function listRequests(postgres: Postgres, spanMs: number): Promise<
         'limit=250',
       ],
     },
-    '/v1/audit': {
-      prefix: 'aud',
+    {
+      path: '/v1/audit',
+      cursorPrefix: 'aud',
       queries: [
         '',
         'action=endpoint.update',
@@ -109,47 +123,59 @@ export async function listRequests(postgres: Postgres, spanMs: number): Promise<
         wide,
       ],
     },
-    '/v1/tasks': { prefix: 'task', queries: [''] },
-    '/v1/endpoints': { prefix: 'ep', queries: ['', 'limit=250'] },
+    { path: '/v1/tasks', cursorPrefix: null, queries: [''] },
+    { path: '/v1/endpoints', cursorPrefix: null, queries: ['', 'limit=250'] },
+  ];
+}
+
+export async function buildListRequests(postgres: Postgres, spanMs: number): Promise<ListRequest[]> {
+  const samples = await findSamples(postgres);
+  const { tenants, endpoints, event } = samples;
+  const now = Date.now();
+  const time = (share: number) => new Date(now - share * spanMs).toISOString();
+  const ranges: TimeRanges = {
+    narrow: `since=${time(0.5)}&until=${time(0.499)}`,
+    wide: `since=${time(0.9)}&until=${time(0.1)}`,
   };
-  const list: ListRequest[] = [];
-  const add = (tenant: string | null, path: string, query: string, prefix: IdPrefix | null) => {
-    const who = Object.entries(tenants).find(([, name]) => name === tenant)?.[0] ?? 'admin';
-    const shown = query
-      .replaceAll(/(evt|ep)_\w+/g, '…')
-      .replace(narrow, 'since, until (narrow)')
-      .replace(wide, 'since, until (wide)');
-    const name = `${path.replaceAll(/(evt|ep)_\w+/g, ':id').replace('/v1', '')}${shown === '' ? '' : `?${shown}`} (${who})`;
-    list.push({
-      name,
+  const requests: ListRequest[] = [];
+  const add = (
+    path: string,
+    query: string,
+    cursorPrefix: IdPrefix | null,
+    tenant: string | null = null,
+    caller = 'admin',
+  ): void => {
+    requests.push({
+      name: `${describePath(path, query, ranges)} (${caller})`,
       path: query === '' ? path : `${path}?${query}`,
       tenant,
-      deepCursor: prefix && deep(prefix),
+      deepCursor: cursorPrefix && publicId(cursorPrefix, firstIdAt(now - 0.7 * spanMs)),
     });
   };
-  for (const [path, { prefix, queries }] of Object.entries(filters))
-    for (const tenant of [null, ...Object.values(tenants)])
-      for (const query of queries)
-        add(tenant, path, query, prefix === 'ep' || prefix === 'task' ? null : prefix);
-  for (const [which, id] of Object.entries(endpoints)) {
-    for (const query of [
-      '',
-      ...statuses.map((status) => `status=${status}`),
-      types[1]!,
-      types[2]!,
-      narrow,
-      wide,
-    ]) {
-      add(null, '/v1/deliveries', [`endpoint_id=${id}`, query].filter(Boolean).join('&'), 'dlv');
-      const { name, ...rest } = list.pop()!;
-      list.push({ ...rest, name: name.replace('(admin)', `(${which})`) });
+  for (const { path, cursorPrefix, queries } of buildListFilters(samples, ranges))
+    for (const query of queries) {
+      add(path, query, cursorPrefix);
+      for (const [size, tenant] of Object.entries(tenants)) add(path, query, cursorPrefix, tenant, size);
     }
-    add(null, '/v1/dead-letters', `endpoint_id=${id}`, 'dlv');
+  for (const [load, id] of Object.entries(endpoints)) {
+    for (const query of ['', ...STATUSES, RARER_TYPE!, RAREST_TYPE!, ranges.narrow, ranges.wide])
+      add('/v1/deliveries', [`endpoint_id=${id}`, query].filter(Boolean).join('&'), 'dlv', null, load);
+    add('/v1/dead-letters', `endpoint_id=${id}`, 'dlv', null, load);
   }
-  add(null, `/v1/endpoints/${endpoints.busy}/deliveries`, '', 'dlv');
-  add(null, `/v1/events/${event}/deliveries`, '', null);
-  add(null, `/v1/events/${event}/attempts`, '', null);
+  add(`/v1/endpoints/${endpoints.busy}/deliveries`, '', 'dlv');
+  add(`/v1/events/${event}/deliveries`, '', null);
+  add(`/v1/events/${event}/attempts`, '', null);
   for (const path of ['/v1/keys', '/v1/tenants', '/v1/event-types', '/v1/dead-letters/groups'])
-    add(null, path, '', null);
-  return list;
+    add(path, '', null);
+  return requests;
+}
+
+/** The path and query without ids and times. */
+function describePath(path: string, query: string, { narrow, wide }: TimeRanges): string {
+  const shortPath = path.replaceAll(/(evt|ep)_\w+/g, ':id').replace('/v1', '');
+  const shortQuery = query
+    .replaceAll(/(evt|ep)_\w+/g, '…')
+    .replace(narrow, 'since, until (narrow)')
+    .replace(wide, 'since, until (wide)');
+  return shortQuery === '' ? shortPath : `${shortPath}?${shortQuery}`;
 }

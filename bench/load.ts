@@ -1,10 +1,10 @@
 /**
- * Posts events, one per request (or in batches), over raw keep-alive sockets so that the load generator takes as
- * little of the two cores as can be. `rate` 0: as fast as answers come back; otherwise so many a second, evenly.
+ * The load generator: posts events over raw keep-alive sockets, because an HTTP client would take much of the two cores.
+ * With `rate` 0 each connection sends as fast as responses arrive; otherwise `rate` events per second, evenly.
  */
 import { connect, type Socket } from 'node:net';
 
-interface Order {
+interface Options {
   readonly port: number;
   readonly key: string;
   readonly connections: number;
@@ -17,136 +17,142 @@ interface Order {
   readonly types: string[];
 }
 
-const order = JSON.parse(process.argv[2]!) as Order;
-const filler = 'x'.repeat(Math.max(0, order.bytes - 45));
-const deadline = performance.now() + order.seconds * 1000;
+const options = JSON.parse(process.argv[2]!) as Options;
+const filler = 'x'.repeat(Math.max(0, options.bytes - 45));
+const deadline = performance.now() + options.seconds * 1000;
 const latencies: number[] = [];
-let started = 0;
+let sentCount = 0;
 let accepted = 0;
-let refused = 0;
+let rejected = 0;
 
 const now = () => performance.timeOrigin + performance.now();
-/** Always as long as this, so that a request can be written once and stamped each time it is sent. */
-const STAMP = '0000000000000.000';
+/** The placeholder for the time of sending. It has a fixed length, so that a request is built once and then only stamped. */
+const TIMESTAMP = '0000000000000.000';
 
-const eventOf = (type: string) =>
-  `{"tenant":"${order.tenant}","type":"${type}","data":{"sent":${STAMP},"filler":"${filler}"}}`;
+const buildEvent = (type: string) =>
+  `{"tenant":"${options.tenant}","type":"${type}","data":{"sent":${TIMESTAMP},"filler":"${filler}"}}`;
 
-/** A request as bytes, and where in it the time of sending stands. */
-interface Template {
+interface RequestTemplate {
   readonly bytes: Buffer;
-  readonly stamps: number[];
+  /** The offsets of the time of sending. */
+  readonly timestamps: number[];
 }
 
-function templateOf(path: string, body: string): Template {
+function buildTemplate(path: string, body: string): RequestTemplate {
   const bytes = Buffer.from(
-    `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${order.key}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${options.key}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
-  const stamps: number[] = [];
-  for (let at = bytes.indexOf(STAMP); at !== -1; at = bytes.indexOf(STAMP, at + 1)) stamps.push(at);
-  return { bytes, stamps };
+  const timestamps: number[] = [];
+  for (let at = bytes.indexOf(TIMESTAMP); at !== -1; at = bytes.indexOf(TIMESTAMP, at + 1))
+    timestamps.push(at);
+  return { bytes, timestamps };
 }
 
-const templates: readonly Template[] =
-  order.batch > 1
-    ? order.types.map((_, first) => {
-        const events = Array.from({ length: order.batch }, (_, index) =>
-          eventOf(order.types[(first + index) % order.types.length]!),
+const templates: readonly RequestTemplate[] =
+  options.batch > 1
+    ? options.types.map((_, first) => {
+        const events = Array.from({ length: options.batch }, (_, index) =>
+          buildEvent(options.types[(first + index) % options.types.length]!),
         );
-        return templateOf('/v1/events/batch', `{"events":[${events.join(',')}]}`);
+        return buildTemplate('/v1/events/batch', `{"events":[${events.join(',')}]}`);
       })
-    : order.types.map((type) => templateOf('/v1/events', eventOf(type)));
-const longest = Math.max(...templates.map(({ bytes }) => bytes.length));
+    : options.types.map((type) => buildTemplate('/v1/events', buildEvent(type)));
+const maxRequestBytes = Math.max(...templates.map(({ bytes }) => bytes.length));
 
-const mayGoOn = () => (order.events === 0 || started < order.events) && performance.now() < deadline;
+const shouldSendMore = () =>
+  (options.events === 0 || sentCount < options.events) && performance.now() < deadline;
 
 class Connection {
   readonly #socket: Socket;
-  readonly #request = Buffer.allocUnsafeSlow(longest);
+  readonly #request = Buffer.allocUnsafeSlow(maxRequestBytes);
   #sentAt = 0;
-  #answer = '';
-  #ended: () => void = () => {};
-  busy = false;
-  onFree: () => void = () => {};
-  readonly ended = new Promise<void>((resolve) => {
-    this.#ended = resolve;
-  });
+  #response = '';
+  isBusy = false;
+  onResponse: () => void = () => {};
+  readonly closed: Promise<void>;
+  readonly #markClosed: () => void;
 
   constructor() {
-    const read = (bytes: number, buffer: Uint8Array): boolean => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.closed = promise;
+    this.#markClosed = resolve;
+    const onRead = (bytes: number, buffer: Uint8Array): boolean => {
       this.#read((buffer as Buffer).toString('latin1', 0, bytes));
       return true;
     };
     this.#socket = connect({
-      port: order.port,
+      port: options.port,
       host: '127.0.0.1',
       noDelay: true,
-      onread: { buffer: Buffer.allocUnsafeSlow(64 * 1024), callback: read },
+      onread: { buffer: Buffer.allocUnsafeSlow(64 * 1024), callback: onRead },
     });
-    this.#socket.on('error', () => this.#ended());
-    this.#socket.on('close', () => this.#ended());
+    this.#socket.on('error', () => this.#markClosed());
+    this.#socket.on('close', () => this.#markClosed());
   }
 
-  /** Nothing else of this connection is on its way, so its one buffer is free to be written again. */
+  /** Call only while the connection is not busy: all its requests share one buffer. */
   send(): void {
-    this.busy = true;
-    const { bytes, stamps } = templates[started % templates.length]!;
-    started += order.batch;
+    this.isBusy = true;
+    const { bytes, timestamps } = templates[sentCount % templates.length]!;
+    sentCount += options.batch;
     bytes.copy(this.#request);
-    const stamp = now().toFixed(3);
-    for (const at of stamps) this.#request.write(stamp, at, 'latin1');
+    const timestamp = now().toFixed(3);
+    for (const at of timestamps) this.#request.write(timestamp, at, 'latin1');
     this.#sentAt = performance.now();
     this.#socket.write(this.#request.subarray(0, bytes.length));
   }
 
   close(): void {
     this.#socket.end();
-    this.#ended();
+    this.#markClosed();
   }
 
   #read(text: string): void {
-    this.#answer = this.#answer === '' ? text : this.#answer + text;
-    const headerEnd = this.#answer.indexOf('\r\n\r\n');
+    this.#response = this.#response === '' ? text : this.#response + text;
+    const headerEnd = this.#response.indexOf('\r\n\r\n');
     if (headerEnd === -1) return;
-    const length = Number(/content-length: (\d+)/i.exec(this.#answer)?.[1] ?? 0);
-    if (this.#answer.length < headerEnd + 4 + length) return;
-    // A batch is answered item by item: some may have been refused.
-    const good = this.#answer.startsWith('HTTP/1.1 202');
-    const bad =
-      good && order.batch > 1 ? (this.#answer.match(/"error":/g)?.length ?? 0) : good ? 0 : order.batch;
-    accepted += order.batch - bad;
-    refused += bad;
+    const length = Number(/content-length: (\d+)/i.exec(this.#response)?.[1] ?? 0);
+    if (this.#response.length < headerEnd + 4 + length) return;
+    // The response to a batch has a result per event: some may be rejected.
+    const isAccepted = this.#response.startsWith('HTTP/1.1 202');
+    const rejectedNow = !isAccepted
+      ? options.batch
+      : options.batch > 1
+        ? (this.#response.match(/"error":/g)?.length ?? 0)
+        : 0;
+    accepted += options.batch - rejectedNow;
+    rejected += rejectedNow;
     if (latencies.length < 500_000) latencies.push(performance.now() - this.#sentAt);
-    this.#answer = '';
-    this.busy = false;
-    this.onFree();
+    this.#response = '';
+    this.isBusy = false;
+    this.onResponse();
   }
 }
 
-const begin = performance.now();
-const beganAt = now();
-const connections = Array.from({ length: order.connections }, () => new Connection());
-if (order.rate === 0) {
+const startedAt = now();
+const start = performance.now();
+const connections = Array.from({ length: options.connections }, () => new Connection());
+if (options.rate === 0) {
   for (const connection of connections) {
-    connection.onFree = () => (mayGoOn() ? connection.send() : connection.close());
+    connection.onResponse = () => (shouldSendMore() ? connection.send() : connection.close());
     connection.send();
   }
 } else {
   const tick = setInterval(() => {
-    const due = Math.floor(((performance.now() - begin) / 1000) * order.rate);
+    const due = Math.floor(((performance.now() - start) / 1000) * options.rate);
     for (const connection of connections) {
-      if (started >= due || !mayGoOn()) break;
-      if (!connection.busy) connection.send();
+      if (sentCount >= due || !shouldSendMore()) break;
+      if (!connection.isBusy) connection.send();
     }
-    if (!mayGoOn()) {
+    if (!shouldSendMore()) {
       clearInterval(tick);
       for (const connection of connections) {
-        connection.onFree = () => connection.close();
-        if (!connection.busy) connection.close();
+        connection.onResponse = () => connection.close();
+        if (!connection.isBusy) connection.close();
       }
     }
   }, 2);
 }
-await Promise.all(connections.map((connection) => connection.ended));
-const seconds = (performance.now() - begin) / 1000;
-process.send?.({ started, accepted, refused, seconds, latencies, beganAt }, () => process.disconnect());
+await Promise.all(connections.map((connection) => connection.closed));
+const seconds = (performance.now() - start) / 1000;
+process.send?.({ accepted, rejected, seconds, latencies, startedAt }, () => process.disconnect());

@@ -1,15 +1,17 @@
-/** The smallest receiver there is: reads the request, answers 200, counts. Counts go to the parent on request. */
+/**
+ * A minimal receiver: answers 200 and counts requests. `/fail…` answers 500, `/hang…` never answers. The parent process
+ * asks for the counts.
+ */
 import { createServer } from 'node:net';
 
-const ANSWER = Buffer.from('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok');
+const OK_RESPONSE = Buffer.from('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok');
 const HEADER_END = Buffer.from('\r\n\r\n');
-const LENGTH = /content-length: (\d+)/i;
+const CONTENT_LENGTH = /content-length: (\d+)/i;
 const SENT_AT = /"sent":(\d+(?:\.\d+)?)/;
 
 let received = 0;
 let latencies: number[] = [];
-let recordLatency = false;
-const hanging = new Set(process.argv.slice(2));
+let isRecording = false;
 
 const server = createServer({ noDelay: true }, (socket) => {
   let buffered: Buffer = Buffer.alloc(0);
@@ -20,20 +22,20 @@ const server = createServer({ noDelay: true }, (socket) => {
       const headerEnd = buffered.indexOf(HEADER_END);
       if (headerEnd === -1) return;
       const head = buffered.toString('latin1', 0, headerEnd);
-      const length = Number(LENGTH.exec(head)?.[1] ?? 0);
+      const length = Number(CONTENT_LENGTH.exec(head)?.[1] ?? 0);
       const end = headerEnd + 4 + length;
       if (buffered.length < end) return;
       const path = head.slice(5, head.indexOf(' ', 5));
-      if (recordLatency) {
+      if (isRecording) {
         const sent = SENT_AT.exec(buffered.toString('latin1', headerEnd + 4, Math.min(end, headerEnd + 400)));
         if (sent !== null && path.startsWith('/ok'))
           latencies.push(performance.timeOrigin + performance.now() - Number(sent[1]));
       }
       buffered = buffered.subarray(end);
       received += 1;
-      if (path.startsWith('/hang') || hanging.has(path)) continue;
+      if (path.startsWith('/hang')) continue;
       if (path.startsWith('/fail')) socket.write('HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n');
-      else socket.write(ANSWER);
+      else socket.write(OK_RESPONSE);
     }
   });
 });
@@ -43,7 +45,7 @@ server.listen(0, '127.0.0.1', () => {
 });
 process.on('message', (message: { ask?: 'count' | 'latencies'; record?: boolean }) => {
   if (message.record !== undefined) {
-    recordLatency = message.record;
+    isRecording = message.record;
     latencies = [];
   }
   if (message.ask === 'count') process.send?.({ count: received });

@@ -1,7 +1,7 @@
-/** `npm run bench`: a table for people, `--json` for machines, `--check` fails below the floors. */
+/** `npm run bench`: prints a table; `--json` prints JSON; `--check` fails if a figure is worse than its limit. */
 import { parseArgs } from 'node:util';
 import { startPostgres, startReceiver } from './harness.ts';
-import { type Bench, type Bound, type Figure, holds } from './scenario.ts';
+import { type Bench, type Bound, type Figure, isWithin } from './scenario.ts';
 import { backlog } from './scenarios/backlog.ts';
 import { bloat } from './scenarios/bloat.ts';
 import { growth } from './scenarios/growth.ts';
@@ -44,19 +44,22 @@ if (values.help) {
   );
   process.exit(0);
 }
-const wanted = values.only === '' ? ALL : ALL.filter((bench) => values.only.split(',').includes(bench.name));
-if (wanted.length === 0) {
-  console.error(`--only: there are ${ALL.map((bench) => `"${bench.name}"`).join(', ')}`);
+const selected =
+  values.only === '' ? ALL : ALL.filter((bench) => values.only.split(',').includes(bench.name));
+if (selected.length === 0) {
+  console.error(
+    `--only: no scenario named "${values.only}". Allowed: ${ALL.map((bench) => bench.name).join(', ')}`,
+  );
   process.exit(2);
 }
 
-const say = (text: string): void => {
+const showProgress = (text: string): void => {
   if (!values.json) process.stderr.write(`\r\u001b[K${text}`);
 };
 const results: { bench: string; figures: Figure[] }[] = [];
-for (const bench of wanted) {
-  // A database of its own for each: what one leaves behind is not the next one's history.
-  say(`${bench.name} …`);
+for (const bench of selected) {
+  // Each scenario gets its own database, so that the rows of one do not slow down the next.
+  showProgress(`${bench.name} …`);
   const postgres = await startPostgres();
   const receiver = await startReceiver();
   try {
@@ -65,11 +68,11 @@ for (const bench of wanted) {
       receiver,
       runs: Number(values.runs),
       quick: values.quick,
-      progress: (text) => say(`${bench.name}: ${text}`),
+      onProgress: (text) => showProgress(`${bench.name}: ${text}`),
     });
     results.push({ bench: bench.name, figures });
-    say('');
-    if (!values.json) print(bench.name, figures);
+    showProgress('');
+    if (!values.json) printFigures(bench.name, figures);
   } finally {
     receiver.stop();
     await postgres.stop();
@@ -78,30 +81,30 @@ for (const bench of wanted) {
 if (values.json) console.log(JSON.stringify(results, null, 2));
 
 const failed = results.flatMap(({ figures }) =>
-  figures.filter((figure) => !holds(figure.value, figure.floor)),
+  figures.filter((figure) => !isWithin(figure.value, figure.limit)),
 );
 if (values.check && failed.length > 0) {
   for (const figure of failed)
-    console.error(`below the floor: ${figure.name} is ${show(figure)}, must be ${bound(figure.floor!)}`);
+    console.error(`${figure.name}: ${formatValue(figure)}, must be ${formatBound(figure.limit!)}`);
   process.exitCode = 1;
 }
 
-function print(name: string, figures: readonly Figure[]): void {
+function printFigures(name: string, figures: readonly Figure[]): void {
   console.log(`\n${name}`);
   for (const figure of figures) {
     const verdict =
       figure.goal === undefined
         ? ''
-        : `${holds(figure.value, figure.goal) ? '✓' : '✗'} goal ${bound(figure.goal)}`;
-    console.log(`  ${figure.name.padEnd(58)} ${show(figure).padStart(12)}   ${verdict}`.trimEnd());
+        : `${isWithin(figure.value, figure.goal) ? '✓' : '✗'} goal ${formatBound(figure.goal)}`;
+    console.log(`  ${figure.name.padEnd(58)} ${formatValue(figure).padStart(12)}   ${verdict}`.trimEnd());
   }
 }
 
-function show({ value, unit }: Figure): string {
+function formatValue({ value, unit }: Figure): string {
   const digits = unit === '×' ? 2 : value < 100 ? 1 : 0;
   return `${value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${unit}`;
 }
 
-function bound(limit: Bound): string {
+function formatBound(limit: Bound): string {
   return 'atLeast' in limit ? `≥ ${limit.atLeast}` : `≤ ${limit.atMost}`;
 }

@@ -4,12 +4,12 @@ export interface Figure {
   readonly name: string;
   readonly value: number;
   readonly unit: string;
-  /** For machines, and for `--check`. */
+  /** Identifies the figure in the output of `--json`. */
   readonly id?: string;
-  /** What we want. */
+  /** The value we aim for. */
   readonly goal?: Bound;
-  /** Below (or above) this `--check` fails. */
-  readonly floor?: Bound;
+  /** `--check` fails if the value is worse than this. */
+  readonly limit?: Bound;
 }
 
 export type Bound = { readonly atLeast: number } | { readonly atMost: number };
@@ -17,11 +17,11 @@ export type Bound = { readonly atLeast: number } | { readonly atMost: number };
 export interface BenchContext {
   readonly postgres: Postgres;
   readonly receiver: Receiver;
-  /** How often to repeat what is compared by its median. */
+  /** How often to repeat a measurement whose median counts. */
   readonly runs: number;
-  /** Shorter and smaller, to see that it works. */
+  /** Shorter and smaller: shows that the scenario works, not how fast Posthorn is. */
   readonly quick: boolean;
-  readonly progress: (text: string) => void;
+  readonly onProgress: (text: string) => void;
 }
 
 export interface Bench {
@@ -29,7 +29,7 @@ export interface Bench {
   run(context: BenchContext): Promise<Figure[]>;
 }
 
-export function holds(value: number, bound: Bound | undefined): boolean {
+export function isWithin(value: number, bound: Bound | undefined): boolean {
   if (bound === undefined) return true;
   return 'atLeast' in bound ? value >= bound.atLeast : value <= bound.atMost;
 }

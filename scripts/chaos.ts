@@ -1,6 +1,6 @@
 /**
- * `npm run chaos -- --minutes 30 [--seed N]`: the chaos test for as long as you like, until something is lost.
- * With `--shop`: the one of the shop that publishes in its own transactions.
+ * `npm run chaos -- --minutes 30 [--seed N]`: runs the chaos test for a longer time.
+ * `--shop` runs the one with a shop that publishes in its own transactions.
  */
 import { parseArgs } from 'node:util';
 import { runShopChaos } from '../test/chaos/four-ways/run.ts';
@@ -18,29 +18,33 @@ const { values } = parseArgs({
 });
 const minutes = Number(values.minutes);
 const seed = values.seed === undefined ? Math.floor(Math.random() * 1e6) : Number(values.seed);
-const long = minutes >= 20;
+const isLongRun = minutes >= 20;
 console.log(`chaos: seed ${seed}, ${minutes} minutes`);
 
-const shared = {
+const commonOptions = {
   seed,
   minMs: minutes * 60_000,
   drainMs: 60_000,
   progress: (line: string) => console.log(line),
 };
-const everything = () =>
+const runServerChaos = () =>
   runChaos({
-    ...shared,
-    minFaults: long ? 100 : 0,
-    minOfEachKind: long ? 5 : 0,
-    minEvents: long ? 10_000 : 0,
+    ...commonOptions,
+    minFaults: isLongRun ? 100 : 0,
+    minOfEachKind: isLongRun ? 5 : 0,
+    minEvents: isLongRun ? 10_000 : 0,
     eventsPerSecond: Number(values.rate),
     restMs: Number(values.rest ?? 9000),
     careful: values.careful === 'default' ? 'default' : 'never',
   });
-const shop = () =>
-  runShopChaos({ ...shared, ordersPerSecond: Number(values.rate), restMs: Number(values.rest ?? 3000) });
+const runRelayChaos = () =>
+  runShopChaos({
+    ...commonOptions,
+    ordersPerSecond: Number(values.rate),
+    restMs: Number(values.rest ?? 3000),
+  });
 
-const { story, ...numbers } = values.shop ? await shop() : await everything();
+const { story, ...numbers } = values.shop ? await runRelayChaos() : await runServerChaos();
 console.log(JSON.stringify(numbers, null, 2));
-console.log(story === '' ? 'Nothing was lost, and every limit held.' : story);
+console.log(story === '' ? 'No event was lost, and every limit held.' : story);
 process.exitCode = story === '' ? 0 : 1;

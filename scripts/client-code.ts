@@ -1,9 +1,9 @@
-/** The client's types and methods, from the OpenAPI document. */
+/** Generates the client's types and methods from the OpenAPI document. */
 import type { JsonSchema } from '../src/api/openapi/components.ts';
 import type { OpenApiDocument } from '../src/api/openapi/document.ts';
 import type { Operation, Parameter } from '../src/api/openapi/operation.ts';
 
-interface Entry {
+interface Route {
   readonly method: string;
   readonly path: string;
   readonly operation: Operation;
@@ -20,25 +20,26 @@ export type Time = string;
 `;
 
 export function clientCode(document: OpenApiDocument): string {
-  const entries: Entry[] = Object.entries(document.paths).flatMap(([path, methods]) =>
+  const routes: Route[] = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
   );
-  const callable = entries.filter((entry) => answerOf(entry) !== null);
+  const callableRoutes = routes.filter((route) => responseType(route) !== null);
   const types = Object.entries(document.components.schemas).map(([name, schema]) =>
     typeDeclaration(name, schema),
   );
-  const chapters = document.tags.map(({ name, description }) => ({
-    name,
-    description,
-    entries: callable.filter(({ operation }) => operation.tags.includes(name)),
-  }));
-  const inUse = chapters.filter(({ entries: own }) => own.length > 0);
-  const resources = inUse.map((chapter) => resourceClass(chapter, document));
-  const names = inUse.map(({ name }) => name);
-  return `${[HEAD.trimEnd(), ...types, ...resources, everything(names)].join('\n\n')}\n`;
+  const resources = document.tags
+    .map(({ name, description }) => ({
+      name,
+      description,
+      routes: callableRoutes.filter(({ operation }) => operation.tags.includes(name)),
+    }))
+    .filter((resource) => resource.routes.length > 0);
+  const classes = resources.map((resource) => resourceClass(resource, document));
+  const names = resources.map(({ name }) => name);
+  return `${[HEAD.trimEnd(), ...types, ...classes, rootClass(names)].join('\n\n')}\n`;
 }
 
-function everything(tags: readonly string[]): string {
+function rootClass(tags: readonly string[]): string {
   const names = tags.map((tag) => [fieldName(tag), className(tag)] as const);
   return `/** The whole API. */
 export class Resources {
@@ -59,31 +60,31 @@ const className = (tag: string): string =>
     .map((word) => word[0]!.toUpperCase() + word.slice(1))
     .join('');
 
-/** Without the words that the resource's own name says already: `listEndpoints` of `endpoints` is `list`. */
+/** Removes the resource's name from an operation id: `listEndpoints` of `endpoints` becomes `list`. */
 export function methodName(operationId: string, tag: string): string {
   const plural = className(tag);
   const singular = plural.replace(/ies$/, 'y').replace(/s$/, '');
   return operationId.replace(new RegExp(`(${plural}|${singular})(?=[A-Z]|$)`), '');
 }
 
-interface Chapter {
+interface ResourceRoutes {
   readonly name: string;
   readonly description: string;
-  readonly entries: readonly Entry[];
+  readonly routes: readonly Route[];
 }
 
-function resourceClass({ name, description, entries }: Chapter, document: OpenApiDocument): string {
-  const methods = entries.map((entry) => methodCode(entry, name, document));
+function resourceClass({ name, description, routes }: ResourceRoutes, document: OpenApiDocument): string {
+  const methods = routes.map((route) => methodCode(route, name, document));
   return `${comment(description, '')}export class ${className(name)} extends Resource {\n${methods.join('\n\n')}\n}`;
 }
 
-function methodCode(entry: Entry, tag: string, document: OpenApiDocument): string {
-  const { method, path, operation } = entry;
+function methodCode(route: Route, tag: string, document: OpenApiDocument): string {
+  const { method, path, operation } = route;
   const { parameters = [], requestBody, summary, description } = operation;
   const query = parameters.filter((parameter) => parameter.in === 'query');
   const body = requestBody?.content['application/json']?.schema;
   const required = requestBody?.required === true;
-  const page = pageItem(entry, document);
+  const page = pageItemType(route, document);
   const signature = [
     ...parameters.filter((parameter) => parameter.in === 'path').map(({ name }) => `${name}: string`),
     ...(body === undefined ? [] : [`body: ${typeOf(body)}${required ? '' : ' = {}'}`]),
@@ -102,8 +103,8 @@ function methodCode(entry: Entry, tag: string, document: OpenApiDocument): strin
     ].join(', ')} }`.replace('{  }', '{}'),
     'options',
   ];
-  const answer = answerOf(entry)!;
-  return `${comment([`${summary}.`.replace('?.', '?'), description ?? ''].filter(Boolean).join(' '), '  ')}  ${methodName(operation.operationId, tag)}(${signature.join(', ')}): ${page === null ? `Promise<${answer}>` : `PageRequest<${page}>`} {
+  const response = responseType(route)!;
+  return `${comment([`${summary}.`.replace('?.', '?'), description ?? ''].filter(Boolean).join(' '), '  ')}  ${methodName(operation.operationId, tag)}(${signature.join(', ')}): ${page === null ? `Promise<${response}>` : `PageRequest<${page}>`} {
     return this.${page === null ? 'call' : 'pages'}(${call.join(', ')});
   }`;
 }
@@ -114,12 +115,12 @@ function queryType(query: readonly Parameter[]): string {
     .join('; ')} }`;
 }
 
-/** What it answers if it succeeds; null: nothing that a promise could be of. */
-function answerOf({ operation }: Entry): string | null {
+/** The type of a successful response; null for a stream, which the client does not read. */
+function responseType({ operation }: Route): string | null {
   const types = Object.entries(operation.responses)
     .filter(([status]) => status.startsWith('2'))
-    .map(([, answer]) => {
-      const { content } = '$ref' in answer ? {} : answer;
+    .map(([, response]) => {
+      const { content } = '$ref' in response ? {} : response;
       if (content === undefined) return 'void';
       const [[type, { schema }]] = Object.entries(content) as [[string, { schema: JsonSchema }]];
       if (type === 'text/event-stream') return null;
@@ -128,10 +129,11 @@ function answerOf({ operation }: Entry): string | null {
   return types.includes(null) ? null : [...new Set(types)].join(' | ');
 }
 
-function pageItem({ operation }: Entry, document: OpenApiDocument): string | null {
-  const answer = operation.responses['200'];
-  if (answer === undefined || '$ref' in answer) return null;
-  const { $ref } = answer.content?.['application/json']?.schema ?? {};
+/** The type of a list's items; null if the response is not a page. */
+function pageItemType({ operation }: Route, document: OpenApiDocument): string | null {
+  const response = operation.responses['200'];
+  if (response === undefined || '$ref' in response) return null;
+  const { $ref } = response.content?.['application/json']?.schema ?? {};
   const schema = typeof $ref === 'string' ? document.components.schemas[$ref.split('/').at(-1)!] : undefined;
   const properties = (schema?.properties ?? {}) as Record<string, JsonSchema>;
   if (properties.next_cursor === undefined || properties.data === undefined) return null;

@@ -1,4 +1,4 @@
-/** How Vite builds the console, for the build and for the development server. */
+/** The Vite configuration of the console. */
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { InlineConfig } from 'vite';
@@ -6,7 +6,7 @@ import type { InlineConfig } from 'vite';
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 export const CONSOLE_SOURCES = path.join(root, 'console');
-/** Beside the compiled program: what is published finds it there too. */
+/** Next to the compiled program, because the published package has no other folder. */
 export const CONSOLE_OUTPUT = path.join(root, 'dist/console');
 
 export const consoleConfig = async (): Promise<InlineConfig> => ({
@@ -19,7 +19,7 @@ export const consoleConfig = async (): Promise<InlineConfig> => ({
     outDir: CONSOLE_OUTPUT,
     emptyOutDir: true,
     target: 'es2023',
-    // A polyfill would be an inline script, and a data: URL an exception: the policy allows neither.
+    // The content security policy allows neither inline scripts (the polyfill) nor data: URLs.
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
   },

@@ -1,4 +1,4 @@
-/** What the compiler leaves behind: the program reads its SQL from files beside the modules. */
+/** Copies the SQL files to dist: the compiler copies only modules, and the program reads SQL from files next to them. */
 import { cp, glob, mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';

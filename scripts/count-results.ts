@@ -1,7 +1,7 @@
 /**
- * Prints "N passed, N failed" from the reports of test runs: node scripts/count-results.ts (<report> <exit status>)...
- * What fails without being a test (types, lint, a file that cannot be loaded, an unhandled error) counts as failed too:
- * a red run never says "0 failed".
+ * Prints "N passed, N failed" from JSON reports of test runs: node scripts/count-results.ts (<report> <exit status>)...
+ * Failures outside of tests (types, lint, a file that cannot be loaded, an unhandled error) count as failed too, so that a
+ * failed run never says "0 failed".
  */
 import { readFile } from 'node:fs/promises';
 
@@ -23,7 +23,7 @@ export function countResults(report: Report | null, exitStatus: number): { passe
 }
 
 async function readReport(file: string): Promise<Report | null> {
-  // Types and lint come first: if they fail no test runs, and nothing is reported.
+  // Types and lint run first. If they fail, no test runs and there is no report.
   const text = await readFile(file, 'utf8').catch(() => '');
   return text.trim() === '' ? null : (JSON.parse(text) as Report);
 }

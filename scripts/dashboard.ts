@@ -1,4 +1,4 @@
-/** The Grafana dashboard, as code: rows of panels, first what warns before an outage. */
+/** The Grafana dashboard as code: rows of panels. The first row warns of an outage. */
 import { fileURLToPath } from 'node:url';
 
 export const dashboardFile = fileURLToPath(new URL('../ops/grafana/dashboard.json', import.meta.url));
@@ -13,7 +13,7 @@ interface Panel {
   readonly about: string;
   readonly unit?: string;
   readonly queries: readonly Query[];
-  /** From this value on it is drawn red. */
+  /** Values from here on are drawn red. */
   readonly redFrom?: number;
 }
 
@@ -25,16 +25,17 @@ const quantiles = (histogram: string, where = ''): Query[] =>
   [0.5, 0.95, 0.99].map((p) => ({ expr: quantile(p, histogram, where), legend: `p${p * 100}` }));
 
 const rows: Readonly<Record<string, readonly Panel[]>> = {
-  'First to look at': [
+  'Early warnings': [
     {
-      title: 'Deliveries that wait',
-      about: 'Flowing: could be sent. Held: paused, circuit open, told to wait, blocked by their order.',
+      title: 'Waiting deliveries',
+      about:
+        'Flowing: can be sent. Held: the endpoint is paused, its circuit is open, it asked to wait, or its order blocks them.',
       queries: [{ expr: 'sum by (kind, state) (posthorn_queue_depth)', legend: '{{kind}}, {{state}}' }],
       redFrom: 10_000,
     },
     {
-      title: 'Age of the oldest',
-      about: 'Fresh ones since they were accepted, retries since they were due.',
+      title: 'Oldest waiting delivery',
+      about: 'Fresh: time since it was accepted. Retry: time since it was due.',
       unit: 's',
       queries: [
         { expr: 'max by (kind) (posthorn_queue_oldest_age_seconds{state="flowing"})', legend: '{{kind}}' },
@@ -43,7 +44,7 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
     },
     {
       title: 'Dead letters',
-      about: 'Deliveries that were given up, by tenant.',
+      about: 'Deliveries that Posthorn gave up, by tenant.',
       queries: [
         { expr: 'sum(posthorn_dead_letters)', legend: 'all' },
         { expr: 'sum by (tenant) (posthorn_dead_letters_by_tenant)', legend: '{{tenant}}' },
@@ -51,8 +52,8 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
       redFrom: 100,
     },
     {
-      title: 'Failing attempts, by event type',
-      about: 'Share of the requests to receivers that failed.',
+      title: 'Failure rate by event type',
+      about: 'The share of requests to receivers that failed.',
       unit: 'percentunit',
       queries: [
         {
@@ -65,38 +66,38 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
   ],
   Deliveries: [
     {
-      title: 'Events and attempts a second',
-      about: 'What comes in, what goes out.',
+      title: 'Events and attempts per second',
+      about: 'Accepted events, and the deliveries and attempts they cause.',
       unit: 'ops',
       queries: [
         { expr: rate('posthorn_events_accepted_total'), legend: 'events accepted' },
-        { expr: rate('posthorn_deliveries_created_total'), legend: 'deliveries made' },
+        { expr: rate('posthorn_deliveries_created_total'), legend: 'deliveries created' },
         { expr: rate('posthorn_attempts_total'), legend: 'attempts' },
         { expr: rate('posthorn_deliveries_delivered_total'), legend: 'delivered' },
       ],
     },
     {
-      title: 'From accept to delivered',
-      about: 'With retries.',
+      title: 'Delivery latency',
+      about: 'From acceptance to delivery, including retries.',
       unit: 's',
       queries: quantiles('posthorn_delivery_latency_seconds'),
     },
     {
       title: 'Response time of receivers',
-      about: 'Of requests that were answered or ran into their deadline.',
+      about: 'Of requests that got a response or timed out.',
       unit: 's',
       queries: quantiles('posthorn_response_time_seconds'),
       redFrom: 10,
     },
     {
       title: 'Failures by reason',
-      about: 'Error classes: docs/errors.md.',
+      about: 'docs/errors.md explains the error classes.',
       unit: 'ops',
       queries: [{ expr: rate('posthorn_attempts_failed_total', 'reason'), legend: '{{reason}}' }],
     },
     {
-      title: 'Ends of deliveries',
-      about: 'Retried: given another time.',
+      title: 'Retries and dead letters',
+      about: 'Failed attempts that are retried, and deliveries that Posthorn gave up.',
       unit: 'ops',
       queries: [
         { expr: rate('posthorn_deliveries_retried_total'), legend: 'retried' },
@@ -105,21 +106,21 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
     },
     {
       title: 'Attempts per delivery',
-      about: 'Of deliveries that ended.',
+      about: 'Of finished deliveries.',
       queries: quantiles('posthorn_attempts_per_delivery'),
     },
     {
-      title: 'Requests on the wire',
-      about: 'And outcomes that are not written down yet.',
+      title: 'Requests in flight',
+      about: 'Unsettled: the request is done, its result is not yet stored.',
       queries: [
-        { expr: 'sum(posthorn_in_flight)', legend: 'on the wire' },
+        { expr: 'sum(posthorn_in_flight)', legend: 'in flight' },
         { expr: 'sum(posthorn_unsettled)', legend: 'unsettled' },
         { expr: 'sum by (state) (posthorn_sockets)', legend: 'sockets {{state}}' },
       ],
     },
     {
-      title: 'Outbox',
-      about: 'How far behind the relay is.',
+      title: 'Relay lag',
+      about: 'How long the oldest event has waited in each source.',
       unit: 's',
       queries: [{ expr: 'max by (source) (posthorn_relay_lag_seconds)', legend: '{{source}}' }],
       redFrom: 30,
@@ -127,18 +128,18 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
   ],
   Endpoints: [
     {
-      title: 'Circuits open',
-      about: 'Endpoints that fail so much that only a probe is sent now and then.',
+      title: 'Open circuits',
+      about: 'Endpoints that keep failing. Posthorn sends them nothing but occasional probes.',
       queries: [{ expr: 'sum(posthorn_circuits_open)', legend: 'open' }],
     },
     {
       title: 'Endpoints',
-      about: 'By state.',
+      about: 'Endpoints by state.',
       queries: [{ expr: 'sum by (state) (posthorn_endpoints)', legend: '{{state}}' }],
     },
     {
-      title: 'Switched off by Posthorn',
-      about: 'Within the hour, by reason.',
+      title: 'Endpoints disabled by Posthorn',
+      about: 'In the last hour, by reason.',
       queries: [
         {
           expr: 'sum by (reason) (increase(posthorn_endpoints_disabled_total[1h]))',
@@ -147,23 +148,23 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
       ],
     },
     {
-      title: 'Problems that callers were answered',
-      about: 'Codes: docs/errors.md. "overloaded" is load that was shed.',
+      title: 'Rejected API requests',
+      about: 'docs/errors.md explains the codes. "overloaded": Posthorn sheds load.',
       unit: 'ops',
       queries: [{ expr: `${rate('posthorn_rejected_total', 'code')} > 0`, legend: '{{code}}' }],
     },
   ],
-  Inside: [
+  Internals: [
     {
-      title: 'Shards',
-      about: '256 in all.',
+      title: 'Shards owned',
+      about: 'The sum over all processes should be 256.',
       queries: [
         { expr: 'sum by (instance, process) (posthorn_shards_owned)', legend: '{{instance}} {{process}}' },
       ],
     },
     {
-      title: 'Event loop',
-      about: 'How late it is (p99), and how busy.',
+      title: 'Event loop delay',
+      about: 'p99 of each process.',
       unit: 's',
       queries: [
         {
@@ -174,19 +175,19 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
       redFrom: 0.2,
     },
     {
-      title: 'Busy',
-      about: 'Share of its time that a process has something to do.',
+      title: 'Event loop utilization',
+      about: 'The share of time that a process is busy.',
       unit: 'percentunit',
       queries: [{ expr: 'posthorn_event_loop_utilization', legend: '{{instance}} {{process}}' }],
     },
     {
       title: 'Events per commit',
-      about: 'What shares a commit.',
+      about: 'How many events share a commit.',
       queries: quantiles('posthorn_commit_items', '{stage="accept"}'),
     },
     {
-      title: 'Duration of commits',
-      about: 'p99 by stage, and how long the first of a commit waited for it.',
+      title: 'Commit duration',
+      about: 'p99 by stage. Wait: how long the first item of a commit waited for it.',
       unit: 's',
       queries: (['accept', 'settle'] as const).flatMap((stage) => [
         {
@@ -200,16 +201,16 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
       ]),
     },
     {
-      title: 'Connections to PostgreSQL',
-      about: 'In use, by purpose, and queries that wait for one.',
+      title: 'PostgreSQL connections',
+      about: 'Connections in use by pool, and queries that wait for one.',
       queries: [
         { expr: 'sum by (pool) (posthorn_pool_connections{state="used"})', legend: '{{pool}}' },
         { expr: 'sum by (pool) (posthorn_pool_waiting)', legend: '{{pool}}: waiting' },
       ],
     },
     {
-      title: 'Subscriptions from memory',
-      about: 'Share of the questions that were answered from memory.',
+      title: 'Subscription cache hits',
+      about: 'The share of lookups that the cache answered.',
       unit: 'percentunit',
       queries: [
         {
@@ -220,7 +221,7 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
     },
     {
       title: 'Memory',
-      about: 'Resident, of each process.',
+      about: 'Resident memory of each process.',
       unit: 'bytes',
       queries: [{ expr: 'process_resident_memory_bytes', legend: '{{instance}} {{process}}' }],
     },
@@ -300,7 +301,7 @@ function toPanel(
 const FRAME = {
   uid: 'posthorn',
   title: 'Posthorn',
-  description: 'Made by `npm run ops:dashboard` from scripts/dashboard.ts.',
+  description: 'Generated by `npm run ops:dashboard` from scripts/dashboard.ts.',
   tags: ['posthorn', 'webhooks'],
   schemaVersion: 39,
   version: 1,

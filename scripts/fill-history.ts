@@ -1,3 +1,4 @@
+/** `npm run fill`: fills a database (DATABASE_URL, or an embedded one) with history. */
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { fillAuditLog, fillEndpoints, fillHistory } from '../bench/fill-history.ts';
@@ -24,19 +25,21 @@ if (values.help) {
 const spanMs = Number(values.days) * 86_400_000;
 const deliveries = Number(values.deliveries);
 
-const given = process.env.DATABASE_URL;
+const databaseUrl = process.env.DATABASE_URL;
 const dataDir = values['data-dir'] ?? (await openDirectory('posthorn-history-'));
-const embedded = given === undefined ? await startEmbeddedPostgres({ dataDir }) : undefined;
-const pool = new pg.Pool({ connectionString: given ?? embedded!.connectionString, max: 1 });
-pool.on('error', () => {}); // connections that are still closing when the server stops
+const embedded = databaseUrl === undefined ? await startEmbeddedPostgres({ dataDir }) : undefined;
+const pool = new pg.Pool({ connectionString: databaseUrl ?? embedded!.connectionString, max: 1 });
+pool.on('error', () => {}); // ignore connections that are still closing when the server stops
 const query = async <T extends pg.QueryResultRow>(text: string, parameters?: unknown[]): Promise<T[]> =>
   (await pool.query<T>(text, parameters)).rows;
 try {
   await prepareForHistory(pool, spanMs);
   await query('set synchronous_commit = off');
-  const [found] = await query<{ some: boolean }>('select exists (select from posthorn.endpoints) as some');
-  if (!found!.some) await fillEndpoints(query, Number(values.endpoints));
-  const started = performance.now();
+  const [row] = await query<{ has_endpoints: boolean }>(
+    'select exists (select from posthorn.endpoints) as has_endpoints',
+  );
+  if (!row!.has_endpoints) await fillEndpoints(query, Number(values.endpoints));
+  const startedAt = performance.now();
   await fillHistory(
     query,
     {
@@ -47,13 +50,13 @@ try {
       dataBytes: Number(values['data-bytes']),
     },
     (done) => {
-      const seconds = ((performance.now() - started) / 1000).toFixed(0);
+      const seconds = ((performance.now() - startedAt) / 1000).toFixed(0);
       process.stderr.write(`\r\u001b[K${done.toLocaleString('en')} deliveries, ${seconds} s`);
     },
   );
   await fillAuditLog(query, Math.ceil(deliveries / 50), spanMs);
   console.log(
-    `\n${deliveries.toLocaleString('en')} deliveries in ${given === undefined ? dataDir : 'DATABASE_URL'}`,
+    `\n${deliveries.toLocaleString('en')} deliveries in ${databaseUrl === undefined ? dataDir : 'DATABASE_URL'}`,
   );
 } finally {
   await pool.end();

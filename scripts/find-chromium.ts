@@ -1,4 +1,4 @@
-/** The browser for the console's tests and pictures: the machine's own, or else the one that npm brought. */
+/** Finds a browser for the console tests and screenshots: an installed one, or else the one bundled by npm. */
 import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
 import { unpackBundledChromium } from './bundled-chromium.ts';
@@ -13,8 +13,9 @@ export interface Chromium {
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'];
 
 /**
- * The one that POSTHORN_TEST_CHROMIUM names (`bundled`: that of npm), the first of the usual names on the PATH, or the
- * bundled one. Null: there is none for this platform. Throws if the bundled one cannot be unpacked.
+ * Returns the browser that POSTHORN_TEST_CHROMIUM names, the first of the usual names on the PATH, or the bundled one.
+ * The value `bundled` selects the bundled one. Null: none is bundled for this platform. Throws if the bundled browser
+ * cannot be unpacked.
  */
 export async function findChromium(
   env: Readonly<Record<string, string | undefined>> = process.env,
@@ -24,11 +25,11 @@ export async function findChromium(
 }
 
 function findInstalled(env: Readonly<Record<string, string | undefined>>): string | null {
-  const given = env.POSTHORN_TEST_CHROMIUM;
-  if (given === 'bundled') return null;
+  const configured = env.POSTHORN_TEST_CHROMIUM;
+  if (configured === 'bundled') return null;
   const candidates =
-    given !== undefined && given !== ''
-      ? [given]
+    configured !== undefined && configured !== ''
+      ? [configured]
       : (env.PATH ?? '')
           .split(path.delimiter)
           .flatMap((folder) => NAMES.map((name) => path.join(folder, name)));
@@ -44,10 +45,10 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** For playwright's `launch`: quiet, and without a request to anybody outside. */
-export const launchOptions = ({ executablePath, env }: Chromium) => ({
+/** Options for playwright's `launch`. The arguments turn off everything that contacts other hosts. */
+export const createLaunchOptions = ({ executablePath, env }: Chromium) => ({
   executablePath,
-  // Without a locale its language is "en-US@posix", which Intl refuses: uPlot then fails to load.
+  // Without a locale, Chromium's language is "en-US@posix". Intl rejects it, and uPlot fails to load.
   env: { ...process.env, LC_ALL: 'en_US.UTF-8', ...env },
   args: [
     '--no-sandbox',

@@ -1,27 +1,27 @@
-/** Something to look at: endpoints of two tenants, receivers that behave like real ones, and events that do not stop. */
+/** Traffic for the screenshots: endpoints of two tenants, receivers that behave like real ones, and a stream of events. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface Traffic {
   readonly flakyEndpoint: string;
-  /** An event that was given up for one of its endpoints. */
-  deadEvent(): Promise<string>;
+  /** Returns the id of an event with a dead delivery. */
+  findDeadEvent(): Promise<string>;
   stop(): Promise<void>;
 }
 
-type Answer = readonly [status: number, body: string, afterMs: number];
-const wave = (meanMs: number): number => meanMs * (0.6 + Math.random() * 0.8);
+type Answer = readonly [status: number, body: string, delayMs: number];
+const vary = (meanMs: number): number => meanMs * (0.6 + Math.random() * 0.8);
 
-/** By the path of the endpoint. */
+/** How the receiver answers, by path. */
 const BEHAVIOURS: Readonly<Record<string, () => Answer>> = {
-  '/orders': () => [200, '{"received":true}', wave(25)],
+  '/orders': () => [200, '{"received":true}', vary(25)],
   '/crm': () =>
-    Math.random() < 0.12 ? [503, '{"error":"try again later"}', wave(60)] : [200, 'ok', wave(45)],
-  '/warehouse': () => [202, '{"queued":true}', wave(120)],
-  '/analytics': () => [204, '', wave(8)],
-  '/erp': () => [500, 'NullPointerException at OrderMapper', wave(90)],
-  '/invoices': () => [422, '{"error":"unknown customer"}', wave(30)],
+    Math.random() < 0.12 ? [503, '{"error":"try again later"}', vary(60)] : [200, 'ok', vary(45)],
+  '/warehouse': () => [202, '{"queued":true}', vary(120)],
+  '/analytics': () => [204, '', vary(8)],
+  '/erp': () => [500, 'NullPointerException at OrderMapper', vary(90)],
+  '/invoices': () => [422, '{"error":"unknown customer"}', vary(30)],
 };
 
 const ENDPOINTS = [
@@ -37,11 +37,12 @@ const RARE_TYPES = ['order.refunded', 'invoice.sent'];
 const RETRY = { schedule: [0, 1, 2, 4], jitter: 'none' };
 const BREAKER = { consecutive: 6, cooldown_seconds: 4, max_cooldown_seconds: 4 };
 
-export async function furnish(url: string, key: string): Promise<Traffic> {
+/** Creates the endpoints and publishes events until it is stopped. */
+export async function startTraffic(url: string, key: string): Promise<Traffic> {
   const receiver = createServer((request, response) => {
     request.resume().on('end', () => {
-      const [status, body, afterMs] = BEHAVIOURS[request.url!]!();
-      setTimeout(() => response.writeHead(status, { 'content-type': 'application/json' }).end(body), afterMs);
+      const [status, body, delayMs] = BEHAVIOURS[request.url!]!();
+      setTimeout(() => response.writeHead(status, { 'content-type': 'application/json' }).end(body), delayMs);
     });
   }).listen(0, '127.0.0.1');
   await once(receiver, 'listening');
@@ -70,18 +71,18 @@ export async function furnish(url: string, key: string): Promise<Traffic> {
     ids.set(path, (await api<{ id: string }>('POST', '/v1/endpoints', endpoint)).id);
   }
 
-  let stopped = false;
+  let isStopped = false;
   const publish = async (): Promise<void> => {
-    const began = performance.now();
-    for (let order = 1000; !stopped; order += 1) {
-      const type = Math.random() < 0.04 ? any(RARE_TYPES) : any(TYPES);
+    const startedAt = performance.now();
+    for (let order = 1000; !isStopped; order += 1) {
+      const type = Math.random() < 0.04 ? pickRandom(RARE_TYPES) : pickRandom(TYPES);
       await api('POST', '/v1/events', {
         tenant: Math.random() < 0.65 ? 'acme' : 'globex',
         type,
-        data: orderOf(order),
+        data: createOrder(order),
       });
-      // Busier and quieter by turns, as on a real day.
-      const load = 1.2 + Math.sin((performance.now() - began) / 20_000);
+      // The load rises and falls, as on a real day.
+      const load = 1.2 + Math.sin((performance.now() - startedAt) / 20_000);
       await new Promise((resolve) => setTimeout(resolve, 25 / Math.max(0.2, load)));
     }
   };
@@ -89,7 +90,7 @@ export async function furnish(url: string, key: string): Promise<Traffic> {
 
   return {
     flakyEndpoint: ids.get('/crm')!,
-    async deadEvent() {
+    async findDeadEvent() {
       const { data } = await api<{ data: { event_id: string }[] }>(
         'GET',
         `/v1/dead-letters?endpoint_id=${ids.get('/erp')}&limit=1`,
@@ -97,7 +98,7 @@ export async function furnish(url: string, key: string): Promise<Traffic> {
       return data[0]!.event_id;
     },
     async stop() {
-      stopped = true;
+      isStopped = true;
       await publishing;
       receiver.close();
       receiver.closeAllConnections();
@@ -105,12 +106,12 @@ export async function furnish(url: string, key: string): Promise<Traffic> {
   };
 }
 
-const any = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.length)]!;
+const pickRandom = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.length)]!;
 
-const orderOf = (order: number) => ({
+const createOrder = (order: number) => ({
   order_id: `ord_${order}`,
   amount: Math.round(Math.random() * 20_000) / 100,
   currency: 'EUR',
-  customer: { id: `cus_${order % 40}`, country: any(['DE', 'FR', 'NL', 'AT']) },
-  lines: [{ sku: any(['A-100', 'B-220', 'C-7']), quantity: 1 + (order % 3) }],
+  customer: { id: `cus_${order % 40}`, country: pickRandom(['DE', 'FR', 'NL', 'AT']) },
+  lines: [{ sku: pickRandom(['A-100', 'B-220', 'C-7']), quantity: 1 + (order % 3) }],
 });

@@ -1,6 +1,6 @@
 /**
- * The pictures of the README, from the real thing: `npm run screenshots` starts Posthorn on an embedded PostgreSQL, lets
- * real receivers work for a while, and writes docs/images/*.png. Needs a Chromium (see find-chromium.ts).
+ * `npm run screenshots`: writes docs/images/*.png. Starts Posthorn with an embedded PostgreSQL, delivers real events for a
+ * while, and takes the pictures. Needs Chromium (see find-chromium.ts).
  */
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -12,16 +12,16 @@ import { ensureKeys, loadConfig } from '../src/config/index.ts';
 import { startEmbeddedPostgres } from '../src/postgres/embedded/index.ts';
 import { createLog } from '../src/telemetry/log.ts';
 import { buildConsole } from './build-console.ts';
-import { findChromium, launchOptions } from './find-chromium.ts';
+import { createLaunchOptions, findChromium } from './find-chromium.ts';
 import { openDirectory } from './open-directory.ts';
-import { furnish } from './screenshot-traffic.ts';
+import { startTraffic } from './screenshot-traffic.ts';
 
 const IMAGES = fileURLToPath(new URL('../docs/images/', import.meta.url));
-const PLAY_SECONDS = Number(process.env.SCREENSHOT_SECONDS ?? 1200);
+const TRAFFIC_SECONDS = Number(process.env.SCREENSHOT_SECONDS ?? 1200);
 
 const found = await findChromium();
 if (found === null)
-  throw new Error('There is no Chromium here: install one, or name it in POSTHORN_TEST_CHROMIUM.');
+  throw new Error('Chromium was not found. Install it, or set POSTHORN_TEST_CHROMIUM to its path.');
 await buildConsole({ ifNeeded: true });
 await mkdir(IMAGES, { recursive: true });
 
@@ -36,21 +36,27 @@ const app = await startApp({
   config: { ...config, databaseUrl: database.connectionString },
   log: createLog(loaded),
 });
-const traffic = await furnish(app.url, config.adminKey);
-const browser = await chromium.launch(launchOptions(found));
+const traffic = await startTraffic(app.url, config.adminKey);
+const browser = await chromium.launch(createLaunchOptions(found));
 try {
-  console.log(`${PLAY_SECONDS} s of deliveries …`);
-  await sleep(PLAY_SECONDS * 1000);
-  const light = await open('light');
-  await take(light, '/', 'overview', 'Failing endpoints');
-  await take(light, `/events/${await traffic.deadEvent()}`, 'event', 'every attempt failed', async () => {
-    await light.getByRole('button', { name: /^#4/ }).first().click();
-    await light.getByText('webhook-signature').first().waitFor();
-  });
-  await take(light, '/dead-letters', 'dead-letters', 'Newest');
-  const dark = await open('dark');
-  await take(dark, `/endpoints/${traffic.flakyEndpoint}`, 'endpoint-dark', 'Recent deliveries');
-  await take(dark, '/live', 'live-dark', 'order.created', () => sleep(2500));
+  console.log(`${TRAFFIC_SECONDS} s of deliveries …`);
+  await sleep(TRAFFIC_SECONDS * 1000);
+  const light = await openConsole('light');
+  await takeScreenshot(light, '/', 'overview', 'Failing endpoints');
+  await takeScreenshot(
+    light,
+    `/events/${await traffic.findDeadEvent()}`,
+    'event',
+    'every attempt failed',
+    async () => {
+      await light.getByRole('button', { name: /^#4/ }).first().click();
+      await light.getByText('webhook-signature').first().waitFor();
+    },
+  );
+  await takeScreenshot(light, '/dead-letters', 'dead-letters', 'Newest');
+  const dark = await openConsole('dark');
+  await takeScreenshot(dark, `/endpoints/${traffic.flakyEndpoint}`, 'endpoint-dark', 'Recent deliveries');
+  await takeScreenshot(dark, '/live', 'live-dark', 'order.created', () => sleep(2500));
 } finally {
   await traffic.stop();
   await browser.close();
@@ -59,7 +65,7 @@ try {
   await rm(directory, { recursive: true, force: true });
 }
 
-async function open(colorScheme: 'light' | 'dark'): Promise<Page> {
+async function openConsole(colorScheme: 'light' | 'dark'): Promise<Page> {
   const context = await browser.newContext({
     colorScheme,
     viewport: { width: 1320, height: 860 },
@@ -73,15 +79,15 @@ async function open(colorScheme: 'light' | 'dark'): Promise<Page> {
   return page;
 }
 
-async function take(
+async function takeScreenshot(
   page: Page,
-  place: string,
+  route: string,
   name: string,
-  there: string,
+  expectedText: string,
   prepare: () => Promise<unknown> = () => sleep(1500),
 ): Promise<void> {
-  await page.goto(`${app.url}/console${place}`);
-  await page.getByText(there).first().waitFor();
+  await page.goto(`${app.url}/console${route}`);
+  await page.getByText(expectedText).first().waitFor();
   await prepare();
   await page.screenshot({ path: path.join(IMAGES, `${name}.png`) });
   console.log(`docs/images/${name}.png`);

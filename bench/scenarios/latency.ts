@@ -1,23 +1,23 @@
-/** Accept (request → 202) and accept → received, at a steady pace. The event carries when it was posted. */
-import { percentile, registerEndpoints, runLoad, startPosthorn, untilSettled } from '../harness.ts';
+/** Latency at a steady rate: from request to 202, and from request to arrival. The event carries the time of its request. */
+import { percentile, registerEndpoints, runLoad, startPosthorn, waitUntilSettled } from '../harness.ts';
 import type { Bench, Figure } from '../scenario.ts';
 
 export const latency: Bench = {
   name: 'latency',
-  async run({ postgres, receiver, quick, progress }) {
+  async run({ postgres, receiver, quick, onProgress }) {
     const posthorn = await startPosthorn(postgres);
     try {
       const types = await registerEndpoints(posthorn, receiver, { count: 50, tenant: 'latency' });
       await runLoad(posthorn, { events: 10_000, types, tenant: 'latency' });
       const figures: Figure[] = [];
       for (const rate of [500, 1000]) {
-        progress(`${rate}/s`);
-        await untilSettled(postgres, 30);
-        receiver.record(true);
+        onProgress(`${rate}/s`);
+        await waitUntilSettled(postgres, 30);
+        receiver.recordLatencies(true);
         const load = await runLoad(posthorn, { rate, seconds: quick ? 3 : 10, types, tenant: 'latency' });
-        await untilSettled(postgres, 30);
-        const received = await receiver.latencies();
-        receiver.record(false);
+        await waitUntilSettled(postgres, 30);
+        const received = await receiver.takeLatencies();
+        receiver.recordLatencies(false);
         for (const [label, values] of [
           ['accept', load.latencies],
           ['posted → received', received],
@@ -28,7 +28,7 @@ export const latency: Bench = {
               value: percentile(values, p),
               unit: 'ms',
               ...(rate === 1000 && p === 0.99 && label !== 'accept'
-                ? { id: 'latency_p99_ms', goal: { atMost: 50 }, floor: { atMost: 250 } }
+                ? { id: 'latency_p99_ms', goal: { atMost: 50 }, limit: { atMost: 250 } }
                 : {}),
             });
           }

@@ -1,6 +1,6 @@
 /**
- * Publishing in the caller's own transaction, in Posthorn's database: from the commit to the receiver at 500/s, by SQL and
- * by the library; and what the call adds to a transaction of one insert.
+ * Publishing in the caller's transaction, in Posthorn's database: the latency from commit to arrival at 500/s, with SQL and
+ * with the library, and the time that the call adds to a transaction with one insert.
  */
 import type pg from 'pg';
 import { publish } from '../../src/outbox/publish.ts';
@@ -11,35 +11,36 @@ import {
   type Receiver,
   registerEndpoints,
   startPosthorn,
-  untilSettled,
+  waitUntilSettled,
 } from '../harness.ts';
 import type { Bench, Figure } from '../scenario.ts';
-import { beginEvenly, dataSentNow } from '../steady.ts';
+import { buildTimedData, startEvenly } from '../steady.ts';
 
 const RATE = 500;
 const TENANT = 'outbox';
 
 type Publish = (client: pg.PoolClient, type: string) => Promise<unknown>;
-const WAYS: Readonly<Record<string, Publish>> = {
+const METHODS: Readonly<Record<string, Publish>> = {
   'posthorn.publish': (client, type) =>
-    client.query('select posthorn.publish($1, $2::json, $3)', [type, dataSentNow(), TENANT]),
-  'posthorn/outbox': (client, type) => publish({ type, json: dataSentNow(), tenant: TENANT }, { tx: client }),
+    client.query('select posthorn.publish($1, $2::json, $3)', [type, buildTimedData(), TENANT]),
+  'posthorn/outbox': (client, type) =>
+    publish({ type, json: buildTimedData(), tenant: TENANT }, { tx: client }),
 };
 
 export const outbox: Bench = {
   name: 'outbox',
-  async run({ postgres, receiver, quick, progress }) {
+  async run({ postgres, receiver, quick, onProgress }) {
     const posthorn = await startPosthorn(postgres);
     const shop = openPool(postgres.url, 16);
     try {
       await postgres.query('create table orders (id bigserial primary key, type text)');
-      progress('what it adds');
+      onProgress('added time');
       const figures = await measureCost(shop, quick ? 2_000 : 20_000);
-      await untilOutboxEmpty(postgres);
+      await waitUntilOutboxEmpty(postgres);
       const types = await registerEndpoints(posthorn, receiver, { count: 50, tenant: TENANT });
-      for (const [name, way] of Object.entries(WAYS)) {
-        progress(`latency, ${name}`);
-        const latencies = await measureLatency(postgres, receiver, shop, types, way, quick ? 4 : 10);
+      for (const [name, publishEvent] of Object.entries(METHODS)) {
+        onProgress(`latency, ${name}`);
+        const latencies = await measureLatency(postgres, receiver, shop, types, publishEvent, quick ? 4 : 10);
         for (const p of [0.5, 0.95, 0.99]) {
           figures.push({
             name: `${name}, ${RATE}/s: commit → received p${p * 100}`,
@@ -49,7 +50,7 @@ export const outbox: Bench = {
               ? {
                   id: `outbox_${name.replace(/\W/, '_')}_p99_ms`,
                   goal: { atMost: 100 },
-                  floor: { atMost: 250 },
+                  limit: { atMost: 250 },
                 }
               : {}),
           });
@@ -64,9 +65,9 @@ export const outbox: Bench = {
 };
 
 /**
- * Pairs of transactions, one with the call and one without, in turns, in one session and timed by the server: what else
- * the machine does hits both, and no round trip is in it. Each commits for real. The difference of the two percentiles
- * is what a user sees, but for the round trip that any statement takes.
+ * Measures the added time with pairs of transactions, one with the call and one without, so that other work on the machine
+ * affects both. One session runs them and the server takes the time, so that no round trips count. Every transaction
+ * commits. The result is the difference of the two percentiles.
  */
 async function measureCost(shop: pg.Pool, pairs: number): Promise<Figure[]> {
   const client = await shop.connect();
@@ -97,10 +98,10 @@ async function measureCost(shop: pg.Pool, pairs: number): Promise<Figure[]> {
     const { rows } =
       await client.query<Record<'bare' | 'publishing' | 'call', number>>('select * from timings');
     return [0.5, 0.95].flatMap((p) => {
-      const micros = (what: 'bare' | 'publishing' | 'call'): number =>
+      const micros = (column: 'bare' | 'publishing' | 'call'): number =>
         1000 *
         percentile(
-          rows.map((row) => row[what]),
+          rows.map((row) => row[column]),
           p,
         );
       const at = `p${p * 100}`;
@@ -117,7 +118,7 @@ async function measureCost(shop: pg.Pool, pairs: number): Promise<Figure[]> {
           value: micros('publishing') - micros('bare'),
           unit: 'µs',
           ...(p === 0.95
-            ? { id: 'outbox_publish_p95_us', goal: { atMost: 1000 }, floor: { atMost: 1000 } }
+            ? { id: 'outbox_publish_p95_us', goal: { atMost: 1000 }, limit: { atMost: 1000 } }
             : {}),
         },
       ];
@@ -132,36 +133,36 @@ async function measureLatency(
   receiver: Receiver,
   shop: pg.Pool,
   types: readonly string[],
-  way: Publish,
+  publishEvent: Publish,
   seconds: number,
 ): Promise<number[]> {
-  // The time is taken in `way`, before the call: its commit is part of what is measured.
-  const order = async (index: number): Promise<void> => {
+  // `publishEvent` takes the time before its call, so that the commit is part of the latency.
+  const placeOrder = async (index: number): Promise<void> => {
     const type = types[index % types.length]!;
     const client = await shop.connect();
     await client.query('begin');
     await client.query('insert into orders (type) values ($1)', [type]);
-    await way(client, type);
+    await publishEvent(client, type);
     await client.query('commit');
     client.release();
   };
   const run = async (forSeconds: number): Promise<void> => {
-    await beginEvenly(RATE, forSeconds, order);
-    await untilOutboxEmpty(postgres);
-    await untilSettled(postgres, 30);
+    await startEvenly(RATE, forSeconds, placeOrder);
+    await waitUntilOutboxEmpty(postgres);
+    await waitUntilSettled(postgres, 30);
   };
   await run(1);
-  receiver.record(true);
+  receiver.recordLatencies(true);
   await run(seconds);
-  const latencies = await receiver.latencies();
-  receiver.record(false);
+  const latencies = await receiver.takeLatencies();
+  receiver.recordLatencies(false);
   return latencies;
 }
 
-async function untilOutboxEmpty(postgres: Postgres): Promise<void> {
+async function waitUntilOutboxEmpty(postgres: Postgres): Promise<void> {
   const deadline = Date.now() + 60_000;
   while ((await postgres.query('select 1 from posthorn.outbox limit 1')).length > 0) {
-    if (Date.now() > deadline) throw new Error('rows are still waiting in the outbox');
+    if (Date.now() > deadline) throw new Error('rows are still in the outbox after 60 seconds');
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

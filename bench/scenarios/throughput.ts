@@ -1,9 +1,9 @@
 /**
- * Events posted one per request by a separate process, delivered to a separate minimal receiver, and settled; as a
- * ratio to a bare sign-and-POST loop to the same receiver, measured before and after each run.
+ * End-to-end throughput: a separate process posts events, Posthorn delivers them to a minimal receiver and settles them.
+ * Compared with a bare loop that signs and POSTs to the same receiver, before and after each run.
  */
 import {
-  besideBareLoop,
+  compareWithBareLoop,
   median,
   type Postgres,
   type Posthorn,
@@ -11,7 +11,7 @@ import {
   registerEndpoints,
   runLoad,
   startPosthorn,
-  untilSettled,
+  waitUntilSettled,
 } from '../harness.ts';
 import type { Bench, Figure } from '../scenario.ts';
 
@@ -20,26 +20,26 @@ interface Variant {
   readonly batch?: number;
   readonly fan?: number;
   readonly events: number;
-  /** Arguments of `serve`, one list for each node. Requests go to the first. */
+  /** The arguments of `serve` for each node. Events are posted to the first. */
   readonly nodes: readonly string[][];
-  readonly judged?: Pick<Figure, 'id' | 'goal' | 'floor'>;
+  readonly criteria?: Pick<Figure, 'id' | 'goal' | 'limit'>;
 }
 
 const TWO_PROCESSES = [['--processes', '2']];
-const FLOOR = { atLeast: 0.3 };
+const LIMIT = { atLeast: 0.3 };
 
 const VARIANTS: Variant[] = [
   {
     name: 'one event per request, one process accepts and one delivers',
     events: 40_000,
     nodes: TWO_PROCESSES,
-    judged: { id: 'throughput_ratio', goal: { atLeast: 0.45 }, floor: FLOOR },
+    criteria: { id: 'throughput_ratio', goal: { atLeast: 0.45 }, limit: LIMIT },
   },
   {
     name: 'one event per request, a single process',
     events: 40_000,
     nodes: [[]],
-    judged: { id: 'throughput_ratio_single', floor: FLOOR },
+    criteria: { id: 'throughput_ratio_single', limit: LIMIT },
   },
   {
     name: 'one event per request, delivered by another node',
@@ -55,10 +55,10 @@ const VARIANTS: Variant[] = [
 
 export const throughput: Bench = {
   name: 'throughput',
-  async run({ postgres, receiver, runs, progress }) {
+  async run({ postgres, receiver, runs, onProgress }) {
     const figures: Figure[] = [];
     for (const [index, variant] of VARIANTS.entries()) {
-      progress(variant.name);
+      onProgress(variant.name);
       const nodes: Posthorn[] = [];
       try {
         for (const args of variant.nodes) nodes.push(await startPosthorn(postgres, {}, args));
@@ -69,7 +69,7 @@ export const throughput: Bench = {
             nodes[0]!,
             postgres,
             receiver,
-            variant.judged ? runs : Math.min(runs, 3),
+            variant.criteria ? runs : Math.min(runs, 3),
           )),
         );
       } finally {
@@ -90,30 +90,30 @@ async function measure(
 ): Promise<Figure[]> {
   const { batch = 1, fan = 1, events } = variant;
   const types = await registerEndpoints(posthorn, receiver, { count: 50, fan, tenant });
-  const once = async (count: number): Promise<number> => {
+  const measureRate = async (): Promise<number> => {
     const before = await receiver.count();
     const load = await runLoad(posthorn, {
-      events: count,
+      events,
       types,
       tenant,
       batch,
       connections: batch > 1 ? 8 : 128,
     });
-    if (load.refused > 0) throw new Error(`${load.refused} events were refused`);
-    await untilSettled(postgres, 60);
-    const seconds = (performance.timeOrigin + performance.now() - load.beganAt) / 1000;
+    if (load.rejected > 0) throw new Error(`${load.rejected} events were rejected`);
+    await waitUntilSettled(postgres, 60);
+    const seconds = (performance.timeOrigin + performance.now() - load.startedAt) / 1000;
     return ((await receiver.count()) - before) / seconds;
   };
-  // The compiler needs some ten thousand rounds to be done with the hot path, in each process.
-  await once(events);
-  const { rates, ratios } = await besideBareLoop(receiver, runs, () => once(events));
+  // Warm-up: V8 needs some ten thousand events in each process to optimize the hot path.
+  await measureRate();
+  const { rates, ratios } = await compareWithBareLoop(receiver, runs, measureRate);
   return [
     { name: `${variant.name}: per second`, value: median(rates), unit: '/s' },
     {
       name: `${variant.name}: ratio to the bare loop`,
       value: median(ratios),
       unit: '×',
-      ...variant.judged,
+      ...variant.criteria,
     },
   ];
 }

@@ -1,10 +1,11 @@
 import { Component, type ReactNode } from 'react';
 import { useSessionState } from './api/session.ts';
 import { SignIn } from './pages/sign-in.tsx';
-import { match, usePlace } from './router.tsx';
+import { matchPath, useLocation } from './router.tsx';
 import { routes } from './routes.tsx';
 import { Shell } from './shell.tsx';
-import { Button, Empty, LinkButton } from './ui/basics.tsx';
+import { Button, LinkButton } from './ui/button.tsx';
+import { EmptyState } from './ui/empty-state.tsx';
 import { Toasts } from './ui/toasts.tsx';
 
 export function App() {
@@ -16,7 +17,7 @@ export function App() {
         {state.notice}
       </main>
     );
-  if (state.kind === 'out') return <SignIn notice={state.notice} />;
+  if (state.kind === 'signed-out') return <SignIn notice={state.notice} />;
   return (
     <>
       <Shell>
@@ -28,27 +29,27 @@ export function App() {
 }
 
 function CurrentPage() {
-  const { path } = usePlace();
+  const { path } = useLocation();
   for (const [pattern, render] of routes) {
-    const params = match(pattern, path);
-    if (params !== null) return <Guard key={path}>{render(params)}</Guard>;
+    const params = matchPath(pattern, path);
+    if (params !== null) return <ErrorBoundary key={path}>{render(params)}</ErrorBoundary>;
   }
   return (
     <div className="card">
       <h1 className="sr-only">Not found</h1>
-      <Empty
+      <EmptyState
         icon="search"
-        title="There is no such page"
+        title="Page not found"
         actions={<LinkButton to="/">Go to the overview</LinkButton>}
       >
-        The address may be mistyped. With an id, press ⌘K and paste it.
-      </Empty>
+        Check the URL. To open something by its id, press ⌘K and paste the id.
+      </EmptyState>
     </div>
   );
 }
 
-/** A page that fails takes only itself down. */
-class Guard extends Component<{ children: ReactNode }, { error: Error | null }> {
+/** Shows the error of a page that throws, and keeps the rest of the console working. */
+class ErrorBoundary extends Component<{ children: ReactNode }, { error: Error | null }> {
   override state: { error: Error | null } = { error: null };
 
   static getDerivedStateFromError(error: Error) {
@@ -60,13 +61,13 @@ class Guard extends Component<{ children: ReactNode }, { error: Error | null }> 
     if (error === null) return this.props.children;
     return (
       <div className="card" role="alert">
-        <Empty
+        <EmptyState
           icon="warning"
           title="This page failed"
           actions={<Button onClick={() => window.location.reload()}>Reload</Button>}
         >
           {error.message}
-        </Empty>
+        </EmptyState>
       </div>
     );
   }

@@ -1,46 +1,45 @@
-/** The address is the state: pages, tabs and filters can all be linked to. */
+/** The URL holds the state, so that every page, tab and filter can be linked to. */
 import type { AnchorHTMLAttributes, MouseEvent } from 'react';
 import { createStore, useStore } from './api/store.ts';
 
 const BASE = '/console';
 
-export interface Place {
-  /** Below `/console`, beginning with a slash. */
+export interface ConsoleLocation {
+  /** The path below `/console`, with a leading slash. */
   readonly path: string;
   readonly query: URLSearchParams;
 }
 
-function read(): Place {
+function readLocation(): ConsoleLocation {
   const path = window.location.pathname.slice(BASE.length).replace(/\/+$/, '');
   return { path: path === '' ? '/' : path, query: new URLSearchParams(window.location.search) };
 }
 
-const place = createStore<Place>(read());
-window.addEventListener('popstate', () => place.set(read()));
+const location = createStore<ConsoleLocation>(readLocation());
+window.addEventListener('popstate', () => location.set(readLocation()));
 
-export const usePlace = (): Place => useStore(place);
-export const currentPlace = (): Place => place.get();
+export const useLocation = (): ConsoleLocation => useStore(location);
 
-export function href(to: string): string {
+export function toHref(to: string): string {
   return to === '/' ? BASE : `${BASE}${to}`;
 }
 
 export function navigate(to: string, { replace = false } = {}): void {
-  const address = href(to);
-  if (address === window.location.pathname + window.location.search) return;
-  const samePage = address.split('?')[0] === window.location.pathname;
-  if (replace) window.history.replaceState(null, '', address);
-  else window.history.pushState(null, '', address);
-  place.set(read());
-  if (samePage) return;
+  const href = toHref(to);
+  if (href === window.location.pathname + window.location.search) return;
+  const isSamePage = href.split('?')[0] === window.location.pathname;
+  if (replace) window.history.replaceState(null, '', href);
+  else window.history.pushState(null, '', href);
+  location.set(readLocation());
+  if (isSamePage) return;
   window.scrollTo(0, 0);
-  // A screen reader goes on at the new page, not at the link that is gone.
+  // A screen reader continues at the focus: at the new page, not at the link that was clicked.
   document.querySelector<HTMLElement>('main')?.focus({ preventScroll: true });
 }
 
-/** Sets and removes parameters of the address, on the same page. */
+/** Sets query parameters of the current page; null and '' remove one. */
 export function setQuery(changes: Record<string, string | null>): void {
-  const { path, query } = place.get();
+  const { path, query } = location.get();
   const next = new URLSearchParams(query);
   for (const [name, value] of Object.entries(changes)) {
     if (value === null || value === '') next.delete(name);
@@ -50,14 +49,14 @@ export function setQuery(changes: Record<string, string | null>): void {
   navigate(text === '' ? path : `${path}?${text}`, { replace: true });
 }
 
-/** `match('/events/:id', '/events/evt_1')` → `{ id: 'evt_1' }` */
-export function match(pattern: string, path: string): Record<string, string> | null {
-  const wanted = pattern.split('/');
-  const given = path.split('/');
-  if (wanted.length !== given.length) return null;
+/** `matchPath('/events/:id', '/events/evt_1')` → `{ id: 'evt_1' }`; null if the path does not match. */
+export function matchPath(pattern: string, path: string): Record<string, string> | null {
+  const patternParts = pattern.split('/');
+  const pathParts = path.split('/');
+  if (patternParts.length !== pathParts.length) return null;
   const params: Record<string, string> = {};
-  for (const [index, part] of wanted.entries()) {
-    const value = given[index]!;
+  for (const [index, part] of patternParts.entries()) {
+    const value = pathParts[index]!;
     if (part.startsWith(':')) params[part.slice(1)] = decodeURIComponent(value);
     else if (part !== value) return null;
   }
@@ -67,12 +66,14 @@ export function match(pattern: string, path: string): Record<string, string> | n
 type LinkProps = Omit<AnchorHTMLAttributes<HTMLAnchorElement>, 'href'> & { to: string };
 
 export function Link({ to, onClick, ...rest }: LinkProps) {
-  const follow = (event: MouseEvent<HTMLAnchorElement>): void => {
+  const onLinkClick = (event: MouseEvent<HTMLAnchorElement>): void => {
     onClick?.(event);
-    const plain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
-    if (event.defaultPrevented || !plain) return;
+    const isPlainClick =
+      event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
+    // Clicks with a modifier open a new tab: the browser handles them.
+    if (event.defaultPrevented || !isPlainClick) return;
     event.preventDefault();
     navigate(to);
   };
-  return <a href={href(to)} onClick={follow} {...rest} />;
+  return <a href={toHref(to)} onClick={onLinkClick} {...rest} />;
 }

@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
-import { AuditPage } from './pages/audit.tsx';
+import { ApiKeysPage } from './pages/api-keys.tsx';
+import { AuditLogPage } from './pages/audit-log.tsx';
 import { DeadLettersPage } from './pages/dead-letters.tsx';
 import { DeliveryPage } from './pages/delivery.tsx';
 import { EndpointPage } from './pages/endpoint.tsx';
@@ -7,12 +8,12 @@ import { EndpointsPage } from './pages/endpoints.tsx';
 import { EventPage } from './pages/event.tsx';
 import { EventTypesPage } from './pages/event-types.tsx';
 import { EventsPage } from './pages/events.tsx';
-import { InboxesPage, InboxPage } from './pages/inbox.tsx';
-import { KeysPage } from './pages/keys.tsx';
-import { LivePage } from './pages/live.tsx';
+import { GuidedStartPage } from './pages/guided-start.tsx';
+import { InboxPage } from './pages/inbox.tsx';
+import { InboxesPage } from './pages/inboxes.tsx';
+import { LiveTailPage } from './pages/live-tail.tsx';
 import { NewEndpointPage } from './pages/new-endpoint.tsx';
 import { OverviewPage } from './pages/overview.tsx';
-import { StartPage } from './pages/start.tsx';
 
 type Params = Record<string, string>;
 
@@ -25,11 +26,11 @@ export const routes: readonly (readonly [string, (params: Params) => ReactNode])
   ['/events/:id', ({ id }) => <EventPage id={id!} />],
   ['/deliveries/:id', ({ id }) => <DeliveryPage id={id!} />],
   ['/dead-letters', () => <DeadLettersPage />],
-  ['/live', () => <LivePage />],
+  ['/live', () => <LiveTailPage />],
   ['/event-types', () => <EventTypesPage />],
-  ['/keys', () => <KeysPage />],
-  ['/audit', () => <AuditPage />],
+  ['/keys', () => <ApiKeysPage />],
+  ['/audit', () => <AuditLogPage />],
   ['/inbox', () => <InboxesPage />],
   ['/inbox/:token', ({ token }) => <InboxPage token={token!} />],
-  ['/start', () => <StartPage />],
+  ['/start', () => <GuidedStartPage />],
 ];

@@ -1,76 +1,38 @@
-/** What is around every page: where one can go, whose world it is, the way to any id. */
+/** The frame around every page: side bar, search, tenant choice. */
+import type { Page, Stats, Tenant } from '@posthorn/client';
 import { type ReactNode, useEffect, useState } from 'react';
-import { reachable, withQuery } from './api/client.ts';
+import { isServerReachable, withQuery } from './api/client.ts';
 import { useQuery } from './api/query.ts';
-import { showTenant, signOut, useMay, useSession } from './api/session.ts';
+import { selectTenant, signOut, usePermissions, useSession } from './api/session.ts';
 import { useStore } from './api/store.ts';
-import type { OverviewStats, Page } from './api/types.ts';
-import { Link, navigate, usePlace } from './router.tsx';
-import { Button } from './ui/basics.tsx';
-import { showCount } from './ui/format.ts';
-import { Icon, type IconName, Logo } from './ui/icons.tsx';
-import { placeOfId } from './ui/ids.ts';
+import { type PageEntry, usePageEntries } from './navigation.ts';
+import { Link, navigate, useLocation } from './router.tsx';
+import { Button } from './ui/button.tsx';
+import { formatCount } from './ui/format.ts';
+import { Icon, Logo } from './ui/icons.tsx';
+import { findIdLink } from './ui/id-links.ts';
 import { Palette } from './ui/palette.tsx';
 import { toggleTheme, useTheme } from './ui/theme.ts';
 
-interface Entry {
-  readonly to: string;
-  readonly name: string;
-  readonly icon: IconName;
-}
-
-const WATCH: readonly Entry[] = [
-  { to: '/', name: 'Overview', icon: 'overview' },
-  { to: '/events', name: 'Events', icon: 'events' },
-  { to: '/endpoints', name: 'Endpoints', icon: 'endpoint' },
-  { to: '/dead-letters', name: 'Dead letters', icon: 'dead' },
-  { to: '/live', name: 'Live tail', icon: 'live' },
-];
-
-export function usePageEntries(): { watch: readonly Entry[]; build: readonly Entry[] } {
-  const may = useMay();
-  const build: Entry[] = [{ to: '/event-types', name: 'Event types', icon: 'types' }];
-  if (may.inbox) build.push({ to: '/inbox', name: 'Inbox', icon: 'inbox' });
-  if (may.inbox && may.write) build.push({ to: '/start', name: 'Guided start', icon: 'start' });
-  if (may.admin) build.push({ to: '/keys', name: 'API keys', icon: 'keys' });
-  build.push({ to: '/audit', name: 'Audit log', icon: 'audit' });
-  return { watch: WATCH, build };
-}
-
 export function Shell({ children }: { children: ReactNode }) {
-  const [menu, setMenu] = useState(false);
-  const [palette, setPalette] = useState(false);
-  const { path } = usePlace();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: whoever went somewhere is done with the menu
-  useEffect(() => setMenu(false), [path]);
-
-  useEffect(() => {
-    const pressed = (event: KeyboardEvent): void => {
-      if (event.key.toLowerCase() !== 'k' || !(event.metaKey || event.ctrlKey)) return;
-      event.preventDefault();
-      setPalette((open) => !open);
-    };
-    const pasted = (event: ClipboardEvent): void => {
-      const inField = (event.target as HTMLElement).closest?.('input, textarea, select, dialog') != null;
-      const place = inField ? null : placeOfId(event.clipboardData?.getData('text') ?? '');
-      if (place !== null) navigate(place.to);
-    };
-    window.addEventListener('keydown', pressed);
-    window.addEventListener('paste', pasted);
-    return () => {
-      window.removeEventListener('keydown', pressed);
-      window.removeEventListener('paste', pasted);
-    };
-  }, []);
+  const [isMenuOpen, setMenuOpen] = useState(false);
+  const [isPaletteOpen, setPaletteOpen] = useState(false);
+  const { path } = useLocation();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: following a link closes the menu
+  useEffect(() => setMenuOpen(false), [path]);
+  useShortcuts(() => setPaletteOpen((isOpen) => !isOpen));
 
   return (
     <div className="shell">
-      <Side open={menu} />
+      <a className="skip-link" href="#main">
+        Skip to content
+      </a>
+      <SideBar isOpen={isMenuOpen} />
       <button
         type="button"
         className="side-scrim"
         aria-label="Close the menu"
-        onClick={() => setMenu(false)}
+        onClick={() => setMenuOpen(false)}
       />
       <div>
         <header className="top">
@@ -79,56 +41,77 @@ export function Shell({ children }: { children: ReactNode }) {
               kind="quiet"
               icon="menu"
               label="Menu"
-              aria-expanded={menu}
-              onClick={() => setMenu(true)}
+              aria-expanded={isMenuOpen}
+              onClick={() => setMenuOpen(true)}
             />
           </span>
-          <button type="button" className="search-trigger" onClick={() => setPalette(true)}>
+          <button type="button" className="search-trigger" onClick={() => setPaletteOpen(true)}>
             <Icon name="search" />
             <span className="truncate">Search or paste an id</span>
             <kbd>⌘K</kbd>
           </button>
           <span className="grow" />
-          <TenantChoice />
+          <TenantSelect />
           <ThemeButton />
         </header>
         <ConnectionNotice />
-        <main className="main" tabIndex={-1}>
+        <main className="main" id="main" tabIndex={-1}>
           {children}
         </main>
       </div>
-      {palette && <Palette onClose={() => setPalette(false)} />}
+      {isPaletteOpen && <Palette onClose={() => setPaletteOpen(false)} />}
     </div>
   );
 }
 
-function Side({ open }: { open: boolean }) {
-  const { watch, build } = usePageEntries();
-  const { shownTenant, scope, tenant, prefix } = useSession();
-  const stats = useQuery<OverviewStats>(withQuery('/v1/stats', { window: '1h', tenant: shownTenant }), {
+/** ⌘K or Ctrl+K toggles the palette; pasting an id outside of a field opens what it names. */
+function useShortcuts(togglePalette: () => void): void {
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the callback does the same at every render
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent): void => {
+      if (event.key.toLowerCase() !== 'k' || !(event.metaKey || event.ctrlKey)) return;
+      event.preventDefault();
+      togglePalette();
+    };
+    const onPaste = (event: ClipboardEvent): void => {
+      const isInField = (event.target as HTMLElement).closest?.('input, textarea, select, dialog') != null;
+      const link = isInField ? null : findIdLink(event.clipboardData?.getData('text') ?? '');
+      if (link !== null) navigate(link.to);
+    };
+    window.addEventListener('keydown', onKeyDown);
+    window.addEventListener('paste', onPaste);
+    return () => {
+      window.removeEventListener('keydown', onKeyDown);
+      window.removeEventListener('paste', onPaste);
+    };
+  }, []);
+}
+
+function SideBar({ isOpen }: { isOpen: boolean }) {
+  const { monitoring, developers } = usePageEntries();
+  const { selectedTenant, scope, tenant, prefix } = useSession();
+  const stats = useQuery<Stats>(withQuery('/v1/stats', { window: '1h', tenant: selectedTenant }), {
     pollMs: 10_000,
   });
-  const dead = stats.data?.now?.dead ?? 0;
+  const deadLetters = stats.data?.now.dead ?? 0;
   return (
-    <nav className={`side${open ? ' open' : ''}`} aria-label="Pages">
+    <nav className={`side${isOpen ? ' open' : ''}`} aria-label="Pages">
       <Link to="/" className="brand">
         <Logo />
         Posthorn
       </Link>
-      {watch.map((entry) => (
-        <SideLink key={entry.to} {...entry} count={entry.to === '/dead-letters' ? dead : 0} />
+      {monitoring.map((entry) => (
+        <SideLink key={entry.to} {...entry} count={entry.to === '/dead-letters' ? deadLetters : 0} />
       ))}
       <div className="side-title">Developers</div>
-      {build.map((entry) => (
+      {developers.map((entry) => (
         <SideLink key={entry.to} {...entry} />
       ))}
       <div className="side-foot small faint">
         <div>
           Signed in with <span className="mono">{prefix}…</span>
           <br />
-          {scope === 'admin'
-            ? 'Admin key, every tenant'
-            : `${scope === 'read' ? 'Read-only' : 'Tenant'} key${tenant === null ? ', every tenant' : ` of ${tenant}`}`}
+          {describeKey(scope, tenant)}
         </div>
         <Button kind="small" icon="out" onClick={() => signOut()}>
           Sign out
@@ -138,35 +121,41 @@ function Side({ open }: { open: boolean }) {
   );
 }
 
-function SideLink({ to, name, icon, count = 0 }: Entry & { count?: number }) {
-  const { path } = usePlace();
-  const here = to === '/' ? path === '/' : path === to || path.startsWith(`${to}/`);
+function describeKey(scope: string, tenant: string | null): string {
+  if (scope === 'admin') return 'Admin key, all tenants';
+  return `${scope === 'read' ? 'Read-only' : 'Tenant'} key, ${tenant === null ? 'all tenants' : `tenant ${tenant}`}`;
+}
+
+function SideLink({ to, name, icon, count = 0 }: PageEntry & { count?: number }) {
+  const { path } = useLocation();
+  const isCurrent = to === '/' ? path === '/' : path === to || path.startsWith(`${to}/`);
   return (
-    <Link to={to} className="side-link" aria-current={here ? 'page' : undefined}>
+    <Link to={to} className="side-link" aria-current={isCurrent ? 'page' : undefined}>
       <Icon name={icon} />
       {name}
-      {count > 0 && <span className="side-count">{showCount(count)}</span>}
+      {count > 0 && <span className="side-count">{formatCount(count)}</span>}
     </Link>
   );
 }
 
-function TenantChoice() {
-  const { shownTenant, tenant } = useSession();
-  const may = useMay();
-  const tenants = useQuery<Page<{ id: string }>>(may.allTenants ? '/v1/tenants?limit=250' : null);
-  if (!may.allTenants) return <span className="badge accent">{tenant}</span>;
+function TenantSelect() {
+  const { selectedTenant, tenant } = useSession();
+  const { canSeeAllTenants } = usePermissions();
+  const tenants = useQuery<Page<Tenant>>(canSeeAllTenants ? '/v1/tenants?limit=250' : null);
+  if (!canSeeAllTenants) return <span className="badge accent">{tenant}</span>;
   const known = tenants.data?.data.map(({ id }) => id) ?? [];
-  const all = shownTenant === null || known.includes(shownTenant) ? known : [shownTenant, ...known];
+  const options =
+    selectedTenant === null || known.includes(selectedTenant) ? known : [selectedTenant, ...known];
   return (
     <select
       className="input"
       style={{ width: 'auto', maxWidth: 'min(180px, 32vw)' }}
       aria-label="Tenant"
-      value={shownTenant ?? ''}
-      onChange={(event) => showTenant(event.target.value === '' ? null : event.target.value)}
+      value={selectedTenant ?? ''}
+      onChange={(event) => selectTenant(event.target.value === '' ? null : event.target.value)}
     >
       <option value="">All tenants</option>
-      {all.map((id) => (
+      {options.map((id) => (
         <option key={id} value={id}>
           {id}
         </option>
@@ -175,12 +164,12 @@ function TenantChoice() {
   );
 }
 
-/** What is on the page may be old by now: that should be known. */
+/** Warns that the page may show old data. */
 function ConnectionNotice() {
-  const isReachable = useStore(reachable);
+  const isReachable = useStore(isServerReachable);
   return (
     <div role="status">
-      {!isReachable && <div className="offline">Posthorn does not answer. Trying again…</div>}
+      {!isReachable && <div className="offline">Posthorn does not answer. Retrying…</div>}
     </div>
   );
 }

@@ -1,21 +1,20 @@
 /**
- * A shop that tells its customers' systems about orders. Posthorn runs inside the same program; there is no other
- * process to start, not even a database.
+ * A shop that sends webhooks about its orders. Posthorn runs inside the same process; you need only a PostgreSQL database.
  *
- *   npm run example
+ *   DATABASE_URL=postgres://localhost/shop npm run example
  *   curl -X POST localhost:3000/orders -H 'content-type: application/json' -d '{"item":"horn","amount":3}'
  *
- * The order is written and the event published in one transaction: there is never one without the other.
+ * One transaction stores the order and publishes the event, so there is never one without the other.
  */
 import express from 'express';
 import pg from 'pg';
 import { createPosthorn } from 'posthorn';
 
-// One database for both. DATABASE_URL names it; the console of Posthorn is at http://127.0.0.1:8787/console.
+// The shop and Posthorn share one database. Posthorn's console is at http://127.0.0.1:8787/console.
 const databaseUrl = process.env.DATABASE_URL;
 if (databaseUrl === undefined) {
   console.error(
-    'Set DATABASE_URL to a PostgreSQL that the shop and Posthorn may share, such as postgres://localhost/shop.',
+    'DATABASE_URL is not set. Set it to a PostgreSQL database for the shop and Posthorn, such as postgres://localhost/shop.',
   );
   process.exit(2);
 }

@@ -1,4 +1,4 @@
-/** Whose world a key shows, and what the page does to keep it. */
+/** What each kind of key shows, and how the page protects it. */
 import { describe, expect, test } from 'vitest';
 import {
   createEndpoint,
@@ -13,12 +13,12 @@ import { goTo, needsBrowser, signIn, useBrowser } from './support/browser.ts';
 const posthorn = usePosthorn();
 const browser = useBrowser(() => posthorn.url);
 
-async function newKey(scope: string, tenant?: string): Promise<string> {
+async function createKey(scope: string, tenant?: string): Promise<string> {
   const { body } = await posthorn.api('POST', '/v1/keys', { scope, ...(tenant !== undefined && { tenant }) });
   return body.key;
 }
 
-async function newDelivery(): Promise<{
+async function createDelivery(): Promise<{
   tenant: string;
   endpointId: string;
   eventId: string;
@@ -32,14 +32,14 @@ async function newDelivery(): Promise<{
   return { tenant, endpointId: id, eventId: event.id, deliveryId: delivery!.id };
 }
 
-describe('access to the console', needsBrowser(), () => {
-  test('SEC-5: the key is in the memory of the tab and in no other place; a wrong one is refused', async () => {
+describe('console access', needsBrowser(), () => {
+  test('SEC-5: the key is stored in the tab only, and an unknown key cannot sign in', async () => {
     const page = await browser.open(null);
-    const asked: string[] = [];
-    page.on('request', (request) => asked.push(request.url()));
+    const requestedUrls: string[] = [];
+    page.on('request', (request) => requestedUrls.push(request.url()));
     await page.getByLabel('API key').fill('phk_not-a-key');
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByText('This key is not known').waitFor();
+    await page.getByText('This key is unknown').waitFor();
     expect(await page.evaluate('sessionStorage.length')).toBe(0);
 
     await signIn(page, posthorn.key);
@@ -47,14 +47,14 @@ describe('access to the console', needsBrowser(), () => {
     await page.getByRole('link', { name: 'Events', exact: true }).click();
     await page.getByRole('heading', { name: 'Events' }).waitFor();
     expect(page.url()).toBe(`${posthorn.url}/console/events`);
-    expect(asked.filter((url) => url.includes(posthorn.key))).toEqual([]);
+    expect(requestedUrls.filter((url) => url.includes(posthorn.key))).toEqual([]);
     expect(await page.evaluate('JSON.stringify(localStorage) + document.cookie')).not.toContain(posthorn.key);
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByLabel('API key').waitFor();
     expect(await page.evaluate('JSON.stringify(sessionStorage)')).toBe('{}');
   });
 
-  test('SEC-5: the page comes with a strict policy, its files for ever, and nothing is taken for a page that is none', async () => {
+  test('SEC-5: the page has a strict content security policy, its assets are cached forever, and unknown assets are not found', async () => {
     const index = await fetch(`${posthorn.url}/console/events/evt_1?x=y`);
     expect(index.status).toBe(200);
     const policy = index.headers.get('content-security-policy')!;
@@ -67,10 +67,10 @@ describe('access to the console', needsBrowser(), () => {
     const file = await fetch(posthorn.url + script, { headers: { 'accept-encoding': 'gzip' } });
     expect(file.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
     expect(Number(file.headers.get('content-length'))).toBeLessThan(250_000);
-    const again = await fetch(posthorn.url + script, {
+    const revalidated = await fetch(posthorn.url + script, {
       headers: { 'if-none-match': file.headers.get('etag')! },
     });
-    expect(again.status).toBe(304);
+    expect(revalidated.status).toBe(304);
     for (const path of [
       '/console/assets/x.js',
       '/console/assets/../../package.json',
@@ -81,22 +81,22 @@ describe('access to the console', needsBrowser(), () => {
     expect((await fetch(`${posthorn.url}/console`, { method: 'POST' })).status).toBeGreaterThanOrEqual(400);
   });
 
-  test('SEC-2: a tenant key shows its world, and finds nothing of another', async () => {
-    const [mine, theirs] = [await newDelivery(), await newDelivery()];
-    const page = await browser.open(await newKey('tenant', mine.tenant), '/endpoints');
+  test('SEC-2: a tenant key shows its own tenant, and finds nothing of another tenant', async () => {
+    const [mine, theirs] = [await createDelivery(), await createDelivery()];
+    const page = await browser.open(await createKey('tenant', mine.tenant), '/endpoints');
     await page.getByText(mine.tenant, { exact: true }).first().waitFor();
     const endpoints = page.getByRole('table', { name: 'Endpoints' });
     await endpoints.getByRole('link').first().waitFor();
     expect(await endpoints.getByRole('link').count()).toBe(1);
     expect(await page.getByRole('combobox', { name: 'Tenant' }).count()).toBe(0);
     expect(await page.getByRole('link', { name: 'API keys' }).count()).toBe(0);
-    for (const place of [
+    for (const path of [
       `/events/${theirs.eventId}`,
       `/endpoints/${theirs.endpointId}`,
       `/deliveries/${theirs.deliveryId}`,
     ]) {
       await page.keyboard.press('Control+k');
-      await page.keyboard.insertText(place.split('/').at(-1)!);
+      await page.keyboard.insertText(path.split('/').at(-1)!);
       await page.keyboard.press('Enter');
       await page.getByText('Not found').waitFor();
     }
@@ -104,11 +104,11 @@ describe('access to the console', needsBrowser(), () => {
     await page.getByRole('button', { name: 'Send again' }).waitFor();
   });
 
-  test('a read-only key sees no button that it cannot use', async () => {
-    const { eventId, endpointId } = await newDelivery();
-    const page = await browser.open(await newKey('read'));
-    const buttons = async () => (await page.getByRole('button').allTextContents()).join(' ');
-    for (const [path, there] of [
+  test('a read-only key sees no button for something it is not allowed to do', async () => {
+    const { eventId, endpointId } = await createDelivery();
+    const page = await browser.open(await createKey('read'));
+    const buttonTexts = async () => (await page.getByRole('button').allTextContents()).join(' ');
+    for (const [path, content] of [
       ['/endpoints', 'Healthy'],
       [`/endpoints/${endpointId}`, 'Recent deliveries'],
       [`/endpoints/${endpointId}?tab=configuration`, 'Destination'],
@@ -118,19 +118,19 @@ describe('access to the console', needsBrowser(), () => {
       ['/event-types', 'catalogue'],
     ] as const) {
       await goTo(page, path);
-      await page.getByText(there).first().waitFor();
-      expect(await buttons(), path).not.toMatch(
+      await page.getByText(content).first().waitFor();
+      expect(await buttonTexts(), path).not.toMatch(
         /replay|discard|add |publish|send|pause|disable|delete|rotate|reveal|save|edit/i,
       );
     }
   });
 
-  test('a key that is revoked while somebody looks ends the session, and says so', async () => {
+  test('revoking a key ends its open session with a message', async () => {
     const { body } = await posthorn.api('POST', '/v1/keys', { scope: 'read' });
     const page = await browser.open(body.key, '/events');
     await page.getByRole('heading', { name: 'Events' }).waitFor();
     await posthorn.api('DELETE', `/v1/keys/${body.id}`);
-    await page.getByText('Your key is not accepted any more').waitFor();
+    await page.getByText('Your key is no longer accepted').waitFor();
     await page.getByLabel('API key').waitFor();
   });
 });

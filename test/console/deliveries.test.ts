@@ -1,4 +1,4 @@
-/** What somebody does who wants to know what became of an event. */
+/** Finding out what happened to an event, and acting on it. */
 import { describe, expect, test } from 'vitest';
 import {
   createEndpoint,
@@ -8,43 +8,43 @@ import {
   untilDeliveries,
   usePosthorn,
 } from '../support/posthorn.ts';
-import { Hand, needsBrowser, useBrowser } from './support/browser.ts';
+import { needsBrowser, UserActions, useBrowser } from './support/browser.ts';
 
 const posthorn = usePosthorn({ env: { POSTHORN_STATS_FLUSH_MS: '100' } });
 const browser = useBrowser(() => posthorn.url);
 
-/** The last attempt comes when the receiver has long been asked for the first. */
-const TWO_TRIES = { schedule: [0, 0.2], jitter: 'none' };
+/** Two attempts, so that a delivery dies soon. */
+const TWO_ATTEMPTS = { schedule: [0, 0.2], jitter: 'none' };
 
 describe('deliveries in the console', needsBrowser(), () => {
-  test('CON-3: from sign-in with an event id, three interactions to status and hint, two more to its replay', async () => {
+  test('CON-3: with an event id, three interactions show its status and a hint, and two more replay it', async () => {
     const tenant = newTenant();
     const receiver = await newReceiver();
     receiver.answer({ status: 503, body: 'out of order' });
-    await createEndpoint(posthorn, { url: receiver.url, tenant, retry: TWO_TRIES });
+    await createEndpoint(posthorn, { url: receiver.url, tenant, retry: TWO_ATTEMPTS });
     const event = await publish(posthorn, { type: 'order.created', tenant, data: { order: 42 } });
     await untilDeliveries(posthorn, event.id, 'dead');
 
     const page = await browser.open(posthorn.key);
-    const hand = new Hand(page);
-    await hand.press('Control+k');
-    await hand.paste(event.id);
-    await hand.press('Enter');
+    const search = new UserActions(page);
+    await search.press('Control+k');
+    await search.paste(event.id);
+    await search.press('Enter');
     await page.getByText('The receiver failed · every attempt failed').waitFor();
     await page.getByText('Look into its logs at the time of the attempt.').first().waitFor();
     await page.getByText('Dead', { exact: true }).first().waitFor();
-    expect(hand.count).toBeLessThanOrEqual(3);
+    expect(search.count).toBeLessThanOrEqual(3);
 
     receiver.answer({ status: 200 });
-    const replaying = new Hand(page);
-    await replaying.click('button', 'Replay');
+    const replay = new UserActions(page);
+    await replay.click('button', 'Replay');
     await page.getByText('Delivered', { exact: true }).first().waitFor();
-    expect(replaying.count).toBeLessThanOrEqual(2);
+    expect(replay.count).toBeLessThanOrEqual(2);
     await untilDeliveries(posthorn, event.id, 'delivered');
     expect(receiver.requests).toHaveLength(3);
   });
 
-  test('CON-3: an attempt shows what was sent and what was answered; large numbers stay what they are', async () => {
+  test('CON-3: an attempt shows its request and response, and large numbers keep all their digits', async () => {
     const tenant = newTenant();
     const receiver = await newReceiver();
     receiver.answer({ status: 200, body: '{"thanks":true}', headers: { 'x-answered-by': 'test' } });
@@ -62,24 +62,24 @@ describe('deliveries in the console', needsBrowser(), () => {
     await page.getByText('x-answered-by').waitFor();
     await page.getByRole('region', { name: 'response body' }).getByText('"thanks"').waitFor();
     await page.getByRole('region', { name: 'request body' }).getByText(`"${event.id}"`).waitFor();
-    await page.getByText(/Waiting for the answer/).waitFor();
+    await page.getByText(/Waiting for the response/).waitFor();
   });
 
-  test('CON-2: an endpoint is added, refuses what the API refuses at its field, and gets a test event', async () => {
+  test('CON-2: the endpoint form shows API errors at their fields, creates an endpoint, and sends it a test event', async () => {
     const tenant = newTenant();
     const receiver = await newReceiver();
     const page = await browser.open(posthorn.key, '/endpoints/new');
     await page.getByLabel('URL').fill('http://169.254.169.254/');
     await page.getByLabel('Tenant', { exact: true }).last().fill(tenant);
     await page.getByRole('button', { name: 'Add endpoint' }).click();
-    await expectDescription(page.getByLabel('URL'), page, /reserved address/);
+    await expectFieldError(page.getByLabel('URL'), page, /reserved address/);
     await page.getByLabel('URL').fill(receiver.url);
     await page.getByRole('button', { name: 'Add endpoint' }).click();
     await page.getByRole('heading', { name: receiver.url.replace(/^http:\/\/|\/$/g, '') }).waitFor();
 
     await page.getByRole('button', { name: 'Send test event' }).click();
     await page.getByRole('button', { name: 'Send', exact: true }).click();
-    await page.getByText('It arrived').waitFor();
+    await page.getByText('The endpoint answered 200').waitFor();
     await receiver.waitFor(1);
     await page.getByRole('link', { name: 'Show request and response' }).click();
     await page.getByRole('heading', { name: 'posthorn.test' }).waitFor();
@@ -88,12 +88,12 @@ describe('deliveries in the console', needsBrowser(), () => {
     await page.getByRole('link', { name: 'Configuration' }).click();
     await page.getByLabel('Timeout (ms)').fill('5');
     await page.getByRole('button', { name: 'Save changes' }).click();
-    await expectDescription(page.getByLabel('Timeout (ms)'), page, /1000/);
+    await expectFieldError(page.getByLabel('Timeout (ms)'), page, /1000/);
     await page.getByLabel('Timeout (ms)').fill('2000');
     await page.getByRole('button', { name: 'Save changes' }).click();
     await page.getByText('Saved', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'Pause' }).click();
-    await page.getByText('nothing is sent until it is resumed').waitFor();
+    await page.getByText('nothing is sent until you resume it').waitFor();
     await page.getByRole('button', { name: 'Resume' }).click();
     await page.getByText('Healthy').waitFor();
     const id = page.url().match(/ep_\w+/)![0];
@@ -101,7 +101,7 @@ describe('deliveries in the console', needsBrowser(), () => {
     expect(body).toMatchObject({ tenant, timeout_ms: 2000, paused: false });
   });
 
-  test('CON-2: a secret is revealed and rotated, and both sign during the overlap', async () => {
+  test('CON-2: a secret is revealed and rotated, and during the overlap both secrets sign', async () => {
     const tenant = newTenant();
     const receiver = await newReceiver();
     const endpoint = await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -111,7 +111,7 @@ describe('deliveries in the console', needsBrowser(), () => {
     await page.getByText(endpoint.secret).waitFor();
     await page.getByRole('button', { name: 'Rotate…' }).click();
     await page.getByRole('button', { name: 'Rotate secret' }).click();
-    await page.getByText('Two secrets sign just now').waitFor();
+    await page.getByText('Two secrets sign each request').waitFor();
     const shown = await page.getByRole('button', { name: 'Copy the secret' }).textContent();
     expect(shown).toMatch(/^whsec_/);
     expect(shown).not.toBe(endpoint.secret);
@@ -120,11 +120,11 @@ describe('deliveries in the console', needsBrowser(), () => {
     await publish(posthorn, { type: 'a', tenant, data: 1 });
     const [request] = await receiver.waitFor(1);
     expect(request!.headers['webhook-signature']!.split(' ')).toHaveLength(2);
-    await page.getByRole('button', { name: 'Revoke the old one now' }).click();
-    await page.getByText('Two secrets sign just now').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Revoke the old secret' }).click();
+    await page.getByText('Two secrets sign each request').waitFor({ state: 'detached' });
   });
 
-  test('CON-4: dead letters in groups, replayed in bulk with a progress that survives a reload; a discard is undone', async () => {
+  test('CON-4: dead letters are grouped, a discard can be undone, and the progress of a bulk replay survives a reload', async () => {
     const tenant = newTenant();
     const receiver = await newReceiver();
     receiver.answer({ status: 400 });
@@ -158,15 +158,15 @@ describe('deliveries in the console', needsBrowser(), () => {
     await page.getByRole('button', { name: 'Discard' }).click();
     await page.getByText('Discarded', { exact: true }).first().waitFor();
     await page.getByRole('button', { name: 'Undo' }).click();
-    await page.getByText('Back among the dead letters').waitFor();
+    await page.getByText('Restored as a dead letter').waitFor();
     await page.goBack();
 
     receiver.answer({ status: 200 });
     await page.getByRole('button', { name: 'Replay all matching' }).click();
     await page.getByRole('button', { name: 'Replay 40 dead letters' }).click();
-    await page.getByText('Replay of 40 dead letters').waitFor();
+    await page.getByText('Replay 40 dead letters').waitFor();
     await page.reload();
-    await page.getByText('Replay of 40 dead letters').waitFor();
+    await page.getByText('Replay 40 dead letters').waitFor();
     await page.getByText('40 done').waitFor();
     await page.getByRole('progressbar').waitFor();
     await page.getByText('No dead letters').waitFor();
@@ -174,8 +174,8 @@ describe('deliveries in the console', needsBrowser(), () => {
   });
 });
 
-/** The message that belongs to a field, as a screen reader finds it. */
-async function expectDescription(
+/** Asserts the error message of a field, found as a screen reader finds it. */
+async function expectFieldError(
   field: import('playwright-core').Locator,
   page: import('playwright-core').Page,
   text: RegExp,

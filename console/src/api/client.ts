@@ -1,4 +1,4 @@
-/** One function for every call: the key goes into a header and nowhere else, every failure is an `ApiError`. */
+/** HTTP requests to Posthorn's API. The key is sent in a header only; every failure throws an `ApiError`. */
 import { createStore } from './store.ts';
 
 export interface FieldError {
@@ -27,35 +27,36 @@ export class ApiError extends Error {
   }
 }
 
-let key: string | null = null;
-let refused: () => void = () => {};
+let apiKey: string | null = null;
+let unauthorizedListener: () => void = () => {};
 
-/** Whether the last request got an answer, whatever it was. */
-export const reachable = createStore(true);
+/** Whether the last request got a response, of any status. */
+export const isServerReachable = createStore(true);
 
-export function setKey(newKey: string | null): void {
-  key = newKey;
+export function setApiKey(key: string | null): void {
+  apiKey = key;
 }
 
-/** Called when the key of the session is not accepted any more. */
-export function onRefused(listener: () => void): void {
-  refused = listener;
+/** Calls the listener when the API answers 401 to the session's key. */
+export function onUnauthorized(listener: () => void): void {
+  unauthorizedListener = listener;
 }
 
-export async function send(
+/** Sends a request and returns its successful response. Throws `ApiError` for any other status and without a connection. */
+export async function sendRequest(
   method: string,
   path: string,
   body?: unknown,
   signal?: AbortSignal,
 ): Promise<Response> {
-  const sentWith = key;
+  const sentKey = apiKey;
   const response = await fetch(path, {
     method,
     headers: {
-      ...(sentWith !== null && { authorization: `Bearer ${sentWith}` }),
+      ...(sentKey !== null && { authorization: `Bearer ${sentKey}` }),
       ...(body !== undefined && { 'content-type': 'application/json' }),
     },
-    // Text is JSON already, with numbers that JavaScript would round.
+    // A string is JSON already: parsing it would round large numbers.
     body: typeof body === 'string' || body === undefined ? body : JSON.stringify(body),
     signal: signal ?? null,
     credentials: 'omit',
@@ -63,41 +64,43 @@ export async function send(
     referrerPolicy: 'no-referrer',
   }).catch((error: unknown) => {
     if (signal?.aborted) throw error;
-    reachable.set(false);
+    isServerReachable.set(false);
     throw new ApiError(
       0,
       'unreachable',
-      'Posthorn does not answer. It may be restarting: this page tries again.',
+      'Posthorn does not answer. It may be restarting: this page retries.',
     );
   });
-  reachable.set(true);
+  isServerReachable.set(true);
   if (response.ok) return response;
-  if (response.status === 401 && key !== null && sentWith === key) refused();
-  throw await toError(response);
+  // A late answer to the previous key must not end the current session.
+  if (response.status === 401 && apiKey !== null && sentKey === apiKey) unauthorizedListener();
+  throw await readProblem(response);
 }
 
-async function toError(response: Response): Promise<ApiError> {
+async function readProblem(response: Response): Promise<ApiError> {
   const problem = (await response.json().catch(() => ({}))) as Record<string, unknown>;
   return new ApiError(
     response.status,
     typeof problem.code === 'string' ? problem.code : 'unknown',
-    typeof problem.detail === 'string' ? problem.detail : `The answer was ${response.status}.`,
+    typeof problem.detail === 'string' ? problem.detail : `Posthorn answered ${response.status}.`,
     Array.isArray(problem.errors) ? (problem.errors as FieldError[]) : [],
     response.headers.get('x-request-id'),
   );
 }
 
-export async function call<T = unknown>(
+/** Sends a request and returns the JSON of its response; undefined for 204. */
+export async function callApi<T = unknown>(
   method: string,
   path: string,
   body?: unknown,
   signal?: AbortSignal,
 ): Promise<T> {
-  const response = await send(method, path, body, signal);
+  const response = await sendRequest(method, path, body, signal);
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
-/** `/v1/events?type=…`: only what is set. */
+/** Appends the query parameters that are set: `/v1/events?type=…`. */
 export function withQuery(path: string, query: Record<string, string | number | null | undefined>): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query))

@@ -1,15 +1,13 @@
 /**
- * Reading from the API: one cache entry per address, shared by whoever shows it, refreshed while somebody looks.
- * What was seen before is shown at once and replaced when the answer is there, so going back does not flicker.
+ * Cached GET requests: one cache entry per path, shared by all components that read it, refreshed while the page is
+ * visible. A component shows the cached response at once and replaces it when the new one arrives.
  */
 import { useCallback, useEffect, useSyncExternalStore } from 'react';
-import { ApiError, call, send } from './client.ts';
+import { ApiError, callApi, sendRequest } from './client.ts';
 
 export interface Query<T> {
   readonly data: T | undefined;
   readonly error: ApiError | null;
-  /** Nothing to show yet. */
-  readonly loading: boolean;
   refresh(): Promise<void>;
 }
 
@@ -18,50 +16,54 @@ interface Snapshot {
   readonly error: ApiError | null;
 }
 
-interface Entry {
+interface CacheEntry {
   snapshot: Snapshot;
-  running: Promise<void> | null;
+  request: Promise<void> | null;
   readonly listeners: Set<() => void>;
 }
 
-const NOTHING: Snapshot = { data: undefined, error: null };
+const EMPTY: Snapshot = { data: undefined, error: null };
 const MAX_ENTRIES = 300;
-const AFTER_ERROR_MS = 5_000;
-const entries = new Map<string, Entry>();
+const MIN_POLL_AFTER_ERROR_MS = 5_000;
+const entries = new Map<string, CacheEntry>();
 
-function entryOf(path: string): Entry {
+function getEntry(path: string): CacheEntry {
   let entry = entries.get(path);
   if (entry === undefined) {
-    entry = { snapshot: NOTHING, running: null, listeners: new Set() };
-    if (entries.size >= MAX_ENTRIES)
-      for (const [old, { listeners }] of entries) if (listeners.size === 0) entries.delete(old);
+    entry = { snapshot: EMPTY, request: null, listeners: new Set() };
+    if (entries.size >= MAX_ENTRIES) evictUnused();
     entries.set(path, entry);
   }
   return entry;
 }
 
+function evictUnused(): void {
+  for (const [path, { listeners }] of entries) if (listeners.size === 0) entries.delete(path);
+}
+
+/** Fetches a path once, also if several components ask at the same time. Never rejects: errors go into the snapshot. */
 function load(path: string): Promise<void> {
-  const entry = entryOf(path);
-  entry.running ??= read(path)
+  const entry = getEntry(path);
+  entry.request ??= fetchPath(path)
     .then(
       (data): Snapshot => ({ data, error: null }),
       (error: unknown): Snapshot => ({ data: entry.snapshot.data, error: asApiError(error) }),
     )
     .then((snapshot) => {
-      entry.running = null;
+      entry.request = null;
       entry.snapshot = snapshot;
       for (const listener of entry.listeners) listener();
     });
-  return entry.running;
+  return entry.request;
 }
 
-const TEXT = 'text:';
-/** The answer as it came: numbers larger than JavaScript's stay what they are. */
-export const asText = (path: string): string => TEXT + path;
+const TEXT_PREFIX = 'text:';
+/** Marks a path whose response is read as text, so that numbers too large for JavaScript keep their digits. */
+export const asText = (path: string): string => TEXT_PREFIX + path;
 
-async function read(path: string): Promise<unknown> {
-  if (!path.startsWith(TEXT)) return call('GET', path);
-  return (await send('GET', path.slice(TEXT.length))).text();
+async function fetchPath(path: string): Promise<unknown> {
+  if (!path.startsWith(TEXT_PREFIX)) return callApi('GET', path);
+  return (await sendRequest('GET', path.slice(TEXT_PREFIX.length))).text();
 }
 
 export function asApiError(error: unknown): ApiError {
@@ -69,10 +71,10 @@ export function asApiError(error: unknown): ApiError {
   return new ApiError(0, 'unknown', error instanceof Error ? error.message : String(error));
 }
 
-/** Something was changed: whatever is on the page and begins with this is read again. */
+/** Call after a change: fetches again every visible path that starts with one of the prefixes, and drops hidden ones. */
 export function invalidate(...prefixes: string[]): void {
   for (const [path, entry] of entries) {
-    if (!prefixes.some((prefix) => path.replace(TEXT, '').startsWith(prefix))) continue;
+    if (!prefixes.some((prefix) => path.replace(TEXT_PREFIX, '').startsWith(prefix))) continue;
     if (entry.listeners.size === 0) entries.delete(path);
     else void load(path);
   }
@@ -82,58 +84,57 @@ export function clearQueries(): void {
   entries.clear();
 }
 
+/** Reads a path, and polls it if `pollMs` is set. With a null path it does nothing. */
 export function useQuery<T>(path: string | null, { pollMs = 0 } = {}): Query<T> {
   const subscribe = useCallback(
     (listener: () => void) => {
       if (path === null) return () => {};
-      const { listeners } = entryOf(path);
+      const { listeners } = getEntry(path);
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
     [path],
   );
-  const snapshot = useSyncExternalStore(subscribe, () => (path === null ? NOTHING : entryOf(path).snapshot));
+  const snapshot = useSyncExternalStore(subscribe, () => (path === null ? EMPTY : getEntry(path).snapshot));
 
   useEffect(() => {
     if (path === null) return;
-    return whileVisible(async () => {
+    return pollWhileVisible(async () => {
       await load(path);
       if (pollMs === 0) return null;
-      return entryOf(path).snapshot.error === null ? pollMs : Math.max(pollMs, AFTER_ERROR_MS);
+      return getEntry(path).snapshot.error === null ? pollMs : Math.max(pollMs, MIN_POLL_AFTER_ERROR_MS);
     });
   }, [path, pollMs]);
 
   const refresh = useCallback(async () => {
     if (path !== null) await load(path);
   }, [path]);
-  return {
-    data: snapshot.data as T | undefined,
-    error: snapshot.error,
-    loading: path !== null && snapshot.data === undefined && snapshot.error === null,
-    refresh,
-  };
+  return { data: snapshot.data as T | undefined, error: snapshot.error, refresh };
 }
 
-/** Runs a task again and again, at the pace that it asks for, as long as the page is looked at. */
-export function whileVisible(task: () => Promise<number | null>): () => void {
+/**
+ * Runs the task now, and again after the pause it returns (null: never). Pauses while the tab is hidden.
+ * Returns a function that stops it.
+ */
+export function pollWhileVisible(task: () => Promise<number | null>): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let stopped = false;
-  let waiting = false;
+  let isStopped = false;
+  let isPostponed = false;
   const run = async (): Promise<void> => {
-    waiting = false;
+    isPostponed = false;
     const pauseMs = await task();
-    if (stopped || pauseMs === null) return;
-    if (document.hidden) waiting = true;
+    if (isStopped || pauseMs === null) return;
+    if (document.hidden) isPostponed = true;
     else timer = setTimeout(() => void run(), pauseMs);
   };
-  const seen = (): void => {
-    if (waiting && !document.hidden) void run();
+  const onVisibilityChange = (): void => {
+    if (isPostponed && !document.hidden) void run();
   };
-  document.addEventListener('visibilitychange', seen);
+  document.addEventListener('visibilitychange', onVisibilityChange);
   void run();
   return () => {
-    stopped = true;
+    isStopped = true;
     clearTimeout(timer);
-    document.removeEventListener('visibilitychange', seen);
+    document.removeEventListener('visibilitychange', onVisibilityChange);
   };
 }

@@ -1,79 +1,89 @@
 /**
- * Who is signed in. The key lives in memory and in the tab's session storage (so that a reload does not sign out),
- * never in the address and never in storage that outlives the tab.
+ * The session: the signed-in key, its permissions and the selected tenant. The key is kept in memory and in the tab's
+ * session storage (so that a reload does not sign out), never in a URL and never in storage that outlives the tab.
  */
-import { call, onRefused, setKey } from './client.ts';
+import type { CurrentKey } from '@posthorn/client';
+import { callApi, onUnauthorized, setApiKey } from './client.ts';
 import { asApiError, clearQueries } from './query.ts';
 import { createStore, useStore } from './store.ts';
-import type { CurrentKey } from './types.ts';
 
 export interface Session extends CurrentKey {
-  /** The tenant that is looked at; null: all that the key may see. */
-  readonly shownTenant: string | null;
+  /** Null: all tenants that the key can read. */
+  readonly selectedTenant: string | null;
 }
 
-type State =
+export type SessionState =
   | { kind: 'starting'; notice: string | null }
-  | { kind: 'out'; notice: string | null }
-  | { kind: 'in'; session: Session };
+  | { kind: 'signed-out'; notice: string | null }
+  | { kind: 'signed-in'; session: Session };
 
-const KEY = 'posthorn.key';
-const TENANT = 'posthorn.tenant';
+const KEY_ITEM = 'posthorn.key';
+const TENANT_ITEM = 'posthorn.tenant';
 const RETRY_MS = 2_000;
-const state = createStore<State>({ kind: 'starting', notice: null });
+const state = createStore<SessionState>({ kind: 'starting', notice: null });
 
-export const useSessionState = (): State => useStore(state);
+export const useSessionState = (): SessionState => useStore(state);
 
 export function useSession(): Session {
-  const now = useStore(state);
-  if (now.kind !== 'in') throw new Error('not signed in');
-  return now.session;
+  const current = useStore(state);
+  if (current.kind !== 'signed-in') throw new Error('useSession was called while signed out');
+  return current.session;
 }
 
-/** What the key may do: buttons for anything else are not shown. */
-export function useMay(): { write: boolean; admin: boolean; allTenants: boolean; inbox: boolean } {
+export interface Permissions {
+  readonly canWrite: boolean;
+  readonly isAdmin: boolean;
+  readonly canSeeAllTenants: boolean;
+  /** The server has the built-in receiver. */
+  readonly hasInbox: boolean;
+}
+
+/** What the key is allowed to do. Buttons for anything else are hidden. */
+export function usePermissions(): Permissions {
   const { scope, tenant, capabilities } = useSession();
   return {
-    write: scope !== 'read',
-    admin: scope === 'admin',
-    allTenants: tenant === null,
-    inbox: capabilities?.inbox === true,
+    canWrite: scope !== 'read',
+    isAdmin: scope === 'admin',
+    canSeeAllTenants: tenant === null,
+    hasInbox: capabilities.inbox,
   };
 }
 
+/** Starts a session with the key. Throws `ApiError` if the API rejects it. */
 export async function signIn(key: string): Promise<void> {
-  setKey(key);
+  setApiKey(key);
   try {
-    const current = await call<CurrentKey>('GET', '/v1/keys/current');
-    sessionStorage.setItem(KEY, key);
-    const shownTenant = current.tenant === null ? sessionStorage.getItem(TENANT) : null;
-    state.set({ kind: 'in', session: { ...current, shownTenant } });
+    const current = await callApi<CurrentKey>('GET', '/v1/keys/current');
+    sessionStorage.setItem(KEY_ITEM, key);
+    const selectedTenant = current.tenant === null ? sessionStorage.getItem(TENANT_ITEM) : null;
+    state.set({ kind: 'signed-in', session: { ...current, selectedTenant } });
   } catch (error) {
-    setKey(null);
+    setApiKey(null);
     throw error;
   }
 }
 
 export function signOut(notice: string | null = null): void {
-  setKey(null);
-  sessionStorage.removeItem(KEY);
-  sessionStorage.removeItem(TENANT);
+  setApiKey(null);
+  sessionStorage.removeItem(KEY_ITEM);
+  sessionStorage.removeItem(TENANT_ITEM);
   clearQueries();
-  state.set({ kind: 'out', notice });
+  state.set({ kind: 'signed-out', notice });
 }
 
-export function showTenant(tenant: string | null): void {
-  const now = state.get();
-  if (now.kind !== 'in') return;
-  if (tenant === null) sessionStorage.removeItem(TENANT);
-  else sessionStorage.setItem(TENANT, tenant);
-  state.set({ kind: 'in', session: { ...now.session, shownTenant: tenant } });
+export function selectTenant(tenant: string | null): void {
+  const current = state.get();
+  if (current.kind !== 'signed-in') return;
+  if (tenant === null) sessionStorage.removeItem(TENANT_ITEM);
+  else sessionStorage.setItem(TENANT_ITEM, tenant);
+  state.set({ kind: 'signed-in', session: { ...current.session, selectedTenant: tenant } });
 }
 
+/** Signs in with the key of the tab's storage, if there is one. Retries until the server answers. */
 export async function resumeSession(): Promise<void> {
-  onRefused(() => signOut('Your key is not accepted any more. It may have been revoked.'));
-  const key = sessionStorage.getItem(KEY);
-  if (key === null) return state.set({ kind: 'out', notice: null });
+  onUnauthorized(() => signOut('Your key is no longer accepted. It may have been revoked.'));
+  const key = sessionStorage.getItem(KEY_ITEM);
+  if (key === null) return state.set({ kind: 'signed-out', notice: null });
   for (;;) {
     try {
       return await signIn(key);

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react';
 
-/** A value that components follow. */
+/** A value outside of React; components that read it with `useStore` render again when it changes. */
 export interface Store<T> {
   get(): T;
   set(value: T): void;

@@ -1,5 +1,5 @@
-/** `GET /v1/stream`, read with fetch: an EventSource cannot send the key in a header. Reconnects by itself. */
-import { ApiError, send } from './client.ts';
+/** Reads `GET /v1/stream` with fetch, because an EventSource cannot send the key in a header. Reconnects. */
+import { ApiError, sendRequest } from './client.ts';
 import { asApiError } from './query.ts';
 
 export interface StreamMessage {
@@ -7,31 +7,32 @@ export interface StreamMessage {
   readonly data: Record<string, unknown>;
 }
 
-export interface StreamEvents {
-  message(message: StreamMessage): void;
+export interface StreamListener {
+  onMessage(message: StreamMessage): void;
   /** Null: connected. */
-  state(error: ApiError | null): void;
+  onStateChange(error: ApiError | null): void;
 }
 
 const RECONNECT_MS = 2_000;
 
-export function openStream(path: string, events: StreamEvents): () => void {
-  const stop = new AbortController();
+/** Opens the stream and returns a function that closes it. */
+export function openStream(path: string, listener: StreamListener): () => void {
+  const abort = new AbortController();
   void run();
-  return () => stop.abort();
+  return () => abort.abort();
 
   async function run(): Promise<void> {
-    while (!stop.signal.aborted) {
+    while (!abort.signal.aborted) {
       try {
-        const response = await send('GET', path, undefined, stop.signal);
-        events.state(null);
-        await read(response, (message) => events.message(message));
-        if (!stop.signal.aborted)
-          events.state(new ApiError(0, 'closed', 'The stream ended. Connecting again…'));
+        const response = await sendRequest('GET', path, undefined, abort.signal);
+        listener.onStateChange(null);
+        await readMessages(response, (message) => listener.onMessage(message));
+        if (!abort.signal.aborted)
+          listener.onStateChange(new ApiError(0, 'closed', 'The stream ended. Reconnecting…'));
       } catch (error) {
-        if (stop.signal.aborted) return;
+        if (abort.signal.aborted) return;
         const failure = asApiError(error);
-        events.state(failure);
+        listener.onStateChange(failure);
         if (failure.status >= 400 && failure.status < 500 && failure.status !== 429) return;
       }
       await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
@@ -39,7 +40,7 @@ export function openStream(path: string, events: StreamEvents): () => void {
   }
 }
 
-async function read(response: Response, deliver: (message: StreamMessage) => void): Promise<void> {
+async function readMessages(response: Response, onMessage: (message: StreamMessage) => void): Promise<void> {
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   let text = '';
   for (;;) {
@@ -49,13 +50,14 @@ async function read(response: Response, deliver: (message: StreamMessage) => voi
     const blocks = text.split(/\r?\n\r?\n/);
     text = blocks.pop()!;
     for (const block of blocks) {
-      const message = parse(block);
-      if (message !== null) deliver(message);
+      const message = parseMessage(block);
+      if (message !== null) onMessage(message);
     }
   }
 }
 
-export function parse(block: string): StreamMessage | null {
+/** Parses one block of server-sent events. Returns null for comments and for invalid JSON. */
+export function parseMessage(block: string): StreamMessage | null {
   let event = 'message';
   const data: string[] = [];
   for (const line of block.split(/\r?\n/)) {

@@ -1,99 +1,70 @@
-/** One delivery: where it stands, what to do about it, and every attempt with what was sent and answered. */
+/** One delivery: its state, the actions on it, and its attempts. */
+import type { Attempt, Delivery, Endpoint, Page } from '@posthorn/client';
 import { useEffect, useRef, useState } from 'react';
-import { call } from '../api/client.ts';
-import { asText, useQuery } from '../api/query.ts';
-import { useMay } from '../api/session.ts';
-import type { Attempt, Delivery, Endpoint, Page } from '../api/types.ts';
-import { Link, usePlace } from '../router.tsx';
-import { Badge, Button, Copy, Notice, Skeleton } from '../ui/basics.tsx';
-import { CodeBlock, Headers, Json } from '../ui/code.tsx';
-import { shortUrl, showMs, showSeconds } from '../ui/format.ts';
-import { Icon } from '../ui/icons.tsx';
-import { At } from '../ui/time.tsx';
-import { toast, toastError } from '../ui/toasts.tsx';
-import { CodeBadge, errorName, hintAfter, StatusBadge, WaitingFor, whyDead } from '../ui/words.tsx';
-import { TimingBar, TimingLegend } from './timing.tsx';
+import { callApi } from '../api/client.ts';
+import { useQuery } from '../api/query.ts';
+import { usePermissions } from '../api/session.ts';
+import { Link, useLocation } from '../router.tsx';
+import { Button } from '../ui/button.tsx';
+import { CopyButton } from '../ui/copy-button.tsx';
+import { DeliveryStatusBadge, isWaitingStatus, WaitReason } from '../ui/delivery-status.tsx';
+import { nameEndpoint } from '../ui/endpoint-name.ts';
+import { describeDeath, describeError, stripTitle } from '../ui/failure-text.ts';
+import { Notice } from '../ui/notice.tsx';
+import { Skeleton } from '../ui/skeleton.tsx';
+import { showError, showToast } from '../ui/toasts.tsx';
+import { AttemptRow } from './attempt-row.tsx';
 
-export function DeliveryCard({
-  delivery,
-  open,
-  refresh,
-}: {
+interface DeliveryCardProps {
   delivery: Delivery;
-  open: boolean;
-  refresh: () => Promise<void>;
-}) {
-  const [shown, setShown] = useState(open);
+  /** Whether the attempts are visible at first. */
+  isInitiallyOpen: boolean;
+  onChange: () => Promise<void>;
+}
+
+export function DeliveryCard({ delivery, isInitiallyOpen, onChange }: DeliveryCardProps) {
+  const [isOpen, setOpen] = useState(isInitiallyOpen);
   const card = useRef<HTMLElement>(null);
-  const chosen = usePlace().query.get('delivery') === delivery.id;
+  const isLinked = useLocation().query.get('delivery') === delivery.id;
   useEffect(() => {
-    if (chosen) card.current?.scrollIntoView({ block: 'nearest' });
-  }, [chosen]);
+    if (isLinked) card.current?.scrollIntoView({ block: 'nearest' });
+  }, [isLinked]);
   const endpoint = useQuery<Endpoint>(`/v1/endpoints/${delivery.endpoint_id}`).data;
-  const waits = delivery.status === 'pending' || delivery.status === 'retrying';
-  const attempts = useQuery<Page<Attempt>>(shown ? `/v1/deliveries/${delivery.id}/attempts` : null, {
-    pollMs: waits ? 1_000 : 0,
-  });
-  // Another attempt was made since they were read.
-  const { refresh: readAgain } = attempts;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only when the number changes
-  useEffect(() => void readAgain(), [delivery.attempts, delivery.status]);
-  const rows = attempts.data?.data;
-  const last = rows?.at(-1);
+  const attempts = useAttempts(delivery, isOpen);
+  const lastError = attempts?.at(-1)?.error ?? null;
   return (
     <section className="card" ref={card} aria-label={`Delivery to ${endpoint?.url ?? delivery.endpoint_id}`}>
-      <div className="delivery-head">
-        <StatusBadge status={delivery.status} />
-        <div className="grow" style={{ flexBasis: 180 }}>
-          <Link
-            to={`/endpoints/${delivery.endpoint_id}`}
-            className="truncate"
-            style={{ display: 'block', fontWeight: 550 }}
-          >
-            {endpoint === undefined ? delivery.endpoint_id : shortUrl(endpoint.url)}
-          </Link>
-          <div className="small faint row wrap" style={{ gap: 10 }}>
-            <Copy text={delivery.id} />
-            <span>
-              {delivery.attempts} of {delivery.max_attempts ?? '?'} attempts
-            </span>
-            {delivery.replays > 0 && <span>replayed {delivery.replays}×</span>}
-            {waits && (
-              <span className="warn">
-                <WaitingFor delivery={delivery} />
-              </span>
-            )}
-          </div>
-        </div>
-        <DeliveryActions delivery={delivery} refresh={refresh} />
-      </div>
-      {delivery.status !== 'delivered' && (last?.error != null || delivery.reason !== null) && (
+      <DeliveryHead delivery={delivery} endpoint={endpoint} onChange={onChange} />
+      {delivery.status !== 'delivered' && (lastError !== null || delivery.reason !== null) && (
         <div className="delivery-note">
-          <Notice tone={delivery.status === 'dead' ? 'bad' : 'warn'} title={noticeTitle(delivery, last)}>
-            {last?.error != null && hintAfter(errorName(last.error.class), last.error.hint)}
+          <Notice
+            tone={delivery.status === 'dead' ? 'bad' : 'warn'}
+            title={buildNoticeTitle(delivery, lastError)}
+          >
+            {lastError !== null && stripTitle(describeError(lastError.class), lastError.hint)}
           </Notice>
         </div>
       )}
-      {shown ? (
+      {isOpen ? (
         <div className="attempts">
-          {rows === undefined && (
+          {attempts === undefined && (
             <div className="attempt attempt-row">
               <Skeleton width={14} />
             </div>
           )}
-          {rows?.toReversed().map((attempt, index) => (
-            <AttemptLine
+          {attempts?.toReversed().map((attempt, index) => (
+            <AttemptRow
               key={`${attempt.number}-${attempt.started_at}`}
               attempt={attempt}
-              all={rows}
-              since={delivery.created_at}
-              open={index === 0 && chosen}
+              longestMs={Math.max(...attempts.map(({ duration_ms }) => duration_ms), 1)}
+              acceptedAt={delivery.created_at}
+              isInitiallyOpen={index === 0 && isLinked}
             />
           ))}
         </div>
       ) : (
         <div className="card-foot" style={{ padding: '4px 8px' }}>
-          <Button kind="small quiet" icon="chevron" onClick={() => setShown(true)}>
+          <Button kind="small quiet" icon="chevron" onClick={() => setOpen(true)}>
             Show attempts
           </Button>
         </div>
@@ -102,139 +73,88 @@ export function DeliveryCard({
   );
 }
 
-function noticeTitle({ status, reason }: Delivery, last: Attempt | undefined): string {
-  const waits = status === 'pending' || status === 'retrying';
-  const title = whyDead(last?.error?.class ?? null, waits ? null : reason);
+/** The attempts of a delivery, oldest first. Fetched again when the delivery changes. */
+function useAttempts({ id, status, attempts: count }: Delivery, isOpen: boolean): Attempt[] | undefined {
+  const { data, refresh } = useQuery<Page<Attempt>>(isOpen ? `/v1/deliveries/${id}/attempts` : null, {
+    pollMs: isWaitingStatus(status) ? 1_000 : 0,
+  });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only when the delivery changes
+  useEffect(() => void refresh(), [count, status]);
+  return data?.data;
+}
+
+function buildNoticeTitle({ status, reason }: Delivery, lastError: Attempt['error']): string {
+  const title = describeDeath(lastError?.class ?? null, isWaitingStatus(status) ? null : reason);
   return title.charAt(0).toUpperCase() + title.slice(1);
 }
 
-function DeliveryActions({ delivery, refresh }: { delivery: Delivery; refresh: () => Promise<void> }) {
-  const may = useMay();
-  if (!may.write) return null;
-  const { id, status } = delivery;
-  const act = async (action: string): Promise<void> => {
+interface DeliveryHeadProps {
+  delivery: Delivery;
+  endpoint: Endpoint | undefined;
+  onChange: () => Promise<void>;
+}
+
+function DeliveryHead({ delivery, endpoint, onChange }: DeliveryHeadProps) {
+  const { name, detail } =
+    endpoint === undefined ? { name: delivery.endpoint_id, detail: null } : nameEndpoint(endpoint);
+  return (
+    <div className="delivery-head">
+      <DeliveryStatusBadge status={delivery.status} />
+      <div className="grow" style={{ flexBasis: 180 }}>
+        <h2 className="truncate">
+          <Link to={`/endpoints/${delivery.endpoint_id}`}>{name}</Link>
+        </h2>
+        <div className="small faint row wrap" style={{ gap: 10 }}>
+          {detail !== null && <span className="truncate">{detail}</span>}
+          <CopyButton text={delivery.id} />
+          <span>
+            {delivery.attempts} of {delivery.max_attempts ?? '?'} attempts
+          </span>
+          {delivery.replays > 0 && <span>replayed {delivery.replays}×</span>}
+          {isWaitingStatus(delivery.status) && (
+            <span className="warn">
+              <WaitReason delivery={delivery} />
+            </span>
+          )}
+        </div>
+      </div>
+      <DeliveryActions delivery={delivery} onChange={onChange} />
+    </div>
+  );
+}
+
+/** By default the API can restore a discarded delivery for ten seconds. The Undo button disappears a little earlier. */
+const UNDO_MS = 9_500;
+
+type DeliveryAction = 'replay' | 'discard' | 'restore';
+
+function DeliveryActions({
+  delivery: { id, status },
+  onChange,
+}: Pick<DeliveryHeadProps, 'delivery' | 'onChange'>) {
+  const { canWrite } = usePermissions();
+  if (!canWrite) return null;
+  const run = async (action: DeliveryAction): Promise<void> => {
     try {
-      await call('POST', `/v1/deliveries/${id}/${action}`, action === 'discard' ? {} : undefined);
-      if (action === 'discard') toast('Discarded', { undo: () => void act('restore'), forMs: 9_500 });
-      else toast(action === 'restore' ? 'Back among the dead letters' : 'Replaying');
+      await callApi('POST', `/v1/deliveries/${id}/${action}`, action === 'discard' ? {} : undefined);
+      if (action === 'discard')
+        showToast('Discarded', { onUndo: () => void run('restore'), durationMs: UNDO_MS });
+      else showToast(action === 'restore' ? 'Restored as a dead letter' : 'Replaying');
     } catch (error) {
-      toastError(error);
+      showError(error);
     }
-    await refresh();
+    await onChange();
   };
-  const waits = status === 'pending' || status === 'retrying';
   return (
     <div className="row">
       {status === 'dead' && (
-        <Button kind="small" icon="trash" onClick={() => void act('discard')}>
+        <Button kind="small" icon="trash" onClick={() => void run('discard')}>
           Discard
         </Button>
       )}
-      <Button kind="small" icon="replay" onClick={() => void act('replay')}>
-        {waits ? 'Try now' : status === 'delivered' ? 'Send again' : 'Replay'}
+      <Button kind="small" icon="replay" onClick={() => void run('replay')}>
+        {isWaitingStatus(status) ? 'Send now' : status === 'delivered' ? 'Send again' : 'Replay'}
       </Button>
-    </div>
-  );
-}
-
-const OUTCOMES: Record<Attempt['outcome'], string> = {
-  delivered: 'delivered',
-  retry: 'will be tried again',
-  dead: 'given up',
-  superseded: 'answer not used',
-};
-
-function AttemptLine({
-  attempt,
-  all,
-  since,
-  open,
-}: {
-  attempt: Attempt;
-  all: readonly Attempt[];
-  since: string;
-  open: boolean;
-}) {
-  const [shown, setShown] = useState(open);
-  const sinceSeconds = Math.max(0, (Date.parse(attempt.started_at) - Date.parse(since)) / 1000);
-  const longest = Math.max(...all.map(({ duration_ms }) => duration_ms), 1);
-  return (
-    <div className="attempt">
-      <button type="button" className="attempt-row" aria-expanded={shown} onClick={() => setShown(!shown)}>
-        <Icon name="chevron" />
-        <span className="faint num">#{attempt.number}</span>
-        <span>
-          <CodeBadge code={attempt.status_code} />
-        </span>
-        <span className="truncate soft wide-only">
-          {attempt.error === null ? OUTCOMES[attempt.outcome] : errorName(attempt.error.class)}
-          {attempt.trigger !== 'auto' && ` · ${attempt.trigger}`}
-        </span>
-        <span className="wide-only">
-          <TimingBar attempt={attempt} scaleMs={longest} />
-        </span>
-        <span className="num soft">{showMs(attempt.duration_ms)}</span>
-        <span
-          className="num small faint wide-only"
-          title={`${showSeconds(sinceSeconds)} after it was accepted`}
-        >
-          +{showSeconds(sinceSeconds)}
-        </span>
-      </button>
-      {shown && <AttemptDetail attempt={attempt} />}
-    </div>
-  );
-}
-
-function AttemptDetail({ attempt }: { attempt: Attempt }) {
-  const request = useQuery<string>(
-    asText(`/v1/deliveries/${attempt.delivery_id}/attempts/${attempt.number}/request`),
-  );
-  return (
-    <div className="attempt-detail">
-      <div className="row wrap small soft">
-        <span>
-          Started <At at={attempt.started_at} precise />
-        </span>
-        {attempt.trigger !== 'auto' && <Badge tone="accent">{attempt.trigger}</Badge>}
-        <span className="mono truncate">{attempt.url}</span>
-      </div>
-      <TimingLegend attempt={attempt} />
-      {attempt.error !== null && (
-        <Notice tone="warn" title={errorName(attempt.error.class)}>
-          {hintAfter(errorName(attempt.error.class), attempt.error.hint) ?? attempt.error.message}
-        </Notice>
-      )}
-      <div className="grid exchange">
-        <div className="stack">
-          <h3>
-            Response {attempt.status_code !== null && <span className="faint">{attempt.status_code}</span>}
-          </h3>
-          {attempt.response_headers === null ? (
-            <p className="soft">No answer came.</p>
-          ) : (
-            <Headers headers={attempt.response_headers} />
-          )}
-          {attempt.response_body !== null && attempt.response_body !== '' && (
-            <>
-              {/^\s*[[{]/.test(attempt.response_body) ? (
-                <Json text={attempt.response_body} label="response body" />
-              ) : (
-                <CodeBlock text={attempt.response_body} label="response body" />
-              )}
-              {attempt.response_truncated && (
-                <p className="small faint">Longer than what is kept: this is the beginning.</p>
-              )}
-            </>
-          )}
-        </div>
-        <div className="stack">
-          <h3>Request</h3>
-          <Headers headers={attempt.request_headers} />
-          {request.data !== undefined && <Json text={request.data} label="request body" />}
-          {request.error !== null && <p className="small faint">{request.error.message}</p>}
-        </div>
-      </div>
     </div>
   );
 }

@@ -1,95 +1,93 @@
+import type { Delivery, Page } from '@posthorn/client';
 import { useMemo } from 'react';
 import { withQuery } from '../api/client.ts';
-import { usePages } from '../api/pages.ts';
+import { usePagedList } from '../api/paged-list.ts';
 import { useQuery } from '../api/query.ts';
-import type { Delivery, Page } from '../api/types.ts';
-import { setQuery, usePlace } from '../router.tsx';
-import { Empty } from '../ui/basics.tsx';
+import { setQuery, useLocation } from '../router.tsx';
+import {
+  DeliveryStatusBadge,
+  deliveryStatuses,
+  describeStatus,
+  isWaitingStatus,
+  WaitReason,
+} from '../ui/delivery-status.tsx';
+import { EmptyState } from '../ui/empty-state.tsx';
+import { describeDeath, describeReason } from '../ui/failure-text.ts';
 import { FilterInput } from '../ui/filter-input.tsx';
+import { HttpStatusBadge } from '../ui/http-status-badge.tsx';
 import { type Column, PagedTable, Table } from '../ui/table.tsx';
 import { Ago } from '../ui/time.tsx';
-import {
-  CodeBadge,
-  deliveryStatuses,
-  reasonName,
-  StatusBadge,
-  statusName,
-  WaitingFor,
-  whyDead,
-} from '../ui/words.tsx';
 
-export const toDelivery = ({ event_id, id }: Pick<Delivery, 'event_id' | 'id'>): string =>
+export const linkToDelivery = ({ event_id, id }: Pick<Delivery, 'event_id' | 'id'>): string =>
   `/events/${event_id}?delivery=${id}`;
 
 const COLUMNS: readonly Column<Delivery>[] = [
-  { name: 'Event', link: true, cell: ({ event_type }) => <span className="mono">{event_type}</span> },
-  { name: 'Status', width: 104, cell: ({ status }) => <StatusBadge status={status} /> },
+  { name: 'Event', isLink: true, render: ({ event_type }) => <span className="mono">{event_type}</span> },
+  { name: 'Status', width: 104, render: ({ status }) => <DeliveryStatusBadge status={status} /> },
   {
-    name: 'What happened',
-    wideOnly: true,
+    name: 'Details',
+    hideOnPhone: true,
     width: '34%',
-    cell: (delivery) => (
+    render: (delivery) => (
       <span className="soft">
         <Outcome delivery={delivery} />
       </span>
     ),
   },
   {
-    name: 'Answer',
-    width: 92,
-    wideOnly: true,
-    cell: ({ last_status_code, attempts }) => (attempts === 0 ? null : <CodeBadge code={last_status_code} />),
+    name: 'Response',
+    width: 100,
+    hideOnPhone: true,
+    render: ({ last_status_code, attempts }) =>
+      attempts === 0 ? null : <HttpStatusBadge code={last_status_code} />,
   },
   {
     name: 'Attempts',
     width: 78,
-    num: true,
-    wideOnly: true,
-    cell: ({ attempts, max_attempts }) => `${attempts}${max_attempts === null ? '' : ` / ${max_attempts}`}`,
+    isNumeric: true,
+    hideOnPhone: true,
+    render: ({ attempts, max_attempts }) => `${attempts}${max_attempts === null ? '' : ` / ${max_attempts}`}`,
   },
-  { name: 'Accepted', width: 100, num: true, cell: ({ created_at }) => <Ago at={created_at} /> },
+  { name: 'Accepted', width: 100, isNumeric: true, render: ({ created_at }) => <Ago at={created_at} /> },
 ];
 
-export function Outcome({ delivery }: { delivery: Delivery }) {
-  const { status, last_error, reason } = delivery;
-  if (status === 'pending' || status === 'retrying') return <WaitingFor delivery={delivery} />;
-  if (status === 'dead') return <>{whyDead(last_error, reason)}</>;
-  if (status === 'delivered')
-    return <>{delivery.attempts > 1 ? `after ${delivery.attempts} attempts` : ''}</>;
-  return <>{reasonName(reason)}</>;
+function Outcome({ delivery }: { delivery: Delivery }) {
+  const { status, attempts, last_error, reason } = delivery;
+  if (isWaitingStatus(status)) return <WaitReason delivery={delivery} />;
+  if (status === 'dead') return describeDeath(last_error, reason);
+  if (status === 'delivered') return attempts > 1 ? `after ${attempts} attempts` : '';
+  return describeReason(reason);
 }
 
-const EMPTY = (
-  <Empty icon="send" title="No deliveries here">
-    They show up as events are published that this endpoint subscribes to.
-  </Empty>
+const NO_DELIVERIES = (
+  <EmptyState icon="send" title="No deliveries">
+    A delivery appears here for every event that this endpoint subscribes to.
+  </EmptyState>
 );
 
-export function DeliveryList({ path, brief = false }: { path: string; brief?: boolean }) {
-  return brief ? <Brief path={path} /> : <Full path={path} />;
-}
-
-function Brief({ path }: { path: string }) {
+/** The newest deliveries of a path, without filters. */
+export function RecentDeliveryTable({ path }: { path: string }) {
   const { data } = useQuery<Page<Delivery>>(withQuery(path, { limit: 8 }), { pollMs: 2_000 });
   return (
     <Table
       label="Recent deliveries"
       rows={data?.data}
       skeletonRows={8}
-      keyOf={({ id }) => id}
-      linkOf={toDelivery}
+      getKey={({ id }) => id}
+      getLink={linkToDelivery}
       columns={COLUMNS}
-      empty={EMPTY}
+      empty={NO_DELIVERIES}
     />
   );
 }
 
-function Full({ path }: { path: string }) {
-  const { query } = usePlace();
+/** All deliveries of a path, with filters by status and event type. */
+export function DeliveryList({ path }: { path: string }) {
+  const { query } = useLocation();
   const status = query.get('status') ?? '';
   const type = query.get('type') ?? '';
-  const full = useMemo(() => withQuery(path, { status, type }), [path, status, type]);
-  const list = usePages<Delivery>(full, ({ id }) => id, { pollMs: 3_000 });
+  const filteredPath = useMemo(() => withQuery(path, { status, type }), [path, status, type]);
+  const list = usePagedList<Delivery>(filteredPath, ({ id }) => id, { pollMs: 3_000 });
   return (
     <>
       <div className="filters">
@@ -102,7 +100,7 @@ function Full({ path }: { path: string }) {
           <option value="">Any status</option>
           {deliveryStatuses.map((each) => (
             <option key={each} value={each}>
-              {statusName(each)}
+              {describeStatus(each)}
             </option>
           ))}
         </select>
@@ -111,10 +109,10 @@ function Full({ path }: { path: string }) {
       <PagedTable
         label="Deliveries"
         list={list}
-        keyOf={({ id }) => id}
-        linkOf={toDelivery}
+        getKey={({ id }) => id}
+        getLink={linkToDelivery}
         columns={COLUMNS}
-        empty={EMPTY}
+        empty={NO_DELIVERIES}
       />
     </>
   );

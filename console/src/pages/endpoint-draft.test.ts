@@ -1,5 +1,5 @@
+import type { Endpoint } from '@posthorn/client';
 import { describe, expect, it } from 'vitest';
-import type { Endpoint } from '../api/types.ts';
 import { type Draft, toDraft, toPatch, toSettings } from './endpoint-draft.ts';
 
 const endpoint = {
@@ -25,10 +25,10 @@ const endpoint = {
   metadata: { team: 'a' },
 } as unknown as Endpoint;
 const draft = toDraft(endpoint);
-const patched = (changes: Partial<Draft>) => toPatch(draft, { ...draft, ...changes });
+const patchFor = (changes: Partial<Draft>) => toPatch(draft, { ...draft, ...changes });
 
-describe('the draft of an endpoint', () => {
-  it('changes nothing if nothing was changed', () => {
+describe('endpoint draft', () => {
+  it('an unchanged draft makes an empty patch', () => {
     expect(toPatch(draft, { ...draft })).toEqual({});
     expect(toSettings(draft)).toMatchObject({
       events: ['order.*'],
@@ -58,22 +58,22 @@ describe('the draft of an endpoint', () => {
     [{ signature: 'hex', signature_header: 'x-sig' }, { signature: { profile: 'hex', header: 'x-sig' } }],
     [{ auth: { ...draft.auth, type: 'none' } }, { auth: null }],
     [{ auth: { ...draft.auth, type: 'bearer', token: 't' } }, { auth: { type: 'bearer', token: 't' } }],
-  ])('%j becomes %j', (changes, patch) => {
-    expect(patched(changes)).toEqual(patch);
+  ])('the change %j makes the patch %j', (changes, patch) => {
+    expect(patchFor(changes)).toEqual(patch);
   });
 
-  it('sends a retry policy whole, and only what belongs to its kind', () => {
+  it('a retry policy is sent whole, with the fields of its kind only', () => {
     const rules = { jitter: 'proportional', max_age_seconds: 259_200, permanent: ['4xx'], transient: [429] };
-    expect(patched({ retry_kind: 'exponential', base: '5', attempts: '4' })).toEqual({
+    expect(patchFor({ retry_kind: 'exponential', base: '5', attempts: '4' })).toEqual({
       retry: { base: 5, attempts: 4, ...rules },
     });
-    expect(patched({ retry_kind: 'preset', preset: 'fast' })).toEqual({
+    expect(patchFor({ retry_kind: 'preset', preset: 'fast' })).toEqual({
       retry: { preset: 'fast', ...rules },
     });
-    expect(patched({ schedule: '0, 1, 2' })).toEqual({ retry: { schedule: [0, 1, 2], ...rules } });
+    expect(patchFor({ schedule: '0, 1, 2' })).toEqual({ retry: { schedule: [0, 1, 2], ...rules } });
   });
 
-  it('names the field whose JSON is broken', () => {
-    expect(() => patched({ metadata: '{' })).toThrow(expect.objectContaining({ path: 'metadata' }));
+  it('invalid JSON throws an error that names the field', () => {
+    expect(() => patchFor({ metadata: '{' })).toThrow(expect.objectContaining({ path: 'metadata' }));
   });
 });

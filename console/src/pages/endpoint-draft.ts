@@ -1,5 +1,5 @@
-/** An endpoint as the fields of a form, and the way back: only what was changed is sent. */
-import type { Endpoint } from '../api/types.ts';
+/** Converts an endpoint to the fields of a form (a draft), and drafts back to the body of an API request. */
+import type { Endpoint, ExponentialRetry, ScheduledRetry } from '@posthorn/client';
 
 export interface AuthDraft {
   type: 'none' | 'basic' | 'bearer' | 'oauth2';
@@ -18,7 +18,7 @@ export interface TlsDraft {
   ca: string;
 }
 
-/** Which fields go with which kind of authentication. */
+/** The fields of each kind of authentication. */
 export const AUTH_FIELDS = {
   none: [],
   basic: ['username', 'password'],
@@ -78,55 +78,56 @@ export const PRESETS = [
   ['day', 'Day: 8 attempts over 14 hours'],
 ] as const;
 
-const list = (values: readonly (string | number)[] | undefined): string => (values ?? []).join(', ');
-const text = (value: unknown): string => (value === null || value === undefined ? '' : String(value));
-const json = (value: unknown): string => (value == null ? '' : JSON.stringify(value, null, 2));
+const joinList = (values: readonly (string | number)[] | undefined): string => (values ?? []).join(', ');
+const toText = (value: unknown): string => (value === null || value === undefined ? '' : String(value));
 
 export function toDraft(endpoint: Partial<Endpoint>): Draft {
-  const { retry = {}, breaker, signature = 'standard', rate_limit: rate } = endpoint;
+  const { breaker, signature = 'standard', rate_limit: rate } = endpoint;
+  const retry: Partial<ScheduledRetry & ExponentialRetry> = endpoint.retry ?? {};
   const profile = typeof signature === 'string' ? { profile: signature } : signature;
   return {
     url: endpoint.url ?? '',
     description: endpoint.description ?? '',
     tenant: endpoint.tenant ?? '',
-    events: list(endpoint.events ?? ['*']),
-    channels: list(endpoint.channels),
+    events: joinList(endpoint.events ?? ['*']),
+    channels: joinList(endpoint.channels),
     payload: endpoint.payload ?? 'full',
-    api_version: text(endpoint.api_version),
-    timeout_ms: text(endpoint.timeout_ms),
-    max_in_flight: text(endpoint.max_in_flight),
-    rate_per_second: text(rate?.per_second),
-    rate_burst: text(rate?.burst),
+    api_version: toText(endpoint.api_version),
+    timeout_ms: toText(endpoint.timeout_ms),
+    max_in_flight: toText(endpoint.max_in_flight),
+    rate_per_second: toText(rate?.per_second),
+    rate_burst: toText(rate?.burst),
     ordering: endpoint.ordering ?? 'none',
     fifo_on_dead: endpoint.fifo_on_dead ?? 'skip',
-    follow_redirects: text(endpoint.follow_redirects ?? 0),
+    follow_redirects: toText(endpoint.follow_redirects ?? 0),
     retry_kind:
       retry.base !== undefined ? 'exponential' : retry.schedule !== undefined ? 'schedule' : 'preset',
-    preset: retry.preset ?? 'default',
-    schedule: list(retry.schedule),
-    base: text(retry.base),
-    factor: text(retry.factor),
-    max: text(retry.max),
-    attempts: text(retry.attempts),
-    jitter: text(retry.jitter),
-    max_age_seconds: text(retry.max_age_seconds),
-    permanent: list(retry.permanent),
-    transient: list(retry.transient),
+    preset: 'default',
+    schedule: joinList(retry.schedule),
+    base: toText(retry.base),
+    factor: toText(retry.factor),
+    max: toText(retry.max),
+    attempts: toText(retry.attempts),
+    jitter: toText(retry.jitter),
+    max_age_seconds: toText(retry.max_age_seconds),
+    permanent: joinList(retry.permanent),
+    transient: joinList(retry.transient),
     breaker_on: breaker !== null,
-    consecutive: text(breaker?.consecutive),
-    failure_rate: text(breaker?.failure_rate),
-    min_requests: text(breaker?.min_requests),
-    window_seconds: text(breaker?.window_seconds),
-    cooldown_seconds: text(breaker?.cooldown_seconds),
-    max_cooldown_seconds: text(breaker?.max_cooldown_seconds),
+    consecutive: toText(breaker?.consecutive),
+    failure_rate: toText(breaker?.failure_rate),
+    min_requests: toText(breaker?.min_requests),
+    window_seconds: toText(breaker?.window_seconds),
+    cooldown_seconds: toText(breaker?.cooldown_seconds),
+    max_cooldown_seconds: toText(breaker?.max_cooldown_seconds),
     signature: profile.profile,
-    signature_header: text('header' in profile ? profile.header : ''),
-    signature_prefix: text('prefix' in profile ? profile.prefix : ''),
+    signature_header: toText('header' in profile ? profile.header : ''),
+    signature_prefix: toText('prefix' in profile ? profile.prefix : ''),
     headers: Object.entries(endpoint.headers ?? {}),
-    challenge: text(endpoint.challenge),
-    auth: toAuthDraft(endpoint.auth ?? {}),
-    tls: { cert: text(endpoint.tls?.cert), key: text(endpoint.tls?.key), ca: text(endpoint.tls?.ca) },
-    metadata: Object.keys(endpoint.metadata ?? {}).length === 0 ? '' : json(endpoint.metadata),
+    challenge: toText(endpoint.challenge),
+    auth: toAuthDraft({ ...endpoint.auth }),
+    tls: { cert: toText(endpoint.tls?.cert), key: toText(endpoint.tls?.key), ca: toText(endpoint.tls?.ca) },
+    metadata:
+      Object.keys(endpoint.metadata ?? {}).length === 0 ? '' : JSON.stringify(endpoint.metadata, null, 2),
   };
 }
 
@@ -140,7 +141,10 @@ function toAuthDraft(auth: Record<string, unknown>): AuthDraft {
     'client_secret',
     'scope',
   ] as const;
-  const fields = Object.fromEntries(names.map((name) => [name, text(auth[name])])) as Omit<AuthDraft, 'type'>;
+  const fields = Object.fromEntries(names.map((name) => [name, toText(auth[name])])) as Omit<
+    AuthDraft,
+    'type'
+  >;
   return { ...fields, type: (auth.type as AuthDraft['type'] | undefined) ?? 'none' };
 }
 
@@ -152,48 +156,49 @@ export class DraftError extends Error {
   }
 }
 
-const words = (value: string): string[] => value.split(/[\s,]+/).filter((word) => word !== '');
-/** What is not a number goes to the API as it is: it says best what is wrong with it. */
-const numberOf = (value: string): number | string =>
+const splitWords = (value: string): string[] => value.split(/[\s,]+/).filter((word) => word !== '');
+/** Returns text that is not a number unchanged, so that the API rejects it with its own message. */
+const toNumber = (value: string): number | string =>
   value.trim() !== '' && Number.isFinite(Number(value)) ? Number(value) : value;
-const given = (entries: Record<string, string>): Record<string, unknown> =>
+/** The fields that are not empty, as numbers. */
+const pickNumbers = (entries: Record<string, string>): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(entries)
       .filter(([, value]) => value.trim() !== '')
-      .map(([name, value]) => [name, numberOf(value)]),
+      .map(([name, value]) => [name, toNumber(value)]),
   );
 
-function jsonOf(path: string, value: string): unknown {
+function parseField(path: string, value: string): unknown {
   if (value.trim() === '') return null;
   try {
     return JSON.parse(value);
   } catch {
-    throw new DraftError(path, 'is not valid JSON');
+    throw new DraftError(path, 'must be valid JSON');
   }
 }
 
-/** The settings that a draft stands for. Null: the default. */
+/** Converts a draft to the settings of the API. Null means the default. Throws `DraftError` for invalid JSON. */
 export function toSettings(draft: Draft): Record<string, unknown> {
   const orNull = (value: string): unknown => (value.trim() === '' ? null : value.trim());
   return {
     url: draft.url.trim(),
     description: draft.description,
-    events: words(draft.events).length === 0 ? null : words(draft.events),
-    channels: words(draft.channels),
+    events: splitWords(draft.events).length === 0 ? null : splitWords(draft.events),
+    channels: splitWords(draft.channels),
     payload: draft.payload,
     api_version: orNull(draft.api_version),
-    timeout_ms: draft.timeout_ms === '' ? null : numberOf(draft.timeout_ms),
-    max_in_flight: draft.max_in_flight === '' ? null : numberOf(draft.max_in_flight),
+    timeout_ms: draft.timeout_ms === '' ? null : toNumber(draft.timeout_ms),
+    max_in_flight: draft.max_in_flight === '' ? null : toNumber(draft.max_in_flight),
     rate_limit:
       draft.rate_per_second === ''
         ? null
-        : given({ per_second: draft.rate_per_second, burst: draft.rate_burst }),
+        : pickNumbers({ per_second: draft.rate_per_second, burst: draft.rate_burst }),
     ordering: draft.ordering,
     fifo_on_dead: draft.fifo_on_dead,
-    follow_redirects: numberOf(draft.follow_redirects),
-    retry: retryOf(draft),
+    follow_redirects: toNumber(draft.follow_redirects),
+    retry: toRetry(draft),
     breaker: draft.breaker_on
-      ? given({
+      ? pickNumbers({
           consecutive: draft.consecutive,
           failure_rate: draft.failure_rate,
           min_requests: draft.min_requests,
@@ -214,47 +219,48 @@ export function toSettings(draft: Draft): Record<string, unknown> {
       draft.headers.filter(([name]) => name.trim() !== '').map(([name, value]) => [name.trim(), value]),
     ),
     challenge: orNull(draft.challenge),
-    auth: authOf(draft.auth),
+    auth: toAuth(draft.auth),
     tls: Object.values(draft.tls).every((value) => value.trim() === '')
       ? null
       : Object.fromEntries(Object.entries(draft.tls).filter(([, value]) => value.trim() !== '')),
-    metadata: jsonOf('metadata', draft.metadata) ?? {},
+    metadata: parseField('metadata', draft.metadata) ?? {},
   };
 }
 
-function authOf(auth: AuthDraft): Record<string, string> | null {
+function toAuth(auth: AuthDraft): Record<string, string> | null {
   if (auth.type === 'none') return null;
-  const given = AUTH_FIELDS[auth.type].filter((name) => auth[name] !== '');
-  return { type: auth.type, ...Object.fromEntries(given.map((name) => [name, auth[name]])) };
+  const names = AUTH_FIELDS[auth.type].filter((name) => auth[name] !== '');
+  return { type: auth.type, ...Object.fromEntries(names.map((name) => [name, auth[name]])) };
 }
 
-function retryOf(draft: Draft): Record<string, unknown> {
+function toRetry(draft: Draft): Record<string, unknown> {
   const rules = {
     ...(draft.jitter !== '' && { jitter: draft.jitter }),
-    ...given({ max_age_seconds: draft.max_age_seconds }),
-    ...(draft.permanent.trim() !== '' && { permanent: words(draft.permanent).map(numberOf) }),
-    ...(draft.transient.trim() !== '' && { transient: words(draft.transient).map(numberOf) }),
+    ...pickNumbers({ max_age_seconds: draft.max_age_seconds }),
+    ...(draft.permanent.trim() !== '' && { permanent: splitWords(draft.permanent).map(toNumber) }),
+    ...(draft.transient.trim() !== '' && { transient: splitWords(draft.transient).map(toNumber) }),
   };
   if (draft.retry_kind === 'preset') return { preset: draft.preset, ...rules };
-  if (draft.retry_kind === 'schedule') return { schedule: words(draft.schedule).map(numberOf), ...rules };
+  if (draft.retry_kind === 'schedule')
+    return { schedule: splitWords(draft.schedule).map(toNumber), ...rules };
   return {
-    ...given({ base: draft.base, factor: draft.factor, max: draft.max, attempts: draft.attempts }),
+    ...pickNumbers({ base: draft.base, factor: draft.factor, max: draft.max, attempts: draft.attempts }),
     ...rules,
   };
 }
 
-/** From one draft to another, as a merge patch. Headers and metadata that are gone are set to null. */
+/** The merge patch from one draft to another. Removed headers and metadata are set to null. */
 export function toPatch(before: Draft, after: Draft): Record<string, unknown> {
-  const [old, wanted] = [toSettings(before), toSettings(after)];
+  const [oldSettings, newSettings] = [toSettings(before), toSettings(after)];
   const patch: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(wanted)) {
-    if (JSON.stringify(old[name]) === JSON.stringify(value)) continue;
-    patch[name] = name === 'headers' || name === 'metadata' ? mergePatch(old[name], value) : value;
+  for (const [name, value] of Object.entries(newSettings)) {
+    if (JSON.stringify(oldSettings[name]) === JSON.stringify(value)) continue;
+    patch[name] = name === 'headers' || name === 'metadata' ? toMergePatch(oldSettings[name], value) : value;
   }
   return patch;
 }
 
-function mergePatch(before: unknown, after: unknown): Record<string, unknown> {
-  const gone = Object.keys(before as object).filter((name) => !Object.hasOwn(after as object, name));
-  return { ...(after as object), ...Object.fromEntries(gone.map((name) => [name, null])) };
+function toMergePatch(before: unknown, after: unknown): Record<string, unknown> {
+  const removed = Object.keys(before as object).filter((name) => !Object.hasOwn(after as object, name));
+  return { ...(after as object), ...Object.fromEntries(removed.map((name) => [name, null])) };
 }

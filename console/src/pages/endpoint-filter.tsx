@@ -1,54 +1,51 @@
-/** A filter as JSON, tried on an event before it decides over real ones. */
+/** The editor of an endpoint's filter, with a sample event to try it on. */
+import type { Endpoint, EventWithData, FilterTried, Page } from '@posthorn/client';
 import { useEffect, useState } from 'react';
-import { call, withQuery } from '../api/client.ts';
+import { callApi, withQuery } from '../api/client.ts';
 import { asApiError, invalidate, useQuery } from '../api/query.ts';
-import { useMay } from '../api/session.ts';
-import type { Endpoint, EventDetail, EventSummary, Page } from '../api/types.ts';
-import { Button, Card, Notice } from '../ui/basics.tsx';
-import { errorAt, TextArea } from '../ui/fields.tsx';
-import { toast } from '../ui/toasts.tsx';
-import { parseJson } from './test-event.tsx';
+import { usePermissions } from '../api/session.ts';
+import { Button } from '../ui/button.tsx';
+import { Card } from '../ui/card.tsx';
+import { findFieldError, TextArea } from '../ui/fields.tsx';
+import { parseJson, parseOptionalJson } from '../ui/json-text.ts';
+import { showToast } from '../ui/toasts.tsx';
 
-interface Trial {
-  readonly matches: boolean;
-  readonly reason: string | null;
-}
-
-const EXAMPLE = '{\n  "data.amount": { "$gte": 100 }\n}';
+const EXAMPLE_FILTER = '{\n  "data.amount": { "$gte": 100 }\n}';
+const EXAMPLE_EVENT = '{\n  "type": "order.created",\n  "data": { "amount": 120 }\n}';
 
 export function FilterEditor({ endpoint }: { endpoint: Endpoint }) {
-  const may = useMay();
+  const { canWrite } = usePermissions();
   const [text, setText] = useState(() =>
-    endpoint.filter == null ? '' : JSON.stringify(endpoint.filter, null, 2),
+    endpoint.filter === null ? '' : JSON.stringify(endpoint.filter, null, 2),
   );
-  const [sample, setSample] = useSample(endpoint.tenant);
-  const [trial, setTrial] = useState<Trial | null>(null);
+  const [sample, setSample] = useSampleEvent(endpoint.tenant);
+  const [result, setResult] = useState<FilterTried | null>(null);
   const [error, setError] = useState<string | null>(null);
-  const [busy, setBusy] = useState(false);
+  const [isBusy, setBusy] = useState(false);
 
-  const run = async (work: () => Promise<void>): Promise<void> => {
+  const run = async (action: () => Promise<void>): Promise<void> => {
     setBusy(true);
     setError(null);
-    setTrial(null);
+    setResult(null);
     try {
-      await work();
+      await action();
     } catch (failure) {
-      const problem = asApiError(failure);
-      setError(errorAt(problem.errors, 'filter') ?? problem.message);
+      const { errors, message } = asApiError(failure);
+      setError(findFieldError(errors, 'filter') ?? message);
     } finally {
       setBusy(false);
     }
   };
-  const filter = (): unknown => (text.trim() === '' ? null : parseJson(text));
-  const attempt = () =>
-    run(async () =>
-      setTrial(await call<Trial>('POST', '/v1/filters/try', { filter: filter(), event: parseJson(sample) })),
-    );
-  const save = () =>
+  const tryFilter = () =>
     run(async () => {
-      await call('PATCH', `/v1/endpoints/${endpoint.id}`, { filter: filter() });
+      const body = { filter: parseOptionalJson(text), event: parseJson(sample) };
+      setResult(await callApi<FilterTried>('POST', '/v1/filters/try', body));
+    });
+  const saveFilter = () =>
+    run(async () => {
+      await callApi('PATCH', `/v1/endpoints/${endpoint.id}`, { filter: parseOptionalJson(text) });
       invalidate('/v1/endpoints');
-      toast('Filter saved: it applies to events from now on');
+      showToast('Filter saved. It applies to new events.');
     });
 
   return (
@@ -56,30 +53,24 @@ export function FilterEditor({ endpoint }: { endpoint: Endpoint }) {
       title="Filter"
       foot={
         <>
-          <Button icon="play" disabled={busy} onClick={() => void attempt()}>
-            Try it
+          <Button icon="play" disabled={isBusy} onClick={() => void tryFilter()}>
+            Try filter
           </Button>
-          {may.write && (
-            <Button kind="primary" disabled={busy} onClick={() => void save()}>
+          {canWrite && (
+            <Button kind="primary" disabled={isBusy} onClick={() => void saveFilter()}>
               Save filter
             </Button>
           )}
           <span className="grow" aria-live="polite">
-            {trial !== null && (
-              <span className={trial.matches ? 'good' : 'warn'}>
-                {trial.matches
-                  ? 'This event would be sent.'
-                  : `This event would not be sent${trial.reason ? `: ${trial.reason}` : '.'}`}
-              </span>
-            )}
+            {result !== null && <FilterResult result={result} />}
           </span>
         </>
       }
     >
       <div className="card-body stack">
         <p className="soft">
-          Of the events that the endpoint subscribes to, only those that fit the filter are sent. No filter:
-          all of them.
+          Posthorn sends only the subscribed events that match this filter. Without a filter it sends all of
+          them.
         </p>
         <div className="grid two">
           <TextArea
@@ -87,31 +78,35 @@ export function FilterEditor({ endpoint }: { endpoint: Endpoint }) {
             rows={14}
             value={text}
             onChange={setText}
-            placeholder={EXAMPLE}
+            placeholder={EXAMPLE_FILTER}
             error={error ?? undefined}
           />
           <TextArea
-            label="Try it on this event"
+            label="Sample event (JSON)"
             rows={14}
             value={sample}
             onChange={setSample}
-            hint="The tenant's latest event. Change it as you like: nothing is sent."
+            hint="The tenant's latest event. You can edit it: trying a filter sends nothing."
           />
         </div>
-        {error?.includes('/v1/filters/try') && <Notice>This server does not offer the try-out.</Notice>}
       </div>
     </Card>
   );
 }
 
-/** Something real to begin with. */
-function useSample(tenant: string): [string, (text: string) => void] {
+function FilterResult({ result: { matches, reason } }: { result: FilterTried }) {
+  if (matches) return <span className="good">This event would be sent.</span>;
+  return <span className="warn">This event would not be sent{reason === null ? '.' : `: ${reason}`}</span>;
+}
+
+/** The latest event of the tenant as text, until the user edits it. */
+function useSampleEvent(tenant: string): [string, (text: string) => void] {
   const [text, setText] = useState<string | null>(null);
-  const latest = useQuery<Page<EventSummary>>(withQuery('/v1/events', { tenant, limit: 1 })).data?.data[0];
-  const event = useQuery<EventDetail>(latest === undefined ? null : `/v1/events/${latest.id}`).data;
+  const latest = useQuery<Page<{ id: string }>>(withQuery('/v1/events', { tenant, limit: 1 })).data?.data[0];
+  const event = useQuery<EventWithData>(latest === undefined ? null : `/v1/events/${latest.id}`).data;
   useEffect(() => {
     if (event !== undefined)
       setText((before) => before ?? JSON.stringify({ type: event.type, data: event.data }, null, 2));
   }, [event]);
-  return [text ?? '{\n  "type": "order.created",\n  "data": { "amount": 120 }\n}', setText];
+  return [text ?? EXAMPLE_EVENT, setText];
 }

@@ -1,37 +1,46 @@
+import type { CurrentSecret, Endpoint, RotatedSecret } from '@posthorn/client';
 import { useState } from 'react';
-import { call } from '../api/client.ts';
-import { useMay } from '../api/session.ts';
-import type { Endpoint } from '../api/types.ts';
-import { Button, Card, Copy, Notice } from '../ui/basics.tsx';
+import { callApi } from '../api/client.ts';
+import { usePermissions } from '../api/session.ts';
+import { Button } from '../ui/button.tsx';
+import { Card } from '../ui/card.tsx';
+import { CopyButton } from '../ui/copy-button.tsx';
 import { FormDialog } from '../ui/dialog.tsx';
-import { errorAt, SelectField, TextField } from '../ui/fields.tsx';
+import { findFieldError, SelectField, TextField } from '../ui/fields.tsx';
+import { Notice } from '../ui/notice.tsx';
 import { At } from '../ui/time.tsx';
-import { toast, toastError } from '../ui/toasts.tsx';
+import { showError, showToast } from '../ui/toasts.tsx';
 
-interface Secret {
-  readonly secret: string;
-  readonly public_key?: string;
-  readonly previous?: { readonly created_at: string; readonly expires_at: string | null }[];
-  readonly previous_expires_at?: string | null;
+interface RevealedSecret {
+  /** What receivers verify with: the public key of an Ed25519 secret, otherwise the secret itself. */
+  readonly verifier: string;
+  /** When the previous secret stops signing; null: there is none. */
+  readonly previousExpiresAt: string | null;
 }
 
-/** Only fetched when somebody asks to see it, and never kept. */
+/** The signing secret. It is fetched only when the user reveals it, and not cached. */
 export function SecretCard({ endpoint }: { endpoint: Endpoint }) {
-  const may = useMay();
-  const [secret, setSecret] = useState<Secret | null>(null);
-  const [rotating, setRotating] = useState(false);
-  if (!may.write) return null;
+  const { canWrite } = usePermissions();
+  const [secret, setSecret] = useState<RevealedSecret | null>(null);
+  const [isRotating, setRotating] = useState(false);
+  if (!canWrite) return null;
   const path = `/v1/endpoints/${endpoint.id}`;
   const reveal = async (): Promise<void> => {
     try {
-      setSecret(await call<Secret>('GET', `${path}/secret`));
+      setSecret(toRevealed(await callApi<CurrentSecret>('GET', `${path}/secret`)));
     } catch (error) {
-      toastError(error);
+      showError(error);
     }
   };
-  const expires =
-    secret?.previous_expires_at ??
-    secret?.previous?.find(({ expires_at }) => expires_at !== null)?.expires_at;
+  const revokePrevious = async (): Promise<void> => {
+    try {
+      await callApi('DELETE', `${path}/secrets/previous`);
+      showToast('Old secret revoked');
+      await reveal();
+    } catch (error) {
+      showError(error);
+    }
+  };
   return (
     <Card
       title="Signing secret"
@@ -51,35 +60,27 @@ export function SecretCard({ endpoint }: { endpoint: Endpoint }) {
           {secret === null ? (
             <code className="faint">whsec_••••••••••••••••••••••••</code>
           ) : (
-            <Copy text={secret.public_key ?? secret.secret} label="the secret" />
+            <CopyButton text={secret.verifier} label="the secret" />
           )}
         </div>
-        {expires != null && (
-          <Notice tone="info" title="Two secrets sign just now">
-            Requests carry a signature of the old one too, until <At at={expires} />. When every receiver has
-            the new one you can end that sooner.{' '}
-            <Button
-              kind="small"
-              onClick={() =>
-                void call('DELETE', `${path}/secrets/previous`).then(() => {
-                  toast('The old secret signs no more');
-                  return reveal();
-                }, toastError)
-              }
-            >
-              Revoke the old one now
+        {secret !== null && secret.previousExpiresAt !== null && (
+          <Notice tone="info" title="Two secrets sign each request">
+            The old secret signs until <At at={secret.previousExpiresAt} />. Revoke it sooner when every
+            receiver has the new one.{' '}
+            <Button kind="small" onClick={() => void revokePrevious()}>
+              Revoke the old secret
             </Button>
           </Notice>
         )}
       </div>
-      {rotating && (
+      {isRotating && (
         <RotateDialog
           path={path}
           onClose={() => setRotating(false)}
           onRotated={(rotated) => {
             setRotating(false);
-            setSecret(rotated);
-            toast('Rotated: the new secret is shown');
+            setSecret(toRevealed(rotated));
+            showToast('Secret rotated. The new secret is shown.');
           }}
         />
       )}
@@ -87,35 +88,41 @@ export function SecretCard({ endpoint }: { endpoint: Endpoint }) {
   );
 }
 
+function toRevealed(secret: CurrentSecret | RotatedSecret): RevealedSecret {
+  const previousExpiresAt =
+    'previous' in secret
+      ? (secret.previous.find(({ expires_at }) => expires_at !== null)?.expires_at ?? null)
+      : secret.previous_expires_at;
+  return { verifier: secret.public_key ?? secret.secret, previousExpiresAt };
+}
+
 const OVERLAPS = [
-  ['', 'The usual time (24 hours unless the operator chose another)'],
+  ['', 'Server default (24 hours unless configured)'],
   ['3600', '1 hour'],
   ['86400', '24 hours'],
   ['604800', '7 days'],
-  ['0', 'None: the old one stops at once'],
+  ['0', 'None: the old secret stops now'],
 ] as const;
 
-function RotateDialog({
-  path,
-  onClose,
-  onRotated,
-}: {
+interface RotateDialogProps {
   path: string;
   onClose: () => void;
-  onRotated: (secret: Secret) => void;
-}) {
+  onRotated: (secret: RotatedSecret) => void;
+}
+
+function RotateDialog({ path, onClose, onRotated }: RotateDialogProps) {
   const [overlap, setOverlap] = useState<string>('');
-  const [own, setOwn] = useState('');
+  const [ownSecret, setOwnSecret] = useState('');
   return (
     <FormDialog
       title="Rotate the signing secret"
-      submit="Rotate secret"
+      submitLabel="Rotate secret"
       onClose={onClose}
       onSubmit={async () =>
         onRotated(
-          await call<Secret>('POST', `${path}/rotate-secret`, {
+          await callApi<RotatedSecret>('POST', `${path}/rotate-secret`, {
             ...(overlap !== '' && { overlap_seconds: Number(overlap) }),
-            ...(own.trim() !== '' && { secret: own.trim() }),
+            ...(ownSecret.trim() !== '' && { secret: ownSecret.trim() }),
           }),
         )
       }
@@ -123,29 +130,27 @@ function RotateDialog({
       {(error) => (
         <>
           <p className="soft">
-            A new secret signs from now on. During the overlap every request carries a signature of both, so
-            receivers can change over one by one and nothing is refused.
+            The new secret signs from now on. During the overlap both secrets sign every request, so you can
+            update your receivers one by one.
           </p>
           <SelectField
             label="Overlap"
             value={overlap}
             onChange={setOverlap}
             options={OVERLAPS}
-            error={errorAt(error?.errors ?? [], 'overlap_seconds')}
+            error={findFieldError(error?.errors ?? [], 'overlap_seconds')}
           />
           {overlap === '0' && (
-            <Notice tone="warn">
-              Receivers that still have the old secret refuse everything from this moment.
-            </Notice>
+            <Notice tone="warn">Receivers with the old secret will reject every request from now on.</Notice>
           )}
           <TextField
-            label="Secret of your own (optional)"
+            label="Your own secret (optional)"
             mono
-            value={own}
-            onChange={setOwn}
+            value={ownSecret}
+            onChange={setOwnSecret}
             placeholder="whsec_…"
-            hint="Empty: Posthorn makes one."
-            error={errorAt(error?.errors ?? [], 'secret')}
+            hint="If empty, Posthorn generates one."
+            error={findFieldError(error?.errors ?? [], 'secret')}
           />
         </>
       )}

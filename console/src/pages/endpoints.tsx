@@ -1,43 +1,53 @@
+import type { Endpoint, EndpointStats } from '@posthorn/client';
 import { useState } from 'react';
 import { withQuery } from '../api/client.ts';
-import { usePages } from '../api/pages.ts';
+import { usePagedList } from '../api/paged-list.ts';
 import { useQuery } from '../api/query.ts';
-import { useMay, useSession } from '../api/session.ts';
-import type { Endpoint, Stats } from '../api/types.ts';
-import { Badge, Card, Empty, LinkButton, PageHead } from '../ui/basics.tsx';
+import { usePermissions, useSession } from '../api/session.ts';
+import { Badge } from '../ui/badge.tsx';
+import { LinkButton } from '../ui/button.tsx';
+import { Card } from '../ui/card.tsx';
 import { Sparkline } from '../ui/chart.tsx';
-import { shortUrl, showCount, showMs, showRate } from '../ui/format.ts';
-import { type Column, PagedTable } from '../ui/table.tsx';
-import { usePageTitle } from '../ui/title.ts';
-import { endpointState } from '../ui/words.tsx';
+import { EmptyState } from '../ui/empty-state.tsx';
+import { nameEndpoint } from '../ui/endpoint-name.ts';
+import { describeEndpointState } from '../ui/endpoint-state.tsx';
+import { formatCount, formatMs, formatRate } from '../ui/format.ts';
+import { PageHeader } from '../ui/page-header.tsx';
+import { usePageTitle } from '../ui/page-title.ts';
+import { type Column, PagedTable, TALL_ROW } from '../ui/table.tsx';
+import { TwoLineCell } from '../ui/two-line-cell.tsx';
 
 export function EndpointsPage() {
   usePageTitle('Endpoints');
-  const may = useMay();
-  const { shownTenant } = useSession();
+  const { canWrite, canSeeAllTenants } = usePermissions();
+  const { selectedTenant } = useSession();
   const [text, setText] = useState('');
-  const list = usePages<Endpoint>(withQuery('/v1/endpoints', { tenant: shownTenant }), ({ id }) => id, {
-    pollMs: 5_000,
-  });
+  const list = usePagedList<Endpoint>(
+    withQuery('/v1/endpoints', { tenant: selectedTenant }),
+    ({ id }) => id,
+    {
+      pollMs: 5_000,
+    },
+  );
   const needle = text.trim().toLowerCase();
-  const fits = ({ url, description, id, tenant, events }: Endpoint): boolean =>
+  const isMatch = ({ url, description, id, tenant, events }: Endpoint): boolean =>
     [url, description, id, tenant, ...events].some((each) => each.toLowerCase().includes(needle));
-  const shown = needle === '' ? list : { ...list, rows: list.rows?.filter(fits) };
+  const filteredList = needle === '' ? list : { ...list, rows: list.rows?.filter(isMatch) };
   return (
     <>
-      <PageHead title="Endpoints">
-        {may.write && (
+      <PageHeader title="Endpoints">
+        {canWrite && (
           <LinkButton to="/endpoints/new" kind="primary" icon="plus">
             Add endpoint
           </LinkButton>
         )}
-      </PageHead>
+      </PageHeader>
       <Card>
         <div className="filters">
           <input
             className="input long"
             type="search"
-            placeholder="Filter by address, description, tenant or event type"
+            placeholder="Filter by description, URL, id, tenant or event type"
             aria-label="Filter endpoints"
             value={text}
             onChange={(event) => setText(event.target.value)}
@@ -45,14 +55,18 @@ export function EndpointsPage() {
         </div>
         <PagedTable
           label="Endpoints"
-          list={shown}
-          keyOf={({ id }) => id}
-          linkOf={({ id }) => `/endpoints/${id}`}
-          rowHeight={51}
+          list={filteredList}
+          getKey={({ id }) => id}
+          getLink={({ id }) => `/endpoints/${id}`}
+          rowHeight={TALL_ROW}
           empty={
-            needle === '' ? <NoEndpoints /> : <Empty icon="search" title={`No endpoint fits “${text}”`} />
+            needle === '' ? (
+              <NoEndpoints />
+            ) : (
+              <EmptyState icon="search" title={`No endpoint matches “${text}”`} />
+            )
           }
-          columns={columnsFor(may.allTenants && shownTenant === null)}
+          columns={buildColumns(canSeeAllTenants && selectedTenant === null)}
         />
       </Card>
     </>
@@ -60,85 +74,93 @@ export function EndpointsPage() {
 }
 
 function NoEndpoints() {
-  const may = useMay();
+  const { canWrite, hasInbox } = usePermissions();
   return (
-    <Empty
+    <EmptyState
       icon="endpoint"
-      title="No endpoint yet"
+      title="No endpoints yet"
       actions={
-        may.write && (
+        canWrite && (
           <>
             <LinkButton to="/endpoints/new" kind="primary" icon="plus">
               Add endpoint
             </LinkButton>
-            {may.inbox && <LinkButton to="/start">Try it without a receiver</LinkButton>}
+            {hasInbox && <LinkButton to="/start">Try it without a receiver</LinkButton>}
           </>
         )
       }
     >
-      An endpoint is an address that gets the events it subscribes to.
-    </Empty>
+      An endpoint is a URL that receives the events it subscribes to.
+    </EmptyState>
   );
 }
 
-const columnsFor = (withTenant: boolean): Column<Endpoint>[] => [
+const TENANT_COLUMN: Column<Endpoint> = {
+  name: 'Tenant',
+  width: 120,
+  hideOnPhone: true,
+  render: ({ tenant }) => <span className="soft">{tenant}</span>,
+};
+
+const buildColumns = (hasTenantColumn: boolean): Column<Endpoint>[] => [
   {
     name: 'Endpoint',
-    link: true,
-    cell: (endpoint) => (
-      <span className="cell-two">
-        <span className="truncate">{shortUrl(endpoint.url)}</span>
-        <span className="truncate small faint">{endpoint.description || endpoint.events.join(', ')}</span>
-      </span>
-    ),
+    isLink: true,
+    render: (endpoint) => {
+      const { name, detail } = nameEndpoint(endpoint);
+      return <TwoLineCell first={name} second={detail ?? endpoint.events.join(', ')} />;
+    },
   },
-  ...(withTenant
-    ? [
-        {
-          name: 'Tenant',
-          width: 120,
-          wideOnly: true,
-          cell: (endpoint: Endpoint) => <span className="soft">{endpoint.tenant}</span>,
-        },
-      ]
-    : []),
+  ...(hasTenantColumn ? [TENANT_COLUMN] : []),
   {
     name: 'State',
-    width: 116,
-    cell: (endpoint) => {
-      const [name, tone, why] = endpointState(endpoint);
+    width: 130,
+    render: (endpoint) => {
+      const { name, tone, explanation } = describeEndpointState(endpoint);
       return (
-        <span title={why}>
+        <span title={explanation}>
           <Badge tone={tone}>{name}</Badge>
         </span>
       );
     },
   },
-  { name: 'Last 24 h', width: 120, wideOnly: true, cell: (endpoint) => <DaySpark id={endpoint.id} /> },
+  { name: 'Last 24 h', width: 120, hideOnPhone: true, render: ({ id }) => <RequestSparkline id={id} /> },
   {
     name: 'Success',
     width: 80,
-    num: true,
-    wideOnly: true,
-    cell: ({ health }) => showRate(health.success_rate),
+    isNumeric: true,
+    hideOnPhone: true,
+    render: ({ health }) => formatRate(health.success_rate),
   },
-  { name: 'p95', width: 80, num: true, wideOnly: true, cell: ({ health }) => showMs(health.p95_ms) },
-  { name: 'Waiting', width: 80, num: true, wideOnly: true, cell: ({ health }) => showCount(health.waiting) },
+  {
+    name: 'p95',
+    width: 80,
+    isNumeric: true,
+    hideOnPhone: true,
+    render: ({ health }) => formatMs(health.p95_ms),
+  },
+  {
+    name: 'Waiting',
+    width: 80,
+    isNumeric: true,
+    hideOnPhone: true,
+    render: ({ health }) => formatCount(health.waiting),
+  },
   {
     name: 'Dead',
     width: 72,
-    num: true,
-    cell: ({ health }) => <span className={health.dead > 0 ? 'bad' : ''}>{showCount(health.dead)}</span>,
+    isNumeric: true,
+    render: ({ health }) => <span className={health.dead > 0 ? 'bad' : ''}>{formatCount(health.dead)}</span>,
   },
 ];
 
-function DaySpark({ id }: { id: string }) {
-  const { data } = useQuery<Stats>(`/v1/endpoints/${id}/stats?window=24h`);
-  if (data?.series === undefined) return null;
+function RequestSparkline({ id }: { id: string }) {
+  const { data } = useQuery<EndpointStats>(`/v1/endpoints/${id}/stats?window=24h`);
+  if (data === undefined) return null;
   return (
     <Sparkline
       values={data.series.map(({ attempts }) => attempts)}
-      label={`${showCount(data.attempts)} requests in 24 hours`}
+      label={`${formatCount(data.attempts)} requests in 24 hours`}
     />
   );
 }

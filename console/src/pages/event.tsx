@@ -1,47 +1,35 @@
+import type { Delivery, Event as EventSummary } from '@posthorn/client';
 import { useState } from 'react';
-import { call } from '../api/client.ts';
-import { usePages } from '../api/pages.ts';
+import { type PagedList, usePagedList } from '../api/paged-list.ts';
 import { asText, useQuery } from '../api/query.ts';
-import { useMay } from '../api/session.ts';
-import type { Delivery, DeliveryStatus, EventSummary } from '../api/types.ts';
-import { Link, usePlace } from '../router.tsx';
-import { Badge, Button, Card, Copy, Empty, Failure, PageHead, Skeleton } from '../ui/basics.tsx';
-import { Headers, Json } from '../ui/code.tsx';
-import { FormDialog } from '../ui/dialog.tsx';
-import { plural, showCount } from '../ui/format.ts';
-import { rawMember } from '../ui/json-text.ts';
+import { Link, useLocation } from '../router.tsx';
+import { Badge } from '../ui/badge.tsx';
+import { Button } from '../ui/button.tsx';
+import { Card } from '../ui/card.tsx';
+import { HeaderList, JsonBlock } from '../ui/code-block.tsx';
+import { CopyButton } from '../ui/copy-button.tsx';
+import { type DeliveryStatus, DeliveryStatusBadge, isWaitingStatus } from '../ui/delivery-status.tsx';
+import { EmptyState } from '../ui/empty-state.tsx';
+import { formatCount } from '../ui/format.ts';
+import { sliceMember } from '../ui/json-text.ts';
+import { ErrorNotice, ErrorPage } from '../ui/notice.tsx';
+import { PageHeader } from '../ui/page-header.tsx';
+import { usePageTitle } from '../ui/page-title.ts';
+import { Skeleton } from '../ui/skeleton.tsx';
 import { Ago, At } from '../ui/time.tsx';
-import { usePageTitle } from '../ui/title.ts';
-import { toast, toastError } from '../ui/toasts.tsx';
-import { StatusBadge } from '../ui/words.tsx';
 import { DeliveryCard } from './delivery-card.tsx';
-
-const FAILED: readonly DeliveryStatus[] = ['dead', 'skipped', 'discarded'];
-const WAITING: readonly DeliveryStatus[] = ['pending', 'retrying'];
+import { EventReplayButtons } from './event-replay.tsx';
 
 export function EventPage({ id }: { id: string }) {
-  const answer = useQuery<string>(asText(`/v1/events/${id}`));
-  const event = answer.data === undefined ? undefined : (JSON.parse(answer.data) as EventSummary);
+  const response = useQuery<string>(asText(`/v1/events/${id}`));
+  const event = response.data === undefined ? undefined : (JSON.parse(response.data) as EventSummary);
   usePageTitle(event?.type ?? 'Event');
-  const chosen = usePlace().query.get('delivery');
-  const [waits, setWaits] = useState(true);
-  const list = usePages<Delivery>(`/v1/events/${id}/deliveries`, (delivery) => delivery.id, {
-    pollMs: waits ? 1_000 : 5_000,
-  });
-  const waitsNow = list.rows?.some(({ status }) => WAITING.includes(status)) ?? true;
-  if (waitsNow !== waits) setWaits(waitsNow);
-
-  if (answer.data === undefined && answer.error !== null)
-    return (
-      <Card>
-        <h1 className="sr-only">Event</h1>
-        <Failure error={answer.error} retry={answer.refresh} />
-      </Card>
-    );
-  const rows = list.rows?.toSorted((a, b) => rank(a, chosen) - rank(b, chosen));
+  const deliveries = useDeliveries(id);
+  if (response.data === undefined && response.error !== null)
+    return <ErrorPage title="Event" error={response.error} onRetry={response.refresh} />;
   return (
     <>
-      <PageHead
+      <PageHeader
         crumb={<Link to="/events">Events</Link>}
         title={
           event === undefined ? (
@@ -54,149 +42,116 @@ export function EventPage({ id }: { id: string }) {
         }
         below={
           <div className="row wrap small faint" style={{ minHeight: 24 }}>
-            <Copy text={id} />
+            <CopyButton text={id} />
             {event !== undefined && <span>{event.tenant}</span>}
             {event !== undefined && <Ago at={event.created_at} />}
-            <Summary rows={list.rows} />
+            <StatusSummary deliveries={deliveries.rows} />
           </div>
         }
       >
-        {rows !== undefined && <ReplayButtons id={id} rows={rows} refresh={list.refresh} />}
-      </PageHead>
+        {deliveries.rows !== undefined && (
+          <EventReplayButtons id={id} deliveries={deliveries.rows} onReplay={deliveries.refresh} />
+        )}
+      </PageHeader>
       <div className="grid aside event">
-        <div className="grid">
-          {list.rows === undefined && list.error !== null && (
-            <Failure error={list.error} retry={list.refresh} />
-          )}
-          {rows?.length === 0 && (
-            <Card>
-              <Empty icon="endpoint" title="No endpoint got this event">
-                None was subscribed to its type and channel when it was accepted. Events are not sent to
-                endpoints that are added later.
-              </Empty>
-            </Card>
-          )}
-          {rows === undefined && list.error === null && (
-            <Card>
-              <div className="card-body" style={{ minHeight: 140 }}>
-                <Skeleton width="50%" />
-              </div>
-            </Card>
-          )}
-          {rows?.map((delivery) => (
-            <DeliveryCard
-              key={delivery.id}
-              delivery={delivery}
-              open={isOpen(delivery, rows, chosen)}
-              refresh={list.refresh}
-            />
-          ))}
-          {list.hasMore && (
-            <Button onClick={list.loadMore} disabled={list.loadingMore}>
-              Load more deliveries
-            </Button>
-          )}
-        </div>
-        <EventFacts event={event} text={answer.data} />
+        <DeliveryCards list={deliveries} />
+        <EventFacts event={event} text={response.data} />
       </div>
     </>
   );
 }
 
-/** The one that was asked for, then what needs somebody. */
-function rank(delivery: Delivery, chosen: string | null): number {
-  if (delivery.id === chosen) return 0;
-  return 1 + ['dead', 'retrying', 'pending', 'skipped', 'discarded', 'delivered'].indexOf(delivery.status);
+/** The deliveries of an event, polled faster while one of them waits. */
+function useDeliveries(eventId: string): PagedList<Delivery> {
+  const [isWaiting, setWaiting] = useState(true);
+  const list = usePagedList<Delivery>(`/v1/events/${eventId}/deliveries`, ({ id }) => id, {
+    pollMs: isWaiting ? 1_000 : 5_000,
+  });
+  const isWaitingNow = list.rows?.some(({ status }) => isWaitingStatus(status)) ?? true;
+  if (isWaitingNow !== isWaiting) setWaiting(isWaitingNow);
+  return list;
 }
 
-const OPEN_AT_MOST = 5;
+const STATUS_ORDER: readonly DeliveryStatus[] = [
+  'dead',
+  'retrying',
+  'pending',
+  'skipped',
+  'discarded',
+  'delivered',
+];
+/** With more deliveries than this, only the first card shows its attempts. */
+const MAX_OPEN_CARDS = 5;
 
-function isOpen(delivery: Delivery, rows: readonly Delivery[], chosen: string | null): boolean {
-  if (chosen !== null) return delivery.id === chosen;
-  return rows.length <= OPEN_AT_MOST || delivery.id === rows[0]?.id;
+/** The cards of the deliveries: the one that the URL names first, then those that need attention. */
+function DeliveryCards({ list }: { list: PagedList<Delivery> }) {
+  const linkedId = useLocation().query.get('delivery');
+  if (list.rows === undefined)
+    return list.error === null ? (
+      <Card>
+        <div className="card-body" style={{ minHeight: 140 }}>
+          <Skeleton width="50%" />
+        </div>
+      </Card>
+    ) : (
+      <ErrorNotice error={list.error} onRetry={list.refresh} />
+    );
+  if (list.rows.length === 0)
+    return (
+      <Card>
+        <EmptyState icon="endpoint" title="No endpoint received this event">
+          No endpoint subscribed to its type and channels when it was accepted. Posthorn does not send it to
+          endpoints that you add later.
+        </EmptyState>
+      </Card>
+    );
+  const rank = ({ id, status }: Delivery): number => (id === linkedId ? -1 : STATUS_ORDER.indexOf(status));
+  const rows = list.rows.toSorted((a, b) => rank(a) - rank(b));
+  const isOpen = ({ id }: Delivery): boolean =>
+    linkedId !== null ? id === linkedId : rows.length <= MAX_OPEN_CARDS || id === rows[0]!.id;
+  return (
+    <div className="grid">
+      {rows.map((delivery) => (
+        <DeliveryCard
+          key={delivery.id}
+          delivery={delivery}
+          isInitiallyOpen={isOpen(delivery)}
+          onChange={list.refresh}
+        />
+      ))}
+      {list.hasMore && (
+        <Button onClick={list.loadMore} disabled={list.isLoadingMore}>
+          Load more deliveries
+        </Button>
+      )}
+    </div>
+  );
 }
 
-function Summary({ rows }: { rows: readonly Delivery[] | undefined }) {
-  if (rows === undefined || rows.length === 0) return null;
+/** How many deliveries have each status. */
+function StatusSummary({ deliveries }: { deliveries: readonly Delivery[] | undefined }) {
+  if (deliveries === undefined || deliveries.length === 0) return null;
   const counts = new Map<DeliveryStatus, number>();
-  for (const { status } of rows) counts.set(status, (counts.get(status) ?? 0) + 1);
+  for (const { status } of deliveries) counts.set(status, (counts.get(status) ?? 0) + 1);
   return (
     <span className="row wrap" style={{ gap: 6 }}>
       {[...counts].map(([status, count]) => (
         <span key={status} className="row" style={{ gap: 4 }}>
-          {counts.size > 1 || count > 1 ? showCount(count) : ''} <StatusBadge status={status} />
+          {deliveries.length > 1 && formatCount(count)} <DeliveryStatusBadge status={status} />
         </span>
       ))}
     </span>
   );
 }
 
-function ReplayButtons({
-  id,
-  rows,
-  refresh,
-}: {
-  id: string;
-  rows: readonly Delivery[];
-  refresh: () => Promise<void>;
-}) {
-  const may = useMay();
-  const [asking, setAsking] = useState(false);
-  if (!may.write || rows.length === 0) return null;
-  const failed = rows.filter(({ status }) => FAILED.includes(status)).length;
-  const replay = async (status?: readonly DeliveryStatus[]): Promise<void> => {
-    const { deliveries, skipped } = await call<{ deliveries: number; skipped: number }>(
-      'POST',
-      `/v1/events/${id}/replay`,
-      status === undefined ? {} : { status },
-    );
-    toast(
-      deliveries === 0
-        ? 'Nothing could be replayed: is the endpoint enabled?'
-        : `Replaying ${plural(deliveries, 'delivery', 'deliveries')}${
-            skipped === 0 ? '' : `; ${skipped} not, where the endpoint is disabled or deleted`
-          }`,
-      { tone: deliveries === 0 ? 'bad' : 'good' },
-    );
-    await refresh();
-  };
-  return (
-    <>
-      {failed > 0 && (
-        <Button kind="primary" icon="replay" onClick={() => void replay(FAILED).catch(toastError)}>
-          {failed === 1 ? 'Replay' : `Replay ${failed} failed`}
-        </Button>
-      )}
-      <Button icon="replay" onClick={() => setAsking(true)}>
-        Replay all…
-      </Button>
-      {asking && (
-        <FormDialog
-          title="Send this event again?"
-          submit="Replay all"
-          onClose={() => setAsking(false)}
-          onSubmit={async () => {
-            await replay();
-            setAsking(false);
-          }}
-        >
-          <p className="soft">
-            It goes to {plural(rows.length, 'endpoint')} again, also to those that have it already, with the
-            same webhook-id. What waits becomes due now.
-          </p>
-        </FormDialog>
-      )}
-    </>
-  );
-}
-
+/** `text` is the JSON of the response: the payload is cut out of it, so that every digit stays. */
 function EventFacts({ event, text }: { event: EventSummary | undefined; text: string | undefined }) {
-  const data = text === undefined ? null : rawMember(text, 'data');
+  const payload = text === undefined ? null : sliceMember(text, 'data');
   return (
     <div className="grid">
       <Card title="Payload">
         <div className="card-body">
-          {data === null ? <Skeleton width="80%" /> : <Json text={data} label="payload" />}
+          {payload === null ? <Skeleton width="80%" /> : <JsonBlock text={payload} label="payload" />}
         </div>
       </Card>
       <Card title="Event">
@@ -207,37 +162,45 @@ function EventFacts({ event, text }: { event: EventSummary | undefined; text: st
           <dd>{event?.tenant ?? <Skeleton />}</dd>
           <dt>Idempotency key</dt>
           <dd className="mono">{event?.idempotency_key ?? '–'}</dd>
-          {event?.schema_version != null && (
-            <>
-              <dt>Schema version</dt>
-              <dd>{event.schema_version}</dd>
-            </>
-          )}
-          {event !== undefined && event.channels.length > 0 && (
-            <>
-              <dt>Channels</dt>
-              <dd className="row wrap">
-                {event.channels.map((channel) => (
-                  <Badge key={channel}>{channel}</Badge>
-                ))}
-              </dd>
-            </>
-          )}
-          {event?.deliver_at != null && (
-            <>
-              <dt>Deliver at</dt>
-              <dd>
-                <At at={event.deliver_at} />
-              </dd>
-            </>
-          )}
+          {event !== undefined && <OptionalFacts event={event} />}
         </dl>
         {event !== undefined && Object.keys(event.headers).length > 0 && (
           <div className="card-body">
-            <Headers headers={event.headers} />
+            <HeaderList headers={event.headers} />
           </div>
         )}
       </Card>
     </div>
+  );
+}
+
+function OptionalFacts({ event: { schema_version, channels, deliver_at } }: { event: EventSummary }) {
+  return (
+    <>
+      {schema_version !== null && (
+        <>
+          <dt>Schema version</dt>
+          <dd>{schema_version}</dd>
+        </>
+      )}
+      {channels.length > 0 && (
+        <>
+          <dt>Channels</dt>
+          <dd className="row wrap">
+            {channels.map((channel) => (
+              <Badge key={channel}>{channel}</Badge>
+            ))}
+          </dd>
+        </>
+      )}
+      {deliver_at !== null && (
+        <>
+          <dt>Deliver at</dt>
+          <dd>
+            <At at={deliver_at} />
+          </dd>
+        </>
+      )}
+    </>
   );
 }

@@ -1,128 +1,68 @@
+import type { Event as EventSummary } from '@posthorn/client';
 import { type FormEvent, useEffect, useState } from 'react';
 import { withQuery } from '../api/client.ts';
-import { usePages } from '../api/pages.ts';
-import { useMay, useSession } from '../api/session.ts';
-import type { EventSummary } from '../api/types.ts';
-import { navigate, setQuery, usePlace } from '../router.tsx';
-import { Button, Card, Empty, PageHead } from '../ui/basics.tsx';
+import { usePagedList } from '../api/paged-list.ts';
+import { usePermissions, useSession } from '../api/session.ts';
+import { navigate, setQuery, useLocation } from '../router.tsx';
+import { Button } from '../ui/button.tsx';
+import { Card } from '../ui/card.tsx';
+import { EmptyState } from '../ui/empty-state.tsx';
 import { FilterInput } from '../ui/filter-input.tsx';
-import { showCount } from '../ui/format.ts';
-import { placeOfId } from '../ui/ids.ts';
+import { formatCount } from '../ui/format.ts';
+import { findIdLink } from '../ui/id-links.ts';
+import { PageHeader } from '../ui/page-header.tsx';
+import { usePageTitle } from '../ui/page-title.ts';
 import { type Column, PagedTable } from '../ui/table.tsx';
 import { Ago } from '../ui/time.tsx';
-import { usePageTitle } from '../ui/title.ts';
-import { PublishDialog } from './publish.tsx';
-
-const PERIODS = [
-  ['', 'Any time'],
-  ['1', 'Last hour'],
-  ['24', 'Last 24 hours'],
-  ['168', 'Last 7 days'],
-] as const;
+import { PublishDialog } from './publish-dialog.tsx';
 
 export function EventsPage() {
   usePageTitle('Events');
-  const may = useMay();
-  const { shownTenant } = useSession();
-  const { query } = usePlace();
-  const [publishing, setPublishing] = useState(query.get('publish') === '1');
-  const hours = query.get('hours') ?? '';
-  // Fixed when it is chosen: a window that moves would be another list every second.
-  const [since, setSince] = useState<string | undefined>(undefined);
-  useEffect(
-    () => setSince(hours === '' ? undefined : new Date(Date.now() - Number(hours) * 3_600_000).toISOString()),
-    [hours],
-  );
-  const filter = {
+  const { canWrite, canSeeAllTenants } = usePermissions();
+  const { selectedTenant } = useSession();
+  const { query } = useLocation();
+  const [isPublishing, setPublishing] = useState(query.get('publish') === '1');
+  const since = useSince(query.get('hours') ?? '');
+  const path = withQuery('/v1/events', {
     type: query.get('type'),
     has: query.get('has'),
     idempotency_key: query.get('idempotency_key'),
-  };
-  const path = withQuery('/v1/events', {
-    ...filter,
     since: query.get('since') ?? since,
     until: query.get('until'),
-    tenant: shownTenant,
+    tenant: selectedTenant,
   });
-  const list = usePages<EventSummary>(path, ({ id }) => id, { pollMs: 3_000 });
-  const filtered = Object.values(filter).some((value) => value) || hours !== '';
+  const list = usePagedList<EventSummary>(path, ({ id }) => id, { pollMs: 3_000 });
+  const isFiltered = ['type', 'has', 'idempotency_key', 'hours', 'since', 'until'].some((name) =>
+    query.get(name),
+  );
+  const publishButton = canWrite && (
+    <Button kind="primary" icon="send" onClick={() => setPublishing(true)}>
+      Publish event
+    </Button>
+  );
   return (
     <>
-      <PageHead title="Events">
-        {may.write && (
-          <Button kind="primary" icon="send" onClick={() => setPublishing(true)}>
-            Publish event
-          </Button>
-        )}
-      </PageHead>
+      <PageHeader title="Events">{publishButton}</PageHeader>
       <Card>
-        <div className="filters">
-          <Search />
-          <FilterInput name="type" label="Type" placeholder="Type, e.g. order.created" />
-          <FilterInput name="idempotency_key" label="Idempotency key" placeholder="Idempotency key" />
-          <select
-            className="input"
-            aria-label="Time"
-            value={hours}
-            onChange={(event) => setQuery({ hours: event.target.value })}
-          >
-            {PERIODS.map(([value, name]) => (
-              <option key={value} value={value}>
-                {name}
-              </option>
-            ))}
-          </select>
-          <select
-            className="input"
-            aria-label="Deliveries"
-            value={filter.has ?? ''}
-            onChange={(event) => setQuery({ has: event.target.value })}
-          >
-            <option value="">Any outcome</option>
-            <option value="dead">With dead letters</option>
-            <option value="waiting">Still waiting</option>
-          </select>
-          {filtered && (
-            <Button kind="quiet" onClick={() => navigate('/events')}>
-              Clear
-            </Button>
-          )}
-        </div>
+        <EventFilters isFiltered={isFiltered} />
         <PagedTable
           label="Events"
           list={list}
-          keyOf={({ id }) => id}
-          linkOf={({ id }) => `/events/${id}`}
-          columns={columnsFor(may.allTenants && shownTenant === null)}
+          getKey={({ id }) => id}
+          getLink={({ id }) => `/events/${id}`}
+          columns={buildColumns(canSeeAllTenants && selectedTenant === null)}
           empty={
-            filtered ? (
-              <Empty
-                icon="search"
-                title="No event fits"
-                actions={<Button onClick={() => navigate('/events')}>Show all events</Button>}
-              >
-                Types are compared exactly; idempotency keys are remembered for a day unless the operator
-                chose otherwise.
-              </Empty>
+            isFiltered ? (
+              <NoMatch />
             ) : (
-              <Empty
-                icon="events"
-                title="No event yet"
-                actions={
-                  may.write && (
-                    <Button kind="primary" icon="send" onClick={() => setPublishing(true)}>
-                      Publish event
-                    </Button>
-                  )
-                }
-              >
-                Your application publishes them with POST /v1/events. You can also do it by hand.
-              </Empty>
+              <EmptyState icon="events" title="No events yet" actions={publishButton}>
+                Your application publishes events with POST /v1/events. You can also publish one here.
+              </EmptyState>
             )
           }
         />
       </Card>
-      {publishing && (
+      {isPublishing && (
         <PublishDialog
           onClose={() => {
             setPublishing(false);
@@ -134,57 +74,136 @@ export function EventsPage() {
   );
 }
 
-const columnsFor = (withTenant: boolean): Column<EventSummary>[] => [
-  { name: 'Type', link: true, cell: ({ type }) => <span className="mono">{type}</span> },
-  { name: 'Id', width: '30%', wideOnly: true, cell: ({ id }) => <span className="mono faint">{id}</span> },
-  ...(withTenant
-    ? [
-        {
-          name: 'Tenant',
-          width: 120,
-          wideOnly: true,
-          cell: ({ tenant }: EventSummary) => <span className="soft">{tenant}</span>,
-        },
-      ]
-    : []),
+/** The start of a period that ends now. Fixed when the user chooses it, because a moving start would reload the list. */
+function useSince(hours: string): string | undefined {
+  const [since, setSince] = useState<string | undefined>(undefined);
+  useEffect(
+    () => setSince(hours === '' ? undefined : new Date(Date.now() - Number(hours) * 3_600_000).toISOString()),
+    [hours],
+  );
+  return since;
+}
+
+function NoMatch() {
+  return (
+    <EmptyState
+      icon="search"
+      title="No event matches"
+      actions={<Button onClick={() => navigate('/events')}>Show all events</Button>}
+    >
+      Types must match exactly. By default, idempotency keys expire after 24 hours.
+    </EmptyState>
+  );
+}
+
+const PERIODS = [
+  ['', 'Any time'],
+  ['1', 'Last hour'],
+  ['24', 'Last 24 hours'],
+  ['168', 'Last 7 days'],
+] as const;
+const OUTCOMES = [
+  ['', 'Any outcome'],
+  ['dead', 'With dead letters'],
+  ['waiting', 'With waiting deliveries'],
+] as const;
+
+function EventFilters({ isFiltered }: { isFiltered: boolean }) {
+  return (
+    <div className="filters">
+      <IdSearch />
+      <FilterInput name="type" label="Type" placeholder="Type, e.g. order.created" />
+      <FilterInput name="idempotency_key" label="Idempotency key" placeholder="Idempotency key" />
+      <FilterSelect name="hours" label="Time" options={PERIODS} />
+      <FilterSelect name="has" label="Deliveries" options={OUTCOMES} />
+      {isFiltered && (
+        <Button kind="quiet" onClick={() => navigate('/events')}>
+          Clear
+        </Button>
+      )}
+    </div>
+  );
+}
+
+interface FilterSelectProps {
+  name: string;
+  label: string;
+  options: readonly (readonly [string, string])[];
+}
+
+/** A choice that is kept in the URL's query. */
+function FilterSelect({ name, label, options }: FilterSelectProps) {
+  const value = useLocation().query.get(name) ?? '';
+  return (
+    <select
+      className="input"
+      aria-label={label}
+      value={value}
+      onChange={(event) => setQuery({ [name]: event.target.value })}
+    >
+      {options.map(([option, text]) => (
+        <option key={option} value={option}>
+          {text}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+const TENANT_COLUMN: Column<EventSummary> = {
+  name: 'Tenant',
+  width: 120,
+  hideOnPhone: true,
+  render: ({ tenant }) => <span className="soft">{tenant}</span>,
+};
+
+const buildColumns = (hasTenantColumn: boolean): Column<EventSummary>[] => [
+  { name: 'Type', isLink: true, render: ({ type }) => <span className="mono">{type}</span> },
+  {
+    name: 'Id',
+    width: '30%',
+    hideOnPhone: true,
+    render: ({ id }) => <span className="mono faint">{id}</span>,
+  },
+  ...(hasTenantColumn ? [TENANT_COLUMN] : []),
   {
     name: 'Idempotency key',
     width: '16%',
-    wideOnly: true,
-    cell: ({ idempotency_key }) => <span className="mono faint">{idempotency_key}</span>,
+    hideOnPhone: true,
+    render: ({ idempotency_key }) => <span className="mono faint">{idempotency_key}</span>,
   },
   {
     name: 'Deliveries',
     width: 88,
-    num: true,
-    cell: ({ deliveries }) =>
-      deliveries === 0 ? <span className="faint">none</span> : showCount(deliveries),
+    isNumeric: true,
+    render: ({ deliveries }) =>
+      deliveries === 0 ? <span className="faint">none</span> : formatCount(deliveries),
   },
-  { name: 'Accepted', width: 104, num: true, cell: ({ created_at }) => <Ago at={created_at} /> },
+  { name: 'Accepted', width: 104, isNumeric: true, render: ({ created_at }) => <Ago at={created_at} /> },
 ];
 
-/** An id leads straight to it. */
-function Search() {
+/** Opens the page of an id. */
+function IdSearch() {
   const [text, setText] = useState('');
-  const [wrong, setWrong] = useState(false);
-  const go = (event: FormEvent): void => {
+  const [isInvalid, setInvalid] = useState(false);
+  const submit = (event: FormEvent): void => {
     event.preventDefault();
-    const place = placeOfId(text);
-    setWrong(place === null);
-    if (place !== null) navigate(place.to);
+    const link = findIdLink(text);
+    setInvalid(link === null);
+    if (link !== null) navigate(link.to);
   };
   return (
-    <form onSubmit={go} className="row grow" style={{ flex: '2 1 240px' }}>
+    <form onSubmit={submit} className="row grow" style={{ flex: '2 1 240px' }}>
       <input
         className="input long mono"
         type="search"
         placeholder="Id: evt_…, dlv_…"
         aria-label="Find by id"
-        aria-invalid={wrong}
+        aria-invalid={isInvalid}
         value={text}
         onChange={(event) => {
           setText(event.target.value);
-          setWrong(false);
+          setInvalid(false);
         }}
       />
     </form>

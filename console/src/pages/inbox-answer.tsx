@@ -1,57 +1,64 @@
+import type { Inbox, InboxPatch } from '@posthorn/client';
 import { useState } from 'react';
-import { call } from '../api/client.ts';
+import { callApi } from '../api/client.ts';
 import { invalidate } from '../api/query.ts';
-import { useMay } from '../api/session.ts';
-import type { Inbox, InboxAnswer } from '../api/types.ts';
-import { Card } from '../ui/basics.tsx';
-import { toast, toastError } from '../ui/toasts.tsx';
+import { usePermissions } from '../api/session.ts';
+import { Card } from '../ui/card.tsx';
+import { showError, showToast } from '../ui/toasts.tsx';
 
-const CHOICES: readonly (readonly [string, string, Partial<InboxAnswer>])[] = [
-  ['200 OK', 'delivered', { status: 200, reset: false }],
-  ['400 Bad Request', 'rejected: dead at once', { status: 400, reset: false }],
-  ['410 Gone', 'disables the endpoint', { status: 410, reset: false }],
-  ['429 Too Many Requests', 'retried', { status: 429, reset: false }],
-  ['500 Server Error', 'retried', { status: 500, reset: false }],
-  ['503 Unavailable', 'retried', { status: 503, reset: false }],
-  ['Connection reset', 'retried', { reset: true }],
+interface AnswerOption {
+  readonly name: string;
+  /** What the answer does to the delivery. */
+  readonly effect: string;
+  readonly patch: InboxPatch;
+}
+
+const ANSWERS: readonly AnswerOption[] = [
+  { name: '200 OK', effect: 'delivered', patch: { status: 200, reset: false } },
+  { name: '400 Bad Request', effect: 'dead, without retries', patch: { status: 400, reset: false } },
+  { name: '410 Gone', effect: 'disables the endpoint', patch: { status: 410, reset: false } },
+  { name: '429 Too Many Requests', effect: 'retried', patch: { status: 429, reset: false } },
+  { name: '500 Server Error', effect: 'retried', patch: { status: 500, reset: false } },
+  { name: '503 Unavailable', effect: 'retried', patch: { status: 503, reset: false } },
+  { name: 'Connection reset', effect: 'retried', patch: { reset: true } },
 ];
-const DELAYS = [0, 500, 2000, 10_000, 20_000];
+const DELAYS_MS = [0, 500, 2000, 10_000, 20_000];
 
-export const setAnswer = (inbox: Pick<Inbox, 'token'>, answer: Partial<InboxAnswer>): Promise<Inbox> =>
-  call<Inbox>('PATCH', `/v1/inboxes/${inbox.token}`, answer);
+export const updateInbox = (token: string, patch: InboxPatch): Promise<Inbox> =>
+  callApi<Inbox>('PATCH', `/v1/inboxes/${token}`, patch);
 
-export function AnswerControls({ inbox }: { inbox: Inbox }) {
-  const may = useMay();
-  const [busy, setBusy] = useState(false);
-  const { answer } = inbox;
-  const set = async (changes: Partial<InboxAnswer>, done: string): Promise<void> => {
+/** Sets how the inbox answers requests. */
+export function InboxAnswerCard({ inbox: { token, answer } }: { inbox: Inbox }) {
+  const { canWrite } = usePermissions();
+  const [isBusy, setBusy] = useState(false);
+  const update = async (patch: InboxPatch, confirmation: string): Promise<void> => {
     setBusy(true);
     try {
-      await setAnswer(inbox, changes);
-      invalidate(`/v1/inboxes/${inbox.token}`);
-      toast(done);
+      await updateInbox(token, patch);
+      invalidate(`/v1/inboxes/${token}`);
+      showToast(confirmation);
     } catch (error) {
-      toastError(error);
+      showError(error);
     }
     setBusy(false);
   };
-  const isNow = (choice: Partial<InboxAnswer>): boolean =>
-    choice.reset === true ? answer.reset : !answer.reset && answer.status === choice.status;
+  const isCurrent = ({ status, reset }: InboxPatch): boolean =>
+    reset === true ? answer.reset : !answer.reset && answer.status === status;
   return (
-    <Card title="How it answers">
+    <Card title="Answer">
       <fieldset
         className="card-body stack"
         style={{ border: 0, margin: 0, gap: 8 }}
-        disabled={busy || !may.write}
+        disabled={isBusy || !canWrite}
       >
         <legend className="sr-only">Answer</legend>
-        {CHOICES.map(([name, effect, choice]) => (
+        {ANSWERS.map(({ name, effect, patch }) => (
           <label key={name} className="check">
             <input
               type="radio"
               name="answer"
-              checked={isNow(choice)}
-              onChange={() => void set(choice, `It answers ${name} from now on`)}
+              checked={isCurrent(patch)}
+              onChange={() => void update(patch, `New answer: ${name}`)}
             />
             <span>
               {name} <span className="faint">· {effect}</span>
@@ -64,11 +71,11 @@ export function AnswerControls({ inbox }: { inbox: Inbox }) {
             id="inbox-delay"
             className="input"
             value={answer.delay_ms}
-            onChange={(event) => void set({ delay_ms: Number(event.target.value) }, 'Delay set')}
+            onChange={(event) => void update({ delay_ms: Number(event.target.value) }, 'Delay set')}
           >
-            {[...new Set([...DELAYS, answer.delay_ms])].map((delay) => (
-              <option key={delay} value={delay}>
-                {delay === 0 ? 'none' : `${delay / 1000} s`}
+            {[...new Set([...DELAYS_MS, answer.delay_ms])].map((delayMs) => (
+              <option key={delayMs} value={delayMs}>
+                {delayMs === 0 ? 'none' : `${delayMs / 1000} s`}
               </option>
             ))}
           </select>

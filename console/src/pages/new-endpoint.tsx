@@ -1,16 +1,17 @@
-import { useMay } from '../api/session.ts';
+import { usePermissions } from '../api/session.ts';
 import { Link } from '../router.tsx';
-import { Notice, PageHead } from '../ui/basics.tsx';
-import { usePageTitle } from '../ui/title.ts';
+import { Notice } from '../ui/notice.tsx';
+import { PageHeader } from '../ui/page-header.tsx';
+import { usePageTitle } from '../ui/page-title.ts';
 import { EndpointForm } from './endpoint-form.tsx';
 
 export function NewEndpointPage() {
   usePageTitle('New endpoint');
-  const may = useMay();
+  const { canWrite } = usePermissions();
   return (
     <>
-      <PageHead crumb={<Link to="/endpoints">Endpoints</Link>} title="New endpoint" />
-      {may.write ? <EndpointForm /> : <Notice tone="warn">This key may only read.</Notice>}
+      <PageHeader crumb={<Link to="/endpoints">Endpoints</Link>} title="New endpoint" />
+      {canWrite ? <EndpointForm /> : <Notice tone="warn">This key is read-only.</Notice>}
     </>
   );
 }

@@ -1,82 +1,65 @@
-import { type ReactNode, useMemo } from 'react';
+import type { Endpoint, Page, Stats } from '@posthorn/client';
+import { useMemo } from 'react';
 import { withQuery } from '../api/client.ts';
 import { useQuery } from '../api/query.ts';
-import { useMay, useSession } from '../api/session.ts';
-import type { Endpoint, OverviewStats, Page, Readiness } from '../api/types.ts';
-import { Link, setQuery, usePlace } from '../router.tsx';
-import {
-  Badge,
-  Card,
-  Empty,
-  Failure,
-  LinkButton,
-  Notice,
-  PageHead,
-  Segments,
-  Skeleton,
-} from '../ui/basics.tsx';
-import { plural, shortUrl, showCount, showMs, showPerSecond, showRate, showSeconds } from '../ui/format.ts';
+import { usePermissions, useSession } from '../api/session.ts';
+import { Link } from '../router.tsx';
+import { Badge } from '../ui/badge.tsx';
+import { LinkButton } from '../ui/button.tsx';
+import { Card } from '../ui/card.tsx';
+import { EmptyState } from '../ui/empty-state.tsx';
+import { useEndpointNames } from '../ui/endpoint-name.ts';
+import { CircuitBadge } from '../ui/endpoint-state.tsx';
+import { formatCount, formatRate } from '../ui/format.ts';
+import { ErrorNotice } from '../ui/notice.tsx';
+import { PageHeader } from '../ui/page-header.tsx';
+import { usePageTitle } from '../ui/page-title.ts';
 import { Table } from '../ui/table.tsx';
-import { usePageTitle } from '../ui/title.ts';
-import { useKept } from '../ui/use-kept.ts';
-import { CircuitBadge } from '../ui/words.tsx';
-import { FailureChart, LatencyChart, latestRate, SuccessChart, ThroughputChart } from './charts.tsx';
-
-export const WINDOWS = [
-  ['1h', '1 hour'],
-  ['24h', '24 hours'],
-  ['7d', '7 days'],
-] as const;
-export type Window = (typeof WINDOWS)[number][0];
-
-export function useWindow(fallback: Window): Window {
-  const given = usePlace().query.get('window');
-  return WINDOWS.find(([name]) => name === given)?.[0] ?? fallback;
-}
-
-export function WindowChoice({ value }: { value: Window }) {
-  return (
-    <Segments label="Period" value={value} options={WINDOWS} onChange={(window) => setQuery({ window })} />
-  );
-}
+import { useLastValue } from '../ui/use-last-value.ts';
+import { OverviewTiles } from './overview-tiles.tsx';
+import { FailureChart, LatencyChart, SuccessChart, ThroughputChart } from './stats-charts.tsx';
+import { PeriodControl, usePeriod } from './stats-period.tsx';
 
 export function OverviewPage() {
   usePageTitle('Overview');
-  const { shownTenant } = useSession();
-  const window = useWindow('1h');
-  const stats = useQuery<OverviewStats>(withQuery('/v1/stats', { window, tenant: shownTenant }), {
-    pollMs: window === '1h' ? 3_000 : 15_000,
-  });
-  const shown = useKept(stats.data, shownTenant ?? '');
-  const first = useQuery<Page<Endpoint>>(withQuery('/v1/endpoints', { limit: 1, tenant: shownTenant }));
-  if (first.data?.data.length === 0) return <FirstRun />;
+  const { selectedTenant } = useSession();
+  const period = usePeriod();
+  const { data, error, refresh } = useQuery<Stats>(
+    withQuery('/v1/stats', { window: period, tenant: selectedTenant }),
+    { pollMs: period === '1h' ? 3_000 : 15_000 },
+  );
+  const stats = useLastValue(data, selectedTenant ?? '');
+  const endpoints = useQuery<Page<Endpoint>>(
+    withQuery('/v1/endpoints', { limit: 1, tenant: selectedTenant }),
+  );
+  if (endpoints.data?.data.length === 0) return <FirstRun />;
   return (
     <>
-      <PageHead title="Overview">
-        <WindowChoice value={window} />
-      </PageHead>
-      {stats.error !== null && shown === undefined ? (
-        <Unavailable stats={stats} />
+      <PageHeader title="Overview">
+        <PeriodControl value={period} />
+      </PageHeader>
+      {error !== null && stats === undefined ? (
+        <ErrorNotice error={error} onRetry={refresh} />
       ) : (
         <div className="grid">
-          <Tiles stats={shown} />
+          <OverviewTiles stats={stats} />
           <div className="grid two">
             <Card title="Deliveries per second">
-              <ThroughputChart stats={shown} />
+              <ThroughputChart stats={stats} />
             </Card>
             <Card title="Response time">
-              <LatencyChart stats={shown} />
+              <LatencyChart stats={stats} />
             </Card>
             <Card title="Success rate">
-              <SuccessChart stats={shown} />
+              <SuccessChart stats={stats} />
             </Card>
             <Card title="Failed requests and dead letters">
-              <FailureChart stats={shown} />
+              <FailureChart stats={stats} />
             </Card>
           </div>
           <div className="grid two">
-            <FailingEndpoints stats={shown} />
-            <Types stats={shown} />
+            <FailingEndpoints stats={stats} />
+            <BusiestTypes stats={stats} />
           </div>
         </div>
       )}
@@ -84,175 +67,52 @@ export function OverviewPage() {
   );
 }
 
-function Unavailable({ stats }: { stats: ReturnType<typeof useQuery<OverviewStats>> }) {
-  if (stats.error!.status !== 404) return <Failure error={stats.error!} retry={stats.refresh} />;
-  return (
-    <Notice title="No figures here">
-      This server does not offer <code>/v1/stats</code>. <Link to="/endpoints">Endpoints</Link> and{' '}
-      <Link to="/events">events</Link> are there all the same.
-    </Notice>
-  );
-}
-
 function FirstRun() {
-  const may = useMay();
+  const { canWrite, hasInbox } = usePermissions();
   return (
     <>
-      <PageHead title="Welcome to Posthorn" />
+      <PageHeader title="Welcome to Posthorn" />
       <Card>
-        <Empty
+        <EmptyState
           icon="start"
-          title="No endpoint yet"
+          title="No endpoints yet"
           actions={
-            may.write && (
+            canWrite && (
               <>
-                {may.inbox && (
+                {hasInbox && (
                   <LinkButton to="/start" kind="primary" icon="play">
                     Start the guided tour
                   </LinkButton>
                 )}
-                <LinkButton to="/endpoints/new" kind={may.inbox ? '' : 'primary'} icon="plus">
+                <LinkButton to="/endpoints/new" kind={hasInbox ? '' : 'primary'} icon="plus">
                   Add an endpoint
                 </LinkButton>
               </>
             )
           }
         >
-          {may.inbox
-            ? 'See a webhook arrive, fail, retry, die and come back in two minutes, without writing a receiver.'
-            : 'An endpoint is an address that gets the events it subscribes to.'}
-        </Empty>
+          {hasInbox
+            ? 'In two minutes you see a webhook arrive, fail, retry, die and come back. You need no receiver.'
+            : 'An endpoint is a URL that receives the events it subscribes to.'}
+        </EmptyState>
       </Card>
     </>
   );
 }
 
-const WINDOW_WORDS: Record<string, string> = { '1h': '1 hour', '24h': '24 hours', '7d': '7 days' };
+const MAX_ROWS = 10;
 
-function Tile({
-  label,
-  value,
-  unit,
-  note,
-  to,
-  tone = '',
-}: {
-  label: string;
-  value: string | undefined;
-  unit?: string;
-  note?: ReactNode;
-  to: string;
-  tone?: string;
-}) {
-  return (
-    <Link to={to} className="tile">
-      <div className="tile-label">{label}</div>
-      <div className={`tile-value ${tone}`}>
-        {value ?? <Skeleton width={64} />}
-        {value !== undefined && unit !== undefined && <small>{unit}</small>}
-      </div>
-      <div className="tile-note">{note}</div>
-    </Link>
-  );
-}
+type EndpointRow = Stats['endpoints'][number];
+const isFailing = ({ failures, dead, circuit }: EndpointRow): boolean =>
+  failures > 0 || dead > 0 || circuit !== 'closed';
+/** Endpoints whose circuit is not closed come first, then those with the most failures. */
+const compareFailing = (a: EndpointRow, b: EndpointRow): number =>
+  Number(b.circuit !== 'closed') - Number(a.circuit !== 'closed') || b.failures - a.failures;
 
-/** How far behind those are who publish from a database. Only where somebody does, and for those who may see all of it. */
-function SourceTile() {
-  const { allTenants } = useMay();
-  const ready = useQuery<Readiness>(allTenants ? '/readyz' : null, { pollMs: 5_000 });
-  const { outbox = null, relays = null } = ready.data ?? {};
-  const rejected = outbox?.rejected ?? 0;
-  const sources = relays?.sources ?? 0;
-  const behind = Math.max(outbox?.oldest_age_seconds ?? 0, relays?.oldest_age_seconds ?? 0);
-  if (sources === 0 && rejected === 0 && behind < 1) return null;
-  const troubled = relays?.troubled ?? 0;
-  return (
-    <Tile
-      label="Publishing lag"
-      value={showSeconds(behind)}
-      note={[
-        sources > 0 && plural(sources, 'relay source'),
-        troubled > 0 && `${troubled} in trouble`,
-        rejected > 0 && `${showCount(rejected)} rejected`,
-      ]
-        .filter(Boolean)
-        .join(' · ')}
-      to="/events"
-      tone={behind > 30 || troubled > 0 || rejected > 0 ? 'bad' : ''}
-    />
-  );
-}
-
-/** What warns before an outage comes first. */
-function Tiles({ stats }: { stats: OverviewStats | undefined }) {
-  const now = stats?.now;
-  const oldest = now?.oldest_waiting_seconds ?? null;
-  return (
-    <div className="grid tiles">
-      <Tile
-        label="Queue depth"
-        value={now && showCount(now.waiting)}
-        note={
-          now &&
-          (now.waiting === 0
-            ? 'nothing waits'
-            : `${showCount(now.retrying)} retrying${oldest === null ? '' : ` · oldest ${showSeconds(oldest)}`}`)
-        }
-        to="/events?has=waiting"
-        tone={oldest !== null && oldest > 3600 ? 'warn' : ''}
-      />
-      <Tile
-        label="Dead letters"
-        value={now && showCount(now.dead)}
-        note={stats && `${showRate(stats.dead_letter_rate)} of what ended`}
-        to="/dead-letters"
-        tone={(now?.dead ?? 0) > 0 ? 'bad' : ''}
-      />
-      <Tile
-        label="Throughput"
-        value={stats && showPerSecond(latestRate(stats))}
-        unit="/ s"
-        note={stats && `${showCount(stats.delivered)} in ${WINDOW_WORDS[stats.window]}`}
-        to="/live"
-      />
-      <Tile
-        label="Success rate"
-        value={stats && showRate(stats.success_rate)}
-        note={stats && `${showRate(stats.first_attempt_success_rate)} at the first try`}
-        to="/events"
-        tone={(stats?.success_rate ?? 1) < 0.95 ? 'warn' : ''}
-      />
-      <Tile
-        label="Response time, p95"
-        value={stats && showMs(stats.response_ms?.p95)}
-        note={stats && `p50 ${showMs(stats.response_ms?.p50)} · p99 ${showMs(stats.response_ms?.p99)}`}
-        to="/endpoints"
-      />
-      <Tile
-        label="Open circuits"
-        value={now && showCount(now.circuits_open)}
-        note={
-          now &&
-          `of ${plural(now.endpoints, 'endpoint')}${now.endpoints_paused > 0 ? ` · ${now.endpoints_paused} paused` : ''}${now.endpoints_disabled > 0 ? ` · ${now.endpoints_disabled} disabled` : ''}`
-        }
-        to="/endpoints"
-        tone={(now?.circuits_open ?? 0) > 0 ? 'bad' : ''}
-      />
-      <SourceTile />
-    </div>
-  );
-}
-
-function FailingEndpoints({ stats }: { stats: OverviewStats | undefined }) {
+function FailingEndpoints({ stats }: { stats: Stats | undefined }) {
+  const nameEndpoint = useEndpointNames();
   const rows = useMemo(
-    () =>
-      stats?.endpoints
-        ?.filter(({ failures, dead, circuit }) => failures > 0 || dead > 0 || circuit !== 'closed')
-        .toSorted(
-          (a, b) =>
-            Number(b.circuit !== 'closed') - Number(a.circuit !== 'closed') || b.failures - a.failures,
-        )
-        .slice(0, 10),
+    () => stats?.endpoints.filter(isFailing).toSorted(compareFailing).slice(0, MAX_ROWS),
     [stats],
   );
   return (
@@ -261,24 +121,28 @@ function FailingEndpoints({ stats }: { stats: OverviewStats | undefined }) {
         label="Failing endpoints"
         rows={rows}
         skeletonRows={4}
-        keyOf={(row) => row.endpoint_id}
-        linkOf={(row) => `/endpoints/${row.endpoint_id}`}
+        getKey={(row) => row.endpoint_id}
+        getLink={(row) => `/endpoints/${row.endpoint_id}`}
         empty={
-          <Empty icon="check" title="Every endpoint answers">
+          <EmptyState icon="check" title="No failing endpoints">
             No request failed in this period.
-          </Empty>
+          </EmptyState>
         }
         columns={[
-          { name: 'Endpoint', link: true, cell: (row) => shortUrl(row.url) },
-          { name: 'Circuit', width: 90, cell: (row) => <CircuitBadge circuit={row.circuit} /> },
-          { name: 'Failed', width: 74, num: true, cell: (row) => showCount(row.failures) },
-          { name: 'Success', width: 80, num: true, cell: (row) => showRate(row.success_rate) },
+          {
+            name: 'Endpoint',
+            isLink: true,
+            render: (row) => <span title={row.url}>{nameEndpoint(row.endpoint_id, row.url).name}</span>,
+          },
+          { name: 'Circuit', width: 90, render: (row) => <CircuitBadge circuit={row.circuit} /> },
+          { name: 'Failed', width: 74, isNumeric: true, render: (row) => formatCount(row.failures) },
+          { name: 'Success', width: 80, isNumeric: true, render: (row) => formatRate(row.success_rate) },
           {
             name: 'Dead',
             width: 64,
-            num: true,
-            wideOnly: true,
-            cell: (row) => <span className={row.dead > 0 ? 'bad' : ''}>{showCount(row.dead)}</span>,
+            isNumeric: true,
+            hideOnPhone: true,
+            render: (row) => <span className={row.dead > 0 ? 'bad' : ''}>{formatCount(row.dead)}</span>,
           },
         ]}
       />
@@ -286,31 +150,34 @@ function FailingEndpoints({ stats }: { stats: OverviewStats | undefined }) {
   );
 }
 
-function Types({ stats }: { stats: OverviewStats | undefined }) {
-  const rows = useMemo(() => stats?.types?.toSorted((a, b) => b.attempts - a.attempts).slice(0, 10), [stats]);
+function BusiestTypes({ stats }: { stats: Stats | undefined }) {
+  const rows = useMemo(
+    () => stats?.types.toSorted((a, b) => b.attempts - a.attempts).slice(0, MAX_ROWS),
+    [stats],
+  );
   return (
     <Card title="Event types" actions={<Link to="/event-types">Catalogue</Link>}>
       <Table
         label="Event types"
         rows={rows}
         skeletonRows={4}
-        keyOf={(row) => row.type}
-        linkOf={(row) => `/events?type=${encodeURIComponent(row.type)}`}
+        getKey={(row) => row.type}
+        getLink={(row) => `/events?type=${encodeURIComponent(row.type)}`}
         empty={
-          <Empty icon="types" title="Nothing in this period">
-            Events show up here as they are delivered.
-          </Empty>
+          <EmptyState icon="types" title="No deliveries in this period">
+            Event types appear here when their events are delivered.
+          </EmptyState>
         }
         columns={[
-          { name: 'Type', link: true, cell: (row) => <span className="mono">{row.type}</span> },
-          { name: 'Requests', width: 84, num: true, cell: (row) => showCount(row.attempts) },
-          { name: 'Success', width: 80, num: true, cell: (row) => showRate(row.success_rate) },
+          { name: 'Type', isLink: true, render: (row) => <span className="mono">{row.type}</span> },
+          { name: 'Requests', width: 84, isNumeric: true, render: (row) => formatCount(row.attempts) },
+          { name: 'Success', width: 80, isNumeric: true, render: (row) => formatRate(row.success_rate) },
           {
             name: 'Dead',
             width: 70,
-            num: true,
-            wideOnly: true,
-            cell: (row) => (row.dead > 0 ? <Badge tone="bad">{showCount(row.dead)}</Badge> : '0'),
+            isNumeric: true,
+            hideOnPhone: true,
+            render: (row) => (row.dead > 0 ? <Badge tone="bad">{formatCount(row.dead)}</Badge> : '0'),
           },
         ]}
       />

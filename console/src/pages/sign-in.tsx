@@ -1,14 +1,15 @@
 import { type FormEvent, useState } from 'react';
-import { ApiError } from '../api/client.ts';
+import { asApiError } from '../api/query.ts';
 import { signIn } from '../api/session.ts';
-import { Button, Notice } from '../ui/basics.tsx';
+import { Button } from '../ui/button.tsx';
 import { TextField } from '../ui/fields.tsx';
 import { Logo } from '../ui/icons.tsx';
-import { usePageTitle } from '../ui/title.ts';
+import { Notice } from '../ui/notice.tsx';
+import { usePageTitle } from '../ui/page-title.ts';
 
 export function SignIn({ notice }: { notice: string | null }) {
   const [key, setKey] = useState('');
-  const [busy, setBusy] = useState(false);
+  const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<string | null>(notice);
   usePageTitle('Sign in');
   const submit = async (event: FormEvent): Promise<void> => {
@@ -17,14 +18,8 @@ export function SignIn({ notice }: { notice: string | null }) {
     try {
       await signIn(key.trim());
     } catch (failure) {
-      const unknown = failure instanceof ApiError && failure.status === 401;
-      setError(
-        unknown
-          ? 'This key is not known, or it was revoked.'
-          : failure instanceof Error
-            ? failure.message
-            : null,
-      );
+      const problem = asApiError(failure);
+      setError(problem.status === 401 ? 'This key is unknown or was revoked.' : problem.message);
       setBusy(false);
     }
   };
@@ -44,19 +39,20 @@ export function SignIn({ notice }: { notice: string | null }) {
             onChange={setKey}
             placeholder="phk_…"
             autoFocus
-            hint="Kept in this tab only, and forgotten when you close it."
+            hint="Stored in this tab only, until you close it."
           />
           {error !== null && (
             <div role="alert">
               <Notice tone="bad">{error}</Notice>
             </div>
           )}
-          <Button type="submit" kind="primary" disabled={busy || key.trim() === ''}>
-            {busy ? 'Signing in…' : 'Sign in'}
+          <Button type="submit" kind="primary" disabled={isBusy || key.trim() === ''}>
+            {isBusy ? 'Signing in…' : 'Sign in'}
           </Button>
         </form>
         <p className="faint small" style={{ textAlign: 'center' }}>
-          In development the admin key is printed at the start, and kept in <code>.posthorn/admin-key</code>.
+          In development, Posthorn prints the admin key at start and writes it to{' '}
+          <code>.posthorn/admin-key</code>.
         </p>
       </div>
     </main>

@@ -1,16 +1,18 @@
-/** How far a bulk task is. It is in the address and in the tab's storage, so that a reload shows it again. */
+/** The progress of a bulk task. Its id is kept in the URL and in the tab's storage, so that a reload shows it again. */
+import type { Task } from '@posthorn/client';
 import { useEffect } from 'react';
-import { call } from '../api/client.ts';
+import { callApi } from '../api/client.ts';
 import { invalidate, useQuery } from '../api/query.ts';
-import { useMay } from '../api/session.ts';
-import type { Task } from '../api/types.ts';
-import { setQuery, usePlace } from '../router.tsx';
-import { Badge, Button, Card, Meter, type Tone } from '../ui/basics.tsx';
-import { plural, showCount } from '../ui/format.ts';
-import { toastError } from '../ui/toasts.tsx';
+import { usePermissions } from '../api/session.ts';
+import { setQuery, useLocation } from '../router.tsx';
+import { Badge, type Tone } from '../ui/badge.tsx';
+import { Button } from '../ui/button.tsx';
+import { Card } from '../ui/card.tsx';
+import { formatCount, plural } from '../ui/format.ts';
+import { ProgressBar } from '../ui/progress-bar.tsx';
+import { showError } from '../ui/toasts.tsx';
 
-const STORED = 'posthorn.task';
-const ENDED: readonly Task['state'][] = ['done', 'cancelled', 'failed'];
+const STORAGE_ITEM = 'posthorn.task';
 const STATES: Record<Task['state'], readonly [string, Tone]> = {
   queued: ['Queued', 'info'],
   running: ['Running', 'info'],
@@ -18,70 +20,71 @@ const STATES: Record<Task['state'], readonly [string, Tone]> = {
   cancelled: ['Cancelled', 'mute'],
   failed: ['Failed', 'bad'],
 };
+const hasEnded = ({ state }: Task): boolean => state !== 'queued' && state !== 'running';
 
 export function TaskProgress() {
-  const id = usePlace().query.get('task') ?? sessionStorage.getItem(STORED);
-  const task = useQuery<Task>(id === null ? null : `/v1/tasks/${id}`, { pollMs: 700 });
-  const state = task.data?.state;
-  const ended = state !== undefined && ENDED.includes(state);
+  const id = useLocation().query.get('task') ?? sessionStorage.getItem(STORAGE_ITEM);
+  const { data: task, error } = useQuery<Task>(id === null ? null : `/v1/tasks/${id}`, { pollMs: 700 });
+  const isEnded = task !== undefined && hasEnded(task);
   useEffect(() => {
-    if (id !== null) sessionStorage.setItem(STORED, id);
+    if (id !== null) sessionStorage.setItem(STORAGE_ITEM, id);
   }, [id]);
   useEffect(() => {
-    if (ended) invalidate('/v1/dead-letters', '/v1/stats', '/v1/endpoints');
-  }, [ended]);
+    if (isEnded) invalidate('/v1/dead-letters', '/v1/stats', '/v1/endpoints');
+  }, [isEnded]);
   const close = (): void => {
-    sessionStorage.removeItem(STORED);
+    sessionStorage.removeItem(STORAGE_ITEM);
     setQuery({ task: null });
   };
-  if (id === null) return null;
-  if (task.error?.status === 404) return null;
-  return <TaskCard task={task.data} ended={ended} close={close} />;
-}
-
-function TaskCard({ task, ended, close }: { task: Task | undefined; ended: boolean; close: () => void }) {
-  const may = useMay();
+  if (id === null || error?.status === 404) return null;
   if (task === undefined)
     return (
       <Card>
         <div className="card-body" style={{ minHeight: 74 }} />
       </Card>
     );
-  const [name, usual] = STATES[task.state];
-  const tone = usual === 'good' && task.failed > 0 ? 'warn' : usual;
-  const what = task.kind === 'replay' ? 'Replay' : 'Discard';
-  const total = Math.max(task.total, task.done + task.failed);
+  return <TaskCard task={task} onClose={close} />;
+}
+
+function TaskCard({ task, onClose }: { task: Task; onClose: () => void }) {
+  const { canWrite } = usePermissions();
+  const isEnded = hasEnded(task);
+  const [stateName, stateTone] = STATES[task.state];
+  const isSuccess = task.state === 'done';
+  const action = task.kind === 'replay' ? 'Replay' : 'Discard';
+  const processed = task.done + task.failed;
+  const total = Math.max(task.total, processed);
   return (
     <Card>
       <div className="card-body stack" style={{ gap: 8 }} aria-live="polite">
         <div className="row wrap">
           <strong>
-            {what} of {plural(total, 'dead letter')}
+            {action} {plural(total, 'dead letter')}
           </strong>
-          <Badge tone={tone}>{name}</Badge>
+          <Badge tone={isSuccess && task.failed > 0 ? 'warn' : stateTone}>{stateName}</Badge>
           <span className="soft grow">
-            {showCount(task.done)} done{task.failed > 0 && `, ${showCount(task.failed)} could not be`}
+            {formatCount(task.done)} done{task.failed > 0 && `, ${formatCount(task.failed)} failed`}
             {task.error !== null && ` · ${task.error}`}
           </span>
-          {!ended && may.write && (
+          {!isEnded && canWrite && (
             <Button
               kind="small"
-              onClick={() => void call('POST', `/v1/tasks/${task.id}/cancel`).catch(toastError)}
+              onClick={() => void callApi('POST', `/v1/tasks/${task.id}/cancel`).catch(showError)}
             >
               Cancel
             </Button>
           )}
-          {ended && (
-            <Button kind="small quiet" onClick={close}>
+          {isEnded && (
+            <Button kind="small quiet" onClick={onClose}>
               Close
             </Button>
           )}
         </div>
-        <Meter
-          value={ended && task.state === 'done' ? total : task.done + task.failed}
+        <ProgressBar
+          value={isSuccess ? total : processed}
           total={total}
-          tone={ended ? (usual === 'good' ? 'good' : 'bad') : ''}
-          label={`${what}: ${task.done} of ${total}`}
+          tone={isEnded ? (isSuccess ? 'good' : 'bad') : ''}
+          label={`${action}: ${task.done} of ${total}`}
         />
       </div>
     </Card>

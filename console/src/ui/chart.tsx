@@ -1,4 +1,4 @@
-/** Lines over time, drawn by uPlot. Colours come from the theme; the legend shows the values under the pointer. */
+/** Line charts drawn by uPlot, in the colours of the theme. The legend shows the values under the pointer. */
 import { useEffect, useMemo, useRef, useState } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
@@ -8,30 +8,28 @@ export interface Series {
   readonly name: string;
   readonly colour: 1 | 2 | 3 | 4;
   readonly values: readonly (number | null)[];
-  readonly filled?: boolean;
+  readonly isFilled?: boolean;
 }
 
 interface ChartProps {
   label: string;
   times: readonly string[];
   series: readonly Series[];
-  show: (value: number | null) => string;
-  /** As it stands at the axis; as the values, if not given. */
-  tick?: (value: number) => string;
-  /** A share: from a little below the lowest up to 1. */
+  formatValue: (value: number | null) => string;
+  /** Formats the labels of the y axis; `formatValue` by default. */
+  formatTick?: (value: number) => string;
+  /** The values are shares of 1: the y axis ends at 1 and starts a little below the smallest value. */
   isShare?: boolean;
 }
 
 const HEIGHT = 190;
-const css = (name: string): string =>
-  getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-export function Chart({ label, times, series, show, tick, isShare = false }: ChartProps) {
+export function Chart({ label, times, series, formatValue, formatTick, isShare = false }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
-  const [at, setAt] = useState<number | null>(null);
+  const [pointerIndex, setPointerIndex] = useState<number | null>(null);
   const theme = useTheme();
-  const shape = series.map(({ name, colour, filled }) => `${name}${colour}${filled}`).join();
+  const appearance = series.map(({ name, colour, isFilled }) => `${name}${colour}${isFilled}`).join();
   const data = useMemo(
     () =>
       [
@@ -40,115 +38,142 @@ export function Chart({ label, times, series, show, tick, isShare = false }: Cha
       ] as uPlot.AlignedData,
     [times, series],
   );
-  const latest = useRef({ data, series, tick: tick ?? show });
-  latest.current = { data, series, tick: tick ?? show };
+  const latest = useRef({ data, series, formatTick: formatTick ?? formatValue });
+  latest.current = { data, series, formatTick: formatTick ?? formatValue };
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: drawn anew for another theme or other lines only
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only another theme or other lines need a new plot
   useEffect(() => {
     const element = box.current!;
-    const axis = {
-      stroke: css('--chart-axis'),
-      font: `11px ${css('--font')}`,
-      grid: { stroke: css('--chart-grid'), width: 1 },
-      ticks: { show: false },
-    };
-    const made = new uPlot(
-      {
+    const created = new uPlot(
+      buildPlotOptions({
         width: element.clientWidth,
-        height: HEIGHT,
-        legend: { show: false },
-        padding: [8, 16, 0, 0],
-        cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
-        hooks: { setCursor: [(self) => setAt(self.cursor.idx ?? null)] },
-        scales: {
-          y: {
-            range: (_self, min, max) =>
-              isShare
-                ? [Math.max(0, Math.floor(((min ?? 1) - 0.05) * 10) / 10), 1]
-                : [0, max === null || max === 0 ? 1 : max * 1.1],
-          },
-        },
-        axes: [
-          { ...axis, grid: { show: false }, size: 24, space: 64, values: timeLabels },
-          {
-            ...axis,
-            size: 52,
-            space: 36,
-            values: (_self, ticks) => ticks.map((value) => latest.current.tick(value)),
-          },
-        ],
-        series: [
-          {},
-          ...latest.current.series.map(({ name, colour, filled }) => {
-            const stroke = css(`--chart-${colour}`);
-            return {
-              label: name,
-              stroke,
-              width: 1.6,
-              // A line needs two of them: one alone is a dot.
-              points: {
-                show: (self: uPlot, index: number) => isLonely(self.data[index]!),
-                size: 6,
-                fill: stroke,
-              },
-              spanGaps: true,
-              ...(filled && { fill: `${stroke}22` }),
-            };
-          }),
-        ],
-      },
+        series: latest.current.series,
+        isShare,
+        formatTick: (value) => latest.current.formatTick(value),
+        onPointerMove: setPointerIndex,
+      }),
       latest.current.data,
       element,
     );
-    plot.current = made;
-    const resized = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: HEIGHT }));
-    resized.observe(element);
+    plot.current = created;
+    const observer = new ResizeObserver(() =>
+      created.setSize({ width: element.clientWidth, height: HEIGHT }),
+    );
+    observer.observe(element);
     return () => {
-      resized.disconnect();
-      made.destroy();
+      observer.disconnect();
+      created.destroy();
       plot.current = null;
     };
-  }, [theme, shape]);
+  }, [theme, appearance]);
 
   useEffect(() => plot.current?.setData(data), [data]);
 
-  const shownAt = at !== null && at < times.length ? at : null;
+  const shownIndex = pointerIndex !== null && pointerIndex < times.length ? pointerIndex : null;
   return (
     <figure className="card-body stack" aria-label={label}>
       <figcaption className="chart-legend">
         {series.map(({ name, colour, values }) => (
           <span key={name}>
             <i className={`swatch-${colour}`} />
-            {name} <b>{show(shownAt === null ? lastOf(values) : (values[shownAt] ?? null))}</b>
+            {name}{' '}
+            <b>{formatValue(shownIndex === null ? findLatest(values) : (values[shownIndex] ?? null))}</b>
           </span>
         ))}
-        <span className="chart-at faint">{shownAt === null ? 'latest' : timeOf(times[shownAt]!)}</span>
+        <span className="chart-at faint">
+          {shownIndex === null ? 'latest' : formatPointerTime(times[shownIndex]!)}
+        </span>
       </figcaption>
       <div className="chart" ref={box} />
     </figure>
   );
 }
 
-const isLonely = (values: Iterable<number | null | undefined>): boolean =>
+interface PlotSettings {
+  readonly width: number;
+  readonly series: readonly Series[];
+  readonly isShare: boolean;
+  readonly formatTick: (value: number) => string;
+  readonly onPointerMove: (index: number | null) => void;
+}
+
+function buildPlotOptions({
+  width,
+  series,
+  isShare,
+  formatTick,
+  onPointerMove,
+}: PlotSettings): uPlot.Options {
+  const axis = {
+    stroke: readToken('--chart-axis'),
+    font: `11px ${readToken('--font')}`,
+    grid: { stroke: readToken('--chart-grid'), width: 1 },
+    ticks: { show: false },
+  };
+  return {
+    width,
+    height: HEIGHT,
+    legend: { show: false },
+    padding: [8, 16, 0, 0],
+    cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
+    hooks: { setCursor: [(self) => onPointerMove(self.cursor.idx ?? null)] },
+    scales: {
+      y: {
+        range: (_self, min, max) =>
+          isShare
+            ? [Math.max(0, Math.floor(((min ?? 1) - 0.05) * 10) / 10), 1]
+            : [0, max === null || max === 0 ? 1 : max * 1.1],
+      },
+    },
+    axes: [
+      { ...axis, grid: { show: false }, size: 24, space: 64, values: formatTimeTicks },
+      { ...axis, size: 52, space: 36, values: (_self, ticks) => ticks.map(formatTick) },
+    ],
+    series: [{}, ...series.map(buildLineOptions)],
+  };
+}
+
+function buildLineOptions({ name, colour, isFilled }: Series): uPlot.Series {
+  const stroke = readToken(`--chart-${colour}`);
+  return {
+    label: name,
+    stroke,
+    width: 1.6,
+    // A line needs two points: a single one is drawn as a dot.
+    points: {
+      show: (self: uPlot, index: number) => hasSingleValue(self.data[index]!),
+      size: 6,
+      fill: stroke,
+    },
+    spanGaps: true,
+    ...(isFilled && { fill: `${stroke}22` }),
+  };
+}
+
+/** The value of a CSS variable of the current theme. */
+const readToken = (name: string): string =>
+  getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+const hasSingleValue = (values: Iterable<number | null | undefined>): boolean =>
   [...values].filter((value) => value != null).length === 1;
 
-const lastOf = (values: readonly (number | null)[]): number | null =>
+const findLatest = (values: readonly (number | null)[]): number | null =>
   values.findLast((value) => value !== null) ?? null;
 
-const timeOf = (at: string): string =>
+const formatPointerTime = (at: string): string =>
   new Date(at).toLocaleString('en-GB', { weekday: 'short', hour: '2-digit', minute: '2-digit' });
 
-function timeLabels(self: uPlot, ticks: number[]): string[] {
-  const span = (self.scales.x?.max ?? 0) - (self.scales.x?.min ?? 0);
+function formatTimeTicks(self: uPlot, ticks: number[]): string[] {
+  const spanSeconds = (self.scales.x?.max ?? 0) - (self.scales.x?.min ?? 0);
   return ticks.map((tick) =>
     new Date(tick * 1000).toLocaleString(
       'en-GB',
-      span > 2 * 86_400 ? { day: 'numeric', month: 'short' } : { hour: '2-digit', minute: '2-digit' },
+      spanSeconds > 2 * 86_400 ? { day: 'numeric', month: 'short' } : { hour: '2-digit', minute: '2-digit' },
     ),
   );
 }
 
-/** A line without axes, for a row of a table. */
+/** A line without axes, for a table row. */
 export function Sparkline({ values, label }: { values: readonly (number | null)[]; label: string }) {
   const known = values.map((value) => value ?? 0);
   const max = Math.max(...known, 1);

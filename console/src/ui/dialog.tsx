@@ -1,33 +1,31 @@
-import { type FormEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react';
+import {
+  type DialogHTMLAttributes,
+  type FormEvent,
+  type ReactNode,
+  useEffect,
+  useId,
+  useRef,
+  useState,
+} from 'react';
 import type { ApiError } from '../api/client.ts';
 import { asApiError } from '../api/query.ts';
-import { Button, Notice } from './basics.tsx';
+import { Button } from './button.tsx';
+import { Notice } from './notice.tsx';
 
-/** The browser's own modal: it keeps the focus inside, and gives it back. */
-export function Dialog({
-  title,
-  onClose,
-  children,
-  wide = false,
-}: {
-  title: string;
-  onClose: () => void;
-  children: ReactNode;
-  wide?: boolean;
-}) {
+type ModalProps = DialogHTMLAttributes<HTMLDialogElement> & { onClose: () => void };
+
+/** The browser's modal dialog: it traps the focus and restores it. Escape and a click on the backdrop close it. */
+export function Modal({ onClose, children, ...rest }: ModalProps) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const id = useId();
   useEffect(() => {
     const element = dialog.current!;
     element.showModal();
     return () => element.close();
   }, []);
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes it too, by itself
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the browser handles Escape
     <dialog
       ref={dialog}
-      className={wide ? 'wide' : ''}
-      aria-labelledby={id}
       onCancel={(event) => {
         event.preventDefault();
         onClose();
@@ -35,19 +33,36 @@ export function Dialog({
       onClick={(event) => {
         if (event.target === dialog.current) onClose();
       }}
+      {...rest}
     >
-      <div className="dialog-head">
-        <h2 id={id}>{title}</h2>
-        <Button kind="quiet small" icon="cross" label="Close" onClick={onClose} />
-      </div>
       {children}
     </dialog>
   );
 }
 
+interface DialogProps {
+  title: string;
+  onClose: () => void;
+  children: ReactNode;
+  wide?: boolean;
+}
+
+export function Dialog({ title, onClose, children, wide = false }: DialogProps) {
+  const id = useId();
+  return (
+    <Modal onClose={onClose} className={wide ? 'wide' : ''} aria-labelledby={id}>
+      <div className="dialog-head">
+        <h2 id={id}>{title}</h2>
+        <Button kind="quiet small" icon="cross" label="Close" onClick={onClose} />
+      </div>
+      {children}
+    </Modal>
+  );
+}
+
 interface FormDialogProps {
   title: string;
-  submit: string;
+  submitLabel: string;
   onSubmit: () => Promise<unknown>;
   onClose: () => void;
   children?: ReactNode | ((error: ApiError | null) => ReactNode);
@@ -56,10 +71,10 @@ interface FormDialogProps {
   wide?: boolean;
 }
 
-/** Asks, does it, and shows what the API says against it. Stays open until it worked. */
+/** A dialog with a form. It shows the error if `onSubmit` rejects; `onSubmit` closes it after success. */
 export function FormDialog({
   title,
-  submit,
+  submitLabel,
   onSubmit,
   onClose,
   children,
@@ -67,9 +82,9 @@ export function FormDialog({
   disabled = false,
   wide = false,
 }: FormDialogProps) {
-  const [busy, setBusy] = useState(false);
+  const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
-  const run = async (event: FormEvent): Promise<void> => {
+  const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault();
     setBusy(true);
     try {
@@ -81,12 +96,12 @@ export function FormDialog({
   };
   return (
     <Dialog title={title} onClose={onClose} wide={wide}>
-      <form onSubmit={(event) => void run(event)}>
+      <form onSubmit={(event) => void submit(event)}>
         <div className="dialog-body">
           {typeof children === 'function' ? children(error) : children}
           {error !== null && (
             <div role="alert">
-              <Notice tone="bad" title="That did not work">
+              <Notice tone="bad" title="The request failed">
                 {error.message}
               </Notice>
             </div>
@@ -94,8 +109,8 @@ export function FormDialog({
         </div>
         <div className="dialog-foot">
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind={danger ? 'danger primary' : 'primary'} disabled={busy || disabled}>
-            {busy ? 'Working…' : submit}
+          <Button type="submit" kind={danger ? 'danger primary' : 'primary'} disabled={isBusy || disabled}>
+            {isBusy ? 'Working…' : submitLabel}
           </Button>
         </div>
       </form>

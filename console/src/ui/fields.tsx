@@ -69,7 +69,7 @@ export function TextField({
           placeholder={placeholder}
           disabled={disabled}
           required={required}
-          // biome-ignore lint/a11y/noAutofocus: in a dialog that was just opened for it
+          // biome-ignore lint/a11y/noAutofocus: the only field of the sign-in page
           autoFocus={autoFocus}
           autoComplete="off"
           spellCheck={false}
@@ -134,7 +134,7 @@ export function SelectField<T extends string>({
   );
 }
 
-export function Check({
+export function Checkbox({
   checked,
   onChange,
   children,
@@ -160,13 +160,13 @@ export function Check({
   );
 }
 
-/** The message for a field, or for anything inside it: `retry` also shows what is wrong with `retry.schedule[0]`. */
-export function errorAt(errors: readonly FieldError[], path: string): string | undefined {
-  const found = errors.filter(
+/** The error message for a field, including errors of its members: `retry` also finds `retry.schedule[0]`. */
+export function findFieldError(errors: readonly FieldError[], path: string): string | undefined {
+  const matches = errors.filter(
     (error) => error.path === path || error.path.startsWith(`${path}.`) || error.path.startsWith(`${path}[`),
   );
-  if (found.length === 0) return undefined;
-  return found
+  if (matches.length === 0) return undefined;
+  return matches
     .map((error) =>
       error.path === path
         ? error.message

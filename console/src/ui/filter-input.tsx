@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'react';
-import { setQuery, usePlace } from '../router.tsx';
+import { setQuery, useLocation } from '../router.tsx';
 
-const TYPING_MS = 250;
+const DEBOUNCE_MS = 250;
 
-/** Goes into the address when the typing pauses. */
+/** A text filter that is kept in the URL's query, and applied when the user stops typing. */
 export function FilterInput({
   name,
   label,
@@ -13,14 +13,14 @@ export function FilterInput({
   label: string;
   placeholder: string;
 }) {
-  const given = usePlace().query.get(name) ?? '';
-  const [text, setText] = useState(given);
-  useEffect(() => setText(given), [given]);
+  const applied = useLocation().query.get(name) ?? '';
+  const [text, setText] = useState(applied);
+  useEffect(() => setText(applied), [applied]);
   useEffect(() => {
-    if (text === given) return;
-    const timer = setTimeout(() => setQuery({ [name]: text.trim() }), TYPING_MS);
+    if (text === applied) return;
+    const timer = setTimeout(() => setQuery({ [name]: text.trim() }), DEBOUNCE_MS);
     return () => clearTimeout(timer);
-  }, [text, given, name]);
+  }, [text, applied, name]);
   return (
     <input
       className="input long mono"

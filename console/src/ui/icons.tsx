@@ -1,4 +1,4 @@
-/** Drawn on a grid of 24 with one stroke. Decoration: what they mean is always said in words too. */
+/** Icons on a 24 × 24 grid, drawn with one stroke. They are decoration: text next to them says what they mean. */
 const paths = {
   overview: 'M4 13h6V4H4zM14 20h6v-9h-6zM4 20h6v-3H4zM14 7h6V4h-6z',
   events: 'M4 6h16M4 12h16M4 18h10',

@@ -2,25 +2,26 @@ import { createStore, useStore } from '../api/store.ts';
 
 export type Theme = 'light' | 'dark';
 
-const STORED = 'posthorn.theme';
-const system = window.matchMedia('(prefers-color-scheme: dark)');
-const chosen = (): Theme => {
-  const stored = localStorage.getItem(STORED);
-  return stored === 'light' || stored === 'dark' ? stored : system.matches ? 'dark' : 'light';
+const STORAGE_ITEM = 'posthorn.theme';
+const darkPreference = window.matchMedia('(prefers-color-scheme: dark)');
+/** The theme that the user chose, or that of the operating system. */
+const readTheme = (): Theme => {
+  const stored = localStorage.getItem(STORAGE_ITEM);
+  return stored === 'light' || stored === 'dark' ? stored : darkPreference.matches ? 'dark' : 'light';
 };
 
-const theme = createStore<Theme>(chosen());
-const apply = (): void => {
+const theme = createStore<Theme>(readTheme());
+const applyTheme = (): void => {
   document.documentElement.dataset.theme = theme.get();
 };
-theme.subscribe(apply);
-system.addEventListener('change', () => theme.set(chosen()));
-apply();
+theme.subscribe(applyTheme);
+darkPreference.addEventListener('change', () => theme.set(readTheme()));
+applyTheme();
 
 export const useTheme = (): Theme => useStore(theme);
 
 export function toggleTheme(): void {
   const next = theme.get() === 'dark' ? 'light' : 'dark';
-  localStorage.setItem(STORED, next);
+  localStorage.setItem(STORAGE_ITEM, next);
   theme.set(next);
 }

@@ -1,33 +1,34 @@
-/** Short messages about what just happened. Some can be undone for as long as they are there. */
+/** Short messages at the bottom of the page. Some have an Undo button while they are visible. */
 import { type ReactNode, useEffect } from 'react';
 import { createStore, useStore } from '../api/store.ts';
-import { Button } from './basics.tsx';
+import { Button } from './button.tsx';
 import { Icon } from './icons.tsx';
 
 interface Toast {
   readonly id: number;
   readonly tone: 'good' | 'bad' | 'info';
   readonly text: ReactNode;
-  readonly undo?: () => void;
-  readonly forMs: number;
+  readonly onUndo?: () => void;
+  readonly durationMs: number;
 }
 
 const toasts = createStore<readonly Toast[]>([]);
+const MAX_TOASTS = 4;
 let lastId = 0;
 
-export function toast(
+export function showToast(
   text: ReactNode,
-  options: { tone?: Toast['tone']; undo?: () => void; forMs?: number } = {},
+  options: { tone?: Toast['tone']; onUndo?: () => void; durationMs?: number } = {},
 ): void {
   lastId += 1;
-  const { tone = 'good', undo, forMs = 4_000 } = options;
-  toasts.set([...toasts.get(), { id: lastId, tone, text, undo, forMs }].slice(-4));
+  const { tone = 'good', onUndo, durationMs = 4_000 } = options;
+  toasts.set([...toasts.get(), { id: lastId, tone, text, onUndo, durationMs }].slice(-MAX_TOASTS));
 }
 
-export const toastError = (error: unknown): void =>
-  toast(error instanceof Error ? error.message : String(error), { tone: 'bad', forMs: 8_000 });
+export const showError = (error: unknown): void =>
+  showToast(error instanceof Error ? error.message : String(error), { tone: 'bad', durationMs: 8_000 });
 
-const close = (id: number): void => toasts.set(toasts.get().filter((each) => each.id !== id));
+const closeToast = (id: number): void => toasts.set(toasts.get().filter((each) => each.id !== id));
 
 export function Toasts() {
   const shown = useStore(toasts);
@@ -40,27 +41,27 @@ export function Toasts() {
   );
 }
 
-function ToastLine({ toast: { id, tone, text, undo, forMs } }: { toast: Toast }) {
+function ToastLine({ toast: { id, tone, text, onUndo, durationMs } }: { toast: Toast }) {
   useEffect(() => {
-    const timer = setTimeout(() => close(id), forMs);
+    const timer = setTimeout(() => closeToast(id), durationMs);
     return () => clearTimeout(timer);
-  }, [id, forMs]);
+  }, [id, durationMs]);
   return (
     <div className="toast">
       <span className={`dot ${tone}`} />
       <span className="grow">{text}</span>
-      {undo !== undefined && (
+      {onUndo !== undefined && (
         <Button
           kind="small"
           onClick={() => {
-            close(id);
-            undo();
+            closeToast(id);
+            onUndo();
           }}
         >
           Undo
         </Button>
       )}
-      <button type="button" className="copy" aria-label="Close" onClick={() => close(id)}>
+      <button type="button" className="copy" aria-label="Close" onClick={() => closeToast(id)}>
         <Icon name="cross" />
       </button>
     </div>

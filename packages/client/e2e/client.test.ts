@@ -12,13 +12,13 @@ import { ConnectionError, Posthorn, ProblemError, TimeoutError } from '../src/in
 import { Transport } from '../src/transport.ts';
 
 const server = usePosthorn();
-const newClient = (options: Partial<ConstructorParameters<typeof Posthorn>[0]> = {}): Posthorn =>
+const createClient = (options: Partial<ConstructorParameters<typeof Posthorn>[0]> = {}): Posthorn =>
   new Posthorn({ url: server.url, key: server.key, ...options });
 
-describe('against a running Posthorn', () => {
-  test('an endpoint’s life, and an event’s', async () => {
+describe('client with a running Posthorn', () => {
+  test('creates an endpoint, publishes events, reads the delivery, deletes the endpoint', async () => {
     const receiver = await newReceiver();
-    const posthorn = newClient();
+    const posthorn = createClient();
     const tenant = newTenant();
     const endpoint = await posthorn.endpoints.create({ url: receiver.url, tenant, events: ['order.*'] });
     expect(endpoint.secret).toMatch(/^whsec_/);
@@ -41,26 +41,26 @@ describe('against a running Posthorn', () => {
     expect(await posthorn.service.getHealth()).toEqual({ status: 'ok' });
   });
 
-  test('a list is one page, or everything page by page', async () => {
+  test('a list can be awaited as one page or iterated over all pages', async () => {
     const receiver = await newReceiver();
-    const posthorn = newClient();
+    const posthorn = createClient();
     const tenant = newTenant();
-    const made: string[] = [];
+    const createdIds: string[] = [];
     for (let i = 0; i < 5; i += 1)
-      made.unshift((await createEndpoint(server, { url: receiver.url, tenant })).id);
+      createdIds.unshift((await createEndpoint(server, { url: receiver.url, tenant })).id);
     const page = await posthorn.endpoints.list({ tenant, limit: 2 });
-    expect(page.data.map(({ id }) => id)).toEqual(made.slice(0, 2));
+    expect(page.data.map(({ id }) => id)).toEqual(createdIds.slice(0, 2));
     const all: string[] = [];
     for await (const { id } of posthorn.endpoints.list({ tenant, limit: 2 })) all.push(id);
-    expect(all).toEqual(made);
+    expect(all).toEqual(createdIds);
     const sizes: number[] = [];
     for await (const { data } of posthorn.endpoints.list({ tenant, limit: 2 }).pages())
       sizes.push(data.length);
     expect(sizes).toEqual([2, 2, 1]);
   });
 
-  test('a problem is an error that carries it', async () => {
-    const posthorn = newClient();
+  test('a problem response throws a ProblemError with the problem', async () => {
+    const posthorn = createClient();
     const missing = await posthorn.endpoints.get('ep_none/../x').catch((error: unknown) => error);
     expect(missing).toBeInstanceOf(ProblemError);
     expect(missing).toMatchObject({
@@ -70,67 +70,69 @@ describe('against a running Posthorn', () => {
     });
     const invalid = await posthorn.endpoints.create({ url: '' }).catch((error: unknown) => error);
     expect(invalid).toMatchObject({ code: 'invalid', problem: { errors: [{ path: 'url' }] } });
-    await expect(newClient({ key: 'phk_wrong' }).keys.list()).rejects.toMatchObject({ code: 'unauthorized' });
+    await expect(createClient({ key: 'phk_wrong' }).keys.list()).rejects.toMatchObject({
+      code: 'unauthorized',
+    });
   });
 
   test.each(['publish', 'publishBatch'] as const)(
-    '%s through a connection that is cut after the server accepted: one event',
+    '%s retries after the connection broke before the response, and publishes one event',
     async (method) => {
-      const proxy = await cutAnswers(2);
-      const posthorn = newClient({ url: proxy.url });
+      const proxy = await cutResponses(2);
+      const posthorn = createClient({ url: proxy.url });
       const tenant = newTenant();
       const event = { type: 'order.created', tenant, data: { order: 1 } };
-      const answer =
+      const result =
         method === 'publish'
           ? await posthorn.events.publish(event)
           : (await posthorn.events.publishBatch({ events: [event] })).results[0];
-      expect(answer).toMatchObject({ duplicate: true });
-      expect(proxy.cut()).toBe(2);
-      const events = await newClient().events.list({ tenant });
+      expect(result).toMatchObject({ duplicate: true });
+      expect(proxy.cutCount()).toBe(2);
+      const events = await createClient().events.list({ tenant });
       expect(events.data).toHaveLength(1);
     },
   );
 
-  test('an endpoint made through such a connection: one, with its secret', async () => {
+  test('creating an endpoint through a broken connection creates one endpoint and returns its secret', async () => {
     const receiver = await newReceiver();
-    const proxy = await cutAnswers(1);
+    const proxy = await cutResponses(1);
     const tenant = newTenant();
-    const { id, secret } = await newClient({ url: proxy.url }).endpoints.create({
+    const { id, secret } = await createClient({ url: proxy.url }).endpoints.create({
       url: receiver.url,
       tenant,
     });
-    expect(proxy.cut()).toBe(1);
-    const posthorn = newClient();
+    expect(proxy.cutCount()).toBe(1);
+    const posthorn = createClient();
     expect((await posthorn.endpoints.list({ tenant })).data).toMatchObject([{ id }]);
     expect((await posthorn.endpoints.getSecret(id)).secret).toBe(secret);
   });
 
-  test('without tries left, nobody knows what came of it', async () => {
+  test('without retries a broken connection throws a ConnectionError, although the request may be executed', async () => {
     const receiver = await newReceiver();
-    const proxy = await cutAnswers(1);
+    const proxy = await cutResponses(1);
     const tenant = newTenant();
-    const posthorn = newClient({ url: proxy.url, retries: 0 });
+    const posthorn = createClient({ url: proxy.url, retries: 0 });
     await expect(posthorn.endpoints.create({ url: receiver.url, tenant })).rejects.toBeInstanceOf(
       ConnectionError,
     );
-    expect((await newClient().endpoints.list({ tenant })).data).toHaveLength(1);
+    expect((await createClient().endpoints.list({ tenant })).data).toHaveLength(1);
   });
 });
 
-describe('trying again', () => {
+describe('client retries', () => {
   const OK = { status: 200, headers: { 'content-type': 'application/json' }, body: '{"status":"ok"}' };
 
-  /** Answers these in turn, the last of them for ever. */
-  async function answering(
+  /** Starts a receiver that sends these responses in turn, and repeats the last one. */
+  async function startAnswering(
     ...answers: { status: number; headers?: Record<string, string>; body?: string }[]
   ) {
     const receiver = await newReceiver();
     receiver.answer(({ index }) => answers[Math.min(index, answers.length - 1)]!);
-    return { receiver, posthorn: newClient({ url: receiver.url }) };
+    return { receiver, posthorn: createClient({ url: receiver.url }) };
   }
 
-  test('429 and 503 are tried again when Retry-After says', async () => {
-    const { receiver, posthorn } = await answering(
+  test('retries 429 and 503 after the time of Retry-After', async () => {
+    const { receiver, posthorn } = await startAnswering(
       { status: 503, headers: { 'retry-after': '0' } },
       { status: 429, headers: { 'retry-after': '1' } },
       OK,
@@ -140,20 +142,20 @@ describe('trying again', () => {
     expect(third!.at - second!.at).toBeGreaterThanOrEqual(990);
   });
 
-  test('a POST without a key is tried again after 429, and not after 503; one that only reads always is', async () => {
-    const tries = async (status: number, request: object) => {
-      const { receiver } = await answering({ status, headers: { 'retry-after': '0' } }, OK);
+  test('retries a POST without a key after 429 but not after 503, and a POST that only reads after both', async () => {
+    const countAttempts = async (status: number, request: object) => {
+      const { receiver } = await startAnswering({ status, headers: { 'retry-after': '0' } }, OK);
       const transport = new Transport({ url: receiver.url, key: 'phk_x' });
       await transport.request('POST', '/v1/x', request).catch(() => {});
       return receiver.requests.length;
     };
-    expect(await tries(429, {})).toBe(2);
-    expect(await tries(503, {})).toBe(1);
-    expect(await tries(503, { reads: true })).toBe(2);
+    expect(await countAttempts(429, {})).toBe(2);
+    expect(await countAttempts(503, {})).toBe(1);
+    expect(await countAttempts(503, { reads: true })).toBe(2);
   });
 
-  test('a try that meets the one before, still under way, waits for its answer', async () => {
-    const { receiver, posthorn } = await answering(
+  test('retries request_in_progress with the same idempotency key', async () => {
+    const { receiver, posthorn } = await startAnswering(
       {
         status: 409,
         headers: { 'content-type': 'application/problem+json', 'retry-after': '0' },
@@ -166,37 +168,41 @@ describe('trying again', () => {
     expect(second).toBe(first);
   });
 
-  test('the idempotency key is the same in every try: the caller’s, the event’s, or a new one', async () => {
+  test('sends the same idempotency key in every attempt: the caller’s, the event’s, or a new one', async () => {
     const event = { type: 'a.b', data: 1 };
-    const keysOf = async (publish: (posthorn: Posthorn) => Promise<unknown>) => {
-      const { receiver, posthorn } = await answering({ status: 503, headers: { 'retry-after': '0' } }, OK);
+    const collectKeys = async (publish: (posthorn: Posthorn) => Promise<unknown>) => {
+      const { receiver, posthorn } = await startAnswering(
+        { status: 503, headers: { 'retry-after': '0' } },
+        OK,
+      );
       await publish(posthorn).catch(() => {});
       return receiver.requests.map(({ headers }) => headers['idempotency-key']);
     };
-    const [made, again] = await keysOf((posthorn) => posthorn.events.publish(event));
-    expect(made).toMatch(/^[0-9a-f-]{36}$/);
-    expect(again).toBe(made);
-    expect(await keysOf((posthorn) => posthorn.events.publish(event, { idempotencyKey: 'mine' }))).toEqual([
-      'mine',
-      'mine',
+    const [first, second] = await collectKeys((posthorn) => posthorn.events.publish(event));
+    expect(first).toMatch(/^[0-9a-f-]{36}$/);
+    expect(second).toBe(first);
+    expect(
+      await collectKeys((posthorn) => posthorn.events.publish(event, { idempotencyKey: 'mine' })),
+    ).toEqual(['mine', 'mine']);
+    expect(
+      await collectKeys((posthorn) => posthorn.events.publish({ ...event, idempotency_key: 'own' })),
+    ).toEqual([undefined, undefined]);
+    expect(await collectKeys((posthorn) => posthorn.events.publish(event, { retries: 0 }))).toEqual([
+      undefined,
     ]);
-    expect(await keysOf((posthorn) => posthorn.events.publish({ ...event, idempotency_key: 'own' }))).toEqual(
-      [undefined, undefined],
-    );
-    expect(await keysOf((posthorn) => posthorn.events.publish(event, { retries: 0 }))).toEqual([undefined]);
   });
 
-  test('it gives up after as many tries as were asked for, or when it would have to wait for long', async () => {
-    const { receiver, posthorn } = await answering({ status: 503, headers: { 'retry-after': '0' } });
+  test('gives up after the configured retries, or if Retry-After is too long', async () => {
+    const { receiver, posthorn } = await startAnswering({ status: 503, headers: { 'retry-after': '0' } });
     await expect(posthorn.service.getHealth({ retries: 2 })).rejects.toMatchObject({ status: 503 });
     expect(receiver.requests).toHaveLength(3);
-    const patient = await answering({ status: 429, headers: { 'retry-after': '3600' } });
-    await expect(patient.posthorn.service.getHealth()).rejects.toMatchObject({ status: 429 });
-    expect(patient.receiver.requests).toHaveLength(1);
+    const limited = await startAnswering({ status: 429, headers: { 'retry-after': '3600' } });
+    await expect(limited.posthorn.service.getHealth()).rejects.toMatchObject({ status: 429 });
+    expect(limited.receiver.requests).toHaveLength(1);
   });
 
-  test('what is wrong is not tried again', async () => {
-    const { receiver, posthorn } = await answering({ status: 500, body: 'oops' });
+  test('does not retry 500', async () => {
+    const { receiver, posthorn } = await startAnswering({ status: 500, body: 'oops' });
     await expect(posthorn.service.getHealth()).rejects.toMatchObject({
       status: 500,
       message: expect.stringContaining('oops'),
@@ -204,10 +210,10 @@ describe('trying again', () => {
     expect(receiver.requests).toHaveLength(1);
   });
 
-  test('no answer in time is a TimeoutError; the caller’s signal ends everything at once', async () => {
+  test('throws a TimeoutError after the timeout, and stops at once when the caller aborts', async () => {
     const receiver = await newReceiver();
     receiver.hang();
-    const posthorn = newClient({ url: receiver.url });
+    const posthorn = createClient({ url: receiver.url });
     await expect(posthorn.service.getHealth({ timeoutMs: 50, retries: 1 })).rejects.toBeInstanceOf(
       TimeoutError,
     );
@@ -219,7 +225,7 @@ describe('trying again', () => {
     await receiver.waitFor(3);
     controller.abort(reason);
     await expect(waiting).rejects.toBe(reason);
-    // Also while it waits for the next try.
+    // Aborting also ends the pause before a retry.
     receiver.release();
     receiver.answer({ status: 429, headers: { 'retry-after': '30' } });
     const between = new AbortController();
@@ -230,9 +236,9 @@ describe('trying again', () => {
   });
 });
 
-/** Hands requests on to Posthorn, and cuts the connection when the first answers come: they were carried out. */
-async function cutAnswers(times: number): Promise<{ url: string; cut(): number }> {
-  let cut = 0;
+/** A proxy to Posthorn that breaks the connection before the first responses: their requests were executed. */
+async function cutResponses(times: number): Promise<{ url: string; cutCount(): number }> {
+  let cutCount = 0;
   const sockets = new Set<Socket>();
   const { hostname, port } = new URL(server.url);
   const proxy = createServer((client) => {
@@ -243,8 +249,8 @@ async function cutAnswers(times: number): Promise<{ url: string; cut(): number }
     }
     client.pipe(upstream);
     upstream.on('data', (bytes) => {
-      if (cut >= times) return void client.write(bytes);
-      cut += 1;
+      if (cutCount >= times) return void client.write(bytes);
+      cutCount += 1;
       client.resetAndDestroy();
       upstream.destroy();
     });
@@ -256,5 +262,5 @@ async function cutAnswers(times: number): Promise<{ url: string; cut(): number }
     proxy.close();
     await once(proxy, 'close');
   });
-  return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, cut: () => cut };
+  return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, cutCount: () => cutCount };
 }

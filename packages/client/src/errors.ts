@@ -1,11 +1,11 @@
 import type { Problem } from './generated.ts';
 
-/** Whatever goes wrong between the caller and Posthorn. */
+/** The base class of all errors of this client. */
 export class PosthornError extends Error {
   override name = 'PosthornError';
 }
 
-/** Posthorn answered, and said no. */
+/** Posthorn rejected the request. `problem` says why. */
 export class ProblemError extends PosthornError {
   override name = 'ProblemError';
   readonly problem: Problem;
@@ -15,7 +15,7 @@ export class ProblemError extends PosthornError {
     this.problem = problem;
   }
 
-  /** Stable: decide by this. */
+  /** A stable code. Use it, not the message, to handle errors. */
   get code(): Problem['code'] {
     return this.problem.code;
   }
@@ -25,23 +25,23 @@ export class ProblemError extends PosthornError {
   }
 }
 
-/** No answer: the connection could not be made, or broke. Whether the request was carried out is not known. */
+/** The connection failed before a response arrived. Posthorn may or may not have executed the request. */
 export class ConnectionError extends PosthornError {
   override name = 'ConnectionError';
 }
 
-/** No answer in time. Whether the request was carried out is not known. */
+/** The response timed out. Posthorn may or may not have executed the request. */
 export class TimeoutError extends PosthornError {
   override name = 'TimeoutError';
 }
 
-/** An answer that is not of Posthorn: a proxy's, for instance. */
+/** The response is not from Posthorn but, for instance, from a proxy. */
 export class UnexpectedAnswerError extends PosthornError {
   override name = 'UnexpectedAnswerError';
   readonly status: number;
 
   constructor(status: number, text: string) {
-    super(`HTTP ${status} without a problem: ${text.slice(0, 200)}`);
+    super(`HTTP ${status}, not a response of Posthorn: ${text.slice(0, 200)}`);
     this.status = status;
   }
 }

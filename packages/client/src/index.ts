@@ -1,5 +1,5 @@
 /**
- * The client of Posthorn's API.
+ * The client for Posthorn's API.
  *
  *   const posthorn = new Posthorn({ url: 'https://posthorn.example.com', key: process.env.POSTHORN_KEY });
  *   await posthorn.events.publish({ type: 'order.created', data: { order_id: 1001 } });

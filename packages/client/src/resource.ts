@@ -2,12 +2,12 @@ import type { Request, RequestOptions, Transport } from './transport.ts';
 
 export interface Page<T> {
   readonly data: T[];
-  /** Null: this was the last page. */
+  /** Null: this is the last page. */
   readonly next_cursor: string | null;
 }
 
 /**
- * A list that is asked for when it is used: `await` gives one page, `for await` everything, page by page.
+ * A lazy list: `await` fetches one page, `for await` fetches all items, page by page.
  *
  *   const { data } = await posthorn.endpoints.list({ limit: 10 });
  *   for await (const endpoint of posthorn.endpoints.list()) …
@@ -19,12 +19,12 @@ export class PageRequest<T> implements PromiseLike<Page<T>>, AsyncIterable<T> {
     this.#fetchPage = fetchPage;
   }
 
-  // biome-ignore lint/suspicious/noThenProperty: awaiting it is what it is for
-  then<Done = Page<T>, Failed = never>(
-    done?: ((page: Page<T>) => Done | PromiseLike<Done>) | null,
-    failed?: ((error: unknown) => Failed | PromiseLike<Failed>) | null,
-  ): Promise<Done | Failed> {
-    return this.#fetchPage(undefined).then(done, failed);
+  // biome-ignore lint/suspicious/noThenProperty: callers await it
+  then<Result = Page<T>, Failure = never>(
+    onPage?: ((page: Page<T>) => Result | PromiseLike<Result>) | null,
+    onError?: ((error: unknown) => Failure | PromiseLike<Failure>) | null,
+  ): Promise<Result | Failure> {
+    return this.#fetchPage(undefined).then(onPage, onError);
   }
 
   async *pages(): AsyncGenerator<Page<T>> {
@@ -41,7 +41,7 @@ export class PageRequest<T> implements PromiseLike<Page<T>>, AsyncIterable<T> {
   }
 }
 
-/** A chapter of the API. The methods of each are generated. */
+/** A group of operations. Its subclasses and their methods are generated. */
 export class Resource {
   readonly #transport: Transport;
 

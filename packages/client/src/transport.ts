@@ -1,10 +1,10 @@
 /**
- * One request, tried again while that is safe and useful:
+ * Sends a request, and retries it if a retry is safe and useful:
  *
- *   - 429: it was not carried out, whatever it was;
- *   - 409 `request_in_progress`: an earlier try is still under way, and its answer is on its way;
- *   - 502, 503, 504, a broken connection, no answer in time: nobody knows whether it was. So only what may be carried out
- *     twice is tried again: GET, PUT, PATCH, DELETE, and a POST with an idempotency key, by which Posthorn knows it again.
+ *   - 429: Posthorn did not execute the request.
+ *   - 409 `request_in_progress`: an earlier attempt is still running; the retry returns its response.
+ *   - 502, 503, 504, a broken connection, a timeout: Posthorn may have executed the request. The client retries only
+ *     what may be executed twice: GET, PUT, PATCH, DELETE, and a POST with an idempotency key.
  */
 import {
   ConnectionError,
@@ -16,14 +16,14 @@ import {
 import type { Problem } from './generated.ts';
 
 export interface PosthornOptions {
-  /** Where Posthorn is, such as `https://posthorn.example.com`. */
+  /** The URL of Posthorn, such as `https://posthorn.example.com`. */
   readonly url: string;
   readonly key: string;
-  /** For each try. 30 seconds by default. */
+  /** The timeout of each attempt. Default: 30 seconds. */
   readonly timeoutMs?: number;
-  /** How often to try again. 4 by default. */
+  /** How often to retry. Default: 4. */
   readonly retries?: number;
-  /** Instead of the global one. */
+  /** Replaces the global `fetch`. */
   readonly fetch?: typeof fetch;
 }
 
@@ -31,7 +31,7 @@ export interface RequestOptions {
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
   readonly retries?: number;
-  /** For operations that take one. Without it a random one is made, so that trying again is safe. */
+  /** For operations that take an idempotency key. By default the client generates one, so that retries are safe. */
   readonly idempotencyKey?: string;
 }
 
@@ -40,17 +40,17 @@ export interface Request {
   readonly query?: object;
   /** The operation takes an idempotency key. */
   readonly keyed?: boolean;
-  /** It changes nothing, although it is a POST. */
+  /** The operation changes nothing, although it is a POST. */
   readonly reads?: boolean;
 }
 
 const TIMEOUT_MS = 30_000;
 const RETRIES = 4;
-const FIRST_PAUSE_MS = 250;
-const LONGEST_PAUSE_MS = 10_000;
-/** Longer than this is for the caller to wait. */
-const LONGEST_RETRY_AFTER_MS = 60_000;
-const UNCERTAIN = new Set([502, 503, 504]);
+const FIRST_BACKOFF_MS = 250;
+const MAX_BACKOFF_MS = 10_000;
+/** If `Retry-After` asks for more, the client throws instead of waiting. */
+const MAX_RETRY_AFTER_MS = 60_000;
+const UNCERTAIN_STATUSES = new Set([502, 503, 504]);
 
 export class Transport {
   readonly #options: PosthornOptions;
@@ -68,9 +68,9 @@ export class Transport {
     options: RequestOptions = {},
   ): Promise<unknown> {
     const retries = options.retries ?? this.#options.retries ?? RETRIES;
-    const key = idempotencyKey(request, options, retries);
+    const key = chooseIdempotencyKey(request, options, retries);
     const isRepeatable =
-      method !== 'POST' || request.reads === true || key !== undefined || hasKey(request.body);
+      method !== 'POST' || request.reads === true || key !== undefined || hasIdempotencyKey(request.body);
     const init: RequestInit = {
       method,
       headers: {
@@ -80,18 +80,18 @@ export class Transport {
       },
       ...(request.body !== undefined && { body: JSON.stringify(request.body) }),
     };
-    const url = `${this.#url}${path}${search(request.query)}`;
-    for (let tries = 0; ; tries += 1) {
-      const outcome = await this.#try(url, init, options);
+    const url = `${this.#url}${path}${toSearch(request.query)}`;
+    for (let attempt = 0; ; attempt += 1) {
+      const outcome = await this.#attempt(url, init, options);
       if (outcome.ok) return outcome.value;
-      const mayRepeat = outcome.refused || (isRepeatable && outcome.uncertain);
-      const pauseMs = outcome.retryAfterMs ?? backoffMs(tries);
-      if (!mayRepeat || tries >= retries || pauseMs > LONGEST_RETRY_AFTER_MS) throw outcome.error;
-      await pause(pauseMs, options.signal);
+      const canRetry = outcome.isRejected || (isRepeatable && outcome.isUncertain);
+      const pauseMs = outcome.retryAfterMs ?? computeBackoffMs(attempt);
+      if (!canRetry || attempt >= retries || pauseMs > MAX_RETRY_AFTER_MS) throw outcome.error;
+      await sleep(pauseMs, options.signal);
     }
   }
 
-  async #try(url: string, init: RequestInit, { signal, timeoutMs }: RequestOptions): Promise<Outcome> {
+  async #attempt(url: string, init: RequestInit, { signal, timeoutMs }: RequestOptions): Promise<Outcome> {
     const timeout = AbortSignal.timeout(timeoutMs ?? this.#options.timeoutMs ?? TIMEOUT_MS);
     const send = this.#options.fetch ?? fetch;
     try {
@@ -99,15 +99,15 @@ export class Transport {
         ...init,
         signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
       });
-      // Also the body may break off.
-      return outcomeOf(response, await response.text());
+      // Read the body here, because the connection may still break.
+      return toOutcome(response, await response.text());
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof PosthornError) throw error;
       const failure = timeout.aborted
-        ? new TimeoutError('Posthorn did not answer in time.', { cause: error })
-        : new ConnectionError('There is no connection to Posthorn, or it broke.', { cause: error });
-      return { ok: false, error: failure, refused: false, uncertain: true, retryAfterMs: null };
+        ? new TimeoutError('Posthorn did not answer within the timeout.', { cause: error })
+        : new ConnectionError('The connection to Posthorn failed.', { cause: error });
+      return { ok: false, error: failure, isRejected: false, isUncertain: true, retryAfterMs: null };
     }
   }
 }
@@ -117,74 +117,81 @@ type Outcome =
   | {
       readonly ok: false;
       readonly error: PosthornError;
-      /** It was not carried out. */
-      readonly refused: boolean;
-      /** It may have been carried out, and perhaps works the next time. */
-      readonly uncertain: boolean;
+      /** Posthorn did not execute the request, and a retry may succeed. */
+      readonly isRejected: boolean;
+      /** Posthorn may have executed the request, and a retry may succeed. */
+      readonly isUncertain: boolean;
       readonly retryAfterMs: number | null;
     };
 
-function outcomeOf(response: Response, text: string): Outcome {
+function toOutcome(response: Response, text: string): Outcome {
   const { ok, status, headers } = response;
   const isJson = /\bjson\b/.test(headers.get('content-type') ?? '');
   if (ok) return { ok, value: text === '' ? undefined : isJson ? JSON.parse(text) : text };
-  const error = isJson ? problemOf(status, text) : new UnexpectedAnswerError(status, text);
+  const error = isJson ? parseProblem(status, text) : new UnexpectedAnswerError(status, text);
   return {
     ok: false,
     error,
-    refused: status === 429,
-    uncertain: UNCERTAIN.has(status) || isUnderWay(error),
-    retryAfterMs: retryAfterMs(headers.get('retry-after')),
+    isRejected: status === 429,
+    isUncertain: UNCERTAIN_STATUSES.has(status) || isInProgress(error),
+    retryAfterMs: parseRetryAfterMs(headers.get('retry-after')),
   };
 }
 
-const isUnderWay = (error: PosthornError): boolean =>
+const isInProgress = (error: PosthornError): boolean =>
   error instanceof ProblemError && error.code === 'request_in_progress';
 
-function problemOf(status: number, text: string): PosthornError {
+function parseProblem(status: number, text: string): PosthornError {
   const body = JSON.parse(text) as Partial<Problem>;
   return typeof body.code === 'string'
     ? new ProblemError(body as Problem)
     : new UnexpectedAnswerError(status, text);
 }
 
-function retryAfterMs(header: string | null): number | null {
+function parseRetryAfterMs(header: string | null): number | null {
   const seconds = Number(header ?? Number.NaN);
   return Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : null;
 }
 
-/** Longer each time, and never the same for many: they would all come back together. */
-function backoffMs(tries: number): number {
-  return Math.min(FIRST_PAUSE_MS * 2 ** tries, LONGEST_PAUSE_MS) * (0.5 + Math.random() / 2);
+/** Exponential, with jitter so that many clients do not retry at the same moment. */
+function computeBackoffMs(attempt: number): number {
+  return Math.min(FIRST_BACKOFF_MS * 2 ** attempt, MAX_BACKOFF_MS) * (0.5 + Math.random() / 2);
 }
 
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+/** Resolves after the time. Rejects with the signal's reason if it aborts before. */
+function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
-    const stop = (): void => {
+    const onAbort = (): void => {
       clearTimeout(timer);
       reject(signal!.reason);
     };
     const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', stop);
+      signal?.removeEventListener('abort', onAbort);
       resolve();
     }, ms);
-    if (signal?.aborted) stop();
-    else signal?.addEventListener('abort', stop, { once: true });
+    if (signal?.aborted) onAbort();
+    else signal?.addEventListener('abort', onAbort, { once: true });
   });
 }
 
-const hasKey = (body: unknown): boolean =>
+const hasIdempotencyKey = (body: unknown): boolean =>
   ((body ?? {}) as { idempotency_key?: unknown }).idempotency_key != null;
 
-/** The caller's, the body's own, or a new one if it could be needed. */
-function idempotencyKey(request: Request, options: RequestOptions, retries: number): string | undefined {
+/** Returns the caller's key, or a new one if the operation takes one, the body has none, and there may be retries. */
+function chooseIdempotencyKey(
+  request: Request,
+  options: RequestOptions,
+  retries: number,
+): string | undefined {
   if (options.idempotencyKey !== undefined) return options.idempotencyKey;
-  return request.keyed === true && retries > 0 && !hasKey(request.body) ? crypto.randomUUID() : undefined;
+  return request.keyed === true && retries > 0 && !hasIdempotencyKey(request.body)
+    ? crypto.randomUUID()
+    : undefined;
 }
 
-function search(query: object | undefined): string {
-  const given = Object.entries(query ?? {}).flatMap(([name, value]): [string, string][] =>
+function toSearch(query: object | undefined): string {
+  const parameters = Object.entries(query ?? {}).flatMap(([name, value]): [string, string][] =>
     value === undefined ? [] : [[name, String(value)]],
   );
-  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
+  return parameters.length === 0 ? '' : `?${new URLSearchParams(parameters)}`;
 }

@@ -1,4 +1,4 @@
-/** What is published works: both builds, without anything from elsewhere. */
+/** The published package works: both builds, without dependencies. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ afterAll(() => rmSync(out, { recursive: true, force: true }));
 const run = (code: string, type: 'module' | 'commonjs'): string =>
   execFileSync(process.execPath, [`--input-type=${type}`, '-e', code], { encoding: 'utf8' });
 
-it('is imported and required', () => {
+it('the package can be imported and required', () => {
   const use = `const posthorn = new Posthorn({ url: 'http://127.0.0.1:1', key: 'phk_x', retries: 0 });
     posthorn.service.getHealth().catch((error) => console.log(error.name));`;
   expect(run(`import { Posthorn } from '${out}/esm/index.js'; ${use}`, 'module')).toBe('ConnectionError\n');
@@ -26,7 +26,7 @@ it('is imported and required', () => {
   );
 });
 
-it('imports nothing but itself, and every file that it names is there', () => {
+it('the package imports only its own files, and every exported file exists', () => {
   for (const kind of ['esm', 'cjs']) {
     const files = readdirSync(path.join(out, kind));
     for (const file of files.filter((name) => name.endsWith('.js'))) {

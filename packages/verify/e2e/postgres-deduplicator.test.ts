@@ -1,11 +1,17 @@
-/** The deduplicator on a real PostgreSQL, by itself and as the README uses it. */
+/** postgresDeduplicator with a real PostgreSQL, and the examples of the README. */
 import path from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
 import { type PostgresOptions, postgresDeduplicator } from '../src/index.ts';
 import { deduplicatorSuite } from '../test/testing/deduplicator-suite.ts';
-import { createProject, forward, type Project, readmeFiles, runServer } from '../test/testing/installed.ts';
+import {
+  createProject,
+  forwardRequest,
+  type Project,
+  readReadmeFiles,
+  runServer,
+} from '../test/testing/installed.ts';
 import { deliver, SECRET, secrets } from '../test/testing/signing.ts';
 
 let database: TestDatabase;
@@ -13,7 +19,7 @@ let pool: pg.Pool;
 beforeAll(async () => {
   database = await createTestDatabase({ empty: true });
   pool = new pg.Pool({ connectionString: database.url, max: 25 });
-  // Connections that are still closing when the database is dropped.
+  // Ignore connections that are still closing when the database is dropped.
   pool.on('error', () => {});
   await create().createTable();
   await create().createTable();
@@ -26,16 +32,16 @@ afterAll(async () => {
 const create = (options: Partial<PostgresOptions> = {}) =>
   postgresDeduplicator({ query: (text, values) => pool.query(text, values), ...options });
 
-deduplicatorSuite('in PostgreSQL', create);
+deduplicatorSuite('postgresDeduplicator', create);
 
-it('two processes share it', async () => {
+it('two deduplicators share their receipts', async () => {
   const key = { subscriber: 'shared', eventId: 'evt_1' };
   await create().once(key, () => 1);
   expect(await create().once(key, () => 2)).toEqual({ status: 'duplicate' });
 });
 
-/** A handler that runs until it is told how to end. */
-function heldHandler() {
+/** A handler that runs until the test ends it. */
+function createPendingHandler() {
   const started = Promise.withResolvers<void>();
   const end = Promise.withResolvers<void>();
   const handler = () => {
@@ -45,11 +51,11 @@ function heldHandler() {
   return { handler, started: started.promise, end };
 }
 
-it('a claim whose process died lapses, and the next one runs the handler', async () => {
+it('a claim of a dead process expires, and the next caller runs the handler', async () => {
   const key = { subscriber: 'dead', eventId: 'evt_1' };
   const receipts = create({ claimSeconds: 0.5 });
-  // A handler that never ends is what a process that died looks like from outside.
-  const dead = heldHandler();
+  // To others, a handler that never ends looks like a dead process.
+  const dead = createPendingHandler();
   void receipts.once(key, dead.handler);
   await dead.started;
   expect(await receipts.once(key, () => 'x')).toEqual({ status: 'in_progress' });
@@ -58,14 +64,14 @@ it('a claim whose process died lapses, and the next one runs the handler', async
     .toEqual({ status: 'handled', result: 'taken over' });
 });
 
-it('one that comes back after its claim lapsed takes nothing from the one that has it now', async () => {
+it('a caller whose claim expired does not release the claim of the next caller', async () => {
   const key = { subscriber: 'late', eventId: 'evt_1' };
-  const late = heldHandler();
+  const late = createPendingHandler();
   const lateResult = create({ claimSeconds: 0.001 }).once(key, late.handler);
   await late.started;
-  // Its millisecond goes by on the clock of the database.
+  // The claim expires by the clock of the database.
   await pool.query('select pg_sleep(0.02)');
-  const now = heldHandler();
+  const now = createPendingHandler();
   const nowResult = create().once(key, now.handler);
   await now.started;
   late.end.reject(new Error('too late'));
@@ -75,7 +81,7 @@ it('one that comes back after its claim lapsed takes nothing from the one that h
   expect(await nowResult).toMatchObject({ status: 'handled' });
 });
 
-it('forgets what is old', async () => {
+it('forget deletes old receipts', async () => {
   const receipts = create({ table: 'public.receipts_2' });
   await receipts.createTable();
   await receipts.once({ subscriber: 'a', eventId: '1' }, () => 1);
@@ -86,13 +92,13 @@ it('forgets what is old', async () => {
   });
 });
 
-it('a table is named by a name', () => {
+it('an invalid table name throws a TypeError', () => {
   for (const table of ['a; drop table b', 'a b', '"a"', ''])
     expect(() => create({ table })).toThrow(TypeError);
 });
 
-describe('in a transaction', () => {
-  it('the receipt commits and rolls back with what is written beside it; a duplicate waits for that', async () => {
+describe('recordIn', () => {
+  it('the receipt commits and rolls back with its transaction, and a duplicate waits for that', async () => {
     const receipts = create();
     const key = { subscriber: 'transaction', eventId: 'evt_1' };
     const [a, b] = [await pool.connect(), await pool.connect()];
@@ -118,24 +124,24 @@ describe('in a transaction', () => {
   });
 });
 
-describe('the README', () => {
+describe('README', () => {
   let project: Project;
   beforeAll(() => {
     project = createProject();
-    for (const [file, code] of readmeFiles()) project.write(file, code);
+    for (const [file, code] of readReadmeFiles()) project.write(file, code);
   });
   afterAll(() => project.remove());
 
-  it.each(['once.ts', 'transaction.ts'])('%s handles what comes five times once', async (file) => {
+  it.each(['once.ts', 'transaction.ts'])('%s handles an event once that arrives five times', async (file) => {
     const env = { WEBHOOK_SECRET: SECRET, DATABASE_URL: database.url };
     const delivered = await deliver(secrets(SECRET));
     const server = await runServer(path.join(project.directory, file), env);
     try {
       const first = await Promise.all(
-        Array.from({ length: 4 }, () => forward(`${server.url}/webhooks`, delivered)),
+        Array.from({ length: 4 }, () => forwardRequest(`${server.url}/webhooks`, delivered)),
       );
       for (const { status } of first) expect([204, 503]).toContain(status);
-      expect((await forward(`${server.url}/webhooks`, delivered)).status).toBe(204);
+      expect((await forwardRequest(`${server.url}/webhooks`, delivered)).status).toBe(204);
       if (file === 'once.ts') expect(server.output().match(/billing order 1/g)).toHaveLength(1);
       else expect(await database.query('select id from orders')).toEqual([{ id: 1 }]);
     } finally {

@@ -1,4 +1,4 @@
-/** Bytes and their encodings, by what every runtime has. */
+/** Encodings of bytes, with functions that every runtime has. */
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -9,18 +9,18 @@ export const toBytes = (text: string): Bytes => encoder.encode(text) as Bytes;
 export const toText = (bytes: Uint8Array): string => decoder.decode(bytes);
 
 export function concat(...parts: Uint8Array[]): Bytes {
-  const all = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
-  let at = 0;
+  const joined = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
+  let offset = 0;
   for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
+    joined.set(part, offset);
+    offset += part.length;
   }
-  return all;
+  return joined;
 }
 
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
-/** Null: it is none. */
+/** Decodes base64, with or without padding. Returns null if the text is not base64. */
 export function fromBase64(text: string): Bytes | null {
   if (!BASE64.test(text) || text.replace(/=+$/, '').length % 4 === 1) return null;
   const binary = atob(text.replace(/=+$/, ''));
@@ -31,6 +31,7 @@ export function fromBase64(text: string): Bytes | null {
 
 const HEX = /^(?:[0-9a-fA-F]{2})+$/;
 
+/** Decodes hex. Returns null if the text is not hex. */
 export function fromHex(text: string): Bytes | null {
   if (!HEX.test(text)) return null;
   const bytes = new Uint8Array(text.length / 2);
@@ -42,7 +43,7 @@ export function toHex(bytes: Uint8Array): string {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** Takes as long whether they differ in the first byte or in the last. Only the lengths are no secret. */
+/** Compares in a time that depends on the lengths only, so that it reveals nothing about the content. */
 export function equalInConstantTime(a: Uint8Array, b: Uint8Array): boolean {
   if (a.length !== b.length) return false;
   let difference = 0;

@@ -1,15 +1,14 @@
 /**
- * At least once on the wire, once in effect. A receipt is written only after the handler succeeded: a handler that
- * failed, or a process that died in it, gets the event again.
+ * Webhooks are delivered at least once; a deduplicator makes their effect happen once. It writes a receipt after the
+ * handler succeeded. If the handler fails or the process dies, the next delivery runs the handler again.
  *
  *   claim ─▶ taken ─▶ handler ─▶ settle (handled)
- *     │                  └─ throws ─▶ release, and the error goes on to the caller
- *     ├─▶ duplicate:   handled before. Answer 2xx, do nothing.
- *     └─▶ in_progress: another request with the same event is in its handler now. Answer 503: the sender comes
- *                      again, and then it is a duplicate, or the first one failed and it is this one's turn.
+ *     │                  └─ throws ─▶ release, and the caller gets the error
+ *     ├─▶ duplicate:   the event was handled before. Answer 2xx and do nothing.
+ *     └─▶ in_progress: another request runs the handler for the same event. Answer 503: the sender retries later.
  */
 export interface ReceiptKey {
-  /** Who handles it: an event may go to several handlers, each of which has to see it once. */
+  /** The name of the handler. Several handlers may each handle the same event once. */
   readonly subscriber: string;
   readonly eventId: string;
 }
@@ -20,18 +19,21 @@ export type OnceResult<T> =
   | { readonly status: 'in_progress' };
 
 export interface Deduplicator {
-  /** Runs the handler unless it has run for this event with success. */
+  /** Runs the handler, unless it already succeeded for this event. Throws the handler's error. */
   once<T>(key: ReceiptKey, handler: () => T | Promise<T>): Promise<OnceResult<T>>;
 }
 
-/** Where claims and receipts are kept. Implement this for another database, and give it to `handleOnce`. */
+/** Stores claims and receipts. Implement it for another database, and pass it to `handleOnce`. */
 export interface ReceiptStore {
-  /** `token` names this claim. `taken` to one caller only until it settles, releases or its time is up. */
+  /** Returns `taken` to one caller only, until that caller settles, releases, or its claim expires. `token` identifies the claim. */
   claim(key: ReceiptKey, token: string): Promise<'taken' | 'duplicate' | 'in_progress'>;
+  /** Records that the event was handled. */
   settle(key: ReceiptKey, token: string): Promise<void>;
+  /** Gives the claim back after the handler failed. */
   release(key: ReceiptKey, token: string): Promise<void>;
 }
 
+/** Runs the handler once per key, with the store's claims and receipts. Throws the handler's error. */
 export async function handleOnce<T>(
   store: ReceiptStore,
   key: ReceiptKey,
@@ -44,7 +46,7 @@ export async function handleOnce<T>(
   try {
     result = await handler();
   } catch (error) {
-    // If this fails too the claim runs out by itself; the handler's error is the one to see.
+    // If the release fails too, the claim expires. The caller needs the handler's error.
     await store.release(key, token).catch(() => {});
     throw error;
   }

@@ -1,15 +1,14 @@
-/** Why a request was not accepted as a webhook. A closed list: a switch over it can be exhaustive. */
+/** All reasons for rejecting a request. */
 export const verificationReasons = {
-  missing_header: 'A header that the signature needs is not there.',
-  malformed_header: 'A header cannot be read.',
-  unsupported_signature: 'None of the signatures is of a kind that the given secrets can check.',
-  signature_mismatch: 'No signature fits: another secret, or the body is not the one that was sent.',
-  timestamp_too_old:
-    'The signature is right, but was made too long ago: a replayed request, or a wrong clock.',
-  timestamp_too_new: 'The signature is right, but comes from the future: check the clocks.',
-  body_already_parsed: 'The body was parsed before it could be verified; the exact bytes are gone.',
+  missing_header: 'A header that the signature needs is missing.',
+  malformed_header: 'A header is malformed.',
+  unsupported_signature: 'The given secrets cannot check any of the signatures.',
+  signature_mismatch: 'No signature matches: the secret is wrong, or the body was changed.',
+  timestamp_too_old: 'The signature is valid but too old: the request was replayed, or a clock is wrong.',
+  timestamp_too_new: 'The signature is valid but from the future: a clock is wrong.',
+  body_already_parsed: 'The body was parsed before verification, so its exact bytes are lost.',
   body_too_large: 'The body is larger than allowed.',
-  malformed_body: 'The signature is right, but the body is not JSON.',
+  malformed_body: 'The signature is valid, but the body is not JSON.',
 } as const;
 export type VerificationReason = keyof typeof verificationReasons;
 
@@ -23,8 +22,8 @@ export class VerificationError extends Error {
   }
 
   /**
-   * What to answer. 4xx ends a delivery at once, as it should for a forgery. A body that was parsed too early is the
-   * receiver's own mistake: with 500 the sender comes again when it is repaired.
+   * The status code to answer with. 4xx ends the delivery, which is right for a forgery. A body that was parsed too early
+   * is the receiver's mistake: 500 makes the sender retry until it is fixed.
    */
   get status(): 401 | 413 | 500 {
     if (this.reason === 'body_too_large') return 413;

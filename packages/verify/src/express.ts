@@ -1,9 +1,9 @@
 import { VerificationError } from './errors.ts';
 import type { HeadersLike } from './headers.ts';
-import { type AdapterOptions, DEFAULT_MAX_BODY_BYTES, readAll, rejection } from './raw-body.ts';
+import { type AdapterOptions, buildRejectionBody, DEFAULT_MAX_BODY_BYTES, readAll } from './raw-body.ts';
 import { createVerifier, type RawBody, type VerifiedWebhook } from './verifier.ts';
 
-/** As much of Express (or Connect, or plain Node) as is needed. */
+/** The parts of Express (or Connect, or plain Node) that the middleware uses. */
 interface Incoming extends AsyncIterable<Uint8Array | string> {
   readonly headers: HeadersLike;
   readonly readableEnded?: boolean;
@@ -15,19 +15,20 @@ interface Outgoing {
   end(text: string): unknown;
 }
 
-/** Verified webhooks by the request that they came with. */
-const verified = new WeakMap<object, VerifiedWebhook>();
+/** The verified webhook of each request. */
+const webhooks = new WeakMap<object, VerifiedWebhook>();
 
-/** The webhook of a request, in handlers after `verifyWebhook`. */
+/** Returns the webhook of a request. Throws a TypeError if `verifyWebhook` did not verify it. */
 export function webhookOf<Payload = unknown>(request: object): VerifiedWebhook<Payload> {
-  const webhook = verified.get(request);
-  if (webhook === undefined) throw new TypeError('verifyWebhook has not verified this request.');
+  const webhook = webhooks.get(request);
+  if (webhook === undefined)
+    throw new TypeError('This request was not verified. Put verifyWebhook before this handler.');
   return webhook as VerifiedWebhook<Payload>;
 }
 
 /**
- * Middleware for one route: handlers after it get the webhook by `webhookOf(request)`. Works without a body parser, and
- * after `express.raw()`. After `express.json()` the bytes are gone: put it before, or on its own route.
+ * Middleware for one route. Handlers after it get the webhook with `webhookOf(request)`. It works without a body parser
+ * and after `express.raw()`, but not after `express.json()`, which discards the bytes of the body.
  *
  * @example
  * app.post('/webhooks', verifyWebhook({ secret }), (request, response) => {
@@ -40,26 +41,26 @@ export function verifyWebhook(
   const verifier = createVerifier(options);
   const maxBytes = options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES;
   return (request, response, next) => {
-    const refuse = (error: unknown): void => {
+    const reject = (error: unknown): void => {
       if (!(error instanceof VerificationError)) return next(error);
       options.onRejected?.(error);
       response.statusCode = error.status;
       response.setHeader('content-type', 'application/json');
-      // What is left of a body that was too large is not read: the connection cannot be used again.
+      // The rest of the body is not read, so the connection cannot be reused.
       if (error.reason === 'body_too_large') response.setHeader('connection', 'close');
-      response.end(rejection(error));
+      response.end(buildRejectionBody(error));
     };
-    rawBodyOf(request, maxBytes)
+    readRawBody(request, maxBytes)
       .then((body) => verifier.verify(body, request.headers))
       .then((webhook) => {
-        verified.set(request, webhook);
-        // Outside of the chain: what a handler throws is not ours to catch.
+        webhooks.set(request, webhook);
+        // Outside of the promise chain, so that an error of the next handler does not end up here.
         queueMicrotask(next);
-      }, refuse);
+      }, reject);
   };
 }
 
-async function rawBodyOf(request: Incoming, maxBytes: number): Promise<RawBody> {
+async function readRawBody(request: Incoming, maxBytes: number): Promise<RawBody> {
   const { body } = request;
   if (body instanceof Uint8Array || typeof body === 'string') {
     if (body.length > maxBytes) throw new VerificationError('body_too_large', `Allowed: ${maxBytes} bytes.`);

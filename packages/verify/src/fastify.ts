@@ -1,9 +1,9 @@
 import { VerificationError } from './errors.ts';
 import type { HeadersLike } from './headers.ts';
-import { type AdapterOptions, DEFAULT_MAX_BODY_BYTES, rejection } from './raw-body.ts';
+import { type AdapterOptions, buildRejectionBody, DEFAULT_MAX_BODY_BYTES } from './raw-body.ts';
 import { createVerifier, type RawBody, type VerifiedWebhook } from './verifier.ts';
 
-/** As much of Fastify as is needed. */
+/** The parts of Fastify that the adapter uses. */
 interface Request {
   readonly headers: HeadersLike;
   body: unknown;
@@ -23,19 +23,20 @@ interface Scope {
   addHook(name: 'preValidation', hook: (request: unknown, reply: unknown) => Promise<unknown>): unknown;
 }
 
-/** Verified webhooks by the request that they came with. */
-const verified = new WeakMap<object, VerifiedWebhook>();
+/** The verified webhook of each request. */
+const webhooks = new WeakMap<object, VerifiedWebhook>();
 
-/** The webhook of a request, in the routes of a scope with `receiveWebhooks`. */
+/** Returns the webhook of a request. Throws a TypeError if its scope does not use `receiveWebhooks`. */
 export function webhookOf<Payload = unknown>(request: object): VerifiedWebhook<Payload> {
-  const webhook = verified.get(request);
-  if (webhook === undefined) throw new TypeError('receiveWebhooks has not verified this request.');
+  const webhook = webhooks.get(request);
+  if (webhook === undefined)
+    throw new TypeError('This request was not verified. Call receiveWebhooks in the scope of this route.');
   return webhook as VerifiedWebhook<Payload>;
 }
 
 /**
- * Makes every route of this scope one for webhooks: bodies stay bytes until they are verified, then `request.body` is
- * the payload and `webhookOf(request)` all of it. Call it inside a plugin, so that other routes keep their parsers.
+ * Verifies the requests of every route in this scope. After verification `request.body` is the payload, and
+ * `webhookOf(request)` returns the webhook. Call it inside a plugin: it removes the body parsers of its scope.
  *
  * @example
  * app.register(async (scope) => {
@@ -53,13 +54,16 @@ export function receiveWebhooks(scope: Scope, options: AdapterOptions): void {
     const reply = outgoing as Reply;
     try {
       const webhook = await verifier.verify((request.body ?? '') as RawBody, request.headers);
-      verified.set(request, webhook);
+      webhooks.set(request, webhook);
       request.body = webhook.payload;
       return undefined;
     } catch (error) {
       if (!(error instanceof VerificationError)) throw error;
       options.onRejected?.(error);
-      return reply.code(error.status).header('content-type', 'application/json').send(rejection(error));
+      return reply
+        .code(error.status)
+        .header('content-type', 'application/json')
+        .send(buildRejectionBody(error));
     }
   });
 }

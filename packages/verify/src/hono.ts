@@ -1,21 +1,21 @@
 import { VerificationError } from './errors.ts';
-import { type AdapterOptions, rejection } from './raw-body.ts';
+import { type AdapterOptions, buildRejectionResponse } from './raw-body.ts';
 import { createVerifier, type VerifiedWebhook } from './verifier.ts';
 import { verifyRequest } from './web.ts';
 
-/** For `new Hono<WebhookEnv>()`: `c.get('webhook')` is typed then. */
+/** Use it as `new Hono<WebhookEnv>()`, so that `c.get('webhook')` is typed. */
 export interface WebhookEnv<Payload = unknown> {
   Variables: { webhook: VerifiedWebhook<Payload> };
 }
 
-/** As much of Hono's context as is needed. */
+/** The parts of Hono's context that the middleware uses. */
 interface Context {
   readonly req: { readonly raw: Request };
   set(key: 'webhook', value: VerifiedWebhook): void;
 }
 
 /**
- * Middleware: handlers after it find the webhook in `c.get('webhook')`. It reads the body, so take it from there.
+ * Middleware. Handlers after it get the webhook, including the body, with `c.get('webhook')`: the request's body is consumed.
  *
  * @example
  * app.post('/webhooks', verifyWebhook({ secret }), (c) => c.json(c.get('webhook').id));
@@ -30,10 +30,7 @@ export function verifyWebhook(
     } catch (error) {
       if (!(error instanceof VerificationError)) throw error;
       options.onRejected?.(error);
-      return new Response(rejection(error), {
-        status: error.status,
-        headers: { 'content-type': 'application/json' },
-      });
+      return buildRejectionResponse(error);
     }
     await next();
     return undefined;

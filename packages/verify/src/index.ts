@@ -1,5 +1,5 @@
 /**
- * Verify webhooks, and handle each of them once.
+ * Verifies webhooks, and handles each of them once.
  *
  * @example
  * const verifier = createVerifier({ secret: 'whsec_…' });

@@ -1,36 +1,37 @@
 /**
- * Receipts in PostgreSQL, for any number of processes. One row per (subscriber, event):
+ * Keeps receipts in PostgreSQL, for any number of processes. One row per (subscriber, event):
  *
- *   claimed:  handled_at is null, claimed_until in the future  → others get in_progress
- *   lapsed:   handled_at is null, claimed_until in the past    → its process died; whoever comes next takes it
- *   handled:  handled_at set                                   → duplicate
+ *   claimed:  handled_at is null, claimed_until in the future  → other callers get in_progress
+ *   expired:  handled_at is null, claimed_until in the past    → its process died; the next caller takes the claim
+ *   handled:  handled_at is set                                → duplicate
  *
- * Every step is one statement, so a pool will do: nothing is held while the handler runs.
+ * Every step is a single statement, so it works with a pool and holds no connection while the handler runs.
  */
 import { type Deduplicator, handleOnce, type ReceiptKey, type ReceiptStore } from './deduplicator.ts';
 
-/** `pool.query` of `pg`, or anything like it. */
+/** `pool.query` of `pg`, or a function like it. */
 export type Query = (text: string, values: unknown[]) => Promise<{ rows: unknown[] } | unknown[]>;
 
 export interface PostgresOptions {
   /** `(text, values) => pool.query(text, values)` */
   readonly query: Query;
-  /** Default: `webhook_receipts`. May name a schema: `app.webhook_receipts`. */
+  /** Default: `webhook_receipts`. May include a schema: `app.webhook_receipts`. */
   readonly table?: string;
-  /** Longer than a handler ever takes: after that a claim counts as abandoned. Default: 60. */
+  /** When a claim expires. Must be longer than the handler ever takes. Default: 60. */
   readonly claimSeconds?: number;
 }
 
 export interface PostgresDeduplicator extends Deduplicator {
-  /** Makes the table if it is not there. Or put `schema` into your migrations. */
+  /** Creates the table if it does not exist. */
   createTable(): Promise<void>;
+  /** The SQL of `createTable`, for your migrations. */
   readonly schema: string;
   /**
-   * Inside your own transaction, with its `query`: true if the event is new. The receipt then commits or rolls back
-   * with what you write beside it, so the effect happens exactly once. A concurrent duplicate waits for your commit.
+   * Records the event in your transaction, through its `query`. Resolves to true if the event is new. The receipt commits
+   * or rolls back with your changes, so that they happen exactly once. A concurrent duplicate waits for your commit.
    */
   recordIn(query: Query, key: ReceiptKey): Promise<boolean>;
-  /** Forgets receipts older than that. Keep them for longer than the sender retries and you replay. Returns how many. */
+  /** Deletes older receipts and resolves to their number. Keep receipts for longer than the sender retries or replays. */
   forget(olderThanSeconds: number): Promise<number>;
 }
 
@@ -38,7 +39,7 @@ const IDENTIFIER = /^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?$/i;
 
 export function postgresDeduplicator(options: PostgresOptions): PostgresDeduplicator {
   const { query, table = 'webhook_receipts', claimSeconds = 60 } = options;
-  if (!IDENTIFIER.test(table)) throw new TypeError(`"${table}" is not the name of a table.`);
+  if (!IDENTIFIER.test(table)) throw new TypeError(`table must be a table name, but is "${table}".`);
   if (!(claimSeconds > 0)) throw new TypeError('claimSeconds must be more than 0.');
   const schema = `create table if not exists ${table} (
   subscriber    text not null,
@@ -48,14 +49,46 @@ export function postgresDeduplicator(options: PostgresOptions): PostgresDeduplic
   handled_at    timestamptz,
   primary key (subscriber, event_id)
 )`;
-  const rowsOf = async (run: Query, text: string, values: unknown[]): Promise<Record<string, unknown>[]> => {
-    const answer = await run(text, values);
-    return (Array.isArray(answer) ? answer : answer.rows) as Record<string, unknown>[];
+  const store = createStore(query, table, claimSeconds);
+  return {
+    schema,
+    async createTable() {
+      await query(schema, []);
+    },
+    once: (key, handler) => handleOnce(store, key, handler),
+    async recordIn(transactionQuery, { subscriber, eventId }) {
+      const recorded = await queryRows(
+        transactionQuery,
+        `insert into ${table} as r (subscriber, event_id, handled_at) values ($1, $2, clock_timestamp())
+         on conflict (subscriber, event_id) do update set handled_at = excluded.handled_at
+          where r.handled_at is null
+         returning true as recorded`,
+        [subscriber, eventId],
+      );
+      return recorded.length > 0;
+    },
+    async forget(olderThanSeconds) {
+      const forgotten = await queryRows(
+        query,
+        `delete from ${table} where handled_at < clock_timestamp() - make_interval(secs => $1::float8)
+            or (handled_at is null and claimed_until < clock_timestamp() - make_interval(secs => $1::float8))
+         returning true as forgotten`,
+        [olderThanSeconds],
+      );
+      return forgotten.length;
+    },
   };
+}
 
-  const store: ReceiptStore = {
+async function queryRows(query: Query, text: string, values: unknown[]): Promise<Record<string, unknown>[]> {
+  const result = await query(text, values);
+  return (Array.isArray(result) ? result : result.rows) as Record<string, unknown>[];
+}
+
+function createStore(query: Query, table: string, claimSeconds: number): ReceiptStore {
+  return {
     async claim({ subscriber, eventId }, token) {
-      const taken = await rowsOf(
+      const taken = await queryRows(
         query,
         `insert into ${table} as r (subscriber, event_id, token, claimed_until)
          values ($1, $2, $3::uuid, clock_timestamp() + make_interval(secs => $4::float8))
@@ -66,17 +99,17 @@ export function postgresDeduplicator(options: PostgresOptions): PostgresDeduplic
         [subscriber, eventId, token, claimSeconds],
       );
       if (taken.length > 0) return 'taken';
-      const handled = await rowsOf(
+      const handled = await queryRows(
         query,
         `select true as handled from ${table} where subscriber = $1 and event_id = $2 and handled_at is not null`,
         [subscriber, eventId],
       );
-      // No row at all: the other one has failed and let go just now. Its sender, and ours, will come again.
+      // If there is no row, the other handler failed just now. Both senders will retry.
       return handled.length > 0 ? 'duplicate' : 'in_progress';
     },
     async settle({ subscriber, eventId }, token) {
-      // Also if the claim has lapsed and another has it now: what has been handled must not be handled again. If it
-      // is being handled a second time already, claimSeconds was too short.
+      // Also settles if the claim expired and another caller took it: the event was handled, so nobody should handle it
+      // again. If the other handler is already running, claimSeconds is too short.
       await query(
         `insert into ${table} (subscriber, event_id, token, handled_at) values ($1, $2, $3::uuid, clock_timestamp())
          on conflict (subscriber, event_id) do update set token = excluded.token, handled_at = excluded.handled_at`,
@@ -88,35 +121,6 @@ export function postgresDeduplicator(options: PostgresOptions): PostgresDeduplic
         `delete from ${table} where subscriber = $1 and event_id = $2 and token = $3::uuid and handled_at is null`,
         [subscriber, eventId, token],
       );
-    },
-  };
-
-  return {
-    schema,
-    async createTable() {
-      await query(schema, []);
-    },
-    once: (key, handler) => handleOnce(store, key, handler),
-    async recordIn(transactionQuery, { subscriber, eventId }) {
-      const recorded = await rowsOf(
-        transactionQuery,
-        `insert into ${table} as r (subscriber, event_id, handled_at) values ($1, $2, clock_timestamp())
-         on conflict (subscriber, event_id) do update set handled_at = excluded.handled_at
-          where r.handled_at is null
-         returning true as recorded`,
-        [subscriber, eventId],
-      );
-      return recorded.length > 0;
-    },
-    async forget(olderThanSeconds) {
-      const forgotten = await rowsOf(
-        query,
-        `delete from ${table} where handled_at < clock_timestamp() - make_interval(secs => $1::float8)
-            or (handled_at is null and claimed_until < clock_timestamp() - make_interval(secs => $1::float8))
-         returning true as forgotten`,
-        [olderThanSeconds],
-      );
-      return forgotten.length;
     },
   };
 }

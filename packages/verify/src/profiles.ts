@@ -1,5 +1,5 @@
 /**
- * What each profile signs and where it puts the signature.
+ * What each profile signs, and where it puts the signature.
  *
  * | profile  | signed                                  | header                                               |
  * |----------|-----------------------------------------|------------------------------------------------------|
@@ -8,8 +8,8 @@
  * | hex      | `body`                                  | x-webhook-signature: sha256=…, and `…-next`          |
  * | github   | `body`                                  | x-hub-signature-256: sha256=…, and `…-next`          |
  *
- * While a secret is being rotated, `standard` and `stripe` carry a signature per live secret. `hex` and `github` have
- * room for one: the old secret's stays in its place, the new one's comes beside it in `<header>-next`.
+ * During a secret rotation `standard` and `stripe` carry one signature per active secret. The header of `hex` and `github`
+ * holds only one: the old secret's signature stays there, and the new one's is in `<header>-next`.
  */
 import { type Bytes, fromBase64, fromHex, toBytes } from './bytes.ts';
 import { VerificationError } from './errors.ts';
@@ -18,29 +18,29 @@ import type { Key } from './keys.ts';
 
 export type Profile = 'standard' | 'stripe' | 'hex' | 'github';
 
-/** What the headers of one request claim. */
+/** What the headers of a request say about its signature. */
 export interface Claim {
-  /** What stands before the body in what was signed. */
-  readonly before: Bytes;
+  /** The signed content starts with this; the body follows. */
+  readonly signedPrefix: Bytes;
   readonly signatures: Readonly<Record<Key['kind'], readonly Bytes[]>>;
-  /** Signed along; null where the profile has none. */
+  /** Part of the signed content; null if the profile signs no id. */
   readonly id: string | null;
   readonly timestampSeconds: number | null;
 }
 
-export interface Names {
+export interface SignatureNames {
   readonly header: string;
   readonly prefix: string;
 }
 
-export const DEFAULT_NAMES: Readonly<Record<Profile, Names>> = {
+export const DEFAULT_NAMES: Readonly<Record<Profile, SignatureNames>> = {
   standard: { header: 'webhook-signature', prefix: 'v1,' },
   stripe: { header: 'stripe-signature', prefix: 'v1=' },
   hex: { header: 'x-webhook-signature', prefix: 'sha256=' },
   github: { header: 'x-hub-signature-256', prefix: 'sha256=' },
 };
 
-export function readClaim(profile: Profile, names: Names, headers: HeadersLike): Claim {
+export function readClaim(profile: Profile, names: SignatureNames, headers: HeadersLike): Claim {
   switch (profile) {
     case 'standard':
       return readStandard(names, headers);
@@ -52,66 +52,69 @@ export function readClaim(profile: Profile, names: Names, headers: HeadersLike):
   }
 }
 
-function readStandard({ header, prefix }: Names, headers: HeadersLike): Claim {
+function readStandard({ header, prefix }: SignatureNames, headers: HeadersLike): Claim {
   const id = requireHeader(headers, 'webhook-id');
   const timestamp = requireHeader(headers, 'webhook-timestamp');
   const signatures = { hmac: [] as Bytes[], ed25519: [] as Bytes[] };
-  // A prefix of the endpoint's own says nothing about the kind of key.
-  const isOwn = prefix !== DEFAULT_NAMES.standard.prefix;
-  const starts: [string, Key['kind']][] = [
+  // A custom prefix stands for both kinds of keys.
+  const isCustom = prefix !== DEFAULT_NAMES.standard.prefix;
+  const prefixes: [string, Key['kind']][] = [
     [prefix, 'hmac'],
-    [isOwn ? prefix : 'v1a,', 'ed25519'],
+    [isCustom ? prefix : 'v1a,', 'ed25519'],
   ];
   for (const entry of requireHeader(headers, header).split(' ')) {
-    for (const [start, kind] of starts) {
-      // Versions to come are not for us to judge: they are passed over.
+    for (const [start, kind] of prefixes) {
+      // Ignores signatures of unknown versions.
       const signature = entry.startsWith(start) ? fromBase64(entry.slice(start.length)) : null;
       if (signature !== null) signatures[kind].push(signature);
     }
   }
   return {
-    before: toBytes(`${id}.${timestamp}.`),
+    signedPrefix: toBytes(`${id}.${timestamp}.`),
     signatures,
     id,
     timestampSeconds: readTimestamp('webhook-timestamp', timestamp),
   };
 }
 
-function readStripe({ header, prefix }: Names, headers: HeadersLike): Claim {
+function readStripe({ header, prefix }: SignatureNames, headers: HeadersLike): Claim {
   const hmac: Bytes[] = [];
   let timestamp: string | null = null;
   for (const part of requireHeader(headers, header).split(',')) {
     const entry = part.trim();
     if (entry.startsWith('t=')) {
-      if (timestamp !== null) throw new VerificationError('malformed_header', `${header} has two times.`);
+      if (timestamp !== null)
+        throw new VerificationError('malformed_header', `${header} has two timestamps.`);
       timestamp = entry.slice(2);
     } else if (entry.startsWith(prefix)) {
       const signature = fromHex(entry.slice(prefix.length));
       if (signature !== null) hmac.push(signature);
     }
   }
-  if (timestamp === null) throw new VerificationError('malformed_header', `${header} has no time (t=…).`);
+  if (timestamp === null)
+    throw new VerificationError('malformed_header', `${header} has no timestamp (t=…).`);
   return {
-    before: toBytes(`${timestamp}.`),
+    signedPrefix: toBytes(`${timestamp}.`),
     signatures: { hmac, ed25519: [] },
     id: null,
     timestampSeconds: readTimestamp(header, timestamp),
   };
 }
 
-function readPlain({ header, prefix }: Names, headers: HeadersLike): Claim {
+function readPlain({ header, prefix }: SignatureNames, headers: HeadersLike): Claim {
   const values = [requireHeader(headers, header), readHeader(headers, `${header}-next`)];
   const hmac: Bytes[] = [];
   for (const value of values) {
     const signature = value?.startsWith(prefix) ? fromHex(value.slice(prefix.length)) : null;
     if (signature !== null) hmac.push(signature);
   }
-  return { before: toBytes(''), signatures: { hmac, ed25519: [] }, id: null, timestampSeconds: null };
+  return { signedPrefix: toBytes(''), signatures: { hmac, ed25519: [] }, id: null, timestampSeconds: null };
 }
 
 const SECONDS = /^\d{1,12}$/;
 
 function readTimestamp(header: string, text: string): number {
-  if (!SECONDS.test(text)) throw new VerificationError('malformed_header', `${header}: no time in seconds.`);
+  if (!SECONDS.test(text))
+    throw new VerificationError('malformed_header', `${header} is not a time in seconds.`);
   return Number(text);
 }

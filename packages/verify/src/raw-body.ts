@@ -1,4 +1,4 @@
-/** Reading the body as it came, up to a limit, whatever the framework hands over. */
+/** Reads the raw body, up to a limit. */
 import { type Bytes, concat } from './bytes.ts';
 import { VerificationError } from './errors.ts';
 import type { VerifierOptions } from './verifier.ts';
@@ -6,12 +6,13 @@ import type { VerifierOptions } from './verifier.ts';
 export interface AdapterOptions extends VerifierOptions {
   /** Default: 4 MiB. */
   readonly maxBodyBytes?: number;
-  /** Told about every request that was refused, for your log. */
+  /** Called for every rejected request, for your log. */
   readonly onRejected?: (error: VerificationError) => void;
 }
 
 export const DEFAULT_MAX_BODY_BYTES = 4 * 1024 * 1024;
 
+/** Joins the chunks. Throws `VerificationError` if they are larger than the limit. */
 export async function readAll(chunks: AsyncIterable<Uint8Array | string>, maxBytes: number): Promise<Bytes> {
   const parts: Uint8Array[] = [];
   let length = 0;
@@ -25,8 +26,8 @@ export async function readAll(chunks: AsyncIterable<Uint8Array | string>, maxByt
   return concat(...parts);
 }
 
-/** Not by `for await`: a ReadableStream is no async iterable everywhere. */
-async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+/** Iterates over a stream. Not every runtime supports `for await` on a ReadableStream. */
+async function* iterateChunks(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   const reader = stream.getReader();
   try {
     for (;;) {
@@ -39,12 +40,20 @@ async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uin
   }
 }
 
-/** The body of a web `Request`. */
+/** Reads the body of a web `Request`. */
 export async function readRequest(request: Request, maxBytes: number): Promise<Bytes> {
   if (request.bodyUsed)
-    throw new VerificationError('body_already_parsed', 'Something has read request.body before.');
-  return request.body === null ? new Uint8Array(0) : readAll(chunksOf(request.body), maxBytes);
+    throw new VerificationError('body_already_parsed', 'Something read request.body before.');
+  return request.body === null ? new Uint8Array(0) : readAll(iterateChunks(request.body), maxBytes);
 }
 
-/** The answer to a request that was refused. */
-export const rejection = (error: VerificationError): string => JSON.stringify({ error: error.reason });
+/** The response body for a rejected request. */
+export const buildRejectionBody = (error: VerificationError): string =>
+  JSON.stringify({ error: error.reason });
+
+/** The response for a rejected request. */
+export const buildRejectionResponse = (error: VerificationError): Response =>
+  new Response(buildRejectionBody(error), {
+    status: error.status,
+    headers: { 'content-type': 'application/json' },
+  });

@@ -1,6 +1,11 @@
-/** Everything that speaks `Request` and `Response`: Next.js route handlers, Workers, Deno, Bun, Remix, SvelteKit. */
+/** For frameworks with web `Request` and `Response`: Next.js route handlers, Workers, Deno, Bun, Remix, SvelteKit. */
 import { VerificationError } from './errors.ts';
-import { type AdapterOptions, DEFAULT_MAX_BODY_BYTES, readRequest, rejection } from './raw-body.ts';
+import {
+  type AdapterOptions,
+  buildRejectionResponse,
+  DEFAULT_MAX_BODY_BYTES,
+  readRequest,
+} from './raw-body.ts';
 import { createVerifier, type VerifiedWebhook, type Verifier } from './verifier.ts';
 
 export type WebHandler<Payload, Rest extends unknown[]> = (
@@ -9,7 +14,7 @@ export type WebHandler<Payload, Rest extends unknown[]> = (
   ...rest: Rest
 ) => Response | Promise<Response>;
 
-/** Reads and verifies a request. Rejects with a VerificationError. */
+/** Reads and verifies a request. Throws `VerificationError`. */
 export async function verifyRequest<Payload = unknown>(
   verifier: Verifier,
   request: Request,
@@ -19,7 +24,7 @@ export async function verifyRequest<Payload = unknown>(
 }
 
 /**
- * A route handler that is only called with verified webhooks.
+ * Creates a route handler that verifies requests and calls `handler` with the verified webhook.
  *
  * @example
  * export const POST = webhookHandler({ secret: process.env.WEBHOOK_SECRET! }, async ({ payload }) => new Response());
@@ -36,10 +41,7 @@ export function webhookHandler<Payload = unknown, Rest extends unknown[] = []>(
     } catch (error) {
       if (!(error instanceof VerificationError)) throw error;
       options.onRejected?.(error);
-      return new Response(rejection(error), {
-        status: error.status,
-        headers: { 'content-type': 'application/json' },
-      });
+      return buildRejectionResponse(error);
     }
     return handler(webhook, request, ...rest);
   };

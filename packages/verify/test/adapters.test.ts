@@ -1,4 +1,4 @@
-/** Each adapter in the real framework, over a real socket, with what Posthorn sends. */
+/** Each adapter in its real framework, over a real socket, with requests that Posthorn sent. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { serve } from '@hono/node-server';
@@ -17,15 +17,15 @@ import { deliver, SECRET, secrets } from './testing/signing.ts';
 
 const LIMIT = 100_000;
 
-interface Running {
+interface RunningServer {
   readonly url: string;
   close(): Promise<void>;
 }
 
-/** Starts a server with a webhook route `/hook`, and a route `/parsed` where something has parsed the body before. */
-type Start = (options: AdapterOptions, seen: VerifiedWebhook[]) => Promise<Running>;
+/** Starts a server with a webhook route `/hook`, and a route `/parsed` whose body is parsed before verification. */
+type StartServer = (options: AdapterOptions, received: VerifiedWebhook[]) => Promise<RunningServer>;
 
-const running = (server: Server): Promise<Running> =>
+const listen = (server: Server): Promise<RunningServer> =>
   new Promise((resolve) => {
     server.listen(0, '127.0.0.1', () =>
       resolve({
@@ -39,11 +39,21 @@ const running = (server: Server): Promise<Running> =>
     );
   });
 
-const startExpress: Start = (options, seen) => {
+const serveFetch = (fetch: Parameters<typeof serve>[0]['fetch']): Promise<RunningServer> =>
+  new Promise((resolve) => {
+    const server = serve({ fetch, port: 0, hostname: '127.0.0.1' }, ({ port }) =>
+      resolve({
+        url: `http://127.0.0.1:${port}`,
+        close: () => new Promise((closed) => void server.close(() => closed())),
+      }),
+    );
+  });
+
+const startExpress: StartServer = (options, received) => {
   const app = express();
   const handler: express.RequestHandler = (request, response) => {
     const webhook = ofExpress(request);
-    seen.push(webhook);
+    received.push(webhook);
     if (webhook.type === 'order.fails') throw new Error('the handler fails');
     response.status(204).end();
   };
@@ -59,17 +69,17 @@ const startExpress: Start = (options, seen) => {
   app.use(((_error, _request, response, _next) => {
     response.status(599).end();
   }) as express.ErrorRequestHandler);
-  return running(createServer(app));
+  return listen(createServer(app));
 };
 
-const startFastify: Start = async (options, seen) => {
+const startFastify: StartServer = async (options, received) => {
   const app = Fastify();
   await app.register((scope, _options, done) => {
     receiveWebhooks(scope, options);
     scope.post('/hook', async (request, reply) => {
       const webhook = ofFastify(request);
       expect(request.body).toEqual(webhook.payload);
-      seen.push(webhook);
+      received.push(webhook);
       return reply.code(204).send();
     });
     done();
@@ -78,10 +88,10 @@ const startFastify: Start = async (options, seen) => {
   return { url: await app.listen({ port: 0, host: '127.0.0.1' }), close: () => app.close() };
 };
 
-const startHono: Start = (options, seen) => {
+const startHono: StartServer = (options, received) => {
   const app = new Hono<WebhookEnv>();
   app.post('/hook', honoWebhook(options), (c) => {
-    seen.push(c.get('webhook'));
+    received.push(c.get('webhook'));
     return c.body(null, 204);
   });
   app.post(
@@ -94,24 +104,17 @@ const startHono: Start = (options, seen) => {
     (c) => c.body(null, 204),
   );
   app.post('/other', async (c) => c.json(await c.req.json()));
-  return new Promise((resolve) => {
-    const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }, ({ port }) =>
-      resolve({
-        url: `http://127.0.0.1:${port}`,
-        close: () => new Promise((closed) => void server.close(() => closed())),
-      }),
-    );
-  });
+  return serveFetch(app.fetch);
 };
 
-/** As Next.js calls a route handler: with a web Request, and a context as the second argument. */
-const startNext: Start = (options, seen) => {
+/** Calls the route handler as Next.js does: with a web Request, and a context as the second argument. */
+const startNext: StartServer = (options, received) => {
   const POST = webhookHandler<unknown, [{ params: Promise<{ slug: string }> }]>(
     options,
     async (webhook, request, { params }) => {
       expect(request.method).toBe('POST');
       expect(await params).toEqual({ slug: 'hook' });
-      seen.push(webhook);
+      received.push(webhook);
       return new Response(null, { status: 204 });
     },
   );
@@ -123,32 +126,25 @@ const startNext: Start = (options, seen) => {
     return POST(c.req.raw, context);
   });
   app.post('/other', async (c) => c.json(await c.req.json()));
-  return new Promise((resolve) => {
-    const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }, ({ port }) =>
-      resolve({
-        url: `http://127.0.0.1:${port}`,
-        close: () => new Promise((closed) => void server.close(() => closed())),
-      }),
-    );
-  });
+  return serveFetch(app.fetch);
 };
 
-let right: RecordedRequest;
-let large: RecordedRequest;
+let validRequest: RecordedRequest;
+let largeRequest: RecordedRequest;
 beforeAll(async () => {
-  right = await deliver({ ...secrets(SECRET) });
-  large = await deliver({ ...secrets(SECRET) }, `"${'x'.repeat(LIMIT)}"`);
+  validRequest = await deliver({ ...secrets(SECRET) });
+  largeRequest = await deliver({ ...secrets(SECRET) }, `"${'x'.repeat(LIMIT)}"`);
 });
 
 const send = (url: string, { body, headers }: RecordedRequest, chunked = false): Promise<Response> =>
   fetch(url, {
     method: 'POST',
-    headers: withoutFraming(headers),
+    headers: removeFramingHeaders(headers),
     body: chunked ? new Blob([Uint8Array.from(body)]).stream() : Uint8Array.from(body),
     ...(chunked && { duplex: 'half' }),
   } as RequestInit);
 
-function withoutFraming(all: Readonly<Record<string, string>>): Record<string, string> {
+function removeFramingHeaders(all: Readonly<Record<string, string>>): Record<string, string> {
   const { host: _host, 'content-length': _length, connection: _connection, ...headers } = all;
   return headers;
 }
@@ -158,87 +154,87 @@ describe.each([
   ['Fastify', startFastify, ['/hook']],
   ['Hono', startHono, ['/hook']],
   ['Next.js', startNext, ['/hook']],
-] as [string, Start, string[]][])('%s', (name, start, routes) => {
-  const seen: VerifiedWebhook[] = [];
+] as [string, StartServer, string[]][])('%s', (name, start, routes) => {
+  const received: VerifiedWebhook[] = [];
   const rejected: VerificationError[] = [];
-  let server: Running;
+  let server: RunningServer;
   beforeAll(async () => {
     const options = {
       secret: SECRET,
       maxBodyBytes: LIMIT,
       onRejected: (e: VerificationError) => rejected.push(e),
     };
-    server = await start(options, seen);
+    server = await start(options, received);
   });
   afterAll(() => server.close());
 
-  it.each(routes)('verifies what Posthorn sends: %s', async (route) => {
+  it.each(routes)('verifies a request of Posthorn: %s', async (route) => {
     for (const chunked of [false, true]) {
-      expect((await send(`${server.url}${route}`, right, chunked)).status).toBe(204);
-      const webhook = seen.at(-1)!;
-      expect(webhook.id).toBe(right.headers['webhook-id']);
-      expect(Buffer.from(webhook.body)).toEqual(right.body);
+      expect((await send(`${server.url}${route}`, validRequest, chunked)).status).toBe(204);
+      const webhook = received.at(-1)!;
+      expect(webhook.id).toBe(validRequest.headers['webhook-id']);
+      expect(Buffer.from(webhook.body)).toEqual(validRequest.body);
       expect(webhook.payload).toMatchObject({ data: { text: 'grüße 🎺' } });
     }
   });
 
-  it('refuses a forgery with 401, the reason, and no call of the handler', async () => {
-    const before = seen.length;
-    const forged = { ...right, body: Buffer.from('{"id":"evt_1"}') };
-    const answer = await send(`${server.url}/hook`, forged);
-    expect(answer.status).toBe(401);
-    expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
-    expect(await answer.json()).toEqual({ error: 'signature_mismatch' });
+  it('rejects a forged request with 401 and the reason, without calling the handler', async () => {
+    const before = received.length;
+    const forged = { ...validRequest, body: Buffer.from('{"id":"evt_1"}') };
+    const response = await send(`${server.url}/hook`, forged);
+    expect(response.status).toBe(401);
+    expect(response.headers.get('content-type')).toMatch(/^application\/json/);
+    expect(await response.json()).toEqual({ error: 'signature_mismatch' });
     expect(rejected.at(-1)?.reason).toBe('signature_mismatch');
-    expect(seen.length).toBe(before);
+    expect(received.length).toBe(before);
   });
 
-  it('refuses a request without headers or body', async () => {
-    const answer = await fetch(`${server.url}/hook`, { method: 'POST' });
-    expect([answer.status, await answer.json()]).toEqual([401, { error: 'missing_header' }]);
+  it('rejects a request without headers and body', async () => {
+    const response = await fetch(`${server.url}/hook`, { method: 'POST' });
+    expect([response.status, await response.json()]).toEqual([401, { error: 'missing_header' }]);
   });
 
-  it('refuses a body past the limit, with and without its length announced', async () => {
-    const before = seen.length;
+  it('rejects a body above the limit, with and without content-length', async () => {
+    const before = received.length;
     for (const chunked of [false, true]) {
-      const status = await send(`${server.url}/hook`, large, chunked).then(
-        (answer) => answer.status,
-        // Closed while it was still being sent: as good an answer.
+      const status = await send(`${server.url}/hook`, largeRequest, chunked).then(
+        (response) => response.status,
+        // The server closed the connection while the client was still sending.
         () => 413,
       );
       expect(status).toBe(413);
     }
-    expect(seen.length).toBe(before);
+    expect(received.length).toBe(before);
   });
 
-  it('leaves other routes alone', async () => {
-    const answer = await fetch(`${server.url}/other`, {
+  it('does not affect other routes', async () => {
+    const response = await fetch(`${server.url}/other`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: '{"a":1}',
     });
-    expect(await answer.json()).toEqual({ a: 1 });
+    expect(await response.json()).toEqual({ a: 1 });
   });
 
-  // In Fastify it cannot happen: the scope takes the parsers out.
+  // Not possible in Fastify: receiveWebhooks removes the parsers.
   if (name === 'Fastify') return;
-  it('says so if the body was parsed before', async () => {
-    const answer = await send(`${server.url}/parsed`, right);
-    expect([answer.status, await answer.json()]).toEqual([500, { error: 'body_already_parsed' }]);
+  it('answers 500 if the body was parsed before verification', async () => {
+    const response = await send(`${server.url}/parsed`, validRequest);
+    expect([response.status, await response.json()]).toEqual([500, { error: 'body_already_parsed' }]);
   });
 });
 
-it('Express: what a handler throws goes to the error handler, not into the void', async () => {
-  const seen: VerifiedWebhook[] = [];
-  const server = await startExpress({ secret: SECRET, profile: 'hex' }, seen);
+it('Express: an error of the handler reaches the error middleware', async () => {
+  const received: VerifiedWebhook[] = [];
+  const server = await startExpress({ secret: SECRET, profile: 'hex' }, received);
   const { createHmac } = await import('node:crypto');
   const body = '{"type":"order.fails"}';
   const signature = `sha256=${createHmac('sha256', SECRET).update(body).digest('hex')}`;
-  const answer = await fetch(`${server.url}/hook`, {
+  const response = await fetch(`${server.url}/hook`, {
     method: 'POST',
     headers: { 'x-webhook-signature': signature },
     body,
   });
-  expect([answer.status, seen.length]).toEqual([599, 1]);
+  expect([response.status, received.length]).toEqual([599, 1]);
   await server.close();
 });

@@ -2,9 +2,9 @@ import { expect, it } from 'vitest';
 import { memoryDeduplicator } from '../src/index.ts';
 import { deduplicatorSuite } from './testing/deduplicator-suite.ts';
 
-deduplicatorSuite('in memory', () => memoryDeduplicator());
+deduplicatorSuite('memoryDeduplicator', () => memoryDeduplicator());
 
-it('forgets what is old', async () => {
+it('memoryDeduplicator drops receipts after rememberSeconds', async () => {
   let now = 0;
   const receipts = memoryDeduplicator({ rememberSeconds: 10, now: () => now });
   const key = { subscriber: 'a', eventId: 'b' };
@@ -15,7 +15,7 @@ it('forgets what is old', async () => {
   expect(await receipts.once(key, () => 3)).toEqual({ status: 'handled', result: 3 });
 });
 
-it('never holds more than it may, and forgets the oldest first', async () => {
+it('memoryDeduplicator keeps at most maxEntries receipts, and drops the oldest first', async () => {
   const receipts = memoryDeduplicator({ maxEntries: 100 });
   for (let n = 0; n < 1000; n += 1) await receipts.once({ subscriber: 'a', eventId: `${n}` }, () => n);
   expect(receipts.size).toBe(100);

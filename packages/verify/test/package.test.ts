@@ -1,4 +1,4 @@
-/** SIG-6: what is published works: both builds, the types, the code in the README, with WebCrypto and nothing else. */
+/** SIG-6: the published package works: both builds, the types and the code in the README, with WebCrypto only. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -7,13 +7,19 @@ import { createContext, runInContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RecordedRequest } from '../../../test/support/receiver.ts';
 import type * as Package from '../src/index.ts';
-import { createProject, forward, type Project, readmeFiles, runServer } from './testing/installed.ts';
+import {
+  createProject,
+  forwardRequest,
+  type Project,
+  readReadmeFiles,
+  runServer,
+} from './testing/installed.ts';
 import { deliver, SECRET, secrets } from './testing/signing.ts';
 
 let project: Project;
 let delivered: RecordedRequest;
 let forged: RecordedRequest;
-const files = readmeFiles();
+const files = readReadmeFiles();
 beforeAll(async () => {
   project = createProject();
   delivered = await deliver(secrets(SECRET));
@@ -22,25 +28,25 @@ beforeAll(async () => {
 });
 afterAll(() => project.remove());
 
-const installed = (...parts: string[]): string =>
+const installedPath = (...parts: string[]): string =>
   path.join(project.directory, 'node_modules/@posthorn/verify', ...parts);
-const manifest = () => JSON.parse(readFileSync(installed('package.json'), 'utf8'));
+const readManifest = () => JSON.parse(readFileSync(installedPath('package.json'), 'utf8'));
 
-describe('the package', () => {
-  it('depends on nothing, and every file that it names is there', () => {
-    const { dependencies, peerDependencies, exports, main, types, module, sideEffects } = manifest();
+describe('published package', () => {
+  it('has no dependencies, and every exported file exists', () => {
+    const { dependencies, peerDependencies, exports, main, types, module, sideEffects } = readManifest();
     expect([dependencies, peerDependencies, sideEffects]).toEqual([undefined, undefined, false]);
     const named = JSON.stringify([exports, main, types, module]).match(/\.\/[^"]+\.[a-z.]+/g)!;
     expect(named.length).toBeGreaterThan(20);
-    for (const file of named) expect(existsSync(installed(file)), file).toBe(true);
+    for (const file of named) expect(existsSync(installedPath(file)), file).toBe(true);
   });
 
-  it('imports nothing but itself, and names nothing that only Node has', () => {
+  it('imports only its own files, and uses no Node globals', () => {
     for (const kind of ['esm', 'cjs']) {
-      const sources = readdirSync(installed('dist', kind)).filter((file) => file.endsWith('.js'));
+      const sources = readdirSync(installedPath('dist', kind)).filter((file) => file.endsWith('.js'));
       expect(sources.length).toBeGreaterThan(10);
       for (const file of sources) {
-        const code = readFileSync(installed('dist', kind, file), 'utf8').replace(
+        const code = readFileSync(installedPath('dist', kind, file), 'utf8').replace(
           /\/\*[\s\S]*?\*\/|\/\/.*/g,
           '',
         );
@@ -54,7 +60,7 @@ describe('the package', () => {
     }
   });
 
-  it('is required and imported, and both are the same', () => {
+  it('can be required and imported, with the same exports', () => {
     const script = `
       const required = require('@posthorn/verify');
       import('@posthorn/verify').then(async (imported) => {
@@ -71,7 +77,7 @@ describe('the package', () => {
     expect(execFileSync(process.execPath, [file], { encoding: 'utf8' })).toContain('createVerifier');
   });
 
-  it('runs where there is WebCrypto and the like, and nothing else', async () => {
+  it('runs with WebCrypto, text encoding and atob as the only globals', async () => {
     const globals = { crypto, TextEncoder, TextDecoder, atob };
     const sandbox = createContext({ ...globals });
     const loaded = new Map<string, object>();
@@ -80,7 +86,7 @@ describe('the package', () => {
       if (known !== undefined) return known;
       const module = { exports: {} };
       loaded.set(file, module.exports);
-      const code = readFileSync(installed('dist/cjs', file), 'utf8');
+      const code = readFileSync(installedPath('dist/cjs', file), 'utf8');
       runInContext(`(function (exports, module, require) {${code}\n})`, sandbox)(
         module.exports,
         module,
@@ -97,7 +103,7 @@ describe('the package', () => {
   });
 });
 
-describe('the README', () => {
+describe('README', () => {
   it('has code for every framework', () => {
     expect([...files.keys()]).toEqual([
       'express.ts',
@@ -111,7 +117,7 @@ describe('the README', () => {
     ]);
   });
 
-  it('its code compiles, as a module and as CommonJS', () => {
+  it('its code compiles as ES module and as CommonJS', () => {
     project.write(
       'commonjs.cts',
       `import verify = require('@posthorn/verify');
@@ -125,8 +131,8 @@ describe('the README', () => {
   it.each(['express.ts', 'fastify.ts', 'hono.ts', 'plain.ts'])('%s works', async (file) => {
     const server = await runServer(path.join(project.directory, file), { WEBHOOK_SECRET: SECRET });
     try {
-      expect((await forward(`${server.url}/webhooks`, delivered)).status).toBe(204);
-      expect((await forward(`${server.url}/webhooks`, forged)).status).toBe(401);
+      expect((await forwardRequest(`${server.url}/webhooks`, delivered)).status).toBe(204);
+      expect((await forwardRequest(`${server.url}/webhooks`, forged)).status).toBe(401);
       expect(server.output().match(/received/g)).toHaveLength(1);
       expect(server.output()).toContain(`received ${delivered.headers['webhook-id']} order.created`);
     } finally {

@@ -30,43 +30,59 @@ const hex = (body = BODY) => `sha256=${createHmac('sha256', SECRET).update(body)
 const verify = (headers: HeadersLike, options: Partial<VerifierOptions> = {}, body: RawBody = BODY) =>
   createVerifier({ secret: SECRET, now: () => NOW * 1000, ...options }).verify(body, headers);
 
-const right = standard();
+const validHeaders = standard();
 const cases: [string, VerificationReason, HeadersLike, Partial<VerifierOptions>?, RawBody?][] = [
   ['no headers at all', 'missing_header', {}],
-  ['no id', 'missing_header', { ...right, 'webhook-id': undefined }],
-  ['no time', 'missing_header', { ...right, 'webhook-timestamp': undefined }],
-  ['no signature', 'missing_header', { ...right, 'webhook-signature': undefined }],
-  ['an empty signature', 'missing_header', { ...right, 'webhook-signature': '' }],
-  ['two ids', 'malformed_header', { ...right, 'Webhook-Id': 'evt_2' }],
-  ['an id as a list of two', 'malformed_header', { ...right, 'webhook-id': ['evt_1', 'evt_2'] }],
-  ['a time that is none', 'malformed_header', { ...right, 'webhook-timestamp': 'now' }],
-  ['a time with a fraction', 'malformed_header', { ...right, 'webhook-timestamp': `${NOW}.5` }],
-  ['a negative time', 'malformed_header', { ...right, 'webhook-timestamp': `-${NOW}` }],
-  ['a time in exponents', 'malformed_header', { ...right, 'webhook-timestamp': '17e8' }],
-  ['an endless time', 'malformed_header', { ...right, 'webhook-timestamp': '9'.repeat(40) }],
-  ['only a version to come', 'unsupported_signature', { ...right, 'webhook-signature': 'v9,AAAA' }],
-  ['only v1a, with a shared secret', 'unsupported_signature', { ...right, 'webhook-signature': 'v1a,AAAA' }],
-  ['only v1, with a public key', 'unsupported_signature', right, { secret: PUBLIC_KEY }],
-  ['a signature that is no base64', 'unsupported_signature', { ...right, 'webhook-signature': 'v1,!!!' }],
-  ['a signature without its version', 'unsupported_signature', { ...right, 'webhook-signature': 'AAAA' }],
-  ['a signature of nothing', 'unsupported_signature', { ...right, 'webhook-signature': 'v1,' }],
-  ['a short signature', 'signature_mismatch', { ...right, 'webhook-signature': 'v1,AAAA' }],
+  ['no id', 'missing_header', { ...validHeaders, 'webhook-id': undefined }],
+  ['no time', 'missing_header', { ...validHeaders, 'webhook-timestamp': undefined }],
+  ['no signature', 'missing_header', { ...validHeaders, 'webhook-signature': undefined }],
+  ['an empty signature', 'missing_header', { ...validHeaders, 'webhook-signature': '' }],
+  ['two ids', 'malformed_header', { ...validHeaders, 'Webhook-Id': 'evt_2' }],
+  ['an id as a list of two', 'malformed_header', { ...validHeaders, 'webhook-id': ['evt_1', 'evt_2'] }],
+  ['a timestamp that is not a number', 'malformed_header', { ...validHeaders, 'webhook-timestamp': 'now' }],
+  ['a time with a fraction', 'malformed_header', { ...validHeaders, 'webhook-timestamp': `${NOW}.5` }],
+  ['a negative time', 'malformed_header', { ...validHeaders, 'webhook-timestamp': `-${NOW}` }],
+  ['a time in exponents', 'malformed_header', { ...validHeaders, 'webhook-timestamp': '17e8' }],
   [
-    'a cut signature',
-    'signature_mismatch',
-    { ...right, 'webhook-signature': right['webhook-signature'].slice(0, -6) },
+    'a timestamp with 40 digits',
+    'malformed_header',
+    { ...validHeaders, 'webhook-timestamp': '9'.repeat(40) },
   ],
-  ['another id', 'signature_mismatch', { ...right, 'webhook-id': 'evt_2' }],
-  ['another time', 'signature_mismatch', { ...right, 'webhook-timestamp': String(NOW + 1) }],
+  ['only an unknown version', 'unsupported_signature', { ...validHeaders, 'webhook-signature': 'v9,AAAA' }],
+  [
+    'only v1a, with a shared secret',
+    'unsupported_signature',
+    { ...validHeaders, 'webhook-signature': 'v1a,AAAA' },
+  ],
+  ['only v1, with a public key', 'unsupported_signature', validHeaders, { secret: PUBLIC_KEY }],
+  [
+    'a signature that is not base64',
+    'unsupported_signature',
+    { ...validHeaders, 'webhook-signature': 'v1,!!!' },
+  ],
+  [
+    'a signature without its version',
+    'unsupported_signature',
+    { ...validHeaders, 'webhook-signature': 'AAAA' },
+  ],
+  ['an empty v1 signature', 'unsupported_signature', { ...validHeaders, 'webhook-signature': 'v1,' }],
+  ['a short signature', 'signature_mismatch', { ...validHeaders, 'webhook-signature': 'v1,AAAA' }],
+  [
+    'a truncated signature',
+    'signature_mismatch',
+    { ...validHeaders, 'webhook-signature': validHeaders['webhook-signature'].slice(0, -6) },
+  ],
+  ['another id', 'signature_mismatch', { ...validHeaders, 'webhook-id': 'evt_2' }],
+  ['another time', 'signature_mismatch', { ...validHeaders, 'webhook-timestamp': String(NOW + 1) }],
   [
     'a dot moved from id to time',
     'malformed_header',
-    { ...right, 'webhook-id': 'evt', 'webhook-timestamp': `_1.${NOW}` },
+    { ...validHeaders, 'webhook-id': 'evt', 'webhook-timestamp': `_1.${NOW}` },
   ],
-  ['another body', 'signature_mismatch', right, {}, '{}'],
-  ['another secret', 'signature_mismatch', right, { secret: 'whsec_AAAA' }],
+  ['another body', 'signature_mismatch', validHeaders, {}, '{}'],
+  ['another secret', 'signature_mismatch', validHeaders, { secret: 'whsec_AAAA' }],
   [
-    'the literal secret for the decoded one',
+    'the secret without its prefix',
     'signature_mismatch',
     { 'x-webhook-signature': hex() },
     { profile: 'hex', secret: SECRET.slice(6) },
@@ -123,63 +139,63 @@ const cases: [string, VerificationReason, HeadersLike, Partial<VerifierOptions>?
     { 'x-hub-signature-256': 'sha1=aabb' },
     { profile: 'github' },
   ],
-  ['a parsed body', 'body_already_parsed', right, {}, JSON.parse(BODY)],
-  ['no body', 'body_already_parsed', right, {}, undefined as never],
-  ['a body that is no JSON', 'malformed_body', standard('nonsense'), {}, 'nonsense'],
+  ['a parsed body', 'body_already_parsed', validHeaders, {}, JSON.parse(BODY)],
+  ['no body', 'body_already_parsed', validHeaders, {}, undefined as never],
+  ['a body that is not JSON', 'malformed_body', standard('nonsense'), {}, 'nonsense'],
 ];
 
-describe('why a request is refused', () => {
+describe('rejected requests', () => {
   it.each(cases)('%s: %s', async (_what, reason, headers, options, ...body) => {
-    const refused = await createVerifier({ secret: SECRET, now: () => NOW * 1000, ...options })
+    const error = await createVerifier({ secret: SECRET, now: () => NOW * 1000, ...options })
       .verify(body.length > 0 ? body[0]! : BODY, headers)
-      .catch((error) => error);
-    expect(refused).toBeInstanceOf(VerificationError);
-    expect(refused.reason).toBe(reason);
-    expect(refused.message).toContain(verificationReasons[reason]);
-    expect(refused.message).not.toContain(SECRET.slice(6));
+      .catch((thrown) => thrown);
+    expect(error).toBeInstanceOf(VerificationError);
+    expect(error.reason).toBe(reason);
+    expect(error.message).toContain(verificationReasons[reason]);
+    expect(error.message).not.toContain(SECRET.slice(6));
   });
 
-  it('every reason is in the table above, or belongs to an adapter', () => {
+  it('the table covers every reason except that of the adapters', () => {
     const seen = new Set<string>([...cases.map(([, reason]) => reason), 'body_too_large']);
     expect([...seen].toSorted()).toEqual(Object.keys(verificationReasons).toSorted());
   });
 
-  it('a forger who guesses wrong is not told about the time', async () => {
-    await expect(verify({ ...right, 'webhook-timestamp': '1' })).rejects.toMatchObject({
+  it('an invalid signature is reported before an old timestamp', async () => {
+    await expect(verify({ ...validHeaders, 'webhook-timestamp': '1' })).rejects.toMatchObject({
       reason: 'signature_mismatch',
     });
   });
 });
 
-describe('what is accepted', () => {
-  it('300 seconds either way', async () => {
+describe('accepted requests', () => {
+  it('a timestamp 300 seconds in the past or future', async () => {
     for (const at of [NOW - 300, NOW + 300]) await verify(standard(BODY, { at }));
   });
 
-  it('headers of any kind, in any case', async () => {
-    await verify(new Headers(right));
+  it('headers as Headers object or record, in any case', async () => {
+    await verify(new Headers(validHeaders));
     await verify({
       'WEBHOOK-ID': 'evt_1',
       'Webhook-Timestamp': [String(NOW)],
-      'webhook-signature': right['webhook-signature'],
+      'webhook-signature': validHeaders['webhook-signature'],
     });
   });
 
-  it('bodies of any kind', async () => {
+  it('bodies as string, bytes, ArrayBuffer and Buffer', async () => {
     const bytes = new TextEncoder().encode(BODY);
-    for (const body of [BODY, bytes, bytes.buffer, Buffer.from(BODY)]) await verify(right, {}, body);
+    for (const body of [BODY, bytes, bytes.buffer, Buffer.from(BODY)]) await verify(validHeaders, {}, body);
   });
 
-  it('the right signature among wrong, unknown and malformed ones', async () => {
-    const signature = `v1,AAAA v9,x  v1a,AAAA nonsense ${right['webhook-signature']}`;
-    await verify({ ...right, 'webhook-signature': signature });
+  it('a valid signature among invalid, unknown and malformed ones', async () => {
+    const signature = `v1,AAAA v9,x  v1a,AAAA nonsense ${validHeaders['webhook-signature']}`;
+    await verify({ ...validHeaders, 'webhook-signature': signature });
   });
 
   it('a secret without its prefix', async () => {
-    await verify(right, { secret: SECRET.slice(6) });
+    await verify(validHeaders, { secret: SECRET.slice(6) });
   });
 
-  it('hex in capitals, and a next header that is nonsense', async () => {
+  it('upper-case hex, with a malformed -next header', async () => {
     const headers = {
       'x-webhook-signature': `sha256=${hex().slice(7).toUpperCase()}`,
       'x-webhook-signature-next': '?',
@@ -187,7 +203,7 @@ describe('what is accepted', () => {
     await verify(headers, { profile: 'hex' });
   });
 
-  it('the id of the body, not of a header that nobody signed', async () => {
+  it('the id is read from the body, not from an unsigned header', async () => {
     const headers = {
       'x-webhook-signature': hex(),
       'x-webhook-id': 'evt_forged',
@@ -196,21 +212,22 @@ describe('what is accepted', () => {
     expect((await verify(headers, { profile: 'hex' })).id).toBe('evt_1');
   });
 
-  it('a header longer than anybody sends is not a way to make it slow', async () => {
+  it('a header with 50,000 signatures costs no more than 0.1 ms each', async () => {
     const signature = `${'v1,AAAA '.repeat(50_000)}`.trim();
-    const begin = performance.now();
-    await expect(verify({ ...right, 'webhook-signature': signature })).rejects.toMatchObject({
+    const startedAt = performance.now();
+    await expect(verify({ ...validHeaders, 'webhook-signature': signature })).rejects.toMatchObject({
       reason: 'signature_mismatch',
     });
-    expect(performance.now() - begin).toBeLessThan(1000);
+    // About 0.1 s in all. A busy machine may need ten times as long; a quadratic check would need minutes.
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
   });
 });
 
-describe('a verifier that cannot work is a TypeError at once', () => {
+describe('createVerifier throws a TypeError for', () => {
   it.each([
     ['no secret', { secret: [] }],
     ['an empty secret', { secret: '' }],
-    ['a secret that is no base64', { secret: 'whsec_!' }],
+    ['a secret that is not base64', { secret: 'whsec_!' }],
     ['a public key of the wrong length', { secret: 'whpk_AAAA' }],
     ['a private key', { secret: 'whsk_AAAA' }],
     ['an undefined secret', { secret: undefined as never }],
@@ -223,7 +240,7 @@ describe('a verifier that cannot work is a TypeError at once', () => {
 });
 
 describe('encodings', () => {
-  it('base64 and hex come back as they were', () => {
+  it('base64 and hex decode to the encoded bytes', () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 1, maxLength: 100 }), (bytes) => {
         const buffer = Buffer.from(bytes);
@@ -234,7 +251,7 @@ describe('encodings', () => {
     );
   });
 
-  it('what is none is null, and never throws', () => {
+  it('invalid text decodes to null, and never throws', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         for (const bytes of [fromBase64(text), fromHex(text)])
@@ -249,7 +266,7 @@ describe('encodings', () => {
     ]);
   });
 
-  it('the comparison is right', () => {
+  it('equalInConstantTime compares like Buffer.equals', () => {
     fc.assert(
       fc.property(fc.uint8Array(), fc.uint8Array(), (a, b) => {
         expect(equalInConstantTime(a, b)).toBe(Buffer.from(a).equals(Buffer.from(b)));

@@ -1,13 +1,13 @@
 /**
- * A real browser for tests of the console. Every page is watched: an error in its console, a violation of its policy, a
- * request to anywhere else or an answer of 5xx fails the test that opened it.
+ * A real browser for the console tests. A test fails if one of its pages logs an error, violates its content security
+ * policy, requests another host, or gets a 5xx response.
  */
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, onTestFinished } from 'vitest';
-import { launchOptions } from '../../../scripts/find-chromium.ts';
+import { createLaunchOptions } from '../../../scripts/find-chromium.ts';
 import { needs, type SkipOptions } from '../../support/needs.ts';
 
 /** Options of a suite whose tests need a browser. */
@@ -19,16 +19,16 @@ export function needsBrowser(): SkipOptions {
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 export interface ConsoleBrowser {
-  /** A page in a profile of its own, signed in with this key; null: not signed in. */
+  /** Opens a page in a new profile, signed in with the key; null: signed out. */
   open(key: string | null, path?: string, options?: BrowserContextOptions): Promise<Page>;
 }
 
-/** For all tests of a file. `url` is asked when a page is opened. */
-export function useBrowser(url: () => string): ConsoleBrowser {
+/** One browser for all tests of a file. `getUrl` is called when a page is opened, because the server starts later. */
+export function useBrowser(getUrl: () => string): ConsoleBrowser {
   let browser: Browser | undefined;
   beforeAll(async () => {
     const found = inject('chromium');
-    if (typeof found !== 'string') browser = await chromium.launch(launchOptions(found));
+    if (typeof found !== 'string') browser = await chromium.launch(createLaunchOptions(found));
   });
   afterAll(async () => browser?.close());
 
@@ -37,12 +37,12 @@ export function useBrowser(url: () => string): ConsoleBrowser {
       const context = await browser!.newContext({ viewport: { width: 1280, height: 860 }, ...options });
       context.setDefaultTimeout(20_000);
       const page = await context.newPage();
-      const faults = watch(page, url());
+      const faults = collectFaults(page, getUrl());
       onTestFinished(async () => {
         await context.close();
         expect(faults).toEqual([]);
       });
-      await page.goto(`${url()}/console${path}`);
+      await page.goto(`${getUrl()}/console${path}`);
       if (key !== null) await signIn(page, key);
       return page;
     },
@@ -55,18 +55,18 @@ export async function signIn(page: Page, key: string): Promise<void> {
   await page.getByRole('button', { name: /^Search or paste an id/ }).waitFor();
 }
 
-function watch(page: Page, origin: string): string[] {
+function collectFaults(page: Page, origin: string): string[] {
   const faults: string[] = [];
   page.on('pageerror', (error) => faults.push(`uncaught: ${error.message}`));
   page.on('console', (message) => {
-    // The browser notes every 4xx; some tests are about those.
-    const isStatus = message.text().startsWith('Failed to load resource');
-    if ((message.type() === 'error' || message.type() === 'warning') && !isStatus)
+    // The browser logs every 4xx, and some tests expect one.
+    const isStatusCode = message.text().startsWith('Failed to load resource');
+    if ((message.type() === 'error' || message.type() === 'warning') && !isStatusCode)
       faults.push(message.text());
   });
   page.on('request', (request) => {
     if (!request.url().startsWith(origin) && !request.url().startsWith('data:'))
-      faults.push(`outside: ${request.url()}`);
+      faults.push(`request to another host: ${request.url()}`);
   });
   page.on('response', (response) => {
     if (response.status() >= 500) faults.push(`${response.status()} ${response.url()}`);
@@ -88,9 +88,9 @@ const RUN: Record<Rules, object> = {
   structure: { rules: Object.fromEntries(CONTRAST.map((rule) => [rule, { enabled: false }])) },
 };
 
-/** What axe finds against WCAG and its own best practices, in words. */
-export async function findBarriers(page: Page, rules: Rules = 'all'): Promise<string[]> {
-  // Evaluated by the debugger: a script tag would be refused by the page's policy.
+/** Returns what axe finds against WCAG and its own best practices. */
+export async function findViolations(page: Page, rules: Rules = 'all'): Promise<string[]> {
+  // Evaluated through the debugger, because the page's policy forbids a script tag.
   if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axeSource);
   const options = JSON.stringify({ resultTypes: ['violations'], ...RUN[rules] });
   const violations = (await page.evaluate(
@@ -101,15 +101,15 @@ export async function findBarriers(page: Page, rules: Rules = 'all'): Promise<st
   );
 }
 
-/** To another page of the console without loading everything again. */
+/** Navigates to another page of the console without a reload. */
 export async function goTo(page: Page, path: string): Promise<void> {
   await page.evaluate(
     `history.pushState(null, '', ${JSON.stringify(`/console${path}`)}); dispatchEvent(new PopStateEvent('popstate'))`,
   );
 }
 
-/** Does as told, and counts how often: what a person would do with the mouse or the keyboard. */
-export class Hand {
+/** Acts like a user with mouse and keyboard, and counts the actions. */
+export class UserActions {
   count = 0;
   readonly page: Page;
 
@@ -122,7 +122,7 @@ export class Hand {
     await this.page.keyboard.press(key);
   }
 
-  /** As from the clipboard, all at once. */
+  /** Inserts the text at once, as from the clipboard. */
   async paste(text: string): Promise<void> {
     this.count += 1;
     await this.page.keyboard.insertText(text);

@@ -1,33 +1,33 @@
-/** What every Deduplicator must do. Run against each implementation. */
+/** The conformance suite of `Deduplicator`, run for every implementation. */
 import { describe, expect, it } from 'vitest';
 import type { Deduplicator } from '../../src/index.ts';
 
 export function deduplicatorSuite(name: string, create: () => Deduplicator): void {
-  let events = 0;
-  const newKey = (subscriber = 'billing') => {
-    events += 1;
-    return { subscriber, eventId: `evt_${events}` };
+  let eventCount = 0;
+  const createKey = () => {
+    eventCount += 1;
+    return { subscriber: 'billing', eventId: `evt_${eventCount}` };
   };
 
   describe(name, () => {
-    it('runs the handler, then never again for the same event', async () => {
+    it('runs the handler once per event', async () => {
       const receipts = create();
-      const key = newKey();
+      const key = createKey();
       expect(await receipts.once(key, async () => 'done')).toEqual({ status: 'handled', result: 'done' });
       for (let n = 0; n < 3; n += 1)
         expect(await receipts.once(key, () => expect.unreachable())).toEqual({ status: 'duplicate' });
     });
 
-    it('each subscriber has events of its own', async () => {
+    it('runs the handler once per subscriber', async () => {
       const receipts = create();
-      const { eventId } = newKey();
+      const { eventId } = createKey();
       for (const subscriber of ['billing', 'mail', '']) {
         const result = await receipts.once({ subscriber, eventId }, () => subscriber);
         expect(result).toEqual({ status: 'handled', result: subscriber });
       }
     });
 
-    it('names cannot be confused, however they are cut', async () => {
+    it('does not confuse names with special characters', async () => {
       const receipts = create();
       for (const [subscriber, eventId] of [
         ['a', 'b:c'],
@@ -38,9 +38,9 @@ export function deduplicatorSuite(name: string, create: () => Deduplicator): voi
         expect(await receipts.once({ subscriber, eventId }, () => 1)).toMatchObject({ status: 'handled' });
     });
 
-    it('a handler that fails is recorded as nothing: the next one runs', async () => {
+    it('runs the handler again after it failed', async () => {
       const receipts = create();
-      const key = newKey();
+      const key = createKey();
       const failing = receipts.once(key, async () => {
         throw new Error('no stock');
       });
@@ -53,30 +53,30 @@ export function deduplicatorSuite(name: string, create: () => Deduplicator): voi
       expect(await receipts.once(key, () => 'stock')).toEqual({ status: 'handled', result: 'stock' });
     });
 
-    it('of many at the same time one runs; the others are told that it does', async () => {
+    it('runs one of many concurrent handlers, and reports in_progress to the others', async () => {
       const receipts = create();
-      const key = newKey();
+      const key = createKey();
       let runs = 0;
-      const held = Promise.withResolvers<void>();
-      const told: string[] = [];
+      const end = Promise.withResolvers<void>();
+      const statuses: string[] = [];
       const all = Array.from({ length: 20 }, async () => {
         const { status } = await receipts.once(key, () => {
           runs += 1;
-          return held.promise;
+          return end.promise;
         });
-        told.push(status);
+        statuses.push(status);
       });
-      await expect.poll(() => told.length, { timeout: 5000 }).toBe(19);
-      expect(new Set(told)).toEqual(new Set(['in_progress']));
-      held.resolve();
+      await expect.poll(() => statuses.length, { timeout: 5000 }).toBe(19);
+      expect(new Set(statuses)).toEqual(new Set(['in_progress']));
+      end.resolve();
       await Promise.all(all);
-      expect([runs, told.at(-1)]).toEqual([1, 'handled']);
+      expect([runs, statuses.at(-1)]).toEqual([1, 'handled']);
       expect(await receipts.once(key, () => 2)).toEqual({ status: 'duplicate' });
     });
 
-    it('if the first one fails, the one after it gets its turn', async () => {
+    it('lets the next caller run the handler after a concurrent one failed', async () => {
       const receipts = create();
-      const key = newKey();
+      const key = createKey();
       const started = Promise.withResolvers<void>();
       const end = Promise.withResolvers<void>();
       const first = receipts.once(key, () => {

@@ -1,4 +1,4 @@
-/** The package as its users have it: built, and installed into the node_modules of another project. */
+/** The package as users get it: built, and installed in another project. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,13 +9,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { RecordedRequest } from '../../../../test/support/receiver.ts';
 
 const PACKAGE = path.resolve(import.meta.dirname, '../..');
-/** Inside the repository (in a folder that git ignores), so that the frameworks are found. */
+/** In a folder of the repository that git ignores, so that Node finds the frameworks. */
 const TEMPORARY = path.resolve(PACKAGE, '../../tmp');
 
 export interface Project {
   readonly directory: string;
   write(file: string, text: string): string;
-  /** Runs the compiler over the project; throws with its output. */
+  /** Compiles the project. Throws the compiler's output. */
   typecheck(): void;
   remove(): void;
 }
@@ -61,8 +61,8 @@ export function createProject(): Project {
   return project;
 }
 
-/** The code blocks of the README that begin with the name of a file. */
-export function readmeFiles(): Map<string, string> {
+/** Returns the code blocks of the README that start with a file name, by that name. */
+export function readReadmeFiles(): Map<string, string> {
   const readme = readFileSync(path.join(PACKAGE, 'README.md'), 'utf8');
   const blocks = [...readme.matchAll(/```ts\n\/\/ (\S+\.ts)\n([\s\S]*?)```/g)];
   return new Map(blocks.map(([, file, code]) => [file!, code!]));
@@ -74,9 +74,9 @@ export interface RunningServer {
   stop(): Promise<void>;
 }
 
-/** Runs a file that listens on PORT. */
+/** Runs a file that listens on PORT, and waits until it answers. */
 export async function runServer(file: string, env: Record<string, string>): Promise<RunningServer> {
-  const port = await freePort();
+  const port = await findFreePort();
   const child: ChildProcess = spawn(process.execPath, [file], {
     env: { PATH: process.env.PATH ?? '', PORT: String(port), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -90,10 +90,10 @@ export async function runServer(file: string, env: Record<string, string>): Prom
   });
   const url = `http://127.0.0.1:${port}`;
   for (;;) {
-    if (child.exitCode !== null) throw new Error(`${file} ended:\n${output}`);
-    const answer = await fetch(url).catch(() => null);
-    if (answer !== null) {
-      await answer.body?.cancel();
+    if (child.exitCode !== null) throw new Error(`${file} exited:\n${output}`);
+    const response = await fetch(url).catch(() => null);
+    if (response !== null) {
+      await response.body?.cancel();
       break;
     }
     await sleep(20);
@@ -109,7 +109,7 @@ export async function runServer(file: string, env: Record<string, string>): Prom
   };
 }
 
-async function freePort(): Promise<number> {
+async function findFreePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -118,8 +118,8 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Sends on what a receiver of Posthorn's got. */
-export function forward(url: string, { body, headers: all }: RecordedRequest): Promise<Response> {
+/** Sends a request that a receiver recorded to another URL. */
+export function forwardRequest(url: string, { body, headers: all }: RecordedRequest): Promise<Response> {
   const { host: _host, 'content-length': _length, connection: _connection, ...headers } = all;
   return fetch(url, { method: 'POST', headers, body: Uint8Array.from(body) });
 }

@@ -1,4 +1,4 @@
-/** Requests as Posthorn's deliver stage makes them: the real deliverer, a real receiver. */
+/** Requests that Posthorn's real deliverer sent to a real receiver. */
 
 import { createDeliverer, DEVELOPMENT_EGRESS } from '../../../../src/deliver/index.ts';
 import type { Endpoint } from '../../../../src/domain/endpoint.ts';
@@ -13,12 +13,12 @@ export const PUBLIC_KEY = 'whpk_1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4=';
 
 export type Signing = Pick<Partial<Endpoint>, 'signature' | 'secrets'>;
 
-/** The current secret first, then those that still sign. */
+/** The current secret first, then the previous ones that still sign. */
 export const secrets = (...list: string[]): Pick<Endpoint, 'secrets'> => ({
   secrets: list.map((secret, index) => ({ secret, expiresAt: index === 0 ? null : Date.now() + 60_000 })),
 });
 
-/** What a receiver gets from Posthorn. */
+/** Delivers an event and returns the request that the receiver got. */
 export async function deliver(
   signing: Signing,
   data = '{"order":1,"text":"grüße 🎺"}',

@@ -1,0 +1,122 @@
+import type { DeadLetterGroups, Page } from '@posthorn/client';
+import { useState } from 'react';
+import { withQuery } from '../api/client.ts';
+import { useQuery } from '../api/query.ts';
+import { usePermissions, useSession } from '../api/session.ts';
+import { Button } from '../ui/button.tsx';
+import { Card } from '../ui/card.tsx';
+import { EmptyState } from '../ui/empty-state.tsx';
+import { useEndpointNames } from '../ui/endpoint-name.ts';
+import { describeReason } from '../ui/failure-text.ts';
+import { formatCount, plural } from '../ui/format.ts';
+import { ErrorNotice } from '../ui/notice.tsx';
+import { type Column, HIDDEN_ACTIONS_HEAD, TALL_ROW, Table } from '../ui/table.tsx';
+import { Ago } from '../ui/time.tsx';
+import { TwoLineCell } from '../ui/two-line-cell.tsx';
+import { type BulkAction, DeadLetterBulkDialog } from './dead-letter-bulk-dialog.tsx';
+
+type DeadLetterGroup = DeadLetterGroups['data'][number];
+
+/** Dead letters counted by endpoint and reason. */
+export function DeadLetterGroupTable() {
+  const { canWrite } = usePermissions();
+  const { selectedTenant } = useSession();
+  const nameGroup = useGroupName();
+  const [action, setAction] = useState<BulkAction | null>(null);
+  const groups = useQuery<Page<DeadLetterGroup>>(
+    withQuery('/v1/dead-letters/groups', { tenant: selectedTenant }),
+    { pollMs: 3_000 },
+  );
+  if (groups.data === undefined && groups.error !== null)
+    return (
+      <Card>
+        <ErrorNotice error={groups.error} onRetry={groups.refresh} />
+      </Card>
+    );
+  const startAction = (kind: BulkAction['kind'], group: DeadLetterGroup): void =>
+    setAction({
+      kind,
+      filter: { tenant: group.tenant, endpoint_id: group.endpoint_id, reason: group.reason },
+      selection: `${nameGroup(group).name}, ${describeReason(group.reason)}`,
+    });
+  return (
+    <Card>
+      <Table
+        label="Dead letters by endpoint and reason"
+        rows={groups.data?.data}
+        rowHeight={TALL_ROW}
+        getKey={(group) => `${group.endpoint_id}${group.reason}`}
+        getLink={(group) =>
+          withQuery('/dead-letters', { endpoint_id: group.endpoint_id, reason: group.reason })
+        }
+        columns={[...buildColumns(nameGroup), ...(canWrite ? [buildActionsColumn(startAction)] : [])]}
+        empty={<NoDeadLetters />}
+      />
+      {action !== null && <DeadLetterBulkDialog {...action} onClose={() => setAction(null)} />}
+    </Card>
+  );
+}
+
+type NameGroup = (group: DeadLetterGroup) => { name: string; detail: string | null };
+
+function useGroupName(): NameGroup {
+  const nameEndpoint = useEndpointNames();
+  return ({ endpoint_id, url }) =>
+    url === null ? { name: 'Deleted endpoint', detail: endpoint_id } : nameEndpoint(endpoint_id, url);
+}
+
+const buildColumns = (nameGroup: NameGroup): Column<DeadLetterGroup>[] => [
+  {
+    name: 'Endpoint',
+    isLink: true,
+    render: (group) => {
+      const { name, detail } = nameGroup(group);
+      const reason = describeReason(group.reason);
+      return <TwoLineCell first={name} second={detail === null ? reason : `${reason} · ${detail}`} />;
+    },
+  },
+  {
+    name: 'Tenant',
+    width: 120,
+    hideOnPhone: true,
+    render: ({ tenant }) => <span className="soft">{tenant}</span>,
+  },
+  { name: 'Oldest', width: 100, hideOnPhone: true, render: ({ oldest_at }) => <Ago at={oldest_at} /> },
+  { name: 'Newest', width: 100, hideOnPhone: true, render: ({ newest_at }) => <Ago at={newest_at} /> },
+  {
+    name: 'Count',
+    width: 80,
+    isNumeric: true,
+    render: ({ count }) => <strong>{formatCount(count)}</strong>,
+  },
+];
+
+const buildActionsColumn = (
+  onAction: (kind: BulkAction['kind'], group: DeadLetterGroup) => void,
+): Column<DeadLetterGroup> => ({
+  name: 'Actions',
+  width: 176,
+  head: HIDDEN_ACTIONS_HEAD,
+  hideOnPhone: true,
+  render: (group) => (
+    <span className="row" style={{ justifyContent: 'flex-end' }}>
+      <Button kind="small" icon="replay" onClick={() => onAction('replay', group)}>
+        Replay
+      </Button>
+      <Button
+        kind="small quiet"
+        icon="trash"
+        label={`Discard ${plural(group.count, 'dead letter')}`}
+        onClick={() => onAction('discard', group)}
+      />
+    </span>
+  ),
+});
+
+export function NoDeadLetters() {
+  return (
+    <EmptyState icon="check" title="No dead letters">
+      Every accepted event is delivered, or Posthorn is still trying.
+    </EmptyState>
+  );
+}

@@ -1,0 +1,128 @@
+/** The buttons of an endpoint's page: test, pause, disable, replay, delete. */
+import type { Endpoint, Task } from '@posthorn/client';
+import { useState } from 'react';
+import { callApi } from '../api/client.ts';
+import { invalidate } from '../api/query.ts';
+import { usePermissions } from '../api/session.ts';
+import { navigate } from '../router.tsx';
+import { Button } from '../ui/button.tsx';
+import { FormDialog } from '../ui/dialog.tsx';
+import { nameEndpoint } from '../ui/endpoint-name.ts';
+import { SelectField } from '../ui/fields.tsx';
+import { plural } from '../ui/format.ts';
+import { Notice } from '../ui/notice.tsx';
+import { showError, showToast } from '../ui/toasts.tsx';
+import { TestEventDialog } from './test-event-dialog.tsx';
+
+export function EndpointActions({ endpoint }: { endpoint: Endpoint }) {
+  const { canWrite } = usePermissions();
+  const [dialog, setDialog] = useState<'test' | 'delete' | 'replay' | null>(null);
+  if (!canWrite) return null;
+  const { id, paused, enabled } = endpoint;
+  const closeDialog = (): void => setDialog(null);
+  const run = async (request: Promise<unknown>, confirmation: string): Promise<void> => {
+    try {
+      await request;
+      invalidate('/v1/endpoints');
+      showToast(confirmation);
+    } catch (error) {
+      showError(error);
+    }
+  };
+  return (
+    <>
+      <Button icon="send" kind="primary" disabled={!enabled} onClick={() => setDialog('test')}>
+        Send test event
+      </Button>
+      {enabled && (
+        <Button
+          icon={paused ? 'play' : 'pause'}
+          onClick={() =>
+            void run(
+              callApi('POST', `/v1/endpoints/${id}/${paused ? 'resume' : 'pause'}`),
+              paused ? 'Resumed' : 'Paused: deliveries wait until you resume it',
+            )
+          }
+        >
+          {paused ? 'Resume' : 'Pause'}
+        </Button>
+      )}
+      <Button
+        onClick={() =>
+          void run(
+            callApi('PATCH', `/v1/endpoints/${id}`, { enabled: !enabled }),
+            enabled ? 'Disabled: new events are not sent to it' : 'Enabled',
+          )
+        }
+      >
+        {enabled ? 'Disable' : 'Enable'}
+      </Button>
+      <Button icon="replay" disabled={!enabled} onClick={() => setDialog('replay')}>
+        Replay…
+      </Button>
+      <Button icon="trash" kind="danger" label="Delete endpoint" onClick={() => setDialog('delete')} />
+      {dialog === 'test' && <TestEventDialog endpoint={endpoint} onClose={closeDialog} />}
+      {dialog === 'replay' && <ReplayDialog endpoint={endpoint} onClose={closeDialog} />}
+      {dialog === 'delete' && <DeleteDialog endpoint={endpoint} onClose={closeDialog} />}
+    </>
+  );
+}
+
+interface DialogProps {
+  endpoint: Endpoint;
+  onClose: () => void;
+}
+
+function DeleteDialog({ endpoint, onClose }: DialogProps) {
+  const { waiting } = endpoint.health;
+  return (
+    <FormDialog
+      title="Delete this endpoint?"
+      submitLabel="Delete endpoint"
+      danger
+      onClose={onClose}
+      onSubmit={async () => {
+        await callApi('DELETE', `/v1/endpoints/${endpoint.id}`);
+        invalidate('/v1/endpoints');
+        showToast('Endpoint deleted');
+        navigate('/endpoints');
+      }}
+    >
+      <p>
+        Posthorn stops sending to <strong>{nameEndpoint(endpoint).name}</strong> and skips the deliveries that
+        wait for it. Its history stays readable. You cannot undo this.
+      </p>
+      {waiting > 0 && (
+        <Notice tone="warn">{plural(waiting, 'delivery is', 'deliveries are')} waiting for it.</Notice>
+      )}
+    </FormDialog>
+  );
+}
+
+const PERIODS = [
+  ['1', 'In the last hour'],
+  ['24', 'In the last 24 hours'],
+  ['168', 'In the last 7 days'],
+  ['', 'At any time'],
+] as const;
+
+function ReplayDialog({ endpoint, onClose }: DialogProps) {
+  const [hours, setHours] = useState<string>('24');
+  const since = hours === '' ? undefined : new Date(Date.now() - Number(hours) * 3_600_000).toISOString();
+  return (
+    <FormDialog
+      title="Replay failed deliveries"
+      submitLabel="Start replay"
+      onClose={onClose}
+      onSubmit={async () => {
+        const task = await callApi<Task>('POST', `/v1/endpoints/${endpoint.id}/replay`, { since });
+        navigate(`/dead-letters?task=${task.id}`);
+      }}
+    >
+      <p className="soft">
+        Posthorn sends the dead and skipped deliveries of this endpoint again, in the background.
+      </p>
+      <SelectField label="Events accepted" value={hours} onChange={setHours} options={PERIODS} />
+    </FormDialog>
+  );
+}

@@ -1,0 +1,227 @@
+/** The fields of the endpoint form, by section. */
+import { usePermissions } from '../api/session.ts';
+import { Checkbox, SelectField, TextArea, TextField } from '../ui/fields.tsx';
+import { CredentialFields } from './endpoint-credentials.tsx';
+import { createFieldBinder, Section, type SectionProps } from './endpoint-form-section.tsx';
+import { RetrySection } from './endpoint-retry-fields.tsx';
+
+interface EndpointFieldsProps extends SectionProps {
+  isNew: boolean;
+}
+
+export function EndpointFields(props: EndpointFieldsProps) {
+  const { draft, onChange, errors } = props;
+  const field = createFieldBinder(props);
+  return (
+    <>
+      <DestinationSection {...props} />
+      <DeliverySection {...props} />
+      <RetrySection {...props} />
+      <BreakerSection {...props} />
+      <SignatureSection {...props} />
+      <Section
+        title="Headers and credentials"
+        about="Sent with every request. Credentials are stored encrypted and never shown again."
+      >
+        <CredentialFields draft={draft} onChange={onChange} errors={errors} />
+      </Section>
+      <Section title="Metadata" about="Your own notes as JSON. Posthorn stores them and does not send them.">
+        <TextArea
+          className="wide"
+          rows={4}
+          label="Metadata (JSON)"
+          placeholder={'{ "team": "billing" }'}
+          {...field('metadata')}
+        />
+      </Section>
+    </>
+  );
+}
+
+function DestinationSection(props: EndpointFieldsProps) {
+  const { canSeeAllTenants } = usePermissions();
+  const field = createFieldBinder(props);
+  const hasTenantField = props.isNew && canSeeAllTenants;
+  return (
+    <Section title="Destination" about="The URL, and the events that are sent to it.">
+      <TextField
+        className="wide"
+        label="URL"
+        mono
+        placeholder="https://example.com/webhooks"
+        required
+        {...field('url')}
+      />
+      {hasTenantField && (
+        <TextField
+          label="Tenant"
+          placeholder="default"
+          hint="Created if it does not exist."
+          {...field('tenant')}
+        />
+      )}
+      <TextField
+        className={hasTenantField ? '' : 'wide'}
+        label="Description"
+        hint="The name of the endpoint in lists."
+        {...field('description')}
+      />
+      <TextField
+        label="Event types"
+        mono
+        hint="Separate with commas. order.* matches every type that starts with “order.”; * matches all."
+        {...field('events')}
+      />
+      <TextField
+        label="Channels"
+        mono
+        hint="If empty, the endpoint receives events of every channel."
+        {...field('channels')}
+      />
+      <SelectField
+        label="Challenge"
+        options={[
+          ['', 'None'],
+          ['echo', 'Echo: the receiver returns a token'],
+          ['cloudevents', 'CloudEvents: the receiver allows the origin'],
+        ]}
+        hint="How the receiver proves that it wants these events, before Posthorn accepts the URL."
+        {...field('challenge')}
+      />
+    </Section>
+  );
+}
+
+function DeliverySection(props: SectionProps) {
+  const field = createFieldBinder(props);
+  return (
+    <Section title="Delivery" about="Timeout, concurrency, rate limit and order.">
+      <TextField
+        label="Timeout (ms)"
+        placeholder="15000"
+        hint="1,000 to 30,000, for the whole request."
+        {...field('timeout_ms')}
+      />
+      <TextField label="Concurrent requests" placeholder="10" {...field('max_in_flight')} />
+      <TextField
+        label="Rate limit (per second)"
+        placeholder="no limit"
+        {...field('rate_per_second', 'rate_limit')}
+      />
+      <TextField label="Burst" placeholder="same as the limit" {...field('rate_burst', 'rate_limit.burst')} />
+      <SelectField
+        label="Ordering"
+        options={[
+          ['none', 'None: as fast as possible'],
+          ['fifo', 'Strict: in order of acceptance'],
+        ]}
+        hint="With strict ordering, deliver_at has no effect."
+        {...field('ordering')}
+      />
+      <SelectField
+        label="When a delivery dies (strict ordering)"
+        options={[
+          ['skip', 'Continue with the next'],
+          ['block', 'Block until it is replayed or discarded'],
+        ]}
+        {...field('fifo_on_dead')}
+      />
+      <SelectField
+        label="Payload"
+        options={[
+          ['full', 'Full: with the data'],
+          ['thin', 'Thin: a link to the data'],
+        ]}
+        {...field('payload')}
+      />
+      <TextField
+        label="Redirects to follow"
+        hint="0 to 3. Posthorn follows 307 and 308 only."
+        {...field('follow_redirects')}
+      />
+      <TextField label="API version" placeholder="not pinned" {...field('api_version')} />
+    </Section>
+  );
+}
+
+function BreakerSection(props: SectionProps) {
+  const { draft, onChange } = props;
+  const field = createFieldBinder(props);
+  return (
+    <Section
+      title="Circuit breaker"
+      about="After too many failures the circuit opens: Posthorn sends nothing until a single probe succeeds."
+    >
+      <div className="wide">
+        <Checkbox checked={draft.breaker_on} onChange={(breaker_on) => onChange({ breaker_on })}>
+          Open the circuit when the endpoint keeps failing
+        </Checkbox>
+      </div>
+      {draft.breaker_on && (
+        <>
+          <TextField
+            label="Consecutive failures"
+            placeholder="5"
+            {...field('consecutive', 'breaker.consecutive')}
+          />
+          <TextField
+            label="Failure rate (0 to 1)"
+            placeholder="0.5"
+            {...field('failure_rate', 'breaker.failure_rate')}
+          />
+          <TextField
+            label="Minimum requests for the rate"
+            placeholder="20"
+            {...field('min_requests', 'breaker.min_requests')}
+          />
+          <TextField
+            label="Window of the rate (s)"
+            placeholder="600"
+            {...field('window_seconds', 'breaker.window_seconds')}
+          />
+          <TextField
+            label="Pause before a probe (s)"
+            placeholder="300"
+            {...field('cooldown_seconds', 'breaker.cooldown_seconds')}
+          />
+          <TextField
+            label="Longest pause (s)"
+            placeholder="3600"
+            {...field('max_cooldown_seconds', 'breaker.max_cooldown_seconds')}
+          />
+        </>
+      )}
+    </Section>
+  );
+}
+
+function SignatureSection(props: SectionProps) {
+  const field = createFieldBinder(props);
+  return (
+    <Section title="Signature" about="How receivers verify that a request comes from you.">
+      <SelectField
+        label="Profile"
+        options={[
+          ['standard', 'Standard Webhooks (HMAC)'],
+          ['standard-ed25519', 'Standard Webhooks (Ed25519)'],
+          ['hex', 'Hex HMAC of the body'],
+          ['stripe', 'Compatible with Stripe'],
+          ['github', 'Compatible with GitHub'],
+        ]}
+        {...field('signature')}
+      />
+      <TextField
+        label="Header"
+        mono
+        placeholder="default of the profile"
+        {...field('signature_header', 'signature.header')}
+      />
+      <TextField
+        label="Prefix"
+        mono
+        placeholder="default of the profile"
+        {...field('signature_prefix', 'signature.prefix')}
+      />
+    </Section>
+  );
+}

@@ -1,0 +1,128 @@
+import type { Ready, Stats } from '@posthorn/client';
+import type { ReactNode } from 'react';
+import { useQuery } from '../api/query.ts';
+import { usePermissions } from '../api/session.ts';
+import { Link } from '../router.tsx';
+import { formatCount, formatMs, formatPerSecond, formatRate, formatSeconds, plural } from '../ui/format.ts';
+import { Skeleton } from '../ui/skeleton.tsx';
+import { computeCurrentRate } from './stats-charts.tsx';
+import { describePeriod } from './stats-period.tsx';
+
+interface TileProps {
+  label: string;
+  /** Undefined: loading. */
+  value: string | undefined;
+  unit?: string;
+  note?: ReactNode;
+  to: string;
+  tone?: string;
+}
+
+function Tile({ label, value, unit, note, to, tone = '' }: TileProps) {
+  return (
+    <Link to={to} className="tile">
+      <div className="tile-label">{label}</div>
+      <div className={`tile-value ${tone}`}>
+        {value ?? <Skeleton width={64} />}
+        {value !== undefined && unit !== undefined && <small>{unit}</small>}
+      </div>
+      <div className="tile-note">{note}</div>
+    </Link>
+  );
+}
+
+/** The figures that warn of an outage come first. */
+export function OverviewTiles({ stats }: { stats: Stats | undefined }) {
+  const now = stats?.now;
+  return (
+    <div className="grid tiles">
+      <Tile
+        label="Queue depth"
+        value={now && formatCount(now.waiting)}
+        note={now && describeQueue(now)}
+        to="/events?has=waiting"
+        tone={(now?.oldest_waiting_seconds ?? 0) > 3600 ? 'warn' : ''}
+      />
+      <Tile
+        label="Dead letters"
+        value={now && formatCount(now.dead)}
+        note={stats && `${formatRate(stats.dead_letter_rate)} of deliveries`}
+        to="/dead-letters"
+        tone={(now?.dead ?? 0) > 0 ? 'bad' : ''}
+      />
+      <Tile
+        label="Throughput"
+        value={stats && formatPerSecond(computeCurrentRate(stats))}
+        unit="/ s"
+        note={stats && `${formatCount(stats.delivered)} in ${describePeriod(stats.window)}`}
+        to="/live"
+      />
+      <Tile
+        label="Success rate"
+        value={stats && formatRate(stats.success_rate)}
+        note={stats && `${formatRate(stats.first_attempt_success_rate)} first attempt`}
+        to="/events"
+        tone={(stats?.success_rate ?? 1) < 0.95 ? 'warn' : ''}
+      />
+      <Tile
+        label="Response time, p95"
+        value={stats && formatMs(stats.response_ms.p95)}
+        note={stats && `p50 ${formatMs(stats.response_ms.p50)} · p99 ${formatMs(stats.response_ms.p99)}`}
+        to="/endpoints"
+      />
+      <Tile
+        label="Open circuits"
+        value={now && formatCount(now.circuits_open)}
+        note={now && describeEndpoints(now)}
+        to="/endpoints"
+        tone={(now?.circuits_open ?? 0) > 0 ? 'bad' : ''}
+      />
+      <PublishingLagTile />
+    </div>
+  );
+}
+
+function describeQueue({ waiting, retrying, oldest_waiting_seconds: oldest }: Stats['now']): string {
+  if (waiting === 0) return 'queue is empty';
+  return `${formatCount(retrying)} retrying${oldest === null ? '' : ` · oldest ${formatSeconds(oldest)}`}`;
+}
+
+function describeEndpoints({ endpoints, endpoints_paused, endpoints_disabled }: Stats['now']): string {
+  return [
+    `of ${plural(endpoints, 'endpoint')}`,
+    endpoints_paused > 0 && `${endpoints_paused} paused`,
+    endpoints_disabled > 0 && `${endpoints_disabled} disabled`,
+  ]
+    .filter(Boolean)
+    .join(' · ');
+}
+
+const MAX_HEALTHY_LAG_SECONDS = 30;
+
+/** How far outbox and relays are behind. Shown only if one is in use, and to keys that can see all tenants. */
+function PublishingLagTile() {
+  const { canSeeAllTenants } = usePermissions();
+  const ready = useQuery<Ready>(canSeeAllTenants ? '/readyz' : null, { pollMs: 5_000 });
+  const { outbox = null, relays = null } = ready.data ?? {};
+  const rejected = outbox?.rejected ?? 0;
+  const sources = relays?.sources ?? 0;
+  const failing = relays?.troubled ?? 0;
+  const lagSeconds = Math.max(outbox?.oldest_age_seconds ?? 0, relays?.oldest_age_seconds ?? 0);
+  if (sources === 0 && rejected === 0 && lagSeconds < 1) return null;
+  const note = [
+    sources > 0 && plural(sources, 'relay source'),
+    failing > 0 && `${failing} failing`,
+    rejected > 0 && `${formatCount(rejected)} rejected`,
+  ]
+    .filter(Boolean)
+    .join(' · ');
+  return (
+    <Tile
+      label="Publishing lag"
+      value={formatSeconds(lagSeconds)}
+      note={note}
+      to="/events"
+      tone={lagSeconds > MAX_HEALTHY_LAG_SECONDS || failing > 0 || rejected > 0 ? 'bad' : ''}
+    />
+  );
+}

@@ -1,0 +1,37 @@
+import type { Kind } from './lane.ts';
+
+/**
+ * Divides the sockets of this process. Retries use at most their share, and fresh deliveries leave a tenth to them. The
+ * last quarter is for lanes without signs of trouble.
+ */
+export class SocketBudget {
+  readonly #max: number;
+  readonly #maxOf: Record<Kind, number>;
+  readonly inFlight: Record<Kind, number> = { fresh: 0, retry: 0 };
+
+  constructor(max: number, retryShare: number) {
+    this.#max = max;
+    this.#maxOf = {
+      fresh: Math.max(1, Math.floor(max * 0.9)),
+      retry: Math.max(1, Math.floor(max * retryShare)),
+    };
+  }
+
+  get total(): number {
+    return this.inFlight.fresh + this.inFlight.retry;
+  }
+
+  /** True if a socket is free for this kind. */
+  hasFree(kind: Kind): boolean {
+    return this.total < this.#max && this.inFlight[kind] < this.#maxOf[kind];
+  }
+
+  get isNearlyFull(): boolean {
+    return this.total >= this.#max * 0.9;
+  }
+
+  /** True if only lanes without signs of trouble may get a socket. */
+  get isCrowded(): boolean {
+    return this.total >= this.#max * 0.75;
+  }
+}

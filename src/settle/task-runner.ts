@@ -1,0 +1,118 @@
+/**
+ * Runs tasks over many deliveries (bulk replay, bulk discard) in the background, one chunk at a time. The store records
+ * the progress in the same commit as the work, so a killed runner loses nothing: another one continues after the last
+ * chunk.
+ *
+ *   queued ──claimed──▶ running ──▶ done
+ *      │                 │  ▲ │
+ *      │                 │  └─┘ the runner is silent, or its turn is over: another runner claims the task
+ *      └──▶ cancelled ◀──┤
+ *                        └──▶ failed (the store rejects the same chunk again and again)
+ */
+import type { Clock } from '../domain/clock.ts';
+import type { Uuid } from '../domain/ids.ts';
+import { isStoreOutage } from '../ports/store-error.ts';
+import type { ClaimedTask, TaskStore } from '../ports/task-store.ts';
+
+export interface TaskRunnerOptions {
+  readonly tasks: TaskStore;
+  readonly clock: Clock;
+  readonly runner: Uuid;
+  /** This runner takes over tasks whose runner was silent for this long. */
+  readonly silentMs: number;
+  /** How often to look for tasks whose notification was lost, or whose runner died. */
+  readonly pollMs: number;
+  /** Called for an endpoint that has something to send now, or whose lane is no longer blocked. */
+  readonly wake: (endpointId: Uuid) => void;
+  readonly onProblem: (what: string, error: unknown) => void;
+}
+
+const DELIVERIES_PER_CHUNK = 500;
+/** After this many chunks another task gets its turn, so that a task with a million deliveries does not delay the others. */
+const CHUNKS_PER_TURN = 20;
+const PAUSE_AFTER_FAILURE_MS = 200;
+/** A task fails if the store rejects a chunk this often in a row. */
+const MAX_REJECTIONS = 5;
+
+export class TaskRunner {
+  readonly #options: TaskRunnerOptions;
+  #cancel: (() => void) | null = null;
+  #running: Promise<void> | null = null;
+  #runAgain = false;
+  #stopped = false;
+
+  constructor(options: TaskRunnerOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.runSoon();
+  }
+
+  /** Call this when a task was created. */
+  runSoon(): void {
+    if (this.#stopped) return;
+    this.#runAgain = true;
+    this.#cancel?.();
+    this.#cancel = null;
+    this.#running ??= this.#runAll().finally(() => {
+      this.#running = null;
+      if (this.#runAgain) this.runSoon();
+      else if (!this.#stopped)
+        this.#cancel = this.#options.clock.after(this.#options.pollMs, () => this.runSoon());
+    });
+  }
+
+  /** Resolves when the current chunk is done. Other runners continue its task. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#runAgain = false;
+    this.#cancel?.();
+    this.#cancel = null;
+    await this.#running;
+  }
+
+  async #runAll(): Promise<void> {
+    this.#runAgain = false;
+    try {
+      while (!this.#stopped && (await this.runOnce()));
+    } catch (error) {
+      this.#options.onProblem('work on tasks', error);
+    }
+  }
+
+  /** Gives one task a turn. Returns false if there is no task to work on. */
+  async runOnce(): Promise<boolean> {
+    const { tasks, runner, silentMs } = this.#options;
+    const task = await tasks.claim(runner, silentMs);
+    if (task === null) return false;
+    let rejections = 0;
+    for (let chunks = 0; chunks < CHUNKS_PER_TURN && !this.#stopped; chunks += 1) {
+      try {
+        if (!(await this.#runChunk(task))) return true;
+        rejections = 0;
+      } catch (error) {
+        this.#options.onProblem('work on a task', error);
+        if (!isStoreOutage(error)) rejections += 1;
+        if (rejections >= MAX_REJECTIONS) {
+          await tasks.fail(task, 'The database rejects this task. The reason is in the log.');
+          return true;
+        }
+        await this.#pause();
+      }
+    }
+    await tasks.release(task);
+    return true;
+  }
+
+  /** Returns false if the task has ended, or belongs to another runner now. */
+  async #runChunk(task: ClaimedTask): Promise<boolean> {
+    const { isRunning, endpointIds } = await this.#options.tasks.runChunk(task, DELIVERIES_PER_CHUNK);
+    for (const endpointId of endpointIds) this.#options.wake(endpointId);
+    return isRunning;
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => this.#options.clock.after(PAUSE_AFTER_FAILURE_MS, resolve));
+  }
+}
