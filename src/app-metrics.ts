@@ -53,6 +53,7 @@ export class AppMetrics {
     ['failing', 0],
   ]);
   readonly #circuits = { open: 0, closed: 0 };
+  readonly #shortages = new Map<string, number>([['EMFILE', 0]]);
   #internalProblems = 0;
   #confirmedAt: number | null = null;
   #deadLetters: { readonly depth: DeadLetterDepth; readonly validUntil: number } | null = null;
@@ -77,6 +78,12 @@ export class AppMetrics {
 
   countProblem(): void {
     this.#internalProblems += 1;
+  }
+
+  /** Counts it as an internal problem too, so that the alert for those fires. */
+  countShortage(code: string): void {
+    this.#shortages.set(code, (this.#shortages.get(code) ?? 0) + 1);
+    this.countProblem();
   }
 
   onCircuitChanged(allowsTraffic: boolean): void {
@@ -147,6 +154,7 @@ export class AppMetrics {
 
   readonly #ownSource: Source = (add) => {
     add('posthorn_internal_problems_total', this.#internalProblems);
+    for (const [code, count] of this.#shortages) add('posthorn_local_shortages_total', count, { code });
     for (const [to, count] of Object.entries(this.#circuits))
       add('posthorn_circuit_changes_total', count, { to });
     for (const [reason, count] of this.#disabled) add('posthorn_endpoints_disabled_total', count, { reason });

@@ -151,6 +151,8 @@ function openDeliverer(
     get publicUrl() {
       return address.publicUrl;
     },
+    // A receiver that consented cannot consent for the host that it redirects to.
+    redirectsWithinHost: config.requireChallenge,
     connectTimeoutMs: config.connectTimeoutMs,
     responseCapBytes: config.responseCapBytes,
     proxyUrl: config.egressProxy,

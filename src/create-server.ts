@@ -7,6 +7,7 @@ import { KeyRates } from './api/http/key-rates.ts';
 import { Inboxes } from './api/inbox/inboxes.ts';
 import type { AppMetrics } from './app-metrics.ts';
 import type { ConfigWithKeys } from './config/index.ts';
+import { connectionLimit, readDescriptorLimit } from './connection-limit.ts';
 import type { Engine } from './create-engine.ts';
 import type { Ingest } from './create-ingest.ts';
 import { createChallenger, type Deliverer, type EgressPolicy } from './deliver/index.ts';
@@ -46,6 +47,7 @@ export function createServer(options: ServerOptions): ReturnType<typeof createAp
   const { config, store, clock, metrics, address } = options;
   const pool = store.database.pool('api');
   const authenticator = createAuthenticator(options);
+  const descriptors = readDescriptorLimit();
   return createApi(
     {
       pool,
@@ -97,6 +99,7 @@ export function createServer(options: ServerOptions): ReturnType<typeof createAp
       requestTimeoutMs: config.requestTimeoutMs,
       closeWithinMs: config.drainMs / 4,
       isLeaving: options.isLeaving,
+      maxConnections: descriptors === null ? null : connectionLimit(descriptors, config),
       healthOnly: config.role === 'worker',
     },
   );

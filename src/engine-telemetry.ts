@@ -25,6 +25,9 @@ export interface EngineTelemetryOptions {
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
+/** A shortage fails hundreds of requests at once, so log one line per interval, with their number. */
+const SHORTAGE_LOG_MS = 10_000;
+
 const HISTORY_CHANGES: Readonly<Record<HistoryChange, string>> = {
   restored:
     'the database was restored to an earlier time, or a standby that was behind took its place: later events and changes are lost, and later deliveries are sent again with the same webhook-id; reading all endpoints and deliveries again',
@@ -36,6 +39,8 @@ const HISTORY_CHANGES: Readonly<Record<HistoryChange, string>> = {
 
 export class EngineTelemetry implements EngineObserver {
   readonly #options: EngineTelemetryOptions;
+  #shortageLoggedAt = Number.NEGATIVE_INFINITY;
+  #suppressedShortages = 0;
 
   constructor(options: EngineTelemetryOptions) {
     this.#options = options;
@@ -48,12 +53,26 @@ export class EngineTelemetry implements EngineObserver {
     verdict: Verdict,
     event: EventContent,
   ): void {
-    this.#options.metrics?.attempts.answered(event.type, delivery, outcome, verdict);
+    const { metrics } = this.#options;
+    metrics?.attempts.answered(event.type, delivery, outcome, verdict);
+    if (outcome.error?.class === 'internal') metrics?.countProblem();
     logAttempt(this.#options.log, lane.endpoint, delivery, outcome, verdict);
   }
 
   onSettling(verdict: Verdict): void {
     this.#options.metrics?.attempts.settling(verdict);
+  }
+
+  onShortage(code: string): void {
+    const { metrics, clock, log } = this.#options;
+    metrics?.countShortage(code);
+    this.#suppressedShortages += 1;
+    const now = clock.monotonic();
+    if (now - this.#shortageLoggedAt < SHORTAGE_LOG_MS) return;
+    const fields = { code, requests: this.#suppressedShortages };
+    this.#shortageLoggedAt = now;
+    this.#suppressedShortages = 0;
+    log.error(fields, 'this machine lacks resources for requests; deliveries wait');
   }
 
   onCircuitChanged({ id, endpoint, breaker }: Lane): void {

@@ -14,6 +14,7 @@ import {
   errorMessage,
   exchangeErrorClass,
   isConnectionLoss,
+  shortageOf,
   statusErrorClass,
 } from './classify-error.ts';
 import type { Destination } from './destination.ts';
@@ -27,8 +28,11 @@ export interface AttemptContext {
   readonly clock: Clock;
   readonly pools: SocketPools;
   readonly responseCapBytes: number;
+  readonly wireCapBytes: number;
   /** Called once the attempt has its outcome. */
   onEnded(attempt: Attempt): void;
+  /** True: redirects to other hosts are not followed. */
+  readonly redirectsWithinHost: boolean;
   /** Checks the target of a redirect like any other URL. */
   locate(url: string): Destination | ErrorClass;
 }
@@ -41,6 +45,8 @@ export interface AttemptInput {
   readonly tokens: TokenSource | null;
   readonly body: Buffer | null;
   readonly redirectsAllowed: number;
+  /** The headers that the endpoint, the event or the caller has set, which stay with the origin. */
+  readonly customHeaders: readonly (Readonly<Record<string, string>> | null)[];
   readonly timeoutMs: number;
   /** When it started, on the wall clock and on the monotonic clock. */
   readonly startedAt: number;
@@ -58,9 +64,13 @@ const roundMs = (ms: number): number => Math.round(ms * 100) / 100;
 const roundOrNull = (ms: number | null | undefined): number | null =>
   ms === null || ms === undefined ? null : roundMs(ms);
 
+const customNames = (given: AttemptInput['customHeaders']): ReadonlySet<string> =>
+  new Set(given.flatMap((headers) => Object.keys(headers ?? {})).map((name) => name.toLowerCase()));
+
 export class Attempt implements ExchangeOwner {
   readonly input: AttemptInput;
   readonly responseCapBytes: number;
+  readonly wireCapBytes: number;
   outcome: AttemptOutcome | null = null;
   readonly #context: AttemptContext;
   #destination: Destination;
@@ -72,12 +82,14 @@ export class Attempt implements ExchangeOwner {
   #firstByteMs: number | null = null;
   #redirects = 0;
   #withdrawn = false;
+  #shortage: string | null = null;
   #cancelDeadline: (() => void) | null = null;
 
   constructor(context: AttemptContext, input: AttemptInput) {
     this.#context = context;
     this.input = input;
     this.responseCapBytes = context.responseCapBytes;
+    this.wireCapBytes = context.wireCapBytes;
     this.#destination = input.destination;
     this.#headers = input.headers;
   }
@@ -97,7 +109,7 @@ export class Attempt implements ExchangeOwner {
   #onToken(token: AccessToken | DeliveryError): void {
     if (this.outcome !== null) return;
     if (token instanceof DeliveryError) {
-      this.#finish(token.errorClass, token.detail);
+      this.#fail(token);
       return;
     }
     this.#token = token;
@@ -144,8 +156,14 @@ export class Attempt implements ExchangeOwner {
       // a fresh connection is never stale.
       this.#startExchange(true);
     } else {
-      this.#finish(exchangeErrorClass(error), error instanceof DeliveryError ? error.detail : codeOf(error));
+      this.#fail(error);
     }
+  }
+
+  #fail(error: unknown): void {
+    this.#shortage = shortageOf(error);
+    if (this.#shortage !== null) this.#withdrawn = true;
+    this.#finish(exchangeErrorClass(error), error instanceof DeliveryError ? error.detail : codeOf(error));
   }
 
   #onDeadline(): void {
@@ -177,10 +195,14 @@ export class Attempt implements ExchangeOwner {
   #redirect(exchange: Exchange): void {
     const next = followRedirect(
       { status: exchange.status!, location: exchange.headers?.location, hops: this.#redirects },
-      this.input.redirectsAllowed,
+      {
+        allowed: this.input.redirectsAllowed,
+        withinHost: this.#context.redirectsWithinHost,
+        customHeaders: customNames(this.input.customHeaders),
+        locate: this.#context.locate,
+      },
       this.#destination,
       this.#headers,
-      this.#context.locate,
     );
     if (typeof next === 'string') {
       this.#finish(next, exchange.status);
@@ -232,6 +254,7 @@ export class Attempt implements ExchangeOwner {
       responseTruncated: exchange?.truncated ?? false,
       retryAfterMs: parseRetryAfter(retryAfter, this.#context.clock.now()),
       ...(this.#withdrawn && { withdrawn: true }),
+      ...(this.#shortage !== null && { shortage: this.#shortage }),
     };
     this.#context.onEnded(this);
   }

@@ -21,6 +21,15 @@ export class DeliveryError extends Error {
   }
 }
 
+/** Codes by which this machine says that it has run out of something. The receiver has no part in them. */
+const SHORTAGES = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL']);
+
+/** Returns the code of a shortage on this machine, or null if the error is another one. */
+export function shortageOf(error: unknown): string | null {
+  const code = error instanceof DeliveryError ? error.detail : codeOf(error);
+  return code !== null && SHORTAGES.has(code) ? code : null;
+}
+
 export type ConnectStage = 'dns' | 'tcp' | 'tls' | 'proxy';
 
 export function codeOf(error: unknown): string | null {
@@ -57,6 +66,7 @@ const TLS: Record<string, ErrorClass> = {
 /** Classifies an error while connecting. The same code means different things at different stages. */
 export function connectError(stage: ConnectStage, cause: unknown): DeliveryError {
   if (cause instanceof DeliveryError) return cause;
+  if (shortageOf(cause) !== null) return new DeliveryError('internal', cause);
   const code = codeOf(cause) ?? '';
   switch (stage) {
     case 'dns':
@@ -83,6 +93,7 @@ const EXCHANGE: Record<string, ErrorClass> = {
 /** Classifies an error on an open connection. */
 export function exchangeErrorClass(error: unknown): ErrorClass {
   if (error instanceof DeliveryError) return error.errorClass;
+  if (shortageOf(error) !== null) return 'internal';
   // Check the class: the parser's code (HPE_…) is usually missing.
   if (error instanceof errors.HTTPParserError) return 'response_invalid';
   const code = codeOf(error);

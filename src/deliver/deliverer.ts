@@ -67,6 +67,8 @@ export interface DelivererOptions {
   readonly userAgent: string;
   /** Base URL of the links in thin payloads. */
   readonly publicUrl: string;
+  /** Follow redirects only within the host of the endpoint. Default: false. */
+  readonly redirectsWithinHost?: boolean;
   readonly connectTimeoutMs?: number;
   readonly responseCapBytes?: number;
   readonly keepAliveMs?: number;
@@ -97,6 +99,9 @@ export interface Deliverer {
 }
 
 type Done = (outcome: AttemptOutcome) => void;
+
+/** What a response may contain besides headers and body: informational responses, chunk sizes, trailers. */
+const FRAMING_BYTES = 32 * 1024;
 
 const ALWAYS = (): boolean => true;
 
@@ -129,6 +134,7 @@ class HttpDeliverer implements Deliverer {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#tokens = new AccessTokens(this.#clock);
+    const maxHeaderBytes = options.maxHeaderBytes ?? 16 * 1024;
     this.#pools = new SocketPools({
       connector: createConnector({
         policy: compilePolicy(options.egress),
@@ -140,16 +146,24 @@ class HttpDeliverer implements Deliverer {
       }),
       keepAliveMs: options.keepAliveMs ?? 4000,
       maxIdleSockets: options.maxIdleSockets ?? 1024,
-      maxHeaderBytes: options.maxHeaderBytes ?? 16 * 1024,
+      maxHeaderBytes,
     });
+    const responseCapBytes = options.responseCapBytes ?? 16 * 1024;
+    const overheadBytes = maxHeaderBytes + FRAMING_BYTES;
     this.#context = {
       clock: this.#clock,
       pools: this.#pools,
-      responseCapBytes: options.responseCapBytes ?? 16 * 1024,
+      responseCapBytes,
+      wireCapBytes: overheadBytes + responseCapBytes,
+      redirectsWithinHost: options.redirectsWithinHost ?? false,
       onEnded: (attempt) => this.#onEnded(attempt),
       locate: (url) => locateUrl(url, options.egress, null),
     };
-    this.#tokenContext = { ...this.#context, responseCapBytes: TOKEN_RESPONSE_CAP_BYTES };
+    this.#tokenContext = {
+      ...this.#context,
+      responseCapBytes: TOKEN_RESPONSE_CAP_BYTES,
+      wireCapBytes: overheadBytes + TOKEN_RESPONSE_CAP_BYTES,
+    };
   }
 
   /** A property, so that it can be passed as a function without its object. */
@@ -239,6 +253,7 @@ class HttpDeliverer implements Deliverer {
       ...tokenRequest(client, this.#options.userAgent),
       tokens: null,
       redirectsAllowed: 0,
+      customHeaders: [],
       timeoutMs: Math.min(endpoint.timeoutMs, TOKEN_TIMEOUT_MS),
       startedAt: this.#clock.now(),
       startMonotonic: this.#clock.monotonic(),
@@ -276,6 +291,7 @@ class HttpDeliverer implements Deliverer {
       tokens: plan.tokens,
       body: message.memory.subarray(message.bodyAt),
       redirectsAllowed: endpoint.followRedirects,
+      customHeaders: [endpoint.headers, event.headers],
       timeoutMs: Math.min(request.timeoutMs ?? endpoint.timeoutMs, endpoint.timeoutMs),
       startedAt,
       startMonotonic,
@@ -296,6 +312,7 @@ class HttpDeliverer implements Deliverer {
       tokens: plan.tokens,
       body: null,
       redirectsAllowed: endpoint.followRedirects,
+      customHeaders: [endpoint.headers],
       timeoutMs,
       startedAt: this.#clock.now(),
       startMonotonic: this.#clock.monotonic(),

@@ -12,6 +12,8 @@ import type { Slot, SlotHandler } from './socket-pool.ts';
 
 export interface ExchangeOwner {
   readonly responseCapBytes: number;
+  /** Cap for all bytes that are read of one response: status line, headers, framing and body. */
+  readonly wireCapBytes: number;
   /** Called before the request is written. Returns the reason why it must not be sent. Null: it may be sent. */
   findRefusal(): DeliveryError | null;
   /** Called after the status line. Returns whether to read the body. */
@@ -40,6 +42,9 @@ export class Exchange implements SlotHandler {
   #informational = 0;
   #chunks: Buffer[] | null = null;
   #received = 0;
+  #wireBytes = 0;
+  /** The bytes that were read before the status was known: usually one chunk. */
+  #head: Buffer[] = [];
   #isOver = false;
 
   constructor(owner: ExchangeOwner, slot: Slot) {
@@ -76,6 +81,21 @@ export class Exchange implements SlotHandler {
     this.reused = false;
   }
 
+  mayRead(): boolean {
+    if (this.#isOver || this.#wireBytes <= this.#owner.wireCapBytes) return true;
+    if (this.status === null) this.#fail(new DeliveryError('response_headers_too_large'));
+    else {
+      this.truncated = true;
+      this.#end();
+    }
+    return false;
+  }
+
+  onReceived(chunk: Buffer): void {
+    this.#wireBytes += chunk.length;
+    if (this.status === null && !this.#isOver) this.#head.push(chunk);
+  }
+
   onRequestStart(controller: Dispatcher.DispatchController): void {
     const refusal = this.#owner.findRefusal();
     // Connecting may have taken long, and a process that was suspended may resume exactly here.
@@ -92,12 +112,17 @@ export class Exchange implements SlotHandler {
     headers: Record<string, string | string[] | undefined>,
   ): void {
     if (this.#isOver) return;
+    if (status < 100 || !isHttp1(this.#head, this.#informational)) {
+      this.#fail(new DeliveryError('response_invalid'));
+      return;
+    }
     if (status < 200) {
       this.#informational += 1;
       if (this.#informational > MAX_INFORMATIONAL) this.#fail(new DeliveryError('http_1xx'));
       return;
     }
     this.status = status;
+    this.#head = [];
     this.headers = flatten(headers);
     if (!this.#owner.wantsBody(this)) this.#end();
   }
@@ -150,6 +175,27 @@ export class Exchange implements SlotHandler {
     this.#slot.drop();
     this.#owner.onExchangeEnded(this, error);
   }
+}
+
+/** Some servers send an extra empty line after the previous response. */
+const STATUS_LINE = /^[\r\n]*HTTP\/1\.[01] /;
+const HEAD_END = /\r?\n\r?\n/g;
+
+/**
+ * undici accepts other protocols in a status line, such as HTTP/2.0, and does not report them. `preceding`: the number of
+ * responses before this one.
+ */
+function isHttp1(head: readonly Buffer[], preceding: number): boolean {
+  if (preceding === 0 && head[0] !== undefined && STATUS_LINE.test(head[0].toString('latin1', 0, 9)))
+    return true;
+  const text = Buffer.concat(head).toString('latin1');
+  let start = 0;
+  HEAD_END.lastIndex = 0;
+  for (let n = 0; n < preceding; n += 1) {
+    if (HEAD_END.exec(text) === null) return false;
+    start = HEAD_END.lastIndex;
+  }
+  return STATUS_LINE.test(text.slice(start, start + 32));
 }
 
 function flatten(headers: Record<string, string | string[] | undefined>): Record<string, string> {

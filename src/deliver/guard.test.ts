@@ -183,7 +183,7 @@ describe('a redirect to', () => {
     receiver.answer({});
   });
 
-  it('another origin carries no credentials, whatever their names', async () => {
+  it('another origin carries no custom headers, whatever their names', async () => {
     dns.set('other.test', [PUBLIC]);
     dns.set('redirecting.test', [PUBLIC]);
     receiver.answer((request) =>
@@ -199,8 +199,7 @@ describe('a redirect to', () => {
     const outcome = await attempt(deliverer(), endpoint);
     expect(outcome.error).toBeNull();
     const last = receiver.requests.at(-1)!.headers;
-    expect(last).toMatchObject({ 'x-plain': 'y' });
-    for (const name of ['authorization', 'x-acme-token', 'x-shared-secret']) {
+    for (const name of ['x-plain', 'authorization', 'x-acme-token', 'x-shared-secret']) {
       expect(last).not.toHaveProperty(name);
       expect(receiver.requests.at(-2)!.headers).toHaveProperty(name);
     }

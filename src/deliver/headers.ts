@@ -39,6 +39,19 @@ export function isSendableHeader(name: string, value: string): boolean {
   return TOKEN.test(name) && VALUE.test(value) && !isReservedHeader(name);
 }
 
+/**
+ * Percent-encodes what a header cannot carry. The API refuses such values, but earlier versions stored them, and rows of
+ * an outbox or a relay may contain them.
+ */
+function headerText(value: string): string {
+  if (VALUE.test(value)) return value;
+  return value.replace(/[^\x20-\x7e]+/g, (run) =>
+    Buffer.from(run)
+      .toString('hex')
+      .replace(/../g, (byte) => `%${byte.toUpperCase()}`),
+  );
+}
+
 /** Names of headers with credentials, which are sent only to their origin and never logged. */
 const CREDENTIALS =
   /(?:^|[-_])(?:auth|authorization|authentication|cookie|token|secret|password|passwd|credentials?|session|jwt|apikey)(?:[-_]|$)|api[-_]?key|access[-_]?key/;
@@ -86,7 +99,7 @@ export function staticHeaders(endpoint: Endpoint, userAgent: string): Record<str
   headers['user-agent'] = userAgent;
   const authorization = fixedAuthorization(endpoint.auth);
   if (authorization !== null) headers.authorization = authorization;
-  if (endpoint.apiVersion !== null) headers['posthorn-api-version'] = endpoint.apiVersion;
+  if (endpoint.apiVersion !== null) headers['posthorn-api-version'] = headerText(endpoint.apiVersion);
   return headers;
 }
 
@@ -140,5 +153,5 @@ export function addProfileHeaders(
   headers['x-webhook-delivery'] = facts.deliveryId;
   headers['x-webhook-timestamp'] = String(facts.timestampSeconds);
   headers['x-webhook-event'] = facts.event.type;
-  headers['x-idempotency-key'] = facts.event.idempotencyKey ?? facts.eventId;
+  headers['x-idempotency-key'] = headerText(facts.event.idempotencyKey ?? facts.eventId);
 }

@@ -3,7 +3,7 @@
  * gets the vetted address, never the name, so that it resolves nothing itself.
  */
 import { isIPv6, connect as netConnect, type Socket } from 'node:net';
-import { DeliveryError } from './classify-error.ts';
+import { connectError, DeliveryError } from './classify-error.ts';
 
 export interface ForwardProxy {
   readonly host: string;
@@ -44,7 +44,7 @@ export function openTunnel(
     if (error !== null) socket.on('error', () => {}).destroy();
     done(error);
   };
-  const onError = (error: Error): void => finish(new DeliveryError('proxy_failed', error));
+  const onError = (error: Error): void => finish(connectError('proxy', error));
   const onEnd = (): void => finish(new DeliveryError('proxy_failed'));
   const onData = (chunk: Buffer): void => {
     answer = answer.length === 0 ? chunk : Buffer.concat([answer, chunk]);

@@ -4,6 +4,8 @@
  * are not used; `createSystemLookup` uses them.
  */
 import { Resolver, lookup as systemLookup } from 'node:dns';
+import { closeSync, openSync } from 'node:fs';
+import { devNull } from 'node:os';
 
 /** Calls `done` with all addresses of the name, or with an error. May call it synchronously. */
 export type Lookup = (
@@ -35,7 +37,7 @@ export function createDnsLookup(options: DnsOptions = {}): Lookup {
       if (finished) return;
       finished = true;
       if (grace !== null) clearTimeout(grace);
-      done(found.length > 0 ? null : failure, found);
+      done(found.length > 0 ? null : (shortageBehind(failure) ?? failure), found);
     };
     const collect = (error: NodeJS.ErrnoException | null, addresses: string[]): void => {
       waiting -= 1;
@@ -49,6 +51,17 @@ export function createDnsLookup(options: DnsOptions = {}): Lookup {
     resolver.resolve4(hostname, collect);
     resolver.resolve6(hostname, collect);
   };
+}
+
+/** c-ares reports ECONNREFUSED if it cannot open a socket. Returns the error of this machine if that is the cause. */
+function shortageBehind(failure: NodeJS.ErrnoException | null): NodeJS.ErrnoException | null {
+  if (failure?.code !== 'ECONNREFUSED') return null;
+  try {
+    closeSync(openSync(devNull, 'r'));
+    return null;
+  } catch (error) {
+    return error as NodeJS.ErrnoException;
+  }
 }
 
 /** Uses the operating system's resolver, with /etc/hosts and search domains. */

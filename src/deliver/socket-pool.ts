@@ -12,6 +12,10 @@ import type { Connector, ConnectTimes, Target } from './connector.ts';
 /** Handles the events of the request on a slot. */
 export interface SlotHandler extends Dispatcher.DispatchHandler {
   onConnected(times: ConnectTimes): void;
+  /** Called before each read. False: the response has reached its cap, and the connection is closed. */
+  mayRead(): boolean;
+  /** Called with every chunk of the response, before undici parses it. */
+  onReceived(chunk: Buffer): void;
 }
 
 export interface PoolSettings {
@@ -69,7 +73,7 @@ export class Slot {
           this.#socket = socket;
           this.#handler?.onConnected(times);
           if (error !== null) callback(error, null);
-          else callback(null, socket!);
+          else callback(null, this.#meter(socket!));
         });
         // For a forbidden literal address the connector calls back before it returns.
         if (!answered) this.#cancelConnect = cancel;
@@ -81,6 +85,21 @@ export class Slot {
       this.#socket = null;
       if (this.#handler === null) this.drop();
     });
+  }
+
+  /**
+   * Shows the handler every chunk that is read. undici counts neither the reason phrase nor chunk extensions, so a receiver
+   * could send them endlessly.
+   */
+  #meter(socket: Socket): Socket {
+    const read = socket.read.bind(socket) as (size?: number) => Buffer | null;
+    socket.read = (size?: number): Buffer | null => {
+      if (this.#handler?.mayRead() === false) return null;
+      const chunk = read(size);
+      if (chunk !== null) this.#handler?.onReceived(chunk);
+      return chunk;
+    };
+    return socket;
   }
 
   get isConnecting(): boolean {

@@ -48,6 +48,7 @@ const formEncoded = (text: string): string => new URLSearchParams({ '': text }).
 /** A failure contains the class, the status and the error codes of the RFC, and nothing else from the answer. */
 export function readTokenAnswer(outcome: AttemptOutcome): TokenAnswer | DeliveryError {
   const { statusCode, responseBody, responseTruncated } = outcome;
+  if (outcome.shortage !== undefined) return new DeliveryError('internal', { code: outcome.shortage });
   if (statusCode === null) return failed(outcome.error!.class);
   const answer = responseTruncated ? null : parseObject(responseBody);
   if (outcome.error !== null) return failed(`${statusCode}${knownError(answer?.error)}`);

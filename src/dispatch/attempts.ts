@@ -36,6 +36,8 @@ export interface AttemptObserver {
     event: EventContent,
   ): void;
   onSettling(verdict: Verdict): void;
+  /** This machine lacked a resource for a request. `code` is the error code, such as EMFILE. */
+  onShortage(code: string): void;
   onCircuitChanged(lane: Lane): void;
   /** The endpoint answered 410 to a request that started at `startedAt`. The dead letter is already recorded. */
   onEndpointGone(endpoint: Endpoint, startedAt: number): void;
@@ -62,6 +64,8 @@ export interface AttemptsOptions {
 const MAX_CRASHES = 3;
 /** How long a lane waits after a payload could not be read or the lease was not valid. */
 const BACK_OFF_MS = 100;
+/** How long a lane waits after this machine had no descriptor, port, buffer or memory for a request. */
+const SHORTAGE_BACK_OFF_MS = 500;
 /** A prepared request waits at most this long for the rate limit of its endpoint. */
 const MAX_PACE_MS = 1_000;
 /** No other worker starts a probe for this long after the deadline of a recorded one. */
@@ -181,7 +185,7 @@ export class Attempts {
     { endpoint, event }: AttemptRequest,
     outcome: AttemptOutcome,
   ): void {
-    if (outcome.withdrawn) return this.#putBack(lane, item);
+    if (outcome.withdrawn) return this.#withdraw(lane, item, outcome);
     const { clock, random, retryAfterCapMs, scheduler, observer } = this.#options;
     const now = clock.now();
     const { delivery } = item;
@@ -278,9 +282,16 @@ export class Attempts {
     this.#settle(lane, item, verdict, null, null, lane.endpoint);
   }
 
+  /** The request was not sent, or does not count. A shortage of this machine says nothing about the receiver. */
+  #withdraw(lane: Lane, item: LaneItem, { shortage }: AttemptOutcome): void {
+    if (shortage === undefined) return this.#putBack(lane, item);
+    this.#options.observer.onShortage(shortage);
+    this.#putBack(lane, item, SHORTAGE_BACK_OFF_MS);
+  }
+
   /** Puts the delivery back into its lane, which pauses for a moment. */
-  #putBack(lane: Lane, item: LaneItem): void {
-    lane.holdUntil = Math.max(lane.holdUntil, this.#options.clock.now() + BACK_OFF_MS);
+  #putBack(lane: Lane, item: LaneItem, backOffMs = BACK_OFF_MS): void {
+    lane.holdUntil = Math.max(lane.holdUntil, this.#options.clock.now() + backOffMs);
     this.#putBackUntil(lane, item, 0);
   }
 

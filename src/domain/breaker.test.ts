@@ -111,6 +111,17 @@ describe('HLT-1: the circuit breaker', () => {
   });
 });
 
+it.each([0.0005, 0.001, 1.005, 0.0019])(
+  'a cooldown of %d s is stored in whole milliseconds',
+  (cooldownSeconds) => {
+    const breaker = new Breaker({ ...DEFAULT_BREAKER, consecutive: 1, cooldownSeconds });
+    breaker.recordSignal('failure', 1_000, false);
+    expect(breaker.record.circuit).toBe('open');
+    expect(breaker.record.cooldownMs).toBe(Math.max(1, Math.round(cooldownSeconds * 1000)));
+    expect(Number.isInteger(breaker.record.cooldownMs)).toBe(true);
+  },
+);
+
 /** The same rules in the simplest form, over the whole history. */
 class Model {
   readonly settings: BreakerSettings;
@@ -129,6 +140,11 @@ class Model {
     const { settings } = this;
     if (this.circuit !== 'closed') {
       if (!wasProbe) return;
+      if (signal === 'none') {
+        this.circuit = 'open';
+        this.nextProbeAt = now + this.cooldownMs;
+        return;
+      }
       this.outcomes = [];
       if (signal === 'failure') {
         this.cooldownMs = Math.min(this.cooldownMs * 2, settings.maxCooldownSeconds * 1000);
@@ -141,7 +157,7 @@ class Model {
       }
       return;
     }
-    if (signal === 'neutral') return;
+    if (signal === 'neutral' || signal === 'none') return;
     const bucket = Math.floor(now / (settings.windowSeconds * 100));
     this.newestBucket = Math.max(this.newestBucket, bucket);
     this.outcomes.push({ bucket: this.newestBucket, failed: signal === 'failure' });
@@ -158,7 +174,7 @@ class Model {
   }
 }
 
-const signal = fc.constantFrom<Signal>('success', 'failure', 'failure', 'neutral');
+const signal = fc.constantFrom<Signal>('success', 'failure', 'failure', 'neutral', 'none');
 const step = fc.record({
   waitMs: fc.oneof(fc.integer({ min: 0, max: 2_000 }), fc.integer({ min: -3_000, max: 400_000 })),
   signal,

@@ -51,7 +51,8 @@ export const CLOSED_BREAKER: BreakerRecord = {
   nextProbeAt: null,
 };
 
-export type Signal = 'success' | 'failure' | 'neutral';
+/** `none`: the attempt says nothing about the receiver, because Posthorn itself failed. */
+export type Signal = 'success' | 'failure' | 'neutral' | 'none';
 
 const BUCKETS = 10;
 
@@ -109,6 +110,10 @@ export class Breaker {
     if (before.circuit !== 'closed') {
       // Attempts that were in flight when the circuit opened say nothing about a recovery.
       if (!wasProbe) return false;
+      if (signal === 'none') {
+        this.#record = this.#openRecord(now, before.cooldownMs, before);
+        return true;
+      }
       this.#record =
         signal === 'failure'
           ? this.#openRecord(now, Math.min(before.cooldownMs * 2, settings.maxCooldownSeconds * 1000), before)
@@ -116,7 +121,7 @@ export class Breaker {
       this.#clearWindow();
       return true;
     }
-    if (signal === 'neutral') return false;
+    if (signal === 'neutral' || signal === 'none') return false;
     this.#countOutcome(signal === 'failure', now);
     if (signal === 'success') {
       if (before.consecutiveFailures > 0) this.#record = { ...before, consecutiveFailures: 0 };
@@ -130,7 +135,9 @@ export class Breaker {
     return true;
   }
 
-  #openRecord(now: number, cooldownMs: number, before: BreakerRecord): BreakerRecord {
+  #openRecord(now: number, exactMs: number, before: BreakerRecord): BreakerRecord {
+    // It is stored as an integer: 1.005 s × 1000 is 1004.9999999999999.
+    const cooldownMs = Math.max(1, Math.round(exactMs));
     return {
       circuit: 'open',
       consecutiveFailures: before.consecutiveFailures,

@@ -163,4 +163,8 @@ describe('HLT-1: the signal for the breaker', () => {
       expect(signalOf(failure(kind))).toBe('failure');
     },
   );
+
+  it('is none if Posthorn itself failed', () => {
+    expect(signalOf(failure('internal'))).toBe('none');
+  });
 });

@@ -25,7 +25,8 @@ export const errorClasses = {
   response_headers_too_large: 'The response headers are larger than Posthorn reads. Send fewer.',
   http_1xx: 'The receiver answered with an informational status only. Answer with a 2xx.',
   http_3xx: 'The receiver redirects. Register the final URL, or turn on follow_redirects (307 and 308 only).',
-  redirect_failed: 'The redirect could not be followed: too many hops, no location, or not a 307 or 308.',
+  redirect_failed:
+    'The redirect could not be followed: too many hops, no location, not a 307 or 308, or to another host where the operator requires consent.',
   http_4xx: 'The receiver rejected the request. Its answer says why; the event is not tried again by itself.',
   http_408: 'The receiver reported a request timeout.',
   http_410: 'The receiver says that it is gone for good. The endpoint has been disabled.',
@@ -65,9 +66,12 @@ export interface AttemptOutcome {
   /** Parsed from `Retry-After` of a 429 or 503. */
   readonly retryAfterMs: number | null;
   /**
-   * Set if this does not count as an attempt: the lease expired before it was sent, or the worker stopped meanwhile.
+   * Set if this does not count as an attempt: the lease expired before it was sent, this machine lacked a resource for it,
+   * or the worker stopped meanwhile.
    */
   readonly withdrawn?: true;
+  /** The error code if this machine has run out of descriptors, ports, buffers or memory. `withdrawn` is set too. */
+  readonly shortage?: string;
 }
 
 export type Trigger = 'auto' | 'replay' | 'test';

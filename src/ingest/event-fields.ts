@@ -19,6 +19,7 @@ const MAX_HEADERS = 50;
 const MAX_TARGETS = 1000;
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/;
 const HEADER_VALUE = /^[\t\x20-\x7e]{0,4096}$/;
+const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
 /** NUL and lone surrogates, which PostgreSQL's text type cannot store. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what it looks for
 const UNSTORABLE = /\u0000|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
@@ -106,12 +107,20 @@ export function readKey(value: unknown): string {
   return value;
 }
 
-export function checkIdempotencyKey(key: string | null, header: string | null): void {
+/** The key becomes a header of the profile `hex`. `acceptsAnyText`: of a row that is committed elsewhere already. */
+export function checkIdempotencyKey(
+  key: string | null,
+  header: string | null,
+  acceptsAnyText: boolean = false,
+): void {
   if (header !== null && key !== header) {
     throw invalidField('idempotency_key', 'differs from the Idempotency-Key header');
   }
   if (key === null || key.length === 0 || key.length > MAX_KEY_LENGTH || UNSTORABLE.test(key)) {
     throw invalidField('idempotency_key', `must be 1 to ${MAX_KEY_LENGTH} characters without NUL`);
+  }
+  if (!acceptsAnyText && !PRINTABLE_ASCII.test(key)) {
+    throw invalidField('idempotency_key', `must be 1 to ${MAX_KEY_LENGTH} printable ASCII characters`);
   }
 }
 

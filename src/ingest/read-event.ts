@@ -40,6 +40,8 @@ export interface ReadContext {
   readonly keyTenant: string | null;
   readonly idempotencyKey: string | null;
   readonly isReservedHeader: (name: string) => boolean;
+  /** Accepts idempotency keys that are not ASCII: the event is committed in another database and cannot be refused. */
+  readonly acceptsAnyKey?: true;
   /** The trace of the request. A trace in the event's own headers takes precedence. */
   readonly trace?: TraceContext | null;
 }
@@ -202,7 +204,9 @@ function toEvent(
     headers: reader.optional('headers', readHeaders, null),
   };
   if (event.idempotencyKey !== null || context.idempotencyKey !== null) {
-    reader.check('idempotency_key', () => checkIdempotencyKey(event.idempotencyKey, context.idempotencyKey));
+    reader.check('idempotency_key', () =>
+      checkIdempotencyKey(event.idempotencyKey, context.idempotencyKey, context.acceptsAnyKey),
+    );
   }
   if (event.headers !== null)
     reader.check('headers', () => checkHeaders(event.headers!, context.isReservedHeader));

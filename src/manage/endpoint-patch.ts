@@ -18,6 +18,7 @@ import type { EndpointView } from '../postgres/queries/endpoints.ts';
 import { checkCombination, checkCredentials, patchCredentials } from './endpoint-credentials.ts';
 import { checkMetadataSize } from './metadata.ts';
 import { REDACTED } from './redacted.ts';
+import { isWholeMilliseconds, WHOLE_MILLISECONDS_RULE } from './whole-milliseconds.ts';
 
 /** The settings that are stored in `config` and replaced whole; the others have columns or rules of their own. */
 const CONFIG_FIELDS = [
@@ -84,6 +85,7 @@ export function applyPatch(
   const errors = [
     ...checkConfig(after.config),
     ...checkHeaderNames(patch.headers ?? {}),
+    ...checkDurations(patch),
     ...checkCredentials(after.config, patch, egress, clock.now()),
     ...checkCombination(after.url, after.config),
     ...checkSizes(after),
@@ -199,7 +201,18 @@ function checkHeaders(headers: Record<string, string>): FieldError[] {
   });
 }
 
+const MAX_HEADER_NAME = 128;
+
 function checkHeaderNames(given: Record<string, unknown>): FieldError[] {
+  // Only given names: one that is stored already must not fail other changes, and can be removed.
+  const long = Object.keys(given).find((name) => given[name] !== null && name.length > MAX_HEADER_NAME);
+  if (long !== undefined)
+    return [
+      {
+        path: `headers.${long.slice(0, MAX_HEADER_NAME)}…`,
+        message: `must have a name of at most ${MAX_HEADER_NAME} characters`,
+      },
+    ];
   const repeated = repeatedHeader(Object.keys(given));
   return repeated === null ? [] : [repeated];
 }
@@ -232,6 +245,22 @@ function checkSizes({ metadata, config }: EditableEndpoint): FieldError[] {
   if (Object.keys(redactHeaders(config)).length > MAX_HEADERS)
     errors.push({ path: 'headers', message: `must have at most ${MAX_HEADERS} entries` });
   return errors;
+}
+
+/** Durations are kept in whole milliseconds. Only given ones: what is stored already must not fail other changes. */
+function checkDurations({ breaker, retry }: EndpointPatch): FieldError[] {
+  const given: Record<string, number | undefined> = {
+    'breaker.window_seconds': breaker?.window_seconds,
+    'breaker.cooldown_seconds': breaker?.cooldown_seconds,
+    'breaker.max_cooldown_seconds': breaker?.max_cooldown_seconds,
+    'retry.base': retry?.base,
+    'retry.max': retry?.max,
+    'retry.max_age_seconds': retry?.max_age_seconds,
+    ...Object.fromEntries((retry?.schedule ?? []).map((delay, index) => [`retry.schedule[${index}]`, delay])),
+  };
+  return Object.entries(given)
+    .filter(([, seconds]) => seconds !== undefined && !isWholeMilliseconds(seconds))
+    .map(([path]) => ({ path, message: WHOLE_MILLISECONDS_RULE }));
 }
 
 function checkRetry(retry: RetryConfig): FieldError[] {

@@ -1,6 +1,6 @@
 import type { Clock } from '../domain/clock.ts';
 import { idPrefixes, newId, publicId, type Uuid } from '../domain/ids.ts';
-import { Problem } from '../domain/problem.ts';
+import { invalidField, Problem } from '../domain/problem.ts';
 import { inTransaction, type Pool } from '../postgres/database.ts';
 import type { EndpointCache } from '../postgres/endpoint-cache.ts';
 import { findEndpoint } from '../postgres/queries/endpoints.ts';
@@ -10,6 +10,7 @@ import type { Actor } from './caller.ts';
 import { lockOrThrow } from './endpoints.ts';
 import { notFound } from './object-ids.ts';
 import { checkSecret, generateSecret, signatureProfileOf } from './signing-secrets.ts';
+import { isWholeMilliseconds, WHOLE_MILLISECONDS_RULE } from './whole-milliseconds.ts';
 
 export interface SecretDependencies {
   readonly pool: Pool;
@@ -42,7 +43,10 @@ export class EndpointSecrets {
     input: { readonly secret?: string; readonly overlap_seconds?: number },
   ): Promise<{ secret: string; previousExpiresAt: Date | null }> {
     const { pool, clock, endpoints, secretBox, signatureOverlapMs } = this.#dependencies;
-    const overlapMs = input.overlap_seconds === undefined ? signatureOverlapMs : input.overlap_seconds * 1000;
+    const { overlap_seconds: overlap } = input;
+    if (overlap !== undefined && !isWholeMilliseconds(overlap))
+      throw invalidField('overlap_seconds', WHOLE_MILLISECONDS_RULE);
+    const overlapMs = overlap === undefined ? signatureOverlapMs : Math.round(overlap * 1000);
     const rotated = await inTransaction(pool, async (client) => {
       const endpoint = await lockOrThrow(client, id, caller);
       const profile = signatureProfileOf(endpoint.config.signature);

@@ -119,7 +119,7 @@ async function startMoving(
     },
     config,
   );
-  const context = { keyTenant: null, idempotencyKey: null, isReservedHeader };
+  const context = { keyTenant: null, idempotencyKey: null, isReservedHeader, acceptsAnyKey: true } as const;
   const relay = new Relay({
     name,
     mode: config.relayMode,

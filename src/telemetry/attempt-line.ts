@@ -13,7 +13,9 @@ export function logAttempt(
   verdict: Verdict,
 ): void {
   const failed = verdict.kind !== 'delivered';
-  if (!log.isLevelEnabled(failed ? 'info' : 'debug')) return;
+  // `internal` is for the operator to fix, not for the receiver.
+  const level = outcome.error?.class === 'internal' ? 'error' : failed ? 'info' : 'debug';
+  if (!log.isLevelEnabled(level)) return;
   const line = {
     delivery_id: publicId('dlv', delivery.id),
     event_id: publicId('evt', eventIdOfDelivery(delivery.id)),
@@ -28,6 +30,5 @@ export function logAttempt(
     error: outcome.error?.class,
     ms: Math.round(outcome.durationMs),
   };
-  if (failed) log.info(line, 'attempt failed');
-  else log.debug(line, 'attempt delivered');
+  log[level](line, failed ? 'attempt failed' : 'attempt delivered');
 }

@@ -143,6 +143,7 @@ export class SimulatedProcess {
         observer: {
           onAnswered() {},
           onSettling() {},
+          onShortage() {},
           onCircuitChanged() {},
           onEndpointGone() {},
           onEndpointsConfirmed() {},

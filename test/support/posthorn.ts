@@ -61,6 +61,8 @@ export interface TestPosthornOptions {
   readonly database: { readonly url: string };
   /** Runs it in the test's process: quicker, but it cannot be killed. */
   readonly inProcess?: boolean;
+  /** How many descriptors the process may open. */
+  readonly descriptors?: number;
 }
 
 export const ADMIN_KEY = `phk_${randomBytes(24).toString('base64url')}`;
@@ -94,7 +96,9 @@ export async function startTestPosthorn(options: TestPosthornOptions): Promise<T
     ...options.env,
   };
   const key = env.POSTHORN_ADMIN_KEY!;
-  return options.inProcess ? startHere(env, key) : runPosthorn(['serve', ...(options.args ?? [])], env, key);
+  return options.inProcess
+    ? startHere(env, key)
+    : runPosthorn(['serve', ...(options.args ?? [])], env, key, { descriptors: options.descriptors });
 }
 
 /**
@@ -104,9 +108,9 @@ export async function runPosthorn(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
   key?: string,
-  { cwd, main = MAIN }: { cwd?: string; main?: string } = {},
+  { cwd, main = MAIN, descriptors }: { cwd?: string; main?: string; descriptors?: number | undefined } = {},
 ): Promise<TestPosthorn> {
-  const child = startProcess([main, ...args], { env, ...(cwd !== undefined && { cwd }) });
+  const child = startProcess([main, ...args], { env, cwd, descriptors });
   const printed = (pattern: RegExp, what: string) =>
     eventually(
       `Posthorn prints ${what}`,

@@ -25,10 +25,19 @@ process.once('exit', () => {
 
 export function startProcess(
   args: readonly string[],
-  options: { env: Readonly<Record<string, string>>; cwd?: string },
+  options: {
+    env: Readonly<Record<string, string>>;
+    cwd?: string | undefined;
+    /** How many descriptors it may open. */
+    descriptors?: number | undefined;
+  },
 ): TestProcess {
+  const [command, before] =
+    options.descriptors === undefined
+      ? [process.execPath, []]
+      : ['/bin/sh', ['-c', `ulimit -n ${options.descriptors}; exec "$0" "$@"`, process.execPath]];
   // Pass nothing but PATH of the test's own environment: a DATABASE_URL there must not reach the program.
-  const child = spawn(process.execPath, args, {
+  const child = spawn(command, [...before, ...args], {
     env: { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: inject('compileCache'), ...options.env },
     ...(options.cwd !== undefined && { cwd: options.cwd }),
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -131,7 +131,15 @@ const settings = {
     ),
   ),
   api_version: Type.Optional(
-    Nullable(Type.String({ minLength: 1, maxLength: 64, description: 'Sent as `posthorn-api-version`.' })),
+    Nullable(
+      Type.String({
+        minLength: 1,
+        maxLength: 64,
+        pattern: '^[ -~]*$',
+        description: 'Sent as `posthorn-api-version`: printable ASCII characters.',
+        ...withMessage('must be 1 to 64 printable ASCII characters'),
+      }),
+    ),
   ),
   payload: Type.Optional(
     Nullable(

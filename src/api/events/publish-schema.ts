@@ -11,7 +11,7 @@ import { EXAMPLE_TIME, exampleId, Id, ProblemOf, Time } from '../openapi/describ
 export const MAX_BATCH_EVENTS = 1000;
 
 const IdempotencyKey = (description: string) =>
-  Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 255, description })));
+  Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 255, pattern: '^[ -~]*$', description })));
 
 export const NewEvent = Type.Object(
   {

@@ -15,6 +15,8 @@ export interface ServerOptions {
   readonly requestTimeoutMs: number;
   /** How long closing waits for requests in progress, before it cuts their connections. */
   readonly closeWithinMs: number;
+  /** Further connections are closed at once. Null: no limit. */
+  readonly maxConnections?: number | null;
   /** True once the server is stopping. From then on every answer closes its connection. */
   readonly isLeaving?: () => boolean;
 }
@@ -68,6 +70,7 @@ export function createServer(
     // An unknown `Expect` header is ignored.
     server.server.emit('request', request, response);
   });
+  limitConnections(server, options.maxConnections ?? null, dependencies);
   closeConnections(server, options.closeWithinMs);
   server.decorateRequest('caller');
   server.decorateRequest('audit');
@@ -86,6 +89,27 @@ export function createServer(
   return { server, routes };
 }
 
+const DROPPED_LOG_MS = 10_000;
+
+function limitConnections(
+  { server }: FastifyInstance,
+  limit: number | null,
+  { clock, log }: Pick<ServerDependencies, 'clock' | 'log'>,
+): void {
+  if (limit === null) return;
+  server.maxConnections = limit;
+  let dropped = 0;
+  let loggedAt = Number.NEGATIVE_INFINITY;
+  server.on('drop', () => {
+    dropped += 1;
+    const now = clock.monotonic();
+    if (now - loggedAt < DROPPED_LOG_MS) return;
+    log.error({ limit, dropped }, 'too many connections; new ones are closed');
+    loggedAt = now;
+    dropped = 0;
+  });
+}
+
 /** Sets the headers of every answer, and refuses what is not HTTP/1. */
 function checkRequests(server: FastifyInstance): void {
   server.addHook('onRequest', (request, reply, done) => {
@@ -95,8 +119,20 @@ function checkRequests(server: FastifyInstance): void {
       return done(new Problem('bad_request', 'Only HTTP/1.0 and HTTP/1.1 are supported.'));
     if (httpVersionMinor === 1 && request.headers.host === undefined)
       return done(new Problem('bad_request', 'The header "host" is missing.'));
+    if (hasTwoHosts(request.raw.rawHeaders))
+      return done(new Problem('bad_request', 'The header "host" is given more than once.'));
     done();
   });
+}
+
+/** Node keeps the first and drops the others, and a proxy may have decided by another one. */
+function hasTwoHosts(rawHeaders: readonly string[]): boolean {
+  let hosts = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!;
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
+  }
+  return hosts > 1;
 }
 
 /** While the server is stopping, every answer asks its client to open a new connection elsewhere. */

@@ -1,5 +1,6 @@
 /** `ANY /inbox/{token}`: stores the request and gives the configured answer. Needs no key, because it is a receiver. */
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
+import { withoutCredentials } from '../../deliver/index.ts';
 import { Gate } from '../../domain/gate.ts';
 import { publicId } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
@@ -11,7 +12,6 @@ const MAX_BODY_BYTES = 1024 * 1024;
 /** Anyone who knows a token can send requests: they get few of the connections that the API needs too. */
 const MAX_STORING = 2;
 const MAX_WAITING = 200;
-const HIDDEN = /^(authorization|cookie|proxy-authorization)$/;
 
 export function inboxReceiver(context: ApiDependencies, inboxes: Inboxes): FastifyPluginAsync {
   const gate = new Gate({ maxRunning: MAX_STORING, maxWaiting: MAX_WAITING });
@@ -73,7 +73,7 @@ async function store(
   const number = await inboxes.keep(inbox, {
     method: request.method,
     path: request.url,
-    headers,
+    headers: withoutCredentials(headers),
     body,
     signature: verifySignature(endpoints, headers, body, context.clock.now()),
     answered: answer,
@@ -85,7 +85,7 @@ function headersOf(request: FastifyRequest): Record<string, string> {
   return Object.fromEntries(
     Object.entries(request.headers).map(([name, value]) => [
       name,
-      HIDDEN.test(name) ? '[redacted]' : Array.isArray(value) ? value.join(', ') : (value ?? ''),
+      Array.isArray(value) ? value.join(', ') : (value ?? ''),
     ]),
   );
 }

@@ -200,6 +200,11 @@ export const catalogue = {
     type: 'counter',
     help: 'Internal failures from which Posthorn recovers by itself, mostly of the database.',
   },
+  posthorn_local_shortages_total: {
+    type: 'counter',
+    labels: ['code'],
+    help: 'Requests that Posthorn put back because this machine lacked descriptors (EMFILE, ENFILE), ports (EADDRNOTAVAIL), buffers (ENOBUFS) or memory (ENOMEM). They do not count as attempts.',
+  },
   posthorn_event_loop_delay_seconds: {
     type: 'gauge',
     labels: ['stat'],

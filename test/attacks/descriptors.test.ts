@@ -1,0 +1,91 @@
+/** Someone exhausts the descriptors of the process: deliveries go on, and no receiver is blamed. */
+import { connect, type Socket } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
+import { createTestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+import {
+  createEndpoint,
+  deliveriesOf,
+  expectStatus,
+  newReceiver,
+  publish,
+  startTestPosthorn,
+  type TestPosthorn,
+} from '../support/posthorn.ts';
+
+async function startWith(descriptors: number): Promise<TestPosthorn> {
+  const database = await createTestDatabase();
+  const posthorn = await startTestPosthorn({ database, descriptors });
+  onTestFinished(async () => {
+    await posthorn.stop();
+    await database.drop();
+  });
+  return posthorn;
+}
+
+const circuitOf = async (posthorn: TestPosthorn, id: string): Promise<unknown> =>
+  (await expectStatus(posthorn.api('GET', `/v1/endpoints/${id}`), 200)).body.health.circuit;
+
+const shortages = async (posthorn: TestPosthorn): Promise<number> => {
+  const { text } = await expectStatus(posthorn.api('GET', '/metrics'), 200);
+  return Number(/^posthorn_local_shortages_total\{code="EMFILE"\} (\d+)/m.exec(text)?.[1]);
+};
+
+it('hundreds of unauthenticated connections leave descriptors for deliveries and the database', async () => {
+  const posthorn = await startWith(400);
+  const receiver = await newReceiver();
+  const endpoint = await createEndpoint(posthorn, { url: receiver.url, tenant: 'acme' });
+  const { port } = new URL(posthorn.url);
+  let settled = 0;
+  const sockets = Array.from({ length: 500 }, (): Socket => {
+    const socket = connect({ host: '127.0.0.1', port: Number(port) });
+    socket.on('error', () => {}).resume();
+    // A few bytes of a request, so that the server waits for the rest.
+    socket.once('connect', () => socket.write('GET / HTTP/1.1\r\n', () => (settled += 1)));
+    return socket;
+  });
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  await eventually('the connections are open', () => settled >= 400);
+  // On a connection that was open before.
+  const event = await publish(posthorn, { type: 'order.created', data: 1, tenant: 'acme' });
+  await receiver.waitFor(1);
+  for (const socket of sockets) socket.destroy();
+  await eventually('the delivery is recorded', async () => {
+    const [delivery] = await deliveriesOf(posthorn, event.id);
+    return delivery?.status === 'delivered' && delivery.attempts === 1;
+  });
+  expect(await circuitOf(posthorn, endpoint.id)).toBe('closed');
+  expect(await shortages(posthorn)).toBe(0);
+  expect(posthorn.output()).toContain('too many connections; new ones are closed');
+});
+
+it('a request without a descriptor is no attempt, opens no circuit, and is reported', async () => {
+  const posthorn = await startWith(110);
+  const receiver = await newReceiver();
+  // Idle connections would keep their descriptors for another 4 s.
+  receiver.answer({ headers: { connection: 'close' } });
+  receiver.hang();
+  const endpoint = await createEndpoint(posthorn, {
+    url: receiver.url,
+    tenant: 'acme',
+    max_in_flight: 200,
+    timeout_ms: 30_000,
+  });
+  const events = Array.from({ length: 90 }, (_, data) => ({ type: 'order.created', tenant: 'acme', data }));
+  const { body } = await expectStatus(posthorn.api('POST', '/v1/events/batch', { events }), 202);
+  await eventually('descriptors run out', () => posthorn.output().includes('EMFILE'));
+  expect(posthorn.output()).toMatch(/"level":"?(50|error)"?.*this machine lacks resources/);
+  receiver.release();
+  await receiver.waitFor(90, 30_000);
+  for (const { id } of body.results.slice(0, 10).concat(body.results.slice(-40))) {
+    const [delivery] = await eventually('it is recorded', async () => {
+      const found = await deliveriesOf(posthorn, id);
+      return found[0]?.status === 'delivered' ? found : undefined;
+    });
+    expect(delivery!.attempts).toBe(1);
+  }
+  expect(await circuitOf(posthorn, endpoint.id)).toBe('closed');
+  expect(await shortages(posthorn)).toBeGreaterThan(0);
+});
