@@ -103,7 +103,8 @@ export class SimulatedProcess {
     this.#surroundings = surroundings;
     this.role = options.role ?? 'all';
     this.process = new Process(name);
-    const machineClock = time.clockOf(this.process, { wrongByMs: options.clockWrongByMs ?? 0 });
+    this.process.clockWrongByMs = options.clockWrongByMs ?? 0;
+    const machineClock = time.clockOf(this.process);
     const clock = new DatabaseClock(machineClock);
     let operation = '';
     const link = new Link({
