@@ -2,8 +2,10 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import { parsePublicId, timeOfId } from '../../src/domain/ids.ts';
+import { newId, parsePublicId, timeOfId } from '../../src/domain/ids.ts';
+import { readReadiness } from '../../src/postgres/queries/readiness.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import {
@@ -68,3 +70,19 @@ test.each([40, -40])(
     await posthorn.stop();
   },
 );
+
+test('a worker whose last renewal lies 40 days in the future does not count as one that delivers', async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const pool = new pg.Pool({ connectionString: database.url, max: 1 });
+  onTestFinished(() => pool.end());
+  const id = newId(Date.now());
+  await database.query(
+    `insert into posthorn.workers (id, name, lock_key, wire_version) values ($1, 'w1', 1, 1)`,
+    [id],
+  );
+  await database.query('update posthorn.shards set owner = $1', [id]);
+  expect(await readReadiness(pool, 8_000)).toMatchObject({ ownedShards: 256 });
+  await database.query("update posthorn.workers set renewed_at = renewed_at + interval '40 days'");
+  expect(await readReadiness(pool, 8_000)).toMatchObject({ ownedShards: 0 });
+});
