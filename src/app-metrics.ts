@@ -1,4 +1,6 @@
-/** The metrics of a process: counters that its parts increase, and figures read from the parts when they are scraped. */
+/**
+ * The metrics of a process: counters that its parts increase, and figures read from the parts when they are scraped.
+ */
 import { type Config, readVersion } from './config/index.ts';
 import type { Engine } from './create-engine.ts';
 import type { Ingest } from './create-ingest.ts';
@@ -33,9 +35,9 @@ export interface MeasuredParts {
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
-const MOST_DEAD_LETTERS = 1_000_000;
+const MAX_DEAD_LETTERS = 1_000_000;
 const MANY_DEAD_LETTERS = 20_000;
-const MOST_RELAYS = 50;
+const MAX_RELAYS = 50;
 
 export class AppMetrics {
   readonly metrics = new Metrics();
@@ -53,7 +55,7 @@ export class AppMetrics {
   readonly #circuits = { open: 0, closed: 0 };
   #internalProblems = 0;
   #confirmedAt: number | null = null;
-  #deadLetters: { readonly depth: DeadLetterDepth; readonly goodUntil: number } | null = null;
+  #deadLetters: { readonly depth: DeadLetterDepth; readonly validUntil: number } | null = null;
   #measurements: Measurements<Figures> | null = null;
 
   constructor(config: Config) {
@@ -73,27 +75,27 @@ export class AppMetrics {
     metrics.addSource(this.#ownSource);
   }
 
-  problem(): void {
+  countProblem(): void {
     this.#internalProblems += 1;
   }
 
-  circuitChanged(allowsTraffic: boolean): void {
+  onCircuitChanged(allowsTraffic: boolean): void {
     this.#circuits[allowsTraffic ? 'closed' : 'open'] += 1;
   }
 
-  endpointDisabled(reason: DisabledReason): void {
+  onEndpointDisabled(reason: DisabledReason): void {
     this.#disabled.set(reason, (this.#disabled.get(reason) ?? 0) + 1);
   }
 
-  /** The store has the same version of the endpoints as this process. */
-  endpointsConfirmed(monotonic: number): void {
+  /** Call this when the store has the same version of the endpoints as this process. */
+  onEndpointsConfirmed(monotonic: number): void {
     this.#confirmedAt = monotonic;
   }
 
   /** Adds the figures of these parts. Call it once, before `start`. */
   connect(parts: MeasuredParts): void {
-    this.metrics.addSource((add) => readParts(parts, add));
-    this.metrics.addSource((add) => this.#readMeasured(parts, add));
+    this.metrics.addSource((add) => addParts(parts, add));
+    this.metrics.addSource((add) => this.#addMeasured(parts, add));
     this.#measurements = new Measurements({
       clock: parts.clock,
       everyMs: this.#config.measureMs,
@@ -111,14 +113,14 @@ export class AppMetrics {
     this.#process.measure();
     const { database, engine } = parts;
     const pool = database.pool('api');
-    const ofDatabase = engine.isLeader
+    const deployment = engine.isLeader
       ? {
           deadLetters: await this.#countDeadLetters(pool, parts.clock),
           outbox: await parts.outbox.readLag(),
           relays: await listRelaySources(pool),
         }
       : null;
-    return { queue: await engine.countQueue(), endpoints: countEndpoints(parts), ofDatabase };
+    return { queue: await engine.countQueue(), endpoints: countEndpoints(parts), deployment };
   }
 
   async stop(): Promise<void> {
@@ -126,16 +128,20 @@ export class AppMetrics {
     await this.#measurements?.stop();
   }
 
-  /** Counts less often where counting takes long: it takes at most a fiftieth of the time. */
+  /** Counts less often if counting takes long, so that it takes at most a fiftieth of the time. */
   async #countDeadLetters(pool: Pool, clock: Clock): Promise<DeadLetterDepth> {
     const startedAt = clock.monotonic();
-    if (this.#deadLetters !== null && startedAt < this.#deadLetters.goodUntil) return this.#deadLetters.depth;
+    if (this.#deadLetters !== null && startedAt < this.#deadLetters.validUntil)
+      return this.#deadLetters.depth;
     const depth = await countDeadLetters(pool, {
       tenants: this.#config.metricsTenants,
-      most: MOST_DEAD_LETTERS,
+      most: MAX_DEAD_LETTERS,
     });
     const tookMs = clock.monotonic() - startedAt;
-    this.#deadLetters = { depth, goodUntil: startedAt + (depth.total > MANY_DEAD_LETTERS ? 50 * tookMs : 0) };
+    this.#deadLetters = {
+      depth,
+      validUntil: startedAt + (depth.total > MANY_DEAD_LETTERS ? 50 * tookMs : 0),
+    };
     return depth;
   }
 
@@ -147,38 +153,38 @@ export class AppMetrics {
     add('posthorn_build_info', 1, { version: readVersion(), role: this.#config.role });
   };
 
-  #readMeasured({ clock }: MeasuredParts, add: Add): void {
+  #addMeasured({ clock }: MeasuredParts, add: Add): void {
     const monotonic = clock.monotonic();
     if (this.#confirmedAt !== null)
       add('posthorn_subscription_cache_unconfirmed_seconds', (monotonic - this.#confirmedAt) / 1000);
     const measured = this.#measurements?.latest ?? null;
     if (measured === null) return;
     add('posthorn_measurement_age_seconds', (monotonic - measured.takenAt) / 1000);
-    const { queue, endpoints, ofDatabase } = measured.figures;
+    const { queue, endpoints, deployment } = measured.figures;
     addQueue(add, queue, clock.now());
     for (const [state, count] of Object.entries(endpoints)) add('posthorn_endpoints', count, { state });
-    if (ofDatabase === null) return;
-    addDeadLetters(add, ofDatabase.deadLetters);
-    addRelays(add, ofDatabase.outbox, ofDatabase.relays);
+    if (deployment === null) return;
+    addDeadLetters(add, deployment.deadLetters);
+    addRelays(add, deployment.outbox, deployment.relays);
   }
 }
 
 interface Figures {
   readonly queue: QueueDepth;
   readonly endpoints: Readonly<Record<'enabled' | 'paused' | 'disabled', number>>;
-  /** Figures of the whole deployment. Null: another process shows them. */
-  readonly ofDatabase: {
+  /** Figures of the whole deployment. Null: another process reports them. */
+  readonly deployment: {
     readonly deadLetters: DeadLetterDepth;
     readonly outbox: OutboxLag;
     readonly relays: readonly RelaySource[];
   } | null;
 }
 
-function readParts(parts: MeasuredParts, add: Add): void {
+function addParts(parts: MeasuredParts, add: Add): void {
   const { engine, ingest, endpoints, database } = parts;
   const { stats, ownership, router } = engine;
   const sockets = parts.deliverer.stats();
-  for (const [to, count] of Object.entries(router.routed))
+  for (const [to, count] of Object.entries(router.routeCounts))
     add('posthorn_deliveries_handed_on_total', count, { to });
   add('posthorn_in_flight', stats.inFlight);
   add('posthorn_sockets', sockets.inFlight, { state: 'used' });
@@ -187,7 +193,7 @@ function readParts(parts: MeasuredParts, add: Add): void {
   add('posthorn_lanes', stats.lanes);
   add('posthorn_lane_items', stats.inMemory);
   add('posthorn_lane_bytes', stats.heldBytes);
-  add('posthorn_circuits_open', stats.circuitsOpen);
+  add('posthorn_circuits_open', stats.openCircuits);
   add('posthorn_shards_owned', ownership.shardCount);
   add('posthorn_ownership_proven', ownership.shardCount > 0 && ownership.hasValidLease ? 1 : 0);
   add('posthorn_accept_waiting', ingest.acceptor.waitingEvents);
@@ -229,7 +235,7 @@ function addDeadLetters(add: Add, depth: DeadLetterDepth): void {
 function addRelays(add: Add, outbox: OutboxLag, relays: readonly RelaySource[]): void {
   add('posthorn_relay_lag_seconds', outbox.lagMs / 1000, { source: 'outbox' });
   add('posthorn_relay_rejected', outbox.rejected, { source: 'outbox' });
-  for (const { name, lagSeconds, rejected, retainedBytes } of relays.slice(0, MOST_RELAYS)) {
+  for (const { name, lagSeconds, rejected, retainedBytes } of relays.slice(0, MAX_RELAYS)) {
     const source = `relay ${name}`;
     add('posthorn_relay_lag_seconds', lagSeconds, { source });
     add('posthorn_relay_rejected', rejected, { source });

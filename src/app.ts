@@ -31,7 +31,7 @@ export type AppConfig = ConfigWithKeys & { readonly databaseUrl: string };
 export interface AppOptions {
   readonly config: AppConfig;
   readonly log: Log;
-  /** False: other processes of this node answer its requests. */
+  /** False: this process does not listen, because others of its node answer the requests. */
   readonly listens?: boolean;
   /** Metrics of all processes of this node. Null if they cannot be asked now. */
   readonly gatherMetrics?: () => Promise<Sample[] | null>;
@@ -62,7 +62,7 @@ async function startOn(database: Database, options: AppOptions): Promise<App> {
   const metrics = config.metrics === 'on' ? new AppMetrics(config) : null;
   const logProblem = recurringProblems(log, systemClock);
   const onProblem = (what: string, error: unknown): void => {
-    metrics?.problem();
+    metrics?.countProblem();
     logProblem(what, error);
   };
   const clock = new DatabaseClock(systemClock, clockJumpLogger(log));
@@ -79,6 +79,9 @@ async function startOn(database: Database, options: AppOptions): Promise<App> {
     tracer,
     isLeaving,
     onProblem,
+  }).catch(async (error: unknown) => {
+    await tracer?.stop();
+    throw error;
   });
   const listener = new Listener(parts.server, options, parts.address);
   const services = servicesOf(
@@ -101,7 +104,7 @@ async function startOn(database: Database, options: AppOptions): Promise<App> {
   };
 }
 
-/** In the order in which they start. They stop in reverse: nothing new, finish what was accepted, hand over, record. */
+/** Services in the order in which they start. They stop in reverse: refuse new events, finish accepted ones, hand over, record results. */
 function servicesOf(parts: AppParts, listener: Listener, connections: Service): readonly Service[] {
   const { notifier, deliverer, engine, ingest, tenants, background, tail, metrics } = parts;
   return [
@@ -111,7 +114,7 @@ function servicesOf(parts: AppParts, listener: Listener, connections: Service): 
     notifier,
     engine,
     inParallel(tenants, background.upkeep, background.operationalEvents, background.tasks, metrics),
-    onStop(() => ingest.acceptor.drained()),
+    onStop(() => ingest.acceptor.waitUntilIdle()),
     inParallel(background.drainer, listener),
   ];
 }

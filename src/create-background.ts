@@ -1,4 +1,4 @@
-/** Composes the work beside the way of an event: statistics, upkeep, operational events, tasks and the outbox. */
+/** Composes the background work: statistics, upkeep, operational events, tasks and the outbox. */
 import type { AppMetrics } from './app-metrics.ts';
 import type { Config } from './config/index.ts';
 import type { Engine } from './create-engine.ts';
@@ -71,7 +71,7 @@ export function createBackground(options: BackgroundOptions): Background {
 function createUpkeep({ config, store, clock, log, metrics, onProblem }: BackgroundOptions): Service {
   const onDisabled = (disabled: readonly { id: Uuid; reason: DisabledReason }[]): void => {
     for (const { id, reason } of disabled) {
-      metrics?.endpointDisabled(reason);
+      metrics?.onEndpointDisabled(reason);
       log.warn({ endpoint_id: publicId('ep', id), reason }, 'endpoint was disabled');
     }
     void store.endpoints.refresh().catch((error) => onProblem('read endpoints', error));

@@ -1,6 +1,6 @@
 /**
- * Composes the engine: everything between the commit of an event and the record of its result. The server and the
- * simulation both get their engine from here.
+ * Composes the engine: everything from the commit of an event to the recorded result. The server and the simulation both
+ * use this function.
  *
  *   commit ─▶ CommitRouter ─▶ LaneIntake ─▶ Lane ─▶ Scheduler ─▶ Attempts ─▶ send ─▶ Attempts ─▶ Settler
  *                 │ owned elsewhere            ▲ Refill: what does not fit in memory, retries, lost notifications
@@ -13,6 +13,7 @@ import {
   CarefulShards,
   CommitRouter,
   FactsPoller,
+  type HistoryChange,
   Janitor,
   LaneBudget,
   LaneIntake,
@@ -27,9 +28,9 @@ import {
   RecentIds,
   Refill,
   Scheduler,
-  type SendRequest,
   ShardHandOver,
   StartLog,
+  StoreHistory,
   Sweeper,
 } from './dispatch/index.ts';
 import type { BatcherOptions } from './domain/batcher.ts';
@@ -42,6 +43,7 @@ import type { EndpointDirectory } from './ports/endpoint-directory.ts';
 import type { HandOver } from './ports/hand-over.ts';
 import type { Notifier } from './ports/notifier.ts';
 import type { OwnershipStore, StoreFacts } from './ports/ownership-store.ts';
+import type { SendRequest } from './ports/stages.ts';
 import { Settler } from './settle/index.ts';
 
 export interface EnginePorts {
@@ -59,8 +61,10 @@ export interface EnginePorts {
 
 /** Metrics, log and live tail of the engine. */
 export interface EngineObserver extends AttemptObserver, OwnershipListener {
-  /** The endpoints in memory are those of the store. */
+  /** Called when the endpoints in memory have the same version as those in the store. */
   onEndpointsConfirmed(): void;
+  /** The store was restored or replaced by a standby. */
+  onStoreReplaced(change: HistoryChange): void;
 }
 
 export interface EngineStages {
@@ -68,7 +72,7 @@ export interface EngineStages {
   readonly observer: EngineObserver;
   readonly tail?: { readonly open: boolean; settled(settlements: readonly Settlement[]): void } | undefined;
   /** Called after each batch of results, with its size and times. */
-  readonly onBatchWritten?: BatcherOptions<unknown>['written'];
+  readonly onBatchWritten?: BatcherOptions<unknown>['onWritten'];
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
@@ -98,9 +102,9 @@ export interface Engine extends Service {
   readonly ownership: Ownership;
   readonly lanes: LaneRegistry;
   readonly stats: EngineStats;
-  /** True in one process of the deployment, for work that one should do: it owns shard 0. */
+  /** True in one process of the deployment, the owner of shard 0. It does work that must not be done by all. */
   readonly isLeader: boolean;
-  /** Counts all waiting deliveries of this worker. Reads the store: not for every request of the metrics. */
+  /** Counts all waiting deliveries of this worker. Reads the store, so do not call it for every scrape. */
   countQueue(): Promise<QueueDepth>;
 }
 
@@ -109,14 +113,14 @@ export interface EngineStats {
   readonly inMemory: number;
   readonly inFlight: number;
   readonly unsettled: number;
-  readonly circuitsOpen: number;
+  readonly openCircuits: number;
   readonly heldBytes: number;
 }
 
 export function createEngine(ports: EnginePorts, stages: EngineStages, config: EngineConfig): Engine {
   const { queue, endpoints, notifier, handOver, clock } = ports;
   const { onProblem } = stages;
-  const parts = createSending(ports, stages, config);
+  const parts = createSendingParts(ports, stages, config);
   const { ownership, lanes, budget, scheduler, refill, janitor, laneKeeper, attempts } = parts;
   const intake = new LaneIntake({ clock, ...parts });
   const router = new CommitRouter({ intake, laneKeeper, endpoints, notifier, handOver, onProblem });
@@ -136,6 +140,19 @@ export function createEngine(ports: EnginePorts, stages: EngineStages, config: E
         onProblem,
       });
 
+  const history = new StoreHistory({
+    store: ports.ownershipStore,
+    endpoints,
+    clock,
+    onChanged(change) {
+      stages.observer.onStoreReplaced(change);
+      refill.forgetMarks();
+      if (ownsShards) ownership.onStoreReplaced();
+    },
+    onProblem,
+  });
+
+  ownership.addListener({ onRewound: () => history.reportRewound() });
   const announceShards = (): void => handOver?.announceShards();
   ownership.addListener(stages.observer);
   ownership.addListener(facts);
@@ -149,8 +166,9 @@ export function createEngine(ports: EnginePorts, stages: EngineStages, config: E
   endpoints.onChange((changed) => laneKeeper.onEndpointsChanged(changed));
   handOver?.onReceived((deliveries, commit) => router.routeFromSibling(deliveries, commit));
   notifier.subscribe('endpoints', () => facts.refreshEndpoints());
+  notifier.onReconnected(() => void history.checkTimeline());
   if (ownsShards) {
-    notifier.subscribe('shards', () => ownership.hurry());
+    notifier.subscribe('shards', () => ownership.renewNow());
     notifier.subscribe('wake', (message) => laneKeeper.onWake(message));
     notifier.onReconnected(() => sweeper.sweepNow());
   }
@@ -165,7 +183,7 @@ export function createEngine(ports: EnginePorts, stages: EngineStages, config: E
         inMemory: budget.items,
         inFlight: scheduler.inFlight,
         unsettled: attempts.unsettled,
-        circuitsOpen: lanes.openCircuits,
+        openCircuits: lanes.openCircuits,
         heldBytes: budget.bytes,
       };
     },
@@ -174,11 +192,13 @@ export function createEngine(ports: EnginePorts, stages: EngineStages, config: E
     },
     countQueue: () => depthCounter.count([...lanes.all()], clock.now()),
     async start() {
+      await history.checkTimeline();
       await lease.start();
       await handOver?.start(() => ownership.keptShards);
       if (ownsShards) sweeper.start();
     },
     async stop() {
+      history.stop();
       const owned = await ownership.beginStop();
       announceShards();
       await shardHandOver.handOver(owned, config.drainMs / 2);
@@ -186,7 +206,7 @@ export function createEngine(ports: EnginePorts, stages: EngineStages, config: E
       laneKeeper.stop();
       scheduler.stop();
       await Promise.all([refill.stop(), janitor.stop()]);
-      await drainWithin(parts.settler, clock, config.drainMs / 4);
+      await waitUntilIdleWithin(parts.settler, clock, config.drainMs / 4);
       await handOver?.stop();
       await notifier.flush();
       await lease.stop();
@@ -194,10 +214,10 @@ export function createEngine(ports: EnginePorts, stages: EngineStages, config: E
   };
 }
 
-type Sending = ReturnType<typeof createSending>;
+type SendingParts = ReturnType<typeof createSendingParts>;
 
-/** The parts between a lane and the record of a result. */
-function createSending(ports: EnginePorts, stages: EngineStages, config: EngineConfig) {
+/** Creates the parts from the lanes to the recorded result. */
+function createSendingParts(ports: EnginePorts, stages: EngineStages, config: EngineConfig) {
   const { queue, endpoints, clock, random } = ports;
   const { observer, onProblem } = stages;
   const lanes = new LaneRegistry();
@@ -277,14 +297,14 @@ function createSending(ports: EnginePorts, stages: EngineStages, config: EngineC
   };
 }
 
-/** Passes on what the store reports regularly: its clock, the acceptance number, the version of the endpoints. */
+/** Passes the `StoreFacts` to the parts that need them: clock, acceptance number, version of the endpoints. */
 class FactsListener {
   readonly #clock: DatabaseClock;
-  readonly #parts: Pick<Sending, 'refill' | 'scheduler'>;
+  readonly #parts: Pick<SendingParts, 'refill' | 'scheduler'>;
   readonly #endpoints: EndpointDirectory;
   readonly #stages: Pick<EngineStages, 'observer' | 'onProblem'>;
 
-  constructor({ clock, endpoints }: EnginePorts, stages: EngineStages, parts: Sending) {
+  constructor({ clock, endpoints }: EnginePorts, stages: EngineStages, parts: SendingParts) {
     this.#clock = clock;
     this.#endpoints = endpoints;
     this.#stages = stages;
@@ -292,9 +312,9 @@ class FactsListener {
   }
 
   onFacts({ now, lastSeq, endpointVersion }: StoreFacts, roundTripMs: number): void {
-    this.#clock.heard(now, roundTripMs);
+    this.#clock.correct(now, roundTripMs);
     this.#parts.refill.markSeq(lastSeq);
-    // After a pause without a valid lease, lanes that are ready may start again.
+    // The lease may have been invalid before: let lanes that are ready start again.
     this.#parts.scheduler.pumpSoon();
     if (endpointVersion === this.#endpoints.version) this.#stages.observer.onEndpointsConfirmed();
     else this.refreshEndpoints();
@@ -305,6 +325,6 @@ class FactsListener {
   }
 }
 
-function drainWithin(settler: Settler, clock: DatabaseClock, ms: number): Promise<void> {
-  return Promise.race([settler.drained(), new Promise<void>((resolve) => clock.after(ms, resolve))]);
+function waitUntilIdleWithin(settler: Settler, clock: DatabaseClock, ms: number): Promise<void> {
+  return Promise.race([settler.waitUntilIdle(), new Promise<void>((resolve) => clock.after(ms, resolve))]);
 }

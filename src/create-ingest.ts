@@ -1,4 +1,4 @@
-/** Composes the accept stage. The server, the relay and the simulation all get theirs from here. */
+/** Composes the accept stage. The server, the relay and the simulation all use this function. */
 import type { Config } from './config/index.ts';
 import type { BatcherOptions } from './domain/batcher.ts';
 import type { Clock } from './domain/clock.ts';
@@ -8,7 +8,6 @@ import {
   Acceptor,
   Admission,
   BatchWriter,
-  type CommitRouter,
   CommittedEvents,
   KnownTenants,
   Subscriptions,
@@ -17,6 +16,7 @@ import {
 import type { AcceptLog } from './ports/accept-log.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
 import type { TenantLimits } from './ports/rate-limits.ts';
+import type { DeliveryRouter } from './ports/stages.ts';
 
 export interface IngestPorts {
   readonly acceptLog: AcceptLog;
@@ -28,10 +28,10 @@ export interface IngestPorts {
 
 export interface IngestStages {
   /** Gets the deliveries of every commit. */
-  readonly router: CommitRouter;
+  readonly router: DeliveryRouter;
   readonly observers?: AcceptObserverOptions | undefined;
   /** Called after each batch of requests, with its size and times. */
-  readonly onBatchWritten?: BatcherOptions<unknown>['written'];
+  readonly onBatchWritten?: BatcherOptions<unknown>['onWritten'];
 }
 
 export type IngestConfig = Pick<
@@ -46,9 +46,9 @@ export type IngestConfig = Pick<
 >;
 
 export interface Ingest {
-  /** Events of requests. */
+  /** Accepts events from requests. */
   readonly acceptor: Acceptor;
-  /** Events of the outbox and of a relay. */
+  /** Accepts events from the outbox and from a relay. */
   readonly committedEvents: CommittedEvents;
   readonly subscriptionLookups: Subscriptions['lookups'];
   reloadTenantLimits(): Promise<void>;
@@ -67,6 +67,7 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
   endpoints.onChange((changed) => subscriptions.update(changed));
 
   const knownTenants = new KnownTenants(acceptLog);
+  endpoints.onReplaced(() => knownTenants.clear());
   const tenantRates = new TenantRates({
     limits: tenantLimits,
     clock,

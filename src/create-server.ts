@@ -124,6 +124,7 @@ function composeControlPlane(
       maxConcurrent: config.challengesAtOnce,
       isRequired: config.requireChallenge,
     },
+    endpointLimits: { perTenant: config.maxEndpointsPerTenant, unique: config.uniqueEndpoints },
     signatureOverlapMs: config.signatureOverlapMs,
     discardUndoMs: config.discardUndoMs,
     wake: (endpointId) => engine.router.wake(endpointId),
@@ -136,6 +137,7 @@ function createAuthenticator({ config, store, clock, notifier }: ServerOptions):
   const authenticator = new Authenticator(store.database.pool('lookup'), clock, config.adminKey, rates);
   notifier.subscribe('keys', () => authenticator.forget());
   notifier.onReconnected(() => authenticator.forget());
+  store.endpoints.onReplaced(() => authenticator.forget());
   return authenticator;
 }
 

@@ -1,7 +1,7 @@
 /** Metrics, log lines and live tail messages of the engine. Disables endpoints that answered 410. */
 import type { AppMetrics } from './app-metrics.ts';
 import type { EngineObserver } from './create-engine.ts';
-import type { Lane, LaneItem } from './dispatch/index.ts';
+import type { HistoryChange, Lane, LaneItem } from './dispatch/index.ts';
 import type { Clock } from './domain/clock.ts';
 import type { Endpoint } from './domain/endpoint.ts';
 import type { EventContent } from './domain/event.ts';
@@ -24,6 +24,15 @@ export interface EngineTelemetryOptions {
   readonly endpoints: Pick<EndpointDirectory, 'refresh'>;
   readonly onProblem: (what: string, error: unknown) => void;
 }
+
+const HISTORY_CHANGES: Readonly<Record<HistoryChange, string>> = {
+  restored:
+    'the database was restored to an earlier time, or a standby that was behind took its place: later events and changes are lost, and later deliveries are sent again with the same webhook-id; reading all endpoints and deliveries again',
+  rewound:
+    'the database went back to an earlier state (a restore, a failover or a crash): reading all deliveries again; those that it had recorded later are sent again with the same webhook-id',
+  failover:
+    'the timeline of the database changed (failover or recovery): if its standby was asynchronous, the last events before it may be lost; reading all deliveries again',
+};
 
 export class EngineTelemetry implements EngineObserver {
   readonly #options: EngineTelemetryOptions;
@@ -50,19 +59,23 @@ export class EngineTelemetry implements EngineObserver {
   onCircuitChanged({ id, endpoint, breaker }: Lane): void {
     const { metrics, tail, log } = this.#options;
     const { circuit } = breaker.record;
-    metrics?.circuitChanged(breaker.allowsTraffic);
+    metrics?.onCircuitChanged(breaker.allowsTraffic);
     tail.circuitChanged(endpoint, circuit);
     log.info({ endpoint_id: publicId('ep', id), circuit }, 'circuit changed');
   }
 
-  onEndpointGone(endpoint: Endpoint, askedAt: number): void {
-    void this.#disable(endpoint, askedAt).catch((error) =>
+  onEndpointGone(endpoint: Endpoint, startedAt: number): void {
+    void this.#disable(endpoint, startedAt).catch((error) =>
       this.#options.onProblem('disable an endpoint that is gone', error),
     );
   }
 
   onEndpointsConfirmed(): void {
-    this.#options.metrics?.endpointsConfirmed(this.#options.clock.monotonic());
+    this.#options.metrics?.onEndpointsConfirmed(this.#options.clock.monotonic());
+  }
+
+  onStoreReplaced(change: HistoryChange): void {
+    this.#options.log.warn({ change }, HISTORY_CHANGES[change]);
   }
 
   onShardsTaken(shards: readonly TakenShard[]): void {
@@ -77,13 +90,13 @@ export class EngineTelemetry implements EngineObserver {
     this.#options.log.warn({ workers, shards }, 'took over from workers that died');
   }
 
-  async #disable({ id, url }: Endpoint, askedAt: number): Promise<void> {
+  async #disable({ id, url }: Endpoint, startedAt: number): Promise<void> {
     const { pool, metrics, log, endpoints } = this.#options;
     const isDisabled = await inTransaction(pool, (client) =>
-      disableEndpoint(client, id, 'gone', { url, at: askedAt }),
+      disableEndpoint(client, id, 'gone', { url, at: startedAt }),
     );
     if (isDisabled) {
-      metrics?.endpointDisabled('gone');
+      metrics?.onEndpointDisabled('gone');
       log.warn({ endpoint_id: publicId('ep', id) }, 'endpoint answered 410 and was disabled');
     }
     await endpoints.refresh();

@@ -22,7 +22,7 @@ export type { NewEvent } from './publish.ts';
 export type { Log } from './telemetry/log.ts';
 
 export interface PosthornOptions {
-  /** `dev`: keys are made and kept in `dataDir`, and receivers on this machine may be called. Absent: `serve`. */
+  /** `dev` generates keys, keeps them in `dataDir`, and allows receivers on this machine. Default: `serve`. */
   readonly mode?: Mode;
   /** PostgreSQL to use. Absent: an embedded one, with its data in `dataDir`. */
   readonly databaseUrl?: string;
@@ -30,11 +30,11 @@ export interface PosthornOptions {
   readonly adminKey?: string;
   /** 32 bytes, base64. */
   readonly encryptionKey?: string;
-  /** Where its API and console listen. 0: any free port. */
+  /** The port of the API and the console. 0: any free port. */
   readonly port?: number;
   readonly host?: string;
   readonly role?: 'all' | 'api' | 'worker';
-  /** Any other setting by the name of its variable; docs/configuration.md has them. The environment is not read. */
+  /** Other settings, by the names of their variables (see docs/configuration.md). The environment is not read. */
   readonly settings?: Readonly<Record<string, string>>;
   /** A pino logger. Absent: warnings and worse, to stderr. */
   readonly log?: Log;
@@ -47,7 +47,7 @@ export interface PublishedEvent {
   readonly tenant: string;
   readonly createdAt: Date;
   readonly deliveries: number;
-  /** Its idempotency key had been used for the same event: this is that one, and nothing new is delivered. */
+  /** True if the idempotency key was already used for the same event. The other fields then describe that event. */
   readonly duplicate: boolean;
 }
 
@@ -56,9 +56,9 @@ export interface Posthorn {
   readonly adminKey: string;
   /** Resolves when the event and its deliveries are durable. Throws a `Problem` that names what is wrong with it. */
   publish(event: NewEvent): Promise<PublishedEvent>;
-  /** Published if, and only if, the caller's own transaction commits. For a transaction on Posthorn's database. */
+  /** Publishes the event if, and only if, the caller's transaction commits. The transaction must be on Posthorn's database. */
   publish(event: NewEvent, options: { readonly tx: Transaction }): Promise<{ readonly id: string }>;
-  /** Finishes or hands over what is under way. Safe to call twice. */
+  /** Finishes deliveries in flight or hands them over, and stops. Can be called twice. */
   stop(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -103,7 +103,7 @@ export async function createPosthorn(options: PosthornOptions = {}): Promise<Pos
 function variablesOf(options: PosthornOptions): Record<string, string | undefined> {
   return {
     POSTHORN_LOG_LEVEL: 'warn',
-    // The application that it runs in knows when its balancers have noticed.
+    // The application itself decides when its load balancers have noticed the stop.
     POSTHORN_LAME_DUCK_MS: '0',
     ...options.settings,
     DATABASE_URL: options.databaseUrl,

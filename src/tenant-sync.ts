@@ -10,13 +10,14 @@ export interface TenantSyncOptions {
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
-/** Only for a notification that was lost. */
+/** Finds changes whose notification was lost. */
 const RELOAD_MS = 10_000;
 
 /** Keeps the rate limits of tenants up to date. */
 export class TenantSync implements Service {
   readonly #options: TenantSyncOptions;
   #cancelTimer: (() => void) | null = null;
+  #isStopped = false;
 
   constructor(options: TenantSyncOptions) {
     this.#options = options;
@@ -30,22 +31,24 @@ export class TenantSync implements Service {
   }
 
   stop(): void {
+    this.#isStopped = true;
     this.#cancelTimer?.();
     this.#cancelTimer = null;
   }
 
   #onTenantsChanged(): void {
-    void this.#reporting(this.#options.ingest.onTenantsChanged());
+    void this.#reportFailure(this.#options.ingest.onTenantsChanged());
   }
 
   #schedule(): void {
+    if (this.#isStopped) return;
     this.#cancelTimer = this.#options.clock.after(RELOAD_MS, () => {
-      void this.#reporting(this.#options.ingest.reloadTenantLimits());
+      void this.#reportFailure(this.#options.ingest.reloadTenantLimits());
       this.#schedule();
     });
   }
 
-  #reporting(reload: Promise<void>): Promise<void> {
+  #reportFailure(reload: Promise<void>): Promise<void> {
     return reload.catch((error) => this.#options.onProblem('read the limits of tenants', error));
   }
 }

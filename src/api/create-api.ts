@@ -60,7 +60,7 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
   const { limits } = publishing;
   return async (v1) => {
     prepareV1(v1, dependencies);
-    await v1.register(endpointRoutes(manage.endpoints, { pool, clock }));
+    await v1.register(endpointRoutes(manage.endpoints, { pool, clock, endpoints }));
     await v1.register(endpointSecretRoutes(manage.endpointSecrets));
     await v1.register(filterRoutes(limits));
     await v1.register(endpointStatsRoutes({ pool, clock }));

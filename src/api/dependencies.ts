@@ -20,10 +20,10 @@ export interface ApiDependencies {
   readonly log: Log;
   /** Null: metrics are switched off. */
   readonly metrics: ApiMetrics | null;
-  /** What receivers and readers reach this server by. Known once the server listens, if the port was 0. */
+  /** The base URL of this server for its clients. With port 0 it is known only when the server listens. */
   readonly publicUrl: string;
 
-  /** For lists and views; changes go through `manage`. */
+  /** For reads. Changes go through `manage`. */
   readonly pool: Pool;
   readonly endpoints: EndpointCache;
   readonly manage: ControlPlane;
@@ -76,7 +76,7 @@ export interface StreamLimits {
 }
 
 export interface HealthDependencies {
-  /** Null: ready. Otherwise what is missing. */
+  /** Resolves with what is missing, or null if the server is ready. */
   readonly notReady: () => Promise<string | null>;
   readonly outboxLag: () => Promise<OutboxLag>;
   readonly relaySources: () => Promise<RelaySource[]>;

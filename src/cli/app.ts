@@ -14,9 +14,12 @@ export type RunnableConfig = ConfigWithKeys & { readonly databaseUrl: string };
 interface AppOptions {
   readonly config: RunnableConfig;
   readonly log: Log;
-  /** False: others of this node answer its requests. */
+  /** False: other processes of this node answer the API. */
   readonly listens?: boolean;
-  /** Of all processes of this node, where there are several. Null: they cannot be asked just now. */
+  /**
+   * Gathers the metrics of all processes of this node, if there are several. Resolves with null if they cannot be
+   * reached.
+   */
   readonly gatherMetrics?: () => Promise<Sample[] | null>;
   readonly siblings?: { readonly directory: string; readonly number: number } | undefined;
 }
@@ -24,7 +27,7 @@ interface AppOptions {
 /** Loaded only when a server is started: `posthorn help` should not wait for Fastify and undici. */
 const loadApp = () => import('../app.ts') as Promise<{ startApp(given: AppOptions): Promise<RunningApp> }>;
 
-/** Loads the app while the embedded database starts. `startApp` reports what goes wrong. */
+/** Loads the app while the embedded database starts. `startApp` reports errors of the import. */
 export function preloadApp(): void {
   loadApp().catch(() => {});
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseArguments } from './arguments.ts';
 import { wrap } from './help.ts';
-import { complainAboutNode } from './version.ts';
+import { checkNodeVersion } from './version.ts';
 
 describe('parseArguments', () => {
   it('takes values after a space and after an equals sign', () => {
@@ -15,11 +15,11 @@ describe('parseArguments', () => {
     });
   });
 
-  it('lets the last one of two count', () => {
+  it('uses the last value of a flag that is given twice', () => {
     expect(parseArguments(['--port', '1', '--port', '2']).flags).toEqual({ port: '2' });
   });
 
-  it('takes a switch on, off, and with a value', () => {
+  it('accepts a switch as --wait, --no-wait and with a value', () => {
     expect(parseArguments(['--wait']).flags).toEqual({ wait: 'true' });
     expect(parseArguments(['--wait', '--no-wait']).flags).toEqual({ wait: 'false' });
     expect(parseArguments(['--wait=off']).flags).toEqual({ wait: 'off' });
@@ -28,29 +28,29 @@ describe('parseArguments', () => {
     expect(() => parseArguments(['--no-port'])).toThrow(/There is no flag/);
   });
 
-  it('passes an empty value on, to be refused with its reason', () => {
+  it('keeps an empty value, so that the configuration can refuse it with a reason', () => {
     expect(parseArguments(['--port=']).flags).toEqual({ port: '' });
   });
 
-  it.each(['--toString', '--__proto__', '--constructor=1'])('knows no flag %s', (flag) => {
+  it.each(['--toString', '--__proto__', '--constructor=1'])('refuses %s, which is not a flag', (flag) => {
     expect(() => parseArguments([flag])).toThrow(/There is no flag/);
   });
 
-  it('leaves alone what follows --', () => {
+  it('does not parse arguments after --', () => {
     expect(parseArguments(['help', '--', '--port']).positionals).toEqual(['help', '--port']);
   });
 });
 
-describe('complainAboutNode', () => {
-  it.each(['22.18.0', '22.19.1', '24.0.0', '25.1.0'])('is content with %s', (version) => {
-    expect(complainAboutNode(version)).toBeNull();
+describe('checkNodeVersion', () => {
+  it.each(['22.18.0', '22.19.1', '24.0.0', '25.1.0'])('accepts Node %s', (version) => {
+    expect(checkNodeVersion(version)).toBeNull();
   });
-  it.each(['18.20.0', '20.19.5', '22.17.9'])('is not with %s', (version) => {
-    expect(complainAboutNode(version)).toBe(`Posthorn needs Node 22.18 or later; this is ${version}.`);
+  it.each(['18.20.0', '20.19.5', '22.17.9'])('refuses Node %s', (version) => {
+    expect(checkNodeVersion(version)).toBe(`Posthorn needs Node 22.18 or later; this is ${version}.`);
   });
 });
 
-it('wrap breaks at words and loses none', () => {
+it('wrap breaks lines between words and loses no word', () => {
   expect(wrap('one two three', 7)).toEqual(['one two', 'three']);
   expect(wrap('averyveryverylongword x', 5)).toEqual(['averyveryverylongword', 'x']);
 });

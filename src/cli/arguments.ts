@@ -4,7 +4,7 @@ import { UsageError } from './usage-error.ts';
 
 export interface Arguments {
   readonly positionals: readonly string[];
-  /** By flag name; for `loadConfig`. */
+  /** By flag name, as `loadConfig` takes them. */
   readonly flags: Readonly<Record<string, string>>;
   readonly wantsHelp: boolean;
   readonly wantsVersion: boolean;
@@ -27,7 +27,7 @@ const options = {
   json: { type: 'boolean' as const },
 };
 
-/** The flags that are no settings. */
+/** Flags that are not settings. */
 const PLAIN = new Set(['help', 'version', 'print', 'json']);
 
 const optionNamed = (name: string): { readonly type: 'boolean' | 'string' } | undefined =>
@@ -35,9 +35,9 @@ const optionNamed = (name: string): { readonly type: 'boolean' | 'string' } | un
 
 const isSwitch = (name: string): boolean => !PLAIN.has(name) && optionNamed(name)?.type === 'boolean';
 
-/** Every setting is a flag; a switch also as `--no-…`. Of a flag given twice the last one counts. */
+/** Every setting is a flag; a switch also has the form `--no-…`. The last value of a repeated flag wins. */
 export function parseArguments(argv: readonly string[]): Arguments {
-  // Not `strict`: its messages cannot propose the flag that was meant. The tokens are checked here instead.
+  // Not `strict`: its messages cannot suggest the flag that the user meant. The tokens are checked here instead.
   const { tokens } = parseArgs({
     args: [...argv],
     options,

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 
-/** Where the server is and what to do first: everything can be pasted as it stands. */
+/** What `posthorn dev` prints: where the server is, and commands to paste into a shell. */
 export interface BannerFacts {
   readonly version: string;
   readonly url: string;
@@ -8,7 +8,7 @@ export interface BannerFacts {
 }
 
 const RECEIVER_PORT = 9000;
-/** A receiver in one line, without installing anything: prints what it gets, answers 200. */
+/** A receiver in one line that needs no installation: it prints each request and answers 200. */
 const RECEIVER = `node -e "require('http').createServer((q,s)=>{let b='';q.on('data',d=>b+=d).on('end',()=>{console.log(q.headers['webhook-id'],b);s.end()})}).listen(${RECEIVER_PORT})"`;
 
 export function devBanner({ version, url, adminKey }: BannerFacts): string {
@@ -42,7 +42,7 @@ export function serveLine(version: string, role: string, url: string): string {
     : `Posthorn ${version} is running (role ${role}): API ${url}/v1, console ${url}/console`;
 }
 
-/** For a POSIX shell. */
+/** Quotes a word for a POSIX shell. */
 function quote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

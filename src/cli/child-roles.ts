@@ -3,14 +3,14 @@ import type { Config } from '../config/index.ts';
 type Role = Config['role'];
 
 /**
- * What each child of `serve --processes N` does. One in three accepts, the others deliver, and at least one does each:
- * fewer that accept write larger batches, and a request that is being sent does not hold up one that is being answered.
- * Measured in `docs/adr/0013-children-divide-the-work.md`.
+ * Returns the role of each child of `serve --processes N`. One in three (at least one) answers the API, the others
+ * deliver: fewer processes that accept write larger batches, and sending does not delay answers. Measured in
+ * `docs/adr/0013-children-divide-the-work.md`.
  *
- * The first one answers the API: what it says when it cannot listen is said before the others are started.
+ * The first child answers the API: if it cannot listen, its error is printed before the others are started.
  */
 export function rolesOfChildren(role: Role, processes: number): Role[] {
   if (role !== 'all') return Array.from({ length: processes }, () => role);
-  const accepting = Math.max(1, Math.floor(processes / 3));
-  return Array.from({ length: processes }, (_, index) => (index < accepting ? 'api' : 'worker'));
+  const apiChildren = Math.max(1, Math.floor(processes / 3));
+  return Array.from({ length: processes }, (_, index) => (index < apiChildren ? 'api' : 'worker'));
 }

@@ -1,16 +1,16 @@
 import type { Arguments } from './arguments.ts';
 
-/** One file in commands/ per command. */
+/** A command of the CLI. Each has a file in commands/. */
 export interface Command {
   readonly name: string;
-  /** For the overview, a few words. */
+  /** A few words for the overview. */
   readonly summary: string;
   readonly usage: string;
   readonly about: string;
-  /** Words that may follow the name, one at a time. */
+  /** Words of which one may follow the name. */
   readonly actions?: readonly string[];
-  /** Has a form for machines. */
+  /** The command supports --json. */
   readonly takesJson?: true;
-  /** Resolves with the exit code when there is nothing left to do. */
+  /** Resolves with the exit code when the command has finished. */
   run(args: Arguments): Promise<number>;
 }

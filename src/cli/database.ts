@@ -2,7 +2,10 @@ import type { Config } from '../config/index.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Running } from './run-until-stopped.ts';
 
-/** Returns the given database, or starts an embedded one. Calls `onSpawned` while that one starts. */
+/**
+ * Returns the URL of the configured database, or starts an embedded one. Calls `onSpawned` while the embedded one
+ * starts.
+ */
 export async function findDatabase(
   config: Config,
   log: Log,
@@ -20,7 +23,7 @@ export async function findDatabase(
   if (config.mode === 'serve') {
     log.warn(
       { dataDir: embedded.dataDir },
-      'DATABASE_URL is not set: using an embedded PostgreSQL. Everything is on the disk of this machine only',
+      'DATABASE_URL is not set: using an embedded PostgreSQL, with all data on the disk of this machine only',
     );
   }
   return embedded.connectionString;

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../config/index.ts';
+import { StoreError } from '../ports/store-error.ts';
 import { explainError } from './explain-error.ts';
 import { UsageError } from './usage-error.ts';
 
-const around = { databaseUrl: 'postgres://app:s3cret@db:5432/x', port: 8787, host: '127.0.0.1' };
+const context = { databaseUrl: 'postgres://app:s3cret@db:5432/x', port: 8787, host: '127.0.0.1' };
 const failure = (fields: object, message = 'failed'): Error => Object.assign(new Error(message), fields);
 
 describe('explainError', () => {
@@ -12,6 +13,13 @@ describe('explainError', () => {
     expect(explainError(new ConfigError([{ name: 'PORT', message: 'PORT: no' }]))).toMatchObject({
       exitCode: 1,
     });
+  });
+
+  it('explains the error of the driver inside a StoreError, and knows that it may pass', () => {
+    const cause = failure({ code: '53300', severity: 'FATAL' }, 'too many connections for role');
+    const explanation = explainError(new StoreError('unavailable', cause.message, { cause }), context);
+    expect(explanation).toMatchObject({ isTransient: true });
+    expect(explanation!.message).toMatch(/too many connections for role.*\n.*max_connections/);
   });
 
   it.each([
@@ -43,7 +51,7 @@ describe('explainError', () => {
       /^It is held\.\nDo this\.$/,
     ],
   ])('%s', (error, expected) => {
-    const explanation = explainError(error, around)!;
+    const explanation = explainError(error, context)!;
     expect(explanation.exitCode).toBe(1);
     expect(explanation.message).toMatch(expected);
     expect(explanation.message).not.toContain('s3cret');
@@ -51,12 +59,12 @@ describe('explainError', () => {
 
   it.each([
     [new TypeError('x is not a function')],
-    // Not the start of our own server: some other file that is missing.
+    // Some missing file, not a socket that our server connects to or listens on.
     [failure({ code: 'ENOENT', syscall: 'open' })],
     ['a text'],
     [null],
     [undefined],
-  ])('has nothing to say about %s', (error) => {
-    expect(explainError(error, around)).toBeNull();
+  ])('has no explanation for %s', (error) => {
+    expect(explainError(error, context)).toBeNull();
   });
 });

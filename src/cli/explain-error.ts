@@ -1,35 +1,37 @@
-/** Errors that a user can do something about, as one message: what is the case, and what to do. No stack. */
+/** Turns errors that the user can fix into one message without a stack: what is wrong, and what to do. */
 import { ConfigError, maskUrl } from '../config/index.ts';
+import { StoreError } from '../ports/store-error.ts';
 import { UsageError } from './usage-error.ts';
 
 export interface Explanation {
   readonly message: string;
   readonly exitCode: number;
-  /** The database is away or busy: the same start may succeed later. */
+  /** The database is unreachable or busy: the same start may succeed later. */
   readonly isTransient: boolean;
 }
 
-interface Surroundings {
+interface ErrorContext {
   readonly databaseUrl?: string | null;
   readonly port?: number;
   readonly host?: string;
 }
 
-/** Null: nothing that could be foreseen; the stack is the best there is. */
-export function explainError(error: unknown, around: Surroundings = {}): Explanation | null {
+/** Returns null for an unexpected error, which is best shown with its stack. */
+export function explainError(thrown: unknown, context: ErrorContext = {}): Explanation | null {
+  const error = thrown instanceof StoreError ? thrown.cause : thrown;
   if (error instanceof UsageError) return { message: error.message, exitCode: 2, isTransient: false };
   if (error instanceof ConfigError) return { message: error.message, exitCode: 1, isTransient: false };
-  const ofProgram = explainByHint(error) ?? explainListen(error, around);
-  const message = ofProgram ?? explainDatabase(error, around);
+  const ofProgram = explainByHint(error) ?? explainListen(error, context);
+  const message = ofProgram ?? explainDatabase(error, context);
   return message === null
     ? null
     : { message, exitCode: 1, isTransient: ofProgram === null && isTransient(error) };
 }
 
-/** The schema or the encryption key does not fit: their messages say what to do. */
-const SPEAKS_FOR_ITSELF = new Set(['SchemaError', 'SecretBoxError']);
+/** Errors whose message already says what to do: a wrong schema or encryption key. */
+const HAS_FULL_MESSAGE = new Set(['SchemaError', 'SecretBoxError']);
 
-/** Errors that already know what to do: a `hint` beside the message (EmbeddedPostgresError and its like). */
+/** Explains errors that have a `hint`, such as EmbeddedPostgresError, or a full message. */
 function explainByHint(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   // PostgreSQL's own errors (named `error`) carry hints too, but those are for people who write SQL.
@@ -37,10 +39,10 @@ function explainByHint(error: unknown): string | null {
     return `${error.message}\n${error.hint}`;
   }
 
-  return SPEAKS_FOR_ITSELF.has(error.name) ? error.message : null;
+  return HAS_FULL_MESSAGE.has(error.name) ? error.message : null;
 }
 
-function explainListen(error: unknown, { port, host }: Surroundings): string | null {
+function explainListen(error: unknown, { port, host }: ErrorContext): string | null {
   const { code, syscall } = fieldsOf(error);
   if (syscall !== 'listen' && syscall !== 'bind') return null;
   const where = `${host ?? ''}:${port ?? ''}`;
@@ -67,16 +69,16 @@ const UNREACHABLE = new Set([
   'ECONNRESET',
   'ENOENT',
 ]);
-/** What becomes of a connection that was there. */
-const CUT = new Set(['ECONNRESET', 'ETIMEDOUT']);
-/** SQLSTATEs of a server that answers, but will not have us. */
+/** Codes of errors on an established connection. */
+const LOST_CONNECTION_CODES = new Set(['ECONNRESET', 'ETIMEDOUT']);
+/** SQLSTATEs of a server that answers but refuses the connection. */
 const REFUSALS: Readonly<Record<string, string>> = {
-  '28P01': 'Check user and password in DATABASE_URL.',
+  '28P01': 'Check the user and the password in DATABASE_URL.',
   '28000':
-    'Check the user in DATABASE_URL, and whether pg_hba.conf lets it in from here (and whether it asks for TLS).',
+    'Check the user in DATABASE_URL, and whether pg_hba.conf allows it to connect from this machine, with or without TLS.',
   '3D000': 'Create the database, or correct its name in DATABASE_URL.',
   '42501':
-    'Create the schema posthorn for the user, give it the missing right, or run `posthorn migrate` as the owner: see docs/operate/roles.md, and `posthorn doctor` for the grants.',
+    'Create the schema posthorn for the user, grant the missing privilege, or run `posthorn migrate` as the owner. See docs/operate/roles.md; `posthorn doctor` lists missing grants.',
   '53300':
     'The server has no connection left. Raise its max_connections, or lower POSTHORN_DATABASE_POOL_SIZE.',
   '57P01': 'The server is stopping. Try again in a moment.',
@@ -102,11 +104,12 @@ function isUnreachable(error: unknown): boolean {
     /timeout exceeded when trying to connect|timeout expired|Connection terminated|Query read timeout/.test(
       error.message,
     );
-  const connecting = syscall === 'connect' || syscall === 'getaddrinfo' || CUT.has(code ?? '');
+  const connecting =
+    syscall === 'connect' || syscall === 'getaddrinfo' || LOST_CONNECTION_CODES.has(code ?? '');
   return timedOut || (connecting && code !== undefined && UNREACHABLE.has(code));
 }
 
-function explainDatabase(error: unknown, { databaseUrl }: Surroundings): string | null {
+function explainDatabase(error: unknown, { databaseUrl }: ErrorContext): string | null {
   const { code } = fieldsOf(error);
   const where = databaseUrl === null || databaseUrl === undefined ? 'the database' : maskUrl(databaseUrl);
   if (code !== undefined && REFUSALS[code] !== undefined) {
@@ -121,7 +124,7 @@ function explainDatabase(error: unknown, { databaseUrl }: Surroundings): string 
   return null;
 }
 
-/** A host with several addresses fails with one error for each of them: the first speaks for all. */
+/** A host with several addresses fails with one error for each of them: uses the first. */
 function fieldsOf(error: unknown): { code?: string; syscall?: string } {
   const first = error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error;
   return (first ?? {}) as { code?: string; syscall?: string };

@@ -11,11 +11,11 @@ Usage: posthorn <command> [--setting value]
 
 ${list}
 
-  posthorn help <command>   how a command is used
+  posthorn help <command>   how to use a command
   posthorn help settings    the settings, as flags and as environment variables
   posthorn --version
 
-To try it: posthorn dev`;
+Try it: posthorn dev`;
 }
 
 export function commandHelp(command: Command): string {
@@ -33,7 +33,7 @@ export function settingsHelp(): string {
       .map(([key, setting]) => settingHelp(key, setting));
     return entries.length === 0 ? [] : [`${heading(title)}\n\n${entries.join('\n')}`];
   });
-  return `Flags take precedence over environment variables. Durations: 500ms, 2s, 5m, 1h. Sizes: 256KiB, 4MiB.\nSettings that tune the engine are in docs/internal-settings.md.\n\n${parts.join('\n\n')}`;
+  return `Flags take precedence over environment variables. Durations: 500ms, 2s, 5m, 1h. Sizes: 256KiB, 4MiB.\ndocs/internal-settings.md lists the settings that tune the engine.\n\n${parts.join('\n\n')}`;
 }
 
 function settingHelp(key: string, setting: Setting<unknown>): string {

@@ -6,28 +6,29 @@ import { explainError } from './explain-error.ts';
 import { commandHelp, overview, settingsHelp } from './help.ts';
 import { print, printError } from './print.ts';
 import { UsageError } from './usage-error.ts';
-import { complainAboutNode, readVersion } from './version.ts';
+import { checkNodeVersion, readVersion } from './version.ts';
 
 async function main(argv: readonly string[]): Promise<number> {
   const args = parseArguments(argv);
   const [name, ...rest] = args.positionals;
-  if (args.wantsVersion) return say(readVersion());
+  if (args.wantsVersion) return printAndSucceed(readVersion());
   if (name === 'help') return help(rest);
   if (name === undefined) return args.wantsHelp || argv.length === 0 ? help([]) : noCommand();
   const command = findCommand(name);
-  if (args.wantsHelp) return say(commandHelp(command));
+  if (args.wantsHelp) return printAndSucceed(commandHelp(command));
   refuseExtra(command.actions?.includes(rest[0] ?? '') ? rest.slice(1) : rest);
-  if (args.wantsJson && command.takesJson !== true) throw new UsageError(`${name} has no --json.`);
-  const complaint = complainAboutNode();
-  if (complaint !== null) throw new UsageError(complaint);
+  if (args.wantsJson && command.takesJson !== true)
+    throw new UsageError(`posthorn ${name} does not support --json.`);
+  const problem = checkNodeVersion();
+  if (problem !== null) throw new UsageError(problem);
   return command.run(args);
 }
 
 function help([topic, ...rest]: readonly string[]): number {
   refuseExtra(rest);
-  if (topic === undefined) return say(overview(commands, readVersion()));
-  if (topic === 'settings') return say(settingsHelp());
-  return say(commandHelp(findCommand(topic)));
+  if (topic === undefined) return printAndSucceed(overview(commands, readVersion()));
+  if (topic === 'settings') return printAndSucceed(settingsHelp());
+  return printAndSucceed(commandHelp(findCommand(topic)));
 }
 
 function findCommand(name: string) {
@@ -40,14 +41,15 @@ function findCommand(name: string) {
 }
 
 function noCommand(): never {
-  throw new UsageError('Which command? `posthorn help` lists them.');
+  throw new UsageError('No command given. `posthorn help` lists the commands.');
 }
 
 function refuseExtra(rest: readonly string[]): void {
-  if (rest.length > 0) throw new UsageError(`Not understood: ${rest.join(' ')}`);
+  if (rest.length > 0)
+    throw new UsageError(`Unexpected argument: ${rest.join(' ')}. \`posthorn help\` shows the usage.`);
 }
 
-function say(text: string): number {
+function printAndSucceed(text: string): number {
   print(text);
   return 0;
 }
@@ -64,5 +66,5 @@ async function run(): Promise<number> {
   }
 }
 
-// Explicit, so that a handle that was left open cannot keep a stopped server alive.
+// Exit explicitly, so that an open handle cannot keep a stopped server alive.
 process.exit(await run());

@@ -1,11 +1,12 @@
 /**
- * `/metrics` of a node with several processes. A scrape reaches one of the children that answer, and should show all of them:
+ * `/metrics` of a node with several processes. A scrape reaches one of the children that answer the API, and should
+ * show all children:
  *
  *   child ── gather ──▶ supervisor ── read ──▶ every child
  *   child ◀─ gathered ─ supervisor ◀─ samples ── those that answer in time
  *
- * The samples of each keep their own label `process` and are not summed here: a sum would fall when a child is
- * restarted, and Prometheus would take what is left for an increase.
+ * Each sample has a label `process` and is not summed here: a sum would fall when a child restarts, and Prometheus
+ * would count the rest as an increase.
  */
 import type { Worker } from 'node:cluster';
 import { labelled, processCounts, type Sample } from '../telemetry/metrics/index.ts';
@@ -25,16 +26,16 @@ const isMessage = (message: unknown): message is Message =>
   'kind' in message &&
   String(message.kind).startsWith('posthorn:metrics:');
 
-/** A child that is starting, or busier than this, is left out; `posthorn_processes` tells. */
-const CHILD_MS = 1_000;
-const SUPERVISOR_MS = 2_000;
+/** A child that does not answer within this time is left out; `posthorn_processes` shows that. */
+const CHILD_TIMEOUT_MS = 1_000;
+const SUPERVISOR_TIMEOUT_MS = 2_000;
 
 export interface Child {
   readonly process: number;
   readonly worker: Worker;
 }
 
-/** The supervisor's side. */
+/** The supervisor's side: gathers the metrics of all children for the child that asks. */
 export class NodeMetrics {
   readonly #expected: number;
   readonly #children: () => readonly Child[];
@@ -70,7 +71,7 @@ export class NodeMetrics {
         this.#waiting.delete(id);
         resolve(samples && labelled(samples, { process: String(process) }));
       };
-      const timer = setTimeout(() => end(null), CHILD_MS);
+      const timer = setTimeout(() => end(null), CHILD_TIMEOUT_MS);
       this.#waiting.set(id, end);
       send(worker, { kind: READ, id });
     });
@@ -78,11 +79,11 @@ export class NodeMetrics {
 }
 
 function send(worker: Worker, message: Message): void {
-  // It may end just now: then nobody waits for the answer.
+  // The child may be ending: then nobody waits for the answer.
   if (worker.isConnected()) worker.send(message, () => {});
 }
 
-/** A child's side: answers the supervisor, and has it ask all children. */
+/** The child's side: answers the supervisor, and asks it to gather the metrics of all children. */
 export class ChildMetrics {
   readonly #gathering = new Map<number, (samples: Sample[]) => void>();
   #lastId = 0;
@@ -90,12 +91,12 @@ export class ChildMetrics {
   answerWith(read: () => Sample[]): void {
     process.on('message', (message: unknown) => {
       if (!isMessage(message)) return;
-      if (message.kind === READ) this.#tell({ kind: SAMPLES, id: message.id, samples: read() });
+      if (message.kind === READ) this.#send({ kind: SAMPLES, id: message.id, samples: read() });
       if (message.kind === GATHERED) this.#gathering.get(message.id)?.(message.samples);
     });
   }
 
-  /** Null: the supervisor does not answer. */
+  /** Resolves with null if the supervisor does not answer. */
   gather(): Promise<Sample[] | null> {
     this.#lastId += 1;
     const id = this.#lastId;
@@ -105,13 +106,13 @@ export class ChildMetrics {
         this.#gathering.delete(id);
         resolve(samples);
       };
-      const timer = setTimeout(() => end(null), SUPERVISOR_MS);
+      const timer = setTimeout(() => end(null), SUPERVISOR_TIMEOUT_MS);
       this.#gathering.set(id, end);
-      this.#tell({ kind: GATHER, id });
+      this.#send({ kind: GATHER, id });
     });
   }
 
-  #tell(message: Message): void {
+  #send(message: Message): void {
     if (process.connected === true) process.send!(message, undefined, {}, () => {});
   }
 }

@@ -1,4 +1,4 @@
-/** What a command has to say to its user. The log goes to stderr; stdout is only for this. */
+/** Prints the output of a command. stdout has nothing else: the log goes to stderr. */
 export function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
@@ -7,7 +7,7 @@ export function printError(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** `posthorn help | head` closes stdout early. That is no reason to end a server. */
+/** A reader such as `| head` may close stdout early. That must not end a server. */
 export function ignoreClosedStdout(): void {
   process.stdout.on('error', () => {});
 }

@@ -1,18 +1,18 @@
 /**
- * How fast a child that keeps crashing is started again. One that ran for a while comes back at once; one that
- * crashes on its start waits 1, 2, 4 … 30 seconds. So N children never make more than N starts a second.
+ * How fast a crashed child is restarted. One that ran for a while is restarted at once; one that crashes at its start
+ * waits 1, 2, 4 … 30 seconds. So N children never cause more than N starts per second.
  */
-const SHORTEST_MS = 1000;
-const LONGEST_MS = 30_000;
-/** A child that ran this long has shown that it can. */
-const PROVEN_MS = 60_000;
+const MIN_BACKOFF_MS = 1000;
+const MAX_BACKOFF_MS = 30_000;
+/** A child that ran this long resets the backoff. */
+const RESET_AFTER_MS = 60_000;
 
 export function backoffAfter(ranMs: number, previousBackoffMs: number): number {
-  if (ranMs >= PROVEN_MS || previousBackoffMs === 0) return SHORTEST_MS;
-  return Math.min(previousBackoffMs * 2, LONGEST_MS);
+  if (ranMs >= RESET_AFTER_MS || previousBackoffMs === 0) return MIN_BACKOFF_MS;
+  return Math.min(previousBackoffMs * 2, MAX_BACKOFF_MS);
 }
 
-/** Counted from the last start, so that the time it ran is not waited for again. */
+/** The backoff counts from the last start, so the time that the child ran is subtracted. */
 export function restartDelayMs(ranMs: number, backoffMs: number): number {
   return Math.max(0, backoffMs - ranMs);
 }

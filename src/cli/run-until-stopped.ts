@@ -6,19 +6,22 @@
  *    │  └── failed ──▶ what had started is stopped└── forced ──▶ exit 128 + number of the signal, at once
  *    └── stop requested, start not finished within a second ──▶ abandoned; what had started is stopped
  *
- * What was started last is stopped first, so the embedded database goes down when nobody uses it any more. To end
- * abruptly is always allowed: the engine is made for `kill -9`, a graceful stop only spares the duplicates.
+ * The parts stop in reverse order of their start, so the embedded database stops when nothing uses it any more. An
+ * abrupt end is always safe: the engine survives `kill -9`, and a graceful stop only avoids duplicates.
  */
 import type { Log } from '../telemetry/log.ts';
 
 export interface Running {
   readonly name: string;
   stop(): Promise<void>;
-  /** Ends it without waiting, when the user insists or the deadline has passed. */
+  /** Ends it at once, after a second signal or at the deadline. */
   kill?(): void;
 }
 
-/** Calls `stop` when the process should end, `force` when it should end now. Returns how to leave off. */
+/**
+ * Calls `stop` when the process should end and `force` when it should end at once. Returns a function that removes its
+ * listeners.
+ */
 export type StopRequests = (requests: {
   stop(reason: string): void;
   force(exitCode: number): void;
@@ -26,16 +29,16 @@ export type StopRequests = (requests: {
 
 export interface LifeOptions {
   readonly log: Log;
-  /** Time for a graceful stop; the parts know it too and keep to it, so this is the last resort. */
+  /** Time for a graceful stop. The parts have shorter deadlines of their own, so this is the last resort. */
   readonly deadlineMs: number;
   readonly stopRequests: StopRequests;
-  /** Puts what it starts into `running` as it goes, and ends early if `stopping` is aborted. */
+  /** Adds each part that it starts to `running`, and returns early if `stopping` is aborted. */
   start(running: Running[], stopping: AbortSignal): Promise<void>;
 }
 
 /**
- * How long a start may go on after a stop was requested. It can wait for what never comes (a database that is away, the
- * supervisor's answer to `listen` when the supervisor is gone), and it has promised nothing to anybody yet.
+ * How long a start may continue after a stop was requested. It may wait for something that never comes (the database,
+ * or the supervisor's answer to `listen` after the supervisor has ended), and it has accepted no events yet.
  */
 const START_GRACE_MS = 1000;
 
@@ -47,17 +50,17 @@ export async function runUntilStopped({
 }: LifeOptions): Promise<number> {
   const running: Running[] = [];
   const stopping = new AbortController();
-  const leaveOff = stopRequests({
+  const removeListeners = stopRequests({
     stop: (reason) => stopping.abort(reason),
     force: (exitCode) => {
-      log.warn('stopping at once');
+      log.warn('second stop signal: ending at once');
       for (const each of running) each.kill?.();
       process.exit(exitCode);
     },
   });
   try {
-    await startedOrAbandoned(start(running, stopping.signal), stopping.signal, log);
-    await aborted(stopping.signal);
+    await waitForStart(start(running, stopping.signal), stopping.signal, log);
+    await waitForAbort(stopping.signal);
     log.info({ reason: stopping.signal.reason }, 'stopping');
   } catch (error) {
     await stopAll(running, deadlineMs, log);
@@ -66,12 +69,12 @@ export async function runUntilStopped({
   const startedAt = performance.now();
   const inTime = await stopAll(running, deadlineMs, log);
   if (inTime) log.info({ durationMs: Math.round(performance.now() - startedAt) }, 'stopped');
-  leaveOff();
+  removeListeners();
   return inTime ? 0 : 1;
 }
 
-/** Resolves when the start is done or, once a stop was requested, has taken too long or failed. */
-async function startedOrAbandoned(starting: Promise<void>, signal: AbortSignal, log: Log): Promise<void> {
+/** Resolves when the start has finished or, after a stop was requested, has failed or taken too long. */
+async function waitForStart(starting: Promise<void>, signal: AbortSignal, log: Log): Promise<void> {
   const abandoned = Promise.withResolvers<'abandoned'>();
   let timer: NodeJS.Timeout | undefined;
   const onAbort = (): void => {
@@ -93,15 +96,15 @@ async function startedOrAbandoned(starting: Promise<void>, signal: AbortSignal, 
   }
 }
 
-/** An abort alone would not keep the process alive if everything else in it is unreferenced. */
-async function aborted(signal: AbortSignal): Promise<void> {
+/** Waits for the abort. The timer keeps the process alive if all its other handles are unreferenced. */
+async function waitForAbort(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
-  const staysAlive = setInterval(() => {}, 2 ** 30);
+  const keepAlive = setInterval(() => {}, 2 ** 30);
   await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
-  clearInterval(staysAlive);
+  clearInterval(keepAlive);
 }
 
-/** True if everything stopped by itself before the deadline. One that fails does not keep the others running. */
+/** Returns true if every part stopped before the deadline. The others are stopped even if one fails. */
 async function stopAll(running: readonly Running[], deadlineMs: number, log: Log): Promise<boolean> {
   const deadline = performance.now() + deadlineMs;
   let inTime = true;
@@ -121,7 +124,7 @@ async function stopAll(running: readonly Running[], deadlineMs: number, log: Log
 async function finishedBy(deadline: number, work: Promise<void>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<false>((resolve) => {
-    // Even past the deadline a part gets a moment: the database is stopped after whatever was late.
+    // Each part gets at least a second: the database stops after parts that may have used up the time.
     timer = setTimeout(() => resolve(false), Math.max(1000, deadline - performance.now()));
   });
   try {

@@ -22,12 +22,12 @@ const noStack = (cli: Cli) => expect(cli.stderr).not.toMatch(/^\s+at /m);
 
 async function startDev(env: Record<string, string> = {}): Promise<Cli> {
   const cli = bench.start(['dev'], env);
-  await cli.said(/post an event:\n\n.*\n.*\n/);
+  await cli.printed(/post an event:\n\n.*\n.*\n/);
   return cli;
 }
 
 describe('posthorn dev', () => {
-  it('says on stdout where everything is, and nothing else', async () => {
+  it('prints to stdout only where the API and the console are, and the admin key', async () => {
     const cli = await startDev();
     const key = (await readFile(path.join(bench.dataDir, 'admin-key'), 'utf8')).trim();
     expect(cli.stdout).toContain(`Console    http://127.0.0.1:${bench.port}/console\n`);
@@ -39,7 +39,7 @@ describe('posthorn dev', () => {
 
   it('logs its configuration with secrets masked', async () => {
     const cli = await startDev({ ...KEYS, DATABASE_URL: 'postgres://app:s3cret@db/x' });
-    await cli.said(/"configuration"/, 'stderr');
+    await cli.printed(/"configuration"/, 'stderr');
     const config = cli.logged().find((line) => line.msg === 'configuration')?.config;
     expect(config).toMatchObject({
       PORT: String(bench.port),
@@ -49,9 +49,9 @@ describe('posthorn dev', () => {
     expect(cli.stderr).not.toMatch(/s3cret|for-the-tests-only/);
   });
 
-  it('warns of a misspelt variable', async () => {
+  it('warns about a misspelt variable', async () => {
     const cli = await startDev({ POSTHORN_SWEEP_SM: '1s' });
-    await cli.said(/Did you mean/, 'stderr');
+    await cli.printed(/Did you mean/, 'stderr');
     expect(cli.logged()).toContainEqual(
       expect.objectContaining({
         level: 'warn',
@@ -60,7 +60,7 @@ describe('posthorn dev', () => {
     );
   });
 
-  it('starts database and app in this order, and stops them in reverse', async () => {
+  it('starts the database and then the app, and stops them in reverse order', async () => {
     const cli = await startDev();
     cli.kill('SIGTERM');
     expect(await cli.ended).toEqual({ code: 0, signal: null });
@@ -73,7 +73,7 @@ describe('posthorn dev', () => {
     ]);
   });
 
-  it('uses the given database and starts none', async () => {
+  it('uses DATABASE_URL if it is set and starts no database', async () => {
     await startDev({ DATABASE_URL: 'postgres://given/x' });
     expect(await bench.notes()).toEqual(['app started on postgres://given/x']);
   });
@@ -82,7 +82,7 @@ describe('posthorn dev', () => {
     const cli = await startDev();
     const port = await freePort();
     const line = /^ {4}(node -e .*)$/m.exec(cli.stdout)![1]!.replace('9000', String(port));
-    // exec: so that the receiver itself is what gets killed afterwards.
+    // exec: so that the kill below reaches the receiver itself.
     const receiver = spawn('sh', ['-c', `exec ${line}`], {
       env: { PATH: `${path.dirname(process.execPath)}:${process.env.PATH}` },
     });
@@ -127,7 +127,7 @@ describe('posthorn dev', () => {
 });
 
 describe('posthorn dev on its real embedded database', () => {
-  it('creates it, stops it, and finds it again with the same keys', {
+  it('creates the database, stops it, and finds it again with the same keys', {
     timeout: 60_000,
   }, async () => {
     const first = await startDev({ TEST_REAL_DATABASE: '1' });
@@ -160,31 +160,31 @@ describe('stopping', () => {
   ] as const)('a second %s ends it at once with %i', async (signal, code) => {
     const cli = await startDev({ TEST_STOP_MS: '60000' });
     cli.kill(signal);
-    await cli.said(/"stopping"/, 'stderr');
-    // A second press comes later than the echo of the first (see the next test).
+    await cli.printed(/"stopping"/, 'stderr');
+    // A second key press comes later than the repeated signal of the first (see the next test).
     await new Promise((resolve) => setTimeout(resolve, 400));
     cli.kill(signal);
     expect(await cli.ended).toEqual({ code, signal: null });
     expect(await bench.notes()).not.toContain('app stopped');
   });
 
-  it('takes the echo of one key press, as npm makes it, for one', async () => {
+  it('counts two signals of one key press, as npm sends them, as one', async () => {
     const cli = await startDev({ TEST_STOP_MS: '200' });
     cli.kill('SIGINT');
-    await cli.said(/"stopping"/, 'stderr');
+    await cli.printed(/"stopping"/, 'stderr');
     cli.kill('SIGINT');
     expect(await cli.ended).toEqual({ code: 0, signal: null });
   });
 
-  it('during the start ends it as soon as that is possible', async () => {
+  it('a signal during the start ends it as soon as possible', async () => {
     const cli = bench.start(['dev'], { TEST_START_MS: '500' });
-    await cli.said(/"configuration"/, 'stderr');
+    await cli.printed(/"configuration"/, 'stderr');
     cli.kill('SIGTERM');
     expect(await cli.ended).toEqual({ code: 0, signal: null });
     expect((await bench.notes()).at(-1)).toBe('database stopped');
   });
 
-  it('ends with 1 when the deadline passes, and still stops the database', async () => {
+  it('exits with 1 if the deadline passes, and still stops the database', async () => {
     const cli = await startDev({ TEST_STOP_MS: '60000', POSTHORN_DRAIN_MS: '0' });
     cli.kill('SIGTERM');
     expect(await cli.ended).toEqual({ code: 1, signal: null });
@@ -223,14 +223,14 @@ describe('errors at the start', () => {
     }
   });
 
-  it('an address that is not ours', async () => {
+  it('an address that this machine does not have', async () => {
     const cli = await bench.run(['dev'], { HOST: '192.0.2.1' });
     expect(cli.code).toBe(1);
     expect(cli.stderr).toContain('This machine has no address 192.0.2.1');
     noStack(cli);
   });
 
-  it('bad settings, all at once', async () => {
+  it('all invalid settings are reported at once', async () => {
     const cli = await bench.run(['dev', '--port', 'x'], { POSTHORN_SWEEP_MS: 'soon' });
     expect(cli.code).toBe(1);
     expect(cli.stderr).toContain('(2 problems)');
@@ -246,7 +246,7 @@ describe('errors at the start', () => {
     expect(await bench.notes()).toEqual([]);
   });
 
-  it('one that nobody foresaw keeps its stack', async () => {
+  it('an unexpected error is printed with its stack', async () => {
     const cli = await bench.run(['dev'], { TEST_START_ERROR: 'something new' });
     expect(cli.code).toBe(1);
     expect(cli.stderr).toMatch(/Error: something new\n\s+at /);
@@ -255,22 +255,22 @@ describe('errors at the start', () => {
 });
 
 describe('posthorn serve', () => {
-  it('says in one line on stdout where the console is', async () => {
+  it('prints one line to stdout, with the URL of the console', async () => {
     const cli = bench.start(['serve'], { ...KEYS, DATABASE_URL: 'postgres://given/x' });
-    await cli.said(/\n/);
+    await cli.printed(/\n/);
     expect(cli.stdout).toMatch(new RegExp(`^Posthorn .*console http://127.0.0.1:${bench.port}/console\n$`));
     cli.kill('SIGTERM');
     expect(await cli.ended).toEqual({ code: 0, signal: null });
   });
 
-  it('says when it is a worker, which has no console', async () => {
+  it('says that it is a worker, which has no console', async () => {
     const cli = bench.start(['serve', '--role', 'worker'], { ...KEYS, DATABASE_URL: 'postgres://given/x' });
-    await cli.said(/^Posthorn \S+ is running as a worker\.\n$/);
+    await cli.printed(/^Posthorn \S+ is running as a worker\.\n$/);
   });
 
   it('warns when it has to use an embedded database', async () => {
     const cli = bench.start(['serve'], KEYS);
-    await cli.said(/DATABASE_URL is not set.*\n/, 'stderr');
+    await cli.printed(/DATABASE_URL is not set.*\n/, 'stderr');
     expect(cli.logged()).toContainEqual(
       expect.objectContaining({ level: 'warn', msg: expect.stringContaining('DATABASE_URL is not set') }),
     );

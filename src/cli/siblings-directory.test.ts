@@ -9,7 +9,7 @@ import { makeSiblingsDirectory } from './siblings-directory.ts';
 const log = createLog({ logLevel: 'silent', logFormat: 'json' });
 const longAgo = new Date(Date.now() - 3_600_000);
 
-test('a start removes the sockets of nodes that were killed, and leaves those of living ones alone', async () => {
+test('a start removes the sockets of killed nodes and keeps those of running ones', async () => {
   const parent = await mkdtemp(path.join(tmpdir(), 'posthorn-test-'));
   onTestFinished(() => rm(parent, { recursive: true, force: true }));
   for (const name of [

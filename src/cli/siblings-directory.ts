@@ -1,5 +1,5 @@
 /**
- * The directory of the sockets between the child processes of one node. The supervisor makes and removes it; if the
+ * The directory of the sockets between the child processes of one node. The supervisor creates and removes it; if the
  * supervisor was killed, its children remove it, and if all were killed at once, the next supervisor does.
  */
 import { rmSync } from 'node:fs';
@@ -10,10 +10,13 @@ import path from 'node:path';
 import type { Log } from '../telemetry/log.ts';
 
 const PREFIX = 'posthorn-siblings-';
-/** Younger ones may belong to a node that is starting and has no sockets yet. */
+/** A younger directory may belong to a node that is starting and has no sockets yet. */
 const LEFTOVER_AFTER_MS = 60_000;
 
-/** Only its owner may enter: what is written into a socket there is sent. Null: the children do without. */
+/**
+ * Only its owner may enter, because children trust the messages of these sockets. Returns null if there can be no
+ * directory: the children then work without sockets.
+ */
 export async function makeSiblingsDirectory(log: Log, parent = tmpdir()): Promise<string | null> {
   await removeLeftovers(parent).catch((error) => log.debug({ err: error }, 'remove leftover sockets'));
   try {
@@ -21,7 +24,7 @@ export async function makeSiblingsDirectory(log: Log, parent = tmpdir()): Promis
   } catch (error) {
     log.warn(
       { err: error },
-      'no place for sockets between child processes: they wake each other by the database',
+      'cannot create the directory for sockets between child processes: they notify each other through the database',
     );
     return null;
   }
@@ -30,7 +33,7 @@ export async function makeSiblingsDirectory(log: Log, parent = tmpdir()): Promis
 export const removeSiblingsDirectory = (directory: string): void =>
   rmSync(directory, { recursive: true, force: true });
 
-/** Removes directories of this user in which no socket answers: whatever made them was killed. */
+/** Removes directories of this user in which no socket answers: their node was killed. */
 async function removeLeftovers(parent: string): Promise<void> {
   for (const name of await readdir(parent)) {
     if (!name.startsWith(PREFIX)) continue;

@@ -5,12 +5,12 @@ const SIGNAL_NUMBERS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
 type StopSignal = keyof typeof SIGNAL_NUMBERS;
 
 /**
- * One press of Ctrl-C under `npm start` arrives twice: from the terminal, which sends it to the whole group, and from
- * npm, which passes it on. Only a signal that comes later than this after the first is a second one.
+ * One press of Ctrl-C under `npm start` arrives twice: from the terminal, which signals the whole group, and from npm,
+ * which forwards it. Only a later signal counts as a second one.
  */
 const SAME_PRESS_MS = 300;
 
-/** Of a process on its own: the first signal stops, the second one forces. */
+/** For a process without a supervisor: the first signal stops it, the second one forces it. */
 export const signalsOfUser: StopRequests = ({ stop, force }) => {
   let firstAt: number | null = null;
   const onSignal = (signal: StopSignal): void => {
@@ -26,25 +26,25 @@ export const signalsOfUser: StopRequests = ({ stop, force }) => {
 };
 
 /**
- * Of a child of the supervisor: the supervisor decides. It asks by a message, and ends a child that does not listen
- * with SIGKILL. A signal to the whole group reaches parent and children, and must not count twice here.
- * When the supervisor is gone, so is the channel to it, and the child stops by itself. The parent's process id is
- * watched besides: a channel stays open while any other process holds its other end.
+ * For a child of the supervisor, which decides: it sends a message, and SIGKILL to a child that does not react. A
+ * signal to the whole group reaches parent and children, and must not count twice. If the supervisor ends, the channel
+ * to it closes and the child stops by itself. The child also watches its parent's process id, because the channel stays
+ * open while another process holds its other end.
  */
 export const requestsOfSupervisor: StopRequests = ({ stop }) => {
-  // Otherwise node:cluster ends the process at once when the channel closes, with everything in flight.
+  // Otherwise node:cluster ends the process as soon as the channel closes, with requests in flight.
   if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
   const onMessage = (message: unknown): void => {
-    if (message === STOP_MESSAGE) stop('asked by the supervisor');
+    if (message === STOP_MESSAGE) stop('requested by the supervisor');
   };
-  const onDisconnect = (): void => stop('the supervisor is gone');
+  const onDisconnect = (): void => stop('the supervisor has ended');
   process.on('message', onMessage);
   process.on('disconnect', onDisconnect);
   const supervisor = supervisorOfChild();
   const watch = setInterval(() => {
     if (process.ppid !== supervisor) onDisconnect();
   }, WATCH_PARENT_MS).unref();
-  // It may have ended before this process could listen.
+  // The supervisor may have ended before this process could listen.
   if (!process.connected) onDisconnect();
   const unlisten = listen((signal) => {
     if (signal === 'SIGTERM') stop(signal);

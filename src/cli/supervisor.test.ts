@@ -15,10 +15,10 @@ beforeEach(async () => {
 });
 afterEach(() => bench.clean());
 
-/** Both answer: where one only delivers, nothing that can be asked over HTTP tells of it. */
+/** With role api both children answer HTTP, so the tests can ask each for its process id. */
 async function startTwo(env: Record<string, string> = {}): Promise<Cli> {
   const cli = bench.start(['serve', '--role', 'api', '--processes', '2'], { ...ENV, ...env });
-  await cli.said(/is running/);
+  await cli.printed(/is running/);
   return cli;
 }
 
@@ -27,7 +27,7 @@ async function askPid(path = '/'): Promise<number> {
   return ((await response.json()) as { pid: number }).pid;
 }
 
-/** Connections are handed out in turn, so a few requests meet every child. */
+/** Connections are distributed in turn, so a few requests reach every child. */
 async function pids(): Promise<number[]> {
   const seen = new Set<number>();
   for (let i = 0; i < 6; i += 1) seen.add(await askPid());
@@ -51,11 +51,11 @@ describe('rolesOfChildren', () => {
     [3, 'api worker worker'],
     [5, 'api worker worker worker worker'],
     [6, 'api api worker worker worker worker'],
-  ])('of %i, one in three accepts', (processes, roles) => {
+  ])('with %i processes, one in three answers the API', (processes, roles) => {
     expect(rolesOfChildren('all', processes).join(' ')).toBe(roles);
   });
 
-  it.each(['api', 'worker'] as const)('all are %s where that was asked for', (role) => {
+  it.each(['api', 'worker'] as const)('with --role %s, all have that role', (role) => {
     expect(rolesOfChildren(role, 3)).toEqual([role, role, role]);
   });
 });
@@ -64,9 +64,9 @@ describe('serve --processes 3', () => {
   const env = { ...ENV, TEST_NOTE_ROLES: 'yes' };
   const roles = async () => (await bench.notes()).filter((note) => /^\d+ is /.test(note));
 
-  it('one answers the API and two deliver, also after one was killed', async () => {
+  it('one child answers the API and two deliver, also after one was killed', async () => {
     const cli = bench.start(['serve', '--processes', '3'], env);
-    await cli.said(/is running \(role all\)/);
+    await cli.printed(/is running \(role all\)/);
     const before = await roles();
     const delivers = before.filter((note) => note.endsWith('is worker, and does not listen'));
     expect(delivers).toHaveLength(2);
@@ -80,9 +80,9 @@ describe('serve --processes 3', () => {
     expect((await roles()).at(-1)).toBe(`${await askPid()} is api`);
   });
 
-  it('on SIGTERM, who accepts stops before those who deliver what it has accepted', async () => {
+  it('on SIGTERM, the child that accepts events stops before those that deliver them', async () => {
     const cli = bench.start(['serve', '--processes', '3'], { ...env, TEST_STOP_MS: '100' });
-    await cli.said(/is running/);
+    await cli.printed(/is running/);
     cli.kill('SIGTERM');
     expect(await cli.ended).toEqual({ code: 0, signal: null });
     const stops = (await bench.notes()).filter((note) => /^(api|worker) (stops|has stopped)$/.test(note));
@@ -95,9 +95,9 @@ describe('serve --processes 3', () => {
     ]);
   });
 
-  it('--role worker: all of them deliver, and listen for questions about their health', async () => {
+  it('with --role worker all children deliver, and listen for health checks', async () => {
     const cli = bench.start(['serve', '--role', 'worker', '--processes', '3'], env);
-    await cli.said(/is running as a worker/);
+    await cli.printed(/is running as a worker/);
     expect((await roles()).map((note) => note.replace(/^\d+ /, ''))).toEqual(Array(3).fill('is worker'));
   });
 });
@@ -112,7 +112,7 @@ describe('serve --processes 2', () => {
     expect(cli.stdout.split('\n').filter(Boolean)).toHaveLength(1);
   });
 
-  it('hands its embedded database to the children and stops it last', async () => {
+  it('passes its embedded database to the children and stops it last', async () => {
     const cli = await startTwo({ DATABASE_URL: '' });
     cli.kill('SIGTERM');
     expect(await cli.ended).toEqual({ code: 0, signal: null });
@@ -123,11 +123,11 @@ describe('serve --processes 2', () => {
     expect(notes.at(-1)).toBe('database stopped');
   });
 
-  it('starts another child for one that was killed, and the rest goes on', async () => {
+  it('restarts a child that was killed, while the other one keeps running', async () => {
     const cli = await startTwo();
     const [victim, survivor] = await pids();
     process.kill(victim!, 'SIGKILL');
-    await cli.said(/a child process ended, starting another/, 'stderr');
+    await cli.printed(/a child process ended, starting another/, 'stderr');
     expect(await askPid()).toBeTypeOf('number');
     await vi.waitFor(async () => {
       const now = await pids();
@@ -144,11 +144,11 @@ describe('serve --processes 2', () => {
     );
   });
 
-  it('also for one that crashed by itself', async () => {
+  it('restarts a child that crashed', async () => {
     const cli = await startTwo();
     const before = await pids();
     await askPid('/throw');
-    await cli.said(/"exitCode":1/, 'stderr');
+    await cli.printed(/"exitCode":1/, 'stderr');
     await vi.waitFor(async () => {
       const now = await pids();
       expect(now).toHaveLength(2);
@@ -156,7 +156,7 @@ describe('serve --processes 2', () => {
     }, wait);
   });
 
-  it.each(['SIGTERM', 'SIGINT'] as const)('%s stops all of them gracefully', async (signal) => {
+  it.each(['SIGTERM', 'SIGINT'] as const)('%s stops all children gracefully', async (signal) => {
     const cli = await startTwo({ TEST_STOP_MS: '200' });
     const children = await pids();
     cli.kill(signal);
@@ -173,7 +173,7 @@ describe('serve --processes 2', () => {
     expect((await bench.notes()).filter((note) => note === 'app stopped')).toHaveLength(2);
   });
 
-  it('a second signal kills them', async () => {
+  it('a second signal kills the children', async () => {
     const cli = await startTwo({ TEST_STOP_MS: '60000' });
     const children = await pids();
     cli.kill('SIGTERM');
@@ -196,7 +196,7 @@ describe('serve --processes 2', () => {
     expect((await bench.notes()).filter((note) => note === 'app stopped')).toHaveLength(2);
   });
 
-  it('a child that cannot start ends it all, with one message', async () => {
+  it('if a child cannot start, everything ends with one message', async () => {
     const first = await startTwo();
     const second = await bench.run(['serve', '--role', 'api', '--processes', '2'], ENV);
     expect(second.code).toBe(1);
@@ -207,12 +207,12 @@ describe('serve --processes 2', () => {
 });
 
 describe('the pace of restarts', () => {
-  it('is immediate for a child that ran a while', () => {
+  it('is immediate for a child that ran for a while', () => {
     expect(restartDelayMs(60_000, backoffAfter(60_000, 0))).toBe(0);
     expect(restartDelayMs(5000, backoffAfter(5000, 0))).toBe(0);
   });
 
-  it('slows down for one that crashes on its start, to 30 s', () => {
+  it('slows down to 30 s for a child that crashes at its start', () => {
     const delays = [];
     let backoffMs = 0;
     for (let crash = 0; crash < 8; crash += 1) {
@@ -222,11 +222,11 @@ describe('the pace of restarts', () => {
     expect(delays).toEqual([990, 1990, 3990, 7990, 15_990, 29_990, 29_990, 29_990]);
   });
 
-  it('starts over once a child has run for a minute', () => {
+  it('is reset after a child has run for a minute', () => {
     expect(backoffAfter(60_000, 30_000)).toBe(1000);
   });
 
-  it('never lets two starts of one child come within a second', () => {
+  it('never allows two starts of one child within a second', () => {
     for (const ranMs of [0, 1, 500, 999, 1000, 5000]) {
       expect(ranMs + restartDelayMs(ranMs, backoffAfter(ranMs, 0))).toBeGreaterThanOrEqual(1000);
     }

@@ -1,10 +1,10 @@
 /**
  * `serve --processes N`: a parent that does nothing but start N children and keep them running.
  *
- * Those that answer the API share the port through node:cluster, whose parent accepts connections and hands them out in turn.
- * Measured with four processes and 8 keep-alive connections, as a few producers make them: 2, 2, 2, 2 in turn;
- * with SO_REUSEPORT the kernel's hash gave 0, 3, 2, 3, one process idle. The parent's work is per connection, not per
- * request. And a second Posthorn on the same port gets its EADDRINUSE, where SO_REUSEPORT would let it share.
+ * Children that answer the API share the port through node:cluster, whose parent accepts connections and distributes
+ * them in turn. Measured with four processes and 8 keep-alive connections, as a few producers make them: 2, 2, 2, 2 in
+ * turn; with SO_REUSEPORT the kernel's hash gave 0, 3, 2, 3, one process idle. The parent works per connection, not per
+ * request. And a second Posthorn on the same port fails with EADDRINUSE; with SO_REUSEPORT it would share the port.
  */
 import cluster, { type Worker } from 'node:cluster';
 import type { Config } from '../config/index.ts';
@@ -16,21 +16,24 @@ import { makeSiblingsDirectory, removeSiblingsDirectory } from './siblings-direc
 import { STOP_MESSAGE, SUPERVISOR_VARIABLE } from './stop-requests.ts';
 
 export interface SupervisorOptions {
-  /** What the children do, one each. */
+  /** One role per child. */
   readonly roles: readonly Config['role'][];
   readonly log: Log;
-  /** What the children run: this program again, with the same arguments. */
+  /** The program that the children run: this one, with the same arguments. */
   readonly exec: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** A place for one child; who fills it changes. */
+/** A place for one child, which is replaced when it ends. */
 interface Slot {
   readonly number: number;
   readonly role: Config['role'];
   worker: Worker | null;
-  /** Settled by its first child that is ready, or by one that meets what every child would meet. */
+  /**
+   * Resolves when the first child of this slot is ready. Rejects if a child fails for a reason that all children would
+   * meet.
+   */
   readonly firstReady: PromiseWithResolvers<string>;
   startedAt: number;
   backoffMs: number;
@@ -38,14 +41,14 @@ interface Slot {
 }
 
 /**
- * Exit code of a child that failed because of its configuration (sysexits' EX_CONFIG). Every child would fail like it, so
- * at the start of the node it ends the node. After any other end the child is started again.
+ * Exit code of a child that failed because of its configuration (sysexits' EX_CONFIG). Every child would fail in the
+ * same way, so during the start of the node it ends the node. In all other cases the child is restarted.
  */
 export const CONFIGURATION_EXIT_CODE = 78;
 
 export class ChildFailedToStart extends Error {
   override readonly name = 'ChildFailedToStart';
-  readonly hint = 'It has said why above.';
+  readonly hint = 'Its error message is above.';
 
   constructor() {
     super('A child process could not start.');
@@ -78,12 +81,12 @@ export class Supervisor implements Running {
     );
   }
 
-  /** Resolves with the URL when all children are ready; throws ChildFailedToStart if none can be. */
+  /** Resolves with the URL when all children are ready. Throws ChildFailedToStart if the configuration stops them. */
   async start(): Promise<string> {
     cluster.schedulingPolicy = cluster.SCHED_RR;
     this.#siblingsDirectory = await makeSiblingsDirectory(this.#options.log);
     cluster.setupPrimary({ exec: this.#options.exec, args: [...this.#options.args] });
-    // One first: what would keep all of them from starting is then said once.
+    // Start one child first: an error that would stop all of them is then printed once.
     const [first, ...others] = this.#slots;
     const url = await this.#startFirst(first!);
     await Promise.all(others.map((slot) => this.#startFirst(slot)));
@@ -91,7 +94,7 @@ export class Supervisor implements Running {
     return url;
   }
 
-  /** Those that accept first: what they still answer 202 then finds somebody who sends it. */
+  /** Stops the children that accept events first: the others can still deliver what those accept until then. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     const accepting = this.#slots.filter(({ role }) => role === 'api');
@@ -120,7 +123,7 @@ export class Supervisor implements Running {
     worker.once('exit', (exitCode) => {
       if (!this.#isUp && exitCode === CONFIGURATION_EXIT_CODE)
         slot.firstReady.reject(new ChildFailedToStart());
-      else this.#ended(slot, worker);
+      else this.#onChildEnded(slot, worker);
     });
   }
 
@@ -137,9 +140,9 @@ export class Supervisor implements Running {
     slot.worker = worker;
     slot.startedAt = performance.now();
     this.#metrics.listen(worker);
-    // A child that dies while it is written to; its exit says the rest.
+    // The child ended while a message was sent to it. Its exit is handled below.
     worker.on('error', (error) =>
-      this.#options.log.debug({ err: error, child: slot.number }, 'channel to a child'),
+      this.#options.log.debug({ err: error, child: slot.number }, 'error on the channel to a child'),
     );
     worker.once('exit', () => {
       slot.worker = null;
@@ -147,7 +150,7 @@ export class Supervisor implements Running {
     return worker;
   }
 
-  #ended(slot: Slot, worker: Worker): void {
+  #onChildEnded(slot: Slot, worker: Worker): void {
     if (this.#isStopping) return;
     const now = performance.now();
     const ranMs = now - slot.startedAt;
@@ -178,14 +181,14 @@ export class Supervisor implements Running {
   }
 }
 
-/** Tells a child what it does. Not a setting: those say it of all of them together. */
+/** Tells a child its role. Not a setting: POSTHORN_ROLE is the role of the whole node. */
 const ROLE_VARIABLE = 'POSTHORN_CHILD_ROLE';
 
-/** Undefined for a child of somebody else's cluster. */
+/** Undefined in a child of another program's cluster. */
 export const roleOfChild = (): Config['role'] | undefined =>
   process.env[ROLE_VARIABLE] as Config['role'] | undefined;
 
-/** Tells a child its number and where it finds the others. Not a setting: it is made anew with every start. */
+/** Tells a child its number and the directory of its siblings' sockets. Not a setting: it changes with every start. */
 const SIBLINGS_VARIABLE = 'POSTHORN_SIBLINGS';
 
 export function siblingsOfChild(): { directory: string; number: number } | undefined {
@@ -204,8 +207,8 @@ function isReadyMessage(message: unknown): message is ReadyMessage {
   return typeof message === 'object' && message !== null && 'kind' in message && message.kind === READY;
 }
 
-/** Said by a child when it is ready. */
-export function tellSupervisor(url: string): void {
-  // A supervisor that is gone has closed the channel; the child stops for that reason already.
+/** Called by a child when it is ready. */
+export function reportReady(url: string): void {
+  // If the supervisor has ended, the channel is closed and the child is already stopping.
   if (process.connected) process.send?.({ kind: READY, url } satisfies ReadyMessage, undefined, {}, () => {});
 }

@@ -1,4 +1,4 @@
-/** The command line itself is wrong. Ends the program with code 2, as is the custom. */
+/** The command line is invalid. Ends the program with code 2, as is usual. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }

@@ -2,8 +2,11 @@ import { oldestNode } from '../config/index.ts';
 
 export { readVersion } from '../config/index.ts';
 
-/** What to say if this Node is too old, or null. npm only warns of it, and what fails later explains nothing. */
-export function complainAboutNode(running: string = process.versions.node): string | null {
+/**
+ * Returns an error message if this Node is too old, otherwise null. npm only warns, and later failures would be
+ * obscure.
+ */
+export function checkNodeVersion(running: string = process.versions.node): string | null {
   const needed = oldestNode();
   const [major = 0, minor = 0] = running.split('.').map(Number);
   const [neededMajor = 0, neededMinor = 0] = needed.split('.').map(Number);

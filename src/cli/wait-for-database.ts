@@ -3,8 +3,8 @@ import type { Config } from '../config/index.ts';
 import type { Log } from '../telemetry/log.ts';
 import { explainError } from './explain-error.ts';
 
-const SHORTEST_MS = 250;
-const LONGEST_MS = 5000;
+const MIN_PAUSE_MS = 250;
+const MAX_PAUSE_MS = 5000;
 
 export interface Waiting {
   readonly config: Pick<Config, 'waitForDatabase'>;
@@ -14,14 +14,14 @@ export interface Waiting {
 }
 
 /**
- * Runs `start` again, with growing pauses, while it fails because the database is away. Returns its result, or null if a
- * stop was requested meanwhile. Throws every other error, and with `--no-wait` this one too.
+ * Retries `start`, with growing pauses, while it fails because the database is unreachable or busy. Returns its result,
+ * or null if a stop was requested meanwhile. Throws every other error, and with `--no-wait` this one too.
  */
 export async function waitForDatabase<T>(
   { config, log, stopping, databaseUrl }: Waiting,
   start: () => Promise<T>,
 ): Promise<T | null> {
-  for (let pauseMs = SHORTEST_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_MS)) {
+  for (let pauseMs = MIN_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
     try {
       return await start();
     } catch (error) {

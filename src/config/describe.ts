@@ -2,18 +2,18 @@ import { type Config, loadConfig } from './load.ts';
 import { MASK, maskUrl } from './mask.ts';
 import { type NamedSetting, namedSettings } from './names.ts';
 
-/** Every setting with its value, fit for a log: secrets are masked, and so is the password inside an address. */
+/** One line per setting with its value. Secrets are masked, and so are passwords in URLs. */
 export function describeConfig(config: Config): string[] {
   const width = Math.max(...namedSettings.map((entry) => entry.env.length));
   return namedSettings.map((entry) => `${entry.env.padEnd(width)}  ${showValue(entry, config[entry.key])}`);
 }
 
-/** The same as one object, for a structured log: by the names under which an operator sets them. */
+/** The same as one object for a structured log, by environment variable. */
 export function maskedConfig(config: Config): Record<string, string> {
   return Object.fromEntries(namedSettings.map((entry) => [entry.env, showValue(entry, config[entry.key])]));
 }
 
-/** Only what differs from the defaults of its mode. */
+/** The same, without the settings that have the default value of their mode. */
 export function maskedChanges(config: Config): Record<string, string> {
   const all = Object.entries(maskedConfig(config));
   const defaults = maskedConfig(loadConfig({ mode: config.mode, env: {} }));

@@ -19,12 +19,12 @@ describe('editDistance', () => {
 
 describe('didYouMean', () => {
   const known = ['port', 'host', 'log-level', 'log-format'];
-  it('takes the nearest', () => {
+  it('suggests the nearest name', () => {
     expect(didYouMean('prot', known)).toBe('port');
     expect(didYouMean('loglevel', known)).toBe('log-level');
     expect(didYouMean('LOG-LEVEL', known)).toBe('log-level');
   });
-  it('proposes nothing that is far away', () => {
+  it('suggests nothing if no name is near', () => {
     expect(didYouMean('database', known)).toBeNull();
     expect(didYouMean('x', [])).toBeNull();
   });

@@ -1,4 +1,4 @@
-/** How many characters have to be put in, taken out, exchanged or swapped with their neighbour. */
+/** The number of characters to insert, delete, replace or swap with their neighbour. */
 export function editDistance(from: string, to: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: to.length + 1 }, (_, column) => column);
@@ -17,7 +17,7 @@ export function editDistance(from: string, to: string): number {
   return last[to.length]!;
 }
 
-/** The nearest known name, if it is near enough to be what was meant. */
+/** Returns the nearest known name, or null if none is near enough. */
 export function didYouMean(given: string, known: Iterable<string>): string | null {
   let nearest: string | null = null;
   let nearestDistance = Math.max(2, Math.floor(given.length / 3)) + 1;

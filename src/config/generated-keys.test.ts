@@ -26,7 +26,7 @@ const load = (env: Record<string, string> = {}, mode: 'dev' | 'serve' = 'dev') =
 const modeOf = async (name: string): Promise<number> => (await stat(file(name))).mode & 0o777;
 
 describe('in dev', () => {
-  it('makes both keys once, for the owner alone, and reads them again', async () => {
+  it('generates both keys once, readable only by their owner, and reads them at the next start', async () => {
     const first = await load();
     expect(first.adminKey).toMatch(/^phk_[A-Za-z0-9_-]{43}$/);
     expect(first.encryptionKey).toHaveLength(32);
@@ -41,31 +41,31 @@ describe('in dev', () => {
     expect((await readdir(dataDir)).toSorted()).toEqual(['admin-key', 'encryption-key']);
   });
 
-  it('gives two processes that start together the same keys', async () => {
+  it('gives processes that start at the same time the same keys', async () => {
     const all = await Promise.all(Array.from({ length: 16 }, () => load()));
     expect(new Set(all.map((config) => config.adminKey)).size).toBe(1);
     expect(new Set(all.map((config) => config.encryptionKey.toString('hex'))).size).toBe(1);
     expect((await readdir(dataDir)).toSorted()).toEqual(['admin-key', 'encryption-key']);
   });
 
-  it('makes neither file if both keys are given', async () => {
+  it('creates no file if both keys are set', async () => {
     await load({ POSTHORN_ADMIN_KEY: 'phk_given-by-the-user', POSTHORN_ENCRYPTION_KEY: KEY });
     await expect(stat(dataDir)).rejects.toThrow('ENOENT');
   });
 
-  it('makes only what is not given', async () => {
+  it('generates only the key that is not set', async () => {
     const config = await load({ POSTHORN_ADMIN_KEY: 'phk_given-by-the-user' });
     expect(config.adminKey).toBe('phk_given-by-the-user');
     expect(await readdir(dataDir)).toEqual(['encryption-key']);
   });
 
-  it('tightens a mode that lets others read', async () => {
+  it('makes a key file private if other users could read it', async () => {
     const { adminKey } = await load();
     await chmod(file('admin-key'), 0o644);
     notices = [];
     expect((await load()).adminKey).toBe(adminKey);
     expect(await modeOf('admin-key')).toBe(0o600);
-    expect(notices).toEqual([`Others could read ${file('admin-key')}; its mode is now 0600`]);
+    expect(notices).toEqual([`Other users could read ${file('admin-key')}; its mode is now 0600`]);
   });
 
   it.each([
@@ -82,13 +82,13 @@ describe('in dev', () => {
     expect(await readFile(file(name), 'utf8')).toBe(content);
   });
 
-  it('does not repeat the damaged content', async () => {
+  it('does not show the damaged content', async () => {
     await load();
     await writeFile(file('encryption-key'), 'almost-my-key');
     await expect(load()).rejects.not.toThrow(/almost-my-key/);
   });
 
-  it('makes no new encryption key while there is a database', async () => {
+  it('generates no new encryption key if there is a database', async () => {
     await load();
     await rm(file('encryption-key'));
     await mkdir(file('postgres'));
@@ -97,27 +97,27 @@ describe('in dev', () => {
     expect((await load({ POSTHORN_ENCRYPTION_KEY: KEY })).encryptionKey).toEqual(Buffer.from(KEY, 'base64'));
   });
 
-  it('nor while a link leads to a database elsewhere', async () => {
+  it('generates no new encryption key if a link leads to a database elsewhere', async () => {
     await mkdir(dataDir);
     await symlink('/nowhere/at/all', file('relocated'));
     await expect(load()).rejects.toThrow(/encryption-key is missing/);
   });
 
-  it('makes a new admin key even then: nothing is lost with the old one', async () => {
+  it('generates a new admin key even if there is a database', async () => {
     const { adminKey } = await load();
     await rm(file('admin-key'));
     await mkdir(file('postgres'));
     expect((await load()).adminKey).not.toBe(adminKey);
   });
 
-  it('says what to do if the data directory cannot be made', async () => {
+  it('says what to do if the data directory cannot be created', async () => {
     await writeFile(dataDir, 'a file is in the way');
     await expect(load()).rejects.toThrow(/POSTHORN_DATA_DIR: .* cannot be written to \((EEXIST|ENOTDIR)\)/);
   });
 });
 
 describe('in serve', () => {
-  it('refuses to start without the keys, naming both', async () => {
+  it('refuses to start without the keys and names both', async () => {
     await load();
     await expect(load({}, 'serve')).rejects.toMatchObject({
       problems: [

@@ -1,9 +1,9 @@
 /**
- * In `dev` the admin key and the encryption key need not be given: they are made once, kept beside the embedded
- * database, and read again at every later start. `serve` never makes keys up: several machines have to share them.
+ * In `dev` the admin key and the encryption key need not be set: the first start generates them and stores them beside
+ * the embedded database. `serve` never generates keys, because several machines must share them.
  *
- * The encryption key is worth as much as what it encrypts. It is never made anew while there is a database whose
- * secrets only the old one can read, and a damaged file is an error, not a reason for a new key.
+ * Without the encryption key the stored secrets are lost. So no new one is generated while there is a database whose
+ * secrets need the old one, and a damaged file is an error.
  */
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -14,7 +14,7 @@ import { exists, makePrivateDirectory, tightenMode, writeOnce } from './private-
 import { settings } from './settings.ts';
 
 export interface KeyNotices {
-  /** Something the user should see: a key was made, permissions were tightened. */
+  /** Called with what the user should know: a key was generated, or a file was written private. */
   notice(message: string): void;
 }
 
@@ -26,8 +26,8 @@ export async function ensureKeys(config: Config, { notice }: KeyNotices): Promis
   const dataDir = path.resolve(config.dataDir);
   await makePrivateDirectory(dataDir).catch((error) => Promise.reject(notWritable(dataDir, error)));
   const keys = {
-    adminKey: adminKey ?? (await keepKey(adminKeyFile(dataDir), notice)),
-    encryptionKey: encryptionKey ?? (await keepKey(encryptionKeyFile(dataDir), notice)),
+    adminKey: adminKey ?? (await readOrGenerateKey(adminKeyFile(dataDir), notice)),
+    encryptionKey: encryptionKey ?? (await readOrGenerateKey(encryptionKeyFile(dataDir), notice)),
   };
   return Object.freeze({ ...config, ...keys });
 }
@@ -38,14 +38,14 @@ function missingKeys({ adminKey, encryptionKey }: Config): ConfigError {
     problems.push({
       name: 'POSTHORN_ADMIN_KEY',
       message:
-        'POSTHORN_ADMIN_KEY is not set; `posthorn serve` needs it. Make one with: echo "phk_$(openssl rand -hex 32)"',
+        'POSTHORN_ADMIN_KEY is not set; `posthorn serve` needs it. Generate one with: echo "phk_$(openssl rand -hex 32)"',
     });
   }
   if (encryptionKey === null) {
     problems.push({
       name: 'POSTHORN_ENCRYPTION_KEY',
       message:
-        'POSTHORN_ENCRYPTION_KEY is not set; `posthorn serve` needs it. Make one with: openssl rand -base64 32 ' +
+        'POSTHORN_ENCRYPTION_KEY is not set; `posthorn serve` needs it. Generate one with: openssl rand -base64 32 ' +
         '(the same for every process on this database, and keep a copy: without it the stored secrets cannot be read)',
     });
   }
@@ -56,9 +56,9 @@ interface KeyFile<T> {
   readonly file: string;
   readonly variable: string;
   readonly setting: Setting<T | null>;
-  make(): string;
-  /** Why a new one must not be made although the file is absent, or null. */
-  mustNotMake(): Promise<string | null>;
+  generate(): string;
+  /** Returns why no new key may be generated although the file is missing, or null. */
+  refusalToGenerate(): Promise<string | null>;
 }
 
 export function newAdminKey(): string {
@@ -70,9 +70,9 @@ function adminKeyFile(dataDir: string): KeyFile<string> {
     file: path.join(dataDir, 'admin-key'),
     variable: 'POSTHORN_ADMIN_KEY',
     setting: settings.adminKey,
-    make: newAdminKey,
-    // A lost admin key opens nothing and locks nothing away: the new one takes its place.
-    mustNotMake: async () => null,
+    generate: newAdminKey,
+    // Nothing depends on a lost admin key, so a new one can replace it.
+    refusalToGenerate: async () => null,
   };
 }
 
@@ -82,34 +82,34 @@ function encryptionKeyFile(dataDir: string): KeyFile<Buffer> {
     file,
     variable: 'POSTHORN_ENCRYPTION_KEY',
     setting: settings.encryptionKey,
-    make: () => randomBytes(32).toString('base64'),
-    mustNotMake: async () =>
+    generate: () => randomBytes(32).toString('base64'),
+    refusalToGenerate: async () =>
       (await hasEmbeddedDatabase(dataDir))
         ? `${file} is missing, but ${dataDir} holds a database whose secrets only that key can read. ` +
-          'Bring the file back, or set POSTHORN_ENCRYPTION_KEY to the key. ' +
-          'To begin again with an empty database, delete the directory.'
+          'Restore the file, or set POSTHORN_ENCRYPTION_KEY to the key. ' +
+          'To start again with an empty database, delete the directory.'
         : null,
   };
 }
 
-/** `relocated` leads to a database that lies elsewhere because PostgreSQL's user could not enter here. */
+/** `relocated` is a link to a database elsewhere: PostgreSQL's user could not enter this directory. */
 async function hasEmbeddedDatabase(dataDir: string): Promise<boolean> {
   return (await exists(path.join(dataDir, 'postgres'))) || (await exists(path.join(dataDir, 'relocated')));
 }
 
-async function keepKey<T>(key: KeyFile<T>, notice: (message: string) => void): Promise<T> {
-  const kept = await readKey(key, notice);
-  if (kept !== null) return kept;
-  const refusal = await key.mustNotMake();
+async function readOrGenerateKey<T>(key: KeyFile<T>, notice: (message: string) => void): Promise<T> {
+  const stored = await readKey(key, notice);
+  if (stored !== null) return stored;
+  const refusal = await key.refusalToGenerate();
   if (refusal !== null) throw new ConfigError([{ name: key.variable, message: refusal }]);
-  const isNew = await writeOnce(key.file, `${key.make()}\n`).catch((error) =>
+  const isNew = await writeOnce(key.file, `${key.generate()}\n`).catch((error) =>
     Promise.reject(notWritable(path.dirname(key.file), error)),
   );
-  if (isNew) notice(`Made a new key and kept it in ${key.file}`);
-  // What counts is what is on the disk: another process may have been first.
-  const made = await readKey(key, notice);
-  if (made === null) throw damaged(key, 'vanished while it was being written');
-  return made;
+  if (isNew) notice(`Generated a new key and stored it in ${key.file}`);
+  // Use the key on the disk: another process may have written it first.
+  const written = await readKey(key, notice);
+  if (written === null) throw damaged(key, 'disappeared while it was being written');
+  return written;
 }
 
 async function readKey<T>(key: KeyFile<T>, notice: (message: string) => void): Promise<T | null> {
@@ -123,9 +123,9 @@ async function readKey<T>(key: KeyFile<T>, notice: (message: string) => void): P
   }
   const value = key.setting.read(content);
   if (value instanceof Invalid || value === null) {
-    throw damaged(key, `is damaged: it should hold ${key.setting.allowed}`);
+    throw damaged(key, `is damaged: it should contain ${key.setting.allowed}`);
   }
-  if (await tightenMode(key.file)) notice(`Others could read ${key.file}; its mode is now 0600`);
+  if (await tightenMode(key.file)) notice(`Other users could read ${key.file}; its mode is now 0600`);
   return value;
 }
 
@@ -137,6 +137,6 @@ function damaged(key: KeyFile<unknown>, what: string): ConfigError {
 function notWritable(directory: string, error: NodeJS.ErrnoException): ConfigError {
   const message =
     `POSTHORN_DATA_DIR: ${directory} cannot be written to (${error.code ?? error.message}). ` +
-    'Name a directory that this user may write to.';
+    'Set it to a directory that this user may write to.';
   return new ConfigError([{ name: 'POSTHORN_DATA_DIR', message }]);
 }

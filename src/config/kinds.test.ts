@@ -29,7 +29,7 @@ function cases<T>(name: string, setting: Setting<T>, good: [string, T][], bad: s
     it.each(bad)('refuses %j', (given) => {
       expect(setting.read(given)).toBeInstanceOf(Invalid);
     });
-    it('reads again what it shows', () => {
+    it('reads the text that it shows', () => {
       if (setting.secrecy !== 'open') return;
       for (const [, value] of good) expect(setting.read(setting.show(value))).toEqual(value);
     });
@@ -214,8 +214,8 @@ cases(
   ['', 'x', `${KEY.toString('base64')},`],
 );
 
-describe('what is allowed', () => {
-  it('names the range in the words of the kind', () => {
+describe('the allowed values', () => {
+  it('are described with their range', () => {
     expect(integer({ default: 1, min: 0, max: 9, about }).allowed).toBe('a whole number from 0 to 9');
     expect(number({ default: 1, min: 0.5, about }).allowed).toBe('a number of at least 0.5');
     expect(number({ default: 1, max: 2, about }).allowed).toBe('a number of at most 2');
@@ -228,7 +228,7 @@ describe('what is allowed', () => {
 });
 
 describe('quantities', () => {
-  it('are shown in the largest unit in which they are whole', () => {
+  it('are shown in the largest unit in which they are whole numbers', () => {
     expect(
       [0, 1, 999, 1000, 1500, 90_000, 300_000, 3_600_000, 86_400_000, 432_000_000].map(showDuration),
     ).toEqual(['0', '1ms', '999ms', '1s', '1500ms', '90s', '5m', '1h', '1d', '5d']);

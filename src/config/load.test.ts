@@ -46,7 +46,7 @@ describe('loadConfig', () => {
     expect(Object.isFrozen(loadConfig({ mode: 'dev', env: {} }))).toBe(true);
   });
 
-  it('has types that follow from the table', () => {
+  it('has types that are derived from the table', () => {
     expectTypeOf<Config['port']>().toEqualTypeOf<number>();
     expectTypeOf<Config['databaseUrl']>().toEqualTypeOf<string | null>();
     expectTypeOf<Config['encryptionKey']>().toEqualTypeOf<Buffer | null>();
@@ -63,7 +63,7 @@ describe('loadConfig', () => {
     });
   });
 
-  it('reads the environment, and flags outrank it', () => {
+  it('reads the environment, and flags take precedence', () => {
     const env = { PORT: '1', HOST: 'localhost', POSTHORN_SWEEP_MS: '2s' };
     expect(loadConfig({ mode: 'dev', env })).toMatchObject({ port: 1, host: 'localhost', sweepMs: 2000 });
     expect(loadConfig({ mode: 'dev', env, flags: { port: '2', 'sweep-ms': undefined } })).toMatchObject({
@@ -72,7 +72,7 @@ describe('loadConfig', () => {
     });
   });
 
-  it('takes an empty or blank variable for not set', () => {
+  it('treats an empty or blank variable as unset', () => {
     expect(loadConfig({ mode: 'dev', env: { PORT: '', HOST: '  ', DATABASE_URL: '' } })).toMatchObject({
       port: 8787,
       host: '127.0.0.1',
@@ -80,13 +80,13 @@ describe('loadConfig', () => {
     });
   });
 
-  it('does not take an empty flag for not set', () => {
+  it('does not treat an empty flag as unset', () => {
     expect(problemsOf({ flags: { port: '' } })).toEqual([
       '--port is "". Allowed: a whole number from 0 to 65535.',
     ]);
   });
 
-  it('reports every bad value at once, by the name that was used, with what is allowed', () => {
+  it('reports all invalid values at once, by the name that was used, with the allowed values', () => {
     const problems = problemsOf({
       env: { PORT: 'http', POSTHORN_SWEEP_MS: 'soon', POSTHORN_ROLE: 'boss' },
       flags: { processes: '0' },
@@ -98,13 +98,13 @@ describe('loadConfig', () => {
     expect(problems[3]).toMatch(/^POSTHORN_SWEEP_MS is "soon". Allowed: a duration from 10ms to 1h/);
   });
 
-  it('puts all problems into the message of the error', () => {
+  it('lists all problems in the message of the error', () => {
     expect(() => loadConfig({ mode: 'dev', env: { PORT: 'x', POSTHORN_ROLE: 'y' } })).toThrow(
       /\(2 problems\):\n {2}PORT.*\n {2}POSTHORN_ROLE/,
     );
   });
 
-  it('never shows a secret in a complaint about it', () => {
+  it('never shows an invalid secret in its error message', () => {
     const problems = problemsOf({
       env: {
         POSTHORN_ADMIN_KEY: 'hunter2',
@@ -120,18 +120,18 @@ describe('loadConfig', () => {
     expect(problems.join()).toContain('"mysql://root:****@db/x"');
   });
 
-  it('cuts a very long value short', () => {
+  it('truncates a very long value', () => {
     expect(problemsOf({ env: { PORT: '9'.repeat(5000) } })[0]!.length).toBeLessThan(250);
   });
 
-  it('refuses unknown flags, and proposes the nearest', () => {
+  it('refuses unknown flags and suggests the nearest', () => {
     expect(problemsOf({ flags: { prot: '1' } })).toEqual(['--prot is not a setting. Did you mean --port?']);
     expect(problemsOf({ flags: { 'quite-something-else': '1' } })).toEqual([
       '--quite-something-else is not a setting.',
     ]);
   });
 
-  it('warns of unknown POSTHORN_ variables, and of those only', () => {
+  it('warns about unknown variables, but only if they start with POSTHORN_', () => {
     const warnings: string[] = [];
     loadConfig({
       mode: 'dev',
@@ -154,7 +154,7 @@ describe('loadConfig', () => {
     expect(loadConfig({ mode: 'dev', env: { HOST: host, PORT: '80' } }).publicUrl).toBe(expected);
   });
 
-  it('lets the derived public URL follow the port that port 0 became', () => {
+  it('replaces port 0 in the derived public URL by the actual port', () => {
     const derived = loadConfig({ mode: 'dev', env: { PORT: '0' } });
     expect(withListeningPort(derived, 4321)).toMatchObject({
       port: 4321,
@@ -192,17 +192,17 @@ describe('conditions between settings', () => {
     expect(problemsOf({ env })).toEqual([message]);
   });
 
-  it('names the flag where the flag was used', () => {
+  it('names the flag if the flag was used', () => {
     expect(problemsOf({ flags: { 'heartbeat-ms': '1s' } })[0]).toMatch(
       /^--heartbeat-ms \(1s\) must .* POSTHORN_PROOF_MS/,
     );
   });
 
-  it('keeps quiet about a condition whose setting could not be read', () => {
+  it('skips a condition if one of its settings is invalid', () => {
     expect(problemsOf({ env: { POSTHORN_HEARTBEAT_MS: 'often' } })).toHaveLength(1);
   });
 
-  it('keeps processes and roles out of dev', () => {
+  it('refuses processes and roles in dev', () => {
     expect(problemsOf({ mode: 'dev', env: { POSTHORN_PROCESSES: '2' } })[0]).toMatch(
       /POSTHORN_PROCESSES is for `posthorn serve`/,
     );
@@ -211,7 +211,7 @@ describe('conditions between settings', () => {
     );
   });
 
-  it('wants a fixed port where processes share it', () => {
+  it('requires a fixed port if processes share it', () => {
     expect(problemsOf({ env: { POSTHORN_PROCESSES: '2', PORT: '0' } })).toHaveLength(1);
     expect(problemsOf({ env: { POSTHORN_PROCESSES: '2', PORT: '0', POSTHORN_ROLE: 'worker' } })).toEqual([]);
   });
@@ -229,7 +229,7 @@ describe('describeConfig', () => {
     },
   });
 
-  it('has a line for every setting, secrets masked', () => {
+  it('has a line for every setting, with secrets masked', () => {
     const lines = describeConfig(config);
     expect(lines).toHaveLength(namedSettings.length);
     expect(lines.join('\n')).not.toMatch(/do-not-show|s3cret|sesame|BwcH|,7,7/);
@@ -240,7 +240,7 @@ describe('describeConfig', () => {
     expect(lines).toContainEqual(expect.stringMatching(/^POSTHORN_DRAIN_MS +20s$/));
   });
 
-  it('says which secrets are not set', () => {
+  it('shows which secrets are not set', () => {
     const bare = maskedConfig(loadConfig({ mode: 'serve', env: {} }));
     expect(bare).toMatchObject({
       POSTHORN_ADMIN_KEY: 'not set',
@@ -255,7 +255,7 @@ describe('describeConfig', () => {
 });
 
 describe('maskedChanges', () => {
-  it('has only what differs from the defaults, masked', () => {
+  it('has only the settings that differ from the defaults, with secrets masked', () => {
     expect(maskedChanges(loadConfig({ mode: 'dev', env: {} }))).toEqual({});
     const env = { PORT: '8788', POSTHORN_SWEEP_MS: '5s', POSTHORN_ADMIN_KEY: 'phk_do-not-show-this' };
     expect(maskedChanges(loadConfig({ mode: 'dev', env }))).toEqual({
@@ -267,7 +267,7 @@ describe('maskedChanges', () => {
 });
 
 describe('the table', () => {
-  it('gives every setting a name of its own', () => {
+  it('gives every setting a unique name', () => {
     for (const name of ['env', 'flag', 'key'] as const) {
       const names = namedSettings.map((entry) => entry[name]);
       expect(new Set(names).size).toBe(names.length);
@@ -297,7 +297,7 @@ describe('the table', () => {
     },
   );
 
-  it('carries units in its names', () => {
+  it('has units in the names of durations and sizes', () => {
     for (const { key, setting } of namedSettings) {
       if (setting.allowed.startsWith('a duration')) expect(key).toMatch(/Ms$/);
       if (setting.allowed.startsWith('a size')) expect(key).toMatch(/Bytes$/);

@@ -3,8 +3,8 @@ export const MASK = '****';
 const PASSWORD_PARAMETER = /([?&](?:password|sslpassword)=)[^&#]*/gi;
 
 /**
- * An address with the password inside it masked. Works on the text, because a URL whose password holds an
- * unescaped `#` or `@` parses as something else, and then the rest of the password would be shown.
+ * Masks the password in a URL. Works on the text: a URL whose password contains an unescaped `#` or `@` would be parsed
+ * wrongly, and a part of the password would be shown.
  */
 export function maskUrl(url: string): string {
   const scheme = /^[a-z][a-z0-9+.-]*:\/\//i.exec(url)?.[0];

@@ -14,7 +14,7 @@ export const ENV_PREFIX = 'POSTHORN_';
 
 const words = (key: string): string => key.replace(/[A-Z]/g, (capital) => `_${capital}`);
 
-/** A table entry with the names that follow from its key. */
+/** Adds the names that are derived from the key. */
 export function named(key: string, setting: Setting<unknown>): NamedSetting {
   return {
     key: key as SettingKey,

@@ -1,4 +1,4 @@
-/** Small files for one owner's eyes: there complete and on the disk, or not at all. */
+/** Small files that only their owner can read. They are written atomically and durably. */
 import { randomBytes } from 'node:crypto';
 import { chmod, chown, link, lstat, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -6,7 +6,7 @@ import path from 'node:path';
 const OWNER_ONLY = 0o600;
 const isRoot = (): boolean => process.getuid?.() === 0;
 
-/** True if others could read the file until now. */
+/** Makes the file private. Returns true if other users could read it before. */
 export async function tightenMode(file: string): Promise<boolean> {
   if (process.platform === 'win32') return false;
   const { mode } = await stat(file);
@@ -15,7 +15,7 @@ export async function tightenMode(file: string): Promise<boolean> {
   return true;
 }
 
-/** Puts the file there, unless there is one already. True if this call did it. */
+/** Creates the file unless it exists. Returns true if this call created it. */
 export async function writeOnce(file: string, content: string): Promise<boolean> {
   const unfinished = `${file}.${process.pid}-${randomBytes(4).toString('hex')}.new`;
   const handle = await open(unfinished, 'wx', OWNER_ONLY);
@@ -23,7 +23,7 @@ export async function writeOnce(file: string, content: string): Promise<boolean>
     await handle.writeFile(content);
     await handle.sync();
     await giveToOwnerOf(path.dirname(file), unfinished);
-    return await putInPlace(unfinished, file);
+    return await moveIntoPlace(unfinished, file);
   } finally {
     await handle.close();
     await rm(unfinished, { force: true });
@@ -31,31 +31,33 @@ export async function writeOnce(file: string, content: string): Promise<boolean>
   }
 }
 
-async function putInPlace(unfinished: string, file: string): Promise<boolean> {
+async function moveIntoPlace(unfinished: string, file: string): Promise<boolean> {
   try {
-    // Unlike rename, link does not replace: of two processes that start together the first one's key stays.
+    // Unlike rename, link does not replace a file: if two processes start at the same time, the first one's key stays.
     await link(unfinished, file);
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-    // A file system without hard links.
+    // The file system has no hard links.
     if (await exists(file)) return false;
     await rename(unfinished, file);
     return true;
   }
 }
 
-/** As the embedded server makes it: PostgreSQL's user has to pass through when Posthorn runs as root. */
+/** Uses the modes of the embedded server: if Posthorn runs as root, PostgreSQL's user must be able to pass through. */
 export async function makePrivateDirectory(directory: string): Promise<void> {
   const firstCreated = await mkdir(directory, { recursive: true });
   if (firstCreated === undefined) return;
-  // Explicit, because the umask may be anything; and only for directories that were made just now.
+  // Set the mode explicitly, because it depends on the umask; but only of directories that this call created.
   const mode = isRoot() ? 0o711 : 0o700;
   for (let dir = directory; dir.length >= firstCreated.length; dir = path.dirname(dir))
     await chmod(dir, mode);
 }
 
-/** When root runs Posthorn once on an ordinary user's data directory, that user must still be able to afterwards. */
+/**
+ * Root may run Posthorn once on an ordinary user's data directory: that user must still be able to use it afterwards.
+ */
 async function giveToOwnerOf(directory: string, file: string): Promise<void> {
   if (!isRoot()) return;
   const owner = await stat(directory);

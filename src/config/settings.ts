@@ -6,7 +6,7 @@
  * their unit. Conditions between settings are in checks.ts. `internal` settings have defaults that fit nearly every
  * deployment; docs/internal-settings.md lists them.
  */
-import { egress, keys } from './settings/access.ts';
+import { egress, endpointLimits, keys } from './settings/access.ts';
 import { accepting, dispatching, ownership } from './settings/engine.ts';
 import { health, metrics, operational, stream, tracing } from './settings/observing.ts';
 import { relay } from './settings/relay.ts';
@@ -22,6 +22,7 @@ export const sections = {
   Accepting: accepting,
   Ownership: ownership,
   Dispatch: dispatching,
+  Endpoints: endpointLimits,
   Egress: egress,
   'Endpoint health': health,
   'Live tail': stream,
@@ -40,6 +41,7 @@ export const settings = {
   ...accepting,
   ...ownership,
   ...dispatching,
+  ...endpointLimits,
   ...egress,
   ...stream,
   ...health,

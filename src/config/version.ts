@@ -5,7 +5,7 @@ interface PackageJson {
   readonly engines: { readonly node: string };
 }
 
-/** package.json lies two levels up from src/config as well as from dist/config. */
+/** package.json is two levels above src/config and above dist/config. */
 function readPackage(): PackageJson {
   return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as PackageJson;
 }

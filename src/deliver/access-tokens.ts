@@ -14,7 +14,7 @@ import type { TokenAnswer } from './token-request.ts';
 export interface AccessToken {
   readonly value: string;
   /** True if the token was fetched while this attempt waited, so that it cannot have expired. */
-  readonly fresh: boolean;
+  readonly isFresh: boolean;
 }
 
 export type TokenReceiver = (token: AccessToken | DeliveryError) => void;
@@ -60,11 +60,11 @@ export class AccessTokens {
       get: (done) => {
         const cached = this.#cached.get(key);
         if (cached !== undefined && cached.until > this.#clock.monotonic())
-          return done({ value: cached.value, fresh: false });
+          return done({ value: cached.value, isFresh: false });
         const waiting = this.#waiting.get(key);
         if (waiting !== undefined) return void waiting.push(done);
         this.#waiting.set(key, [done]);
-        request((answer) => this.#answered(key, answer));
+        request((answer) => this.#onAnswer(key, answer));
       },
       discard: (value) => {
         if (this.#cached.get(key)?.value === value) this.#cached.delete(key);
@@ -72,13 +72,13 @@ export class AccessTokens {
     };
   }
 
-  #answered(key: string, answer: TokenAnswer | DeliveryError): void {
+  #onAnswer(key: string, answer: TokenAnswer | DeliveryError): void {
     const waiting = this.#waiting.get(key) ?? [];
     this.#waiting.delete(key);
     this.#cached.delete(key);
-    const failed = answer instanceof DeliveryError;
-    if (!failed) this.#cache(key, answer);
-    for (const done of waiting) done(failed ? answer : { value: answer.token, fresh: true });
+    const hasFailed = answer instanceof DeliveryError;
+    if (!hasFailed) this.#cache(key, answer);
+    for (const done of waiting) done(hasFailed ? answer : { value: answer.token, isFresh: true });
   }
 
   #cache(key: string, { token, lifetimeSeconds }: TokenAnswer): void {

@@ -28,7 +28,7 @@ export interface AttemptContext {
   readonly pools: SocketPools;
   readonly responseCapBytes: number;
   /** Called once the attempt has its outcome. */
-  settle(attempt: Attempt): void;
+  onEnded(attempt: Attempt): void;
   /** Checks the target of a redirect like any other URL. */
   locate(url: string): Destination | ErrorClass;
 }
@@ -44,16 +44,16 @@ export interface AttemptInput {
   readonly timeoutMs: number;
   /** When it started, on the wall clock and on the monotonic clock. */
   readonly startedAt: number;
-  readonly start: number;
+  readonly startMonotonic: number;
   /** Called when the connection is open. False: do not send the request. */
-  readonly mayLeave: () => boolean;
+  readonly maySend: () => boolean;
   readonly done: (outcome: AttemptOutcome) => void;
 }
 
-/** If a reused connection breaks this soon, the receiver had closed it before the request arrived. */
+/** A reused connection that breaks within this time was stale: the receiver had closed it before the request arrived. */
 const STALE_CONNECTION_MS = 500;
 
-/** Two decimals: more would be noise, and make logs longer. */
+/** Rounds to two decimals. More would be noise, and make logs longer. */
 const roundMs = (ms: number): number => Math.round(ms * 100) / 100;
 const roundOrNull = (ms: number | null | undefined): number | null =>
   ms === null || ms === undefined ? null : roundMs(ms);
@@ -87,14 +87,14 @@ export class Attempt implements ExchangeOwner {
     // The event loop runs timers before sockets. After a stall (garbage collection, a busy machine) the answer may
     // already be in the socket: wait one more turn, so that it is read.
     this.#cancelDeadline = clock.after(this.input.timeoutMs, () => {
-      this.#cancelDeadline = clock.after(0, () => this.#deadline());
+      this.#cancelDeadline = clock.after(0, () => this.#onDeadline());
     });
     const { tokens } = this.input;
-    if (tokens === null) this.#exchangeWith(false);
-    else tokens.get((token) => this.#authorized(token));
+    if (tokens === null) this.#startExchange(false);
+    else tokens.get((token) => this.#onToken(token));
   }
 
-  #authorized(token: AccessToken | DeliveryError): void {
+  #onToken(token: AccessToken | DeliveryError): void {
     if (this.outcome !== null) return;
     if (token instanceof DeliveryError) {
       this.#finish(token.errorClass, token.detail);
@@ -102,31 +102,31 @@ export class Attempt implements ExchangeOwner {
     }
     this.#token = token;
     this.#headers.authorization = `Bearer ${token.value}`;
-    this.#exchangeWith(false);
+    this.#startExchange(false);
   }
 
-  /** Ends the attempt from outside: the deliverer is being closed. */
+  /** Ends the attempt because the deliverer is being closed. */
   abandon(): void {
-    this.#exchange?.cut();
-    // The receiver may have processed the request: the next owner sends it again.
+    this.#exchange?.cutShort();
+    // Withdrawn, not failed: the next owner sends the delivery again, even if the receiver has processed it.
     this.#withdrawn = true;
     this.#finish('internal', 'shutting down');
   }
 
-  #exchangeWith(freshConnection: boolean): void {
+  #startExchange(isNewConnection: boolean): void {
     const { method, body } = this.input;
-    const exchange = new Exchange(this, this.#context.pools.take(this.#destination, freshConnection));
+    const exchange = new Exchange(this, this.#context.pools.take(this.#destination, isNewConnection));
     this.#exchange = exchange;
     this.#sentAt = this.#context.clock.monotonic();
     exchange.start({ method, path: this.#destination.path, headers: this.#headers, body });
   }
 
-  refusal(): DeliveryError | null {
-    if (!this.input.mayLeave()) {
+  findRefusal(): DeliveryError | null {
+    if (!this.input.maySend()) {
       this.#withdrawn = true;
       return new DeliveryError('internal', 'withdrawn');
     }
-    // The timer of the deadline is due too, but may run after this.
+    // Check the deadline here too: its timer may run after this.
     return this.#elapsed() < this.input.timeoutMs ? null : new DeliveryError('connect_timeout');
   }
 
@@ -135,30 +135,30 @@ export class Attempt implements ExchangeOwner {
     return !this.#isRedirect(exchange.status!);
   }
 
-  ended(exchange: Exchange, error: unknown): void {
+  onExchangeEnded(exchange: Exchange, error: unknown): void {
     if (exchange.status !== null) {
       if (this.#isRedirect(exchange.status)) this.#redirect(exchange);
       else this.#finish(this.#statusClass(exchange.status), exchange.status);
     } else if (this.#wasConnectionStale(exchange, error)) {
       // The request never reached the receiver, so this does not count as an attempt. It happens at most once, because
       // a fresh connection is never stale.
-      this.#exchangeWith(true);
+      this.#startExchange(true);
     } else {
       this.#finish(exchangeErrorClass(error), error instanceof DeliveryError ? error.detail : codeOf(error));
     }
   }
 
-  #deadline(): void {
+  #onDeadline(): void {
     const exchange = this.#exchange;
     if (this.outcome !== null) return;
     if (exchange === null) {
       this.#finish('oauth_failed', 'timeout');
       return;
     }
-    const { status, connecting } = exchange;
-    exchange.cut();
+    const { status, isConnecting } = exchange;
+    exchange.cutShort();
     if (status !== null) this.#finish(this.#statusClass(status), status);
-    else this.#finish(connecting ? 'connect_timeout' : 'timeout', null);
+    else this.#finish(isConnecting ? 'connect_timeout' : 'timeout', null);
   }
 
   /** Discards an access token that the receiver rejects. A new one may help, unless this one was fetched just now. */
@@ -167,7 +167,7 @@ export class Attempt implements ExchangeOwner {
     if (status !== 401 || token === null || this.#headers.authorization === undefined)
       return statusErrorClass(status);
     this.input.tokens!.discard(token.value);
-    return token.fresh ? statusErrorClass(status) : 'oauth_rejected';
+    return token.isFresh ? statusErrorClass(status) : 'oauth_rejected';
   }
 
   #isRedirect(status: number): boolean {
@@ -190,20 +190,20 @@ export class Attempt implements ExchangeOwner {
     this.#destination = next.destination;
     this.#headers = next.headers;
     this.#firstByteMs = null;
-    this.#exchangeWith(false);
+    this.#startExchange(false);
   }
 
   #wasConnectionStale(exchange: Exchange, error: unknown): boolean {
     return (
       exchange.reused &&
-      !exchange.began &&
+      !exchange.hasBegun &&
       isConnectionLoss(error) &&
       this.#context.clock.monotonic() - this.#sentAt < STALE_CONNECTION_MS
     );
   }
 
   #elapsed(): number {
-    return roundMs(this.#context.clock.monotonic() - this.input.start);
+    return roundMs(this.#context.clock.monotonic() - this.input.startMonotonic);
   }
 
   #finish(errorClass: ErrorClass | null, detail: string | number | null): void {
@@ -233,6 +233,6 @@ export class Attempt implements ExchangeOwner {
       retryAfterMs: parseRetryAfter(retryAfter, this.#context.clock.now()),
       ...(this.#withdrawn && { withdrawn: true }),
     };
-    this.#context.settle(this);
+    this.#context.onEnded(this);
   }
 }

@@ -65,9 +65,9 @@ export function createChallenger(options: ChallengerOptions): Challenger {
   }
 
   return (endpoint, challenge) => {
-    // The URL itself must answer, so no redirects; and a thin payload would not contain the token.
-    const asked: Endpoint = { ...endpoint, followRedirects: 0, payload: 'full' };
-    return challenge === 'echo' ? echo(asked) : handshake(asked);
+    // No redirects, because the URL itself must answer. Full payload, because a thin one would not contain the token.
+    const challenged: Endpoint = { ...endpoint, followRedirects: 0, payload: 'full' };
+    return challenge === 'echo' ? echo(challenged) : handshake(challenged);
   };
 }
 

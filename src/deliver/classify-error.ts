@@ -83,7 +83,7 @@ const EXCHANGE: Record<string, ErrorClass> = {
 /** Classifies an error on an open connection. */
 export function exchangeErrorClass(error: unknown): ErrorClass {
   if (error instanceof DeliveryError) return error.errorClass;
-  // It should have the parser's code (HPE_…), but usually has none.
+  // Check the class: the parser's code (HPE_…) is usually missing.
   if (error instanceof errors.HTTPParserError) return 'response_invalid';
   const code = codeOf(error);
   if (code === null) return 'internal';

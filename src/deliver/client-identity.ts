@@ -1,4 +1,4 @@
-/** The client certificate of an endpoint, with a key for sharing connections. */
+/** The client certificate of an endpoint, and a name that decides which requests may share connections. */
 import { createHash } from 'node:crypto';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { ClientCertificate } from '../domain/endpoint-auth.ts';

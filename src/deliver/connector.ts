@@ -45,10 +45,14 @@ export interface ConnectorOptions {
   readonly ca: CertificateAuthorities | null;
 }
 
-export type Connected = (error: DeliveryError | null, socket: Socket | null, times: ConnectTimes) => void;
+export type ConnectCallback = (
+  error: DeliveryError | null,
+  socket: Socket | null,
+  times: ConnectTimes,
+) => void;
 
 /** Starts connecting and calls `done` once, unless the returned function cancels first. */
-export type Connector = (target: Target, done: Connected) => () => void;
+export type Connector = (target: Target, done: ConnectCallback) => () => void;
 
 const LOOPBACK = ['127.0.0.1', '::1'];
 const ignore = (): void => {};
@@ -82,16 +86,16 @@ export function createConnector(options: ConnectorOptions): Connector {
     },
   };
   return (target, done) => {
-    const connecting = new Connecting(shared, target, done);
-    connecting.start();
-    return () => connecting.cancel();
+    const attempt = new ConnectionAttempt(shared, target, done);
+    attempt.start();
+    return () => attempt.cancel();
   };
 }
 
-class Connecting {
+class ConnectionAttempt {
   readonly #shared: Shared;
   readonly #target: Target;
-  readonly #done: Connected;
+  readonly #done: ConnectCallback;
   readonly #times: ConnectTimes = { dnsMs: null, connectMs: null, tlsMs: null };
   #stage: ConnectStage = 'dns';
   #stageStart: number;
@@ -99,7 +103,7 @@ class Connecting {
   #finished = false;
   #cancelTimeout: () => void = ignore;
 
-  constructor(shared: Shared, target: Target, done: Connected) {
+  constructor(shared: Shared, target: Target, done: ConnectCallback) {
     this.#shared = shared;
     this.#target = target;
     this.#done = done;
@@ -137,7 +141,7 @@ class Connecting {
     } else {
       lookup(host, (error, addresses) => {
         if (this.#finished) return;
-        this.#times.dnsMs = this.#stageOver();
+        this.#times.dnsMs = this.#endStage();
         if (error !== null || addresses.length === 0) this.#fail(error);
         else this.#vet(addresses);
       });
@@ -156,7 +160,7 @@ class Connecting {
     this.#stage = proxy === null ? 'tcp' : 'proxy';
     if (proxy !== null) {
       this.#socket = openTunnel(proxy, vetted[0]!, port, (error) =>
-        error === null ? this.#opened() : this.#finish(error),
+        error === null ? this.#onTcpOpen() : this.#finish(error),
       );
       return;
     }
@@ -169,19 +173,19 @@ class Connecting {
             port,
             noDelay: true,
             keepAlive: true,
-            // Node tries the addresses in turn, and gets them only from here.
+            // Node tries these addresses in turn, and no others.
             autoSelectFamily: true,
             lookup: (_hostname, _options, answer) => answer(null, several),
           },
     );
     this.#socket = socket;
     socket.once('error', this.#fail);
-    socket.once('connect', () => this.#opened());
+    socket.once('connect', () => this.#onTcpOpen());
   }
 
-  #opened(): void {
+  #onTcpOpen(): void {
     if (this.#finished) return;
-    this.#times.connectMs = this.#stageOver();
+    this.#times.connectMs = this.#endStage();
     if (this.#target.tls) this.#openTls(this.#socket!);
     else this.#finish(null);
   }
@@ -192,7 +196,7 @@ class Connecting {
     const sessionKey = identity === null ? `${host}:${port}` : `${host}:${port} ${identity.name}`;
     const session = sessions.get(sessionKey);
     this.#stage = 'tls';
-    // The TLS socket reports the errors of this one, so it must not report them too.
+    // The TLS socket also reports the errors of this socket: handle each only once.
     plain.removeListener('error', this.#fail);
     plain.on('error', ignore);
     const secureContext = this.#secureContext();
@@ -208,7 +212,7 @@ class Connecting {
     this.#socket = secure;
     secure.once('error', this.#fail);
     secure.once('secureConnect', () => {
-      this.#times.tlsMs = this.#stageOver();
+      this.#times.tlsMs = this.#endStage();
       // Sessions are cached only for peers whose certificate was accepted.
       secure.on('session', (fresh) => sessions.set(sessionKey, fresh));
       this.#finish(null);
@@ -237,7 +241,7 @@ class Connecting {
     this.#done(error, error === null ? socket : null, this.#times);
   }
 
-  #stageOver(): number {
+  #endStage(): number {
     const now = this.#shared.clock.monotonic();
     const elapsed = now - this.#stageStart;
     this.#stageStart = now;

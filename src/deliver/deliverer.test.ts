@@ -138,7 +138,7 @@ describe('DLV-2 the deadline', () => {
     }
   });
 
-  it('counts an answer that arrived in time, even if the event loop stalls', async () => {
+  it('accepts an answer that arrived in time, even if the event loop stalls', async () => {
     const endpoint = anEndpoint(receiver.url, { timeoutMs: 500 });
     // From another process, so that the answer can arrive while this one is blocked.
     const answering = fork(new URL('../../test/support/answering-process.ts', import.meta.url));
@@ -195,7 +195,7 @@ describe('DLV-4 connections', () => {
     expect(second.timing.firstByteMs).toBeGreaterThan(0);
   });
 
-  it('are as many as attempts in flight, and stay open', async () => {
+  it('are opened for each attempt in flight, and stay open', async () => {
     const endpoint = anEndpoint(receiver.url);
     for (let round = 0; round < 3; round += 1)
       await Promise.all(Array.from({ length: 5 }, () => attempt(deliverer, endpoint)));
@@ -213,7 +213,7 @@ describe('DLV-4 connections', () => {
     expect((await attempt(brief, anEndpoint(receiver.url))).error).toBeNull();
   });
 
-  it('that are idle are limited over all origins, and the longest idle closes first', async () => {
+  it('that are idle are limited for all origins together, and the longest idle closes first', async () => {
     const few = make({ maxIdleSockets: 2 });
     const receivers = [receiver, await another(), await another(), await another()];
     for (const one of receivers) await attempt(few, anEndpoint(one.url));
@@ -229,7 +229,7 @@ describe('DLV-4 connections', () => {
     expect(receiver.connections).toBe(5);
   });
 
-  it('that turn out to be closed do not cost an attempt', async () => {
+  it('that the receiver had already closed do not count as an attempt', async () => {
     const endpoint = anEndpoint(receiver.url);
     await attempt(deliverer, endpoint);
     // The connection breaks during the second request, as if the receiver had closed it at the same moment.
@@ -248,7 +248,7 @@ describe('DLV-4 connections', () => {
     expect(receiver.requests).toHaveLength(3);
   });
 
-  it('do not serve a later attempt with an earlier one’s late answer', async () => {
+  it('never give a late answer of one attempt to a later attempt', async () => {
     const endpoint = anEndpoint(receiver.url);
     receiver.answer({ delayMs: 200, body: 'late' });
     expect((await attempt(deliverer, endpoint, { timeoutMs: 100 })).error?.class).toBe('timeout');
@@ -309,7 +309,7 @@ describe('the outcome is reported exactly once', () => {
     expect(receiver.connections).toBe(0);
   });
 
-  it('also for an endpoint that cannot be sent to', async () => {
+  it('also for an endpoint whose URL or secret is invalid', async () => {
     const cases = [
       ['egress_forbidden', anEndpoint('nonsense')],
       ['egress_forbidden', anEndpoint('https://169.254.169.254/')],
@@ -343,13 +343,13 @@ it('EGR-2 the egress policy is checked at each attempt, not only when an endpoin
   expect(receiver.connections).toBe(0);
 });
 
-it('DSP-2: a request is not sent if its permission ends before the connection is open', async () => {
+it('DSP-2: a request is not sent if the lease ends before the connection is open', async () => {
   const endpoint = anEndpoint(receiver.url);
-  const send = (mayLeave: () => boolean): Promise<AttemptOutcome> =>
+  const send = (maySend: () => boolean): Promise<AttemptOutcome> =>
     new Promise((resolve) => {
       const deliveryId = deliveryIdOf(anEvent().id, 1);
       deliverer.send(
-        { endpoint, event: anEvent(), deliveryId, number: 1, retryReason: null, mayLeave },
+        { endpoint, event: anEvent(), deliveryId, number: 1, retryReason: null, maySend },
         resolve,
       );
     });

@@ -34,7 +34,7 @@ import {
   tokenRequest,
 } from './token-request.ts';
 
-export interface AttemptRequest {
+export interface OutgoingRequest {
   readonly endpoint: Endpoint;
   readonly event: EventContent;
   readonly deliveryId: Uuid;
@@ -44,8 +44,8 @@ export interface AttemptRequest {
   readonly retryReason: string | null;
   /** A shorter deadline than the endpoint's own, for an endpoint that is consistently slow (DLV-3). */
   readonly timeoutMs?: number;
-  /** Called again when the connection is open. False: nothing is sent. */
-  readonly mayLeave?: () => boolean;
+  /** Called when the connection is open. Returns false if the request must not be sent any more. */
+  readonly maySend?: () => boolean;
 }
 
 /** A request to the token endpoint of an OAuth 2 client. */
@@ -54,7 +54,7 @@ interface TokenFetch {
   readonly client: OAuthClient;
 }
 
-/** A request without an event, which asks whether the receiver wants events. */
+/** A request without an event, which asks the receiver whether it wants events. */
 export interface AskRequest {
   readonly endpoint: Endpoint;
   /** In addition to the headers of the endpoint. */
@@ -88,7 +88,7 @@ export interface DelivererStats {
 
 export interface Deliverer {
   /** Calls `done` exactly once, after it has returned. Never throws. */
-  send(request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void;
+  send(request: OutgoingRequest, done: (outcome: AttemptOutcome) => void): void;
   /** Sends OPTIONS without body and signature; otherwise like `send`. */
   ask(request: AskRequest, done: (outcome: AttemptOutcome) => void): void;
   stats(): DelivererStats;
@@ -100,7 +100,7 @@ type Done = (outcome: AttemptOutcome) => void;
 
 const ALWAYS = (): boolean => true;
 
-/** What is the same in every attempt to an endpoint. Cached until the endpoint changes. */
+/** The parts that are the same in every attempt to an endpoint. Cached until the endpoint changes. */
 interface Plan {
   readonly destination: Destination | ErrorClass;
   readonly headers: Readonly<Record<string, string>>;
@@ -122,7 +122,7 @@ class HttpDeliverer implements Deliverer {
   readonly #tokenContext: AttemptContext;
   readonly #plans = new WeakMap<Endpoint, Plan>();
   readonly #inFlight = new Set<Attempt>();
-  #settled: Attempt[] = [];
+  #ended: Attempt[] = [];
   #closed = false;
 
   constructor(options: DelivererOptions) {
@@ -146,19 +146,19 @@ class HttpDeliverer implements Deliverer {
       clock: this.#clock,
       pools: this.#pools,
       responseCapBytes: options.responseCapBytes ?? 16 * 1024,
-      settle: (attempt) => this.#settle(attempt),
+      onEnded: (attempt) => this.#onEnded(attempt),
       locate: (url) => locateUrl(url, options.egress, null),
     };
     this.#tokenContext = { ...this.#context, responseCapBytes: TOKEN_RESPONSE_CAP_BYTES };
   }
 
-  /** A property, so that it can be passed on without its object. */
-  readonly send = (request: AttemptRequest, done: Done): void => {
+  /** A property, so that it can be passed as a function without its object. */
+  readonly send = (request: OutgoingRequest, done: Done): void => {
     this.#begin(request, this.#prepare, done);
   };
 
   ask(request: AskRequest, done: Done): void {
-    this.#begin(request, this.#prepareAsking, done);
+    this.#begin(request, this.#prepareAsk, done);
   }
 
   stats(): DelivererStats {
@@ -187,23 +187,23 @@ class HttpDeliverer implements Deliverer {
       prepared = 'internal';
     }
     if (typeof prepared === 'string') {
-      const outcome = neverSent(request.endpoint.url, prepared, this.#clock.now());
-      queueMicrotask(() => call(done, outcome));
+      const outcome = outcomeOfUnsent(request.endpoint.url, prepared, this.#clock.now());
+      queueMicrotask(() => callDone(done, outcome));
       return;
     }
     this.#inFlight.add(prepared);
     prepared.begin();
   }
 
-  #settle(attempt: Attempt): void {
+  #onEnded(attempt: Attempt): void {
     this.#inFlight.delete(attempt);
-    if (this.#settled.push(attempt) === 1) queueMicrotask(this.#reportSettled);
+    if (this.#ended.push(attempt) === 1) queueMicrotask(this.#reportEnded);
   }
 
-  readonly #reportSettled = (): void => {
-    const settled = this.#settled;
-    this.#settled = [];
-    for (const attempt of settled) call(attempt.input.done, attempt.outcome!);
+  readonly #reportEnded = (): void => {
+    const ended = this.#ended;
+    this.#ended = [];
+    for (const attempt of ended) callDone(attempt.input.done, attempt.outcome!);
   };
 
   #planOf(endpoint: Endpoint): Plan {
@@ -241,18 +241,18 @@ class HttpDeliverer implements Deliverer {
       redirectsAllowed: 0,
       timeoutMs: Math.min(endpoint.timeoutMs, TOKEN_TIMEOUT_MS),
       startedAt: this.#clock.now(),
-      start: this.#clock.monotonic(),
-      mayLeave: ALWAYS,
+      startMonotonic: this.#clock.monotonic(),
+      maySend: ALWAYS,
       done,
     });
   };
 
-  readonly #prepare = (request: AttemptRequest, done: Done): Attempt | ErrorClass => {
+  readonly #prepare = (request: OutgoingRequest, done: Done): Attempt | ErrorClass => {
     const { endpoint, event } = request;
     const plan = this.#planOf(endpoint);
     if (typeof plan.destination === 'string') return plan.destination;
     const startedAt = this.#clock.now();
-    const start = this.#clock.monotonic();
+    const startMonotonic = this.#clock.monotonic();
     const facts: AttemptFacts = {
       event,
       eventId: publicId('evt', event.id),
@@ -278,13 +278,13 @@ class HttpDeliverer implements Deliverer {
       redirectsAllowed: endpoint.followRedirects,
       timeoutMs: Math.min(request.timeoutMs ?? endpoint.timeoutMs, endpoint.timeoutMs),
       startedAt,
-      start,
-      mayLeave: request.mayLeave ?? ALWAYS,
+      startMonotonic,
+      maySend: request.maySend ?? ALWAYS,
       done,
     });
   };
 
-  readonly #prepareAsking = (request: AskRequest, done: Done): Attempt | ErrorClass => {
+  readonly #prepareAsk = (request: AskRequest, done: Done): Attempt | ErrorClass => {
     const { endpoint, headers, timeoutMs } = request;
     const plan = this.#planOf(endpoint);
     if (typeof plan.destination === 'string') return plan.destination;
@@ -298,15 +298,15 @@ class HttpDeliverer implements Deliverer {
       redirectsAllowed: endpoint.followRedirects,
       timeoutMs,
       startedAt: this.#clock.now(),
-      start: this.#clock.monotonic(),
-      mayLeave: ALWAYS,
+      startMonotonic: this.#clock.monotonic(),
+      maySend: ALWAYS,
       done,
     });
   };
 }
 
-/** If the callback throws, the error is rethrown later, so that it surfaces without affecting other attempts. */
-function call(done: Done, outcome: AttemptOutcome): void {
+/** Calls `done`. An error that it throws is rethrown in a microtask, so that it does not affect other attempts. */
+function callDone(done: Done, outcome: AttemptOutcome): void {
   try {
     done(outcome);
   } catch (error) {
@@ -316,7 +316,7 @@ function call(done: Done, outcome: AttemptOutcome): void {
   }
 }
 
-function neverSent(url: string, errorClass: ErrorClass, now: number): AttemptOutcome {
+function outcomeOfUnsent(url: string, errorClass: ErrorClass, now: number): AttemptOutcome {
   return {
     startedAt: now,
     durationMs: 0,

@@ -1,11 +1,11 @@
-/** The target of a request: a URL that has passed the checks, in its parts. */
+/** The target of a request: the parts of a URL that has passed the egress checks. */
 import type { ErrorClass } from '../domain/outcome.ts';
 import type { ClientIdentity } from './client-identity.ts';
 import { bareHost, checkUrl } from './egress/check-url.ts';
 import type { EgressPolicy } from './egress/policy.ts';
-import type { Place } from './socket-pool.ts';
+import type { PoolTarget } from './socket-pool.ts';
 
-export interface Destination extends Place {
+export interface Destination extends PoolTarget {
   readonly url: string;
   readonly path: string;
 }

@@ -2,29 +2,29 @@
  * One request on one connection, as undici reports it: collects the response up to the cap and ends exactly once. Calls
  * of undici after the end are ignored.
  *
- * It ends complete (the connection can be reused), cut short (cap, redirect or deadline: the connection is closed), or
- * failed (the connection is closed).
+ * It ends in one of three ways: complete (the connection can be reused), cut short by the cap, a redirect or the deadline
+ * (the connection is closed), or failed (the connection is closed).
  */
 import type { Dispatcher } from 'undici';
 import { DeliveryError } from './classify-error.ts';
 import type { ConnectTimes } from './connector.ts';
-import type { Passenger, Slot } from './socket-pool.ts';
+import type { Slot, SlotHandler } from './socket-pool.ts';
 
 export interface ExchangeOwner {
   readonly responseCapBytes: number;
-  /** Called before the request is written. Returns null, or why it must not be sent. */
-  refusal(): DeliveryError | null;
+  /** Called before the request is written. Returns the reason why it must not be sent. Null: it may be sent. */
+  findRefusal(): DeliveryError | null;
   /** Called after the status line. Returns whether to read the body. */
   wantsBody(exchange: Exchange): boolean;
-  /** Called once, unless `cut` was called. `error` is null if the response ended or reached the cap. */
-  ended(exchange: Exchange, error: unknown): void;
+  /** Called once, unless `cutShort` was called. `error` is null if the response ended or reached the cap. */
+  onExchangeEnded(exchange: Exchange, error: unknown): void;
 }
 
 const EMPTY = Buffer.alloc(0);
-/** A receiver that sends more informational responses than this will not answer. */
+/** After this many informational responses the exchange fails: the receiver will probably never answer. */
 const MAX_INFORMATIONAL = 16;
 
-export class Exchange implements Passenger {
+export class Exchange implements SlotHandler {
   status: number | null = null;
   headers: Record<string, string> | null = null;
   /** True if the body is incomplete. */
@@ -32,7 +32,7 @@ export class Exchange implements Passenger {
   /** Null: the connection was already open. */
   times: ConnectTimes | null = null;
   /** True if any byte of a response arrived. */
-  began = false;
+  hasBegun = false;
   /** True if the connection carried a request before this one. */
   reused: boolean;
   readonly #owner: ExchangeOwner;
@@ -45,7 +45,7 @@ export class Exchange implements Passenger {
   constructor(owner: ExchangeOwner, slot: Slot) {
     this.#owner = owner;
     this.#slot = slot;
-    this.reused = slot.warm;
+    this.reused = slot.wasUsed;
   }
 
   start(options: Dispatcher.DispatchOptions): void {
@@ -53,8 +53,8 @@ export class Exchange implements Passenger {
   }
 
   /** True while the connection is being opened: DNS, TCP or TLS. */
-  get connecting(): boolean {
-    return this.#slot.connecting;
+  get isConnecting(): boolean {
+    return this.#slot.isConnecting;
   }
 
   get body(): Buffer | null {
@@ -63,27 +63,27 @@ export class Exchange implements Passenger {
     return this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks, this.#received);
   }
 
-  /** Ends the exchange from outside and keeps what has arrived so far. */
-  cut(): void {
+  /** Ends the exchange early and keeps the part of the response that has arrived. */
+  cutShort(): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.truncated = this.status !== null;
     this.#slot.drop();
   }
 
-  connected(times: ConnectTimes): void {
+  onConnected(times: ConnectTimes): void {
     this.times = times;
     this.reused = false;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    const refusal = this.#owner.refusal();
+    const refusal = this.#owner.findRefusal();
     // Connecting may have taken long, and a process that was suspended may resume exactly here.
     if (refusal !== null && !this.#isOver) controller.abort(refusal);
   }
 
   onResponseStarted(): void {
-    this.began = true;
+    this.hasBegun = true;
   }
 
   onResponseStart(
@@ -119,7 +119,7 @@ export class Exchange implements Passenger {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#slot.release();
-    this.#owner.ended(this, null);
+    this.#owner.onExchangeEnded(this, null);
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
@@ -136,19 +136,19 @@ export class Exchange implements Passenger {
   /** On an unexpected 100 or 101 undici closes the connection, with the same code as if the peer had closed it. */
   #isUnexpectedInterim(error: Error): boolean {
     const code = (error as NodeJS.ErrnoException).code;
-    return code === 'UND_ERR_SOCKET' && this.began && !this.#slot.peerEnded;
+    return code === 'UND_ERR_SOCKET' && this.hasBegun && !this.#slot.hasPeerEnded;
   }
 
   #end(): void {
     this.#isOver = true;
     this.#slot.drop();
-    this.#owner.ended(this, null);
+    this.#owner.onExchangeEnded(this, null);
   }
 
   #fail(error: unknown): void {
     this.#isOver = true;
     this.#slot.drop();
-    this.#owner.ended(this, error);
+    this.#owner.onExchangeEnded(this, error);
   }
 }
 

@@ -62,9 +62,10 @@ describe.concurrent('TLS', () => {
   it('a handshake that stalls ends at the connect timeout', async ({ expect }) => {
     const silent = await listen((socket) => socket.on('error', () => {}));
     const deliverer = createDeliverer({ ...options, connectTimeoutMs: 100 });
-    const outcome = await attempt(deliverer, anEndpoint(silent.url.replace('http:', 'https:')));
+    const endpoint = anEndpoint(silent.url.replace('http:', 'https:'), { timeoutMs: 20_000 });
+    const outcome = await attempt(deliverer, endpoint);
     expect(outcome.error?.class).toBe('connect_timeout');
-    expect(outcome.durationMs).toBeLessThan(1500);
+    expect(outcome.durationMs).toBeLessThan(10_000);
     await silent.noSockets();
     await deliverer.close();
     await silent.close();
@@ -72,11 +73,11 @@ describe.concurrent('TLS', () => {
 
   it('a handshake that stalls ends at the deadline if that is sooner', async ({ expect }) => {
     const silent = await listen((socket) => socket.on('error', () => {}));
-    const deliverer = createDeliverer(options);
+    const deliverer = createDeliverer({ ...options, connectTimeoutMs: 20_000 });
     const endpoint = anEndpoint(silent.url.replace('http:', 'https:'), { timeoutMs: 100 });
     const outcome = await attempt(deliverer, endpoint);
     expect(outcome.error?.class).toBe('connect_timeout');
-    expect(outcome.durationMs).toBeLessThan(1500);
+    expect(outcome.durationMs).toBeLessThan(10_000);
     await silent.noSockets();
     await deliverer.close();
     await silent.close();

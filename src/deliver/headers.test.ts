@@ -43,7 +43,7 @@ describe('reserved headers', () => {
   });
 
   it.each(['authorization', 'X-Webhook-Token', 'x-api-key', 'traceparent', 'cookie'])(
-    '%s is free',
+    '%s is not reserved',
     (name) => {
       expect(isSendableHeader(name, 'x')).toBe(true);
     },
@@ -127,7 +127,7 @@ describe('which headers are credentials', () => {
     'x-session',
     'x-password',
     'ocp-apim-subscription-api-key',
-  ])('%s is one', (name) => {
+  ])('%s is a credential', (name) => {
     expect(isCredentialHeader(name)).toBe(true);
   });
 

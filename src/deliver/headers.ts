@@ -43,7 +43,7 @@ export function isSendableHeader(name: string, value: string): boolean {
 const CREDENTIALS =
   /(?:^|[-_])(?:auth|authorization|authentication|cookie|token|secret|password|passwd|credentials?|session|jwt|apikey)(?:[-_]|$)|api[-_]?key|access[-_]?key/;
 
-/** Cache: it is asked for every header of every attempt, and nearly always for the same few names. */
+/** A cache, because every header of every attempt is checked, nearly always with the same few names. */
 const credentialNames = new Map<string, boolean>();
 const MAX_CACHED_NAMES = 1000;
 

@@ -1,11 +1,11 @@
 /** The public interface of the deliver stage. */
 export { type Challenger, createChallenger } from './challenge.ts';
 export {
-  type AttemptRequest,
   createDeliverer,
   type Deliverer,
   type DelivererOptions,
   type DelivererStats,
+  type OutgoingRequest,
 } from './deliverer.ts';
 export { checkUrl, type UrlCheck } from './egress/check-url.ts';
 export { compilePolicy, DEVELOPMENT_EGRESS, type EgressPolicy, STRICT_EGRESS } from './egress/policy.ts';

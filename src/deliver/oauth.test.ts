@@ -94,7 +94,7 @@ describe('DLV-7: an access token', () => {
     expect(JSON.stringify(outcome)).not.toContain('token-1');
   });
 
-  it('can be larger than what is kept of a response', async () => {
+  it('can be larger than the cap for stored responses', async () => {
     const long = 'x'.repeat(5000);
     tokens.answer(json({ access_token: long }));
     await attempt(deliverer, anOAuthEndpoint());
@@ -125,7 +125,7 @@ describe('DLV-7: an access token', () => {
     ['not said', {}, 250_000, 290_000],
     ['a year', { expires_in: 31_536_000 }, 3_500_000, 3_600_000],
     ['nonsense', { expires_in: 'soon' }, 250_000, 290_000],
-  ])('is held for a time of our own where its lifetime is %s', async (_what, said, before, after) => {
+  ])('is cached for a default time if its lifetime is %s', async (_what, said, before, after) => {
     tokens.answer(granting(said));
     const endpoint = anOAuthEndpoint();
     await attempt(deliverer, endpoint);

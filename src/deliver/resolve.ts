@@ -43,7 +43,7 @@ export function createDnsLookup(options: DnsOptions = {}): Lookup {
       // ENODATA only says that the name has no records of one family: prefer any other error.
       else if (failure === null || failure.code === 'ENODATA') failure = error;
       if (waiting === 0) finish();
-      // Later addresses are never connected to, so they need no vetting.
+      // Addresses that arrive later are ignored, so they need not be vetted.
       else if (found.length > 0) grace = setTimeout(finish, SECOND_FAMILY_MS);
     };
     resolver.resolve4(hostname, collect);

@@ -18,7 +18,7 @@ import type { Endpoint, SignatureProfile } from '../domain/endpoint.ts';
 import type { Message } from './envelope.ts';
 import { HMAC_HEADROOM, hmac, hmacKey } from './hmac.ts';
 
-/** Free bytes that a signer needs before the body: for `id.timestamp.`, and for HMAC before that. */
+/** Free bytes that a signer needs before the body: for `id.timestamp.`, and for the HMAC block before that. */
 export const SIGNING_HEADROOM = HMAC_HEADROOM + 64;
 
 export interface SignInput {

@@ -1,17 +1,17 @@
 /**
  * Keep-alive sockets by origin, and separately for each endpoint with a client certificate. A slot is one undici Client
- * with one socket, and carries one attempt at a time. So it is always known for which attempt a connection is being
- * opened, how long that took, and what to close at the deadline; undici's own Pool does not tell. The slot that was used
- * last is taken first, so that the others become idle and close.
+ * with one socket, and carries one request at a time. So it is always known which attempt opens a connection, how long
+ * that takes, and what to close at the deadline; undici's own Pool does not tell this. The slot that was used last is
+ * taken first, so that the others stay idle and close.
  */
 import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { Client, type Dispatcher } from 'undici';
 import type { Connector, ConnectTimes, Target } from './connector.ts';
 
-/** Receives the events of the request that a slot carries. */
-export interface Passenger extends Dispatcher.DispatchHandler {
-  connected(times: ConnectTimes): void;
+/** Handles the events of the request on a slot. */
+export interface SlotHandler extends Dispatcher.DispatchHandler {
+  onConnected(times: ConnectTimes): void;
 }
 
 export interface PoolSettings {
@@ -22,8 +22,8 @@ export interface PoolSettings {
   readonly maxHeaderBytes: number;
 }
 
-/** The target of a connection, and who may share the connection. */
-export interface Place {
+/** The target of a connection, and the key of the pool that shares such connections. */
+export interface PoolTarget {
   readonly origin: string;
   readonly target: Target;
   /** Connections are shared within this key: the origin, and the client certificate if there is one. */
@@ -31,7 +31,7 @@ export interface Place {
 }
 
 interface Origin {
-  readonly place: Place;
+  readonly poolTarget: PoolTarget;
   readonly idle: Slot[];
   slots: number;
 }
@@ -42,17 +42,17 @@ export class Slot {
   readonly origin: Origin;
   readonly #pools: SocketPools;
   readonly #client: Client;
-  #passenger: Passenger | null = null;
+  #handler: SlotHandler | null = null;
   #cancelConnect: (() => void) | null = null;
   #socket: Socket | null = null;
   #dropped = false;
-  /** True if the slot has carried an attempt before. */
-  warm = false;
+  /** True if the slot has completed a request before. */
+  wasUsed = false;
 
   constructor(pools: SocketPools, origin: Origin, settings: PoolSettings) {
     this.#pools = pools;
     this.origin = origin;
-    this.#client = new Client(origin.place.origin, {
+    this.#client = new Client(origin.poolTarget.origin, {
       pipelining: 1,
       allowH2: false,
       // The attempt has its own deadline over everything.
@@ -63,11 +63,11 @@ export class Slot {
       maxHeaderSize: settings.maxHeaderBytes,
       connect: (_options, callback) => {
         let answered = false;
-        const cancel = settings.connector(origin.place.target, (error, socket, times) => {
+        const cancel = settings.connector(origin.poolTarget.target, (error, socket, times) => {
           answered = true;
           this.#cancelConnect = null;
           this.#socket = socket;
-          this.#passenger?.connected(times);
+          this.#handler?.onConnected(times);
           if (error !== null) callback(error, null);
           else callback(null, socket!);
         });
@@ -75,32 +75,32 @@ export class Slot {
         if (!answered) this.#cancelConnect = cancel;
       },
     });
-    // undici emits errors of handlers here. Without a listener they would end the process.
+    // undici emits errors that handlers throw here. Without a listener they would end the process.
     (this.#client as EventEmitter).on('error', ignore);
     this.#client.on('disconnect', () => {
       this.#socket = null;
-      if (this.#passenger === null) this.drop();
+      if (this.#handler === null) this.drop();
     });
   }
 
-  get connecting(): boolean {
+  get isConnecting(): boolean {
     return this.#cancelConnect !== null;
   }
 
   /** True if the peer has closed its side. */
-  get peerEnded(): boolean {
+  get hasPeerEnded(): boolean {
     return this.#socket === null || this.#socket.readableEnded;
   }
 
-  dispatch(options: Dispatcher.DispatchOptions, passenger: Passenger): void {
-    this.#passenger = passenger;
-    this.#client.dispatch(options, passenger);
+  dispatch(options: Dispatcher.DispatchOptions, handler: SlotHandler): void {
+    this.#handler = handler;
+    this.#client.dispatch(options, handler);
   }
 
   /** Call this when the attempt is over and the connection can be reused. */
   release(): void {
-    this.#passenger = null;
-    this.warm = true;
+    this.#handler = null;
+    this.wasUsed = true;
     if (!this.#dropped) this.#pools.park(this);
   }
 
@@ -108,11 +108,11 @@ export class Slot {
   drop(): void {
     if (this.#dropped) return;
     this.#dropped = true;
-    this.#passenger = null;
+    this.#handler = null;
     this.#cancelConnect?.();
     this.#cancelConnect = null;
     this.#pools.forget(this);
-    this.#pools.closing(this.#client.destroy());
+    this.#pools.trackClosing(this.#client.destroy());
   }
 }
 
@@ -127,17 +127,17 @@ export class SocketPools {
     this.#settings = settings;
   }
 
-  /** Returns an idle slot if there is one, otherwise a new one. `fresh`: always a new one. */
-  take(place: Place, fresh: boolean): Slot {
-    let origin = this.#origins.get(place.pool);
+  /** Returns an idle slot if there is one, otherwise a new one. `mustBeNew`: always a new one. */
+  take(poolTarget: PoolTarget, mustBeNew: boolean): Slot {
+    let origin = this.#origins.get(poolTarget.pool);
     if (origin === undefined) {
-      origin = { place, idle: [], slots: 0 };
-      this.#origins.set(place.pool, origin);
+      origin = { poolTarget, idle: [], slots: 0 };
+      this.#origins.set(poolTarget.pool, origin);
     }
-    const warm = fresh ? undefined : origin.idle.pop();
-    if (warm !== undefined) {
-      this.#idle.delete(warm);
-      return warm;
+    const idle = mustBeNew ? undefined : origin.idle.pop();
+    if (idle !== undefined) {
+      this.#idle.delete(idle);
+      return idle;
     }
     origin.slots += 1;
     return new Slot(this, origin, this.#settings);
@@ -153,10 +153,10 @@ export class SocketPools {
     const { origin } = slot;
     if (this.#idle.delete(slot)) origin.idle.splice(origin.idle.lastIndexOf(slot), 1);
     origin.slots -= 1;
-    if (origin.slots === 0) this.#origins.delete(origin.place.pool);
+    if (origin.slots === 0) this.#origins.delete(origin.poolTarget.pool);
   }
 
-  closing(closed: Promise<void>): void {
+  trackClosing(closed: Promise<void>): void {
     this.#closing.add(closed);
     const over = (): void => {
       this.#closing.delete(closed);

@@ -4,7 +4,7 @@ import type { Clock } from '../domain/clock.ts';
 import { Alarms } from './alarms.ts';
 import type { Lane } from './lane.ts';
 
-/** A clock that stands still until it is moved, with its timers. */
+/** A clock that stands still until a test moves it. */
 class HandClock implements Clock {
   time = 0;
   readonly timers = new Set<{ at: number; task: () => void }>();
@@ -57,7 +57,7 @@ describe('alarms', () => {
     expect(rung).toEqual([[20, lanes[0]]]);
   });
 
-  it('can be set again while they ring, also for a time that has passed, without a hot loop', () => {
+  it('can be set from within a ring, even for a time that has passed, without a busy loop', () => {
     const clock = new HandClock();
     let rings = 0;
     const alarms: Alarms = new Alarms(clock, (lane) => {
@@ -73,7 +73,7 @@ describe('alarms', () => {
     expect(rings).toBe(5);
   });
 
-  it('ring after a wait longer than a timer may be set for', () => {
+  it('ring at the right time even if it is further away than the longest timer', () => {
     const { clock, rung, alarms } = setUp();
     const week = 7 * 86_400_000;
     alarms.set(lanes[0]!, week);

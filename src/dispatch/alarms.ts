@@ -9,7 +9,7 @@ export class Alarms {
   readonly #clock: Clock;
   readonly #ring: (lane: Lane) => void;
   #heap = newHeap();
-  readonly #set = new Map<Lane, number>();
+  readonly #times = new Map<Lane, number>();
   #cancel: (() => void) | null = null;
   #timerAt = Number.POSITIVE_INFINITY;
 
@@ -19,56 +19,56 @@ export class Alarms {
   }
 
   set(lane: Lane, at: number): void {
-    const before = this.#set.get(lane);
+    const before = this.#times.get(lane);
     if (before !== undefined && before <= at) return;
-    this.#set.set(lane, at);
+    this.#times.set(lane, at);
     this.#heap.push({ at, lane });
-    this.#tidy();
-    this.#arm();
+    this.#compact();
+    this.#startTimer();
   }
 
   /** Replaced times stay in the heap until they are due. Rebuild the heap when there are too many. */
-  #tidy(): void {
-    if (this.#heap.size <= 2 * this.#set.size + 64) return;
+  #compact(): void {
+    if (this.#heap.size <= 2 * this.#times.size + 64) return;
     this.#heap = newHeap();
-    for (const [lane, at] of this.#set) this.#heap.push({ at, lane });
+    for (const [lane, at] of this.#times) this.#heap.push({ at, lane });
   }
 
   forget(lane: Lane): void {
-    this.#set.delete(lane);
+    this.#times.delete(lane);
   }
 
   stop(): void {
     this.#cancel?.();
     this.#cancel = null;
     this.#timerAt = Number.POSITIVE_INFINITY;
-    this.#set.clear();
+    this.#times.clear();
     this.#heap = newHeap();
   }
 
-  #arm(): void {
+  #startTimer(): void {
     const next = this.#heap.peek();
     if (next === undefined || next.at >= this.#timerAt) return;
     this.#cancel?.();
     this.#timerAt = next.at;
-    // At least a millisecond: an alarm that rings too early is set again for the same time.
+    // At least 1 ms: timers may fire early, and the lane then sets its alarm for the same time again.
     const delayMs = Math.max(1, Math.min(next.at - this.#clock.now(), 60_000));
     this.#cancel = this.#clock.after(delayMs, () => {
       this.#timerAt = Number.POSITIVE_INFINITY;
-      this.#fire();
+      this.#ringDue();
     });
   }
 
-  #fire(): void {
+  #ringDue(): void {
     const now = this.#clock.now();
     for (;;) {
       const next = this.#heap.peek();
       if (next === undefined || next.at > now) break;
       this.#heap.pop();
-      if (this.#set.get(next.lane) !== next.at) continue;
-      this.#set.delete(next.lane);
+      if (this.#times.get(next.lane) !== next.at) continue;
+      this.#times.delete(next.lane);
       this.#ring(next.lane);
     }
-    this.#arm();
+    this.#startTimer();
   }
 }

@@ -4,17 +4,18 @@
  *
  *   start ─▶ load the payload ─▶ record the start ─▶ send ─▶ decide ─▶ settle
  *     │           │                   │ (FIFO, probe,  │
- *     │ too old,  │ not readable:     │  poison)       │ no valid lease, paused, too fast:
- *     │ poison:   │ put back          │ not ours any   │ put back
- *     ▼ dead      ▼                   ▼ more: drop     ▼
+ *     │ expired,  │ not readable:     │  poison)       │ no valid lease, paused, over the rate limit:
+ *     │ poison:   │ put back          │ changed in the │ put back
+ *     ▼ dead      ▼                   ▼ store: drop    ▼
  */
 import type { Clock } from '../domain/clock.ts';
 import { decide, expiresAt } from '../domain/decide.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
-import { eventIdOfDelivery, newId, type Uuid } from '../domain/ids.ts';
+import { eventIdOfDelivery, newId } from '../domain/ids.ts';
 import type { AttemptOutcome, DeadReason, Verdict } from '../domain/outcome.ts';
 import type { HealthChange, SettledAttempt, Settlement, Start } from '../ports/delivery-queue.ts';
+import type { AttemptRequest, ResultRecorder, SendRequest } from '../ports/stages.ts';
 import { updateHealth } from './endpoint-health.ts';
 import type { Lane, LaneItem } from './lane.ts';
 import type { LaneBudget } from './lane-budget.ts';
@@ -24,26 +25,6 @@ import type { Payloads } from './payloads.ts';
 import type { RecentIds } from './recent-ids.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { StartLog } from './start-log.ts';
-
-export interface AttemptRequest {
-  readonly endpoint: Endpoint;
-  readonly event: EventContent;
-  readonly deliveryId: Uuid;
-  readonly number: number;
-  readonly retryReason: string | null;
-  /** Since when the delivery was due. */
-  readonly waitingSince: number;
-  /** Checked again when the connection is open, because connecting may take seconds. */
-  readonly mayLeave: () => boolean;
-}
-
-/** Sends one request. Calls `done` exactly once, with a result for every failure. */
-export type SendRequest = (request: AttemptRequest, done: (outcome: AttemptOutcome) => void) => void;
-
-/** Records results. Calls `done` when the result is durable; `moved` is false if someone else moved the delivery. */
-export interface ResultRecorder {
-  settle(settlement: Settlement, health: HealthChange | null, done: (moved: boolean) => void): void;
-}
 
 /** Metrics, log and live tail. */
 export interface AttemptObserver {
@@ -56,8 +37,8 @@ export interface AttemptObserver {
   ): void;
   onSettling(verdict: Verdict): void;
   onCircuitChanged(lane: Lane): void;
-  /** The endpoint answered 410 to a request that was started at `askedAt`. The dead letter is recorded. */
-  onEndpointGone(endpoint: Endpoint, askedAt: number): void;
+  /** The endpoint answered 410 to a request that started at `startedAt`. The dead letter is already recorded. */
+  onEndpointGone(endpoint: Endpoint, startedAt: number): void;
 }
 
 export interface AttemptsOptions {
@@ -72,34 +53,37 @@ export interface AttemptsOptions {
   readonly laneKeeper: Pick<LaneKeeper, 'onAttemptEnded' | 'reload'>;
   readonly budget: LaneBudget;
   readonly observer: AttemptObserver;
-  /** Remembers what was started, for deliveries whose commit is reported late. */
+  /** Recently started deliveries: ignore late reports of their commit. */
   readonly recentStarts: Pick<RecentIds, 'add'>;
   readonly retryAfterCapMs: number;
 }
 
 /** A delivery that was on the wire in this many crashes of its worker is poison. */
 const MAX_CRASHES = 3;
-/** Wait after a payload that could not be read or a lease that was not valid. */
+/** How long a lane waits after a payload could not be read or the lease was not valid. */
 const BACK_OFF_MS = 100;
-/** Requests of a rate-limited endpoint wait here for their turn, but not longer than this. */
+/** A prepared request waits at most this long for the rate limit of its endpoint. */
 const MAX_PACE_MS = 1_000;
-/** No other probe starts for this long after the deadline of a probe. */
+/** No other worker starts a probe for this long after the deadline of a recorded one. */
 const PROBE_MARGIN_MS = 3_000;
-/** Do not send if recording the start took longer than this: others wait only a little longer than its deadline. */
+/**
+ * Do not send if recording the start took longer than this: the next owner waits only a little longer than the
+ * deadline.
+ */
 const MAX_RECORDING_MS = 2_000;
 
 export class Attempts {
   readonly #options: AttemptsOptions;
-  /** The one suspected poison on the wire. One at a time, so that the next crash identifies it. */
+  /** The suspected poison that is on the wire. Only one at a time, so that the next crash identifies it. */
   #suspect: LaneItem | null = null;
   #unsettled = 0;
-  readonly #endWaiters: (() => void)[] = [];
+  readonly #endListeners: (() => void)[] = [];
 
   constructor(options: AttemptsOptions) {
     this.#options = options;
   }
 
-  /** Results that are not recorded yet. */
+  /** How many results are not recorded yet. */
   get unsettled(): number {
     return this.#unsettled;
   }
@@ -108,7 +92,7 @@ export class Attempts {
   waitForEnd(withinMs: number): Promise<void> {
     return new Promise<void>((resolve) => {
       const cancel = this.#options.clock.after(withinMs, resolve);
-      this.#endWaiters.push(resolve, cancel);
+      this.#endListeners.push(resolve, cancel);
     });
   }
 
@@ -117,10 +101,11 @@ export class Attempts {
   start(lane: Lane, item: LaneItem): void {
     const { clock, recentStarts } = this.#options;
     recentStarts.add(item.delivery.id);
-    if (clock.now() > expiresAt(item.delivery, lane.endpoint.retry)) return this.#bury(lane, item, 'expired');
-    if (item.crashes >= MAX_CRASHES) return this.#bury(lane, item, 'worker_crash');
+    if (clock.now() > expiresAt(item.delivery, lane.endpoint.retry))
+      return this.#markDead(lane, item, 'expired');
+    if (item.crashes >= MAX_CRASHES) return this.#markDead(lane, item, 'worker_crash');
     if (item.crashes > 0 && lane.isCareful) {
-      // The delivery waits, not its lane: the suspect on the wire may hang until its deadline.
+      // Only the delivery waits, not its lane: the suspect on the wire may hang until its deadline.
       if (this.#suspect !== null) return this.#putBackUntil(lane, item, clock.now() + BACK_OFF_MS);
       this.#suspect = item;
     }
@@ -131,23 +116,23 @@ export class Attempts {
     if (item.event !== null) return this.#recordStart(lane, item, item.event);
     this.#options.payloads.load(eventIdOfDelivery(item.delivery.id), (event) => {
       if (event === undefined) this.#putBack(lane, item);
-      else if (event === null) this.#bury(lane, item, 'expired');
+      else if (event === null) this.#markDead(lane, item, 'expired');
       else this.#recordStart(lane, item, event);
     });
   }
 
   #recordStart(lane: Lane, item: LaneItem, event: EventContent): void {
-    // `notBefore`: an earlier owner may have sent and settled the delivery. Recording the start finds out.
-    const mustRecord = lane.fifo || item.probe || lane.isCareful || item.notBefore > 0;
+    // `notBefore` is set: an earlier owner may have settled the delivery. Recording the start then fails.
+    const mustRecord = lane.fifo || item.isProbe || lane.isCareful || item.notBefore > 0;
     if (!mustRecord) return this.#send(lane, item, event);
     const { ownership, clock, startLog } = this.#options;
     if (!ownership.maySend(lane.shard)) return this.#putBack(lane, item);
     const start = this.#newStart(lane, item);
-    const askedAt = clock.monotonic();
+    const requestedAt = clock.monotonic();
     startLog.record(start, (maySend) => {
       item.isStartCounted = maySend && (item.isStartCounted || start.careful);
       if (!maySend) this.#drop(lane, item);
-      else if (clock.monotonic() - askedAt > MAX_RECORDING_MS) this.#putBack(lane, item);
+      else if (clock.monotonic() - requestedAt > MAX_RECORDING_MS) this.#putBack(lane, item);
       else this.#send(lane, item, event);
     });
   }
@@ -157,19 +142,19 @@ export class Attempts {
     return {
       deliveryId: item.delivery.id,
       attempts: item.delivery.attempts,
-      // A start that was recorded and not sent is counted already, and did not crash anything.
+      // The store has already counted a start that was recorded but not sent.
       careful: lane.isCareful && !item.isStartCounted,
       shard: lane.shard,
-      probe: item.probe ? { endpointId: lane.id, breaker: lane.breaker.probeStarted(deadline) } : null,
+      probe: item.isProbe ? { endpointId: lane.id, breaker: lane.breaker.startProbe(deadline) } : null,
     };
   }
 
   #send(lane: Lane, item: LaneItem, event: EventContent): void {
     const { ownership, clock, send } = this.#options;
     // The endpoint may have been paused, or its circuit opened, since the delivery was chosen.
-    const isHeld = !lane.isActive || (!item.probe && !lane.breaker.allowsTraffic);
+    const isHeld = !lane.isActive || (!item.isProbe && !lane.breaker.allowsTraffic);
     if (isHeld || !ownership.maySend(lane.shard)) return this.#putBack(lane, item);
-    const waitMs = lane.msUntilSend(clock.monotonic());
+    const waitMs = lane.tryStart(clock.monotonic());
     if (waitMs > MAX_PACE_MS) return this.#putBack(lane, item);
     if (waitMs > 0) {
       clock.after(waitMs, () => this.#send(lane, item, event));
@@ -183,7 +168,7 @@ export class Attempts {
       number: delivery.attempts + 1,
       waitingSince: delivery.dueAt ?? delivery.agesFrom,
       retryReason: delivery.trigger === 'auto' ? delivery.lastErrorClass : delivery.trigger,
-      mayLeave: () => !lane.isClosed && ownership.maySend(lane.shard),
+      maySend: () => !lane.isClosed && ownership.maySend(lane.shard),
     };
     send(request, (outcome) => this.#onAnswered(lane, item, request, outcome));
   }
@@ -209,7 +194,7 @@ export class Attempts {
       tries: delivery.attempts + 1 - delivery.attemptsBeforeReplay,
     };
     const health = this.#updateHealth(lane, item, attempt, now);
-    // Settling resets the stored count.
+    // Settling resets the count in the store.
     item.isStartCounted = false;
     lane.markAnswered(item);
     scheduler.release(item);
@@ -221,7 +206,7 @@ export class Attempts {
     const { observer, retryAfterCapMs } = this.#options;
     const { health, isCircuitChanged } = updateHealth(lane, item, attempt, now);
     if (isCircuitChanged) {
-      // Probes need two candidates; the rest of the queue would only take memory.
+      // A probe needs only a few candidates. The rest of the queue would only take memory.
       if (!lane.breaker.allowsTraffic) lane.clearQueue();
       observer.onCircuitChanged(lane);
     }
@@ -231,7 +216,7 @@ export class Attempts {
     return health;
   }
 
-  /** `endpoint`: as it was when the request was sent. It may have another URL by now. */
+  /** `endpoint` is the endpoint as it was when the request was sent. It may have another URL by now. */
   #settle(
     lane: Lane,
     item: LaneItem,
@@ -278,14 +263,14 @@ export class Attempts {
     } else {
       lane.finish(item, moved);
     }
-    this.#end(lane, item);
+    this.#endAttempt(lane, item);
     if (!moved) laneKeeper.reload(lane, 'all');
   }
 
   // --- without a request ----------------------------------------------------------------------------------
 
   /** Makes the delivery dead without an attempt. */
-  #bury(lane: Lane, item: LaneItem, reason: DeadReason): void {
+  #markDead(lane: Lane, item: LaneItem, reason: DeadReason): void {
     this.#abandonProbe(lane, item);
     lane.markAnswered(item);
     this.#options.scheduler.release(item);
@@ -304,26 +289,26 @@ export class Attempts {
     this.#abandonProbe(lane, item);
     lane.putBack(item);
     this.#options.scheduler.release(item);
-    this.#end(lane, item);
+    this.#endAttempt(lane, item);
   }
 
-  /** The store has the delivery in another state: forget it and load the lane again. */
+  /** Forgets a delivery whose state in the store has changed, and loads the lane again. */
   #drop(lane: Lane, item: LaneItem): void {
     const { scheduler, laneKeeper } = this.#options;
     this.#abandonProbe(lane, item);
     lane.drop(item);
     scheduler.release(item);
-    this.#end(lane, item);
+    this.#endAttempt(lane, item);
     laneKeeper.reload(lane, 'all');
   }
 
   #abandonProbe(lane: Lane, item: LaneItem): void {
-    if (item.probe) lane.breaker.probeAbandoned(this.#options.clock.now() + BACK_OFF_MS);
+    if (item.isProbe) lane.breaker.abandonProbe(this.#options.clock.now() + BACK_OFF_MS);
   }
 
-  #end(lane: Lane, item: LaneItem): void {
+  #endAttempt(lane: Lane, item: LaneItem): void {
     if (this.#suspect === item) this.#suspect = null;
-    for (const resolve of this.#endWaiters.splice(0)) resolve();
+    for (const resolve of this.#endListeners.splice(0)) resolve();
     this.#options.laneKeeper.onAttemptEnded(lane);
   }
 }

@@ -7,7 +7,7 @@ import type { TakenShard } from '../ports/ownership-store.ts';
 
 export interface CarefulShardsOptions {
   readonly clock: Clock;
-  /** Crashes within the window after which a shard is careful. */
+  /** A shard is careful after this many crashes within the window. */
   readonly afterCrashes: number;
   readonly windowMs: number;
 }

@@ -26,14 +26,14 @@ const EVENT: EventContent = {
   headers: null,
 };
 
-/** One process of two. Returns what happened in it, in words. */
+/** Starts one of two processes. Returns its router, and a log of what it did. */
 async function start(directory: string, number: number, owns: boolean, version: number) {
-  const happened: string[] = [];
-  const onProblem = (what: string): void => void happened.push(what);
+  const actions: string[] = [];
+  const onProblem = (what: string): void => void actions.push(what);
   const endpoints = {
     version,
     refresh: async () => {
-      happened.push('reads the endpoints');
+      actions.push('reads the endpoints');
       await new Promise(setImmediate);
       endpoints.version = 9;
     },
@@ -42,7 +42,7 @@ async function start(directory: string, number: number, owns: boolean, version: 
   const router = new CommitRouter({
     intake: {
       offer: (delivery, _event, { sentAt }) => {
-        if (owns) happened.push(`gets ${delivery.id === DELIVERY.id} of ${sentAt} at ${endpoints.version}`);
+        if (owns) actions.push(`gets ${delivery.id === DELIVERY.id} of ${sentAt} at ${endpoints.version}`);
         return owns;
       },
     },
@@ -55,7 +55,7 @@ async function start(directory: string, number: number, owns: boolean, version: 
   handOver.onReceived((deliveries, commit) => router.routeFromSibling(deliveries, commit));
   onTestFinished(() => handOver.stop());
   await handOver.start(() => (owns ? [shardOf(ENDPOINT)] : []));
-  return { router, happened };
+  return { router, actions };
 }
 
 test.each([
@@ -67,13 +67,13 @@ test.each([
   const accepts = await start(directory, 1, false, 9);
   const delivers = await start(directory, 2, true, version);
   await eventually('the delivery is handed over', () => {
-    if (accepts.router.routed.sibling === 0)
+    if (accepts.router.routeCounts.sibling === 0)
       accepts.router.routeCommitted([{ delivery: DELIVERY, event: EVENT }], {
         sentAt: 123,
         endpointVersion: 9,
       });
-    return delivers.happened.some((what) => what.startsWith('gets'));
+    return delivers.actions.some((what) => what.startsWith('gets'));
   });
-  expect(delivers.happened).toEqual([...before, 'gets true of 123 at 9']);
-  expect(accepts.router.routed).toMatchObject({ self: 0, sibling: 1 });
+  expect(delivers.actions).toEqual([...before, 'gets true of 123 at 9']);
+  expect(accepts.router.routeCounts).toMatchObject({ self: 0, sibling: 1 });
 });

@@ -1,11 +1,12 @@
 /**
- * Brings deliveries that were just committed to the worker that owns their lane: to our own lanes, to a sibling process,
- * or by a notification to whichever process owns it. All of these are hints; the store has the deliveries.
+ * Routes deliveries that were just committed to the worker that owns their lane: directly into a lane of this process,
+ * through a socket to a sibling, or by a notification. All of these are hints; the store has the deliveries.
  */
 import type { Uuid } from '../domain/ids.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Commit, CommittedDelivery, HandOver } from '../ports/hand-over.ts';
 import type { Notifier, WakeScope } from '../ports/notifier.ts';
+import type { DeliveryRouter } from '../ports/stages.ts';
 import type { LaneIntake } from './lane-intake.ts';
 import type { LaneKeeper } from './lane-keeper.ts';
 
@@ -19,47 +20,52 @@ export interface CommitRouterOptions {
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
-export class CommitRouter {
-  /** Number of deliveries by the way they took. */
-  readonly routed = { self: 0, sibling: 0, notify: 0 };
+export class CommitRouter implements DeliveryRouter {
+  /** How many deliveries took each route. */
+  readonly routeCounts = { self: 0, sibling: 0, notify: 0 };
   readonly #options: CommitRouterOptions;
 
   constructor(options: CommitRouterOptions) {
     this.#options = options;
   }
 
-  /** Routes the deliveries of a commit. Null: an earlier try may have committed them a while ago. */
+  /** Routes the deliveries of a commit. `commit` null: an earlier try may have committed them a while ago. */
   routeCommitted(deliveries: readonly CommittedDelivery[], commit: Commit | null): void {
     if (commit === null) return this.#routeUncertain(deliveries);
     const { intake, handOver } = this.#options;
     const elsewhere: Uuid[] = [];
     for (const { delivery, event } of deliveries) {
-      if (intake.offer(delivery, event, commit)) this.routed.self += 1;
-      else if (handOver?.offer(delivery, event, commit)) this.routed.sibling += 1;
+      if (intake.offer(delivery, event, commit)) this.routeCounts.self += 1;
+      else if (handOver?.offer(delivery, event, commit)) this.routeCounts.sibling += 1;
       else elsewhere.push(delivery.endpointId);
     }
     this.#notifyOwners(elsewhere, 'recent');
   }
 
-  /** The deliveries may be settled by now, and only the store knows: their owners look for them. */
+  /** The deliveries may be settled by now, so their owners must look for them in the store. */
   #routeUncertain(deliveries: readonly CommittedDelivery[]): void {
     const endpointIds = deliveries.map(({ delivery }) => delivery.endpointId);
     for (const id of endpointIds) this.#options.laneKeeper.wake(id, 'sweep');
     this.#notifyOwners(endpointIds, 'sweep');
   }
 
-  /** Takes deliveries that a sibling has committed. */
+  /** Routes deliveries that a sibling has committed and handed over. */
   routeFromSibling(deliveries: readonly CommittedDelivery[], commit: Commit): void {
     const { endpoints, onProblem } = this.#options;
-    // They were matched with endpoints that this process may not have yet: a changed URL must apply to them.
-    if (commit.endpointVersion <= endpoints.version) return this.#offerFromSibling(deliveries, commit);
+    // The sibling may have matched them with newer endpoints. Read those first, so that a changed URL applies. A lower
+    // version is not an older one if the store was restored.
+    if (commit.endpointVersion === endpoints.version) return this.#offerFromSibling(deliveries, commit);
     void endpoints
       .refresh()
-      .catch((error) => onProblem('read endpoints that a sibling process knows', error))
-      .then(() => this.#offerFromSibling(deliveries, commit));
+      .then(() => this.#offerFromSibling(deliveries, commit))
+      .catch((error) => {
+        onProblem('read the endpoints that a sibling has', error);
+        // The lanes load the deliveries when the store answers again, and the endpoints with them.
+        this.#routeUncertain(deliveries);
+      });
   }
 
-  /** Something of this endpoint became due, or what blocked it is gone: tell its owner. */
+  /** Tells the owner of the endpoint to look for deliveries: one became due, or the lane is no longer blocked. */
   wake(endpointId: Uuid): void {
     const { laneKeeper, notifier } = this.#options;
     laneKeeper.wake(endpointId, 'recent');
@@ -67,7 +73,7 @@ export class CommitRouter {
   }
 
   #offerFromSibling(deliveries: readonly CommittedDelivery[], commit: Commit): void {
-    // Not taken: this process owned the shard when it announced it, and has lost it since.
+    // This process has lost the shards of these deliveries since it announced them.
     const elsewhere = deliveries.filter(
       ({ delivery, event }) => !this.#options.intake.offer(delivery, event, commit),
     );
@@ -79,7 +85,7 @@ export class CommitRouter {
 
   #notifyOwners(endpointIds: readonly Uuid[], scope: WakeScope): void {
     if (endpointIds.length === 0) return;
-    this.routed.notify += endpointIds.length;
+    this.routeCounts.notify += endpointIds.length;
     this.#options.notifier.publish('wake', [{ endpointIds, scope }]);
   }
 }

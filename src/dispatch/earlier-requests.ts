@@ -11,7 +11,7 @@ export class EarlierRequests {
     this.#deadlines.set(deliveryId, deadline);
   }
 
-  /** When one of `limit` places is free, with `inFlight` of our own requests on the wire. */
+  /** Returns when one of `limit` places is free, given that `inFlight` requests of this worker are on the wire. */
   placeFreeAt(now: number, inFlight: number, limit: number): number {
     if (this.#deadlines.size === 0) return now;
     for (const [id, deadline] of this.#deadlines) if (deadline <= now) this.#deadlines.delete(id);

@@ -12,8 +12,8 @@ export interface AnsweredAttempt {
 }
 
 /**
- * Updates the lane by what an attempt says about its endpoint. Returns what has to be stored about the endpoint (null:
- * nothing), and whether the circuit opened or closed.
+ * Updates the breaker and the health of a lane after an attempt. Returns the change that must be stored (null: none), and
+ * whether the circuit opened or closed.
  */
 export function updateHealth(
   lane: Lane,
@@ -24,14 +24,14 @@ export function updateHealth(
   const signal = signalOf(outcome);
   const wasFailing = lane.failingSince !== null;
   const before = lane.breaker.record;
-  const isCircuitChanged = lane.breaker.heard(signal, now, item.probe);
+  const isCircuitChanged = lane.breaker.recordSignal(signal, now, item.isProbe);
   if (signal === 'success') {
     lane.failingSince = null;
     lane.recordSuccess(now);
   } else if (signal === 'failure') {
     lane.failingSince ??= now;
   }
-  if (isCircuitChanged && lane.breaker.allowsTraffic) lane.beginSlowStart();
+  if (isCircuitChanged && lane.breaker.allowsTraffic) lane.startSlowStart();
   if (!isCircuitChanged && signal !== 'failure' && !(signal === 'success' && wasFailing)) return UNCHANGED;
   const health = { endpointId: lane.id, breaker: lane.breaker.record, failingSince: lane.failingSince };
   if (!isCircuitChanged) return { health, isCircuitChanged };

@@ -1,4 +1,7 @@
-/** Reads the facts that a worker gets with each renewal of its lease, for a process that owns no shards. */
+/**
+ * Reads the `StoreFacts` regularly in a process that owns no shards. A worker gets them with each renewal of its
+ * lease.
+ */
 import type { Clock } from '../domain/clock.ts';
 import type { Service } from '../domain/lifecycle.ts';
 import type { OwnershipStore, StoreFacts } from '../ports/ownership-store.ts';

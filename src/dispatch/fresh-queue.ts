@@ -1,4 +1,4 @@
-/** First in, first out. FIFO lanes also put deliveries in the order of their acceptance numbers. */
+/** The fresh deliveries of a lane, first in, first out. FIFO lanes also sort them by acceptance number. */
 import type { LaneItem } from './lane-item.ts';
 
 /** Compact the array once this many places before the head are empty. */

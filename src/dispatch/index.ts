@@ -1,9 +1,4 @@
-export {
-  type AttemptObserver,
-  type AttemptRequest,
-  Attempts,
-  type SendRequest,
-} from './attempts.ts';
+export { type AttemptObserver, Attempts } from './attempts.ts';
 export { CarefulShards } from './careful-shards.ts';
 export { CommitRouter } from './commit-router.ts';
 export { FactsPoller } from './facts-poller.ts';
@@ -22,4 +17,5 @@ export { Scheduler } from './scheduler.ts';
 export { ShardHandOver } from './shard-hand-over.ts';
 export { SiblingSockets } from './sibling-sockets.ts';
 export { StartLog } from './start-log.ts';
+export { type HistoryChange, StoreHistory } from './store-history.ts';
 export { Sweeper } from './sweeper.ts';

@@ -1,7 +1,7 @@
 /**
  * Ends waiting deliveries that will never be sent: those of a disabled or deleted endpoint, and those that exceeded
- * their maximum age while nothing could be sent. Works in chunks, one endpoint at a time. Everything follows from what
- * the store has, so any worker can continue after a crash.
+ * their maximum age while nothing could be sent. Works in chunks, one endpoint at a time. All state is in the store, so
+ * any worker can continue after a crash.
  */
 import type { Clock } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
@@ -18,7 +18,7 @@ export interface JanitorOptions {
 }
 
 const EXPIRE_EVERY_MS = 30_000;
-/** After this time an accept that began before is committed or given up: its statement may take 7 seconds. */
+/** An accept that began before a change has committed or failed after this time: its statement may take 7 seconds. */
 const LATE_COMMIT_MS = 10_000;
 const PROBLEMS = {
   skip: 'skip waiting deliveries',
@@ -29,12 +29,12 @@ const PROBLEMS = {
 export class Janitor {
   readonly #options: JanitorOptions;
   readonly #lastExpiry = new WeakMap<Lane, number>();
-  /** Since when an endpoint has been disabled or deleted, by this version of it. */
-  readonly #offSince = new WeakMap<Endpoint, number>();
-  /** FIFO endpoints whose late commits will be looked for, or have been. */
-  readonly #isRepeated = new WeakSet<Endpoint>();
+  /** When the janitor first saw this version of the endpoint disabled or deleted. */
+  readonly #disabledSince = new WeakMap<Endpoint, number>();
+  /** FIFO endpoints for which the second run, for late commits, is scheduled or done. */
+  readonly #recheckedFifo = new WeakSet<Endpoint>();
   readonly #queued = { skip: new Set<Lane>(), expire: new Set<Lane>(), fifo: new Set<Lane>() };
-  #work: Promise<void> = Promise.resolve();
+  #chain: Promise<void> = Promise.resolve();
   #stopped = false;
 
   constructor(options: JanitorOptions) {
@@ -42,28 +42,28 @@ export class Janitor {
   }
 
   /**
-   * Skips all waiting deliveries of a disabled or deleted endpoint. Calls `onGone` for a deleted one when none is left.
+   * Skips all waiting deliveries of a disabled or deleted endpoint. For a deleted one, calls `onNoneLeft` at the end.
    * An event that was matched just before the change may be committed just after it, so this runs once more later.
    */
-  skip(lane: Lane, onGone: () => void): void {
-    this.#queue(lane, 'skip', async () => {
+  skip(lane: Lane, onNoneLeft: () => void): void {
+    this.#enqueue(lane, 'skip', async () => {
       const { clock } = this.#options;
-      const since = this.#offSince.get(lane.endpoint) ?? clock.monotonic();
-      this.#offSince.set(lane.endpoint, since);
+      const since = this.#disabledSince.get(lane.endpoint) ?? clock.monotonic();
+      this.#disabledSince.set(lane.endpoint, since);
       const reason = lane.endpoint.deleted ? 'endpoint_deleted' : 'endpoint_disabled';
       while (
-        this.#isOff(lane) &&
+        this.#isDisabled(lane) &&
         (await this.#options.queue.skip(lane.id, reason, idsOf(lane.underWay))) > 0
       );
-      if (!this.#isOff(lane)) return;
+      if (!this.#isDisabled(lane)) return;
       const waitMs = since + LATE_COMMIT_MS - clock.monotonic();
       if (waitMs > 0) {
-        clock.after(waitMs + 1, () => this.#isOff(lane) && this.skip(lane, onGone));
+        clock.after(waitMs + 1, () => this.#isDisabled(lane) && this.skip(lane, onNoneLeft));
         return;
       }
       if (!lane.endpoint.deleted || !lane.isIdle) return;
       this.#options.endpoints.forget(lane.id);
-      onGone();
+      onNoneLeft();
     });
   }
 
@@ -73,16 +73,16 @@ export class Janitor {
     const isHeld =
       !lane.isActive ||
       !lane.breaker.allowsTraffic ||
-      lane.read.moreFresh ||
+      lane.readProgress.hasMoreFresh ||
       lane.holdUntil > this.#options.clock.now();
     if (!isHeld || now - (this.#lastExpiry.get(lane) ?? Number.NEGATIVE_INFINITY) < EXPIRE_EVERY_MS) return;
     this.#lastExpiry.set(lane, now);
-    this.#queue(lane, 'expire', async () => {
+    this.#enqueue(lane, 'expire', async () => {
       const agedBefore = this.#options.clock.now() - lane.endpoint.retry.maxAgeSeconds * 1000;
       const blocks = lane.fifo && lane.endpoint.fifoOnDead === 'block';
-      const expireSome = () =>
+      const expireChunk = () =>
         this.#options.queue.expire(lane.id, agedBefore, idsOf(lane.underWay), { blocksLane: blocks });
-      while (!lane.isClosed && (await expireSome()) > 0) if (blocks) lane.blocked = true;
+      while (!lane.isClosed && (await expireChunk()) > 0) if (blocks) lane.blocked = true;
     });
   }
 
@@ -92,33 +92,33 @@ export class Janitor {
    */
   moveToFifo(lane: Lane, onMoved: () => void): void {
     const { endpoint } = lane;
-    this.#queue(lane, 'fifo', async () => {
+    this.#enqueue(lane, 'fifo', async () => {
       let moved = 0;
-      for (let some = 1; some > 0 && lane.fifo && !lane.isClosed; moved += some) {
-        some = await this.#options.queue.moveToFifo(lane.id);
+      for (let movedNow = 1; movedNow > 0 && lane.fifo && !lane.isClosed; moved += movedNow) {
+        movedNow = await this.#options.queue.moveToFifo(lane.id);
       }
       if (moved > 0) onMoved();
-      if (this.#isRepeated.has(endpoint)) return;
-      this.#isRepeated.add(endpoint);
+      if (this.#recheckedFifo.has(endpoint)) return;
+      this.#recheckedFifo.add(endpoint);
       this.#options.clock.after(LATE_COMMIT_MS, () => this.moveToFifo(lane, onMoved));
     });
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    await this.#work;
+    await this.#chain;
   }
 
-  #isOff(lane: Lane): boolean {
+  #isDisabled(lane: Lane): boolean {
     return !this.#stopped && !lane.isClosed && (!lane.endpoint.enabled || lane.endpoint.deleted);
   }
 
-  #queue(lane: Lane, what: keyof typeof PROBLEMS, task: () => Promise<void>): void {
+  #enqueue(lane: Lane, what: keyof typeof PROBLEMS, task: () => Promise<void>): void {
     const queued = this.#queued[what];
     if (queued.has(lane) || this.#stopped) return;
     queued.add(lane);
-    this.#work = this.#work.then(async () => {
-      // A request from here on means: once more afterwards.
+    this.#chain = this.#chain.then(async () => {
+      // A call from here on queues another run.
       queued.delete(lane);
       try {
         if (!this.#stopped && !lane.isClosed) await task();

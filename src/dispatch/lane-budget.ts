@@ -13,7 +13,7 @@ export interface LaneLimits {
   readonly totalBytes: number;
 }
 
-/** Bounds the memory of all lanes. What does not fit stays in the store. */
+/** Bounds the memory of all lanes. Deliveries that do not fit stay in the store. */
 export class LaneBudget implements LaneMemory {
   items = 0;
   bytes = 0;

@@ -35,31 +35,31 @@ export class LaneIntake {
 
   /**
    * Takes a delivery that this process or a sibling has just committed. Returns false if this worker does not own its
-   * shard. The answer to a commit and the hand-over of a sibling may arrive late, when a sweep has found the delivery and
-   * it is sent and settled: ignore deliveries that were started recently, and load an old one from the store.
+   * shard. The answer to a commit or a hand-over may arrive late, when a sweep has already found the delivery. So a
+   * delivery that was started recently is ignored, and one with an old commit is loaded from the store.
    */
   offer(delivery: NewDelivery, event: EventContent, { sentAt }: Commit): boolean {
     const { clock, ownership, lanes, budget, refill, scheduler, recentStarts } = this.#options;
     if (recentStarts.has(delivery.id)) return true;
     const lane = lanes.get(delivery.endpointId);
     if (lane === undefined) return ownership.owns(shardOf(delivery.endpointId));
-    // The clocks of two processes differ: a commit in the future is as doubtful as an old one.
+    // The clocks of two processes differ, so a commit in the future is treated like an old one.
     if (Math.abs(clock.now() - sentAt) >= MAX_COMMIT_AGE_MS) {
       refill.request(lane, 'sweep');
       return true;
     }
     if (lane.fifo) {
-      // Another process may have accepted an earlier one: only the store knows the order.
+      // Another process may have accepted an earlier delivery: only the store knows the order.
       refill.request(lane, 'recent');
       return true;
     }
     const hasRoom = lane.isFlowing && budget.hasRoom;
     if (delivery.dueAt !== null) {
-      if (delivery.dueAt < lane.read.retryHorizon && hasRoom && lane.queuedRetries < budget.laneItems)
+      if (delivery.dueAt < lane.readProgress.retryHorizon && hasRoom && lane.queuedRetries < budget.laneItems)
         lane.addRetry(newItem(delivery, null));
-      else lane.read.leaveRetryInStore(delivery.dueAt);
-    } else if (lane.read.moreFresh || lane.queuedFresh >= budget.laneItems || !hasRoom) {
-      lane.read.leaveFreshInStore(refill.seqBefore(LOOK_BACK_MS));
+      else lane.readProgress.leaveRetryInStore(delivery.dueAt);
+    } else if (lane.readProgress.hasMoreFresh || lane.queuedFresh >= budget.laneItems || !hasRoom) {
+      lane.readProgress.leaveFreshInStore(refill.seqBefore(LOOK_BACK_MS));
     } else {
       lane.addFresh(newItem(delivery, budget.hasRoomForPayload(event.data.length) ? event : null));
     }
@@ -83,7 +83,7 @@ function newItem(delivery: NewDelivery, event: EventContent | null): LaneItem {
     },
     event,
     state: 'queued',
-    probe: false,
+    isProbe: false,
     notBefore: 0,
     crashes: 0,
   };

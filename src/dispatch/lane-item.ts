@@ -7,13 +7,13 @@ export interface LaneItem {
   /** The payload if it is in memory; otherwise it is loaded just before the request. */
   event: EventContent | null;
   state: 'queued' | 'in_flight' | 'unsettled';
-  /** True if this request finds out whether the receiver has recovered. */
-  probe: boolean;
-  /** Do not send before: an earlier owner may have a request of this delivery on the wire until then. */
+  /** True while this is the probe of an open circuit: the request that tests whether the receiver has recovered. */
+  isProbe: boolean;
+  /** Do not send before this time: an earlier owner may have a request of this delivery on the wire until then. */
   notBefore: number;
   /** How many workers crashed with this delivery on the wire. */
   crashes: number;
-  /** The store already counts a crash for the start that this worker recorded and did not send. */
+  /** True if this worker recorded a careful start and did not send it: the store must not count it again. */
   isStartCounted?: boolean;
 }
 

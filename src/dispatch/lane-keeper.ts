@@ -1,6 +1,6 @@
 /**
- * Opens, changes and closes lanes as this worker takes and loses shards and as endpoints change. What a lane needs to
- * know from the store, besides its deliveries, is read here.
+ * Opens, changes and closes lanes when this worker takes or loses shards and when endpoints change. Loads the state of
+ * lanes from the store; `Refill` loads their deliveries.
  */
 import type { Clock } from '../domain/clock.ts';
 import { type Endpoint, shardOf } from '../domain/endpoint.ts';
@@ -99,7 +99,7 @@ export class LaneKeeper implements OwnershipListener {
     this.#options.scheduler.forget(lane);
   }
 
-  /** An earlier owner may just have spent the burst, so the bucket starts empty unless the endpoint is new. */
+  /** The bucket starts empty unless the endpoint is new, because an earlier owner may just have used the burst. */
   #newPace({ rateLimit }: Endpoint, isNew: boolean): Pace | null {
     if (rateLimit === null) return null;
     return new Pace(rateLimit, this.#options.clock.monotonic(), isNew ? Math.max(1, rateLimit.burst) : 0);
@@ -109,16 +109,16 @@ export class LaneKeeper implements OwnershipListener {
 
   onEndpointsChanged(changed: readonly Endpoint[]): void {
     const { lanes } = this.#options;
-    const unknown: Endpoint[] = [];
+    const withoutLane: Endpoint[] = [];
     for (const endpoint of changed) {
       const lane = lanes.get(endpoint.id);
       if (lane !== undefined) this.#changeLane(lane, endpoint);
-      else if (lanes.hasShard(shardOf(endpoint.id))) unknown.push(endpoint);
+      else if (lanes.hasShard(shardOf(endpoint.id))) withoutLane.push(endpoint);
     }
-    if (unknown.length > 0) void this.#openLanes(unknown);
+    if (withoutLane.length > 0) void this.#openLanes(withoutLane);
   }
 
-  /** Keeps the lane: it knows what is on the wire, which a new lane would send again. */
+  /** Changes the lane in place. A new lane would not know which requests are on the wire, and would send them again. */
   #changeLane(lane: Lane, endpoint: Endpoint): void {
     const before = lane.endpoint;
     lane.reconfigure(endpoint, this.#newPace(endpoint, false));
@@ -128,7 +128,7 @@ export class LaneKeeper implements OwnershipListener {
     this.reconcileLane(lane);
   }
 
-  /** Enabling an endpoint has reset its health in the store. */
+  /** Loads the health again, because enabling an endpoint resets its health in the store. */
   async #restoreHealth(lane: Lane): Promise<void> {
     const states = await this.#loadStates([lane.id]);
     lane.restore(states.get(lane.id) ?? HEALTHY);
@@ -159,12 +159,12 @@ export class LaneKeeper implements OwnershipListener {
 
   // --- deliveries -----------------------------------------------------------------------------------------
 
-  /** Another process has deliveries for these endpoints. */
+  /** Handles the notification of another process that committed deliveries for these endpoints. */
   onWake({ endpointIds, scope }: Channels['wake']): void {
     for (const id of endpointIds) this.wake(id, scope);
   }
 
-  /** Deliveries of this endpoint were committed, replayed or discarded, by any process. */
+  /** Loads the lane again after any process committed, replayed or discarded deliveries of this endpoint. */
   wake(endpointId: Uuid, scope: LoadScope = 'recent'): void {
     const lane = this.#options.lanes.get(endpointId);
     if (lane !== undefined) this.reload(lane, scope);
@@ -175,7 +175,7 @@ export class LaneKeeper implements OwnershipListener {
     void this.refreshBlocked([lane]);
   }
 
-  /** An attempt has ended: look what the lane can do next. */
+  /** Call this when an attempt has ended: the lane may be able to send the next delivery. */
   onAttemptEnded(lane: Lane): void {
     const { scheduler } = this.#options;
     const { endpoint } = lane;
@@ -190,7 +190,7 @@ export class LaneKeeper implements OwnershipListener {
       (lane) => lane.blocked || (lane.fifo && lane.endpoint.fifoOnDead === 'block'),
     );
     if (blockable.length === 0) return;
-    // "Not blocked" may be outdated when it arrives, except for a lane that was blocked and idle all the time.
+    // "Not blocked" is trustworthy only for lanes that were blocked and idle: others may get blocked during the read.
     const unblockable = new Set(blockable.filter((lane) => lane.blocked && lane.isIdle));
     const states = await this.#loadStates(blockable.map(({ id }) => id));
     for (const lane of blockable) {
@@ -200,7 +200,7 @@ export class LaneKeeper implements OwnershipListener {
     }
   }
 
-  /** Ends careful mode where no worker has crashed for a while. */
+  /** Ends careful mode in shards without a crash during the last window. */
   endCarefulMode(): void {
     const { lanes, carefulShards } = this.#options;
     for (const shard of carefulShards.takeExpired())

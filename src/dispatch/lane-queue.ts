@@ -1,6 +1,6 @@
 /**
- * The deliveries of one lane in memory, in the order in which they are sent. Knows deliveries in flight and unsettled
- * ones too, so that loading a delivery again does not queue it twice.
+ * The deliveries of one lane in memory, in the order in which they are sent. Also contains deliveries in flight and
+ * unsettled ones, so that loading a delivery again does not queue it twice.
  *
  * FIFO lanes keep everything in `fresh`, retries included: the head's retry blocks the rest.
  */
@@ -16,12 +16,12 @@ export class LaneQueue {
   fifo: boolean;
   readonly fresh = new FreshQueue();
   readonly retries = new RetryQueue(
-    (item) => item.state === 'queued' && this.#known.get(item.delivery.id) === item,
+    (item) => item.state === 'queued' && this.#itemsById.get(item.delivery.id) === item,
   );
   /** Which of the stored deliveries are in memory. */
-  readonly read = new ReadProgress();
+  readonly readProgress = new ReadProgress();
   readonly earlierRequests = new EarlierRequests();
-  readonly #known = new Map<Uuid, LaneItem>();
+  readonly #itemsById = new Map<Uuid, LaneItem>();
   readonly #memory: LaneMemory;
 
   constructor(fifo: boolean, memory: LaneMemory) {
@@ -31,29 +31,29 @@ export class LaneQueue {
 
   /** Deliveries in memory, in any state. */
   get size(): number {
-    return this.#known.size;
+    return this.#itemsById.size;
   }
 
   has(id: Uuid): boolean {
-    return this.#known.has(id);
+    return this.#itemsById.has(id);
   }
 
   /** Deliveries in flight or unsettled. */
   get underWay(): LaneItem[] {
-    return [...this.#known.values()].filter((item) => item.state !== 'queued');
+    return [...this.#itemsById.values()].filter((item) => item.state !== 'queued');
   }
 
   /** Queues a fresh delivery. The caller has checked that there is room. Returns false if it is known already. */
   addFresh(item: LaneItem): boolean {
-    const known = this.#known.get(item.delivery.id);
+    const known = this.#itemsById.get(item.delivery.id);
     // A replay changes the due time of a FIFO lane's head.
     if (known !== undefined && this.fifo) {
       if (isNewer(item, known)) known.delivery = item.delivery;
-      else if (wasReplayed(item, known)) this.read.leaveFreshInStore(0);
+      else if (wasReplayed(item, known)) this.readProgress.leaveFreshInStore(0);
     }
-    if (known !== undefined || this.read.wasRemoved(item.delivery.id)) return false;
+    if (known !== undefined || this.readProgress.wasRemoved(item.delivery.id)) return false;
     this.#remember(item);
-    // A delivery that must wait does not block those behind it, except in a FIFO lane.
+    // Only in a FIFO lane does a delivery that must wait block the deliveries behind it.
     if (!this.fifo && (item.notBefore > 0 || item.delivery.dueAt !== null)) {
       this.retries.push(item);
       return true;
@@ -66,12 +66,12 @@ export class LaneQueue {
   /** Queues a scheduled delivery, or moves one that is queued already and has a new due time. */
   addRetry(item: LaneItem): boolean {
     const { id } = item.delivery;
-    const known = this.#known.get(id);
+    const known = this.#itemsById.get(id);
     if (known !== undefined) {
-      if (wasReplayed(item, known)) this.read.leaveRetryInStore(item.delivery.dueAt ?? 0);
+      if (wasReplayed(item, known)) this.readProgress.leaveRetryInStore(item.delivery.dueAt ?? 0);
       if (this.fifo || !isNewer(item, known)) return false;
       if (known.delivery.dueAt === null && known.notBefore === 0) {
-        // It is in the fresh queue, due already. In both queues it would be sent twice.
+        // It is in the fresh queue and due already. In both queues it would be sent twice.
         known.delivery = { ...item.delivery, dueAt: null };
         return true;
       }
@@ -79,59 +79,59 @@ export class LaneQueue {
       this.retries.move(known);
       return true;
     }
-    if (this.read.wasRemoved(id)) return false;
+    if (this.readProgress.wasRemoved(id)) return false;
     this.#remember(item);
     this.retries.push(item);
     return true;
   }
 
-  /** Queues a delivery again, at the head where it came from the head. */
+  /** Queues a delivery again: a fresh one, and any of a FIFO lane, at the head. */
   requeue(item: LaneItem): void {
     item.state = 'queued';
-    item.probe = false;
+    item.isProbe = false;
     if (this.fifo || (item.delivery.dueAt === null && item.notBefore === 0)) this.fresh.putFirst(item);
     else this.retries.push(item);
   }
 
   dropPayload(item: LaneItem): void {
     if (item.event === null) return;
-    if (this.#known.get(item.delivery.id) === item) this.#memory.bytes -= item.event.data.length;
+    if (this.#itemsById.get(item.delivery.id) === item) this.#memory.bytes -= item.event.data.length;
     item.event = null;
   }
 
   forget(item: LaneItem): void {
     this.dropPayload(item);
-    if (this.#known.delete(item.delivery.id)) this.#memory.items -= 1;
-    this.read.recordRemoved(item.delivery.id);
+    if (this.#itemsById.delete(item.delivery.id)) this.#memory.items -= 1;
+    this.readProgress.recordRemoved(item.delivery.id);
   }
 
   /** Forgets all queued deliveries. Those in flight or unsettled stay. */
   clear(): void {
-    for (const item of this.#known.values()) if (item.state === 'queued') this.forget(item);
+    for (const item of this.#itemsById.values()) if (item.state === 'queued') this.forget(item);
     this.fresh.clear();
     this.retries.clear();
-    this.read.reset();
+    this.readProgress.reset();
   }
 
-  /** Makes room for retries that are due earlier. The dropped ones are beyond the horizon and will be loaded again. */
+  /** Drops retries beyond the horizon, to make room for earlier ones. They will be loaded again. */
   dropRetriesBeyondHorizon(): void {
-    for (const item of this.retries.removeAfter(this.read.retryHorizon)) {
-      this.read.leaveRetryInStore(item.delivery.dueAt!);
+    for (const item of this.retries.removeAfter(this.readProgress.retryHorizon)) {
+      this.readProgress.leaveRetryInStore(item.delivery.dueAt!);
       this.forget(item);
     }
   }
 
-  /** Gives back all memory. Requests in flight end outside of any lane. */
+  /** Gives back all memory. Requests in flight no longer belong to a lane. */
   close(): void {
-    for (const item of this.#known.values()) {
+    for (const item of this.#itemsById.values()) {
       this.#memory.items -= 1;
       this.#memory.bytes -= item.event?.data.length ?? 0;
     }
-    this.#known.clear();
+    this.#itemsById.clear();
   }
 
   #remember(item: LaneItem): void {
-    this.#known.set(item.delivery.id, item);
+    this.#itemsById.set(item.delivery.id, item);
     this.#memory.items += 1;
     this.#memory.bytes += item.event?.data.length ?? 0;
     if (item.notBefore > 0) this.earlierRequests.add(item.delivery.id, item.notBefore);
@@ -147,7 +147,7 @@ function isNewer(loaded: LaneItem, known: LaneItem): boolean {
   );
 }
 
-/** True if the delivery ended and was replayed before its lane knows of the end: it must be loaded again. */
+/** True if the delivery was replayed before this lane learned that it had ended: it must be loaded again. */
 function wasReplayed(loaded: LaneItem, known: LaneItem): boolean {
   return (
     known.state === 'unsettled' &&

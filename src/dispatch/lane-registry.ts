@@ -38,7 +38,7 @@ export class LaneRegistry {
     return false;
   }
 
-  /** Makes an empty place for the lanes of a shard. */
+  /** Registers a shard, without lanes yet. */
   addShard(shard: number): void {
     this.#byShard.set(shard, new Set());
   }

@@ -35,7 +35,7 @@ function item(lane: Lane, id: string, attempts: number, dueAt: number | null, se
     },
     event: null,
     state: 'queued',
-    probe: false,
+    isProbe: false,
     notBefore: 0,
     crashes: 0,
   };
@@ -71,24 +71,30 @@ describe('a lane that loads a delivery it knows already', () => {
       const id = newId(NOW);
       const add = (read: LaneItem) => (ordering === 'fifo' ? lane.addFresh(read) : lane.addRetry(read));
       const read = (found: LaneItem) => {
-        lane.read.begin();
+        lane.readProgress.begin();
         add(found);
-        lane.read.recordFresh(1, true);
-        lane.read.recordRetries(0, NOW, true);
-        lane.read.end();
+        lane.readProgress.recordFresh(1, true);
+        lane.readProgress.recordRetries(0, NOW, true);
+        lane.readProgress.end();
       };
       read(item(lane, id, 1, NOW));
-      expect([lane.read.moreFresh, lane.read.retryHorizon]).toEqual([false, Number.POSITIVE_INFINITY]);
+      expect([lane.readProgress.hasMoreFresh, lane.readProgress.retryHorizon]).toEqual([
+        false,
+        Number.POSITIVE_INFINITY,
+      ]);
       const taken = lane.take('retry', NOW, 0)!;
       lane.markAnswered(taken);
       const back = item(lane, id, 2, NOW + 5, 2);
       const replayed = { ...back, delivery: { ...back.delivery, trigger: 'replay' as const } };
       read(replayed);
       lane.finish(taken);
-      expect(lane.read.moreFresh || lane.read.retryHorizon <= NOW + 5).toBe(true);
+      expect(lane.readProgress.hasMoreFresh || lane.readProgress.retryHorizon <= NOW + 5).toBe(true);
       read(replayed);
       expect(lane.readyAt(NOW, 0)).toBe(NOW + 5);
-      expect([lane.read.moreFresh, lane.read.retryHorizon]).toEqual([false, Number.POSITIVE_INFINITY]);
+      expect([lane.readProgress.hasMoreFresh, lane.readProgress.retryHorizon]).toEqual([
+        false,
+        Number.POSITIVE_INFINITY,
+      ]);
     },
   );
 
@@ -98,18 +104,18 @@ describe('a lane that loads a delivery it knows already', () => {
       const lane = newLane(ordering);
       const id = newId(NOW);
       const add = (read: LaneItem) => (ordering === 'fifo' ? lane.addFresh(read) : lane.addRetry(read));
-      lane.read.retryHorizon = Number.POSITIVE_INFINITY;
+      lane.readProgress.retryHorizon = Number.POSITIVE_INFINITY;
       add(item(lane, id, 1, NOW));
       const taken = lane.take('retry', NOW, 0)!;
       // The read sees the row as it is now …
-      lane.read.begin();
+      lane.readProgress.begin();
       const before = item(lane, id, 1, NOW);
       // … the attempt fails, and its retry is recorded …
       lane.markAnswered(taken);
       lane.reschedule(taken, { ...taken.delivery, attempts: 2, dueAt: NOW + 60_000 }, true);
       // … and only then the read arrives.
       add(before);
-      lane.read.end();
+      lane.readProgress.end();
       expect(lane.readyAt(NOW, 0)).toBe(NOW + 60_000);
     },
   );

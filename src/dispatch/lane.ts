@@ -1,13 +1,13 @@
 /**
  * The lane of one endpoint, in the worker that owns it. Decides which delivery is sent next and when. Has no I/O and no
- * clock, so that tests can play through every order of events.
+ * clock, so that tests can try every order of events.
  *
  * A delivery in a lane is
  *   queued      fresh (never attempted) or a retry (scheduled)
  *   in flight   its request is on the wire and takes one of the endpoint's `max_in_flight` places
  *   unsettled   answered, but the result is not recorded yet
  *
- * Lanes are bounded. What does not fit stays in the store, and `read` knows that there is more.
+ * Lanes are bounded. Deliveries that do not fit stay in the store, and `readProgress` records that there are more.
  */
 import { Breaker } from '../domain/breaker.ts';
 import type { WaitingDelivery } from '../domain/delivery.ts';
@@ -38,7 +38,10 @@ export interface LaneBacklog {
   readonly isBlockedByHead: boolean;
 }
 
-/** While both kinds are ready, every fourth turn is for a retry: a stream of new events does not starve retries. */
+/**
+ * While both kinds are ready, every fourth turn is for a retry, so that a stream of new events does not starve
+ * retries.
+ */
 const FRESH_TURNS = 3;
 
 export class Lane {
@@ -63,7 +66,7 @@ export class Lane {
   readonly #queue: LaneQueue;
   readonly #slowStart = new SlowStart();
   #pace: Pace | null;
-  #probing: LaneItem | null = null;
+  #probe: LaneItem | null = null;
   #freshInARow = 0;
 
   constructor(
@@ -87,8 +90,8 @@ export class Lane {
   }
 
   /** Which of the stored deliveries are in memory. */
-  get read(): ReadProgress {
-    return this.#queue.read;
+  get readProgress(): ReadProgress {
+    return this.#queue.readProgress;
   }
 
   /** Deliveries in memory, in any state. */
@@ -121,7 +124,7 @@ export class Lane {
   get backlog(): LaneBacklog {
     const head = this.#queue.fresh.head;
     return {
-      isComplete: this.fifo ? !this.read.moreFresh : this.read.isComplete,
+      isComplete: this.fifo ? !this.readProgress.hasMoreFresh : this.readProgress.isComplete,
       fresh: this.queuedFresh,
       retries: this.queuedRetries,
       oldestFresh: head?.delivery.agesFrom ?? Number.POSITIVE_INFINITY,
@@ -130,13 +133,13 @@ export class Lane {
     };
   }
 
-  /** True if it sends at all: owned, enabled, not paused, not blocked by a dead letter. */
+  /** True if the lane may send anything: owned, enabled, not paused, not blocked by a dead letter. */
   get isActive(): boolean {
     const { endpoint } = this;
     return !this.isClosed && endpoint.enabled && !endpoint.deleted && !endpoint.paused && !this.blocked;
   }
 
-  /** True if it sends more than probes. */
+  /** True if the lane may send more than probes. */
   get isFlowing(): boolean {
     return this.isActive && this.breaker.allowsTraffic;
   }
@@ -179,12 +182,12 @@ export class Lane {
     this.#queue.clear();
   }
 
-  /** Makes room for retries that are due earlier. The dropped ones are beyond the horizon and will be loaded again. */
+  /** Drops retries beyond the horizon, to make room for earlier ones. They will be loaded again. */
   dropRetriesBeyondHorizon(): void {
     this.#queue.dropRetriesBeyondHorizon();
   }
 
-  /** The worker has lost the shard. Requests in flight still end, outside of any lane. */
+  /** Call this when the worker has lost the shard. Requests in flight still end, but no longer belong to a lane. */
   close(): void {
     this.isClosed = true;
     this.#queue.close();
@@ -192,22 +195,22 @@ export class Lane {
 
   recordSuccess(now: number): void {
     this.lastSuccessAt = now;
-    this.#slowStart.succeeded(this.endpoint.maxInFlight);
+    this.#slowStart.recordSuccess(this.endpoint.maxInFlight);
   }
 
-  beginSlowStart(): void {
-    this.#slowStart.begin();
+  startSlowStart(): void {
+    this.#slowStart.start();
   }
 
   // --- which delivery is next -----------------------------------------------------------------------------
 
-  /** How many requests may be on the wire at once now. */
-  get limit(): number {
+  /** How many requests may be on the wire at the same time, as of now. */
+  get inFlightLimit(): number {
     if (this.isCareful || this.fifo) return 1;
     return Math.min(this.endpoint.maxInFlight, this.#slowStart.window);
   }
 
-  /** The earliest time at which a delivery may be started. Infinity: time alone does not make one ready. */
+  /** The earliest time at which a delivery may be started. Infinity: none can start before the lane changes. */
   readyAt(now: number, monotonic: number): number {
     const dueAt = this.#nextDueAt(now);
     if (dueAt === Number.POSITIVE_INFINITY) return dueAt;
@@ -223,14 +226,14 @@ export class Lane {
 
   /** When limits, breaker and rate limit allow a request. */
   #allowedAt(now: number, monotonic: number): number {
-    const { limit } = this;
+    const limit = this.inFlightLimit;
     if (!this.isActive || this.inFlight >= limit) return Number.POSITIVE_INFINITY;
     // FIFO: the order would be lost if the next delivery were sent before this result is recorded.
     if ((this.fifo || this.isCareful) && this.unsettled > 0) return Number.POSITIVE_INFINITY;
     const placeFreeAt = this.#queue.earlierRequests.placeFreeAt(now, this.inFlight, limit);
     let allowedAt = Math.max(now, this.holdUntil, placeFreeAt);
     if (!this.breaker.allowsTraffic) {
-      if (this.#probing !== null) return Number.POSITIVE_INFINITY;
+      if (this.#probe !== null) return Number.POSITIVE_INFINITY;
       allowedAt = Math.max(allowedAt, this.breaker.probeAt ?? now);
     }
     if (this.#pace !== null) allowedAt = Math.max(allowedAt, now + this.#pace.msUntilTurn(monotonic));
@@ -238,7 +241,7 @@ export class Lane {
   }
 
   /** Which kinds can be started, given that `readyAt` returned now. */
-  kindsReady(now: number): { fresh: boolean; retry: boolean } {
+  readyKinds(now: number): { fresh: boolean; retry: boolean } {
     if (this.fifo) {
       const head = this.#queue.fresh.head;
       const fresh = head !== undefined && head.delivery.attempts === 0;
@@ -250,15 +253,15 @@ export class Lane {
     return { fresh: this.queuedFresh > 0, retry: retryReady };
   }
 
-  /** True if fresh deliveries have had their turns and a retry is due. */
-  owesRetry(now: number): boolean {
-    return !this.fifo && this.#freshInARow >= FRESH_TURNS && this.kindsReady(now).retry;
+  /** True if a retry is due and the last three deliveries were fresh. */
+  isRetryTurn(now: number): boolean {
+    return !this.fifo && this.#freshInARow >= FRESH_TURNS && this.readyKinds(now).retry;
   }
 
   /** Takes the next delivery of a kind for sending. Call it only if `readyAt` returned now. */
   take(kind: Kind, now: number, monotonic: number): LaneItem | null {
-    const probe = !this.breaker.allowsTraffic;
-    const item = this.#pick(kind, now, probe);
+    const isProbe = !this.breaker.allowsTraffic;
+    const item = this.#pick(kind, now, isProbe);
     if (item === null) return null;
     if (this.#pace !== null && !this.#pace.takeTurn(monotonic)) {
       this.#queue.requeue(item);
@@ -266,32 +269,34 @@ export class Lane {
     }
     this.#freshInARow = kind === 'fresh' ? this.#freshInARow + 1 : 0;
     item.state = 'in_flight';
-    item.probe = probe;
-    if (probe) this.#probing = item;
+    item.isProbe = isProbe;
+    if (isProbe) this.#probe = item;
     if (this.inFlight === 0) this.oldestStartAt = now;
     this.inFlight += 1;
     return item;
   }
 
-  #pick(kind: Kind, now: number, probe: boolean): LaneItem | null {
+  #pick(kind: Kind, now: number, isProbe: boolean): LaneItem | null {
     const { fresh, retries } = this.#queue;
     if (kind === 'fresh' || this.fifo) return fresh.shift();
     const retry = retries.due(now);
     const { head } = fresh;
-    if (probe && head !== undefined && (retry === null || head.delivery.agesFrom < retry.delivery.agesFrom))
+    if (isProbe && head !== undefined && (retry === null || head.delivery.agesFrom < retry.delivery.agesFrom))
       return fresh.shift();
     if (retry !== null) retries.removeFirst();
     return retry;
   }
 
-  // --- after it was taken ---------------------------------------------------------------------------------
+  // --- after a delivery was taken -------------------------------------------------------------------------
 
-  /** Milliseconds until the endpoint's rate limit allows the request. 0: send it now. Call it again after the wait. */
-  msUntilSend(monotonic: number): number {
-    return this.#pace?.leave(monotonic) ?? 0;
+  /** Returns 0 if the rate limit allows the request now, otherwise the milliseconds to wait before the next call. */
+  tryStart(monotonic: number): number {
+    return this.#pace?.tryStart(monotonic) ?? 0;
   }
 
-  /** Queues a delivery again that was taken and not sent: no valid lease, payload not readable. */
+  /**
+   * Queues a delivery again that was taken but not sent, because the lease expired or the payload could not be read.
+   */
   putBack(item: LaneItem): void {
     this.#endFlight(item);
     this.#pace?.giveTurnBack();
@@ -299,14 +304,14 @@ export class Lane {
     if (this.fifo) this.#queue.fresh.putInOrder();
   }
 
-  /** Forgets a delivery that was taken and that the store has in another state. The caller loads the lane again. */
+  /** Forgets a delivery that was taken, because its state in the store has changed. The caller loads the lane again. */
   drop(item: LaneItem): void {
     this.#endFlight(item);
     this.#queue.forget(item);
-    this.#distrustOrder();
+    this.#clearIfFifo();
   }
 
-  /** The request has ended; the result is not recorded yet. */
+  /** Call this when the request has ended and its result is not recorded yet. */
   markAnswered(item: LaneItem): void {
     this.#endFlight(item);
     this.unsettled += 1;
@@ -314,14 +319,14 @@ export class Lane {
     this.#queue.dropPayload(item);
   }
 
-  /** The delivery has ended in the store. `moved` false: someone else has settled or replayed it. */
+  /** Call this when the end of the delivery is recorded. `moved` false: someone else has settled or replayed it. */
   finish(item: LaneItem, moved = true): void {
     this.unsettled -= 1;
     this.#queue.forget(item);
-    if (!moved) this.#distrustOrder();
+    if (!moved) this.#clearIfFifo();
   }
 
-  /** The retry is recorded. `hasRoom`: whether the delivery may stay in memory. */
+  /** Call this when the retry is recorded. `hasRoom`: whether the delivery may stay in memory. */
   reschedule(item: LaneItem, delivery: WaitingDelivery, hasRoom: boolean): void {
     this.unsettled -= 1;
     item.delivery = delivery;
@@ -330,19 +335,19 @@ export class Lane {
     item.isStartCounted = false;
     const dueAt = delivery.dueAt ?? 0;
     // FIFO: it keeps its place at the head, whenever it is due.
-    if (this.fifo || (dueAt < this.read.retryHorizon && hasRoom)) return this.#queue.requeue(item);
-    this.read.leaveRetryInStore(dueAt);
+    if (this.fifo || (dueAt < this.readProgress.retryHorizon && hasRoom)) return this.#queue.requeue(item);
+    this.readProgress.leaveRetryInStore(dueAt);
     this.#queue.forget(item);
   }
 
-  /** FIFO: the head may still wait in the store. Send nothing before the lane is loaded again. */
-  #distrustOrder(): void {
+  /** A FIFO lane may not have the right head in memory any more: it sends nothing before it is loaded again. */
+  #clearIfFifo(): void {
     if (this.fifo) this.clearQueue();
   }
 
   #endFlight(item: LaneItem): void {
     this.inFlight -= 1;
     if (this.inFlight === 0) this.oldestStartAt = Number.POSITIVE_INFINITY;
-    if (this.#probing === item) this.#probing = null;
+    if (this.#probe === item) this.#probe = null;
   }
 }

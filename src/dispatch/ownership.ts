@@ -4,7 +4,8 @@
  *   register ──▶ renew the lease every heartbeat ──▶ take free shards up to our share, give up the surplus
  *                  │ no answer in time       the lease expires by itself: nothing is sent
  *                  │ session lost            the lease ends at once; connect and renew again
- *                  └ declared dead           all shards are lost; register again under a new id
+ *                  ├ declared dead           all shards are lost; register again under a new id
+ *                  └ store replaced          give up all shards; register again under a new id
  *
  * The lease is a time on the monotonic clock, counted from before the renewal was sent. It is checked inline before
  * every request, never by a timer: a process that was stopped for a while finds it expired when it continues.
@@ -30,6 +31,8 @@ export interface OwnershipListener {
   onShardsSurplus?(shards: readonly number[]): void;
   /** After each renewal. `roundTripMs`: how long the answer took. */
   onFacts?(facts: StoreFacts, roundTripMs: number): void;
+  /** The store has gone back to an earlier state. This worker gives up its shards and takes them anew. */
+  onRewound?(): void;
   onDeadWorkersRemoved?(workers: readonly string[], shards: number): void;
 }
 
@@ -57,7 +60,10 @@ export class Ownership implements Service {
   #storeNow = Number.NaN;
   #mayRemoveDeadFrom = Number.NEGATIVE_INFINITY;
   #cancelTimer: (() => void) | null = null;
-  #beating: Promise<void> | null = null;
+  #renewing: Promise<void> | null = null;
+  /** The mark of the last renewal of this id. */
+  #mark = Number.NEGATIVE_INFINITY;
+  #isStoreReplaced = false;
   #stopping = false;
   #stopped = false;
 
@@ -98,7 +104,7 @@ export class Ownership implements Service {
     return this.#epochs.get(shard);
   }
 
-  /** The question before every request: do we own the shard, under a valid lease, and are we to keep it? */
+  /** True if this worker owns the shard under a valid lease and is not giving it up. Checked before every request. */
   maySend(shard: number): boolean {
     return this.#epochs.has(shard) && !this.#givingUp.has(shard) && this.hasValidLease;
   }
@@ -114,16 +120,16 @@ export class Ownership implements Service {
 
   async start(): Promise<void> {
     if (this.#cancelTimer !== null || this.#stopped) return;
-    await this.#beat();
+    await this.#renewAndSchedule();
   }
 
-  /** Gives up everything still owned and removes the worker. The lanes have been handed over before. */
+  /** Frees all shards that are still owned and removes the worker. Call `beginStop` and hand the shards over first. */
   async stop(): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
     this.#cancelTimer?.();
     this.#cancelTimer = null;
-    await this.#beating;
+    await this.#renewing;
     const session = this.#session;
     this.#session = null;
     this.#leaseExpiresAt = Number.NEGATIVE_INFINITY;
@@ -133,73 +139,86 @@ export class Ownership implements Service {
     session.close();
   }
 
-  /** From now on no shard is taken and nothing may be sent. Returns the shards that are owned, to be handed over. */
+  /** Takes no more shards and allows no more requests. Returns the owned shards, which the caller hands over. */
   async beginStop(): Promise<number[]> {
     this.#stopping = true;
-    await this.#beating;
-    // The renewal says that we are stopping, so that the others take a larger share.
-    if (this.#session !== null && !this.#stopped) await this.#beat();
-    const held = [...this.#epochs.keys()];
-    for (const shard of held) this.#givingUp.add(shard);
-    return held;
+    await this.#renewing;
+    // This renewal tells the store that we are stopping, so that the other workers take a larger share.
+    if (this.#session !== null && !this.#stopped) await this.#renewAndSchedule();
+    const owned = [...this.#epochs.keys()];
+    for (const shard of owned) this.#givingUp.add(shard);
+    return owned;
   }
 
   /** Frees shards that have no request on the wire any more, for any worker to take. */
   async release(shards: readonly number[]): Promise<void> {
-    const ours = shards.filter((shard) => this.#epochs.has(shard));
-    for (const shard of ours) {
+    const owned = shards.filter((shard) => this.#epochs.has(shard));
+    for (const shard of owned) {
       this.#epochs.delete(shard);
       this.#givingUp.delete(shard);
     }
     const session = this.#session;
-    if (ours.length === 0 || session === null) return;
+    if (owned.length === 0 || session === null) return;
     try {
-      await session.releaseShards(this.#workerId, ours);
+      await session.releaseShards(this.#workerId, owned);
     } catch (error) {
       this.#options.onProblem('release shards', error);
     }
   }
 
-  /** Shards were freed: renew and take now instead of at the next heartbeat. */
-  hurry(): void {
-    if (this.#beating !== null || this.#stopped || this.#stopping) return;
+  /** Renews the lease and takes free shards now instead of at the next heartbeat. Call this when shards were freed. */
+  renewNow(): void {
+    if (this.#renewing !== null || this.#stopped || this.#stopping) return;
     this.#cancelTimer?.();
-    void this.#beat();
+    void this.#renewAndSchedule();
   }
 
-  #schedule(): void {
+  /** The store was restored or replaced: what the lanes hold may not exist. They are read again under a new lease. */
+  onStoreReplaced(): void {
+    this.#isStoreReplaced = true;
+    this.#leaseExpiresAt = Number.NEGATIVE_INFINITY;
+    this.renewNow();
+  }
+
+  #scheduleRenewal(): void {
     if (this.#stopped) return;
     this.#cancelTimer?.();
-    this.#cancelTimer = this.#options.clock.after(this.#options.heartbeatMs, () => void this.#beat());
+    this.#cancelTimer = this.#options.clock.after(
+      this.#options.heartbeatMs,
+      () => void this.#renewAndSchedule(),
+    );
   }
 
-  #beat(): Promise<void> {
-    this.#beating ??= this.#renewLease().finally(() => {
-      this.#beating = null;
-      this.#schedule();
+  #renewAndSchedule(): Promise<void> {
+    this.#renewing ??= this.#renewLease().finally(() => {
+      this.#renewing = null;
+      this.#scheduleRenewal();
     });
-    return this.#beating;
+    return this.#renewing;
   }
 
   async #renewLease(): Promise<void> {
     const { clock, leaseMs, onProblem } = this.#options;
     try {
+      if (this.#isStoreReplaced) await this.#leave();
       const session = this.#session ?? (await this.#connect());
       const sentAt = clock.monotonic();
       const renewal = await session.renew(this.#workerId, { stopping: this.#stopping });
       if (renewal === null) return this.#startOver();
-      const held = new Map(renewal.shards.map(({ shard, epoch }) => [shard, epoch]));
+      if (renewal.previousMark < this.#mark) return await this.#onRewound();
+      this.#mark = renewal.mark;
+      const stored = new Map(renewal.shards.map(({ shard, epoch }) => [shard, epoch]));
       this.#dropShards(
-        [...this.#epochs].filter(([shard, epoch]) => held.get(shard) !== epoch).map(([shard]) => shard),
+        [...this.#epochs].filter(([shard, epoch]) => stored.get(shard) !== epoch).map(([shard]) => shard),
       );
       this.#noticeStoreClockStep(renewal.now);
       this.#leaseExpiresAt = sentAt + leaseMs;
       this.#lastRenewalAt = sentAt;
       const roundTripMs = clock.monotonic() - sentAt;
       for (const listener of this.#listeners) listener.onFacts?.(renewal, roundTripMs);
-      // A lost answer left us the owner of shards that we do not work on: taken unnoticed, or not released.
-      const forgotten = [...held.keys()].filter((shard) => !this.#epochs.has(shard));
-      if (forgotten.length > 0) await session.releaseShards(this.#workerId, forgotten);
+      // After a lost answer the store may list shards that this worker does not know of: release them.
+      const unknownShards = [...stored.keys()].filter((shard) => !this.#epochs.has(shard));
+      if (unknownShards.length > 0) await session.releaseShards(this.#workerId, unknownShards);
       await this.#balance(session);
     } catch (error) {
       onProblem('renew the lease on its shards', error);
@@ -254,25 +273,43 @@ export class Ownership implements Service {
     for (const listener of this.#listeners) listener.onShardsLost?.(shards);
   }
 
-  /** Other workers declared this one dead, because it was stopped or cut off for too long. */
-  #startOver(): void {
+  /** Gives up all shards and the worker's id. The store may know neither of them, or others. */
+  async #leave(): Promise<void> {
+    this.#isStoreReplaced = false;
+    // Best effort: otherwise the store notices that renewals have stopped.
+    await this.#session?.unregister(this.#workerId).catch(() => {});
+    this.#forgetRegistration();
+  }
+
+  async #onRewound(): Promise<void> {
+    for (const listener of this.#listeners) listener.onRewound?.();
+    await this.#leave();
+  }
+
+  #forgetRegistration(): void {
+    this.#mark = Number.NEGATIVE_INFINITY;
     this.#dropShards([...this.#epochs.keys()]);
     this.#disconnect();
     this.#workerId = newId(this.#options.clock.now());
-    this.#options.onProblem('keep its shards: other workers took them over', null);
+  }
+
+  /** Call this when other workers declared this one dead, because it was stopped or cut off for too long. */
+  #startOver(): void {
+    this.#forgetRegistration();
+    this.#options.onProblem('keep the shards: other workers took them over', null);
   }
 
   async #connect(): Promise<OwnershipSession> {
     const { store, workerName } = this.#options;
     const registration = { id: this.#workerId, name: workerName, wireVersion: WIRE_VERSION };
     this.#session = await store.connect(registration, (error) => {
-      this.#options.onProblem('keep the session that holds its lease', error);
+      this.#options.onProblem('keep the session of the lease', error);
       this.#disconnect();
     });
     return this.#session;
   }
 
-  /** Ends the lease: without the session its lock is gone, and others may act on that. */
+  /** Ends the lease as well: the session lock is gone, so other workers may take the shards soon. */
   #disconnect(): void {
     this.#leaseExpiresAt = Number.NEGATIVE_INFINITY;
     this.#session?.close();

@@ -1,6 +1,6 @@
 /**
- * Loads payloads just before they are sent, many in one read. A small cache keeps the latest: an event with ten
- * deliveries is read once.
+ * Loads payloads just before they are sent, many in one read. A small cache keeps the latest ones, so that an event with
+ * ten deliveries is read once.
  */
 import { Batcher } from '../domain/batcher.ts';
 import type { EventContent } from '../domain/event.ts';

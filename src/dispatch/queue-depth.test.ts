@@ -3,8 +3,8 @@ import type { LaneReader } from '../ports/delivery-queue.ts';
 import type { Lane, LaneBacklog } from './lane.ts';
 import { QueueDepthCounter } from './queue-depth.ts';
 
-/** A database that knows how much waits for each endpoint, and how many rows it was made to visit. */
-class CountingDatabase {
+/** A store that counts how many rows it had to visit. */
+class CountingStore {
   readonly waiting = new Map<string, { fresh: number; retries: number }>();
   visited = 0;
 
@@ -46,7 +46,7 @@ function lane(id: string, change: Partial<Lane> & { backlog?: LaneBacklog } = {}
 
 describe('QueueDepthCounter', () => {
   it('does not read the store for lanes that have everything in memory', async () => {
-    const database = new CountingDatabase();
+    const database = new CountingStore();
     const backlog = { ...IN_MEMORY, fresh: 3, retries: 2, oldestFresh: 500, firstDue: 900 };
     const depth = await new QueueDepthCounter(database.queue).count(
       [lane('a', { backlog }), lane('b', { backlog })],
@@ -56,8 +56,8 @@ describe('QueueDepthCounter', () => {
     expect(database.visited).toBe(0);
   });
 
-  it('counts the rest in the store, without what is in memory or on the wire', async () => {
-    const database = new CountingDatabase();
+  it('counts the other lanes in the store, without the deliveries in memory or on the wire', async () => {
+    const database = new CountingStore();
     database.waiting.set('a', { fresh: 250, retries: 10 });
     const backlog = { ...IN_MEMORY, isComplete: false, fresh: 200 };
     const { flowing } = await new QueueDepthCounter(database.queue).count(
@@ -67,29 +67,28 @@ describe('QueueDepthCounter', () => {
     expect(flowing).toMatchObject({ fresh: 245, retries: 10 });
   });
 
-  it('counts held lanes apart from flowing ones', async () => {
-    const database = new CountingDatabase();
+  it('counts held lanes separately from flowing ones', async () => {
+    const database = new CountingStore();
     const backlog = { ...IN_MEMORY, fresh: 1 };
     const { flowing, held } = await new QueueDepthCounter(database.queue).count(
       [
         lane('flows', { backlog }),
         lane('paused', { backlog, isFlowing: false }),
-        lane('told to wait', { backlog, holdUntil: 2_000 }),
-        lane('its order holds', { backlog: { ...backlog, isBlockedByHead: true } }),
+        lane('held by Retry-After', { backlog, holdUntil: 2_000 }),
+        lane('blocked by its FIFO head', { backlog: { ...backlog, isBlockedByHead: true } }),
       ],
       1_000,
     );
     expect([flowing.fresh, held.fresh]).toEqual([1, 3]);
   });
 
-  it('visits a bounded number of rows per round and counts every lane in time', async () => {
-    const database = new CountingDatabase();
+  it('visits a bounded number of rows per round, and after some rounds has counted every lane', async () => {
+    const database = new CountingStore();
     const lanes = Array.from({ length: 300 }, (_, n) => lane(`ep${n}`));
     for (const { id } of lanes) database.waiting.set(id, { fresh: 20_000, retries: 0 });
     const counter = new QueueDepthCounter(database.queue);
     const first = await counter.count(lanes, 0);
     expect(database.visited).toBeLessThanOrEqual(600_000);
-    // Every lane has been seen to have some by then, at the least.
     let depth = first.flowing.fresh;
     let rounds = 1;
     for (; depth < 300 * 20_000 && rounds < 100; rounds += 1) {
@@ -101,8 +100,8 @@ describe('QueueDepthCounter', () => {
     expect(rounds).toBeLessThan(40);
   });
 
-  it('forgets lanes that are gone or have everything in memory again', async () => {
-    const database = new CountingDatabase();
+  it('forgets lanes that were closed or have everything in memory again', async () => {
+    const database = new CountingStore();
     database.waiting.set('a', { fresh: 5_000, retries: 0 });
     const counter = new QueueDepthCounter(database.queue);
     expect((await counter.count([lane('a')], 0)).flowing.fresh).toBe(5_000);

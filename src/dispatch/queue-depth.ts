@@ -1,7 +1,7 @@
 /**
  * Counts how many deliveries wait, and for how long. Lanes that have everything in memory are counted there. The others
  * are counted in the store: first all of them up to a thousand rows each, then the large ones one by one. A round visits
- * a bounded number of rows; a lane that is not counted in this round keeps its last figure.
+ * a bounded number of rows; a lane that is not counted in this round keeps its last count.
  */
 import type { Uuid } from '../domain/ids.ts';
 import type { LaneReader, WaitingCount } from '../ports/delivery-queue.ts';
@@ -26,15 +26,15 @@ export interface QueueDepth {
 const LANES_PER_READ = 100;
 const FIRST_PASS_ROWS = 1_000;
 const MAX_ROWS = 100_000;
-/** For each of the two passes. With the table in memory that takes about 100 ms of the database's time. */
+/** Limit for each of the two passes. If the table is cached, a pass takes about 100 ms of the database's time. */
 const ROWS_PER_ROUND = 200_000;
 
 export class QueueDepthCounter {
   readonly #queue: Pick<LaneReader, 'countWaiting'>;
-  /** The oldest count is first. */
-  readonly #counted = new Map<Uuid, WaitingCount>();
-  /** Lanes with more rows than the first pass counts. The one that has waited longest for its count is first. */
-  readonly #large = new Set<Uuid>();
+  /** The latest count of each lane, oldest first. */
+  readonly #counts = new Map<Uuid, WaitingCount>();
+  /** Lanes with more rows than the first pass counts, in the order in which they will be counted. */
+  readonly #largeLanes = new Set<Uuid>();
 
   constructor(queue: Pick<LaneReader, 'countWaiting'>) {
     this.#queue = queue;
@@ -42,32 +42,32 @@ export class QueueDepthCounter {
 
   async count(lanes: readonly Lane[], now: number): Promise<QueueDepth> {
     const incomplete = new Set(lanes.filter((lane) => !lane.backlog.isComplete).map(({ id }) => id));
-    for (const id of this.#counted.keys()) if (!incomplete.has(id)) this.#forget(id);
-    await this.#countUpToLimit(
-      [...incomplete].filter((id) => !this.#counted.has(id)).concat([...this.#counted.keys()]),
+    for (const id of this.#counts.keys()) if (!incomplete.has(id)) this.#forget(id);
+    await this.#countSmall(
+      [...incomplete].filter((id) => !this.#counts.has(id)).concat([...this.#counts.keys()]),
     );
     await this.#countLarge();
 
-    const depth = { flowing: nothing(), held: nothing() };
+    const depth = { flowing: noDeliveries(), held: noDeliveries() };
     for (const lane of lanes) {
       const { backlog } = lane;
-      const counted = backlog.isComplete ? undefined : this.#counted.get(lane.id);
+      const counted = backlog.isComplete ? undefined : this.#counts.get(lane.id);
       const isFlowing = lane.isFlowing && lane.holdUntil <= now && !backlog.isBlockedByHead;
       addTo(isFlowing ? depth.flowing : depth.held, backlog);
-      if (counted !== undefined) addTo(isFlowing ? depth.flowing : depth.held, beyond(counted, lane));
+      if (counted !== undefined) addTo(isFlowing ? depth.flowing : depth.held, onlyInStore(counted, lane));
     }
     return depth;
   }
 
-  async #countUpToLimit(ids: readonly Uuid[]): Promise<void> {
+  async #countSmall(ids: readonly Uuid[]): Promise<void> {
     let rows = 0;
     for (let i = 0; i < ids.length && rows < ROWS_PER_ROUND; i += LANES_PER_READ) {
       for (const count of await this.#queue.countWaiting(ids.slice(i, i + LANES_PER_READ), FIRST_PASS_ROWS)) {
         const { endpointId, fresh, retries } = count;
         rows += fresh + retries;
-        if (fresh < FIRST_PASS_ROWS && retries < FIRST_PASS_ROWS) this.#large.delete(endpointId);
-        else this.#large.add(endpointId);
-        const before = this.#counted.get(endpointId);
+        if (fresh < FIRST_PASS_ROWS && retries < FIRST_PASS_ROWS) this.#largeLanes.delete(endpointId);
+        else this.#largeLanes.add(endpointId);
+        const before = this.#counts.get(endpointId);
         this.#remember({
           ...count,
           fresh: fresh < FIRST_PASS_ROWS ? fresh : Math.max(FIRST_PASS_ROWS, before?.fresh ?? 0),
@@ -79,29 +79,29 @@ export class QueueDepthCounter {
 
   async #countLarge(): Promise<void> {
     let rows = 0;
-    for (const id of [...this.#large]) {
+    for (const id of [...this.#largeLanes]) {
       if (rows >= ROWS_PER_ROUND) return;
       for (const count of await this.#queue.countWaiting([id], MAX_ROWS)) {
         rows += count.fresh + count.retries;
         this.#remember(count);
       }
-      this.#large.delete(id);
-      this.#large.add(id);
+      this.#largeLanes.delete(id);
+      this.#largeLanes.add(id);
     }
   }
 
   #remember(count: WaitingCount): void {
-    this.#counted.delete(count.endpointId);
-    this.#counted.set(count.endpointId, count);
+    this.#counts.delete(count.endpointId);
+    this.#counts.set(count.endpointId, count);
   }
 
   #forget(id: Uuid): void {
-    this.#counted.delete(id);
-    this.#large.delete(id);
+    this.#counts.delete(id);
+    this.#largeLanes.delete(id);
   }
 }
 
-const nothing = (): WaitingDeliveries => ({
+const noDeliveries = (): WaitingDeliveries => ({
   fresh: 0,
   retries: 0,
   oldestFresh: Number.POSITIVE_INFINITY,
@@ -109,7 +109,7 @@ const nothing = (): WaitingDeliveries => ({
 });
 
 /** The counted deliveries without those in the lane's memory, in flight or unsettled. */
-function beyond(counted: WaitingCount, lane: Lane): WaitingDeliveries {
+function onlyInStore(counted: WaitingCount, lane: Lane): WaitingDeliveries {
   const underWay = lane.inFlight + lane.unsettled;
   return {
     ...counted,

@@ -3,14 +3,14 @@ import { ReadProgress } from './read-progress.ts';
 
 const FOR_EVER = Number.POSITIVE_INFINITY;
 
-/** All that is due has been read. */
+/** A progress after everything was progress. */
 function complete(): ReadProgress {
-  const read = new ReadProgress();
-  read.begin();
-  read.recordFresh(7, true);
-  read.recordRetries(0, 50, true);
-  read.end();
-  return read;
+  const progress = new ReadProgress();
+  progress.begin();
+  progress.recordFresh(7, true);
+  progress.recordRetries(0, 50, true);
+  progress.end();
+  return progress;
 }
 
 describe('the read progress of a lane', () => {
@@ -19,58 +19,58 @@ describe('the read progress of a lane', () => {
   });
 
   it('ends where the last read stopped, even if an earlier read reached further', () => {
-    const read = complete();
-    read.begin();
+    const progress = complete();
+    progress.begin();
     // 500 were replayed, all due at 100; a page is 200.
-    read.recordRetries(98, 100, false);
-    read.end();
-    expect(read.retryHorizon).toBe(100);
-    read.begin();
-    read.recordRetries(100, 100, false);
-    read.end();
-    expect(read.retryHorizon).toBe(100);
-    read.begin();
-    read.recordRetries(100, 100, true);
-    read.end();
-    expect(read.retryHorizon).toBe(FOR_EVER);
+    progress.recordRetries(98, 100, false);
+    progress.end();
+    expect(progress.retryHorizon).toBe(100);
+    progress.begin();
+    progress.recordRetries(100, 100, false);
+    progress.end();
+    expect(progress.retryHorizon).toBe(100);
+    progress.begin();
+    progress.recordRetries(100, 100, true);
+    progress.end();
+    expect(progress.retryHorizon).toBe(FOR_EVER);
   });
 
   it('does not reach beyond a retry that was left in the store during the read', () => {
-    const read = new ReadProgress();
-    read.begin();
-    read.leaveRetryInStore(30);
-    read.recordRetries(0, 90, true);
-    read.end();
-    expect(read.retryHorizon).toBe(30);
+    const progress = new ReadProgress();
+    progress.begin();
+    progress.leaveRetryInStore(30);
+    progress.recordRetries(0, 90, true);
+    progress.end();
+    expect(progress.retryHorizon).toBe(30);
   });
 
-  it('does not pass a gap that opened below the read', () => {
-    const read = complete();
-    read.leaveRetryInStore(20);
-    read.begin();
-    read.recordRetries(60, 90, true);
-    expect(read.retryHorizon).toBe(20);
+  it('does not advance past deliveries that were left below the start of the read', () => {
+    const progress = complete();
+    progress.leaveRetryInStore(20);
+    progress.begin();
+    progress.recordRetries(60, 90, true);
+    expect(progress.retryHorizon).toBe(20);
   });
 
   it('starts over after a reset, and marks a running read as stale', () => {
-    const read = complete();
-    read.begin();
-    read.reset();
-    expect(read).toMatchObject({ moreFresh: true, freshCursor: 0, retryHorizon: 0, isStale: true });
-    read.end();
-    read.begin();
-    expect(read.isStale).toBe(false);
+    const progress = complete();
+    progress.begin();
+    progress.reset();
+    expect(progress).toMatchObject({ hasMoreFresh: true, freshCursor: 0, retryHorizon: 0, isStale: true });
+    progress.end();
+    progress.begin();
+    expect(progress.isStale).toBe(false);
   });
 
   it('remembers removed deliveries until the read ends', () => {
-    const read = new ReadProgress();
+    const progress = new ReadProgress();
     const id = '01a1dedd-a7a9-7231-bae0-c2d8b4f60000' as never;
-    read.recordRemoved(id);
-    expect(read.wasRemoved(id)).toBe(false);
-    read.begin();
-    read.recordRemoved(id);
-    expect(read.wasRemoved(id)).toBe(true);
-    read.end();
-    expect(read.wasRemoved(id)).toBe(false);
+    progress.recordRemoved(id);
+    expect(progress.wasRemoved(id)).toBe(false);
+    progress.begin();
+    progress.recordRemoved(id);
+    expect(progress.wasRemoved(id)).toBe(true);
+    progress.end();
+    expect(progress.wasRemoved(id)).toBe(false);
   });
 });

@@ -1,48 +1,48 @@
 /**
- * Which of a lane's stored deliveries are in memory. A read takes time, and the lane goes on meanwhile: what a read
- * returns is older than what the lane knows.
+ * Records which of a lane's stored deliveries are in memory. The lane keeps changing while a read runs, so the rows that
+ * a read returns may be older than what the lane knows.
  *
- *   fresh   `moreFresh`: deliveries beyond `freshCursor` may be in the store and not in memory
+ *   fresh   `hasMoreFresh`: deliveries beyond `freshCursor` may be in the store and not in memory
  *   retry   `retryHorizon`: every delivery that is due earlier is in memory; later ones may not be
  */
 import type { Uuid } from '../domain/ids.ts';
 
 export class ReadProgress {
-  moreFresh = true;
+  hasMoreFresh = true;
   freshCursor = 0;
   retryHorizon = 0;
   /** True while this lane is being read. */
   isLoading = false;
 
-  /** Removed from the lane during the read: the read may still return them in their old state. */
-  #removed = new Set<Uuid>();
-  /** The earliest due time that was left in the store during the read: the read may not contain it. */
-  #lowestLeft = Number.POSITIVE_INFINITY;
-  #leftFresh = false;
+  /** Deliveries that left the lane during the read: the read may still return them in their old state. */
+  #removedIds = new Set<Uuid>();
+  /** The earliest due time of deliveries that were left in the store during the read: the read may not contain them. */
+  #earliestLeftInStore = Number.POSITIVE_INFINITY;
+  #hasLeftFreshInStore = false;
   #wasReset = false;
 
   /** True if every stored delivery is in memory. */
   get isComplete(): boolean {
-    return !this.moreFresh && this.retryHorizon === Number.POSITIVE_INFINITY;
+    return !this.hasMoreFresh && this.retryHorizon === Number.POSITIVE_INFINITY;
   }
 
-  /** A fresh delivery was not taken into memory. It is in the store, somewhere after `cursor`. */
+  /** Records that a fresh delivery was not taken into memory. It is in the store, somewhere after `cursor`. */
   leaveFreshInStore(cursor: number): void {
-    if (!this.moreFresh) this.freshCursor = cursor;
-    this.moreFresh = true;
-    if (this.isLoading) this.#leftFresh = true;
+    if (!this.hasMoreFresh) this.freshCursor = cursor;
+    this.hasMoreFresh = true;
+    if (this.isLoading) this.#hasLeftFreshInStore = true;
   }
 
-  /** A scheduled delivery was not taken into memory, or not kept there. */
+  /** Records that a scheduled delivery was not taken into memory, or was dropped from it. */
   leaveRetryInStore(dueAt: number): void {
     this.retryHorizon = Math.min(this.retryHorizon, dueAt);
-    if (this.isLoading) this.#lowestLeft = Math.min(this.#lowestLeft, dueAt);
+    if (this.isLoading) this.#earliestLeftInStore = Math.min(this.#earliestLeftInStore, dueAt);
   }
 
   begin(): void {
     this.isLoading = true;
-    this.#lowestLeft = Number.POSITIVE_INFINITY;
-    this.#leftFresh = false;
+    this.#earliestLeftInStore = Number.POSITIVE_INFINITY;
+    this.#hasLeftFreshInStore = false;
     this.#wasReset = false;
   }
 
@@ -51,37 +51,38 @@ export class ReadProgress {
     return this.#wasReset;
   }
 
-  /** Fresh deliveries were read up to `cursor`. `complete`: there were no more. */
+  /** Records that fresh deliveries were read up to `cursor`. `complete`: there are no more. */
   recordFresh(cursor: number, complete: boolean): void {
-    this.moreFresh = !complete || this.#leftFresh;
+    this.hasMoreFresh = !complete || this.#hasLeftFreshInStore;
     this.freshCursor = cursor;
   }
 
-  /** Deliveries due at `from` or later were read up to `lastDueAt`, or (`complete`) all of them. */
+  /** Records that deliveries due from `from` to `lastDueAt` were read, or (`complete`) all from `from` on. */
   recordRetries(from: number, lastDueAt: number, complete: boolean): void {
-    // The horizon moved below the start of the read meanwhile: what lies between is still unread.
+    // During the read the horizon moved below its start: deliveries in between are still unread.
     if (this.retryHorizon < from) return;
-    // The new horizon may be lower than before: a read below it looks for new deliveries and has not seen the rest.
+    // The horizon may move back: a read that starts below it looks for new deliveries and may stop before the old
+    // horizon.
     const reached = complete ? Number.POSITIVE_INFINITY : lastDueAt;
-    this.retryHorizon = Math.min(reached, this.#lowestLeft);
+    this.retryHorizon = Math.min(reached, this.#earliestLeftInStore);
   }
 
   end(): void {
     this.isLoading = false;
-    this.#removed = new Set();
+    this.#removedIds = new Set();
   }
 
   recordRemoved(id: Uuid): void {
-    if (this.isLoading) this.#removed.add(id);
+    if (this.isLoading) this.#removedIds.add(id);
   }
 
   wasRemoved(id: Uuid): boolean {
-    return this.#removed.has(id);
+    return this.#removedIds.has(id);
   }
 
-  /** The lane has forgotten all queued deliveries. */
+  /** Call this when the lane has forgotten all queued deliveries. */
   reset(): void {
-    this.moreFresh = true;
+    this.hasMoreFresh = true;
     this.freshCursor = 0;
     this.retryHorizon = 0;
     this.#wasReset = this.isLoading;

@@ -1,10 +1,10 @@
 /**
- * Loads waiting deliveries from the store into lanes that have room. Many lanes share a round trip. One read runs at a
- * time; lanes that ask meanwhile go into the next.
+ * Loads waiting deliveries from the store into lanes that have room. Many lanes share a round trip. Only one read runs at
+ * a time; requests that arrive meanwhile are part of the next one.
  *
- * Acceptance numbers are given out before the commit, so a delivery may appear with a lower number than ones that are
- * known already. A read therefore looks back as far as a commit usually takes, a sweep looks back further, and a new
- * lane or a FIFO lane is read from the beginning.
+ * The store assigns acceptance numbers before the commit, so a delivery may become visible after others with higher
+ * numbers. A read therefore looks back as far as a commit usually takes, a sweep looks back further, and a new lane or a
+ * FIFO lane is read from the beginning.
  */
 import type { Clock } from '../domain/clock.ts';
 import type { LaneReader, LaneRequest, LoadedDelivery, LoadedLane } from '../ports/delivery-queue.ts';
@@ -23,14 +23,14 @@ export interface RefillOptions {
 const LANES_PER_READ = 200;
 export const LOOK_BACK_MS = 2_000;
 /**
- * Longer than a statement that writes deliveries may take (20 s). Not much longer: beside a transaction that is kept
- * open, the read walks through everything that was settled in this time.
+ * Longer than a statement that writes deliveries may take (20 s), but not much longer: while an old transaction keeps
+ * PostgreSQL from removing dead rows, the read steps over everything that was settled in this time.
  */
 const SWEEP_LOOK_BACK_MS = 30_000;
 const RETRY_PAUSE_MS = 200;
 /**
- * Extra time for a request of an earlier owner: it may have been sent a little after its start was recorded, and its
- * result takes time to be recorded. With half a second, a slow database was enough for a second copy.
+ * Extra time for a request of an earlier owner: it may have been sent a little after its start was recorded, and
+ * recording its result takes time. With only half a second, a slow database caused deliveries to be sent twice.
  */
 const ON_THE_WIRE_MARGIN_MS = 3_000;
 
@@ -38,7 +38,7 @@ const RETRIES_AHEAD_MS = 5_000;
 
 /** What to load: the next deliveries, just committed ones, ones that may have been missed lately, or everything. */
 export type LoadScope = 'more' | 'recent' | 'sweep' | 'all';
-/** What a lane asked for, and when: the look back starts there, however long the read before it takes. */
+/** What to load for a lane. The look back starts at `since`, however long the request waits for an earlier read. */
 interface LoadRequest {
   readonly scope: LoadScope;
   readonly since: number;
@@ -51,7 +51,7 @@ export class Refill {
   readonly #options: RefillOptions;
   readonly #requests = new Map<Lane, LoadRequest>();
   #running: Promise<void> | null = null;
-  /** The acceptance number that had been reached at past times, oldest first. */
+  /** The latest acceptance number at past times, oldest first. */
   readonly #marks: { at: number; seq: number }[] = [];
   #stopped = false;
 
@@ -59,7 +59,7 @@ export class Refill {
     this.#options = options;
   }
 
-  /** `seq` is the latest acceptance number in the store. */
+  /** Records that `seq` is the latest acceptance number in the store now. */
   markSeq(seq: number): void {
     const at = this.#options.clock.monotonic();
     // One less: a sequence that was never used returns 1, like one that was used once.
@@ -67,30 +67,35 @@ export class Refill {
     while (this.#marks.length > 2 && this.#marks[1]!.at < at - SWEEP_LOOK_BACK_MS) this.#marks.shift();
   }
 
-  /** Asks for a lane to be loaded soon. */
+  /** The store was replaced: its acceptance numbers may be lower than those that were marked. */
+  forgetMarks(): void {
+    this.#marks.length = 0;
+  }
+
+  /** Loads the lane with the next read. */
   request(lane: Lane, scope: LoadScope): void {
     if (this.#stopped || lane.isClosed) return;
     this.#merge(lane, { scope, since: this.#options.clock.monotonic() });
-    this.#run();
+    this.#startRead();
   }
 
   /**
-   * Asks for more deliveries before the lane runs out. A lane that may not send gets just enough for a probe. Returns
-   * when to look again if time alone will make the lane need more, otherwise infinity.
+   * Loads more deliveries before the lane runs out. A lane that may not send gets just enough for a probe. Returns when
+   * to call this again because retries in the store become due. Infinity: not before the lane changes.
    */
-  feed(lane: Lane, now: number): number {
-    if (lane.read.isLoading || !lane.endpoint.enabled || lane.endpoint.deleted)
+  loadIfLow(lane: Lane, now: number): number {
+    if (lane.readProgress.isLoading || !lane.endpoint.enabled || lane.endpoint.deleted)
       return Number.POSITIVE_INFINITY;
     const { budget } = this.#options;
-    const low = lane.isFlowing && budget.hasRoom ? budget.laneItems / 2 : 1;
-    const needsFresh = lane.read.moreFresh && lane.queuedFresh < low;
+    const threshold = lane.isFlowing && budget.hasRoom ? budget.laneItems / 2 : 1;
+    const needsFresh = lane.readProgress.hasMoreFresh && lane.queuedFresh < threshold;
     // A FIFO lane has no retry queue: retries wait at its head.
-    const retryHorizon = lane.fifo ? Number.POSITIVE_INFINITY : lane.read.retryHorizon;
-    const loadsRetriesAt = retryHorizon - RETRIES_AHEAD_MS;
-    if (loadsRetriesAt <= now && lane.queuedRetries >= low) lane.dropRetriesBeyondHorizon();
-    const needsRetries = loadsRetriesAt <= now && lane.queuedRetries < low;
+    const retryHorizon = lane.fifo ? Number.POSITIVE_INFINITY : lane.readProgress.retryHorizon;
+    const needsRetriesAt = retryHorizon - RETRIES_AHEAD_MS;
+    if (needsRetriesAt <= now && lane.queuedRetries >= threshold) lane.dropRetriesBeyondHorizon();
+    const needsRetries = needsRetriesAt <= now && lane.queuedRetries < threshold;
     if (!needsFresh && !needsRetries)
-      return loadsRetriesAt <= now ? Number.POSITIVE_INFINITY : loadsRetriesAt;
+      return needsRetriesAt <= now ? Number.POSITIVE_INFINITY : needsRetriesAt;
     this.request(lane, 'more');
     return Number.POSITIVE_INFINITY;
   }
@@ -110,50 +115,50 @@ export class Refill {
     await this.#running;
   }
 
-  #run(): void {
+  #startRead(): void {
     if (this.#running !== null || this.#requests.size === 0 || this.#stopped) return;
     // In the next microtask: lanes that are woken together are read together.
     this.#running = Promise.resolve()
-      .then(() => this.#readOnce())
+      .then(() => this.#readBatch())
       .catch(async (error) => {
         this.#options.onProblem('read waiting deliveries', error);
         await new Promise<void>((resolve) => this.#options.clock.after(RETRY_PAUSE_MS, resolve));
       })
       .finally(() => {
         this.#running = null;
-        this.#run();
+        this.#startRead();
       });
   }
 
-  async #readOnce(): Promise<void> {
+  async #readBatch(): Promise<void> {
     const batch = this.#nextBatch();
     if (batch.length === 0) return;
     const { queue, budget, scheduler } = this.#options;
     const limit = Math.max(1, Math.min(budget.laneItems, Math.ceil(budget.freeItems / batch.length)));
     const requests = batch.map(([lane, request]) => this.#toLaneRequest(lane, request, limit));
-    for (const [lane] of batch) lane.read.begin();
+    for (const [lane] of batch) lane.readProgress.begin();
     try {
       const answers = await queue.loadLanes(requests);
       for (const [index, [lane]] of batch.entries())
-        this.#fill(lane, requests[index]!, answers.get(lane.id)!);
+        this.#addLoaded(lane, requests[index]!, answers.get(lane.id)!);
     } catch (error) {
       for (const [lane, request] of batch) this.#merge(lane, request);
       throw error;
     } finally {
-      for (const [lane] of batch) lane.read.end();
+      for (const [lane] of batch) lane.readProgress.end();
     }
-    // Only now: a lane that is still loading would not ask for what it missed during the read.
+    // Only after `end`: a lane that is still loading would not request deliveries that it missed during the read.
     for (const [lane] of batch) scheduler.consider(lane);
   }
 
   /** Urgent requests first: a sweep over thousands of lanes must not delay a new event. */
   #nextBatch(): [Lane, LoadRequest][] {
     const batch: [Lane, LoadRequest][] = [];
-    for (const isTurnOf of [isUrgent, () => true]) {
+    for (const isIncluded of [isUrgent, () => true]) {
       for (const [lane, request] of this.#requests) {
         if (batch.length === LANES_PER_READ) return batch;
         if (lane.isClosed) this.#requests.delete(lane);
-        else if (isTurnOf(request)) {
+        else if (isIncluded(request)) {
           this.#requests.delete(lane);
           batch.push([lane, request]);
         }
@@ -163,10 +168,10 @@ export class Refill {
   }
 
   /**
-   * How many deliveries of each kind a lane may hold. One that does not send needs only candidates for a probe. A FIFO
-   * lane must see what an earlier owner has on the wire, which may not be at its head.
+   * How many deliveries of each kind a lane may hold. A lane that does not send needs only candidates for a probe. A FIFO
+   * lane always loads all it can, because a request of an earlier owner may not be at its head.
    */
-  #bound(lane: Lane): number {
+  #maxQueued(lane: Lane): number {
     const { laneItems } = this.#options.budget;
     return lane.isFlowing || lane.fifo ? laneItems : Math.min(2, laneItems);
   }
@@ -174,9 +179,12 @@ export class Refill {
   #toLaneRequest(lane: Lane, { scope, since }: LoadRequest, limit: number): LaneRequest {
     const now = this.#options.clock.now();
     const waitedMs = this.#options.clock.monotonic() - since;
-    const next = lane.read.moreFresh ? lane.read.freshCursor : Number.POSITIVE_INFINITY;
-    const bound = this.#bound(lane);
-    const room = Math.max(0, bound - Math.min(lane.queuedFresh, lane.fifo ? bound : lane.queuedRetries));
+    const next = lane.readProgress.hasMoreFresh ? lane.readProgress.freshCursor : Number.POSITIVE_INFINITY;
+    const maxQueued = this.#maxQueued(lane);
+    const room = Math.max(
+      0,
+      maxQueued - Math.min(lane.queuedFresh, lane.fifo ? maxQueued : lane.queuedRetries),
+    );
     // Deliveries in memory are returned too: ask for enough to get past them.
     const max = Math.max(1, Math.min(limit, room) + lane.size);
     const all = { endpointId: lane.id, freshAfter: 0, dueFrom: lane.fifo ? null : 0, limit: max };
@@ -186,24 +194,24 @@ export class Refill {
         return {
           ...all,
           freshAfter: Math.min(next, this.seqBefore(LOOK_BACK_MS)),
-          dueFrom: lane.read.retryHorizon,
+          dueFrom: lane.readProgress.retryHorizon,
         };
       case 'recent':
         return {
           ...all,
           freshAfter: Math.min(next, this.seqBefore(LOOK_BACK_MS + waitedMs)),
-          dueFrom: Math.min(lane.read.retryHorizon, now - LOOK_BACK_MS - waitedMs),
+          dueFrom: Math.min(lane.readProgress.retryHorizon, now - LOOK_BACK_MS - waitedMs),
         };
       case 'sweep':
         return {
           ...all,
           freshAfter: Math.min(next, this.seqBefore(SWEEP_LOOK_BACK_MS + waitedMs)),
-          dueFrom: Math.min(lane.read.retryHorizon, now - SWEEP_LOOK_BACK_MS - waitedMs),
+          dueFrom: Math.min(lane.readProgress.retryHorizon, now - SWEEP_LOOK_BACK_MS - waitedMs),
         };
     }
   }
 
-  /** The acceptance number that had been reached `ms` ago. 0 if that is not known. */
+  /** The latest acceptance number `ms` ago. 0 if it is not known. */
   seqBefore(ms: number): number {
     const at = this.#options.clock.monotonic() - ms;
     let seq = 0;
@@ -214,33 +222,34 @@ export class Refill {
     return seq;
   }
 
-  #fill(lane: Lane, request: LaneRequest, answer: LoadedLane): void {
-    if (lane.isClosed || lane.read.isStale) return;
-    if (request.freshAfter !== null) this.#fillFresh(lane, request.freshAfter, request.limit, answer.fresh);
-    if (request.dueFrom !== null) this.#fillRetries(lane, request.dueFrom, request.limit, answer.due);
+  #addLoaded(lane: Lane, request: LaneRequest, answer: LoadedLane): void {
+    if (lane.isClosed || lane.readProgress.isStale) return;
+    if (request.freshAfter !== null)
+      this.#addLoadedFresh(lane, request.freshAfter, request.limit, answer.fresh);
+    if (request.dueFrom !== null) this.#addLoadedRetries(lane, request.dueFrom, request.limit, answer.due);
   }
 
-  #fillFresh(lane: Lane, after: number, limit: number, rows: readonly LoadedDelivery[]): void {
+  #addLoadedFresh(lane: Lane, after: number, limit: number, rows: readonly LoadedDelivery[]): void {
     let cursor = after;
     for (const row of rows) {
-      // Full: the rest stays in the store. A FIFO lane takes a late one all the same, to put it in its place.
-      if (!lane.fifo && lane.queuedFresh >= this.#bound(lane) && !lane.has(row.id))
-        return lane.read.recordFresh(cursor, false);
+      // Full: the rest stays in the store. A FIFO lane takes late deliveries even if it is full, to put them in order.
+      if (!lane.fifo && lane.queuedFresh >= this.#maxQueued(lane) && !lane.has(row.id))
+        return lane.readProgress.recordFresh(cursor, false);
       lane.addFresh(toItem(row, lane, this.#options.clock.now()));
       cursor = row.seq;
     }
-    lane.read.recordFresh(cursor, rows.length < limit);
+    lane.readProgress.recordFresh(cursor, rows.length < limit);
   }
 
-  #fillRetries(lane: Lane, from: number, limit: number, rows: readonly LoadedDelivery[]): void {
+  #addLoadedRetries(lane: Lane, from: number, limit: number, rows: readonly LoadedDelivery[]): void {
     for (const row of rows) {
-      if (lane.queuedRetries >= this.#bound(lane) && !lane.has(row.id)) {
-        lane.read.recordRetries(from, row.dueAt ?? 0, false);
-        return lane.read.leaveRetryInStore(row.dueAt ?? 0);
+      if (lane.queuedRetries >= this.#maxQueued(lane) && !lane.has(row.id)) {
+        lane.readProgress.recordRetries(from, row.dueAt ?? 0, false);
+        return lane.readProgress.leaveRetryInStore(row.dueAt ?? 0);
       }
       lane.addRetry(toItem(row, lane, this.#options.clock.now()));
     }
-    lane.read.recordRetries(from, rows.at(-1)?.dueAt ?? 0, rows.length < limit);
+    lane.readProgress.recordRetries(from, rows.at(-1)?.dueAt ?? 0, rows.length < limit);
   }
 }
 
@@ -251,7 +260,7 @@ function toItem(row: LoadedDelivery, lane: Lane, now: number): LaneItem {
     delivery: row,
     event: null,
     state: 'queued',
-    probe: false,
+    isProbe: false,
     notBefore: row.startedAt === null ? 0 : deadline,
     crashes: row.carefulStarts,
   };

@@ -1,14 +1,14 @@
 /**
- * Decides which lane sends next. Knows the lanes that are ready and when the others will be, shares the sockets out among
- * them, and starts attempts in short turns of the event loop, so that answers need not wait.
+ * Decides which lane sends next. Knows which lanes are ready and when the others will be, and divides the sockets among
+ * them. Starts a few attempts per turn of the event loop, so that answers do not have to wait.
  */
 import type { Clock } from '../domain/clock.ts';
 import { Alarms } from './alarms.ts';
 import type { Attempts } from './attempts.ts';
-import { SocketBudget } from './budget.ts';
 import type { Kind, Lane, LaneItem } from './lane.ts';
 import type { Ownership } from './ownership.ts';
 import type { Refill } from './refill.ts';
+import { SocketBudget } from './socket-budget.ts';
 import { Turns } from './turns.ts';
 
 export interface SchedulerOptions {
@@ -16,19 +16,19 @@ export interface SchedulerOptions {
   readonly ownership: Pick<Ownership, 'hasValidLease' | 'isGivingUp'>;
   readonly maxSockets: number;
   readonly retrySocketShare: number;
-  /** Nothing is started while this many results wait to be recorded. */
+  /** No request is started while this many results wait to be recorded. */
   readonly unsettledCap: number;
 }
 
-/** The parts that need the scheduler themselves, so that they are connected after it is made. */
+/** Parts that need the scheduler in their constructor, so they are connected to it afterwards. */
 export interface SchedulerParts {
   readonly attempts: Pick<Attempts, 'start' | 'unsettled'>;
-  readonly refill: Pick<Refill, 'feed'>;
+  readonly refill: Pick<Refill, 'loadIfLow'>;
 }
 
 const STARTS_PER_TURN = 32;
-/** A lane is suspect if its oldest request has hung for this long, with no success since it started. */
-const SUSPECT_AFTER_MS = 1_000;
+/** A lane hangs if its oldest request has run for this long without any success since then. */
+const HANGING_AFTER_MS = 1_000;
 
 export class Scheduler {
   readonly #options: SchedulerOptions;
@@ -36,10 +36,10 @@ export class Scheduler {
   readonly #budget: SocketBudget;
   readonly #alarms: Alarms;
   readonly #started = new Map<LaneItem, { kind: Kind; at: number; lane: Lane }>();
-  /** Suspect lanes that wait until the sockets are less crowded. */
+  /** Lanes with signs of trouble that wait until the sockets are less crowded. */
   readonly #parked = new Set<Lane>();
   #parts: SchedulerParts | null = null;
-  #pumping = false;
+  #isPumpScheduled = false;
   #preferRetry = false;
   #stopped = false;
 
@@ -74,22 +74,22 @@ export class Scheduler {
     this.#alarms.forget(lane);
   }
 
-  /** Call this after anything has changed in a lane: queues it for sending, sets its alarm, loads more if it needs more. */
+  /** Call this after every change of a lane. Queues it for sending, sets its alarm, and loads more if it runs low. */
   consider(lane: Lane): void {
     if (lane.isClosed || this.#stopped) return;
     const { clock } = this.#options;
     const now = clock.now();
     const readyAt = lane.readyAt(now, clock.monotonic());
     if (readyAt <= now) {
-      const ready = lane.kindsReady(now);
+      const ready = lane.readyKinds(now);
       if (ready.fresh) this.#turns.fresh.add(lane);
       if (ready.retry) this.#turns.retry.add(lane);
       this.pumpSoon();
     } else if (readyAt < Number.POSITIVE_INFINITY) {
       this.#alarms.set(lane, readyAt);
     }
-    const lookAgainAt = this.#parts!.refill.feed(lane, now);
-    if (lookAgainAt < Number.POSITIVE_INFINITY) this.#alarms.set(lane, lookAgainAt);
+    const loadAgainAt = this.#parts!.refill.loadIfLow(lane, now);
+    if (loadAgainAt < Number.POSITIVE_INFINITY) this.#alarms.set(lane, loadAgainAt);
   }
 
   /** Frees the socket of a delivery whose request has ended. */
@@ -98,12 +98,12 @@ export class Scheduler {
     if (started === undefined) return;
     this.#started.delete(item);
     this.#budget.inFlight[started.kind] -= 1;
-    if (!this.#budget.crowded) this.#unparkOne();
+    if (!this.#budget.isCrowded) this.#unparkOne();
     this.consider(started.lane);
     this.pumpSoon();
   }
 
-  /** One lane per free socket: looking at thousands of them each time would be too slow. */
+  /** One lane per free socket: checking thousands of lanes each time would be too slow. */
   #unparkOne(): void {
     for (const lane of this.#parked) {
       this.#parked.delete(lane);
@@ -112,10 +112,10 @@ export class Scheduler {
   }
 
   pumpSoon(): void {
-    if (this.#pumping || this.#stopped) return;
-    this.#pumping = true;
+    if (this.#isPumpScheduled || this.#stopped) return;
+    this.#isPumpScheduled = true;
     setImmediate(() => {
-      this.#pumping = false;
+      this.#isPumpScheduled = false;
       this.#pump();
     });
   }
@@ -134,8 +134,8 @@ export class Scheduler {
 
   /** Fresh deliveries and retries alternate while both have work and sockets. */
   #nextKind(): Kind | null {
-    const fresh = !this.#turns.fresh.empty && this.#budget.has('fresh');
-    const retry = !this.#turns.retry.empty && this.#budget.has('retry');
+    const fresh = !this.#turns.fresh.isEmpty && this.#budget.hasFree('fresh');
+    const retry = !this.#turns.retry.isEmpty && this.#budget.hasFree('retry');
     if (!fresh && !retry) return null;
     this.#preferRetry = !this.#preferRetry;
     return fresh && (!retry || !this.#preferRetry) ? 'fresh' : 'retry';
@@ -147,15 +147,16 @@ export class Scheduler {
     if (lane === undefined || lane.isClosed || ownership.isGivingUp(lane.shard)) return;
     const now = clock.now();
     const monotonic = clock.monotonic();
-    if (lane.readyAt(now, monotonic) > now || !lane.kindsReady(now)[kind]) return this.consider(lane);
-    // A suspect lane keeps one request in flight as long as possible: without it, it could never recover.
-    const crowded = lane.inFlight > 0 ? this.#budget.crowded : this.#budget.nearlyFull;
-    if (crowded && this.#isSuspect(lane, now)) {
+    if (lane.readyAt(now, monotonic) > now || !lane.readyKinds(now)[kind]) return this.consider(lane);
+    // A lane with signs of trouble keeps one request in flight as long as possible: otherwise it could never recover.
+    const isCrowded = lane.inFlight > 0 ? this.#budget.isCrowded : this.#budget.isNearlyFull;
+    if (isCrowded && this.#showsTrouble(lane, now)) {
       this.#parked.add(lane);
       return;
     }
-    // If no socket is left for a retry, the fresh delivery goes: retries never delay fresh deliveries.
-    const chosen = kind === 'fresh' && this.#budget.has('retry') && lane.owesRetry(now) ? 'retry' : kind;
+    // If no socket is free for a retry, send the fresh delivery: retries never delay fresh deliveries.
+    const chosen =
+      kind === 'fresh' && this.#budget.hasFree('retry') && lane.isRetryTurn(now) ? 'retry' : kind;
     const item = lane.take(chosen, now, monotonic);
     if (item !== null) {
       this.#budget.inFlight[chosen] += 1;
@@ -165,8 +166,8 @@ export class Scheduler {
     this.consider(lane);
   }
 
-  #isSuspect(lane: Lane, now: number): boolean {
-    const hanging = now - lane.oldestStartAt > SUSPECT_AFTER_MS && lane.lastSuccessAt < lane.oldestStartAt;
-    return hanging || lane.failingSince !== null;
+  #showsTrouble(lane: Lane, now: number): boolean {
+    const isHanging = now - lane.oldestStartAt > HANGING_AFTER_MS && lane.lastSuccessAt < lane.oldestStartAt;
+    return isHanging || lane.failingSince !== null;
   }
 }

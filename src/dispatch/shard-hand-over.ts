@@ -1,4 +1,4 @@
-/** Gives shards to other workers without sending a delivery twice. */
+/** Hands shards over to other workers without sending a delivery twice. */
 import type { Clock } from '../domain/clock.ts';
 import type { StartRecorder } from '../ports/delivery-queue.ts';
 import type { Attempts } from './attempts.ts';
@@ -18,8 +18,10 @@ export interface ShardHandOverOptions {
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
-/** How long surplus shards wait for their requests. */
+/** How long to wait for the requests of surplus shards. */
 const SURPLUS_WAIT_MS = 1_000;
+const MAX_RECORD_TRIES = 5;
+const RECORD_PAUSE_MS = 200;
 
 export class ShardHandOver implements OwnershipListener {
   readonly #options: ShardHandOverOptions;
@@ -45,7 +47,7 @@ export class ShardHandOver implements OwnershipListener {
       if (idle.length > 0) {
         busy = busy.filter((shard) => !idle.includes(shard));
         await this.#release(idle);
-        // Look again before waiting: the last request may have ended meanwhile.
+        // Check again before waiting: the last request may have ended meanwhile.
         continue;
       }
       const leftMs = until - clock.monotonic();
@@ -53,7 +55,9 @@ export class ShardHandOver implements OwnershipListener {
       await attempts.waitForEnd(leftMs);
     }
     if (busy.length === 0) return;
-    await this.#recordOnWire(busy);
+    // Unrecorded, the next owner would send them again: try for as long as a slow store may take.
+    for (let tries = 1; !(await this.#recordOnWire(busy)) && tries < MAX_RECORD_TRIES; tries += 1)
+      await new Promise<void>((resolve) => clock.after(RECORD_PAUSE_MS, resolve));
     await this.#release(busy);
   }
 
@@ -62,8 +66,11 @@ export class ShardHandOver implements OwnershipListener {
     await this.#options.ownership.release(shards);
   }
 
-  /** Includes answered deliveries whose result is not recorded yet: the next owner would send them again. */
-  async #recordOnWire(shards: readonly number[]): Promise<void> {
+  /**
+   * Returns false if the store failed. Includes deliveries whose result is not recorded yet: otherwise the next owner would
+   * send them again.
+   */
+  async #recordOnWire(shards: readonly number[]): Promise<boolean> {
     const { queue, clock, lanes, scheduler, onProblem } = this.#options;
     const now = clock.now();
     const onWire = shards
@@ -72,8 +79,10 @@ export class ShardHandOver implements OwnershipListener {
       .map((item) => ({ id: item.delivery.id, startedAt: scheduler.startedAt(item) ?? now }));
     try {
       if (onWire.length > 0) await queue.recordOnWire(onWire);
+      return true;
     } catch (error) {
       onProblem('hand over requests on the wire', error);
+      return false;
     }
   }
 }

@@ -29,11 +29,11 @@ const committed = fc
     }),
     commit,
   )
-  .map(([events, ofThem]) => ({
+  .map(([events, commit]) => ({
     kind: 'committed' as const,
-    commit: ofThem,
-    deliveries: events.flatMap(([of, rows]) =>
-      rows.map((row): CommittedDelivery => ({ delivery: row, event: of })),
+    commit,
+    deliveries: events.flatMap(([event, rows]) =>
+      rows.map((row): CommittedDelivery => ({ delivery: row, event })),
     ),
   }));
 const owns = fc
@@ -53,8 +53,8 @@ test('messages are decoded as they were encoded, in whatever pieces they arrive'
         const bytes = Buffer.concat(messages.map(encode));
         const at = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
         const reader = new FrameReader();
-        const heard = at.slice(1).flatMap((end, index) => reader.read(bytes.subarray(at[index], end)));
-        expect(heard).toEqual(messages);
+        const decoded = at.slice(1).flatMap((end, index) => reader.read(bytes.subarray(at[index], end)));
+        expect(decoded).toEqual(messages);
       },
     ),
   );
@@ -62,7 +62,7 @@ test('messages are decoded as they were encoded, in whatever pieces they arrive'
 
 test('an event with many deliveries is written once and arrives as one object', () => {
   const data = Buffer.alloc(10_000, 'x');
-  const of: EventContent = {
+  const event: EventContent = {
     id: '01890000-0000-7000-8000-000000000000',
     tenant: 'acme',
     type: 'a.b',
@@ -73,15 +73,15 @@ test('an event with many deliveries is written once and arrives as one object', 
   };
   const deliveries = Array.from({ length: 10 }, (_, n) => ({
     delivery: { id: `d${n}`, endpointId: `e${n}`, dueAt: null, fifo: false },
-    event: of,
+    event,
   }));
-  const commitOfIt = { sentAt: 1, endpointVersion: 2 };
-  const bytes = encodeCommitted(deliveries, commitOfIt);
+  const COMMIT = { sentAt: 1, endpointVersion: 2 };
+  const bytes = encodeCommitted(deliveries, COMMIT);
   expect(bytes.length).toBeLessThan(11_000);
-  const [heard] = new FrameReader().read(bytes);
-  expect(heard).toEqual({ kind: 'committed', deliveries, commit: commitOfIt });
+  const [decoded] = new FrameReader().read(bytes);
+  expect(decoded).toEqual({ kind: 'committed', deliveries, commit: COMMIT });
   expect(
-    new Set((heard as Extract<SiblingMessage, { kind: 'committed' }>).deliveries.map((one) => one.event))
+    new Set((decoded as Extract<SiblingMessage, { kind: 'committed' }>).deliveries.map((one) => one.event))
       .size,
   ).toBe(1);
 });

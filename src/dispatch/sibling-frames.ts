@@ -1,6 +1,6 @@
 /**
- * The messages between processes of one node: a length, a head in JSON, and the payloads of its events one after
- * another. An event is written once, however many deliveries it has.
+ * The messages between the processes of one node: lengths, a head in JSON, and the payloads of the events. An event is
+ * written once, however many deliveries it has.
  *
  *   u32 length of all that follows │ u32 length of the head │ head │ payloads
  */
@@ -27,15 +27,15 @@ type Head =
   | { readonly owns: readonly number[] }
   | { readonly events: readonly EventHead[]; readonly commit: Commit };
 
-const WORD = 4;
-/** More than any commit has: a longer frame is not ours. */
+const LENGTH_BYTES = 4;
+/** Larger than any commit, so a longer frame is not one of ours. */
 const MAX_FRAME_BYTES = 256 * 1024 * 1024;
 
 export function encodeShards(shards: readonly number[]): Buffer {
   return encode({ owns: shards }, []);
 }
 
-/** Expects the deliveries of one event next to each other, as a commit has them. */
+/** The deliveries of one event must be next to each other, as they are in a commit. */
 export function encodeCommitted(deliveries: readonly CommittedDelivery[], commit: Commit): Buffer {
   const events: EventHead[] = [];
   const payloads: Buffer[] = [];
@@ -54,12 +54,12 @@ export function encodeCommitted(deliveries: readonly CommittedDelivery[], commit
 
 function encode(head: Head, payloads: readonly Buffer[]): Buffer {
   const text = Buffer.from(JSON.stringify(head));
-  const start = Buffer.allocUnsafe(2 * WORD);
+  const start = Buffer.allocUnsafe(2 * LENGTH_BYTES);
   start.writeUInt32BE(
-    payloads.reduce((sum, payload) => sum + payload.length, WORD + text.length),
+    payloads.reduce((sum, payload) => sum + payload.length, LENGTH_BYTES + text.length),
     0,
   );
-  start.writeUInt32BE(text.length, WORD);
+  start.writeUInt32BE(text.length, LENGTH_BYTES);
   return Buffer.concat([start, text, ...payloads]);
 }
 
@@ -74,36 +74,37 @@ export class FrameReader {
     this.#bytes += piece.length;
     const messages: SiblingMessage[] = [];
     for (;;) {
-      if (this.#bytes < WORD) return messages;
-      const length = this.#joined(WORD).readUInt32BE(0);
-      if (length < WORD || length > MAX_FRAME_BYTES) throw new Error(`invalid frame of ${length} bytes`);
-      if (this.#bytes < WORD + length) return messages;
-      const all = this.#joined(WORD + length);
-      messages.push(decode(all.subarray(WORD, WORD + length)));
-      this.#pieces = all.length > WORD + length ? [all.subarray(WORD + length)] : [];
-      this.#bytes -= WORD + length;
+      if (this.#bytes < LENGTH_BYTES) return messages;
+      const length = this.#peek(LENGTH_BYTES).readUInt32BE(0);
+      if (length < LENGTH_BYTES || length > MAX_FRAME_BYTES)
+        throw new Error(`invalid frame of ${length} bytes`);
+      if (this.#bytes < LENGTH_BYTES + length) return messages;
+      const all = this.#peek(LENGTH_BYTES + length);
+      messages.push(decode(all.subarray(LENGTH_BYTES, LENGTH_BYTES + length)));
+      this.#pieces = all.length > LENGTH_BYTES + length ? [all.subarray(LENGTH_BYTES + length)] : [];
+      this.#bytes -= LENGTH_BYTES + length;
     }
   }
 
-  /** The first piece, joined with the others if it is shorter than `bytes`. */
-  #joined(bytes: number): Buffer {
+  /** Returns a buffer that starts with the next `bytes` bytes. Joins the pieces only if necessary. */
+  #peek(bytes: number): Buffer {
     if (this.#pieces[0]!.length < bytes) this.#pieces = [Buffer.concat(this.#pieces, this.#bytes)];
     return this.#pieces[0]!;
   }
 }
 
 function decode(frame: Buffer): SiblingMessage {
-  const payloadsAt = WORD + frame.readUInt32BE(0);
-  const head = JSON.parse(frame.toString('utf8', WORD, payloadsAt)) as Head;
-  if ('owns' in head) return { kind: 'shards', shards: head.owns };
+  const payloadsAt = LENGTH_BYTES + frame.readUInt32BE(0);
+  const message = JSON.parse(frame.toString('utf8', LENGTH_BYTES, payloadsAt)) as Head;
+  if ('owns' in message) return { kind: 'shards', shards: message.owns };
   const deliveries: CommittedDelivery[] = [];
   let at = payloadsAt;
-  for (const [about, bytes, rows] of head.events) {
+  for (const [head, bytes, rows] of message.events) {
     // Copied: a delivery that waits must not keep the whole frame in memory.
-    const event: EventContent = { ...about, data: Buffer.from(frame.subarray(at, at + bytes)) };
+    const event: EventContent = { ...head, data: Buffer.from(frame.subarray(at, at + bytes)) };
     at += bytes;
     for (const [id, endpointId, dueAt, fifo] of rows)
       deliveries.push({ delivery: { id, endpointId, dueAt, fifo }, event });
   }
-  return { kind: 'committed', deliveries, commit: head.commit };
+  return { kind: 'committed', deliveries, commit: message.commit };
 }

@@ -70,7 +70,7 @@ test('hands each process the deliveries of its shards, as shards change hands', 
   second.siblings.announceShards();
   third.shards.push(2);
   third.siblings.announceShards();
-  await eventually('the shard is the third’s', () => {
+  await eventually('third owns the shard', () => {
     first.siblings.offer(deliveryOf(2), small, COMMIT);
     return third.received.length > 0;
   });
@@ -91,12 +91,14 @@ test('hands nothing over to a silent process: it may have lost its shards', asyn
   await eventually('second knows first', () => second.siblings.offer(deliveryOf(7), small, COMMIT));
   second.time.ahead += 3_000;
   expect(second.siblings.offer(deliveryOf(7), small, COMMIT)).toBe(false);
-  await eventually('it is heard of again', () => second.siblings.offer(deliveryOf(7), small, COMMIT));
+  await eventually('first has announced its shards again', () =>
+    second.siblings.offer(deliveryOf(7), small, COMMIT),
+  );
 
-  await eventually('all of that has come', () => first.received.length === 2);
+  await eventually('both deliveries have arrived', () => first.received.length === 2);
   third.shards.push(7);
   third.siblings.announceShards();
-  await eventually('who says so last has it', () => {
+  await eventually('the latest announcement wins', () => {
     second.siblings.offer(deliveryOf(7), small, COMMIT);
     return third.received.length > 0;
   });
@@ -114,7 +116,7 @@ test('buffers at most a few megabytes for a process that does not read', async (
   owns.copy(frame, 8);
   stuck.write(frame);
   const large = event(100_000);
-  await eventually('it is known', () => first.siblings.offer(deliveryOf(7), large, COMMIT));
+  await eventually('first knows its shards', () => first.siblings.offer(deliveryOf(7), large, COMMIT));
   let offered = 0;
   while (first.siblings.offer(deliveryOf(7), large, COMMIT) && offered < 1000) {
     offered += 1;
@@ -124,7 +126,7 @@ test('buffers at most a few megabytes for a process that does not read', async (
   expect(offered).toBeLessThan(100);
 });
 
-test('reports that no socket can be made, and hands nothing over', async () => {
+test('reports that its socket cannot be created, and hands nothing over', async () => {
   const directory = path.join(await someDirectory(), 'x'.repeat(120));
   const alone = await start(directory, 1, [1]);
   expect(alone.problems).toEqual(['listen for sibling processes']);
@@ -134,23 +136,25 @@ test('reports that no socket can be made, and hands nothing over', async () => {
 test('closes a connection that sends invalid bytes, and removes the socket file of a dead process', async () => {
   const directory = await someDirectory();
   await writeFile(path.join(directory, 'notes.txt'), '');
-  await leaveName(path.join(directory, '0.sock'));
+  await leaveSocketFile(path.join(directory, '0.sock'));
 
   const first = await start(directory, 1, [1]);
-  await eventually('the name is gone', async () => !(await readdir(directory)).includes('0.sock'));
+  await eventually('the socket file is removed', async () => !(await readdir(directory)).includes('0.sock'));
   const stranger = net.connect(path.join(directory, '1.sock'));
   const ended = new Promise((resolve) => stranger.once('close', resolve));
-  stranger.on('error', () => {}).end('hello, is anybody there?');
+  stranger.on('error', () => {}).end('these bytes are not a frame');
   stranger.resume();
   await ended;
-  await eventually('it was noticed', () => first.problems.length === 1);
+  await eventually('the invalid bytes were reported', () => first.problems.length === 1);
   expect(first.problems).toEqual(['read a message of a sibling process']);
   const second = await start(directory, 2, []);
-  await eventually('the others go on', () => second.siblings.offer(deliveryOf(1), event(1), COMMIT));
+  await eventually('other processes are not affected', () =>
+    second.siblings.offer(deliveryOf(1), event(1), COMMIT),
+  );
 });
 
 /** Leaves a socket file behind without a process that listens, like a process that was killed. */
-async function leaveName(name: string): Promise<void> {
+async function leaveSocketFile(name: string): Promise<void> {
   const script = `require('node:net').createServer().listen(${JSON.stringify(name)}, () => process.kill(process.pid, 'SIGKILL'))`;
   await new Promise<void>((resolve) => execFile(process.execPath, ['-e', script], () => resolve()));
 }

@@ -1,16 +1,16 @@
 /**
- * Hands deliveries over to the other processes of this node (`serve --processes N`), payload included: the owner sends
- * them as soon as the process that accepted them could, without reading the store. Between nodes, and whenever a sibling
- * cannot be reached, a notification wakes the owner, which reads the store.
+ * Hands deliveries over to the other processes of this node (`serve --processes N`), payload included, so that the owner
+ * sends them without reading the store. Between nodes, and whenever a sibling cannot be reached, a notification wakes the
+ * owner, which reads the store.
  *
- * Each process listens on a socket in a directory that only they may enter, and connects to those with a lower number
- * than its own. So two processes share one connection, on which both announce their shards.
+ * Each process listens on a socket in a directory that only these processes may enter, and connects to all siblings with
+ * a lower number. So two processes share one connection, on which both announce their shards.
  *
  *   searching ──▶ connected ──▶ shards announced ──▶ deliveries for them are handed over
  *       ▲             │ silent, or its buffer is full: notify instead
  *       └─────────────┘ connection closed: search again after a while
  *
- * What is lost with a connection is in the store: a sweep finds it, or the worker that takes the shards.
+ * Deliveries that are lost with a connection are in the store: a sweep finds them, or the next owner of the shards.
  */
 import { once } from 'node:events';
 import { readdir, rm } from 'node:fs/promises';
@@ -31,7 +31,7 @@ export interface SiblingSocketsOptions {
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
-const SEARCH_MS = 500;
+const SEARCH_INTERVAL_MS = 500;
 /** A sibling that was silent for longer may be stopped, and other processes may own its shards. */
 const MAX_SILENCE_MS = 2_000;
 /** Unsent bytes per connection: a stopped sibling must not fill our memory. */
@@ -41,7 +41,7 @@ const SOCKET_NAME = /^(\d+)\.sock$/;
 interface Sibling {
   readonly socket: net.Socket;
   shards: Set<number>;
-  heardAt: number;
+  lastHeardAt: number;
   /** Deliveries of one commit, written as one frame in the next microtask. */
   outgoing: { readonly commit: Commit; readonly deliveries: CommittedDelivery[] } | null;
 }
@@ -49,9 +49,9 @@ interface Sibling {
 export class SiblingSockets implements HandOver {
   readonly #options: SiblingSocketsOptions;
   readonly #siblings = new Set<Sibling>();
-  /** Processes that this one has connected to, or is connecting to. */
-  readonly #reached = new Set<number>();
-  readonly #refused = new Set<number>();
+  /** Numbers of the processes that this one is connected or connecting to. */
+  readonly #connectedTo = new Set<number>();
+  readonly #refusedBefore = new Set<number>();
   readonly #server: net.Server;
   #ownedShards: () => readonly number[] = () => [];
   #onReceived: (deliveries: readonly CommittedDelivery[], commit: Commit) => void = () => {};
@@ -64,16 +64,16 @@ export class SiblingSockets implements HandOver {
     this.#server.on('error', (error) => options.onProblem('listen for sibling processes', error));
   }
 
-  /** If no socket can be made (its path may be too long), reports it and hands nothing over. */
+  /** If the socket cannot be created (its path may be too long), reports that and hands nothing over. */
   async start(ownedShards: () => readonly number[]): Promise<void> {
     this.#ownedShards = ownedShards;
-    // Exclusive: not shared with the other children by the parent process.
+    // Exclusive: otherwise the cluster module would share the socket among all children.
     this.#server.listen({ path: this.#socketOf(this.#options.number), exclusive: true });
     const isListening = await once(this.#server, 'listening').then(
       () => true,
       () => false,
     );
-    if (isListening) await this.#search();
+    if (isListening) await this.#findSiblings();
   }
 
   async stop(): Promise<void> {
@@ -91,7 +91,7 @@ export class SiblingSockets implements HandOver {
     const shard = shardOf(delivery.endpointId);
     for (const sibling of this.#siblings) {
       if (!sibling.shards.has(shard)) continue;
-      if (this.#now() - sibling.heardAt > MAX_SILENCE_MS) return false;
+      if (this.#now() - sibling.lastHeardAt > MAX_SILENCE_MS) return false;
       if (sibling.socket.writableLength > MAX_BUFFERED_BYTES) return false;
       if (sibling.outgoing?.commit !== commit) {
         this.#flush(sibling);
@@ -120,36 +120,37 @@ export class SiblingSockets implements HandOver {
     return path.join(this.#options.directory, `${number}.sock`);
   }
 
-  async #search(): Promise<void> {
-    // Also if nothing has changed: it shows that this process runs. And before reading the directory, which may be slow.
+  async #findSiblings(): Promise<void> {
+    // Even if nothing changed, an announcement shows that this process is alive. It comes first: readdir may be slow.
     this.announceShards();
     const names = await readdir(this.#options.directory).catch((error) => {
-      this.#options.onProblem('look for sibling processes', error);
+      this.#options.onProblem('find sibling processes', error);
       return [];
     });
     if (this.#stopped) return;
     for (const name of names) {
       const number = Number(SOCKET_NAME.exec(name)?.[1] ?? Number.NaN);
-      if (number < this.#options.number && !this.#reached.has(number)) this.#connect(number);
+      if (number < this.#options.number && !this.#connectedTo.has(number)) this.#connect(number);
     }
-    this.#cancelSearch = this.#options.clock.after(SEARCH_MS, () => void this.#search());
+    this.#cancelSearch = this.#options.clock.after(SEARCH_INTERVAL_MS, () => void this.#findSiblings());
   }
 
   #connect(number: number): void {
-    this.#reached.add(number);
+    this.#connectedTo.add(number);
     const socket = net.connect(this.#socketOf(number));
-    socket.once('connect', () => this.#onConnected(socket, () => this.#reached.delete(number)));
+    socket.once('connect', () => this.#onConnected(socket, () => this.#connectedTo.delete(number)));
     socket.once('error', (error: NodeJS.ErrnoException) => {
-      this.#reached.delete(number);
+      this.#connectedTo.delete(number);
       if (error.code !== 'ECONNREFUSED') return;
-      // The process has died and left its socket file behind, or it is about to listen: remove the file the second time.
-      if (this.#refused.has(number)) void rm(this.#socketOf(number), { force: true });
-      this.#refused.add(number);
+      // The process died and left its socket file behind, or it is about to listen. Remove the file only the second
+      // time.
+      if (this.#refusedBefore.has(number)) void rm(this.#socketOf(number), { force: true });
+      this.#refusedBefore.add(number);
     });
   }
 
   #onConnected(socket: net.Socket, onClosed: () => void): void {
-    const sibling: Sibling = { socket, shards: new Set(), heardAt: this.#now(), outgoing: null };
+    const sibling: Sibling = { socket, shards: new Set(), lastHeardAt: this.#now(), outgoing: null };
     const reader = new FrameReader();
     this.#siblings.add(sibling);
     socket.removeAllListeners('error');
@@ -172,12 +173,12 @@ export class SiblingSockets implements HandOver {
     socket.write(encodeShards(this.#ownedShards()));
   }
 
-  /** The latest announcement of a shard counts: its owner before may be unable to say that it has lost it. */
+  /** The latest announcement of a shard wins: a previous owner may be unable to tell that it has lost the shard. */
   #updateShards(sibling: Sibling, shards: readonly number[]): void {
     const added = shards.filter((shard) => !sibling.shards.has(shard));
     for (const other of this.#siblings) for (const shard of added) other.shards.delete(shard);
     sibling.shards = new Set(shards);
-    sibling.heardAt = this.#now();
+    sibling.lastHeardAt = this.#now();
   }
 
   #now(): number {

@@ -11,12 +11,12 @@ export class SlowStart {
     return this.#window;
   }
 
-  begin(): void {
+  start(): void {
     this.#window = 1;
     this.#successesInRound = 0;
   }
 
-  succeeded(maxInFlight: number): void {
+  recordSuccess(maxInFlight: number): void {
     if (this.#window === Number.POSITIVE_INFINITY) return;
     this.#successesInRound += 1;
     if (this.#successesInRound < this.#window) return;

@@ -1,6 +1,6 @@
 /**
- * Records the start of a request before it is sent, where a second copy must not exist: FIFO heads, probes, suspected
- * poison. Starts that arrive together share a commit.
+ * Records the start of a request before it is sent, for requests that must not be sent twice at once: FIFO heads, probes,
+ * suspected poison. Starts that arrive together share a commit.
  */
 import { Batcher } from '../domain/batcher.ts';
 import type { Uuid } from '../domain/ids.ts';
@@ -34,7 +34,7 @@ export class StartLog {
     });
   }
 
-  /** Calls `done` with true if the start is durable and the delivery is unchanged, so that it may be sent. */
+  /** Calls `done` with true if the delivery may be sent: its start is durable, and it has not changed in the store. */
   record(start: Start, done: (maySend: boolean) => void): void {
     this.#batcher.add({ start, done });
   }

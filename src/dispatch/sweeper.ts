@@ -1,6 +1,6 @@
 /**
- * Looks at all lanes at an interval, and finds what a lost notification meant. Every 60th sweep of a lane loads
- * everything that waits for it.
+ * Checks all lanes regularly, to find deliveries whose notification was lost. Every 60th sweep of a lane loads all its
+ * waiting deliveries.
  */
 import type { Clock } from '../domain/clock.ts';
 import type { Service } from '../domain/lifecycle.ts';
@@ -43,7 +43,7 @@ export class Sweeper implements Service {
     this.#cancelTimer = null;
   }
 
-  /** Notifications may have been lost: sweep now, if the sweeper runs. */
+  /** Sweeps now, if the sweeper runs. Call this when notifications may have been lost. */
   sweepNow(): void {
     if (this.#cancelTimer !== null) this.#sweep();
   }
@@ -65,7 +65,7 @@ export class Sweeper implements Service {
 
   #sweepLane(lane: Lane): void {
     const { laneKeeper, refill, scheduler, janitor } = this.#options;
-    // Not all lanes in the same sweep: beside a transaction that is kept open, a full load walks through all that was settled.
+    // Not all lanes in the same sweep: while an old transaction is open, a full load steps over all settled rows.
     const isFullLoad = (this.#sweeps + lane.shard) % SWEEPS_PER_FULL_LOAD === 0;
     if (!lane.endpoint.enabled || lane.endpoint.deleted) {
       // An event that was accepted just before the endpoint was disabled may have been committed after it was skipped.

@@ -61,7 +61,7 @@ describe('DSP-9: turns', () => {
               if (model.size === 0) expect(next).toBeUndefined();
               else expect(model.delete(next!)).toBe(true);
             }
-            expect(turns.empty).toBe(model.size === 0);
+            expect(turns.isEmpty).toBe(model.size === 0);
           }
         },
       ),

@@ -2,12 +2,12 @@ import type { Lane } from './lane.ts';
 
 /**
  * A round robin of ready lanes, tenant by tenant: a tenant with ten thousand endpoints gets as many turns as one with a
- * single endpoint. A Map keeps its insertion order, which makes it a queue with membership.
+ * single endpoint. Maps and sets keep their insertion order, so they serve as queues that contain each entry once.
  */
 export class Turns {
   readonly #tenants = new Map<string, Set<Lane>>();
 
-  get empty(): boolean {
+  get isEmpty(): boolean {
     return this.#tenants.size === 0;
   }
 

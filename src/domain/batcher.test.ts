@@ -51,23 +51,23 @@ describe('a batcher', () => {
     expect(batches).toEqual([[4], [50], [4, 4], [4]]);
   });
 
-  it('is drained when no item waits and none is being written', async () => {
+  it('waitUntilIdle resolves when no item waits and none is being written', async () => {
     const { batcher, endOne } = manual({ maxItems: 1, maxBytes: 1000 });
-    await batcher.drained();
-    let drained = false;
+    await batcher.waitUntilIdle();
+    let isIdle = false;
     batcher.add(1);
     batcher.add(2);
-    const end = batcher.drained().then(() => {
-      drained = true;
+    const end = batcher.waitUntilIdle().then(() => {
+      isIdle = true;
     });
     await turn();
     endOne();
     await turn();
     await turn();
-    expect(drained).toBe(false);
+    expect(isIdle).toBe(false);
     endOne();
     await end;
-    expect(drained).toBe(true);
+    expect(isIdle).toBe(true);
   });
 
   it('keeps the order and the limits, and writes one batch at a time, for any timing', async () => {
@@ -96,13 +96,13 @@ describe('a batcher', () => {
             }
             expect(open.length).toBeLessThanOrEqual(1);
           }
-          const drained = batcher.drained();
+          const idle = batcher.waitUntilIdle();
           for (let i = 0; i < 100; i += 1) {
             await turn();
             expect(open.length).toBeLessThanOrEqual(1);
             endOne();
           }
-          await drained;
+          await idle;
           expect(batches.flat()).toEqual(added);
           for (const batch of batches) {
             expect(batch.length).toBeLessThanOrEqual(limits.maxItems);

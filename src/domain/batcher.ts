@@ -6,10 +6,10 @@ export interface BatcherOptions<T> {
   readonly maxItems: number;
   readonly maxBytes: number;
   readonly bytesOf: (item: T) => number;
-  /** Writes one batch. It reports the results to the items itself and must not reject. */
+  /** Writes one batch and passes each item its result. Must not reject. */
   readonly write: (items: T[]) => Promise<void>;
   /** Called after each batch: number of items, how long the first of them waited, how long writing took. */
-  readonly written?: ((items: number, waitedMs: number, tookMs: number) => void) | undefined;
+  readonly onWritten?: ((items: number, waitedMs: number, tookMs: number) => void) | undefined;
 }
 
 export class Batcher<T> {
@@ -18,8 +18,8 @@ export class Batcher<T> {
   #waitingBytes = 0;
   #waitingSince = 0;
   #isWriting = false;
-  #scheduled = false;
-  #idle: (() => void)[] = [];
+  #isScheduled = false;
+  #idleWaiters: (() => void)[] = [];
 
   constructor(options: BatcherOptions<T>) {
     this.#options = options;
@@ -40,36 +40,36 @@ export class Batcher<T> {
   }
 
   /** Resolves when no item waits and none is being written. */
-  async drained(): Promise<void> {
+  async waitUntilIdle(): Promise<void> {
     if (!this.#isWriting && this.#waiting.length === 0) return;
-    await new Promise<void>((resolve) => this.#idle.push(resolve));
+    await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#isWriting) return;
-    this.#scheduled = true;
+    if (this.#isScheduled || this.#isWriting) return;
+    this.#isScheduled = true;
     // After the current turn of the event loop, so that requests of the same socket read share a batch.
     setImmediate(() => {
-      this.#scheduled = false;
-      this.#next();
+      this.#isScheduled = false;
+      this.#writeNext();
     });
   }
 
-  #next(): void {
+  #writeNext(): void {
     const startedAt = performance.now();
     const waitedMs = startedAt - this.#waitingSince;
-    const batch = this.#take();
+    const batch = this.#takeBatch();
     if (batch.length === 0) return;
     this.#isWriting = true;
     void this.#options.write(batch).then(() => {
-      this.#options.written?.(batch.length, waitedMs, performance.now() - startedAt);
+      this.#options.onWritten?.(batch.length, waitedMs, performance.now() - startedAt);
       this.#isWriting = false;
       if (this.#waiting.length > 0) this.#schedule();
-      else for (const resolve of this.#idle.splice(0)) resolve();
+      else for (const resolve of this.#idleWaiters.splice(0)) resolve();
     });
   }
 
-  #take(): T[] {
+  #takeBatch(): T[] {
     const { maxItems, maxBytes, bytesOf } = this.#options;
     if (this.#waiting.length <= maxItems && this.#waitingBytes <= maxBytes) {
       const all = this.#waiting;

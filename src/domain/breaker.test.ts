@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { Breaker, type BreakerSettings, CLOSED_BREAKER, DEFAULT_BREAKER, type Signal } from './breaker.ts';
 
 const failTimes = (breaker: Breaker, times: number, now = 0): boolean[] =>
-  Array.from({ length: times }, () => breaker.heard('failure', now, false));
+  Array.from({ length: times }, () => breaker.recordSignal('failure', now, false));
 
 describe('HLT-1: the circuit breaker', () => {
   it('opens on the fifth failure in a row', () => {
@@ -22,9 +22,9 @@ describe('HLT-1: the circuit breaker', () => {
   it('restarts the count after a success, but not after a 4xx', () => {
     const breaker = new Breaker(DEFAULT_BREAKER);
     failTimes(breaker, 4);
-    breaker.heard('success', 0, false);
+    breaker.recordSignal('success', 0, false);
     failTimes(breaker, 4);
-    breaker.heard('neutral', 0, false);
+    breaker.recordSignal('neutral', 0, false);
     expect(breaker.allowsTraffic).toBe(true);
     expect(failTimes(breaker, 1)).toEqual([true]);
   });
@@ -32,17 +32,17 @@ describe('HLT-1: the circuit breaker', () => {
   it('opens when half of twenty requests fail within ten minutes, but not half of nineteen', () => {
     const breaker = new Breaker(DEFAULT_BREAKER);
     for (let i = 0; i < 19; i += 1) {
-      expect(breaker.heard(i % 2 === 0 ? 'failure' : 'success', i * 1000, false)).toBe(false);
+      expect(breaker.recordSignal(i % 2 === 0 ? 'failure' : 'success', i * 1000, false)).toBe(false);
     }
-    breaker.heard('success', 19_000, false);
-    expect(breaker.heard('failure', 20_000, false)).toBe(true);
+    breaker.recordSignal('success', 19_000, false);
+    expect(breaker.recordSignal('failure', 20_000, false)).toBe(true);
   });
 
   it('ignores outcomes that are older than its window', () => {
     const breaker = new Breaker(DEFAULT_BREAKER);
-    for (let i = 0; i < 19; i += 1) breaker.heard(i % 2 === 0 ? 'failure' : 'success', 0, false);
-    expect(breaker.heard('success', 700_000, false)).toBe(false);
-    expect(breaker.heard('failure', 700_000, false)).toBe(false);
+    for (let i = 0; i < 19; i += 1) breaker.recordSignal(i % 2 === 0 ? 'failure' : 'success', 0, false);
+    expect(breaker.recordSignal('success', 700_000, false)).toBe(false);
+    expect(breaker.recordSignal('failure', 700_000, false)).toBe(false);
     expect(breaker.allowsTraffic).toBe(true);
   });
 
@@ -54,13 +54,13 @@ describe('HLT-1: the circuit breaker', () => {
     for (let i = 0; i < 6; i += 1) {
       minutes.push(breaker.record.cooldownMs / 60_000);
       now = breaker.probeAt!;
-      breaker.probeStarted(now + 16_000);
-      expect(breaker.heard('failure', now, true)).toBe(true);
+      breaker.startProbe(now + 16_000);
+      expect(breaker.recordSignal('failure', now, true)).toBe(true);
     }
     expect(minutes).toEqual([5, 10, 20, 40, 60, 60]);
     expect(breaker.record.openedAt).toBe(0);
-    breaker.probeStarted(now);
-    expect(breaker.heard('success', now, true)).toBe(true);
+    breaker.startProbe(now);
+    expect(breaker.recordSignal('success', now, true)).toBe(true);
     expect(breaker.record).toEqual(CLOSED_BREAKER);
     failTimes(breaker, 5, now);
     expect(breaker.record.cooldownMs).toBe(300_000);
@@ -71,24 +71,24 @@ describe('HLT-1: the circuit breaker', () => {
     failTimes(breaker, 5);
     const { record } = breaker;
     for (const signal of ['success', 'failure', 'neutral'] as const)
-      expect(breaker.heard(signal, 1, false)).toBe(false);
+      expect(breaker.recordSignal(signal, 1, false)).toBe(false);
     expect(breaker.record).toBe(record);
   });
 
   it('closes on any answer to a probe that is not a failure', () => {
     const breaker = new Breaker(DEFAULT_BREAKER);
     failTimes(breaker, 5);
-    breaker.probeStarted(400_000);
-    expect(breaker.heard('neutral', 300_000, true)).toBe(true);
+    breaker.startProbe(400_000);
+    expect(breaker.recordSignal('neutral', 300_000, true)).toBe(true);
     expect(breaker.allowsTraffic).toBe(true);
   });
 
   it('allows another probe when one was abandoned, or when its deadline has passed', () => {
     const breaker = new Breaker(DEFAULT_BREAKER);
     failTimes(breaker, 5);
-    breaker.probeStarted(316_000);
+    breaker.startProbe(316_000);
     expect(breaker.probeAt).toBe(316_000);
-    breaker.probeAbandoned(300_100);
+    breaker.abandonProbe(300_100);
     expect(breaker.record.circuit).toBe('open');
     expect(breaker.probeAt).toBe(300_100);
   });
@@ -116,7 +116,7 @@ class Model {
   readonly settings: BreakerSettings;
   circuit: 'closed' | 'open' | 'half_open' = 'closed';
   consecutive = 0;
-  heard: { bucket: number; failed: boolean }[] = [];
+  outcomes: { bucket: number; failed: boolean }[] = [];
   cooldownMs = 0;
   nextProbeAt: number | null = null;
   newestBucket = Number.NEGATIVE_INFINITY;
@@ -125,11 +125,11 @@ class Model {
     this.settings = settings;
   }
 
-  answer(signal: Signal, now: number, wasProbe: boolean): void {
+  recordSignal(signal: Signal, now: number, wasProbe: boolean): void {
     const { settings } = this;
     if (this.circuit !== 'closed') {
       if (!wasProbe) return;
-      this.heard = [];
+      this.outcomes = [];
       if (signal === 'failure') {
         this.cooldownMs = Math.min(this.cooldownMs * 2, settings.maxCooldownSeconds * 1000);
         this.circuit = 'open';
@@ -144,17 +144,17 @@ class Model {
     if (signal === 'neutral') return;
     const bucket = Math.floor(now / (settings.windowSeconds * 100));
     this.newestBucket = Math.max(this.newestBucket, bucket);
-    this.heard.push({ bucket: this.newestBucket, failed: signal === 'failure' });
+    this.outcomes.push({ bucket: this.newestBucket, failed: signal === 'failure' });
     this.consecutive = signal === 'failure' ? this.consecutive + 1 : 0;
     if (signal !== 'failure') return;
-    const recent = this.heard.filter((entry) => entry.bucket > this.newestBucket - 10);
+    const recent = this.outcomes.filter((entry) => entry.bucket > this.newestBucket - 10);
     const failed = recent.filter((entry) => entry.failed).length;
     const byRate = recent.length >= settings.minRequests && failed / recent.length >= settings.failureRate;
     if (this.consecutive < settings.consecutive && !byRate) return;
     this.circuit = 'open';
     this.cooldownMs = settings.cooldownSeconds * 1000;
     this.nextProbeAt = now + this.cooldownMs;
-    this.heard = [];
+    this.outcomes = [];
   }
 }
 
@@ -187,7 +187,7 @@ describe('HLT-1: the breaker against a model', () => {
             now += waitMs;
             const mayProbe = !breaker.allowsTraffic && breaker.probeAt !== null && breaker.probeAt <= now;
             if (what === 'probe' && mayProbe && !probing) {
-              breaker.probeStarted(now + 16_000);
+              breaker.startProbe(now + 16_000);
               model.circuit = 'half_open';
               model.nextProbeAt = now + 16_000;
               probing = true;
@@ -195,22 +195,22 @@ describe('HLT-1: the breaker against a model', () => {
               expect(breaker.allowsTraffic).toBe(false);
               expect(breaker.probeAt).toBe(now + 16_000);
             } else if (what === 'probe' && probing) {
-              breaker.heard(signal, now, true);
-              model.answer(signal, now, true);
+              breaker.recordSignal(signal, now, true);
+              model.recordSignal(signal, now, true);
               probing = false;
             } else if (what === 'abandon' && probing) {
-              breaker.probeAbandoned(now);
+              breaker.abandonProbe(now);
               model.circuit = 'open';
               model.nextProbeAt = now;
               probing = false;
             } else if (what === 'late' && !breaker.allowsTraffic) {
-              breaker.heard(signal, now, false);
+              breaker.recordSignal(signal, now, false);
             } else if (what === 'traffic' && breaker.allowsTraffic) {
-              breaker.heard(signal, now, false);
-              model.answer(signal, now, false);
+              breaker.recordSignal(signal, now, false);
+              model.recordSignal(signal, now, false);
             } else if (what === 'restart') {
               breaker = new Breaker(settings, breaker.record);
-              model.heard = [];
+              model.outcomes = [];
               model.newestBucket = Number.NEGATIVE_INFINITY;
             }
             expect(breaker.record.circuit).toBe(model.circuit);

@@ -1,5 +1,5 @@
 /**
- * The circuit breaker of one endpoint: a pure state machine over (state, what happened, now).
+ * The circuit breaker of one endpoint: a state machine without I/O and without a clock.
  *
  *            5 in a row, or half of 20 in 10 min
  *   closed ───────────────────────────────────────▶ open ◀──────────┐
@@ -7,8 +7,8 @@
  *     │                                              ▼               │
  *     └──────────── probe succeeded ───────────── half_open ─────────┘
  *
- * While the circuit is open nothing is sent and no attempt is used up. In half_open one delivery is the probe: the oldest
- * that is due. A probe without an outcome (its worker died) ends at its deadline.
+ * While the circuit is open, nothing is sent and attempts are not counted. In half_open one delivery is the probe: the
+ * oldest that is due. A probe without an outcome (its worker died) ends at its deadline.
  * 5xx, timeouts and transport errors are failures. 4xx and 429 show that the receiver works: while the circuit is closed
  * they do not count, and as the answer to a probe they close it.
  */
@@ -82,21 +82,27 @@ export class Breaker {
     return this.#record.circuit === 'closed' ? null : this.#record.nextProbeAt;
   }
 
-  /** A probe starts. If it has no outcome by `deadline`, another one may start. */
-  probeStarted(deadline: number): BreakerRecord {
+  /** Records the start of a probe. If the probe has no outcome by `deadline`, another one may start. */
+  startProbe(deadline: number): BreakerRecord {
     this.#record = { ...this.#record, circuit: 'half_open', nextProbeAt: deadline };
     return this.#record;
   }
 
-  /** The probe was not sent (nothing was due, or ownership was lost): another one may start. */
-  probeAbandoned(now: number): BreakerRecord {
+  /**
+   * Records that the probe was not sent, for example because ownership was lost. Another one may start at
+   * `nextProbeAt`.
+   */
+  abandonProbe(nextProbeAt: number): BreakerRecord {
     if (this.#record.circuit === 'half_open')
-      this.#record = { ...this.#record, circuit: 'open', nextProbeAt: now };
+      this.#record = { ...this.#record, circuit: 'open', nextProbeAt };
     return this.#record;
   }
 
-  /** Takes the outcome of an attempt. Returns true if the circuit changed, so that the record must be stored. */
-  heard(signal: Signal, now: number, wasProbe: boolean): boolean {
+  /**
+   * Records what an attempt says about the endpoint. Returns true if the record must be stored because the circuit
+   * changed.
+   */
+  recordSignal(signal: Signal, now: number, wasProbe: boolean): boolean {
     const settings = this.#settings;
     if (settings === null) return false;
     const before = this.#record;
@@ -105,26 +111,26 @@ export class Breaker {
       if (!wasProbe) return false;
       this.#record =
         signal === 'failure'
-          ? this.#opened(now, Math.min(before.cooldownMs * 2, settings.maxCooldownSeconds * 1000), before)
+          ? this.#openRecord(now, Math.min(before.cooldownMs * 2, settings.maxCooldownSeconds * 1000), before)
           : CLOSED_BREAKER;
       this.#clearWindow();
       return true;
     }
     if (signal === 'neutral') return false;
-    this.#count(signal === 'failure', now);
+    this.#countOutcome(signal === 'failure', now);
     if (signal === 'success') {
       if (before.consecutiveFailures > 0) this.#record = { ...before, consecutiveFailures: 0 };
       return false;
     }
     const consecutiveFailures = before.consecutiveFailures + 1;
     this.#record = { ...before, consecutiveFailures };
-    if (consecutiveFailures < settings.consecutive && !this.#rateExceeded(settings)) return false;
-    this.#record = this.#opened(now, settings.cooldownSeconds * 1000, this.#record);
+    if (consecutiveFailures < settings.consecutive && !this.#exceedsFailureRate(settings)) return false;
+    this.#record = this.#openRecord(now, settings.cooldownSeconds * 1000, this.#record);
     this.#clearWindow();
     return true;
   }
 
-  #opened(now: number, cooldownMs: number, before: BreakerRecord): BreakerRecord {
+  #openRecord(now: number, cooldownMs: number, before: BreakerRecord): BreakerRecord {
     return {
       circuit: 'open',
       consecutiveFailures: before.consecutiveFailures,
@@ -134,7 +140,7 @@ export class Breaker {
     };
   }
 
-  #rateExceeded(settings: BreakerSettings): boolean {
+  #exceedsFailureRate(settings: BreakerSettings): boolean {
     let total = 0;
     let failed = 0;
     for (let i = 0; i < BUCKETS; i += 1) {
@@ -144,7 +150,7 @@ export class Breaker {
     return total >= settings.minRequests && failed / total >= settings.failureRate;
   }
 
-  #count(failed: boolean, now: number): void {
+  #countOutcome(failed: boolean, now: number): void {
     const bucketMs = (this.#settings!.windowSeconds * 1000) / BUCKETS;
     const epoch = Math.floor(now / bucketMs);
     const steps = Math.min(epoch - this.#bucketEpoch, BUCKETS);

@@ -17,7 +17,7 @@ function createClock({ machineAheadMs = 0 } = {}) {
   };
   const clock = new DatabaseClock(base, (jump) => jumps.push(jump));
   const hear = (roundTripMs = 0) =>
-    clock.heard(START + elapsedMs + ahead.database - roundTripMs / 2, roundTripMs);
+    clock.correct(START + elapsedMs + ahead.database - roundTripMs / 2, roundTripMs);
   return {
     clock,
     ahead,
@@ -52,8 +52,8 @@ describe("the estimate of the database's clock", () => {
   test('ignores the noise of the network, and slow answers', () => {
     const { clock, errorMs, hear } = createClock();
     hear();
-    clock.heard(START + 90);
-    clock.heard(START + 1_000, 400);
+    clock.correct(START + 90);
+    clock.correct(START + 1_000, 400);
     expect(Math.abs(errorMs())).toBeLessThanOrEqual(1);
   });
 

@@ -1,4 +1,4 @@
-/** Parts get their time from a `Clock`, so that tests and the simulation run weeks in milliseconds. */
+/** All code takes the time from a `Clock`, so that tests and the simulation run weeks in milliseconds. */
 export interface Clock {
   /** Wall clock, milliseconds since 1970. May jump. */
   now(): number;
@@ -21,7 +21,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** A difference from the database's clock that may come from the network. */
+/** Differences from the database's clock up to this one may come from the network. */
 const MAX_NOISE_MS = 100;
 /** The time of an answer is uncertain by half of its round trip. */
 const MAX_ROUND_TRIP_MS = 2 * MAX_NOISE_MS;
@@ -70,10 +70,10 @@ export class DatabaseClock implements Clock {
   }
 
   /**
-   * Corrects the clock by an answer of the database that took `roundTripMs`. Ignores differences of up to 100 ms: they
-   * come from the network. Ignores a slow answer once the offset is known: it could set the clock back.
+   * Corrects the clock by the time in an answer of the database, which took `roundTripMs`. Ignores differences of up to
+   * 100 ms, which may come from the network. Once the offset is known, ignores slow answers: they could set the clock back.
    */
-  heard(databaseNow: number, roundTripMs = 0): void {
+  correct(databaseNow: number, roundTripMs = 0): void {
     const measured = databaseNow + roundTripMs / 2;
     if (this.#offsetMs === null) return this.#set(measured);
     if (roundTripMs > MAX_ROUND_TRIP_MS) return;

@@ -135,7 +135,7 @@ describe('RTY-8: the maximum age', () => {
     });
   });
 
-  it('does not undo a late success', () => {
+  it('does not apply to a delivery that succeeded late', () => {
     expect(decide(answer(200), { ...fresh, agesFrom: 0 }, policy, context)).toEqual({ kind: 'delivered' });
   });
 });

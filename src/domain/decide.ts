@@ -20,13 +20,13 @@ export interface DecideContext {
   readonly retryAfterCapMs: number;
 }
 
-type Tried = Pick<WaitingDelivery, 'attempts' | 'attemptsBeforeReplay' | 'agesFrom'>;
+type AttemptHistory = Pick<WaitingDelivery, 'attempts' | 'attemptsBeforeReplay' | 'agesFrom'>;
 
 const GONE = 410;
 
 export function decide(
   outcome: AttemptOutcome,
-  delivery: Tried,
+  delivery: AttemptHistory,
   policy: RetryPolicy,
   context: DecideContext,
 ): Verdict {
@@ -34,13 +34,14 @@ export function decide(
   if (status !== null && isSuccess(status)) return { kind: 'delivered' };
   if (status === GONE && !policy.transient.includes(GONE))
     return { kind: 'dead', reason: 'gone', disableEndpoint: true };
-  const mayNewTokenHelp = outcome.error?.class === 'oauth_rejected';
-  if (status !== null && !mayNewTokenHelp && !isTransientStatus(policy, status)) {
+  const isTokenRejected = outcome.error?.class === 'oauth_rejected';
+  if (status !== null && !isTokenRejected && !isTransientStatus(policy, status)) {
     return { kind: 'dead', reason: 'rejected', disableEndpoint: false };
   }
-  const made = delivery.attempts + 1 - delivery.attemptsBeforeReplay;
-  if (made >= maxAttempts(policy)) return { kind: 'dead', reason: 'exhausted', disableEndpoint: false };
-  const scheduledMs = delayMsBefore(policy, made + 1, context.random);
+  const attemptsMade = delivery.attempts + 1 - delivery.attemptsBeforeReplay;
+  if (attemptsMade >= maxAttempts(policy))
+    return { kind: 'dead', reason: 'exhausted', disableEndpoint: false };
+  const scheduledMs = delayMsBefore(policy, attemptsMade + 1, context.random);
   // The receiver may ask for more time than the schedule gives, but not for less.
   const delayMs = Math.max(scheduledMs, Math.min(outcome.retryAfterMs ?? 0, context.retryAfterCapMs));
   const dueAt = context.now + delayMs;

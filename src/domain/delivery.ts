@@ -4,7 +4,7 @@ import type { Trigger } from './outcome.ts';
 export const deliveryStatuses = ['pending', 'retrying', 'delivered', 'dead', 'discarded', 'skipped'] as const;
 export type DeliveryStatus = (typeof deliveryStatuses)[number];
 
-/** A delivery in a lane. It holds ids and numbers only; the payload is kept elsewhere. */
+/** A delivery that has not ended. It has no payload: that belongs to the event. */
 export interface WaitingDelivery {
   readonly id: Uuid;
   readonly endpointId: Uuid;

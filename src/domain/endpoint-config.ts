@@ -1,6 +1,6 @@
 /**
- * What a user has set on an endpoint, and the endpoint with defaults filled in. Only what was set is stored, so a new
- * default in a later version applies to every endpoint that did not set the value.
+ * The configuration of an endpoint as the user set it, and the endpoint with defaults filled in. Only values that the
+ * user set are stored, so a new default in a later version applies to every endpoint without a value of its own.
  */
 import { type BreakerSettings, DEFAULT_BREAKER } from './breaker.ts';
 import type { Challenge, DisabledReason, Endpoint, EndpointSecret } from './endpoint.ts';

@@ -58,6 +58,13 @@ export function matchesType(pattern: string, type: string): boolean {
   return pattern === type;
 }
 
+/** Whether some event type matches both patterns. */
+export function patternsOverlap(one: string, other: string): boolean {
+  // A type below the prefix stands for all of them: patterns have stars only at the end.
+  const example = (pattern: string): string => (pattern.endsWith('*') ? `${pattern.slice(0, -1)}x` : pattern);
+  return matchesType(one, example(other)) || matchesType(other, example(one));
+}
+
 export const DEFAULT_TENANT = 'default';
 export const TENANT_ID = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/;
 

@@ -1,11 +1,11 @@
 /** Parses a filter from JSON, or returns what is wrong with it and where. docs/filters.md describes the syntax. */
 import {
+  describeValue,
   type FilterNode,
   type FilterScalar,
   type FilterSubject,
   filterRoots,
   type PathStep,
-  shown,
 } from './filter.ts';
 import type { FieldError } from './problem.ts';
 
@@ -29,7 +29,7 @@ export function parseFilter(json: unknown): ParsedFilter {
   if (!isObject(json)) return failed({ path: at, message: 'must be an object, or null for none' });
   const parser = new Parser();
   // Parse first: it limits the nesting, and JSON.stringify recurses as deep as that.
-  const filter = parser.all(json, at, null, 1);
+  const filter = parser.parseObject(json, at, null, 1);
   if (parser.errors.length > 0) return failed(...parser.errors);
   if (JSON.stringify(json).length > MAX_JSON_LENGTH)
     return failed({ path: at, message: `must have at most ${MAX_JSON_LENGTH} characters as JSON` });
@@ -44,50 +44,51 @@ interface Path {
   readonly steps: readonly PathStep[];
 }
 
-/** Stands for a part that could not be parsed. It is never evaluated. */
-const NOTHING: FilterNode = { kind: 'all', at: '', of: [] };
+/** A placeholder for a part that could not be parsed. It is never evaluated. */
+const UNPARSED: FilterNode = { kind: 'all', at: '', parts: [] };
 
 class Parser {
   readonly errors: FieldError[] = [];
   #conditions = 0;
 
   /** Parses an object: all its entries must hold. `path` is null at the top. */
-  all(json: Record<string, unknown>, at: string, path: Path | null, depth: number): FilterNode {
+  parseObject(json: Record<string, unknown>, at: string, path: Path | null, depth: number): FilterNode {
     const entries = Object.entries(json);
     if (entries.length === 0 && depth > 1) return this.#fail(at, 'must have at least one condition');
-    const of: FilterNode[] = [];
+    const parts: FilterNode[] = [];
     for (const [key, value] of entries) {
       // Enough errors are known: do not go through all of a huge filter.
       if (this.errors.length >= MAX_ERRORS || this.#conditions > MAX_CONDITIONS) break;
-      of.push(this.#entry(key, value, `${at}.${short(key)}`, path, depth));
+      parts.push(this.#parseEntry(key, value, `${at}.${short(key)}`, path, depth));
     }
-    return of.length === 1 ? of[0]! : { kind: 'all', at: shownPlace(at), of };
+    return parts.length === 1 ? parts[0]! : { kind: 'all', at: placeInFilter(at), parts };
   }
 
-  #entry(key: string, value: unknown, at: string, path: Path | null, depth: number): FilterNode {
+  #parseEntry(key: string, value: unknown, at: string, path: Path | null, depth: number): FilterNode {
     if (key === '$and' || key === '$or') {
       if (!Array.isArray(value) || value.length === 0)
         return this.#fail(at, 'must be an array of at least one filter');
-      const of: FilterNode[] = [];
+      const parts: FilterNode[] = [];
       for (const [index, part] of value.entries()) {
         if (this.errors.length >= MAX_ERRORS || this.#conditions > MAX_CONDITIONS) break;
-        of.push(this.#filter(part, `${at}[${index}]`, path, depth + 1));
+        parts.push(this.#parseNested(part, `${at}[${index}]`, path, depth + 1));
       }
-      return { kind: key === '$and' ? 'all' : 'any', at: shownPlace(at), of };
+      return { kind: key === '$and' ? 'all' : 'any', at: placeInFilter(at), parts };
     }
-    if (key === '$not') return { kind: 'not', at: shownPlace(at), of: this.#filter(value, at, path, depth) };
-    if (key.startsWith('$')) return this.#operator(key, value, at, path);
-    const longer = extend(path, key);
-    if (typeof longer === 'string') return this.#fail(at, longer);
+    if (key === '$not')
+      return { kind: 'not', at: placeInFilter(at), parts: this.#parseNested(value, at, path, depth) };
+    if (key.startsWith('$')) return this.#parseOperator(key, value, at, path);
+    const extended = extend(path, key);
+    if (typeof extended === 'string') return this.#fail(at, extended);
     return isScalar(value)
-      ? this.#operator('$eq', value, at, longer)
-      : this.#filter(value, at, longer, depth);
+      ? this.#parseOperator('$eq', value, at, extended)
+      : this.#parseNested(value, at, extended, depth);
   }
 
   /** Parses a nested filter, which must be an object. */
-  #filter(json: unknown, at: string, path: Path | null, depth: number): FilterNode {
+  #parseNested(json: unknown, at: string, path: Path | null, depth: number): FilterNode {
     if (depth >= MAX_NESTING) return this.#fail(at, `is nested more than ${MAX_NESTING} deep`);
-    if (isObject(json)) return this.all(json, at, path, depth + 1);
+    if (isObject(json)) return this.parseObject(json, at, path, depth + 1);
     return this.#fail(
       at,
       path === null
@@ -96,7 +97,7 @@ class Parser {
     );
   }
 
-  #operator(name: string, operand: unknown, at: string, path: Path | null): FilterNode {
+  #parseOperator(name: string, operand: unknown, at: string, path: Path | null): FilterNode {
     this.#conditions += 1;
     if (this.#conditions > MAX_CONDITIONS)
       return this.#fail(at, `is one condition too many: at most ${MAX_CONDITIONS} are allowed`);
@@ -112,31 +113,31 @@ class Parser {
     if (wrong !== null) return this.#fail(`${at}${wrong.at}`, wrong.message);
     return {
       kind: 'test',
-      at: shownPlace(at),
+      at: placeInFilter(at),
       ...path,
       fits: operator.fits(operand),
       negated: operator.negated ?? operand === false,
-      wanted: operator.wanted(operand),
+      expected: operator.expected(operand),
     };
   }
 
   #fail(path: string, message: string): FilterNode {
     this.errors.push({ path, message });
-    return NOTHING;
+    return UNPARSED;
   }
 }
 
-interface Wrong {
+interface OperandError {
   readonly at: string;
   readonly message: string;
 }
 
 interface Operator {
-  check(operand: unknown): Wrong | null;
+  check(operand: unknown): OperandError | null;
   fits(operand: unknown): (value: unknown) => boolean;
   /** Absent: the operand decides (`$exists: false`). */
   readonly negated?: boolean;
-  wanted(operand: unknown): string;
+  expected(operand: unknown): string;
 }
 
 const ordering = (
@@ -147,27 +148,27 @@ const ordering = (
   check: (operand) =>
     typeof operand === 'number' || typeof operand === 'string'
       ? checkScalar(operand)
-      : wrong('must be a number or a text'),
+      : operandError('must be a number or a text'),
   fits: (operand) =>
     typeof operand === 'number'
       ? (value) => typeof value === 'number' && numbers(value, operand)
       : (value) => typeof value === 'string' && texts(value, operand as string),
   negated: false,
-  wanted: (operand) => `${words} ${shown(operand)}`,
+  expected: (operand) => `${words} ${describeValue(operand)}`,
 });
 
 const affix = (words: string, test: (value: string, operand: string) => boolean): Operator => ({
-  check: (operand) => (typeof operand === 'string' ? checkScalar(operand) : wrong('must be a text')),
+  check: (operand) => (typeof operand === 'string' ? checkScalar(operand) : operandError('must be a text')),
   fits: (operand) => (value) => typeof value === 'string' && test(value, operand as string),
   negated: false,
-  wanted: (operand) => `a text that ${words} ${shown(operand)}`,
+  expected: (operand) => `a text that ${words} ${describeValue(operand)}`,
 });
 
 const equality = (negated: boolean): Operator => ({
   check: checkScalar,
   fits: (operand) => (value) => value === operand,
   negated,
-  wanted: (operand) => `equal to ${shown(operand)}`,
+  expected: (operand) => `equal to ${describeValue(operand)}`,
 });
 
 const choice = (negated: boolean): Operator => ({
@@ -177,7 +178,7 @@ const choice = (negated: boolean): Operator => ({
     return (value) => choices.has(value);
   },
   negated,
-  wanted: (operand) => `one of the ${(operand as FilterScalar[]).length} given`,
+  expected: (operand) => `one of the ${(operand as FilterScalar[]).length} given`,
 });
 
 const OPERATORS: Readonly<Record<string, Operator>> = {
@@ -206,32 +207,38 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
   $in: choice(false),
   $nin: choice(true),
   $exists: {
-    check: (operand) => (typeof operand === 'boolean' ? null : wrong('must be true or false')),
+    check: (operand) => (typeof operand === 'boolean' ? null : operandError('must be true or false')),
     fits: () => () => true,
-    wanted: () => 'there',
+    expected: () => 'there',
   },
   $prefix: affix('begins with', (value, operand) => value.startsWith(operand)),
   $suffix: affix('ends with', (value, operand) => value.endsWith(operand)),
 };
 
-const wrong = (message: string, at = ''): Wrong => ({ at, message });
+/** Whether a filter may have this key as an operator, such as `$gte` or `$or`. */
+export const isOperatorName = (key: string): boolean =>
+  Object.hasOwn(OPERATORS, key) || key === '$and' || key === '$or' || key === '$not';
 
-function checkScalar(operand: unknown): Wrong | null {
-  if (!isScalar(operand)) return wrong('must be a text, number, boolean or null');
+const operandError = (message: string, at = ''): OperandError => ({ at, message });
+
+function checkScalar(operand: unknown): OperandError | null {
+  if (!isScalar(operand)) return operandError('must be a text, number, boolean or null');
   if (typeof operand === 'string' && operand.length > MAX_TEXT_LENGTH)
-    return wrong(`must have at most ${MAX_TEXT_LENGTH} characters`);
+    return operandError(`must have at most ${MAX_TEXT_LENGTH} characters`);
   // Larger integers are not exact: a filter on one would match its neighbours.
   if (typeof operand === 'number' && !(Math.abs(operand) <= Number.MAX_SAFE_INTEGER))
-    return wrong(`must be at most ${Number.MAX_SAFE_INTEGER} away from zero; use texts for longer ids`);
+    return operandError(
+      `must be at most ${Number.MAX_SAFE_INTEGER} away from zero; use texts for longer ids`,
+    );
   return null;
 }
 
-function checkChoices(operand: unknown): Wrong | null {
+function checkChoices(operand: unknown): OperandError | null {
   if (!Array.isArray(operand) || operand.length === 0 || operand.length > MAX_CHOICES)
-    return wrong(`must be an array of 1 to ${MAX_CHOICES} texts, numbers, booleans or nulls`);
+    return operandError(`must be an array of 1 to ${MAX_CHOICES} texts, numbers, booleans or nulls`);
   for (const [index, item] of operand.entries()) {
-    const found = checkScalar(item);
-    if (found !== null) return wrong(found.message, `[${index}]`);
+    const error = checkScalar(item);
+    if (error !== null) return operandError(error.message, `[${index}]`);
   }
   return null;
 }
@@ -292,4 +299,4 @@ const isScalar = (value: unknown): value is FilterScalar =>
 const short = (key: string): string => (key.length > 80 ? `${key.slice(0, 80)}…` : key);
 
 /** `filter.data.amount.$gte` → `data.amount.$gte` */
-const shownPlace = (at: string): string => at.slice(at.indexOf('.') + 1);
+const placeInFilter = (at: string): string => at.slice(at.indexOf('.') + 1);

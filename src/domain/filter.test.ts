@@ -19,7 +19,7 @@ function parsed(filter: unknown) {
 }
 
 const matches = (filter: unknown, event: FilterSubject): boolean =>
-  matchesFilter(parsed(filter), event, { left: MAX_STEPS_PER_FILTER });
+  matchesFilter(parsed(filter), event, { stepsLeft: MAX_STEPS_PER_FILTER });
 
 const wants = (filter: unknown, data: unknown): boolean => matches(filter, subject(data));
 
@@ -113,11 +113,13 @@ describe('FAN-2: a filter', () => {
 
   it('has a budget, and matches if it exceeds it', () => {
     const data = { items: Array.from({ length: 200_000 }, (_, n) => n) };
-    const work = { left: 1000 };
+    const work = { stepsLeft: 1000 };
     expect(matchesFilter(parsed({ 'data.items': -1 }), subject(data), work)).toBe(true);
-    expect(work.left).toBe(-1);
+    expect(work.stepsLeft).toBe(-1);
     // Also inside a negation, which inverts the unfinished result.
-    expect(matchesFilter(parsed({ $not: { 'data.items': -1 } }), subject(data), { left: 1000 })).toBe(true);
+    expect(matchesFilter(parsed({ $not: { 'data.items': -1 } }), subject(data), { stepsLeft: 1000 })).toBe(
+      true,
+    );
     expect(explainFilter(parsed({ 'data.items': -1 }), subject(data))).toMatchObject({ matches: true });
     expect(explainFilter(parsed({ 'data.items': -1 }), subject(data)).reason).toContain('steps');
   });

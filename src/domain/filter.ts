@@ -40,67 +40,67 @@ export interface FilterTest {
   /** True if the test holds when no value fits. */
   readonly negated: boolean;
   /** What a value must be, for messages: `at least 100`. */
-  readonly wanted: string;
+  readonly expected: string;
 }
 
 export type FilterNode =
   | FilterTest
-  | { readonly kind: 'all'; readonly at: string; readonly of: readonly FilterNode[] }
-  | { readonly kind: 'any'; readonly at: string; readonly of: readonly FilterNode[] }
-  | { readonly kind: 'not'; readonly at: string; readonly of: FilterNode };
+  | { readonly kind: 'all'; readonly at: string; readonly parts: readonly FilterNode[] }
+  | { readonly kind: 'any'; readonly at: string; readonly parts: readonly FilterNode[] }
+  | { readonly kind: 'not'; readonly at: string; readonly parts: FilterNode };
 
 /** The remaining steps. Below zero: the budget was exceeded, and no result is valid. */
-export interface FilterWork {
-  left: number;
+export interface StepBudget {
+  stepsLeft: number;
 }
 
 export const MAX_STEPS_PER_FILTER = 100_000;
 
 /** A filter that exceeds its budget matches: better one event too many than one too few. */
-export function matchesFilter(filter: FilterNode, subject: FilterSubject, work: FilterWork): boolean {
-  return holds(filter, subject, work) || work.left < 0;
+export function matchesFilter(filter: FilterNode, subject: FilterSubject, budget: StepBudget): boolean {
+  return holds(filter, subject, budget) || budget.stepsLeft < 0;
 }
 
-function holds(node: FilterNode, subject: FilterSubject, work: FilterWork): boolean {
+function holds(node: FilterNode, subject: FilterSubject, budget: StepBudget): boolean {
   switch (node.kind) {
     case 'test': {
       const value = node.root(subject);
-      return (value !== undefined && someFits(node, value, 0, work)) !== node.negated;
+      return (value !== undefined && someFits(node, value, 0, budget)) !== node.negated;
     }
     case 'all':
-      return node.of.every((part) => holds(part, subject, work));
+      return node.parts.every((part) => holds(part, subject, budget));
     case 'any':
-      return node.of.some((part) => holds(part, subject, work));
+      return node.parts.some((part) => holds(part, subject, budget));
     case 'not':
-      return !holds(node.of, subject, work);
+      return !holds(node.parts, subject, budget);
   }
 }
 
 /** Recurses no deeper than the path is long, and examines no value twice. */
-function someFits(test: FilterTest, value: unknown, depth: number, work: FilterWork): boolean {
-  work.left -= 1;
-  if (work.left < 0) return false;
+function someFits(test: FilterTest, value: unknown, depth: number, budget: StepBudget): boolean {
+  budget.stepsLeft -= 1;
+  if (budget.stepsLeft < 0) return false;
   const step = test.steps[depth];
   if (!Array.isArray(value)) {
     if (step === undefined) return test.fits(value);
-    return hasOwn(value, step.name) && someFits(test, value[step.name], depth + 1, work);
+    return hasOwn(value, step.name) && someFits(test, value[step.name], depth + 1, budget);
   }
   if (step === undefined) {
     if (test.fits(value)) return true;
     for (const element of value) {
-      work.left -= 1;
-      if (work.left < 0) return false;
+      budget.stepsLeft -= 1;
+      if (budget.stepsLeft < 0) return false;
       if (test.fits(element)) return true;
     }
     return false;
   }
   if (step.index !== null)
-    return step.index < value.length && someFits(test, value[step.index], depth + 1, work);
+    return step.index < value.length && someFits(test, value[step.index], depth + 1, budget);
   for (const element of value) {
-    work.left -= 1;
-    if (work.left < 0) return false;
+    budget.stepsLeft -= 1;
+    if (budget.stepsLeft < 0) return false;
     if (Array.isArray(element) || !hasOwn(element, step.name)) continue;
-    if (someFits(test, element[step.name], depth + 1, work)) return true;
+    if (someFits(test, element[step.name], depth + 1, budget)) return true;
   }
   return false;
 }
@@ -117,9 +117,9 @@ export interface FilterAnswer {
 }
 
 export function explainFilter(filter: FilterNode, subject: FilterSubject): FilterAnswer {
-  const work = { left: MAX_STEPS_PER_FILTER };
-  const matches = matchesFilter(filter, subject, work);
-  if (work.left < 0) {
+  const budget = { stepsLeft: MAX_STEPS_PER_FILTER };
+  const matches = matchesFilter(filter, subject, budget);
+  if (budget.stepsLeft < 0) {
     const reason = `takes more than ${MAX_STEPS_PER_FILTER} steps on this event, and therefore matches`;
     return { matches, reason };
   }
@@ -131,14 +131,14 @@ function firstFailure(node: FilterNode, subject: FilterSubject): string {
     case 'test':
       return `${node.at}: ${testFailure(node, subject)}`;
     case 'all': {
-      const fresh = { left: MAX_STEPS_PER_FILTER };
-      const failed = node.of.find((part) => !holds(part, subject, fresh));
+      const fresh = { stepsLeft: MAX_STEPS_PER_FILTER };
+      const failed = node.parts.find((part) => !holds(part, subject, fresh));
       return firstFailure(failed!, subject);
     }
     case 'any':
-      return node.of.length === 1
-        ? firstFailure(node.of[0]!, subject)
-        : `${node.at}: none of its ${node.of.length} filters holds`;
+      return node.parts.length === 1
+        ? firstFailure(node.parts[0]!, subject)
+        : `${node.at}: none of its ${node.parts.length} filters holds`;
     case 'not':
       return `${node.at}: what it negates holds`;
   }
@@ -153,16 +153,18 @@ function testFailure(test: FilterTest, subject: FilterSubject): string {
     return true;
   };
   const value = test.root(subject);
-  const found = value !== undefined && someFits({ ...test, fits }, value, 0, { left: MAX_STEPS_PER_FILTER });
+  const found =
+    value !== undefined && someFits({ ...test, fits }, value, 0, { stepsLeft: MAX_STEPS_PER_FILTER });
   if (!found) return 'there is no such value';
-  if (Array.isArray(seen) && !test.negated) return `neither the array nor an element of it is ${test.wanted}`;
-  return `${shown(seen)} is ${test.negated ? '' : 'not '}${test.wanted}`;
+  if (Array.isArray(seen) && !test.negated)
+    return `neither the array nor an element of it is ${test.expected}`;
+  return `${describeValue(seen)} is ${test.negated ? '' : 'not '}${test.expected}`;
 }
 
-const MAX_SHOWN = 80;
+const MAX_DESCRIBED_LENGTH = 80;
 
-export function shown(value: unknown): string {
+export function describeValue(value: unknown): string {
   if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object';
-  const text = JSON.stringify(typeof value === 'string' ? value.slice(0, MAX_SHOWN) : value);
-  return typeof value === 'string' && value.length > MAX_SHOWN ? `${text}…` : text;
+  const text = JSON.stringify(typeof value === 'string' ? value.slice(0, MAX_DESCRIBED_LENGTH) : value);
+  return typeof value === 'string' && value.length > MAX_DESCRIBED_LENGTH ? `${text}…` : text;
 }

@@ -1,6 +1,6 @@
 /**
- * Histograms of durations, in buckets on a logarithmic scale: four per octave. Histograms of minutes add up to those of
- * days. A percentile is the middle of its bucket, so it is off by at most 2^(1/8), 9.1 %; below a millisecond by at most
+ * Histograms of durations, in buckets on a logarithmic scale: four per octave. The histogram of a day is the sum of the
+ * histograms of its minutes. A percentile is the middle of its bucket, so it is off by at most 2^(1/8), 9.1 %; below a millisecond by at most
  * half of one.
  */
 const PER_OCTAVE = 4;

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import {
   deliveryIdOf,
   deliveryRangeOfEvent,
+  eventIdFromForeignId,
   eventIdOfDelivery,
-  eventIdOfForeign,
   firstIdAt,
   newEventId,
   newId,
@@ -98,14 +98,14 @@ describe('new ids', () => {
     );
   });
 
-  it('are not below the bound of their time, and not above the next', () => {
+  it('are between the first id of their millisecond and that of the next', () => {
     const now = at + 120_000;
     const id = newId(now);
     expect(firstIdAt(now) <= id).toBe(true);
     expect(id < firstIdAt(now + 1)).toBe(true);
   });
 
-  it('have bounds for any time', () => {
+  it('firstIdAt takes any time', () => {
     expect(firstIdAt(-1)).toBe(NIL);
     expect(firstIdAt(2 ** 60)).toBe('ffffffff-ffff-0000-0000-000000000000');
     expect(firstIdAt(1.5)).toBe('00000000-0001-0000-0000-000000000000');
@@ -118,23 +118,23 @@ describe('the event id for an id of another system', () => {
   it('is always the same event id, with the given time', () => {
     fc.assert(
       fc.property(fc.uuid({ version: 4 }), fc.integer({ min: 0, max: 2 ** 47 }), (id, madeAt) => {
-        const eventId = eventIdOfForeign(id, madeAt);
+        const eventId = eventIdFromForeignId(id, madeAt);
         expect(eventId).toMatch(EVENT_ID);
         expect(timeOfId(eventId)).toBe(madeAt);
-        expect(eventIdOfForeign(id, madeAt)).toBe(eventId);
+        expect(eventIdFromForeignId(id, madeAt)).toBe(eventId);
       }),
     );
   });
 
-  it('has the time of a UUID of version 7, and is that id itself if it can be', () => {
+  it('has the time of a UUID of version 7, and equals that id if it already is an event id', () => {
     const id = newId(1_700_000_000_000);
-    expect(timeOfId(eventIdOfForeign(id, 0))).toBe(timeOfId(id));
+    expect(timeOfId(eventIdFromForeignId(id, 0))).toBe(timeOfId(id));
     const eventId = newEventId(1_700_000_000_000);
-    expect(eventIdOfForeign(eventId, 0)).toBe(eventId);
+    expect(eventIdFromForeignId(eventId, 0)).toBe(eventId);
   });
 
   it('differs for different ids', () => {
     const ids = Array.from({ length: 2000 }, () => crypto.randomUUID());
-    expect(new Set(ids.map((id) => eventIdOfForeign(id, 5))).size).toBe(ids.length);
+    expect(new Set(ids.map((id) => eventIdFromForeignId(id, 5))).size).toBe(ids.length);
   });
 });

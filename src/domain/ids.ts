@@ -74,7 +74,7 @@ export function newEventId(nowMs: number): Uuid {
   return newUuid(nowMs, '0000');
 }
 
-/** Makes an id for anything else: its whole tail is random. */
+/** Makes an id for anything but an event: all its last 16 bits are random. */
 export function newId(nowMs: number): Uuid {
   return newUuid(nowMs, takeRandomHex(2));
 }
@@ -82,10 +82,10 @@ export function newId(nowMs: number): Uuid {
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /**
- * Makes the event id for an id of another system: always the same one. The time comes from the id if it is a UUID of
- * version 7, otherwise from `createdAtMs`, which must then be the same each time.
+ * Derives an event id from an id of another system. The same input always gives the same event id. The time comes from
+ * the id if it is a UUID of version 7, otherwise from `createdAtMs`.
  */
-export function eventIdOfForeign(id: Uuid, createdAtMs: number): Uuid {
+export function eventIdFromForeignId(id: Uuid, createdAtMs: number): Uuid {
   const hasTime = UUID_V7.test(id);
   if (hasTime && id.endsWith('0000')) return id;
   const time = hex(Math.trunc(hasTime ? timeOfId(id) : createdAtMs), 12);
@@ -94,8 +94,7 @@ export function eventIdOfForeign(id: Uuid, createdAtMs: number): Uuid {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${digest.slice(0, 3)}-${variant}${digest.slice(4, 7)}-${digest.slice(7, 15)}0000`;
 }
 
-/** True for a UUID of version 7. */
-export function containsTime(id: Uuid): boolean {
+export function isUuidV7(id: Uuid): boolean {
   return UUID_V7.test(id);
 }
 
@@ -128,10 +127,12 @@ const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 const DECODE = new Map([...ALPHABET].map((character, value) => [character, value]));
 const SUFFIX = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
-/** Two characters per 10 bits, so that formatting an id takes thirteen look-ups: several ids are formatted per event. */
+/** Two characters per 10 bits: formatting an id takes 13 lookups. Several ids are formatted per event, so this pays. */
 const PAIRS = Array.from({ length: 1024 }, (_, value) => ALPHABET[value >> 5]! + ALPHABET[value & 31]!);
 
-/** `evt_` and 26 base32 characters (the TypeID specification): two zero bits and the 128 bits of the id, 10 at a time. */
+/**
+ * `evt_` and 26 base32 characters (the TypeID specification): two zero bits and the 128 bits of the id, 10 at a time.
+ */
 export function publicId(prefix: IdPrefix, id: Uuid): string {
   const a = Number.parseInt(id.slice(0, 8), 16);
   const b = Number.parseInt(id.slice(9, 13) + id.slice(14, 18), 16);
@@ -154,6 +155,9 @@ export function publicId(prefix: IdPrefix, id: Uuid): string {
     PAIRS[d & 1023]
   );
 }
+
+/** A regular expression for the public ids with this prefix. */
+export const idPattern = (prefix: IdPrefix): string => `^${prefix}_${SUFFIX.source.slice(1)}`;
 
 /** Returns the UUID of a public id, or null if it is not a public id with this prefix. */
 export function parsePublicId(prefix: IdPrefix, text: string): Uuid | null {

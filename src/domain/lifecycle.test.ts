@@ -32,7 +32,7 @@ describe('services', () => {
     expect(happened).toEqual(['start a', 'start b', 'stop c', 'stop b', 'stop a']);
   });
 
-  it('all stop even if one fails to, which is reported afterwards', async () => {
+  it('all stop even if one of them throws, and the error is thrown afterwards', async () => {
     const { services, happened } = newServices(['a', 'b', 'c'], { stop: 'b' });
     await expect(stopAll(services)).rejects.toThrow('b does not stop');
     expect(happened).toEqual(['stop c', 'stop b', 'stop a']);

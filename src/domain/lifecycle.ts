@@ -17,7 +17,9 @@ export async function startAll(services: readonly Service[]): Promise<void> {
   }
 }
 
-/** Stops services in reverse order. A failure does not keep the others running; the first error is thrown at the end. */
+/**
+ * Stops services in reverse order. A failure does not keep the others running; the first error is thrown at the end.
+ */
 export async function stopAll(services: readonly Service[]): Promise<void> {
   const failures: unknown[] = [];
   for (const service of services.toReversed()) {
@@ -30,7 +32,7 @@ export async function stopAll(services: readonly Service[]): Promise<void> {
   if (failures.length > 0) throw failures[0];
 }
 
-/** One service of several that start and stop independently of each other. Stopping waits for all, also if one fails. */
+/** Combines services that do not depend on each other into one. `stop` waits for all of them, even if one fails. */
 export function inParallel(...services: readonly (Service | null)[]): Service {
   const present = services.filter((service) => service !== null);
   return {
@@ -42,7 +44,7 @@ export function inParallel(...services: readonly (Service | null)[]): Service {
   };
 }
 
-/** A service that has nothing to start. */
+/** Makes a service that only has to be stopped. */
 export function onStop(stop: () => unknown): Service {
   return {
     start: () => {},

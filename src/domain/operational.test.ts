@@ -17,9 +17,9 @@ const outcome: CircuitChange['outcome'] = { statusCode: null, error: { class: 't
 function changes(eventType: string): (string | null)[] {
   const breaker = new Breaker(settings);
   const noted: (string | null)[] = [];
-  const hear = (signal: 'success' | 'failure', wasProbe: boolean): void => {
+  const record = (signal: 'success' | 'failure', wasProbe: boolean): void => {
     const before: BreakerRecord = breaker.record;
-    expect(breaker.heard(signal, NOW, wasProbe)).toBe(true);
+    expect(breaker.recordSignal(signal, NOW, wasProbe)).toBe(true);
     const note = noteOfCircuit({
       id: 'a',
       endpointId: 'e',
@@ -30,11 +30,11 @@ function changes(eventType: string): (string | null)[] {
     });
     noted.push(note?.kind ?? null);
   };
-  hear('failure', false);
-  breaker.probeStarted(NOW + 1000);
-  hear('failure', true);
-  breaker.probeStarted(NOW + 2000);
-  hear('success', true);
+  record('failure', false);
+  breaker.startProbe(NOW + 1000);
+  record('failure', true);
+  breaker.startProbe(NOW + 2000);
+  record('success', true);
   return noted;
 }
 
@@ -49,7 +49,7 @@ describe('OBS-4: notes about circuits', () => {
 
   it('contain the last answer', () => {
     const after = new Breaker(settings);
-    after.heard('failure', NOW, false);
+    after.recordSignal('failure', NOW, false);
     expect(
       noteOfCircuit({
         id: 'a',

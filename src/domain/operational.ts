@@ -37,9 +37,9 @@ export interface CircuitChange {
 }
 
 /**
- * Returns the note about a change of a circuit. Null: none is needed, because the circuit stays open after a failed
- * probe, or because it opened on an operational event. That a circuit closed is always noted; it is published only if
- * its opening was.
+ * Returns the note about a change of a circuit. Null: no note is needed, because the circuit stays open after a failed
+ * probe, or because an operational event opened it. A closing circuit always gets a note, but upkeep publishes it only
+ * if it published the opening.
  */
 export function noteOfCircuit({
   id,

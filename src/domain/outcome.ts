@@ -1,6 +1,6 @@
 /**
- * The outcome of one HTTP request, as a closed set: the deliver stage produces it, the settle stage decides by it, and
- * the attempt log shows it. No code depends on the text of an error message.
+ * The outcome of one HTTP request, with a closed set of error classes. The deliver stage produces it, `decide` turns it
+ * into a verdict, and the attempt log shows it. No code depends on the text of an error message.
  */
 
 /** Every way an attempt can fail, with what the receiver's owner can do about it. */
@@ -64,7 +64,9 @@ export interface AttemptOutcome {
   readonly responseTruncated: boolean;
   /** Parsed from `Retry-After` of a 429 or 503. */
   readonly retryAfterMs: number | null;
-  /** Set if this was no attempt: not sent because the lease had expired, or cut off because the worker is stopping. */
+  /**
+   * Set if this does not count as an attempt: the lease expired before it was sent, or the worker stopped meanwhile.
+   */
   readonly withdrawn?: true;
 }
 

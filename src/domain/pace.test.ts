@@ -6,18 +6,18 @@ import { Pace } from './pace.ts';
 /** Takes every turn, and starts each request when it is prepared and allowed. Returns the start times. */
 function run(limit: RateLimit, untilMs: number, readyAfter: (turn: number, now: number) => number): number[] {
   const pace = new Pace(limit, 0, 0);
-  const left: number[] = [];
+  const starts: number[] = [];
   let waiting: number[] = [];
   let turns = 0;
   for (let now = 0; now < untilMs; now += 1) {
     while (pace.takeTurn(now)) waiting.push(now + readyAfter(turns++, now));
     waiting = waiting.filter((at) => {
-      const wait = at > now ? at - now : pace.leave(now);
-      if (wait === 0) left.push(now);
+      const wait = at > now ? at - now : pace.tryStart(now);
+      if (wait === 0) starts.push(now);
       return wait > 0;
     });
   }
-  return left;
+  return starts;
 }
 
 /** By how much the busiest window exceeds what burst and rate allow. */
@@ -41,8 +41,8 @@ test('DSP-3: at most burst + rate · t requests start, however long their prepar
   const delays = fc.array(fc.integer({ min: 0, max: 800 }), { minLength: 1, maxLength: 50 });
   fc.assert(
     fc.property(limits, delays, (limit, times) => {
-      const left = run(limit, 2_000, (turn) => times[turn % times.length]!);
-      expect(worstExcess(left, limit)).toBeLessThanOrEqual(1e-6);
+      const starts = run(limit, 2_000, (turn) => times[turn % times.length]!);
+      expect(worstExcess(starts, limit)).toBeLessThanOrEqual(1e-6);
     }),
     { numRuns: 50 },
   );
@@ -50,9 +50,9 @@ test('DSP-3: at most burst + rate · t requests start, however long their prepar
 
 test('DSP-3: the same holds if all of them were delayed at once', () => {
   const limit = { perSecond: 10, burst: 4 };
-  const left = run(limit, 4_000, (_, now) => Math.max(0, 2_000 - now));
-  expect(left.filter((at) => at === 2_000)).toHaveLength(4);
-  expect(worstExcess(left, limit)).toBeLessThanOrEqual(1e-6);
+  const starts = run(limit, 4_000, (_, now) => Math.max(0, 2_000 - now));
+  expect(starts.filter((at) => at === 2_000)).toHaveLength(4);
+  expect(worstExcess(starts, limit)).toBeLessThanOrEqual(1e-6);
 });
 
 test.each([
@@ -63,9 +63,9 @@ test.each([
   [100, 100, 50],
   [7, 1, 400],
 ])(
-  '%i a second with a burst of %i is reached although each takes %i ms to be read',
+  'a rate of %i per second with a burst of %i is reached although each payload takes %i ms to load',
   (perSecond, burst, ms) => {
-    const left = run({ perSecond, burst }, 10_000, () => ms);
-    expect(left.length).toBeGreaterThanOrEqual(10 * perSecond * 0.9);
+    const starts = run({ perSecond, burst }, 10_000, () => ms);
+    expect(starts.length).toBeGreaterThanOrEqual(10 * perSecond * 0.9);
   },
 );

@@ -1,18 +1,18 @@
 /**
- * A rate limit for requests that may have to load something between their turn and their start. Both are limited: turns,
- * so that the right number of requests is prepared, and starts, because requests that were delayed together would
- * otherwise start together, followed by the burst that was saved up meanwhile.
+ * A rate limit for requests that are prepared between their turn and their start: the payload may have to be loaded.
+ * Turns are limited, so that the right number of requests is prepared. Starts are limited too: otherwise requests that
+ * were delayed together would start together, followed by the burst that was saved up meanwhile.
  */
 import type { RateLimit } from './endpoint.ts';
 import { TokenBucket } from './token-bucket.ts';
 
 export class Pace {
   readonly #turns: TokenBucket;
-  readonly #exits: TokenBucket;
+  readonly #starts: TokenBucket;
 
   constructor(limit: RateLimit, now: number, tokens: number) {
     this.#turns = new TokenBucket(limit, now, tokens);
-    this.#exits = new TokenBucket(limit, now, tokens);
+    this.#starts = new TokenBucket(limit, now, tokens);
   }
 
   msUntilTurn(now: number): number {
@@ -28,8 +28,8 @@ export class Pace {
     this.#turns.giveBack();
   }
 
-  /** Returns 0 if the request may start, otherwise the milliseconds to wait before asking again. */
-  leave(now: number): number {
-    return this.#exits.tryTake(now) ? 0 : this.#exits.msUntilNext(now);
+  /** Returns 0 if the request may start now, otherwise the milliseconds to wait before the next call. */
+  tryStart(now: number): number {
+    return this.#starts.tryTake(now) ? 0 : this.#starts.msUntilNext(now);
   }
 }

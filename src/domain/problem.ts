@@ -12,6 +12,7 @@ export const problemCodes = {
   method_not_allowed: { status: 405, title: 'This method is not available here' },
   request_timeout: { status: 408, title: 'The request took too long to arrive' },
   conflict: { status: 409, title: 'The state of the object does not allow that' },
+  endpoint_exists: { status: 409, title: 'The tenant has another endpoint like this' },
   idempotency_conflict: { status: 409, title: 'The idempotency key was used for something else' },
   request_in_progress: { status: 409, title: 'The same request is being carried out' },
   too_large: { status: 413, title: 'The body is too large' },

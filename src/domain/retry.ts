@@ -62,7 +62,7 @@ export function totalDelaySeconds(policy: RetryPolicy): number {
 
 const PROPORTION = 0.1;
 
-/** Spreads a delay, so that deliveries that failed together are not retried together. */
+/** Varies a delay at random, so that deliveries that failed together are not retried together. */
 export function withJitter(seconds: number, jitter: Jitter, random: () => number): number {
   switch (jitter) {
     case 'none':

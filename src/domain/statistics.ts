@@ -77,10 +77,10 @@ export interface EventBucket extends Bucket {
   readonly type: string;
   readonly totals: Totals;
 }
-/** Counts the event types of a tenant that are too many to be counted one by one. */
+/** The bucket for event types of a tenant beyond the limit of types that are counted one by one. */
 export const OTHER_TYPES = 'other';
 
-/** What one commit did. Lists of lists, because it is written with every commit and names would be half of it. */
+/** What one commit did. Tuples instead of objects: every commit writes an entry, and names would double its size. */
 export interface JournalEntry {
   /** Tenant, type, number of events. */
   readonly accepted?: readonly (readonly [string, string, number])[];

@@ -12,7 +12,7 @@ export class TokenBucket {
     this.#at = now;
   }
 
-  /** Takes all of them or none. */
+  /** Takes `count` tokens, or none if there are fewer. */
   tryTake(now: number, count = 1): boolean {
     this.#fill(now);
     if (this.#tokens < count) return false;

@@ -1,4 +1,4 @@
-/** Metrics, live tail and tracing of the accept stage. None of them can make a stored event look like a failure. */
+/** Metrics, live tail and tracing of the accept stage. Their errors are caught, because the event is already stored. */
 import type { Tracer } from '../telemetry/tracing.ts';
 import type { Accepted, PendingEvent } from './pending-event.ts';
 
@@ -12,7 +12,7 @@ export interface AcceptMetrics {
 
 export interface AcceptObserverOptions {
   readonly metrics?: AcceptMetrics | undefined;
-  /** `open` while someone watches. */
+  /** The live tail. `open` is true while someone watches. */
   readonly tail?: { readonly open: boolean; accepted(event: Accepted): void } | undefined;
   readonly tracer?: Pick<Tracer, 'stored'> | null | undefined;
   readonly onFailed?: ((error: unknown) => void) | undefined;

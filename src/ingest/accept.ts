@@ -1,4 +1,4 @@
-/** Accepts events of requests: admits them, collects them into batches, and answers after the commit. */
+/** Accepts events from requests: admits them, collects them into batches, and resolves after the commit. */
 import { Batcher, type BatcherOptions } from '../domain/batcher.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { NewEvent } from '../domain/event.ts';
@@ -14,7 +14,7 @@ export interface AcceptorOptions {
   readonly batchRows: number;
   readonly batchBytes: number;
   /** Called after each batch, with its size and times. */
-  readonly onBatchWritten?: BatcherOptions<unknown>['written'];
+  readonly onBatchWritten?: BatcherOptions<unknown>['onWritten'];
 }
 
 /** Memory that a pending event takes besides its payload. */
@@ -33,7 +33,7 @@ export class Acceptor {
       maxBytes: batchBytes,
       bytesOf: (item) => item.event.data.length + EVENT_OVERHEAD_BYTES,
       write: (batch) => writer.write(batch, { mayBeStored: false }),
-      written: onBatchWritten,
+      onWritten: onBatchWritten,
     });
   }
 
@@ -61,7 +61,7 @@ export class Acceptor {
   }
 
   /** Resolves when every admitted event has been answered. */
-  drained(): Promise<void> {
-    return this.#batcher.drained();
+  waitUntilIdle(): Promise<void> {
+    return this.#batcher.waitUntilIdle();
   }
 }

@@ -17,7 +17,7 @@ export interface AdmissionOptions {
   readonly queueBytes: number;
 }
 
-/** What waits to be stored. */
+/** How many events, and how many bytes, wait to be stored. */
 export interface QueueLevel {
   readonly waitingItems: number;
   readonly waitingBytes: number;
@@ -50,14 +50,14 @@ export class Admission {
 
   /** Throws a `Problem` if an endpoint that the event names does not exist or cannot take it. */
   async checkTargets(event: NewEvent): Promise<void> {
-    if (this.#problemOfTargets(event) === null) return;
+    if (this.#findTargetProblem(event) === null) return;
     // Another process may have created or changed the endpoint a moment ago.
     await this.#options.endpoints.refresh();
-    const problem = this.#problemOfTargets(event);
+    const problem = this.#findTargetProblem(event);
     if (problem !== null) throw problem;
   }
 
-  #problemOfTargets({ tenant, endpointIds, deliverAt }: NewEvent): Problem | null {
+  #findTargetProblem({ tenant, endpointIds, deliverAt }: NewEvent): Problem | null {
     const isScheduled = deliverAt !== null && deliverAt > this.#options.clock.now();
     for (const [index, id] of endpointIds!.entries()) {
       const endpoint = this.#options.subscriptions.get(tenant, id);

@@ -17,6 +17,7 @@ import { Problem } from '../domain/problem.ts';
 import { type AcceptLog, type EventRecord, idempotencyKeyName } from '../ports/accept-log.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Commit, CommittedDelivery } from '../ports/hand-over.ts';
+import type { DeliveryRouter } from '../ports/stages.ts';
 import { storeFailureOf } from '../ports/store-error.ts';
 import type { AcceptObservers } from './accept-observers.ts';
 import { toRecord } from './event-record.ts';
@@ -35,26 +36,17 @@ import {
 } from './pending-event.ts';
 import type { Subscriptions } from './subscriptions.ts';
 
-/** Brings deliveries that were just committed to the worker that owns them. */
-export interface CommitRouter {
-  /**
-   * Called after each commit, before the events are answered. `commit` is null if an earlier try with an unknown outcome
-   * stored the deliveries: the owner must look for them, because they may be settled by now.
-   */
-  routeCommitted(deliveries: readonly CommittedDelivery[], commit: Commit | null): void;
-}
-
 export interface BatchWriterOptions {
   readonly acceptLog: Pick<AcceptLog, 'append' | 'findKeyHolders' | 'ensurePartitions'>;
   readonly endpoints: Pick<EndpointDirectory, 'version' | 'refresh'>;
   readonly subscriptions: Pick<Subscriptions, 'match' | 'takeWork' | 'countLookups'>;
   readonly knownTenants: Pick<KnownTenants, 'unknownOf' | 'add'>;
-  readonly router: CommitRouter;
+  readonly router: DeliveryRouter;
   readonly observers: AcceptObservers;
   readonly clock: Clock;
   readonly random: () => number;
   readonly idempotencyTtlMs: number;
-  /** An event that could not be stored for this long is answered with 503. */
+  /** An event that could not be stored within this time is answered with 503. */
   readonly giveUpAfterMs: number;
 }
 
@@ -82,7 +74,7 @@ export class BatchWriter {
     } catch (error) {
       await this.#recover(unique, options, error);
     }
-    // The same key twice in one batch: now the second event finds the row of the first.
+    // The same key twice in one batch: the second event is written afterwards, so that it finds the row of the first.
     if (repeated.length > 0) await this.write(repeated, options);
   }
 
@@ -108,7 +100,7 @@ export class BatchWriter {
         continue;
       }
       observers.onCommitted(batch, sentAt, clock.now());
-      await this.#answer(batch, records, result.written, { sentAt, endpointVersion });
+      await this.#answerAll(batch, records, result.written, { sentAt, endpointVersion });
       return;
     }
   }
@@ -129,7 +121,7 @@ export class BatchWriter {
     return matched;
   }
 
-  async #answer(
+  async #answerAll(
     batch: readonly PendingEvent[],
     records: readonly EventRecord[],
     written: ReadonlySet<Uuid> | 'all',
@@ -150,7 +142,7 @@ export class BatchWriter {
     try {
       await this.#answerSkipped(skipped, batch, records);
     } catch (error) {
-      // The rest of the batch is stored and answered.
+      // Recover only these: the rest of the batch is stored and answered.
       const unanswered = skipped.map((index) => batch[index]!);
       await this.#recover(unanswered, { mayBeStored: true }, error);
     }
@@ -191,7 +183,7 @@ export class BatchWriter {
       } else {
         const record = records[index]!;
         addDeliveries(storedEarlier, item, record);
-        // The process that stored the event also counts and shows it.
+        // The process that stored the event also reports it to the observers.
         if (storedByOther(item)) item.resolve(toAccepted(item, record.deliveries.length));
         else this.#resolve(item, record);
       }
@@ -204,7 +196,7 @@ export class BatchWriter {
     const failure = storeFailureOf(error);
     if (failure === 'invalid_row') return this.#bisect(batch, options, error);
     if (failure === 'other') {
-      // A trigger or a broken page may fail on one event. Committed events cannot be rejected together with it.
+      // A trigger or a broken page may fail on one event only. Bisect, because committed events must not fail with it.
       if (batch.length > 1 && batch[0]!.committed !== null) return this.#bisect(batch, options, error);
       for (const item of batch) item.reject(error);
       return;
@@ -216,7 +208,7 @@ export class BatchWriter {
     const inTime = this.#rejectOverdue(batch, error);
     if (inTime.length === 0) return;
     await new Promise<void>((resolve) => this.#options.clock.after(RETRY_PAUSE_MS, resolve));
-    // Guarded from now on: writing twice would deliver twice.
+    // `mayBeStored` from now on: an event that is written twice would be delivered twice.
     if (failure === 'outcome_unknown')
       await this.write(inTime.map(withUnknownOutcome), { mayBeStored: true });
     else await this.write(inTime, options);

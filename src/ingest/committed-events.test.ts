@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { firstIdAt, type Uuid } from '../domain/ids.ts';
-import { problemOfId } from './committed-events.ts';
+import { findIdProblem } from './committed-events.ts';
 
 const NOW = Date.UTC(2027, 0, 31);
 const HOUR_MS = 3_600_000;
@@ -8,16 +8,16 @@ const HOUR_MS = 3_600_000;
 const idAt = (ms: number): Uuid => `${firstIdAt(ms).slice(0, 14)}7abc-8abc-012345670000`;
 
 test('a committed event must have an id that an event can have', () => {
-  expect(problemOfId(idAt(NOW), NOW)).toBeNull();
-  expect(problemOfId(idAt(NOW + HOUR_MS / 2), NOW)).toBeNull();
-  expect(problemOfId(idAt(NOW - 5 * 365 * 24 * HOUR_MS), NOW)).toBeNull();
+  expect(findIdProblem(idAt(NOW), NOW)).toBeNull();
+  expect(findIdProblem(idAt(NOW + HOUR_MS / 2), NOW)).toBeNull();
+  expect(findIdProblem(idAt(NOW - 5 * 365 * 24 * HOUR_MS), NOW)).toBeNull();
   // The last 16 bits number the deliveries.
-  expect(problemOfId(idAt(NOW).replace(/.{4}$/, 'abcd'), NOW)).toMatchObject({ code: 'invalid' });
-  expect(problemOfId('550e8400-e29b-41d4-a716-446655440000', NOW)).toMatchObject({ code: 'invalid' });
-  expect(problemOfId('', NOW)).toMatchObject({ code: 'invalid' });
+  expect(findIdProblem(idAt(NOW).replace(/.{4}$/, 'abcd'), NOW)).toMatchObject({ code: 'invalid' });
+  expect(findIdProblem('550e8400-e29b-41d4-a716-446655440000', NOW)).toMatchObject({ code: 'invalid' });
+  expect(findIdProblem('', NOW)).toMatchObject({ code: 'invalid' });
 });
 
 test('the time in the id must be after 2020 and at most an hour ahead', () => {
-  expect(problemOfId(idAt(Date.UTC(2019, 11)), NOW)?.message).toContain('2019-12-01');
-  expect(problemOfId(idAt(NOW + 2 * HOUR_MS), NOW)?.message).toContain('more than an hour ahead');
+  expect(findIdProblem(idAt(Date.UTC(2019, 11)), NOW)?.message).toContain('2019-12-01');
+  expect(findIdProblem(idAt(NOW + 2 * HOUR_MS), NOW)?.message).toContain('more than an hour ahead');
 });

@@ -1,14 +1,14 @@
 /**
- * Events that their producer has already committed, in its own transaction: outbox rows, and what a relay reads. They
- * are stored like requests, but they can no longer be rejected for their content:
+ * Accepts events that their producer has already committed in its own transaction: outbox rows, and rows that a relay
+ * reads. They are stored like requests, but it is too late to reject them for their idempotency key:
  *
  *   new id                        stored and delivered
- *   id stored before              nothing new
+ *   id stored before              nothing is written
  *   key of another event,         stored without deliveries and with `duplicate_of`, so that the id the producer
  *     same type and data            already has can be looked up and explains why nothing was sent
  *   key of another event,         stored without the key and delivered, with `key_conflict_with`: reusing a key is a
  *     other type or data            mistake, but losing a committed event would be worse
- *   refused by the database       an error, so that the caller can set the event aside
+ *   refused by the database       an error, so that the caller can reject the event
  */
 import type { Clock } from '../domain/clock.ts';
 import type { CommittedEvent } from '../domain/event.ts';
@@ -38,12 +38,12 @@ export class CommittedEvents {
   async accept(events: readonly CommittedEvent[]): Promise<(Accepted | Error)[]> {
     const { acceptLog, writer, clock } = this.#options;
     const answers = new Array<Accepted | Error>(events.length);
-    // Our own clock may have jumped: ask the store before an event is rejected for its time.
+    // Our own clock may have jumped: use the clock of the store before rejecting an event for its time.
     const needsStoreClock = events.some(({ id }) => isFromFuture(id, clock.now()));
     const now = needsStoreClock ? await acceptLog.now() : clock.now();
     const batch: PendingEvent[] = [];
     for (const [index, event] of events.entries()) {
-      const problem = problemOfId(event.id, now);
+      const problem = findIdProblem(event.id, now);
       if (problem !== null) {
         answers[index] = problem;
         continue;
@@ -75,7 +75,7 @@ const MAX_AHEAD_MS = 3_600_000;
 const isFromFuture = (id: Uuid, now: number): boolean => timeOfId(id) > now + MAX_AHEAD_MS;
 
 /** Returns what is wrong with an id that was made elsewhere, or null if an event can have it. */
-export function problemOfId(id: Uuid, now: number): Problem | null {
+export function findIdProblem(id: Uuid, now: number): Problem | null {
   if (!EVENT_ID.test(id))
     return invalidField('id', 'must be an event id: a UUID of version 7 whose last 16 bits are zero');
   const time = timeOfId(id);

@@ -10,6 +10,7 @@ import {
 import { repeatedHeader } from '../domain/header-names.ts';
 import { idPrefixes, parsePublicId, type Uuid } from '../domain/ids.ts';
 import { type FieldError, invalidField, invalidFields, Problem } from '../domain/problem.ts';
+import { parseTime, TIME_RULE } from '../domain/time.ts';
 import type { Span } from './json-scan.ts';
 
 const MAX_KEY_LENGTH = 255;
@@ -18,7 +19,7 @@ const MAX_HEADERS = 50;
 const MAX_TARGETS = 1000;
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/;
 const HEADER_VALUE = /^[\t\x20-\x7e]{0,4096}$/;
-/** NUL and lone surrogates: PostgreSQL's text takes neither. */
+/** NUL and lone surrogates, which PostgreSQL's text type cannot store. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what it looks for
 const UNSTORABLE = /\u0000|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
 
@@ -38,7 +39,7 @@ export class FieldReader {
     return span === undefined ? undefined : JSON.parse(this.#body.toString('utf8', span.start, span.end));
   }
 
-  /** `fallback` takes the place of an invalid value until `throwErrors`. */
+  /** Returns `fallback` for an invalid value, and records the error for `throwErrors`. */
   required<T>(name: string, read: (value: unknown) => T, fallback: T): T {
     try {
       return read(this.value(name));
@@ -48,7 +49,7 @@ export class FieldReader {
     }
   }
 
-  /** Absent and null mean the same. */
+  /** Returns `fallback` if the field is absent or null. */
   optional<T>(name: string, read: (value: unknown) => T, fallback: T): T {
     if (!this.#fields.has(name)) return fallback;
     return this.required(name, (value) => (value === null ? fallback : read(value)), fallback);
@@ -143,13 +144,11 @@ export function readEndpointIds(value: unknown): Uuid[] {
   });
 }
 
-const RFC3339 = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$/;
-
 /** Returns milliseconds since 1970, or null if there is no value. */
 export function readTime(path: string, value: unknown): number | null {
   if (value === undefined || value === null) return null;
-  const time = typeof value === 'string' && RFC3339.test(value) ? Date.parse(value) : Number.NaN;
-  if (Number.isNaN(time)) throw invalidField(path, 'must be an RFC 3339 time such as "2027-01-31T12:00:00Z"');
+  const time = typeof value === 'string' ? parseTime(value) : Number.NaN;
+  if (Number.isNaN(time)) throw invalidField(path, TIME_RULE);
   return time;
 }
 

@@ -28,7 +28,7 @@ function pendingSince(ms: number, committed: PendingEvent['committed']): Pending
 }
 const dueAt = (item: PendingEvent) => toRecord(item, [endpoint], NOW, () => 0).deliveries[0]!.dueAt;
 
-test('a committed event that waited for more than a minute ages from now on', () => {
+test('the age of a committed event that waited for more than a minute begins when it is accepted', () => {
   const committed = { outboxSeq: '1', lostKey: null, outcomeUnknown: false };
   expect(dueAt(pendingSince(NOW - 61_000, committed))).toBe(NOW);
   expect(dueAt(pendingSince(NOW - 59_000, committed))).toBeNull();

@@ -5,7 +5,7 @@ import { delayMsBefore } from '../domain/retry.ts';
 import type { EventRecord } from '../ports/accept-log.ts';
 import type { LostKey, PendingEvent } from './pending-event.ts';
 
-/** A committed event that waited longer than this ages from now on, so that it does not expire before it is sent. */
+/** The age of a committed event that waited longer than this begins now, so that it does not expire before it is sent. */
 const LATE_AFTER_MS = 60_000;
 
 export function toRecord(
@@ -39,8 +39,8 @@ function firstDueAt(
   random: () => number,
 ): number | null {
   const delayMs = delayMsBefore(endpoint.retry, 1, random);
-  // A FIFO endpoint sends in the order of acceptance. A request that names one together with `deliver_at` is rejected
-  // earlier; a FIFO endpoint that merely subscribes gets the event when it is its turn.
+  // A FIFO endpoint sends in the order of acceptance and ignores `deliver_at`. (A request that names a FIFO endpoint
+  // together with `deliver_at` was rejected before; this one matched by its subscription.)
   if (event.deliverAt !== null && event.deliverAt > now && endpoint.ordering !== 'fifo')
     return event.deliverAt + delayMs;
   if (delayMs > 0) return now + delayMs;

@@ -2,7 +2,7 @@ export type { NewEvent } from '../domain/event.ts';
 export { Acceptor } from './accept.ts';
 export { type AcceptObserverOptions, AcceptObservers } from './accept-observers.ts';
 export { Admission } from './admission.ts';
-export { BatchWriter, type CommitRouter } from './batch-writer.ts';
+export { BatchWriter } from './batch-writer.ts';
 export { CommittedEvents } from './committed-events.ts';
 export { readTenant, readTime } from './event-fields.ts';
 export { expectJson, JsonDepthError, JsonSyntaxError } from './json-scan.ts';

@@ -49,7 +49,7 @@ export function fingerprintOf(event: NewEvent): Buffer | null {
   return createHash('sha256').update(event.type).update('\n').update(event.data).digest();
 }
 
-/** Separates events that repeat an idempotency key of the same batch: they must be written after the first one. */
+/** Separates events that repeat an idempotency key of their batch: they must be written after the first event with it. */
 export function splitRepeatedKeys(batch: readonly PendingEvent[]): {
   unique: readonly PendingEvent[];
   repeated: PendingEvent[];
@@ -76,7 +76,7 @@ export function outboxSeqsOf(batch: readonly PendingEvent[]): readonly string[] 
   return first === null ? null : batch.map(({ committed }) => committed!.outboxSeq!);
 }
 
-/** A committed event whose key belongs to `holder`: it is stored without the key, and records whose key it was. */
+/** Returns a committed event without its idempotency key, which belongs to `holder`. `lostKey` records the holder. */
 export function withoutKey(item: PendingEvent, holder: KeyHolder): PendingEvent {
   const { event, fingerprint, committed } = item;
   const lostKey: LostKey = {
@@ -95,7 +95,7 @@ export function withoutKey(item: PendingEvent, holder: KeyHolder): PendingEvent 
 export const withUnknownOutcome = (item: PendingEvent): PendingEvent =>
   item.committed === null ? item : { ...item, committed: { ...item.committed, outcomeUnknown: true } };
 
-/** True if another process stored the event: its outbox row is gone, and no try of this process can have taken it. */
+/** Given that the store did not write this event: true if another process stored it, and not an earlier try of this one. */
 export const storedByOther = ({ committed }: PendingEvent): boolean =>
   committed !== null && committed.outboxSeq !== null && !committed.outcomeUnknown;
 

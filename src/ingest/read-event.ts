@@ -34,7 +34,7 @@ export interface ReadLimits {
   readonly maxNesting: number;
 }
 
-/** What the API key and the request's headers say. The body may say it too, but must not contradict. */
+/** Values from the API key and the headers of the request. The body may repeat them, but must not contradict them. */
 export interface ReadContext {
   /** The key's own tenant, or null for an admin key, which may name any. */
   readonly keyTenant: string | null;
@@ -44,7 +44,7 @@ export interface ReadContext {
   readonly trace?: TraceContext | null;
 }
 
-/** Deeper than any event may be, so that an event that is nested too deeply does not fail its whole batch. */
+/** Deeper than the limit for an event, so that one event that is nested too deeply does not fail its whole batch. */
 const BATCH_NESTING = 10_000;
 
 const FIELDS = new Set([
@@ -52,7 +52,7 @@ const FIELDS = new Set([
 ]); // biome-ignore format: one line reads better than nine
 
 export function readEvent(body: Buffer, limits: ReadLimits, context: ReadContext): NewEvent {
-  return withProblems(body, () => toEvent(body, scanBody(body, limits, EVENT_RULE), limits, context));
+  return throwingProblems(body, () => toEvent(body, scanBody(body, limits, EVENT_RULE), limits, context));
 }
 
 /** Like `readEvent`, for a producer that may give the event an `id`. The caller must check the id. */
@@ -61,7 +61,7 @@ export function readEventWithId(
   limits: ReadLimits,
   context: ReadContext,
 ): { readonly event: NewEvent; readonly id: unknown } {
-  return withProblems(body, () => {
+  return throwingProblems(body, () => {
     const fields = scanBody(body, limits, EVENT_RULE);
     const id = new FieldReader(body, fields).value('id');
     fields.delete('id');
@@ -74,7 +74,7 @@ export function readTestEvent(
   body: Buffer,
   limits: ReadLimits,
 ): { readonly type: string | null; readonly data: Buffer | null } {
-  return withProblems(body, () => {
+  return throwingProblems(body, () => {
     const fields = scanBody(body, limits, 'must be a JSON object');
     const unknown = [...fields.keys()].filter((name) => name !== 'type' && name !== 'data');
     if (unknown.length > 0) throw unknownFields(unknown);
@@ -96,7 +96,7 @@ export function readBatch(
   context: ReadContext,
   maxEvents: number,
 ): (NewEvent | Problem)[] {
-  const items = withProblems(body, () => scanBatch(body, limits));
+  const items = throwingProblems(body, () => scanBatch(body, limits));
   if (items.length === 0) throw invalidField('events', 'must have at least one event');
   if (items.length > maxEvents)
     throw invalidField('events', `must have at most ${maxEvents} events, has ${items.length}`);
@@ -143,14 +143,14 @@ function scanBatch(body: Buffer, limits: ReadLimits): Span[] {
   return scanArray(body, events.start, BATCH_NESTING).items;
 }
 
-/** One header for many events: each event gets a key derived from it, so that the whole batch can be sent again. */
+/** Derives a key for each event from the one header of the batch, so that the whole batch can be sent again. */
 function contextOfItem(fields: Map<string, Span>, index: number, context: ReadContext): ReadContext {
   if (context.idempotencyKey === null) return context;
   const idempotencyKey = fields.has('idempotency_key') ? null : `${context.idempotencyKey}#${index}`;
   return { ...context, idempotencyKey };
 }
 
-function withProblems<T>(body: Buffer, read: () => T): T {
+function throwingProblems<T>(body: Buffer, read: () => T): T {
   if (!isUtf8(body)) throw new Problem('malformed_json', 'The body is not valid UTF-8.');
   try {
     return read();
@@ -189,24 +189,24 @@ function toEvent(
       },
     );
   }
-  const read = new FieldReader(body, fields);
+  const reader = new FieldReader(body, fields);
   const event: NewEvent = {
-    tenant: readTenant(read.value('tenant'), context.keyTenant),
-    type: read.required('type', readType, ''),
+    tenant: readTenant(reader.value('tenant'), context.keyTenant),
+    type: reader.required('type', readType, ''),
     data: body.subarray(data.start, data.end),
-    idempotencyKey: read.optional('idempotency_key', readKey, context.idempotencyKey),
-    schemaVersion: read.optional('schema_version', readSchemaVersion, null),
-    channels: read.optional('channels', readChannels, NO_CHANNELS),
-    endpointIds: read.optional('endpoint_ids', readEndpointIds, null),
-    deliverAt: read.optional('deliver_at', readDeliverAt, null),
-    headers: read.optional('headers', readHeaders, null),
+    idempotencyKey: reader.optional('idempotency_key', readKey, context.idempotencyKey),
+    schemaVersion: reader.optional('schema_version', readSchemaVersion, null),
+    channels: reader.optional('channels', readChannels, NO_CHANNELS),
+    endpointIds: reader.optional('endpoint_ids', readEndpointIds, null),
+    deliverAt: reader.optional('deliver_at', readDeliverAt, null),
+    headers: reader.optional('headers', readHeaders, null),
   };
   if (event.idempotencyKey !== null || context.idempotencyKey !== null) {
-    read.check('idempotency_key', () => checkIdempotencyKey(event.idempotencyKey, context.idempotencyKey));
+    reader.check('idempotency_key', () => checkIdempotencyKey(event.idempotencyKey, context.idempotencyKey));
   }
   if (event.headers !== null)
-    read.check('headers', () => checkHeaders(event.headers!, context.isReservedHeader));
-  read.throwErrors();
+    reader.check('headers', () => checkHeaders(event.headers!, context.isReservedHeader));
+  reader.throwErrors();
   const { trace } = context;
   if (trace == null || traceContextOf(event.headers) !== null) return event;
   return { ...event, headers: withTraceContext(event.headers, trace) };

@@ -30,17 +30,19 @@ export function certificateError({ cert, key, ca }: TlsConfig, now: number): Fie
   if (chain === null) return error('cert', 'must be one or more certificates in PEM');
   if (ca !== undefined && certificatesIn(ca) === null)
     return error('ca', 'must be one or more certificates in PEM');
+  // The stored key is kept, with the certificate that it was checked against.
+  if (key === undefined) return null;
   if (key === REDACTED)
     return error('key', 'is redacted: send the key itself, or leave "tls" out to keep what is stored');
-  if (/BEGIN ENCRYPTED|Proc-Type: 4,ENCRYPTED/.test(key ?? ''))
+  if (/BEGIN ENCRYPTED|Proc-Type: 4,ENCRYPTED/.test(key))
     return error('key', 'is encrypted: send it without a passphrase');
   const [own] = chain;
-  const privateKey = readKey(key!);
+  const privateKey = readKey(key);
   if (privateKey === null) return error('key', 'must be a private key in PEM');
   if (!own!.checkPrivateKey(privateKey)) return error('key', 'is not the key of "tls.cert"');
   if (own!.validToDate.getTime() <= now) return error('cert', `expired at ${own!.validToDate.toISOString()}`);
   try {
-    createSecureContext({ cert, key: key!, ...(ca !== undefined && { ca }) });
+    createSecureContext({ cert, key, ...(ca !== undefined && { ca }) });
     return null;
   } catch {
     return error('cert', 'is not accepted by the TLS library: its key or digest may be too weak');

@@ -11,7 +11,7 @@ import type { SecretBox } from '../postgres/secret-box.ts';
 import { DeadLetters } from './dead-letters.ts';
 import { type ChallengeOptions, EndpointChallenges } from './endpoint-challenges.ts';
 import { EndpointSecrets } from './endpoint-secrets.ts';
-import { Endpoints } from './endpoints.ts';
+import { type EndpointLimits, Endpoints } from './endpoints.ts';
 import { EventTypes } from './event-types.ts';
 import { Keys } from './keys.ts';
 import { Replay } from './replay.ts';
@@ -27,11 +27,12 @@ export interface ControlPlaneDependencies {
   /** Which URLs Posthorn may call. */
   readonly egress: EgressPolicy;
   readonly challenges: ChallengeOptions;
+  readonly endpointLimits: EndpointLimits;
   /** How long the previous signing secret signs beside a new one. */
   readonly signatureOverlapMs: number;
   /** How long a discard can be undone. */
   readonly discardUndoMs: number;
-  /** A delivery of this endpoint became due, or what held it back is gone: wake the worker that owns it. */
+  /** A delivery of this endpoint became due or unblocked: wakes the worker that owns it. */
   readonly wake: (endpointId: Uuid) => void;
   /** A key was revoked: drop it from the cache of this process. */
   readonly onKeyRevoked: () => void;

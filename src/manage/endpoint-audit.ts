@@ -5,7 +5,10 @@ import { fieldChanges } from './audit-trail.ts';
 import { credentialsOf } from './endpoint-credentials.ts';
 import type { EditableEndpoint } from './endpoint-patch.ts';
 
-/** Fields whose values are recorded. Of any other field, also of future ones, only the name is: it may be secret. */
+/**
+ * Fields whose values are recorded. Of all other fields, also future ones, only the name is recorded, because the value
+ * may be secret.
+ */
 const SHOWN = new Set([
   'url',
   'description',
@@ -35,7 +38,7 @@ export function endpointChanges(before: EditableEndpoint, after: EditableEndpoin
   return fieldChanges(toFields(before), toFields(after), (field) => SHOWN.has(field));
 }
 
-/** All settings side by side, without the times and figures that a whole endpoint has too. */
+/** All settings in one object, without the times and counts of the endpoint. */
 function toFields(endpoint: EditableEndpoint): Record<string, unknown> {
   const { url, description, metadata, enabled, disabled_reason, paused, config } = endpoint;
   const { headers, sealed_headers, sealed_settings: _sealed, ...settings } = config;

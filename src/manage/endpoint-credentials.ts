@@ -19,18 +19,29 @@ const requiredFields: Record<AuthType, readonly Field[]> = {
 export function patchCredentials(config: EndpointConfig, { auth, tls }: EndpointPatch): void {
   const sealed = { ...config.sealed_settings };
   if (auth !== undefined) {
-    delete sealed.auth;
-    if (auth === null) delete config.auth;
-    else config.auth = withoutNulls(auth) as AuthConfig;
+    const patched = auth === null ? null : (withoutNulls(auth) as AuthConfig);
+    if (patched !== null && keepsAuthSecret(config.auth, patched)) delete patched[authSecrets[patched.type]];
+    else delete sealed.auth;
+    if (patched === null) delete config.auth;
+    else config.auth = patched;
   }
   if (tls !== undefined) {
-    delete sealed.tls;
-    if (tls === null) delete config.tls;
-    else config.tls = withoutNulls(tls) as TlsConfig;
+    const patched = tls === null ? null : (withoutNulls(tls) as TlsConfig);
+    // The stored key was checked against this certificate.
+    if (patched !== null && patched.key === REDACTED && patched.cert === config.tls?.cert) delete patched.key;
+    else delete sealed.tls;
+    if (patched === null) delete config.tls;
+    else config.tls = patched;
   }
   if (Object.keys(sealed).length > 0) config.sealed_settings = sealed;
   else delete config.sealed_settings;
 }
+
+/** Whether `[redacted]` stands for the stored secret. Another type or `token_url` would send it elsewhere. */
+const keepsAuthSecret = (before: AuthConfig | undefined, patched: AuthConfig): boolean =>
+  patched[authSecrets[patched.type]] === REDACTED &&
+  before?.type === patched.type &&
+  before.token_url === patched.token_url;
 
 const withoutNulls = (fields: object): object =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
@@ -40,13 +51,14 @@ const withoutNulls = (fields: object): object =>
  * prevent pausing the endpoint.
  */
 export function checkCredentials(
-  { auth, tls }: EndpointConfig,
+  { auth, tls, sealed_settings: sealed }: EndpointConfig,
   patch: EndpointPatch,
   egress: EgressPolicy,
   now: number,
 ): FieldError[] {
   const errors: FieldError[] = [];
-  if (auth !== undefined && patch.auth !== undefined) errors.push(...checkAuth(auth, egress));
+  if (auth !== undefined && patch.auth !== undefined)
+    errors.push(...checkAuth(auth, sealed?.auth !== undefined, egress));
   const certificate = tls !== undefined && patch.tls !== undefined ? certificateError(tls, now) : null;
   if (certificate !== null) errors.push(certificate);
   return errors;
@@ -64,13 +76,14 @@ export function checkCombination(url: string, config: EndpointConfig): FieldErro
   return errors;
 }
 
-function checkAuth(auth: AuthConfig, egress: EgressPolicy): FieldError[] {
+/** `hasSecret`: the stored secret is kept, so `auth` has none. */
+function checkAuth(auth: AuthConfig, hasSecret: boolean, egress: EgressPolicy): FieldError[] {
   const fields = requiredFields[auth.type];
   const known = new Set<string>(['type', ...fields, ...(auth.type === 'oauth2' ? ['scope'] : [])]);
   const problem = (field: Field, message: string): FieldError => ({ path: `auth.${field}`, message });
   const shape = [
     ...fields
-      .filter((field) => auth[field] === undefined)
+      .filter((field) => auth[field] === undefined && !(hasSecret && field === authSecrets[auth.type]))
       .map((field) => problem(field, `is required with type "${auth.type}"`)),
     ...(Object.keys(auth) as Field[])
       .filter((field) => !known.has(field))

@@ -1,9 +1,11 @@
 import { type EgressPolicy, isCredentialHeader } from '../deliver/index.ts';
 import type { Clock } from '../domain/clock.ts';
 import { idPrefixes, newId, publicId, type Uuid } from '../domain/ids.ts';
+import { type FieldError, invalidField } from '../domain/problem.ts';
 import { readTenant } from '../ingest/index.ts';
 import { type Client, inTransaction, type Pool } from '../postgres/database.ts';
 import type { EndpointCache } from '../postgres/endpoint-cache.ts';
+import { exceedsEndpointLimit } from '../postgres/queries/endpoint-limits.ts';
 import {
   addSecret,
   createEndpoint,
@@ -21,7 +23,9 @@ import type { Actor, Caller } from './caller.ts';
 import { endpointChanges } from './endpoint-audit.ts';
 import type { EndpointChallenges } from './endpoint-challenges.ts';
 import { applyPatch, type EditableEndpoint, type EndpointPatch } from './endpoint-patch.ts';
+import { refuseOverlapping, warningsAbout } from './endpoint-warnings.ts';
 import { notFound } from './object-ids.ts';
+import { type SentBack, type ShowEndpoint, withoutUnchanged } from './read-back.ts';
 import { type Consent, ReceiverConsent } from './receiver-consent.ts';
 import { checkSecret, generateSecret, shareSecrets, signatureProfileOf } from './signing-secrets.ts';
 
@@ -32,6 +36,20 @@ export interface EndpointDependencies {
   readonly secretBox: SecretBox;
   readonly egress: EgressPolicy;
   readonly challenges: EndpointChallenges;
+  readonly endpointLimits: EndpointLimits;
+}
+
+export interface EndpointLimits {
+  /** How many endpoints a tenant may have, unless it has a limit of its own. */
+  readonly perTenant: number;
+  /** Whether a tenant may not have two endpoints with the same URL that get some of the same events. */
+  readonly unique: boolean;
+}
+
+/** An endpoint after a change, with warnings about what is valid and probably a mistake. */
+export interface ChangedEndpoint {
+  readonly endpoint: EndpointView;
+  readonly warnings: readonly FieldError[];
 }
 
 export interface NewEndpoint extends EndpointPatch {
@@ -61,8 +79,8 @@ export class Endpoints {
   }
 
   /** Challenges the receiver if needed, then creates the endpoint. Returns it with its signing secret. */
-  async create(actor: Actor, input: NewEndpoint): Promise<{ endpoint: EndpointView; secret: string }> {
-    const { pool, clock, endpoints, secretBox } = this.#dependencies;
+  async create(actor: Actor, input: NewEndpoint): Promise<ChangedEndpoint & { secret: string }> {
+    const { pool, clock, endpoints, secretBox, endpointLimits } = this.#dependencies;
     const { tenant: requestedTenant, secret: givenSecret, ...settings } = input;
     const tenant = readTenant(requestedTenant, actor.caller.tenant);
     const id = newId(clock.now());
@@ -74,6 +92,8 @@ export class Endpoints {
     await this.#consent.askForNew(actor.caller, { id, tenant }, plain, secret);
     await inTransaction(pool, async (client) => {
       await createEndpoint(client, { id, tenant, ...sealed });
+      await refuseTooMany(client, tenant, endpointLimits.perTenant);
+      if (endpointLimits.unique) await refuseOverlapping(client, { id, tenant, ...sealed });
       await actor.audit.record(client, {
         action: 'endpoint.create',
         tenant,
@@ -87,12 +107,14 @@ export class Endpoints {
       });
     });
     await endpoints.refresh();
-    return { endpoint: (await findEndpoint(pool, id, null))!, secret };
+    const endpoint = (await findEndpoint(pool, id, null))!;
+    return { endpoint, secret, warnings: await warningsAbout(pool, endpoint) };
   }
 
   /** Challenges the receiver if needed, then changes the endpoint. */
-  update(actor: Actor, id: Uuid, patch: EndpointPatch): Promise<EndpointView> {
-    return this.#change(actor, id, patch, 'endpoint.update');
+  async update(actor: Actor, id: Uuid, patch: SentBack, show: ShowEndpoint): Promise<ChangedEndpoint> {
+    const endpoint = await this.#change(actor, id, patch, 'endpoint.update', show);
+    return { endpoint, warnings: await warningsAbout(this.#dependencies.pool, endpoint) };
   }
 
   pause(actor: Actor, id: Uuid): Promise<EndpointView> {
@@ -121,18 +143,23 @@ export class Endpoints {
   async #change(
     { caller, audit }: Actor,
     id: Uuid,
-    patch: EndpointPatch,
+    patch: SentBack,
     action: AuditAction,
+    show: ShowEndpoint = () => ({}),
   ): Promise<EndpointView> {
-    const { pool, endpoints } = this.#dependencies;
-    const consent = await this.#askReceiver(caller, id, patch);
+    const { pool, endpoints, endpointLimits } = this.#dependencies;
+    const consent = await this.#askReceiver(caller, id, patch, show);
     await inTransaction(pool, async (client) => {
       const before = await lockOrThrow(client, id, caller);
-      const after = this.#seal(id, applyPatch(before, patch, this.#dependencies));
+      const changed = withoutUnchanged(before, patch, show);
+      const after = this.#seal(id, applyPatch(before, changed, this.#dependencies));
       this.#consent.check(consent, caller, before, after);
       if (JSON.stringify(editablePart(before)) === JSON.stringify(after)) return audit.nothingChanged();
       const switched = before.enabled === after.enabled ? null : after.enabled ? 'on' : 'off';
       await updateEndpoint(client, { id, ...after }, switched);
+      // Endpoints that were alike before stay changeable.
+      if (endpointLimits.unique && isSubscribedAnew(before, after))
+        await refuseOverlapping(client, { id, tenant: before.tenant, ...after });
       const profile = signatureProfileOf(after.config.signature);
       const needsNewSecret = !shareSecrets(signatureProfileOf(before.config.signature), profile);
       const changes = endpointChanges(before, after);
@@ -151,11 +178,12 @@ export class Endpoints {
   }
 
   /** Outside of the transaction, because the receiver may take seconds to answer. */
-  async #askReceiver(caller: Caller, id: Uuid, patch: EndpointPatch): Promise<Consent | null> {
+  async #askReceiver(caller: Caller, id: Uuid, patch: SentBack, show: ShowEndpoint): Promise<Consent | null> {
     if (patch.url === undefined && patch.challenge === undefined) return null;
     const before = await findEndpoint(this.#dependencies.pool, id, caller.tenant);
     if (before === null) throw notFound('endpoint', id);
-    return this.#consent.askForChange(caller, before, applyPatch(before, patch, this.#dependencies));
+    const changed = withoutUnchanged(before, patch, show);
+    return this.#consent.askForChange(caller, before, applyPatch(before, changed, this.#dependencies));
   }
 
   async #replaceSecrets(client: Client, endpointId: Uuid, secret: string): Promise<void> {
@@ -170,6 +198,20 @@ export class Endpoints {
     return { ...endpoint, config };
   }
 }
+
+/** Called after the endpoint was created. Endpoints beyond the limit that exist already stay. */
+async function refuseTooMany(client: Client, tenant: string, defaultMax: number): Promise<void> {
+  const { max, exceeded } = await exceedsEndpointLimit(client, tenant, defaultMax);
+  if (!exceeded) return;
+  const rule = `may have at most ${max} endpoints: delete some, or raise "max_endpoints" of the tenant`;
+  throw invalidField('tenant', rule);
+}
+
+/** Whether the URL or the events that it gets have changed. */
+const isSubscribedAnew = (before: EditableEndpoint, after: EditableEndpoint): boolean =>
+  before.url !== after.url ||
+  JSON.stringify([before.config.events, before.config.channels]) !==
+    JSON.stringify([after.config.events, after.config.channels]);
 
 /** Locks the endpoint until the transaction ends. Throws `not_found` if the caller may not see it. */
 export async function lockOrThrow(client: Client, id: Uuid, { tenant }: Caller): Promise<EndpointView> {

@@ -19,6 +19,7 @@ export interface TenantInput {
   readonly description?: string;
   readonly metadata?: Record<string, unknown>;
   readonly ingest_rate_limit?: RateLimitInput | null;
+  readonly max_endpoints?: number | null;
 }
 
 export class Tenants {
@@ -73,11 +74,17 @@ export class Tenants {
   }
 }
 
-export const tenantNotFound = () => new Problem('not_found', 'There is no tenant with this name.');
+export const tenantNotFound = () => new Problem('not_found', 'There is no tenant with this id.');
 
 function toSettings(id: string, input: TenantInput): TenantSettings {
   if (!isTenantId(id)) throw invalidField('id', TENANT_ID_RULE);
-  const { name = '', description = '', metadata = {}, ingest_rate_limit: limit } = input;
+  const {
+    name = '',
+    description = '',
+    metadata = {},
+    ingest_rate_limit: limit,
+    max_endpoints = null,
+  } = input;
   const tooLarge = checkMetadataSize(metadata);
   if (tooLarge !== null) throw invalidField(tooLarge.path, tooLarge.message);
   return {
@@ -87,6 +94,7 @@ function toSettings(id: string, input: TenantInput): TenantSettings {
     metadata,
     ingest_per_second: limit?.per_second ?? null,
     ingest_burst: limit == null ? null : burstOf(limit),
+    max_endpoints,
   };
 }
 
@@ -97,6 +105,7 @@ export const tenantFields = ({
   metadata,
   ingest_per_second,
   ingest_burst,
+  max_endpoints,
 }: TenantSettings) => ({
   name,
   description,
@@ -105,4 +114,5 @@ export const tenantFields = ({
     ingest_per_second === null || ingest_burst === null
       ? null
       : { per_second: ingest_per_second, burst: ingest_burst },
+  max_endpoints,
 });

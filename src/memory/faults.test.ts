@@ -22,7 +22,7 @@ describe('a faulty link', () => {
     return { port, faulty: withFaults(port, link), calls };
   };
 
-  it('passes calls and answers on', async () => {
+  it('passes calls and answers through', async () => {
     const { port, faulty, calls } = createCounter('none');
     expect(await faulty.add(2)).toBe(2);
     expect([port.count, faulty.count, calls]).toEqual([2, 2, ['add']]);
@@ -39,7 +39,7 @@ describe('a faulty link', () => {
     expect(port.count).toBe(count);
   });
 
-  it('lets the effect happen though the calling process has died', async () => {
+  it('lets the effect happen even if the calling process has died', async () => {
     let done: () => void = () => {};
     const effect = new Promise<void>((resolve) => {
       done = resolve;

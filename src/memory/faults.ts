@@ -1,6 +1,6 @@
 /**
- * What can go wrong between a process and its store. Every call crosses a link, which takes time and may lose the
- * request or the answer.
+ * Faults between a process and its store. Every call passes through a link, which takes time and may lose the request or
+ * the answer.
  *
  *   request ──▶ effect in the store ──▶ answer
  *      │ lost: no effect      │ lost: the effect stays, the caller cannot know
@@ -10,13 +10,13 @@ import type { Clock } from '../domain/clock.ts';
 import type { OwnershipSession, OwnershipStore } from '../ports/ownership-store.ts';
 import { StoreError, type StoreFailure } from '../ports/store-error.ts';
 
-/** A failure by name is an answer of the store: it refused the call, and nothing was written. */
+/** A `StoreFailure` means that the store refuses the call: nothing is written. */
 export type Fault = 'none' | 'lost_request' | 'lost_answer' | Exclude<StoreFailure, 'outcome_unknown'>;
 
 export interface LinkOptions {
-  /** The effect needs only the store's clock: it happens also if the calling process dies meanwhile. */
+  /** The effect uses the clock of the store: it happens even if the calling process dies meanwhile. */
   readonly storeClock: Pick<Clock, 'after'>;
-  /** The answer needs the calling process. */
+  /** The answer uses the clock of the calling process. */
   readonly processClock: Pick<Clock, 'after'>;
   readonly latencyMs: () => number;
   readonly fault: (operation: string) => Fault;
@@ -40,17 +40,17 @@ export class Link {
     const { storeClock, processClock, latencyMs, fault, onCall } = this.#options;
     onCall?.(operation);
     const halfMs = latencyMs() / 2;
-    const trouble = fault(operation);
-    if (trouble === 'lost_request') {
+    const chosenFault = fault(operation);
+    if (chosenFault === 'lost_request') {
       await wait(processClock, 2 * halfMs);
       throw connectionLost(operation);
     }
     await wait(storeClock, halfMs);
-    const answer = await settled(
-      trouble === 'none' || trouble === 'lost_answer' ? effect() : refuse(trouble, operation),
+    const answer = await captureAnswer(
+      chosenFault === 'none' || chosenFault === 'lost_answer' ? effect() : refuse(chosenFault, operation),
     );
     await wait(processClock, halfMs);
-    if (trouble === 'lost_answer') throw connectionLost(operation);
+    if (chosenFault === 'lost_answer') throw connectionLost(operation);
     return answer();
   }
 }
@@ -64,8 +64,8 @@ const connectionLost = (operation: string): StoreError =>
 const refuse = (failure: StoreFailure, operation: string): Promise<never> =>
   Promise.reject(new StoreError(failure, `The store refused ${operation}.`));
 
-/** The value or the error, to be unpacked when the answer has arrived. */
-async function settled<T>(work: Promise<T>): Promise<() => T> {
+/** Returns a function that returns the value or throws the error, to be called when the answer has arrived. */
+async function captureAnswer<T>(work: Promise<T>): Promise<() => T> {
   try {
     const value = await work;
     return () => value;
@@ -76,7 +76,7 @@ async function settled<T>(work: Promise<T>): Promise<() => T> {
   }
 }
 
-/** The port, seen through the link. Every method of it must return a promise. */
+/** Returns the port behind the link. Every method of the port must return a promise. */
 export function withFaults<P extends object>(port: P, link: Link): P {
   return new Proxy(port, {
     get(target, name) {
@@ -88,14 +88,15 @@ export function withFaults<P extends object>(port: P, link: Link): P {
   });
 }
 
-/** An ownership store, seen through the link. A session makes one call after the other, as a connection does. */
+/** Returns an ownership store behind the link. A session makes one call after the other, as a connection does. */
 export function withOwnershipFaults(ownership: OwnershipStore, link: Link): OwnershipStore {
   return {
     readFacts: () => link.call('readFacts', () => ownership.readFacts()),
+    readTimeline: () => link.call('readTimeline', () => ownership.readTimeline()),
     connect: async (worker, onLost) => {
-      const tellProcess = (error: unknown): void => link.runInProcess(() => onLost(error));
+      const notifyProcess = (error: unknown): void => link.runInProcess(() => onLost(error));
       return withSessionFaults(
-        await link.call('connect', () => ownership.connect(worker, tellProcess)),
+        await link.call('connect', () => ownership.connect(worker, notifyProcess)),
         link,
       );
     },
@@ -104,7 +105,7 @@ export function withOwnershipFaults(ownership: OwnershipStore, link: Link): Owne
 
 function withSessionFaults(session: OwnershipSession, link: Link): OwnershipSession {
   let last: Promise<unknown> = Promise.resolve();
-  const inTurn =
+  const oneAtATime =
     <A extends unknown[], T>(operation: string, call: (...parameters: A) => Promise<T>) =>
     (...parameters: A): Promise<T> => {
       const answer = last.then(() => link.call(operation, () => call(...parameters)));
@@ -112,12 +113,12 @@ function withSessionFaults(session: OwnershipSession, link: Link): OwnershipSess
       return answer;
     };
   return {
-    renew: inTurn('renew', session.renew),
-    removeDeadWorkers: inTurn('removeDeadWorkers', session.removeDeadWorkers),
-    takeShards: inTurn('takeShards', session.takeShards),
-    countSurplusShards: inTurn('countSurplusShards', session.countSurplusShards),
-    releaseShards: inTurn('releaseShards', session.releaseShards),
-    unregister: inTurn('unregister', session.unregister),
+    renew: oneAtATime('renew', session.renew),
+    removeDeadWorkers: oneAtATime('removeDeadWorkers', session.removeDeadWorkers),
+    takeShards: oneAtATime('takeShards', session.takeShards),
+    countSurplusShards: oneAtATime('countSurplusShards', session.countSurplusShards),
+    releaseShards: oneAtATime('releaseShards', session.releaseShards),
+    unregister: oneAtATime('unregister', session.unregister),
     close: () => session.close(),
   };
 }

@@ -58,23 +58,23 @@ function append(
     options.outboxSeqs !== null ||
     options.mayBeStored ||
     events.some((event) => event.idempotencyKey !== null);
-  const incoming = options.outboxSeqs === null ? events : stillInOutbox(store, events, options.outboxSeqs);
-  checkAll(store, incoming, isGuarded);
+  const incoming = options.outboxSeqs === null ? events : findInOutbox(store, events, options.outboxSeqs);
+  checkEvents(store, incoming, isGuarded);
 
-  const winners = takeKeys(store, incoming, options.idempotencyTtlMs);
+  const keyHolders = takeKeys(store, incoming, options.idempotencyTtlMs);
   const written = new Set<Uuid>();
   for (const event of incoming) {
-    if (event.idempotencyKey !== null && !winners.has(event.id)) continue;
+    if (event.idempotencyKey !== null && !keyHolders.has(event.id)) continue;
     if (store.events.has(event.id)) continue;
     write(store, event, visibleAt);
     written.add(event.id);
   }
-  if (options.outboxSeqs !== null) leaveOutbox(store, incoming, options.outboxSeqs, winners);
+  if (options.outboxSeqs !== null) deleteOutboxRows(store, incoming, options.outboxSeqs, keyHolders);
   return { stale: false, written: isGuarded ? written : 'all' };
 }
 
 /** Throws before anything is written: a batch is written as a whole or not at all. */
-function checkAll(store: MemoryStore, events: readonly EventRecord[], isGuarded: boolean): void {
+function checkEvents(store: MemoryStore, events: readonly EventRecord[], isGuarded: boolean): void {
   const keys = new Set<string>();
   const ids = new Set<Uuid>();
   for (const event of events) {
@@ -92,8 +92,8 @@ function checkAll(store: MemoryStore, events: readonly EventRecord[], isGuarded:
   }
 }
 
-/** Events whose outbox rows are still there: the others were taken by another process. */
-function stillInOutbox(
+/** Returns the events whose outbox rows still exist. Another process has taken the others. */
+function findInOutbox(
   store: MemoryStore,
   events: readonly EventRecord[],
   seqs: readonly string[],
@@ -104,7 +104,7 @@ function stillInOutbox(
 
 /** Returns the events that hold their key now: it was free or expired, or they held it before. */
 function takeKeys(store: MemoryStore, events: readonly EventRecord[], ttlMs: number): Set<Uuid> {
-  const winners = new Set<Uuid>();
+  const keyHolders = new Set<Uuid>();
   const now = store.now();
   for (const { id, tenant, idempotencyKey, fingerprint } of events) {
     if (idempotencyKey === null) continue;
@@ -112,9 +112,9 @@ function takeKeys(store: MemoryStore, events: readonly EventRecord[], ttlMs: num
     const held = store.idempotencyKeys.get(name);
     if (held !== undefined && held.expiresAt > now && held.eventId !== id) continue;
     store.idempotencyKeys.set(name, { eventId: id, fingerprint: fingerprint!, expiresAt: now + ttlMs });
-    winners.add(id);
+    keyHolders.add(id);
   }
-  return winners;
+  return keyHolders;
 }
 
 function write(store: MemoryStore, event: EventRecord, visibleAt: number): void {
@@ -143,21 +143,21 @@ function write(store: MemoryStore, event: EventRecord, visibleAt: number): void 
   }
 }
 
-/** Deletes the outbox rows of this batch, except those of events that lost their key: they will be read again. */
-function leaveOutbox(
+/** Deletes the outbox rows of this batch, except those of events that did not get their key: they will be read again. */
+function deleteOutboxRows(
   store: MemoryStore,
   incoming: readonly EventRecord[],
   seqs: readonly string[],
-  winners: ReadonlySet<Uuid>,
+  keyHolders: ReadonlySet<Uuid>,
 ): void {
-  const losers = new Set(
+  const withoutKey = new Set(
     incoming
-      .filter(({ id, idempotencyKey }) => idempotencyKey !== null && !winners.has(id))
+      .filter(({ id, idempotencyKey }) => idempotencyKey !== null && !keyHolders.has(id))
       .map(({ id }) => id),
   );
   for (const seq of seqs) {
     const row = store.outbox.get(Number(seq));
-    if (row !== undefined && !losers.has(row.id)) store.outbox.delete(Number(seq));
+    if (row !== undefined && !withoutKey.has(row.id)) store.outbox.delete(Number(seq));
   }
 }
 

@@ -3,7 +3,7 @@ import type { Uuid } from '../domain/ids.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { MemoryStore } from './memory-store.ts';
 
-/** What a directory reads from the store. Apart, so that faults can stand between the two. */
+/** The part of the store that a directory reads. It is separate, so that a faulty link can be put between the two. */
 export interface EndpointSource {
   readChanges(sinceVersion: number): Promise<{ version: number; changed: readonly Endpoint[] }>;
 }
@@ -52,7 +52,7 @@ export class MemoryEndpointDirectory implements EndpointDirectory {
     return this.#endpoints.values();
   }
 
-  /** A read that is under way may have started before the change that the caller knows of: wait for the next one. */
+  /** A read that is running may have started before the change that the caller knows of, so wait for the next one. */
   refresh(): Promise<void> {
     if (this.#running === null) {
       this.#running = this.#read().finally(() => {
@@ -72,6 +72,9 @@ export class MemoryEndpointDirectory implements EndpointDirectory {
   onChange(listener: (changed: readonly Endpoint[]) => void): void {
     this.#listeners.push(listener);
   }
+
+  /** A store in memory is never restored. */
+  onReplaced(): void {}
 
   forget(id: Uuid): void {
     this.#endpoints.delete(id);

@@ -53,7 +53,7 @@ export class MemoryHandOver implements HandOver {
     return true;
   }
 
-  /** The latest announcement counts: an earlier owner may be unable to say that it has lost the shard. */
+  /** The latest announcement wins: a previous owner may be unable to tell that it has lost the shard. */
   announceShards(): void {
     const { hub } = this.#options;
     if (!hub.members.has(this)) return;

@@ -5,7 +5,7 @@ import type { LaneReader, LaneState, LoadedDelivery, WaitingCount } from '../por
 import type { MemoryStore } from './memory-store.ts';
 import type { QueueRow } from './rows.ts';
 
-/** A row is fresh or scheduled. FIFO ones are always fresh, whatever they wait for. */
+/** A row is fresh or scheduled. Rows of FIFO endpoints are always fresh, even if they wait for a retry. */
 const isFresh = (row: QueueRow): boolean => row.dueAt === null || row.fifo;
 
 const bySeq = (a: QueueRow, b: QueueRow): number => a.seq - b.seq;

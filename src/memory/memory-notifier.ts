@@ -108,7 +108,13 @@ export class MemoryNotifier implements Notifier {
     const connection = this.#connection;
     this.#clock.after(delayMs, () => {
       if (!this.#isConnected || connection !== this.#connection) return;
-      for (const handler of [...(this.#handlers.get(channel) ?? [])]) handler(message as never);
+      for (const handler of [...(this.#handlers.get(channel) ?? [])]) {
+        try {
+          handler(message as never);
+        } catch {
+          // As with PostgreSQL: a message that a handler cannot take is dropped.
+        }
+      }
     });
   }
 

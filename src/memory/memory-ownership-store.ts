@@ -13,7 +13,7 @@ import { StoreError } from '../ports/store-error.ts';
 import type { MemoryStore } from './memory-store.ts';
 import type { StoreSession } from './rows.ts';
 
-/** Clocks of two machines do not tick at quite the same rate: the store waits a fifth longer than the worker does. */
+/** Clocks of two machines may run at different rates, so the store waits a fifth longer than the lease lasts. */
 const LEASE_MARGIN = 1.2;
 const KEPT_CRASHES = 8;
 
@@ -29,7 +29,7 @@ export function createMemoryOwnershipStore(options: MemoryOwnershipOptions): Own
     async connect(worker, onLost) {
       const session: StoreSession = { isOpen: true, onLost };
       const known = store.workers.get(worker.id);
-      // A known worker keeps the age of its renewal: a new connection does not prove that it lives.
+      // A known worker keeps its `renewedAt`: only a renewal proves that it is alive.
       if (known !== undefined) known.session = session;
       else
         store.workers.set(worker.id, {
@@ -42,10 +42,11 @@ export function createMemoryOwnershipStore(options: MemoryOwnershipOptions): Own
       return createSession(options, session);
     },
     readFacts: async () => factsOf(store),
+    readTimeline: async () => null,
   };
 }
 
-/** A notifier is all that free shards need to be announced. */
+/** Announces free shards through a notifier. */
 export const announceThrough =
   (notifier: Pick<Notifier, 'publish'>): (() => void) =>
   () =>
@@ -90,12 +91,13 @@ const factsOf = (store: MemoryStore): StoreFacts => ({
 function renew(store: MemoryStore, workerId: Uuid, stopping: boolean): Renewal | null {
   const worker = store.workers.get(workerId);
   if (worker === undefined) return null;
+  const previousMark = worker.renewedAt;
   worker.renewedAt = store.now();
   worker.stopping = stopping;
   const shards = store.shards.flatMap(({ owner, epoch }, shard) =>
     owner === workerId ? [{ shard, epoch }] : [],
   );
-  return { ...factsOf(store), shards };
+  return { ...factsOf(store), shards, mark: worker.renewedAt, previousMark };
 }
 
 function removeDeadWorkers(
@@ -142,7 +144,7 @@ function takeShards(store: MemoryStore, workerId: Uuid, crashWindowMs: number): 
   return taken;
 }
 
-/** As many shards as each worker would have if all of them had the same number. */
+/** How many shards each worker would have if all had the same number, rounded up. */
 function fairShare(store: MemoryStore): number {
   const workers = [...store.workers.values()].filter((worker) => !worker.stopping).length;
   return Math.ceil(SHARDS / Math.max(1, workers));
@@ -151,7 +153,7 @@ function fairShare(store: MemoryStore): number {
 const countOwned = (store: MemoryStore, workerId: Uuid): number =>
   store.shards.filter(({ owner }) => owner === workerId).length;
 
-/** Null: all of them. */
+/** Releases these shards. Null: all shards of the worker. */
 function release(store: MemoryStore, workerId: Uuid, shards: ReadonlySet<number> | null): void {
   for (const [shard, row] of store.shards.entries())
     if (row.owner === workerId && (shards === null || shards.has(shard))) row.owner = null;

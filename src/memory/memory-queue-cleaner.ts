@@ -8,43 +8,43 @@ export function createMemoryQueueCleaner(store: MemoryStore): QueueCleaner {
     async skip(endpointId, reason, except) {
       const endpoint = store.endpoints.get(endpointId)?.endpoint;
       if (endpoint === undefined || (endpoint.enabled && !endpoint.deleted)) return 0;
-      const rows = chunkOf(store, endpointId, except, () => true);
+      const rows = selectChunk(store, endpointId, except, () => true);
       for (const row of rows) skip(store, row, reason);
       return rows.length;
     },
     async expire(endpointId, agedBefore, except, { blocksLane }) {
-      const firstYoungId = firstIdAt(agedBefore);
-      const rows = chunkOf(
+      const firstKeptId = firstIdAt(agedBefore);
+      const rows = selectChunk(
         store,
         endpointId,
         except,
-        ({ id, agesFrom }) => id < firstYoungId && (agesFrom === null || agesFrom < agedBefore),
+        ({ id, agesFrom }) => id < firstKeptId && (agesFrom === null || agesFrom < agedBefore),
       );
       for (const row of rows) expire(store, row, blocksLane);
       return rows.length;
     },
     async moveToFifo(endpointId) {
-      const rows = chunkOf(store, endpointId, [], ({ dueAt, fifo }) => dueAt !== null && !fifo);
+      const rows = selectChunk(store, endpointId, [], ({ dueAt, fifo }) => dueAt !== null && !fifo);
       for (const row of rows) row.fifo = true;
       return rows.length;
     },
   };
 }
 
-function chunkOf(
+function selectChunk(
   store: MemoryStore,
   endpointId: Uuid,
   except: readonly Uuid[],
   applies: (row: QueueRow) => boolean,
 ): QueueRow[] {
-  const left = new Set(except);
+  const excepted = new Set(except);
   return store.queue
     .of(endpointId)
-    .filter((row) => !left.has(row.id) && applies(row))
+    .filter((row) => !excepted.has(row.id) && applies(row))
     .slice(0, store.chunkSize);
 }
 
-/** A replay that is called off leaves the dead letter that it came from. */
+/** If the delivery is the replay of a dead letter, the dead letter stays. */
 function skip(store: MemoryStore, row: QueueRow, reason: string): void {
   store.queue.delete(row);
   const letter = store.deadLetters.get(row.id);

@@ -40,7 +40,7 @@ export function replayDelivery(store: MemoryStore, id: Uuid, endpointId: Uuid): 
   return true;
 }
 
-/** It keeps its place in the order of acceptance. One that was never attempted is due already. */
+/** Makes a waiting delivery due now, in its place in the order of acceptance. One that was never attempted is due already. */
 function restart(row: QueueRow, now: number): void {
   row.agesFrom = now;
   row.attemptsBeforeReplay = row.attempts;
@@ -50,7 +50,7 @@ function restart(row: QueueRow, now: number): void {
   row.trigger = 'replay';
 }
 
-/** At the end of the order of acceptance. */
+/** Queues an ended delivery again, at the end of the order of acceptance. */
 function enqueue(store: MemoryStore, from: DeliveryFacts, replays: number, fifo: boolean, now: number): void {
   store.queue.add({
     id: from.id,

@@ -15,7 +15,7 @@ export function createMemorySettlementSink(store: MemoryStore): SettlementSink {
       for (const settlement of batch.settlements) {
         const { deliveryId } = settlement;
         if (moved.has(deliveryId)) continue;
-        const isMoved = moveOn(store, settlement);
+        const isMoved = applySettlement(store, settlement);
         if (isMoved) moved.add(deliveryId);
         logAttempt(store, settlement, batch.worker.name, isMoved ? settlement.verdict.kind : 'superseded');
       }
@@ -25,11 +25,11 @@ export function createMemorySettlementSink(store: MemoryStore): SettlementSink {
   };
 }
 
-/** Returns false if another worker has settled the delivery, or a replay has made this result void. */
-function moveOn(store: MemoryStore, settlement: Settlement): boolean {
+/** Returns false if another worker has settled the delivery, or if a replay makes this result outdated. */
+function applySettlement(store: MemoryStore, settlement: Settlement): boolean {
   const row = store.queue.get(settlement.deliveryId);
   if (row === undefined || row.attempts !== settlement.attemptsBefore) return false;
-  if (isVoid(row, settlement)) return false;
+  if (isOutdatedByReplay(row, settlement)) return false;
   const { verdict, attempt } = settlement;
   const statusCode = attempt?.outcome.statusCode ?? null;
   const errorClass = attempt?.outcome.error?.class ?? null;
@@ -74,10 +74,10 @@ function moveOn(store: MemoryStore, settlement: Settlement): boolean {
 }
 
 /**
- * A failure is void if a replay was asked for while its request was on the wire: the schedule has started again. An end
- * without an attempt is void if a replay has renewed the delivery's age.
+ * A replay makes two kinds of results outdated: the failure of a request that was on the wire when the replay was
+ * requested, and an end without an attempt that was decided by the age before the replay.
  */
-function isVoid(row: QueueRow, { attempt, verdict, agesFrom }: Settlement): boolean {
+function isOutdatedByReplay(row: QueueRow, { attempt, verdict, agesFrom }: Settlement): boolean {
   if (attempt === null) return row.agesFrom !== null && row.agesFrom >= agesFrom + 1;
   return row.trigger === 'replay' && attempt.trigger !== 'replay' && verdict.kind !== 'delivered';
 }

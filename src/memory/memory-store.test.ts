@@ -3,7 +3,7 @@ import { createMemoryAcceptLog } from './memory-accept-log.ts';
 import { createMemoryDeliveryQueue } from './memory-delivery-queue.ts';
 import { MemoryStore } from './memory-store.ts';
 
-it('shows a commit later than its acceptance number was given out, and another one before it', async () => {
+it('can make a commit visible after a later one that has a higher acceptance number', async () => {
   let now = 1_800_000_000_000;
   const timers: (() => void)[] = [];
   const clock = {

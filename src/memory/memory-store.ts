@@ -1,9 +1,9 @@
 /**
- * A store in plain maps, for tests and the simulation. It keeps the promises of the ports with one exception: it does
- * not outlive its process. Every change of state happens in one synchronous step, as a statement of PostgreSQL does.
+ * A store in plain maps, for tests and the simulation. It keeps the promises of the ports with one exception: its data
+ * does not survive the process. Every change of state happens in one synchronous step, as a statement of PostgreSQL does.
  *
- * A commit may become visible later than its acceptance numbers were given out (`commitDelayMs`). A reader can then see
- * number 8 before number 7, which is what happens in PostgreSQL when two commits overlap.
+ * A commit may become visible some time after its acceptance numbers were assigned (`commitDelayMs`). A reader can then
+ * see number 8 before number 7, as happens in PostgreSQL when two commits overlap.
  */
 import type { Clock } from '../domain/clock.ts';
 import { type Endpoint, SHARDS, shardOf } from '../domain/endpoint.ts';
@@ -29,7 +29,7 @@ import type {
 export interface MemoryStoreOptions {
   /** The store's clock. Its timers must not depend on the life of any simulated process. */
   readonly clock: Pick<Clock, 'now' | 'after'>;
-  /** How long a commit takes to become visible after its numbers were given out. Default: not at all. */
+  /** How long a commit takes to become visible after its numbers were assigned. Default: no time. */
   readonly commitDelayMs?: () => number;
   /** At most this many deliveries end in one call of `skip` or `expire`. */
   readonly chunkSize?: number;
@@ -86,7 +86,7 @@ export class MemoryStore {
     return this.clock.now();
   }
 
-  /** PostgreSQL's sequence says 1 also before the first number was given out. */
+  /** 1 even before the first number was assigned, like the `last_value` of a PostgreSQL sequence. */
   get lastSeq(): number {
     return Math.max(1, this.#seq);
   }
@@ -142,7 +142,7 @@ export class MemoryStore {
     if (!attempts.has(attempt.id)) attempts.set(attempt.id, attempt);
   }
 
-  /** Ends a worker's session as a broken connection does. Its process is told through `onLost`. */
+  /** Ends a worker's session like a broken connection, and calls `onLost` in its process. */
   breakSession(workerId: Uuid): void {
     const session = this.workers.get(workerId)?.session;
     if (session === undefined || !session.isOpen) return;
@@ -157,5 +157,5 @@ export class MemoryStore {
   }
 }
 
-/** PostgreSQL keeps microseconds. */
+/** Rounds to microseconds, the precision of PostgreSQL's timestamps. */
 export const toMicroseconds = (ms: number): number => Math.round(ms * 1000) / 1000;

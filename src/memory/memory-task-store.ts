@@ -6,8 +6,8 @@ import type { MemoryStore } from './memory-store.ts';
 import type { DeliveryFacts, TaskRow, TaskSelection } from './rows.ts';
 
 export function createMemoryTaskStore(store: MemoryStore): TaskStore {
-  /** The claimed task, if it still runs and this runner still has it. */
-  const held = ({ id, runner }: ClaimedTask): TaskRow | undefined => {
+  /** Returns the claimed task if it still runs and this runner still has it. */
+  const findClaimed = ({ id, runner }: ClaimedTask): TaskRow | undefined => {
     const task = store.tasks.get(id);
     return task?.runner === runner && task.state === 'running' ? task : undefined;
   };
@@ -25,7 +25,7 @@ export function createMemoryTaskStore(store: MemoryStore): TaskStore {
       return { id: free.id, runner };
     },
     async runChunk(claimed, maxDeliveries) {
-      const task = held(claimed);
+      const task = findClaimed(claimed);
       return task === undefined
         ? { isRunning: false, endpointIds: [] }
         : runChunk(store, task, maxDeliveries);
@@ -35,7 +35,7 @@ export function createMemoryTaskStore(store: MemoryStore): TaskStore {
       if (task?.runner === runner) Object.assign(task, { runner: null, updatedAt: store.now() });
     },
     async fail(claimed, reason) {
-      const task = held(claimed);
+      const task = findClaimed(claimed);
       if (task !== undefined)
         Object.assign(task, { state: 'failed', error: reason, runner: null, updatedAt: store.now() });
     },
@@ -43,7 +43,7 @@ export function createMemoryTaskStore(store: MemoryStore): TaskStore {
 }
 
 function runChunk(store: MemoryStore, task: TaskRow, maxDeliveries: number): ChunkResult {
-  const chunk = select(store, task).slice(0, maxDeliveries);
+  const chunk = selectDeliveries(store, task).slice(0, maxDeliveries);
   const moved = chunk.filter(({ id, endpointId }) =>
     task.kind === 'replay' ? replayDelivery(store, id, endpointId) : discard(store, id, task.createdBy),
   );
@@ -64,15 +64,15 @@ function runChunk(store: MemoryStore, task: TaskRow, maxDeliveries: number): Chu
 
 type Candidate = DeliveryFacts & { readonly status: DeliveryStatus; readonly reason: string | null };
 
-/** The deliveries that the task has still to deal with, in order of their ids. */
-function select(store: MemoryStore, { selection, cursor, createdAt }: TaskRow): Candidate[] {
-  return candidates(store, createdAt)
+/** Returns the deliveries that the task has not processed yet, in order of their ids. */
+function selectDeliveries(store: MemoryStore, { selection, cursor, createdAt }: TaskRow): Candidate[] {
+  return listCandidates(store, createdAt)
     .filter((candidate) => matches(candidate, selection) && (cursor === null || candidate.id > cursor))
     .sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
 /** Dead letters that died after the task was created are not part of it. */
-function candidates(store: MemoryStore, createdAt: number): Candidate[] {
+function listCandidates(store: MemoryStore, createdAt: number): Candidate[] {
   const waiting = store.queue.all().map((row) => ({
     ...row,
     status: row.attempts > row.attemptsBeforeReplay ? ('retrying' as const) : ('pending' as const),
@@ -99,7 +99,7 @@ function matches(delivery: Candidate, selection: TaskSelection): boolean {
   );
 }
 
-/** Returns false if it is no dead letter, or one that is being replayed. */
+/** Returns false if the delivery is not a dead letter, or is being replayed. */
 function discard(store: MemoryStore, id: Uuid, who: string): boolean {
   const letter = store.deadLetters.get(id);
   if (letter === undefined || letter.replaying) return false;

@@ -46,7 +46,7 @@ export interface QueueRow extends DeliveryFacts, Committed {
   trigger: Trigger;
 }
 
-/** A delivery that ended in any way but as a dead letter. */
+/** A delivery that ended and is not a dead letter. */
 export interface FinishedDelivery extends DeliveryFacts {
   readonly status: Extract<DeliveryStatus, 'delivered' | 'skipped' | 'discarded'>;
   readonly reason: string | null;
@@ -146,7 +146,7 @@ export interface TaskRow {
   total: number;
   done: number;
   failed: number;
-  /** The last delivery that the task has dealt with. */
+  /** The last delivery that the task has processed. */
   cursor: Uuid | null;
   runner: Uuid | null;
   heartbeatAt: number | null;

@@ -42,7 +42,7 @@ export function checkBreaker({ circuit, openedAt, nextProbeAt }: BreakerRecord):
     refuse(`A circuit that is ${circuit}, opened at ${openedAt}, with a probe at ${nextProbeAt},`);
 }
 
-/** Text of a receiver as PostgreSQL can hold it: no NUL, no half of a surrogate pair. */
+/** Replaces characters that PostgreSQL's text type cannot store: NUL and lone surrogates. */
 export function toStorableText(text: string): string {
   return text.toWellFormed().replaceAll('\u0000', '\ufffd');
 }

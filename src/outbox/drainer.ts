@@ -9,8 +9,8 @@
  *                           └────────── posthorn.retry_rejected ───────────────┘
  *
  * Any number of processes may read the same rows, because the statement that stores them also locks and deletes them.
- * To save work, only the leader polls every few milliseconds. The others look for rows that have waited so long that the
- * leader must be in trouble.
+ * To save work, only the leader polls every few milliseconds. The others stand in for it: they read rarely, and only rows
+ * that have waited so long that the leader must have failed.
  */
 import type { Clock } from '../domain/clock.ts';
 import type { CommittedEvent } from '../domain/event.ts';

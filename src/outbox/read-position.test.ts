@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ReadPosition } from './read-position.ts';
 
-const newPosition = () => new ReadPosition({ cheapMs: 10, lookBackMs: 2_000 });
+const newPosition = () => new ReadPosition({ fastMs: 10, lookBackMs: 2_000 });
 
 function record(
   position: ReadPosition,
@@ -13,14 +13,14 @@ function record(
   position.recordRead({ afterSeq, tookMs, lastSeq, now });
 }
 
-test('reads from the bottom as long as that is fast', () => {
+test('reads from the first row as long as that is fast', () => {
   const position = newPosition();
   expect(position.afterSeq(0)).toBe('0');
   record(position, '0', 9, '100', 9);
   expect(position.afterSeq(10_000)).toBe('0');
 });
 
-test('when reading from the bottom is slow, most reads start where reading had arrived two seconds ago', () => {
+test('when reading from the first row is slow, most reads start at the position of two seconds ago', () => {
   const position = newPosition();
   record(position, '0', 5, '9', 0);
   record(position, '0', 5, '1000', 1_500);
@@ -34,7 +34,7 @@ test('when reading from the bottom is slow, most reads start where reading had a
   expect(position.afterSeq(4_005)).toBe('0');
 });
 
-test('reads from the bottom while no position is two seconds old', () => {
+test('reads from the first row while no position is two seconds old', () => {
   const position = newPosition();
   record(position, '0', 500, '77', 100);
   expect(position.afterSeq(101)).toBe('0');

@@ -1,14 +1,14 @@
 /**
  * Decides where to start reading the outbox.
  *
- * Normally at the bottom: a transaction that took its number early and committed late is then found at once. But while
- * an old snapshot keeps PostgreSQL from cleaning up deleted rows, each read from the bottom steps over all of them.
- * Most reads then start where reading had arrived two seconds ago, and reads from the bottom are spaced so that they
+ * Normally it starts at the first row, which also finds rows of a transaction that took its numbers early and committed
+ * late. But while an old snapshot keeps PostgreSQL from removing deleted rows, a read from the first row steps over all
+ * of them. Then most reads start at the position of two seconds ago, and reads from the first row are so rare that they
  * take a twentieth of the time.
  */
 export interface ReadPositionOptions {
-  /** A read from the bottom that takes longer than this is not repeated at once. */
-  readonly cheapMs: number;
+  /** A read from the first row that takes longer than this is not repeated at once. */
+  readonly fastMs: number;
   readonly lookBackMs: number;
 }
 
@@ -20,23 +20,23 @@ export interface OutboxReadResult {
   readonly now: number;
 }
 
-const BOTTOM = '0';
-/** After a slow read from the bottom, wait this many times as long before the next one. */
-const BOTTOM_PAUSE_FACTOR = 20;
+const FIRST = '0';
+/** After a slow read from the first row, wait this many times as long before the next one. */
+const FULL_READ_PAUSE_FACTOR = 20;
 
 export class ReadPosition {
   readonly #options: ReadPositionOptions;
-  readonly #reached: { readonly at: number; readonly seq: string }[] = [];
-  #nextBottomAt = 0;
+  readonly #positions: { readonly at: number; readonly seq: string }[] = [];
+  #nextFullReadAt = 0;
 
-  constructor(options: ReadPositionOptions = { cheapMs: 10, lookBackMs: 2_000 }) {
+  constructor(options: ReadPositionOptions = { fastMs: 10, lookBackMs: 2_000 }) {
     this.#options = options;
   }
 
   afterSeq(now: number): string {
-    if (now >= this.#nextBottomAt) return BOTTOM;
-    let seq = BOTTOM;
-    for (const mark of this.#reached) {
+    if (now >= this.#nextFullReadAt) return FIRST;
+    let seq = FIRST;
+    for (const mark of this.#positions) {
       if (mark.at > now - this.#options.lookBackMs) break;
       seq = mark.seq;
     }
@@ -44,14 +44,14 @@ export class ReadPosition {
   }
 
   recordRead({ afterSeq, tookMs, lastSeq, now }: OutboxReadResult): void {
-    if (afterSeq === BOTTOM) {
-      this.#nextBottomAt = tookMs > this.#options.cheapMs ? now + tookMs * BOTTOM_PAUSE_FACTOR : 0;
+    if (afterSeq === FIRST) {
+      this.#nextFullReadAt = tookMs > this.#options.fastMs ? now + tookMs * FULL_READ_PAUSE_FACTOR : 0;
     }
     if (lastSeq === null) return;
-    const highest = this.#reached.at(-1);
+    const highest = this.#positions.at(-1);
     if (highest !== undefined && BigInt(lastSeq) <= BigInt(highest.seq)) return;
-    this.#reached.push({ at: now, seq: lastSeq });
-    while (this.#reached.length > 2 && this.#reached[1]!.at <= now - this.#options.lookBackMs)
-      this.#reached.shift();
+    this.#positions.push({ at: now, seq: lastSeq });
+    while (this.#positions.length > 2 && this.#positions[1]!.at <= now - this.#options.lookBackMs)
+      this.#positions.shift();
   }
 }

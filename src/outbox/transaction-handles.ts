@@ -1,7 +1,7 @@
 /**
- * Runs a statement in the transaction of any supported library, which is recognized by its methods. A handle that is
- * recognizably not in a transaction is rejected, because the event would be published even if the caller's work is rolled
- * back, and passing `db` instead of `tx` is an easy mistake.
+ * Runs a statement in the transaction of any supported library. Recognizes the library by the methods of the handle, and
+ * rejects a handle that is not in a transaction: passing `db` instead of `tx` is an easy mistake, and the event would be
+ * published even if the caller's work is rolled back.
  */
 type Parameters = readonly (string | null)[];
 
@@ -43,13 +43,16 @@ export type Transaction =
 
 /** Runs one statement and returns its rows. */
 export async function runOn(tx: Transaction, sql: string, values: Parameters): Promise<readonly unknown[]> {
-  const can = (name: string): boolean =>
+  const hasMethod = (name: string): boolean =>
     typeof (tx as unknown as Record<string, unknown>)?.[name] === 'function';
-  if (can('$queryRawUnsafe')) return viaPrisma(tx as PrismaTransaction, can('$connect'), sql, values);
-  if (can('executeQuery')) return viaKysely(tx as KyselyTransaction, sql, values);
-  if (can('execute')) return viaDrizzle(tx as DrizzleTransaction, can('rollback'), sql, values);
-  if (can('unsafe')) return viaPostgresJs(tx as PostgresJsTransaction, can('savepoint'), sql, values);
-  if (can('query')) return viaPg(tx as PgClient, can('connect') && 'totalCount' in tx, sql, values);
+  if (hasMethod('$queryRawUnsafe'))
+    return viaPrisma(tx as PrismaTransaction, hasMethod('$connect'), sql, values);
+  if (hasMethod('executeQuery')) return viaKysely(tx as KyselyTransaction, sql, values);
+  if (hasMethod('execute')) return viaDrizzle(tx as DrizzleTransaction, hasMethod('rollback'), sql, values);
+  if (hasMethod('unsafe'))
+    return viaPostgresJs(tx as PostgresJsTransaction, hasMethod('savepoint'), sql, values);
+  if (hasMethod('query'))
+    return viaPg(tx as PgClient, hasMethod('connect') && 'totalCount' in tx, sql, values);
   throw new TypeError(
     'publish: tx must be a transaction of pg, postgres, Drizzle, Kysely or Prisma. ' +
       'With any other library, run "select posthorn.publish(…)" yourself.',

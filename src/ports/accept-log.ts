@@ -22,7 +22,7 @@ export interface EventRecord {
   readonly type: string;
   readonly data: Buffer;
   readonly idempotencyKey: string | null;
-  /** Hash of type and data: tells a repeated request from a key that was reused for another event. */
+  /** Hash of type and data. It distinguishes a repeated request from a key that was reused for another event. */
   readonly fingerprint: Buffer | null;
   readonly options: Readonly<Record<string, unknown>> | null;
   readonly deliveries: readonly NewDelivery[];
@@ -69,8 +69,8 @@ export interface AcceptLog {
   append(events: readonly EventRecord[], options: AppendOptions): Promise<AppendResult>;
 
   /**
-   * Who holds these idempotency keys, by `idempotencyKeyName`. Keys that are free are missing. An expired key still has
-   * its holder until another event takes it or the store removes it.
+   * Returns the holders of these idempotency keys, by `idempotencyKeyName`. Keys that are free are missing. An expired
+   * key keeps its holder until another event takes it or the store removes it.
    */
   findKeyHolders(keys: readonly IdempotencyKey[]): Promise<Map<string, KeyHolder>>;
 
@@ -80,7 +80,7 @@ export interface AcceptLog {
   /** Creates the storage that covers ids made at `oldestMs` and later. Called after `missing_partition`. */
   ensurePartitions(oldestMs: number): Promise<void>;
 
-  /** The store's clock in milliseconds since the epoch, for when the process's own clock is in doubt. */
+  /** Returns the time of the store's clock in milliseconds since the epoch, which all processes share. */
   now(): Promise<number>;
 }
 

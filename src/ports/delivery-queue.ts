@@ -1,15 +1,15 @@
 /**
- * The durable state of deliveries that are not finished, and how each change of that state is recorded. One worker owns
- * an endpoint at a time and calls these methods for it; every write is fenced, so that a worker that has lost its
- * ownership cannot overwrite a newer state.
+ * The durable state of deliveries that are not finished, and every change of that state. Only the worker that owns an
+ * endpoint calls these methods for it. Every write is fenced, so that a worker that has lost its ownership cannot
+ * overwrite a newer state.
  *
  *   waiting ──markStarted──▶ waiting (start recorded) ──settle──▶ delivered | retry: waiting | dead
  *      │ skip: its endpoint is disabled or deleted        expire: older than its maximum age
  *      ▼                                                  ▼
  *   skipped                                              dead
  *
- * The interface is made of parts that another store may implement apart: an accept log that pushes fresh deliveries
- * replaces `LaneReader.loadLanes` for those, a history elsewhere takes the finished ones of `SettlementSink`.
+ * The interface has several parts, so that other stores can implement some of them: a log that pushes fresh deliveries
+ * could replace `LaneReader.loadLanes`, and a separate history could take the finished deliveries of `SettlementSink`.
  */
 import type { BreakerRecord } from '../domain/breaker.ts';
 import type { WaitingDelivery } from '../domain/delivery.ts';
@@ -31,9 +31,9 @@ export interface LaneRequest {
 }
 
 export interface LoadedDelivery extends WaitingDelivery {
-  /** When an earlier owner recorded the start of a request that it never settled. */
+  /** When an earlier owner recorded the start of a request that was never settled. Null: there is none. */
   readonly startedAt: number | null;
-  /** How often the delivery was on the wire when its worker crashed. */
+  /** How many recorded careful starts were never settled: each may be a crash with this delivery on the wire. */
   readonly carefulStarts: number;
 }
 
@@ -47,11 +47,11 @@ export interface LoadedLane {
 /** What is stored about an endpoint's lane besides its deliveries. */
 export interface LaneState {
   readonly breaker: BreakerRecord;
-  /** Since when every attempt has failed. Null: the last one succeeded. */
+  /** When the current series of failed attempts began. Null: the last attempt succeeded. */
   readonly failingSince: number | null;
   /** True if a dead letter blocks this FIFO lane. */
   readonly blocked: boolean;
-  /** True if no worker has ever had a lane for this endpoint, so that its rate limit starts with a full bucket. */
+  /** True if no worker can have sent to this endpoint before, so that its rate limit starts with a full bucket. */
   readonly isNew: boolean;
 }
 
@@ -113,9 +113,9 @@ export interface Settlement {
   readonly verdict: Verdict;
   /** True if this dead letter blocks its FIFO lane. */
   readonly blocksLane: boolean;
-  /** True if the endpoint is FIFO now, whatever it was when the delivery was stored. */
+  /** True if the endpoint is FIFO now. It may not have been when the delivery was stored. */
   readonly fifo: boolean;
-  /** When its age began: accepted or last replayed. Without an attempt this is a fence too, because a replay renews it. */
+  /** When its age began: accepted or last replayed. If `attempt` is null, this is a fence too: a replay changes it. */
   readonly agesFrom: number;
   readonly attempt: SettledAttempt | null;
 }
@@ -129,7 +129,7 @@ export interface SettledAttempt {
   readonly tries: number;
 }
 
-/** What an attempt changed about its endpoint. */
+/** The new health of an endpoint after an attempt. */
 export interface HealthChange {
   readonly endpointId: Uuid;
   readonly breaker: BreakerRecord;

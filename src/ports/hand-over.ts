@@ -1,14 +1,14 @@
 /**
- * Brings deliveries that this process has just committed to the process that owns their shard, payload included, so
- * that the owner can send them without reading the store. Best effort: everything offered is durable already, and the
- * owner's sweep finds what was lost on the way.
+ * Hands deliveries that this process has just committed over to the sibling that owns their shard, payload included, so
+ * that the owner can send them without reading the store. Best effort: all these deliveries are durable already, and a
+ * sweep of the owner finds those that are lost on the way.
  */
 import type { EventContent } from '../domain/event.ts';
 import type { NewDelivery } from './accept-log.ts';
 
 /** The commit that stored a batch of deliveries. */
 export interface Commit {
-  /** When the commit was sent: nobody can have seen the deliveries before. */
+  /** When the commit was sent. No process can have seen the deliveries before. */
   readonly sentAt: number;
   /** Version of the endpoints that the events were matched against. */
   readonly endpointVersion: number;
@@ -26,7 +26,7 @@ export interface HandOver {
   /** Tells the other processes which shards this one owns now. */
   announceShards(): void;
 
-  /** Deliveries that other processes hand over to this one. */
+  /** Calls `handler` with deliveries that siblings hand over to this process. */
   onReceived(handler: (deliveries: readonly CommittedDelivery[], commit: Commit) => void): void;
 
   /** `ownedShards` returns the shards that this process owns at the moment and will keep. */

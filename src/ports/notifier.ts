@@ -1,6 +1,6 @@
 /**
  * Messages between all processes of a deployment. Delivery is best effort: a message may be lost when a connection
- * breaks, so every subscriber also has a slower way to notice what it missed. `onReconnected` says when to use it.
+ * breaks, so every subscriber must also be able to find what it missed. `onReconnected` says when to look for it.
  */
 import type { Uuid } from '../domain/ids.ts';
 
@@ -35,7 +35,10 @@ export interface Notifier {
    */
   publish<C extends Channel>(channel: C, messages: readonly Channels[C][]): void;
 
-  /** Calls `handler` for every message. Returns a function that ends the subscription. */
+  /**
+   * Calls `handler` for every message. A handler that throws is reported and stops nothing. Returns a function that ends
+   * the subscription.
+   */
   subscribe<C extends Channel>(channel: C, handler: (message: Channels[C]) => void): () => void;
 
   /** Calls `handler` each time the connection is established: messages may have been lost before. */

@@ -24,7 +24,7 @@ export interface OutboxRead {
 export interface OutboxLag {
   /** Age of the oldest waiting row. 0 if there is none. */
   readonly lagMs: number;
-  /** How many rows were rejected and wait for someone to act, counted up to 1,000. */
+  /** How many rejected rows there are, counted up to 1,000. */
   readonly rejected: number;
 }
 

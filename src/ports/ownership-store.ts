@@ -22,24 +22,28 @@ export interface TakenShard extends OwnedShard {
   readonly crashes: number;
 }
 
-/** Facts that the engine needs often; they travel with every renewal. */
+/** Facts that the engine needs often. Every renewal returns them. */
 export interface StoreFacts {
   /** The store's clock, in milliseconds since the epoch. */
   readonly now: number;
   /** The current version of the endpoints. */
   readonly endpointVersion: number;
-  /** The highest acceptance number given out so far. */
+  /** The highest acceptance number that was assigned so far. */
   readonly lastSeq: number;
 }
 
 export interface Renewal extends StoreFacts {
   readonly shards: readonly OwnedShard[];
+  /** Marks this renewal in the store. Later renewals of the worker have higher marks while the store's clock goes on. */
+  readonly mark: number;
+  /** The mark that the store had before. Lower than that of the last renewal: the store has gone back to an earlier state. */
+  readonly previousMark: number;
 }
 
 export interface OwnershipTimes {
-  /** A worker may send for this long after it asked for its last renewal. */
+  /** A worker may send for this long after it requested its last renewal. */
   readonly leaseMs: number;
-  /** After this silence a worker is dead even if its session lives. */
+  /** After this time without a renewal a worker is dead, even if its session is alive. */
   readonly deadAfterMs: number;
 }
 
@@ -76,6 +80,12 @@ export interface OwnershipStore {
   /** Opens a session and registers the worker in it. `onLost` is called once if the session breaks later. */
   connect(worker: WorkerRegistration, onLost: (error: unknown) => void): Promise<OwnershipSession>;
 
-  /** For processes that own no shards. */
+  /** Reads the facts without a renewal, for processes that own no shards. */
   readFacts(): Promise<StoreFacts>;
+
+  /**
+   * Identifies the history of the store: another value after a failover, or a restore to an earlier time, even if
+   * nothing was lost. Null: the store does not tell.
+   */
+  readTimeline(): Promise<string | null>;
 }

@@ -1,4 +1,4 @@
-/** The statistics journal, which the accept log and the delivery queue fill, and the totals that upkeep makes of it. */
+/** The statistics journal, to which the accept log and the delivery queue add rows, and the totals that upkeep computes from it. */
 import type { EndpointBucket, EventBucket } from '../domain/statistics.ts';
 
 export interface JournalRow {

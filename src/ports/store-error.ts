@@ -28,14 +28,14 @@ export class StoreError extends Error {
   }
 }
 
-/** An error that is no `StoreError` counts as `outcome_unknown`: the safe assumption about a write. */
+/** Any error other than a `StoreError` counts as `outcome_unknown`, which is the safe assumption about a write. */
 export function storeFailureOf(error: unknown): StoreFailure {
   return error instanceof StoreError ? error.failure : 'outcome_unknown';
 }
 
 const OUTAGES: ReadonlySet<StoreFailure> = new Set(['conflict', 'timeout', 'outcome_unknown', 'unavailable']);
 
-/** True if the store is away, overloaded or locked, so that the call itself is not to blame. */
+/** True if the call failed because the store is unavailable, overloaded or locked, and not because of its values. */
 export function isStoreOutage(error: unknown): boolean {
   return error instanceof StoreError && OUTAGES.has(error.failure);
 }

@@ -21,7 +21,7 @@ export interface TaskStore {
   claim(runner: Uuid, silentMs: number): Promise<ClaimedTask | null>;
   /** Works on the next chunk and records the progress in the same commit. */
   runChunk(task: ClaimedTask, maxDeliveries: number): Promise<ChunkResult>;
-  /** Gives the task back, so that another one has its turn. */
+  /** Gives the task back, so that other tasks get their turn. */
   release(task: ClaimedTask): Promise<void>;
   fail(task: ClaimedTask, reason: string): Promise<void>;
 }

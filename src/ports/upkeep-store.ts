@@ -1,4 +1,4 @@
-/** What regular upkeep does to the store. */
+/** The changes that regular upkeep makes in the store. */
 import type { DisabledReason } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { Resolution } from '../domain/statistics.ts';
@@ -30,12 +30,12 @@ export interface ExpiredDataCleaner {
   deleteAuditEntries(firstKept: Uuid, max: number): Promise<number>;
   /** Deletes expired inboxes, and requests in inboxes that arrived before `requestsBefore`. */
   deleteInboxes(now: number, requestsBefore: number): Promise<void>;
-  /** Deletes expired secrets, tasks that ended `keepTaskDays` ago and other rows that are few: all at once. */
+  /** Deletes expired secrets, tasks that ended `keepTaskDays` ago, and other kinds of rows of which there are few. */
   deleteLeftovers(keepTaskDays: number): Promise<void>;
 }
 
 export interface UpkeepStore extends EndpointDisabler, ExpiredDataCleaner {
-  /** Calls `work` unless another process runs upkeep. Returns whether it did. A crash ends the exclusion. */
+  /** Calls `work` unless another process runs upkeep. Returns whether it called it. A crash ends the exclusion. */
   runExclusively(work: () => Promise<void>): Promise<boolean>;
 
   /** Creates the storage that will be needed soon. */

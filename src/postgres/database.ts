@@ -30,7 +30,7 @@ export type Row = Record<string, unknown>;
 const FIXED_PLAN = ['set plan_cache_mode = force_generic_plan'];
 const BY_INDEX = ['set enable_seqscan = off', 'set enable_bitmapscan = off', 'set enable_mergejoin = off'];
 const BY_LOOKUP = [...BY_INDEX, 'set enable_hashjoin = off'];
-/** For batches that are looked up first: see the settle statement. */
+/** For the settle statement, which looks up its batch by index and joins it by hashing. */
 const BY_HASH = [...BY_INDEX, 'set enable_nestloop = off'];
 const ALWAYS = [
   // The default of a role or database could switch it off, and a 202 would no longer mean that the event is durable.
@@ -47,7 +47,7 @@ const SESSION: Record<Purpose, readonly string[]> = {
   control: [...ALWAYS, "set statement_timeout = '5s'", "set lock_timeout = '2s'"],
   // LISTEN: writes nothing.
   listen: ['set jit = off', "set statement_timeout = '5s'"],
-  // A sweep finds what a lost notification meant: no reason to wait for the disk.
+  // A sweep finds the deliveries of a lost notification, so the commit need not wait for the disk.
   notify: ['set synchronous_commit = off', 'set jit = off', "set statement_timeout = '5s'"],
   // Live tail messages may be lost.
   tail: ['set synchronous_commit = off', 'set jit = off', "set statement_timeout = '2s'"],
@@ -68,12 +68,15 @@ const SESSION: Record<Purpose, readonly string[]> = {
 };
 
 /**
- * What needs a session: LISTEN and session locks, commits that do not wait for the disk (the setting must reach nobody
- * else), and transactions that stay open while others do the work. Never through a pooler.
+ * Purposes that need a session and therefore never use a pooler: LISTEN, session locks, commits that do not wait for
+ * the disk (the setting must not apply to other clients), and transactions that stay open while other connections do
+ * the work.
  */
 const NEEDS_SESSION: ReadonlySet<Purpose> = new Set(['control', 'listen', 'notify', 'tail', 'upkeep']);
 
-/** On our side: longer than the statement may take on the server's, shorter than anybody's patience. */
+/**
+ * Client-side timeouts. They are not shorter than `statement_timeout`, so they end only queries on dead connections.
+ */
 const QUERY_TIMEOUT_MS: Record<Purpose, number> = {
   ingest: 8_000,
   settle: 15_000,
@@ -99,7 +102,10 @@ export const DISPATCH_CONNECTIONS = 3;
 
 export interface DatabaseOptions {
   readonly connectionString: string;
-  /** Straight to PostgreSQL. Given one, `connectionString` may lead through a pooler that shares by transaction. */
+  /**
+   * Leads to PostgreSQL without a pooler. If it is set, `connectionString` may lead through a pooler in transaction
+   * mode.
+   */
   readonly directConnectionString?: string | null;
   readonly apiConnections: number;
   readonly dispatchConnections: number;
@@ -119,11 +125,11 @@ const poolSizes = ({ apiConnections, dispatchConnections }: Sizes): Record<Purpo
   outbox: 1,
   lookup: 2,
   api: apiConnections,
-  // One holds the lock, another works.
+  // One connection holds the lock, the other does the work.
   upkeep: 2,
 });
 
-/** How many connections a process makes at the most; with a pooler, straight to PostgreSQL and through it. */
+/** The most connections that a process opens: `all` without a pooler, otherwise `direct` and `pooled`. */
 export function connectionsPerProcess(sizes: Sizes): { all: number; direct: number; pooled: number } {
   const all = Object.entries(poolSizes(sizes)) as [Purpose, number][];
   const sum = (some: [Purpose, number][]): number => some.reduce((total, [, size]) => total + size, 0);
@@ -165,7 +171,7 @@ function openPool(options: DatabaseOptions, purpose: Purpose, max: number): Pool
     application_name: `posthorn ${purpose}`,
     idleTimeoutMillis: purpose === 'api' || purpose === 'upkeep' ? 30_000 : 0,
     connectionTimeoutMillis: 10_000,
-    // A connection that was cut without a word would otherwise be waited for until TCP gives up, minutes later.
+    // Without it, a query on a silently dropped connection waits for minutes until TCP gives up.
     query_timeout: QUERY_TIMEOUT_MS[purpose],
     keepAlive: true,
     allowExitOnIdle: true,
@@ -174,7 +180,7 @@ function openPool(options: DatabaseOptions, purpose: Purpose, max: number): Pool
     ? new TransactionPool(settings, SESSION[purpose])
     : new pg.Pool({
         ...settings,
-        // Awaited by the pool before it hands the connection out: no statement ever runs without these.
+        // The pool awaits this before it hands out the connection, so no statement runs without these settings.
         onConnect: async (client) => {
           await client.query(SESSION[purpose].join(';'));
         },
@@ -184,10 +190,10 @@ function openPool(options: DatabaseOptions, purpose: Purpose, max: number): Pool
   return pool;
 }
 
-const givenUp = new WeakSet<Error>();
+const errorsBeforeCommit = new WeakSet<Error>();
 
-/** True if this error ended a transaction before its commit was sent: nothing was written. */
-export const endedTransaction = (error: Error): boolean => givenUp.has(error);
+/** True if `inTransaction` threw this error before it sent the commit: nothing was written. */
+export const failedBeforeCommit = (error: Error): boolean => errorsBeforeCommit.has(error);
 
 /** Runs `work` in a transaction. */
 export async function inTransaction<T>(pool: Pool, work: (client: Client) => Promise<T>): Promise<T> {
@@ -209,7 +215,7 @@ export async function inTransaction<T>(pool: Pool, work: (client: Client) => Pro
     await client.query('rollback').catch((failure: Error) => {
       broken = failure;
     });
-    if (!committing && error instanceof Error) givenUp.add(error);
+    if (!committing && error instanceof Error) errorsBeforeCommit.add(error);
     throw error;
   } finally {
     client.off('error', onError);

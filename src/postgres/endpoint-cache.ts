@@ -11,6 +11,8 @@ export type EndpointCache = EndpointDirectory;
 
 interface EndpointRow {
   version: string;
+  /** The row is one of all endpoints, not of those that changed. */
+  is_full: boolean;
   id: Uuid | null;
   tenant: string;
   url: string;
@@ -23,11 +25,15 @@ interface EndpointRow {
 }
 
 // One statement, so that the version and the endpoints belong together. The outer join returns the version even if no
-// endpoint changed. A deleted endpoint matters only while it has waiting deliveries.
+// endpoint changed. A deleted endpoint matters only while it has waiting deliveries. If the database does not know our
+// version, it was restored or replaced by a standby that was behind: all endpoints are returned.
 const CHANGED_SINCE = {
   name: 'endpoints_changed_since',
   text: `
-    select v.version, e.id, e.tenant, e.url, e.config, e.enabled, e.disabled_reason, e.paused,
+    with known as materialized (
+      select coalesce((select h.version from posthorn.endpoint_versions h where h.version = $1), 0) as version
+    )
+    select v.version, (select version from known) = 0 as is_full, e.id, e.tenant, e.url, e.config, e.enabled, e.disabled_reason, e.paused,
            e.deleted_at is not null as deleted,
            (select json_agg(json_build_object('key_id', s.key_id, 'ciphertext', encode(s.ciphertext, 'base64'),
                                               'expires_at', extract(epoch from s.expires_at) * 1000)
@@ -36,21 +42,22 @@ const CHANGED_SINCE = {
              where s.endpoint_id = e.id and (s.expires_at is null or s.expires_at > now())) as secrets
       from posthorn.subscription_version v
       left join posthorn.endpoints e
-        on e.version > $1
-       and ($1 > 0 or e.deleted_at is null or exists (select from posthorn.queue q where q.endpoint_id = e.id))`,
+        on e.version > (select version from known)
+       and ((select version from known) > 0 or e.deleted_at is null or exists (select from posthorn.queue q where q.endpoint_id = e.id))`,
 };
 
 export function createEndpointCache(
   pool: Pool,
   box: SecretBox,
-  unreadable: (id: Uuid, error: unknown) => void,
+  onUnreadable: (id: Uuid, error: unknown) => void,
 ): EndpointCache {
   const endpoints = new Map<Uuid, Endpoint>();
   const listeners: ((changed: readonly Endpoint[]) => void)[] = [];
+  const replacedListeners: (() => void)[] = [];
   let version = 0;
   let reads = 0;
-  let running: Promise<void> | null = null;
-  let again: Promise<void> | null = null;
+  let runningRead: Promise<void> | null = null;
+  let nextRead: Promise<void> | null = null;
 
   async function read(): Promise<void> {
     const { rows } = await withStoreErrors(pool.query<EndpointRow>({ ...CHANGED_SINCE, values: [version] }));
@@ -58,43 +65,55 @@ export function createEndpointCache(
     const changed: Endpoint[] = [];
     for (const row of rows) {
       if (row.id === null) continue;
-      const endpoint = readable(row);
+      const endpoint = decryptOrPause(row);
       endpoints.set(endpoint.id, endpoint);
       changed.push(endpoint);
     }
+    const isReplaced = version !== 0 && rows[0]!.is_full;
+    if (isReplaced) changed.push(...markMissing(new Set(changed.map(({ id }) => id))));
     version = Number(rows[0]!.version);
     if (changed.length > 0) for (const listener of listeners) listener(changed);
+    if (isReplaced) for (const listener of replacedListeners) listener();
+  }
+
+  /** Endpoints that the store does not have any more count as deleted. Returns them. */
+  function markMissing(stored: ReadonlySet<Uuid>): Endpoint[] {
+    const missing = [...endpoints.values()]
+      .filter(({ id, deleted }) => !deleted && !stored.has(id))
+      .map((endpoint) => ({ ...endpoint, deleted: true }));
+    for (const endpoint of missing) endpoints.set(endpoint.id, endpoint);
+    return missing;
   }
 
   /**
-   * If a secret cannot be decrypted at the start, the key is wrong: throws. Later it concerns one endpoint, which is
-   * treated as paused.
+   * Throws at the start if a secret cannot be decrypted, because the key is wrong. Later only one endpoint is
+   * concerned, and it is treated as paused.
    */
-  function readable(row: EndpointRow): Endpoint {
+  function decryptOrPause(row: EndpointRow): Endpoint {
     try {
       return toEndpoint(row, box);
     } catch (error) {
       if (version === 0) throw error;
-      unreadable(row.id!, error);
+      onUnreadable(row.id!, error);
       return toEndpoint({ ...row, secrets: null, config: withoutSecrets(row.config), paused: true }, box);
     }
   }
 
-  /** A read that runs may have started before the change that the caller knows of: waits for one that starts later. */
+  /** A runningRead read may have started before the caller's change, so the caller waits for the next one. */
   function refresh(): Promise<void> {
-    if (running === null) {
-      running = read().finally(() => {
-        running = null;
+    if (runningRead === null) {
+      runningRead = read().finally(() => {
+        runningRead = null;
       });
-      return running;
+      return runningRead;
     }
-    again ??= running
+    nextRead ??= runningRead
       .catch(() => {})
       .then(() => {
-        again = null;
+        nextRead = null;
         return refresh();
       });
-    return again;
+    return nextRead;
   }
 
   return {
@@ -108,6 +127,7 @@ export function createEndpointCache(
     all: () => endpoints.values(),
     refresh,
     onChange: (listener) => listeners.push(listener),
+    onReplaced: (listener) => replacedListeners.push(listener),
     forget: (id) => void endpoints.delete(id),
   };
 }

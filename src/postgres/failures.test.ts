@@ -30,7 +30,7 @@ it.each([
   ['an error without a code', new Error('Connection terminated unexpectedly')],
   ['no error at all', undefined],
   ['null', null],
-])('%s: nobody knows whether it was committed', (_, error) => {
+])('%s: the outcome is unknown', (_, error) => {
   expect(failureOf(error)).toBe('unknown');
 });
 
@@ -38,16 +38,16 @@ const socket = (syscall: string, code: string) =>
   Object.assign(new Error(`${syscall} ${code}`), { syscall, code });
 
 it.each([
-  ['none listens', socket('connect', 'ECONNREFUSED')],
+  ['nothing listens', socket('connect', 'ECONNREFUSED')],
   ['no socket', socket('connect', 'ENOENT')],
   ['no such host', socket('getaddrinfo', 'ENOTFOUND')],
-  ['cut', socket('read', 'ECONNRESET')],
-  ['gone', new Error('Connection terminated unexpectedly')],
-  ['none to be had', new Error('timeout exceeded when trying to connect')],
+  ['connection reset', socket('read', 'ECONNRESET')],
+  ['connection terminated', new Error('Connection terminated unexpectedly')],
+  ['no free connection', new Error('timeout exceeded when trying to connect')],
   ['stopping', server('57P01')],
-  ['too slow', server('57014')],
-  ['in the way', server('55P03')],
-  ['full', server('53100')],
+  ['statement timeout', server('57014')],
+  ['lock timeout', server('55P03')],
+  ['disk full', server('53100')],
 ])('the database does not answer: %s', (_, error) => {
   expect(isOutage(error)).toBe(true);
 });

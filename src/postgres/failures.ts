@@ -1,12 +1,12 @@
 import { isStoreOutage, StoreError } from '../ports/store-error.ts';
 
-/** What went wrong with a statement, by SQLSTATE, as far as somebody has to act differently on it. */
+/** The kinds of failure that callers handle differently, by SQLSTATE. */
 export type Failure =
-  | 'bad_row' // class 22 and 23: some value of the batch; the others are innocent
+  | 'bad_row' // class 22 and 23: one row of the batch is invalid
   | 'no_partition' // the id's time lies outside the partitions that exist
-  | 'conflict' // deadlock, serialization, lock timeout: the same again may well succeed
+  | 'conflict' // deadlock, serialization, lock timeout: a retry may succeed
   | 'timeout' // the statement was cancelled, by its timeout or by an administrator: nothing was written
-  | 'unknown' // the connection went away: nobody knows whether it was committed
+  | 'unknown' // the connection was lost: the statement may have been committed
   | 'unavailable' // refused for now: starting, stopping, too many connections, disk full, read only
   | 'other';
 
@@ -24,14 +24,16 @@ export function failureOf(error: unknown): Failure {
   return 'other';
 }
 
-/** What `pg` itself says when the connection is gone, or none is to be had. */
+/** Messages of `pg` itself if the connection is lost or none is free. */
 const NO_CONNECTION =
   /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error)/;
 
-/** What becomes of a connection that was there. */
-const CUT = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT']);
+/** Codes of errors on an established connection. */
+const LOST_CONNECTION_CODES = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT']);
 
-/** Not a fault of the statement: the database is not there, has too much to do, or somebody else is in the way. */
+/**
+ * True if the statement is not at fault: the database is unreachable or overloaded, or another transaction blocks it.
+ */
 export function isOutage(error: unknown): boolean {
   if (error instanceof StoreError) return isStoreOutage(error);
   const { severity, code, syscall, message } = (error ?? {}) as Record<string, unknown>;
@@ -40,9 +42,15 @@ export function isOutage(error: unknown): boolean {
   return (
     syscall === 'connect' ||
     syscall === 'getaddrinfo' ||
-    CUT.has(String(code)) ||
+    LOST_CONNECTION_CODES.has(String(code)) ||
     NO_CONNECTION.test(String(message))
   );
+}
+
+/** True for what the server or the connection to it reported. False for a bug in our own code. */
+export function isDatabaseError(error: unknown): boolean {
+  const { severity } = (error ?? {}) as { severity?: unknown };
+  return typeof severity === 'string' || isOutage(error);
 }
 
 function isMissingPartition(error: unknown): boolean {

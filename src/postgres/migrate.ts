@@ -1,22 +1,25 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { type Client, inTransaction, type Pool } from './database.ts';
 import { isOutage } from './failures.ts';
 
 /** An arbitrary number that only migrations lock: two processes that start together take turns. */
-const MIGRATION_LOCK = 7_283_640_001;
 const OLDEST_SERVER = 150_000;
-/** Large tables take the time they take, and so does whoever migrates before us. The driver's own 0 would mean its default. */
-const AS_LONG_AS_IT_TAKES = { query_timeout: 2 ** 31 - 1 };
+/**
+ * Migrations of large tables take long, and so may another process that migrates first. (The driver takes 0 as its
+ * default.)
+ */
+const NO_QUERY_TIMEOUT = { query_timeout: 2 ** 31 - 1 };
 
 export class SchemaError extends Error {
   override name = 'SchemaError';
 }
 
 /**
- * Migrations whose text was corrected after their release, with the same result: the checksum of the corrected text, and
- * the released one, which databases keep. So both texts count as the same migration.
+ * Migrations whose text was corrected after their release, with the same result: the checksum of the corrected text,
+ * and the released one, which databases keep. Both texts count as the same migration.
  */
 const CORRECTED: Readonly<Record<string, { readonly corrected: string; readonly released: string }>> = {
   // CREATE TABLE with STORAGE needs PostgreSQL 16.
@@ -55,9 +58,9 @@ function checksumOf(name: string, sql: string): string {
 }
 
 /**
- * Brings the schema up to date, each migration in a transaction of its own: what one locks is free again before the next
- * begins. Returns the names of the migrations that were applied. Throws a SchemaError that names the migration that failed;
- * those before it stay applied.
+ * Brings the schema up to date, each migration in its own transaction, which releases its locks before the next one
+ * begins. Returns the names of the migrations that were applied. Throws a SchemaError that names the migration that
+ * failed; those before it stay applied.
  */
 export async function migrate(pool: Pool, migrations?: readonly Migration[]): Promise<string[]> {
   const wanted = migrations ?? (await readMigrations());
@@ -69,23 +72,23 @@ export async function migrate(pool: Pool, migrations?: readonly Migration[]): Pr
   }
 }
 
-/** The first that is missing; null if none is. */
+/** Applies the first missing migration and returns its name. Returns null if none is missing. */
 async function applyNext(client: Client, wanted: readonly Migration[]): Promise<string | null> {
   // The lock ends with the transaction, also when the process is killed.
   await client.query("set local lock_timeout = '60s'");
   await client.query("set local statement_timeout = '0'");
   await client.query({
     text: 'select pg_advisory_xact_lock($1)',
-    values: [MIGRATION_LOCK],
-    ...AS_LONG_AS_IT_TAKES,
+    values: [ADVISORY_LOCKS.migrations],
+    ...NO_QUERY_TIMEOUT,
   });
   await checkServer(client);
   const applied = await appliedMigrations(client);
-  refuseSurprises(applied, wanted);
+  checkAppliedMigrations(applied, wanted);
   const next = wanted[applied.length];
   if (next === undefined) return null;
   try {
-    await client.query({ text: next.sql, ...AS_LONG_AS_IT_TAKES });
+    await client.query({ text: next.sql, ...NO_QUERY_TIMEOUT });
   } catch (error) {
     throw isOutage(error) ? error : failedMigration(next, applied.at(-1), error);
   }
@@ -104,13 +107,13 @@ function failedMigration(
 ): SchemaError {
   const { message, code, position } = cause as { message: string; code?: string; position?: string };
   const line = position === undefined ? '' : `, line ${sql.slice(0, Number(position)).split('\n').length}`;
-  const todo =
+  const advice =
     code === '42501'
       ? 'Run `posthorn migrate` as the role that owns the schema.'
       : 'Nothing of it was applied: remove the cause, then run `posthorn migrate` again.';
   return new SchemaError(
     `Migration ${name} failed: ${message} (SQLSTATE ${code ?? 'unknown'}${line}). ` +
-      `The schema stays at ${last === undefined ? 'none' : `version ${last.version} (${last.name})`}.\n${todo}`,
+      `The schema stays at ${last === undefined ? 'none' : `version ${last.version} (${last.name})`}.\n${advice}`,
     { cause },
   );
 }
@@ -152,7 +155,7 @@ async function createSchema(client: Client): Promise<void> {
   if (rows[0]!.found === null) await client.query('create schema posthorn');
 }
 
-function refuseSurprises(applied: readonly AppliedMigration[], wanted: readonly Migration[]): void {
+function checkAppliedMigrations(applied: readonly AppliedMigration[], wanted: readonly Migration[]): void {
   const newest = applied.at(-1);
   if (newest !== undefined && newest.version > wanted.length) {
     throw new SchemaError(
@@ -162,7 +165,9 @@ function refuseSurprises(applied: readonly AppliedMigration[], wanted: readonly 
   }
   for (const [index, row] of applied.entries()) {
     if (wanted[index]!.checksum !== row.checksum) {
-      throw new SchemaError(`Migration ${row.name} was changed after it had been applied to this database.`);
+      throw new SchemaError(
+        `Migration ${row.name} differs from the one that was applied to this database. Reinstall Posthorn: its migration files must not be changed.`,
+      );
     }
   }
 }

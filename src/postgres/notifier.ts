@@ -1,6 +1,6 @@
 /**
- * LISTEN and NOTIFY. One connection listens; messages are sent on others, after the commits they tell of (a NOTIFY
- * inside every commit would serialize them all).
+ * LISTEN and NOTIFY. One connection listens; messages are sent on others, after the commits that they announce (a
+ * NOTIFY inside every commit would serialize all commits).
  *
  *   connecting ──▶ listening ──connection lost──▶ waiting ──▶ connecting
  *                      └── onReconnected: subscribers look for what they missed
@@ -157,8 +157,16 @@ export class PostgresNotifier implements Notifier {
   #receive(name: string, payload: string): void {
     for (const [channel, handlers] of this.#handlers) {
       if (CHANNEL_NAMES[channel] !== name) continue;
-      const message = decodeMessage(channel, payload) as never;
-      for (const handler of [...handlers]) handler(message);
+      for (const handler of [...handlers]) this.#handle(channel, payload, handler);
+    }
+  }
+
+  /** Every role of the database can send any message: one that a handler cannot take must not end the process. */
+  #handle(channel: Channel, payload: string, handler: Handler): void {
+    try {
+      handler(decodeMessage(channel, payload) as never);
+    } catch (error) {
+      this.#options.onProblem(`handle a message on channel ${channel}`, error);
     }
   }
 }

@@ -16,7 +16,7 @@ describe('a wake message', () => {
     );
   });
 
-  it('is decoded without what is not an id', () => {
+  it('is decoded without the parts that are not ids', () => {
     expect(decodeWake('').endpointIds).toEqual([]);
     expect(decodeWake('not an id,,%%%').endpointIds).toEqual([]);
     fc.assert(fc.property(fc.string(), (text) => void decodeWake(text)));
@@ -77,7 +77,7 @@ describe('the sender of notifications', () => {
     expect(failures).toHaveLength(1);
   });
 
-  it('flushes what was added before, however much is added afterwards', async () => {
+  it('flushes all messages that were added before, however many are added afterwards', async () => {
     const { sender, statements } = newSender(async () => {
       await Promise.resolve();
       if (statements.length < 50) sender.add('tail', 'more');

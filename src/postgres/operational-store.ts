@@ -1,4 +1,5 @@
 import type { OperationalStore } from '../ports/operational-store.ts';
+import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { type Database, inTransaction } from './database.ts';
 import {
   clearState,
@@ -11,7 +12,7 @@ import {
   takeNotes,
 } from './queries/operational-events.ts';
 import { countDeadLettersUpTo, findOldestWaiting } from './queries/operational-levels.ts';
-import { tryLock, UPKEEP_LOCKS } from './queries/upkeep.ts';
+import { tryLock } from './queries/upkeep.ts';
 import { withStoreErrors } from './store-error.ts';
 
 /** Thrown inside the transaction to roll it back. */
@@ -23,7 +24,7 @@ export function createPostgresOperationalStore(database: Pick<Database, 'pool'>)
     hasNotes: () => withStoreErrors(hasNotes(pool)),
     async runRound(work) {
       const transaction = inTransaction(pool, async (client) => {
-        if (!(await tryLock(client, UPKEEP_LOCKS.operationalEvents))) return true;
+        if (!(await tryLock(client, ADVISORY_LOCKS.operationalEvents))) return true;
         const isCommitted = await work({
           takeNotes: (deadWindowMs, maxNotes) => takeNotes(client, deadWindowMs, maxNotes),
           readEndpointVersion: () => currentVersion(client),

@@ -9,6 +9,7 @@ import { CHANNEL_NAMES } from './notifier-channels.ts';
 import {
   countSurplusShards,
   readFacts,
+  readTimeline,
   registerWorker,
   releaseShards,
   removeDeadWorkers,
@@ -24,6 +25,7 @@ export function createPostgresOwnershipStore(database: Pick<Database, 'pool'>): 
   return {
     connect: (worker, onLost) => withStoreErrors(connect(database, worker, onLost)),
     readFacts: () => withStoreErrors(readFacts(database.pool('lookup'))),
+    readTimeline: () => withStoreErrors(readTimeline(database.pool('lookup'))),
   };
 }
 

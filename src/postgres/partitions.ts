@@ -1,3 +1,4 @@
+import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { inTransaction, type Pool } from './database.ts';
 
 /**
@@ -5,7 +6,6 @@ import { inTransaction, type Pool } from './database.ts';
  * finds one.
  */
 const PARTITIONED = ['events', 'deliveries', 'attempts'] as const;
-const PARTITION_LOCK = 7_283_640_002;
 const DAY_MS = 86_400_000;
 
 export interface PartitionPlan {
@@ -45,7 +45,7 @@ export async function ensurePartitions(pool: Pool, plan: PartitionPlan): Promise
   return inTransaction(pool, async (client) => {
     // ATTACH may have to wait for an idle transaction, and other statements would queue behind it: try again later.
     await client.query("set local lock_timeout = '3s'");
-    await client.query('select pg_advisory_xact_lock($1)', [PARTITION_LOCK]);
+    await client.query('select pg_advisory_xact_lock($1)', [ADVISORY_LOCKS.partitions]);
     // Ids use the database's clock.
     const { rows: times } = await client.query<{ now: Date }>('select now()');
     const nowMs = times[0]!.now.getTime();

@@ -24,8 +24,8 @@ export interface DatabaseRoute {
 }
 
 /**
- * Refuses a route on which ownership, LISTEN or settings of a session would not hold. Throws a PoolerError that names the
- * setting, or the error of the connection.
+ * Throws a PoolerError that names the setting if leases, locks or LISTEN would not hold on these connections, and the
+ * error of a connection that fails.
  */
 export async function checkRoute({ databaseUrl, directDatabaseUrl }: DatabaseRoute): Promise<void> {
   if (directDatabaseUrl === null) {
@@ -44,15 +44,15 @@ export async function checkRoute({ databaseUrl, directDatabaseUrl }: DatabaseRou
   const [pooled, direct] = await Promise.all([databaseUrl, directDatabaseUrl].map(identify));
   if (pooled !== direct)
     throw new PoolerError(
-      `DATABASE_URL and POSTHORN_DIRECT_DATABASE_URL are two databases (${pooled}; ${direct}).`,
-      'Let both lead to the same database of the same server.',
+      `DATABASE_URL and POSTHORN_DIRECT_DATABASE_URL lead to two different databases (${pooled}; ${direct}).`,
+      'Set both to addresses of the same database on the same server.',
     );
 }
 
 export async function detectPooling(connectionString: string): Promise<Pooling> {
   return withClient(connectionString, async (one) => {
     const firstPid = await backendPid(one);
-    // A pooler cannot show the backend's own key: cancel requests come to the pooler.
+    // A pooler sends a key of its own instead of the backend's, because it handles cancel requests itself.
     if ((one as unknown as { processID: number | null }).processID === firstPid) return 'none';
     return withClient(connectionString, async (other) => {
       for (let round = 0; round < ROUNDS; round += 1) {
@@ -63,7 +63,10 @@ export async function detectPooling(connectionString: string): Promise<Pooling> 
   });
 }
 
-/** While both are connected: did `other` get the server connection of `one`, or `one` another than before? */
+/**
+ * True if `other` gets the server connection of `one` while both are connected, or `one` gets a different one than
+ * before.
+ */
 async function sharesBackend(one: pg.Client, other: pg.Client): Promise<boolean> {
   const before = await backendPid(one);
   try {
@@ -71,7 +74,7 @@ async function sharesBackend(one: pg.Client, other: pg.Client): Promise<boolean>
     if ((await backendPid(other)) === before) return true;
     return (await backendPid(one)) !== before;
   } catch (error) {
-    // Pooling by statement takes no transactions at all.
+    // Statement pooling rejects every transaction.
     if ('severity' in (error as object)) return true;
     throw error;
   } finally {
@@ -84,7 +87,7 @@ async function backendPid(client: pg.Client): Promise<number> {
   return rows[0]!.pid;
 }
 
-/** The same for two connections to one database of one running server. */
+/** Returns the same text for two connections to the same database of the same running server. */
 function identify(connectionString: string): Promise<string> {
   return withClient(connectionString, async (client) => {
     const { rows } = await client.query<{ identity: string }>(

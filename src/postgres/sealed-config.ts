@@ -1,11 +1,11 @@
-/** Everything secret in an endpoint's configuration: headers that are credentials, and what `auth` and `tls` hold. */
+/** The secrets in an endpoint's configuration: headers that are credentials, and those of `auth` and `tls`. */
 import type { EndpointConfig } from '../domain/endpoint-config.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { openHeaders, sealHeaders } from './sealed-headers.ts';
 import { openSettings, sealSettings } from './sealed-settings.ts';
 import type { SecretBox } from './secret-box.ts';
 
-/** As it is stored. `isSecret` judges names of headers. */
+/** Returns the configuration as it is stored. `isSecret` tells whether a header of this name is a secret. */
 export function sealConfig(
   config: EndpointConfig,
   id: Uuid,
@@ -15,12 +15,12 @@ export function sealConfig(
   return sealSettings(sealHeaders(config, id, box, isSecret), id, box);
 }
 
-/** In plain text: for memory only. */
+/** Returns the configuration with its secrets in plain text. It must stay in memory. */
 export function openConfig(config: EndpointConfig, id: Uuid, box: SecretBox): EndpointConfig {
   return openSettings(openHeaders(config, id, box), id, box);
 }
 
-/** What is left if nothing sealed can be opened. Not for sending with. */
+/** Returns the configuration without its secrets. It must not be used to send requests. */
 export function withoutSecrets(config: EndpointConfig): EndpointConfig {
   const { sealed_headers: _headers, sealed_settings: _settings, ...rest } = config;
   return rest;

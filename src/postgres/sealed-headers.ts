@@ -1,4 +1,7 @@
-/** Headers of an endpoint that prove who is asking are secrets too: sealed in its configuration, opened to send. */
+/**
+ * Headers that authenticate Posthorn to a receiver are secrets: they are sealed in the endpoint's configuration, and
+ * opened to send.
+ */
 import type { EndpointConfig } from '../domain/endpoint-config.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { openValue, sealValue } from './sealed-value.ts';
@@ -7,7 +10,7 @@ import type { SecretBox } from './secret-box.ts';
 /** Bound to the endpoint and to the name: a ciphertext moved elsewhere does not open. */
 export const headerOwner = (id: Uuid, name: string): string => `${id} header ${name.toLowerCase()}`;
 
-/** Takes the headers that `isSecret` names out of the plain ones. */
+/** Moves the headers that are secret from `headers` to `sealed_headers`. */
 export function sealHeaders(
   config: EndpointConfig,
   id: Uuid,
@@ -26,7 +29,7 @@ export function sealHeaders(
   return { ...rest, ...(Object.keys(headers).length > 0 && { headers }), sealed_headers };
 }
 
-/** The configuration with every header in plain text: for memory only. */
+/** Returns the configuration with every header in plain text. It must stay in memory. */
 export function openHeaders(config: EndpointConfig, id: Uuid, box: SecretBox): EndpointConfig {
   if (config.sealed_headers === undefined) return config;
   const headers = { ...config.headers };

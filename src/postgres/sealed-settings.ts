@@ -1,4 +1,7 @@
-/** The secrets of `auth` and `tls`: each has one, sealed beside it in the configuration, opened to send. */
+/**
+ * The secrets of `auth` and `tls`, one each: they are sealed in `sealed_settings` of the configuration, and opened to
+ * send.
+ */
 import { authSecrets } from '../domain/endpoint-auth.ts';
 import type { EndpointConfig } from '../domain/endpoint-config.ts';
 import type { Uuid } from '../domain/ids.ts';
@@ -8,7 +11,7 @@ import type { SecretBox } from './secret-box.ts';
 /** Bound to the endpoint and to the setting: a ciphertext moved elsewhere does not open. */
 export const settingOwner = (id: Uuid, setting: string): string => `${id} ${setting}`;
 
-/** Takes what is secret out of the two. What is sealed already stays as it is. */
+/** Moves both secrets to `sealed_settings`. Secrets that are already there stay. */
 export function sealSettings(config: EndpointConfig, id: Uuid, box: SecretBox): EndpointConfig {
   const { auth, tls } = config;
   const sealed = { ...config.sealed_settings };
@@ -26,7 +29,7 @@ export function sealSettings(config: EndpointConfig, id: Uuid, box: SecretBox): 
   return Object.keys(sealed).length === 0 ? after : { ...after, sealed_settings: sealed };
 }
 
-/** The configuration with both in plain text: for memory only. */
+/** Returns the configuration with both secrets in plain text. It must stay in memory. */
 export function openSettings(config: EndpointConfig, id: Uuid, box: SecretBox): EndpointConfig {
   const { auth, tls, sealed_settings: sealed } = config;
   if (sealed === undefined) return config;

@@ -2,8 +2,8 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:
 
 /**
  * Secrets at rest: AES-256-GCM with a fresh nonce, bound to what they belong to (a ciphertext copied to another
- * endpoint's row does not open). The key's id, a hash of it, is stored beside, so that keys can be changed: new
- * secrets are sealed with the current key, old ones are opened with whichever key sealed them.
+ * endpoint's row does not open). The id of the key (a hash of it) is stored with the ciphertext, so that keys can be
+ * rotated: new secrets are sealed with the current key, and old ones are opened with the key that sealed them.
  */
 export interface Sealed {
   readonly keyId: string;
@@ -11,7 +11,7 @@ export interface Sealed {
 }
 
 export interface SecretBox {
-  /** Of the current key. */
+  /** The id of the current key. */
   readonly keyId: string;
   knows(keyId: string): boolean;
   seal(plaintext: string, belongsTo: string): Sealed;

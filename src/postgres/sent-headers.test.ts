@@ -18,7 +18,7 @@ const sent = {
   'webhook-signature': 'v1,abc',
 };
 
-test('what follows from the attempt is not stored, and is there again when it is read', () => {
+test('headers that can be computed from the attempt are not stored, and are added when it is read', () => {
   const text = packHeaders(sent);
   expect(Object.keys(JSON.parse(text))).toEqual([
     'x-custom',
@@ -29,11 +29,11 @@ test('what follows from the attempt is not stored, and is there again when it is
   expect(unpackHeaders(text, request)).toEqual(sent);
 });
 
-test('rows that have everything are read as they are', () => {
+test('a stored header takes precedence over a computed one', () => {
   const other = { ...sent, 'webhook-timestamp': '1794753700' };
   expect(unpackHeaders(JSON.stringify(other), request)).toEqual(other);
 });
 
-test('where nothing was sent there are no headers', () => {
+test('an attempt that sent nothing has no headers', () => {
   expect(unpackHeaders(packHeaders({}), request)).toEqual({});
 });

@@ -1,6 +1,6 @@
 /**
- * The headers of a request as they are stored with its attempt: without those that follow from the attempt itself, which
- * would be half of them.
+ * The headers of a request as they are stored with its attempt: without those that can be computed from the attempt,
+ * which are half of them.
  */
 import { eventIdOfDelivery, idPrefixes, publicId, type Uuid } from '../domain/ids.ts';
 
@@ -11,7 +11,7 @@ export interface SentRequest {
   readonly startedAt: number;
 }
 
-const whatFollows = ({ deliveryId, number, startedAt }: SentRequest): Record<string, string> => ({
+const computeHeaders = ({ deliveryId, number, startedAt }: SentRequest): Record<string, string> => ({
   'content-type': 'application/json',
   'webhook-id': publicId(idPrefixes.event, eventIdOfDelivery(deliveryId)),
   'webhook-timestamp': String(Math.floor(startedAt / 1000)),
@@ -19,10 +19,9 @@ const whatFollows = ({ deliveryId, number, startedAt }: SentRequest): Record<str
   'posthorn-attempt': String(number),
 });
 
-/** Nothing was sent. */
-const NONE = '{}';
+const NOTHING_SENT = '{}';
 
-/** Only for headers that the deliverer has made. */
+/** Works only for headers that the deliverer has built. */
 export function packHeaders(headers: Readonly<Record<string, string>>): string {
   const {
     'content-type': _type,
@@ -36,6 +35,6 @@ export function packHeaders(headers: Readonly<Record<string, string>>): string {
 }
 
 export function unpackHeaders(text: string, request: SentRequest): Record<string, string> {
-  if (text === NONE) return {};
-  return { ...whatFollows(request), ...(JSON.parse(text) as Record<string, string>) };
+  if (text === NOTHING_SENT) return {};
+  return { ...computeHeaders(request), ...(JSON.parse(text) as Record<string, string>) };
 }

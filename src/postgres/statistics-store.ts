@@ -1,8 +1,9 @@
 import type { StatisticsStore } from '../ports/statistics-store.ts';
+import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { type Database, inTransaction } from './database.ts';
 import { addEndpointStats, addEventStats, countedTypes } from './queries/stats.ts';
 import { insertUnreadable, takeJournal } from './queries/stats-journal.ts';
-import { tryLock, UPKEEP_LOCKS } from './queries/upkeep.ts';
+import { tryLock } from './queries/upkeep.ts';
 import { withStoreErrors } from './store-error.ts';
 
 export function createPostgresStatisticsStore(database: Pick<Database, 'pool'>): StatisticsStore {
@@ -11,7 +12,7 @@ export function createPostgresStatisticsStore(database: Pick<Database, 'pool'>):
     runRound: (work) =>
       withStoreErrors(
         inTransaction(pool, async (client) => {
-          if (!(await tryLock(client, UPKEEP_LOCKS.statistics))) return null;
+          if (!(await tryLock(client, ADVISORY_LOCKS.statistics))) return null;
           return work({
             takeRows: (maxRows) => takeJournal(client, maxRows),
             setAside: (rows) => insertUnreadable(client, rows),

@@ -1,9 +1,10 @@
 /**
- * Connections through a pooler that gives a server connection to each transaction (PgBouncer's `pool_mode = transaction`).
- * Nothing of a session lasts there: what one client sets, another one gets. So every statement runs in a transaction that
- * begins with its settings, and statements have no names (a prepared one would be looked for in another session).
+ * Connections through a pooler that gives a server connection to each transaction (PgBouncer's `pool_mode =
+ * transaction`). Session state does not last there: a setting of one client would apply to another. So every statement
+ * runs in a transaction that begins with its settings, and statements have no names (a prepared statement would be
+ * missing in the next session).
  *
- * It costs two round trips a statement. On a direct connection the settings belong to the session instead.
+ * This costs two more round trips per statement. On a direct connection the settings belong to the session instead.
  */
 import pg from 'pg';
 
@@ -16,7 +17,7 @@ export class TransactionPool extends pg.Pool {
   constructor(config: pg.PoolConfig, settings: readonly string[]) {
     super({
       ...config,
-      // Awaited by the pool before it hands the connection out.
+      // The pool awaits this before it hands out the connection.
       onConnect: (client) => removeNames(client),
     });
     this.begin = ['begin', ...settings.map((setting) => setting.replace(/^set /, 'set local '))].join(';');
@@ -26,7 +27,7 @@ export class TransactionPool extends pg.Pool {
   async #runAlone(args: unknown[]): Promise<pg.QueryResult> {
     const client = await this.connect();
     let broken: Error | undefined;
-    // A connection that dies tells its queries and emits an error besides: unheard, that would end the process.
+    // A lost connection also emits an error event, which would end the process without a listener.
     const onError = (error: Error): void => {
       broken = error;
     };
@@ -37,7 +38,7 @@ export class TransactionPool extends pg.Pool {
       await client.query('commit');
       return result;
     } catch (error) {
-      broken ??= await endTransaction(client, error as Error);
+      broken ??= await rollBack(client, error as Error);
       throw error;
     } finally {
       client.off('error', onError);
@@ -46,8 +47,8 @@ export class TransactionPool extends pg.Pool {
   }
 }
 
-/** Undefined: the connection can be used again. */
-async function endTransaction(client: pg.PoolClient, error: Error): Promise<Error | undefined> {
+/** Rolls back. Returns undefined if the connection can be used again, otherwise the reason. */
+async function rollBack(client: pg.PoolClient, error: Error): Promise<Error | undefined> {
   // Only errors of the server have a severity. After any other the connection is in an unknown state.
   if (!('severity' in error)) return error;
   try {

@@ -1,4 +1,5 @@
 import type { UpkeepStore } from '../ports/upkeep-store.ts';
+import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { type Database, inTransaction } from './database.ts';
 import { deleteAuditEntries } from './queries/audit-log.ts';
 import { disableEndpoint } from './queries/endpoints.ts';
@@ -11,7 +12,6 @@ import {
   findDyingEndpoints,
   findFailingEndpoints,
   tryLock,
-  UPKEEP_LOCKS,
 } from './queries/upkeep.ts';
 import { withStoreErrors } from './store-error.ts';
 
@@ -29,7 +29,7 @@ export function createPostgresUpkeepStore({
     runExclusively: (work) =>
       withStoreErrors(
         inTransaction(pool, async (client) => {
-          const isLocked = await tryLock(client, UPKEEP_LOCKS.upkeep);
+          const isLocked = await tryLock(client, ADVISORY_LOCKS.upkeep);
           if (isLocked) await work();
           return isLocked;
         }),

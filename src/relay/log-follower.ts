@@ -7,8 +7,8 @@
  *
  *   changes ──▶ Posthorn stores a batch (durable) ──▶ its rows are removed from the table ──▶ position confirmed
  *
- * The order matters. The source sends again what was not confirmed, and Posthorn recognizes the ids. A row that is
- * still in the table may not have been stored, so if the slot is lost, the table has all rows that the log has lost.
+ * The order matters. The source sends unconfirmed changes again, and Posthorn recognizes their ids. A row leaves the table
+ * only after it is stored, so if the slot is lost, all rows that were not stored are still in the table.
  */
 import type { Pool } from '../postgres/database.ts';
 import {
@@ -86,8 +86,8 @@ export class LogFollower {
 
   /**
    * Returns the last row of the table that must be read before the log, because the log may lack rows up to it. Null: the
-   * log has everything. Asks the database each time: the relay that created the slot may have died before it had read
-   * the table, while this one stood by.
+   * log is complete. Reads this from the database each time: another relay may have created the slot and died before it
+   * had read the table.
    */
   async prepare(): Promise<string | null> {
     const { pool, name, table } = this.#options;
@@ -103,14 +103,14 @@ export class LogFollower {
     const { name, log } = this.#options;
     const opened = await this.#open(stopping);
     if (opened === null) return;
-    const { stream, signal } = opened;
+    const { stream, wakeUp } = opened;
     try {
       stream.pause();
       const lastSeq = await this.prepare();
       if (lastSeq !== null) await this.#readTable(lastSeq, stopping);
       stream.resume();
       log.info({ source: name, slot: this.#options.slot }, 'following the log');
-      await this.#follow(stream, signal, stopping, onProgress);
+      await this.#follow(stream, wakeUp, stopping, onProgress);
     } finally {
       this.#reader = null;
       await stream.stop().catch(() => {});
@@ -176,7 +176,7 @@ export class LogFollower {
   async #start() {
     const { sourceUrl, slot, publication, facts, name, statusMs, maxEventBytes } = this.#options;
     const reader = new LogReader({ table: facts.table, source: name, maxEventBytes });
-    const signal = new WakeUp();
+    const wakeUp = new WakeUp();
     const stream = await startReplication({
       connectionString: sourceUrl,
       slot,
@@ -190,19 +190,19 @@ export class LogFollower {
         try {
           reader.read(payload);
         } catch (error) {
-          signal.fail(error);
+          wakeUp.fail(error);
         }
-        signal.signal();
+        wakeUp.signal();
       },
       onCaughtUp: (lsn) => {
-        reader.caughtUp(lsn);
-        signal.signal();
+        reader.onCaughtUp(lsn);
+        wakeUp.signal();
       },
     });
     this.#reader = reader;
     this.#confirmed = null;
-    stream.ended.catch((error) => signal.fail(error));
-    return { stream, signal };
+    stream.ended.catch((error) => wakeUp.fail(error));
+    return { stream, wakeUp };
   }
 
   /** Moves rows that were committed before the slot existed. Rows that the log has too are recognized by their id. */
@@ -214,7 +214,7 @@ export class LogFollower {
       const moved = await table!.moveBatch(lastSeq);
       rows += moved;
       if (moved > 0) continue;
-      // Skipped because another transaction holds them, perhaps of a relay that died: no one would read them later.
+      // The rest is locked, perhaps by a relay that died. Wait, because nothing would read these rows later.
       if ((await table!.lastWaiting(lastSeq)) !== null) {
         if (!isWaiting)
           log.warn({ source: name }, 'rows of the table are locked by another transaction; waiting');
@@ -230,52 +230,52 @@ export class LogFollower {
 
   async #follow(
     stream: ReplicationStream,
-    signal: WakeUp,
+    wakeUp: WakeUp,
     stopping: AbortSignal,
     onProgress: () => void,
   ): Promise<void> {
     const { batchRows, batchBytes, sink, tally } = this.#options;
     const reader = this.#reader!;
-    stopping.addEventListener('abort', () => signal.signal(), { once: true });
-    signal.onSignal = () => {
+    stopping.addEventListener('abort', () => wakeUp.signal(), { once: true });
+    wakeUp.onSignal = () => {
       if (reader.waiting > QUEUE_BATCHES * batchRows || reader.waitingBytes > QUEUE_BATCHES * batchBytes)
         stream.pause();
     };
     // The rows of one batch are removed while Posthorn stores the next batch.
-    let settling: Promise<void> | null = null;
+    let finishing: Promise<void> | null = null;
     try {
       while (!stopping.aborted) {
-        signal.clear();
-        signal.throwIfFailed();
+        wakeUp.clear();
+        wakeUp.throwIfFailed();
         if (reader.waiting > 0) {
           const batch = reader.take(batchRows, batchBytes);
           if (reader.waiting < batchRows && reader.waitingBytes < batchBytes) stream.resume();
           const results = await sink.accept(batch);
           tally.count(results);
-          await settling;
-          settling = this.#settle(batch, results, stopping).then((settled) => {
-            settling = null;
-            if (settled) this.#confirm(stream, reader.finish(batch.length));
+          await finishing;
+          finishing = this.#finishRows(batch, results, stopping).then((isFinished) => {
+            finishing = null;
+            if (isFinished) this.#confirm(stream, reader.finish(batch.length));
           });
           // Its error is thrown where it is awaited: before the next batch, or at the end.
-          settling.catch(() => {});
+          finishing.catch(() => {});
           onProgress();
-        } else if (settling !== null) {
-          await Promise.race([settling, signal.next]);
+        } else if (finishing !== null) {
+          await Promise.race([finishing, wakeUp.next]);
         } else {
           this.#confirm(stream, reader.finish(0));
-          await signal.next;
-          signal.throwIfFailed();
+          await wakeUp.next;
+          wakeUp.throwIfFailed();
           onProgress();
         }
       }
     } finally {
-      await settling;
+      await finishing;
     }
   }
 
-  /** Removes the rows of a batch. Returns false if stopped before that: the batch is read again, and known by its ids. */
-  async #settle(
+  /** Removes the rows of a batch. Returns false if the relay stops before that: the batch will be read again. */
+  async #finishRows(
     batch: readonly LoggedEvent[],
     results: readonly SinkResult[],
     stopping: AbortSignal,
@@ -284,7 +284,7 @@ export class LogFollower {
     const rows = batch.filter(({ isRow }) => isRow);
     if (table === null || rows.length === 0) return true;
     if (!(await this.#areVisible(rows, stopping))) return false;
-    await table.settle(
+    await table.finishRows(
       source,
       rows,
       results.filter((_, index) => batch[index]!.isRow),

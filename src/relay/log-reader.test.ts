@@ -52,7 +52,7 @@ describe('OUT-3: the log reader', () => {
     reader.take(1, 1e6);
     expect(() => reader.read(insert([null, '2']))).toThrow();
     feed(reader, commit(40));
-    reader.caughtUp(50n);
+    reader.onCaughtUp(50n);
     expect(reader.finish(1)).toBe(20n);
   });
 
@@ -71,13 +71,13 @@ describe('OUT-3: the log reader', () => {
 
   test('advances with keepalives, but never past an unfinished event or into a transaction', () => {
     const reader = newReader();
-    reader.caughtUp(5n);
+    reader.onCaughtUp(5n);
     expect(reader.finish(0)).toBe(5n);
     feed(reader, begin(10));
-    reader.caughtUp(11n);
+    reader.onCaughtUp(11n);
     expect(reader.finish(0)).toBeNull();
     feed(reader, message('1'), commit(20));
-    reader.caughtUp(50n);
+    reader.onCaughtUp(50n);
     expect(reader.finish(0)).toBeNull();
     reader.take(1, 1e6);
     expect(reader.finish(1)).toBe(50n);

@@ -1,6 +1,6 @@
 /**
- * Turns the messages of a replication stream into events, in the order of their commits, and into positions that may be
- * confirmed. It does no I/O.
+ * Turns the messages of a replication stream into events, in the order of their commits, and computes which position may
+ * be confirmed. It does no I/O.
  *
  * A position may be confirmed when every event before it is finished. So events are counted, and each end of a
  * transaction records how many events had been read by then.
@@ -37,7 +37,7 @@ export class LogReader {
   readonly #options: LogReaderOptions;
   readonly #decoder: PgOutputDecoder;
   #transaction: Begin | null = null;
-  #isBroken = false;
+  #hasFailed = false;
   #ordinal = 0;
   #waiting: LoggedEvent[] = [];
   #waitingBytes = 0;
@@ -65,12 +65,12 @@ export class LogReader {
   }
   #oldest: number | null = null;
 
-  /** If this throws, an event is missing: from then on nothing is confirmed any more. */
+  /** Reads one message. If this throws, an event is missing, so no later position may be confirmed. */
   read(payload: Buffer): void {
-    if (this.#isBroken) return;
-    this.#isBroken = true;
+    if (this.#hasFailed) return;
+    this.#hasFailed = true;
     this.#readChange(payload);
-    this.#isBroken = false;
+    this.#hasFailed = false;
   }
 
   #readChange(payload: Buffer): void {
@@ -97,8 +97,8 @@ export class LogReader {
   }
 
   /** The server has sent everything up to `lsn`. Lets the slot advance past changes of other tables. */
-  caughtUp(lsn: bigint): void {
-    if (this.#transaction === null && !this.#isBroken) this.#recordEnd(lsn);
+  onCaughtUp(lsn: bigint): void {
+    if (this.#transaction === null && !this.#hasFailed) this.#recordEnd(lsn);
   }
 
   take(maxRows: number, maxBytes: number): LoggedEvent[] {
@@ -150,7 +150,7 @@ export class LogReader {
       problem =
         'the message is not part of a transaction: the first argument of pg_logical_emit_message must be true';
     else if (isTooLarge) problem = `has ${content.length} bytes, more than the limit for an event`;
-    const id = this.#placeId(lsn);
+    const id = this.#idFromPosition(lsn);
     this.#add({ id, createdAt: this.#committedAt(), body, mayCarryId: true, problem, isRow: false });
   }
 
@@ -168,16 +168,16 @@ export class LogReader {
   }
 
   /**
-   * An id from the place in the log. Positions alone would come again after a restore from a backup; with the time and
-   * the number of the transaction they do not.
+   * Makes an id from the position in the log. Positions alone would repeat after a restore from a backup, so the id also
+   * depends on the time and the number of the transaction.
    */
-  #placeId(lsn: bigint): string {
+  #idFromPosition(lsn: bigint): string {
     const transaction = this.#transaction;
-    const place =
+    const position =
       transaction === null
         ? `at ${lsn}`
         : `${transaction.commitLsn} ${transaction.committedAtMicros} ${transaction.xid} ${this.#ordinal}`;
-    const hex = createHash('sha256').update(`${this.#options.source}\n${place}`).digest('hex');
+    const hex = createHash('sha256').update(`${this.#options.source}\n${position}`).digest('hex');
     // A UUID of version 8, which is for custom formats.
     return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
   }

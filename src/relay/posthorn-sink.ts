@@ -1,10 +1,10 @@
 /**
- * Stores what a relay reads in Posthorn, exactly once. A source delivers at least once: after a crash it returns the
- * same items again. The id of an event is computed from the source alone (`eventIdOfForeign`), and the accept log stores
- * an id once. So the relay needs no table of seen items, and two relays may bring the same event.
+ * Stores the events of a source in Posthorn, exactly once. A source delivers at least once: after a crash it returns the
+ * same items again. The id of an event is computed from the source alone (`eventIdFromForeignId`), and the accept log stores
+ * an id once. So the relay needs no table of seen items, and two relays may read the same event.
  */
 import type { CommittedEvent, NewEvent } from '../domain/event.ts';
-import { containsTime, eventIdOfForeign, idPrefixes, parsePublicId, publicId } from '../domain/ids.ts';
+import { eventIdFromForeignId, idPrefixes, isUuidV7, parsePublicId, publicId } from '../domain/ids.ts';
 import { invalidField, isProblem, Problem } from '../domain/problem.ts';
 import type { Pool } from '../postgres/database.ts';
 import { recordRejected } from '../postgres/queries/relay-sources.ts';
@@ -20,18 +20,18 @@ export interface PosthornSinkOptions {
   /** Returns one answer per event. A `Problem` with code "invalid" is final, any other error may be temporary. */
   readonly accept: (events: readonly CommittedEvent[]) => Promise<readonly (object | Error)[]>;
   /**
-   * Resolves when the workers have been notified of what was accepted. The source is confirmed only after that: a relay
-   * that is killed in between brings the items again and notifies again, so the workers need not wait for a sweep.
+   * Resolves when the workers have been notified of the accepted events. The relay confirms the source only after that:
+   * if it is killed before, it reads the items again and notifies again, so the workers need not wait for a sweep.
    */
-  readonly notified: () => Promise<void>;
+  readonly waitUntilNotified: () => Promise<void>;
 }
 
-/** An event that fails this often, apparently by its own fault, is rejected. */
+/** An event that causes this many failures is rejected. */
 const MAX_FAILURES = 3;
 
 export class PosthornSink implements Sink {
   readonly #options: PosthornSinkOptions;
-  /** How often each event has failed by its own fault, by event id. */
+  /** How many failures each event has caused, by event id. */
   #failures = new Map<string, number>();
 
   constructor(options: PosthornSinkOptions) {
@@ -59,25 +59,26 @@ export class PosthornSink implements Sink {
           ? toRejected(answer)
           : { kind: 'accepted', eventId: publicId(idPrefixes.event, events[order]!.id) };
     }
-    await Promise.all([this.#options.notified(), this.#record(items, results)]);
+    await Promise.all([this.#options.waitUntilNotified(), this.#record(items, results)]);
     return results;
   }
 
   /**
-   * Throws an error that may be temporary, so that the batch is tried again. An error is the event's own fault if other
-   * events of the batch were stored, or if a trigger or a limit of PostgreSQL rejects it: the event is then rejected
-   * after a few tries, so that nothing waits behind it for ever. A missing privilege, for example, fails every event,
-   * and is no reason to reject them.
+   * Throws an error that may be temporary, so that the batch is tried again. The event causes the error if other events of
+   * the batch were stored, or if a trigger or a limit of PostgreSQL rejects it: it is then rejected after a few tries,
+   * because the events behind it must not wait for ever. An error that fails every event, such as a missing privilege, is
+   * no reason to reject them.
    */
   #throwTemporary(events: readonly CommittedEvent[], answers: readonly (object | Error)[]): void {
     const failures = new Map<string, number>();
-    const someStored = answers.some((answer) => !(answer instanceof Error));
+    const areSomeStored = answers.some((answer) => !(answer instanceof Error));
     let temporary: Error | null = null;
     for (const [order, answer] of answers.entries()) {
       if (!(answer instanceof Error) || isProblem(answer, 'invalid')) continue;
       const { id } = events[order]!;
-      const isOwnFault = !isProblem(answer, 'unavailable') && (someStored || isRaisedOrOverLimit(answer));
-      const count = (this.#failures.get(id) ?? 0) + (isOwnFault ? 1 : 0);
+      const isCausedByEvent =
+        !isProblem(answer, 'unavailable') && (areSomeStored || isRaisedOrOverLimit(answer));
+      const count = (this.#failures.get(id) ?? 0) + (isCausedByEvent ? 1 : 0);
       failures.set(id, count);
       if (count < MAX_FAILURES) temporary ??= answer;
     }
@@ -120,14 +121,14 @@ function eventIdOf({ id, createdAt }: Incoming, given: unknown): string {
   if (given !== null) {
     const ownId =
       typeof given === 'string' ? (parsePublicId(idPrefixes.event, given) ?? given.toLowerCase()) : '';
-    if (!containsTime(ownId))
+    if (!isUuidV7(ownId))
       throw invalidField(
         'id',
         'must be a UUID of version 7 or an event id (evt_…), because both contain their time',
       );
-    return eventIdOfForeign(ownId, 0);
+    return eventIdFromForeignId(ownId, 0);
   }
-  if (!containsTime(id) && !(createdAt >= 0 && createdAt < 2 ** 47))
+  if (!isUuidV7(id) && !(createdAt >= 0 && createdAt < 2 ** 47))
     throw invalidField('created_at', 'must be a time');
-  return eventIdOfForeign(id, createdAt);
+  return eventIdFromForeignId(id, createdAt);
 }

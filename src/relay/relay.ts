@@ -85,7 +85,8 @@ export class Relay {
     const { signal } = this.#stopping;
     let pauseMs = FIRST_PAUSE_MS;
     const onProgress = (): void => {
-      if (this.#problem !== null) this.#options.log.info({ source: this.#options.name }, 'continuing');
+      if (this.#problem !== null)
+        this.#options.log.info({ source: this.#options.name }, 'the relay continues');
       this.#problem = null;
       pauseMs = FIRST_PAUSE_MS;
     };
@@ -116,7 +117,10 @@ export class Relay {
   #reportInterruption(error: unknown): void {
     const message = error instanceof Error ? error.message : String(error);
     if (this.#problem === null)
-      this.#options.log.warn({ source: this.#options.name, err: error }, 'interrupted; trying again');
+      this.#options.log.warn(
+        { source: this.#options.name, err: error },
+        'the relay was interrupted; trying again',
+      );
     this.#problem = message;
   }
 

@@ -1,4 +1,4 @@
-/** What a relay reads, and where it puts it. */
+/** The items that a relay reads from its source, and the sink that stores them. */
 
 export interface Incoming {
   /** Stays the same when it is read again: the id of its row, or an id made from its position in the log. */

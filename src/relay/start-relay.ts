@@ -29,7 +29,7 @@ export interface RunningRelay {
   stop(): Promise<void>;
 }
 
-export interface RelayOptions {
+export interface StartRelayOptions {
   readonly config: Config;
   readonly log: Log;
   /** Called if the relay cannot continue and trying again cannot help. */
@@ -38,7 +38,7 @@ export interface RelayOptions {
 
 const CLOCK_CHECK_MS = 60_000;
 
-export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
+export async function startRelay(options: StartRelayOptions): Promise<RunningRelay> {
   const { config, log } = options;
   const settings = sourceOf(config);
   const { databaseUrl } = config;
@@ -66,7 +66,7 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
   };
   try {
     await checkRoute({ databaseUrl, directDatabaseUrl: config.directDatabaseUrl });
-    const stopRelay = await startBetween(source, database, settings, { ...options, databaseUrl });
+    const stopRelay = await startMoving(source, database, settings, { ...options, databaseUrl });
     return {
       name: settings.name,
       async stop() {
@@ -81,11 +81,11 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
 }
 
 /** Returns a function that stops the relay. */
-async function startBetween(
+async function startMoving(
   source: Pool,
   database: Database,
   { url, shownUrl, name, names }: SourceSettings,
-  { config, log, failed, databaseUrl }: RelayOptions & { readonly databaseUrl: string },
+  { config, log, failed, databaseUrl }: StartRelayOptions & { readonly databaseUrl: string },
 ): Promise<() => Promise<void>> {
   const facts = await checkSource(source, shownUrl, names, config.relayMode);
   const pool = database.pool('api');
@@ -98,7 +98,7 @@ async function startBetween(
     },
   });
   const clock = new DatabaseClock(systemClock, clockJumpLogger(log));
-  clock.heard(await acceptLog.now());
+  clock.correct(await acceptLog.now());
   const endpoints = createEndpointCache(pool, NO_SECRETS, () => {});
   await endpoints.refresh();
   const notifier = new PostgresNotifier({
@@ -111,7 +111,7 @@ async function startBetween(
     {
       router: {
         routeCommitted: (deliveries, commit) => {
-          // Without a commit: a relay that was killed stored the deliveries, and may not have notified their owner.
+          // No commit: an earlier try stored the deliveries, and may not have notified their owner.
           const scope = commit === null ? 'sweep' : 'recent';
           const endpointIds = deliveries.map(({ delivery }) => delivery.endpointId);
           notifier.publish('wake', [{ endpointIds, scope }]);
@@ -137,7 +137,7 @@ async function startBetween(
       log,
       read: (body) => readEventWithId(body, config, context),
       accept: (events) => committedEvents.accept(events),
-      notified: () => notifier.flush(),
+      waitUntilNotified: () => notifier.flush(),
     }),
     keep: config.relayKeep,
     batchRows: config.ingestBatchRows,
@@ -160,7 +160,7 @@ async function startBetween(
 function keepClockCorrect(clock: DatabaseClock, acceptLog: Pick<AcceptLog, 'now'>): () => void {
   const timer = setInterval(() => {
     void acceptLog.now().then(
-      (now) => clock.heard(now),
+      (now) => clock.correct(now),
       () => {},
     );
   }, CLOCK_CHECK_MS);

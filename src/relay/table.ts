@@ -54,14 +54,14 @@ export class OutboxTable {
       if (rows.length === 0) return 0;
       const items = rows.map(toIncoming);
       const results = await sink.accept(items);
-      await this.settle(client, items, results);
+      await this.finishRows(client, items, results);
       tally.count(results);
       return rows.length;
     });
   }
 
   /** Removes or marks accepted rows, and marks rejected rows with the reason. */
-  async settle(
+  async finishRows(
     client: Pool | Client,
     items: readonly Incoming[],
     results: readonly SinkResult[],

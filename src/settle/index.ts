@@ -1,2 +1,2 @@
 export { Settler } from './settler.ts';
-export { TaskRunner } from './tasks.ts';
+export { TaskRunner } from './task-runner.ts';

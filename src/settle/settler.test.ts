@@ -45,7 +45,7 @@ const health = (endpointId: Uuid, consecutiveFailures: number): HealthChange => 
   failingSince: null,
 });
 
-/** A settler on a database that says what the test wants it to say about each batch. */
+/** A settler on a store whose answers the test chooses. */
 function setUp(answer: (sent: SettleBatch, call: number) => Uuid[] | Error) {
   const sent: SettleBatch[] = [];
   const pauses: number[] = [];
@@ -82,7 +82,7 @@ const INVALID_ROW = new StoreError('invalid_row', 'refused');
 async function settleAll(settler: Settler, settlements: readonly Settlement[]): Promise<Map<Uuid, boolean>> {
   const done = new Map<Uuid, boolean>();
   for (const one of settlements) settler.settle(one, null, (moved) => done.set(one.deliveryId, moved));
-  await settler.drained();
+  await settler.waitUntilIdle();
   return done;
 }
 
@@ -101,7 +101,20 @@ describe('the settler', () => {
     ]);
   });
 
-  it('bisects to find an invalid row, records the others, and a minimal result for it', async () => {
+  it('does not record a batch again because a callback throws', async () => {
+    const { settler, sent } = setUp(idsOf);
+    const done: Uuid[] = [];
+    for (const id of ['a', 'b', 'c'])
+      settler.settle(settlement(id), null, () => {
+        done.push(id);
+        if (id === 'b') throw new Error('the caller failed');
+      });
+    await settler.waitUntilIdle();
+    expect(sent).toHaveLength(1);
+    expect(done).toEqual(['a', 'b', 'c']);
+  });
+
+  it('bisects to find an invalid row, and records it without the data of the receiver', async () => {
     const { settler, sent } = setUp((batch) =>
       batch.settlements.some(({ attempt }) => attempt!.outcome.responseHeaders !== null)
         ? INVALID_ROW
@@ -121,12 +134,14 @@ describe('the settler', () => {
       verdict: { kind: 'delivered' },
       attempt: { outcome: { responseTruncated: true, statusCode: 200 } },
     });
-    // Halving finds it in a few statements.
+    // Bisecting takes only a few statements.
     expect(sent.length).toBeLessThanOrEqual(8);
   });
 
   it('never gives up a result: it retries with growing pauses until the store is back', async () => {
-    const { settler, pauses } = setUp((batch, call) => (call <= 9 ? new Error('gone') : idsOf(batch)));
+    const { settler, pauses } = setUp((batch, call) =>
+      call <= 9 ? new Error('The store is unavailable.') : idsOf(batch),
+    );
     const done = await settleAll(settler, [settlement('a')]);
     expect(done.get('a')).toBe(true);
     expect(pauses).toEqual([50, 100, 200, 300, 300, 300, 300, 300, 300]);
@@ -135,7 +150,7 @@ describe('the settler', () => {
   it('records only the latest health of an endpoint', async () => {
     const { settler, sent } = setUp(idsOf);
     for (let i = 1; i <= 3; i += 1) settler.settle(settlement(`d${i}`), health('0190-00', i), () => {});
-    await settler.drained();
+    await settler.waitUntilIdle();
     expect(sent[0]!.health).toMatchObject([{ breaker: { consecutiveFailures: 3 } }]);
   });
 });

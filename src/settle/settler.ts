@@ -1,13 +1,14 @@
 /**
- * Records the results of attempts. Results that arrive while a commit runs share the next one. A result is never given
- * up: until it is recorded, the delivery could be sent again. If the store refuses a value, the batch is bisected, and
- * the result with that value is recorded without anything that came from the receiver.
+ * Records the results of attempts. Results that arrive while a commit runs share the next commit. The settler never gives
+ * a result up, because a delivery without a recorded result is sent again. If the store refuses a value, the settler
+ * bisects the batch and records the result with that value without any data of the receiver.
  */
 import { Batcher, type BatcherOptions } from '../domain/batcher.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { CircuitNote } from '../domain/operational.ts';
 import type { HealthChange, Settlement, SettlementSink } from '../ports/delivery-queue.ts';
+import type { ResultRecorder } from '../ports/stages.ts';
 import { storeFailureOf } from '../ports/store-error.ts';
 
 export interface SettlerOptions {
@@ -15,10 +16,10 @@ export interface SettlerOptions {
   readonly clock: Clock;
   readonly batchRows: number;
   readonly worker: { readonly workerId: Uuid; readonly workerName: string };
-  /** Shows settlements that moved their delivery. `open` while someone watches. */
+  /** The live tail, which shows settlements that moved their delivery. `open` is true while someone watches. */
   readonly tail?: { readonly open: boolean; settled(settlements: readonly Settlement[]): void } | undefined;
   /** Called after each batch, with its size and times. */
-  readonly onBatchWritten?: BatcherOptions<unknown>['written'];
+  readonly onBatchWritten?: BatcherOptions<unknown>['onWritten'];
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
@@ -27,16 +28,16 @@ interface PendingResult {
   readonly health: HealthChange | null;
   /** Called when the result is durable. `moved` is false if someone else moved the delivery. */
   readonly done: (moved: boolean) => void;
-  /** True if everything that came from the receiver has been removed. */
+  /** True if all data of the receiver has been removed. */
   readonly isMinimal?: true;
 }
 
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
 const FIRST_PAUSE_MS = 50;
-/** Retry cap: recovery is noticed within 300 ms. Results that are not recorded when the worker dies are sent again. */
+/** Retry cap: recovery is noticed within 300 ms. If the worker dies before, unrecorded deliveries are sent again. */
 const LONGEST_PAUSE_MS = 300;
 
-export class Settler {
+export class Settler implements ResultRecorder {
   readonly #options: SettlerOptions;
   readonly #batcher: Batcher<PendingResult>;
 
@@ -47,7 +48,7 @@ export class Settler {
       maxBytes: MAX_BATCH_BYTES,
       bytesOf: ({ settlement }) => 1024 + (settlement.attempt?.outcome.responseBody?.length ?? 0),
       write: (batch) => this.#write(batch),
-      written: options.onBatchWritten,
+      onWritten: options.onBatchWritten,
     });
   }
 
@@ -55,8 +56,8 @@ export class Settler {
     this.#batcher.add({ settlement, health, done });
   }
 
-  drained(): Promise<void> {
-    return this.#batcher.drained();
+  waitUntilIdle(): Promise<void> {
+    return this.#batcher.waitUntilIdle();
   }
 
   async #write(batch: readonly PendingResult[]): Promise<void> {
@@ -65,9 +66,9 @@ export class Settler {
         return await this.#writeOnce(batch);
       } catch (error) {
         this.#options.onProblem('record results', error);
-        const smaller = storeFailureOf(error) === 'invalid_row' ? splitBatch(batch) : null;
-        if (smaller !== null) {
-          for (const part of smaller) await this.#write(part);
+        const parts = storeFailureOf(error) === 'invalid_row' ? splitBatch(batch) : null;
+        if (parts !== null) {
+          for (const part of parts) await this.#write(part);
           return;
         }
       }
@@ -76,27 +77,36 @@ export class Settler {
   }
 
   async #writeOnce(batch: readonly PendingResult[]): Promise<void> {
-    const health = new Map<Uuid, HealthChange>();
     // Only the latest state of an endpoint: one statement cannot write the same row twice.
-    const circuits: CircuitNote[] = [];
+    const health = new Map<Uuid, HealthChange>();
+    const circuitNotes: CircuitNote[] = [];
     for (const { health: change } of batch) {
       if (change === null) continue;
       health.set(change.endpointId, change);
-      if (change.circuitNote !== undefined) circuits.push(change.circuitNote);
+      if (change.circuitNote !== undefined) circuitNotes.push(change.circuitNote);
     }
     const { sink, worker } = this.#options;
     const moved = await sink.settle({
       settlements: batch.map((item) => item.settlement),
       health: [...health.values()],
-      circuitNotes: circuits,
+      circuitNotes,
       worker: { id: worker.workerId, name: worker.workerName },
     });
-    for (const item of batch) item.done(moved.has(item.settlement.deliveryId));
-    this.#show(batch, moved);
+    for (const item of batch) this.#finish(item, moved.has(item.settlement.deliveryId));
+    this.#showInLiveTail(batch, moved);
   }
 
-  /** The results are recorded: a failure here must not look like a failure to record them. */
-  #show(batch: readonly PendingResult[], moved: ReadonlySet<Uuid>): void {
+  /** Catches errors, because the result is recorded: an error here must not cause a second try. */
+  #finish({ done }: PendingResult, hasMoved: boolean): void {
+    try {
+      done(hasMoved);
+    } catch (error) {
+      this.#options.onProblem('go on after a recorded result', error);
+    }
+  }
+
+  /** Catches errors, because the results are recorded: an error here must not cause a second try. */
+  #showInLiveTail(batch: readonly PendingResult[], moved: ReadonlySet<Uuid>): void {
     const { tail, onProblem } = this.#options;
     if (!tail?.open) return;
     try {
@@ -107,15 +117,15 @@ export class Settler {
   }
 }
 
-/** Halves; a single result without anything from the receiver; null: it cannot be made smaller. */
+/** Returns two halves, or a single result without data of the receiver. Null: the batch cannot be made smaller. */
 function splitBatch(batch: readonly PendingResult[]): readonly (readonly PendingResult[])[] | null {
-  if (batch.length === 1) return batch[0]!.isMinimal ? null : [[minimal(batch[0]!)]];
+  if (batch.length === 1) return batch[0]!.isMinimal ? null : [[withoutReceiverData(batch[0]!)]];
   const middle = batch.length >> 1;
   return [batch.slice(0, middle), batch.slice(middle)];
 }
 
-/** The part of a result that can certainly be stored: our own words and numbers, nothing from the receiver. */
-function minimal(item: PendingResult): PendingResult {
+/** Removes all data of the receiver. The rest of a result can always be stored. */
+function withoutReceiverData(item: PendingResult): PendingResult {
   const { attempt } = item.settlement;
   if (attempt === null) return { ...item, health: null, isMinimal: true };
   const { outcome } = attempt;

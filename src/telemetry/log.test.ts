@@ -12,7 +12,7 @@ function capture(logLevel: 'info' | 'warn' = 'info') {
 }
 
 describe('createLog', () => {
-  it('writes one JSON object a line', () => {
+  it('writes one JSON object per line', () => {
     const { lines, log } = capture();
     log.info({ delivery: 'dlv_1', durationMs: 12 }, 'attempt');
     expect(lines).toEqual([
@@ -31,12 +31,12 @@ describe('createLog', () => {
     const { lines, log } = capture('warn');
     log.info('not written');
     expect(lines).toEqual([]);
-    // pino's own no-op in place of the method: not even a comparison of levels is left.
+    // pino has replaced the method by its no-op, so not even levels are compared.
     expect(log.info).toBe(log.debug);
     expect(log.warn).not.toBe(log.debug);
   });
 
-  it('hides secrets in the fields and in those of a child', () => {
+  it('hides secrets in fields and in the fields of a child logger', () => {
     const { lines, log } = capture();
     log
       .child({ secret: 'one', tenant: 'acme' })
@@ -58,12 +58,12 @@ describe('createLog', () => {
 });
 
 describe('redact', () => {
-  it('hands back the same object if there is nothing to hide', () => {
+  it('returns the same object if there is nothing to hide', () => {
     const fields = { a: 1, b: { c: [1, { d: 2 }] }, date: new Date(0), err: new Error('x') };
     expect(redact(fields)).toBe(fields);
   });
 
-  it('copies what it changes and nothing else', () => {
+  it('copies only the objects that it changes', () => {
     const fields = { untouched: { a: 1 }, list: [{ token: 't', a: 1 }], password: 'p' };
     const redacted = redact(fields);
     expect(redacted).toEqual({ untouched: { a: 1 }, list: [{ token: '****', a: 1 }], password: '****' });
@@ -88,12 +88,12 @@ describe('redact', () => {
     expect(redact({ secret: null, key: undefined })).toEqual({ secret: null, key: undefined });
   });
 
-  it('leaves fields alone whose name only resembles one', () => {
+  it('does not hide fields whose names only resemble a secret', () => {
     const fields = { idempotencyKey: 'order-1', keys: 3, secretExpiresAt: 1 };
     expect(redact(fields)).toBe(fields);
   });
 
-  it('survives an object that contains itself', () => {
+  it('handles an object that contains itself', () => {
     const circular: Record<string, unknown> = { a: 1 };
     circular.self = circular;
     expect(() => redact(circular)).not.toThrow();

@@ -1,9 +1,9 @@
 /**
  * The log: one wide line per unit of work, JSON for machines, pretty for people on a terminal. It goes to stderr, so
- * that stdout holds only what a command has to say.
+ * that stdout contains only the output of the command.
  *
- * A level that is off costs an empty call: pino puts a no-op in place of its method. What it cannot spare is
- * the making of the arguments, so build an expensive one only behind `log.isLevelEnabled('debug')`.
+ * A level that is off costs an empty call: pino replaces its method by a no-op. The arguments are evaluated all the
+ * same, so build expensive ones only after `log.isLevelEnabled('debug')`.
  */
 import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from 'pino';
 import pretty from 'pino-pretty';
@@ -17,8 +17,8 @@ export interface LogOptions {
 }
 
 const STDERR = 2;
-/** If whoever reads the log stands still, lines past this are dropped: the log must not eat the memory. */
-const MOST_BUFFERED_BYTES = 16 * 1024 * 1024;
+/** If the reader of the log stalls, lines beyond this are dropped, so that the log does not fill the memory. */
+const MAX_BUFFERED_BYTES = 16 * 1024 * 1024;
 
 export function createLog(options: LogOptions, to?: DestinationStream): Log {
   const log = pino(
@@ -30,7 +30,8 @@ export function createLog(options: LogOptions, to?: DestinationStream): Log {
     },
     to ?? openDestination(options.logFormat),
   );
-  // pino does not show a child's fields to any formatter. Children inherit this method, and so do theirs.
+  // pino does not pass the fields of a child logger to formatters. Children inherit this method, and so do their
+  // children.
   const child = log.child;
   log.child = function redactedChild(this: Log, fields, childOptions) {
     return child.call(this, redact(fields), childOptions) as never;
@@ -38,10 +39,10 @@ export function createLog(options: LogOptions, to?: DestinationStream): Log {
   return log;
 }
 
-/** For tests, and for callers that do not care. */
+/** For tests and for callers that need no log. */
 export const silentLog: Log = pino({ level: 'silent' });
 
-/** Whether people read this log as it is written. */
+/** True if the log is written for a person at a terminal. */
 export function isPretty(format: LogOptions['logFormat']): boolean {
   return format === 'pretty' || (format === 'auto' && process.stderr.isTTY === true);
 }
@@ -57,7 +58,7 @@ function openDestination(format: LogOptions['logFormat']): DestinationStream {
       ignore: 'pid',
     });
   }
-  // Asynchronous but not held back: lines that come while one write is under way go out with the next one.
-  // pino writes out what is left on exit and on `fatal`.
-  return destination({ dest: STDERR, sync: false, maxLength: MOST_BUFFERED_BYTES });
+  // Asynchronous without a delay: lines that arrive during a write are written with the next one. pino writes the rest
+  // on exit and on `fatal`.
+  return destination({ dest: STDERR, sync: false, maxLength: MAX_BUFFERED_BYTES });
 }

@@ -6,7 +6,7 @@ const SAMPLED = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
 const tracer = (part: Partial<OtelOptions> = {}) =>
   createOtelTracer({
-    // Nobody listens there.
+    // Nothing listens on this port.
     endpoint: 'http://127.0.0.1:9',
     sampleRate: 1,
     flushMs: 10,
@@ -20,7 +20,7 @@ const tracer = (part: Partial<OtelOptions> = {}) =>
 const event = (headers: Record<string, string> | null = null) => ({ tenant: 'acme', type: 'a.b', headers });
 
 describe('OBS-3: the tracer', () => {
-  it('samples what the producer left open, and follows it where it decided', async () => {
+  it('samples events without a decision of the producer, and otherwise follows the decision', async () => {
     const none = tracer({ sampleRate: 0 });
     expect(none.publishing(event()).context).toBe(null);
     expect(none.publishing(event({ traceparent: SAMPLED })).context?.traceparent).toMatch(
@@ -32,21 +32,21 @@ describe('OBS-3: the tracer', () => {
     await Promise.all([none.stop(), all.stop()]);
   });
 
-  it('says that the collector is away, and does not wait for it at the end', async () => {
-    let said: (error: unknown) => void = () => {};
-    const told = new Promise<unknown>((resolve) => {
-      said = resolve;
+  it('reports that the collector cannot be reached, and does not wait for it when it stops', async () => {
+    let report: (error: unknown) => void = () => {};
+    const reported = new Promise<unknown>((resolve) => {
+      report = resolve;
     });
-    const lonely = tracer({ problem: (_what, error) => said(error) });
+    const unconnected = tracer({ problem: (_what, error) => report(error) });
     const end = (): void =>
-      lonely
+      unconnected
         .publishing(event())
         .accepted({ id: '0190aaaa-0000-7000-8000-000000000000', deliveries: 1, duplicate: false });
     end();
-    expect(String(await told)).toMatch(/^Error: .*ECONNREFUSED 127\.0\.0\.1:9$/);
+    expect(String(await reported)).toMatch(/^Error: .*ECONNREFUSED 127\.0\.0\.1:9$/);
     end();
     const startedAt = performance.now();
-    await lonely.stop();
+    await unconnected.stop();
     expect(performance.now() - startedAt).toBeLessThan(4_000);
   }, 20_000);
 });

@@ -1,4 +1,4 @@
-/** The tracer on OpenTelemetry. The only module that knows of it, and loaded only when tracing is on. */
+/** The tracer on OpenTelemetry. Only this module imports OpenTelemetry, and it is loaded only if tracing is on. */
 import {
   type Attributes,
   type Context,
@@ -25,9 +25,9 @@ import { type TraceContext, traceContextOf } from '../domain/trace-context.ts';
 import type { Tracer } from './tracing.ts';
 
 export interface OtelOptions {
-  /** Of the collector; traces go to its /v1/traces. */
+  /** URL of the collector; traces go to its /v1/traces. */
   readonly endpoint: string;
-  /** Of those that do not come with a decision of the producer's. */
+  /** Share of traced events, among those without a decision of the producer. */
   readonly sampleRate: number;
   readonly flushMs: number;
   readonly serviceName: string;
@@ -37,19 +37,19 @@ export interface OtelOptions {
   readonly problem: (what: string, error: unknown) => void;
 }
 
-/** More than this and spans are dropped: a collector that is away costs traces, never memory. */
+/** Further spans are dropped, so that an unreachable collector costs traces but no memory. */
 const MAX_WAITING_SPANS = 20_000;
 const SPANS_PER_REQUEST = 512;
 const EXPORT_TIMEOUT_MS = 5_000;
-/** The end of the process does not wait for a collector that is away. */
+/** A stop does not wait longer than this for the collector. */
 const STOP_WITHIN_MS = 2_000;
-/** Of so many events it is known when they were committed; beyond that a lane's wait is counted from acceptance. */
-const REMEMBERED_COMMITS = 10_000;
+/** Number of events whose commit time is kept. For older ones the lane wait counts from acceptance. */
+const MAX_COMMIT_TIMES = 10_000;
 
 export function createOtelTracer(options: OtelOptions): Tracer {
   const { clock } = options;
   diag.setLogger(
-    { ...SILENT, error: (message) => options.problem('export traces', new Error(wordsOf(message))) },
+    { ...SILENT, error: (message) => options.problem('export traces', new Error(messageOf(message))) },
     { logLevel: DiagLogLevel.ERROR, suppressOverrideMessage: true },
   );
   const provider = new NodeTracerProvider({
@@ -71,9 +71,9 @@ export function createOtelTracer(options: OtelOptions): Tracer {
       ),
     ],
   });
-  // Not registered: nothing global, and no context that follows every promise around.
+  // Not registered globally, so that no context is propagated through every promise.
   const tracer = provider.getTracer('posthorn', options.version);
-  const commits = new Map<Uuid, number>();
+  const commitTimes = new Map<Uuid, number>();
 
   const start = (
     name: string,
@@ -82,9 +82,14 @@ export function createOtelTracer(options: OtelOptions): Tracer {
     startTime: number,
     attributes: Attributes,
   ): Span => tracer.startSpan(name, { kind, startTime, attributes, root: parent === ROOT_CONTEXT }, parent);
-  /** One that is over already. */
-  const note = (name: string, parent: Context, from: number, to: number, attributes: Attributes): void =>
-    start(name, SpanKind.INTERNAL, parent, Math.min(from, to), attributes).end(to);
+  /** Records a span that has already ended. */
+  const recordSpan = (
+    name: string,
+    parent: Context,
+    from: number,
+    to: number,
+    attributes: Attributes,
+  ): void => start(name, SpanKind.INTERNAL, parent, Math.min(from, to), attributes).end(to);
 
   return {
     publishing({ tenant, type, headers }) {
@@ -115,10 +120,10 @@ export function createOtelTracer(options: OtelOptions): Tracer {
       const parent = contextOf(traceContextOf(headers));
       if (parent === ROOT_CONTEXT) return;
       const attributes = { 'posthorn.event_id': publicId('evt', id) };
-      note('posthorn accept wait', parent, timeOfId(id), batchStartedAt, attributes);
-      note('posthorn accept commit', parent, batchStartedAt, committedAt, attributes);
-      commits.set(id, committedAt);
-      if (commits.size > REMEMBERED_COMMITS) commits.delete(commits.keys().next().value!);
+      recordSpan('posthorn accept wait', parent, timeOfId(id), batchStartedAt, attributes);
+      recordSpan('posthorn accept commit', parent, batchStartedAt, committedAt, attributes);
+      commitTimes.set(id, committedAt);
+      if (commitTimes.size > MAX_COMMIT_TIMES) commitTimes.delete(commitTimes.keys().next().value!);
     },
 
     sending({ endpoint, event, deliveryId, number, waitingSince }) {
@@ -134,10 +139,10 @@ export function createOtelTracer(options: OtelOptions): Tracer {
         'posthorn.attempt': number,
       };
       if (parent !== ROOT_CONTEXT) {
-        const committedAt = number === 1 ? commits.get(eventIdOfDelivery(deliveryId)) : undefined;
-        note('posthorn lane wait', parent, Math.max(waitingSince, committedAt ?? 0), now, attributes);
+        const committedAt = number === 1 ? commitTimes.get(eventIdOfDelivery(deliveryId)) : undefined;
+        recordSpan('posthorn lane wait', parent, Math.max(waitingSince, committedAt ?? 0), now, attributes);
       }
-      // The host alone: a path may hold a token.
+      // Only the host: a path may contain a token.
       const span = start('posthorn attempt', SpanKind.CLIENT, parent, now, {
         ...attributes,
         'http.request.method': 'POST',
@@ -184,7 +189,7 @@ function contextOf(context: TraceContext | null): Context {
   });
 }
 
-/** Null for a span that is not recorded: nobody would find it. */
+/** Returns null for a span that is not recorded. */
 function contextFor(span: Span): TraceContext | null {
   if (!span.isRecording()) return null;
   const { traceId, spanId, traceFlags, traceState } = span.spanContext();
@@ -194,7 +199,7 @@ function contextFor(span: Span): TraceContext | null {
   };
 }
 
-/** As much of one as the exporter asks for: the package that makes them is not among our dependencies. */
+/** Only what the exporter needs of a resource: the package that creates resources is not a dependency of ours. */
 function resourceOf(attributes: Record<string, string>): NonNullable<NodeTracerConfig['resource']> {
   const resource = {
     attributes,
@@ -204,8 +209,8 @@ function resourceOf(attributes: Record<string, string>): NonNullable<NodeTracerC
   return resource;
 }
 
-/** What the library reports is an error's fields as JSON. */
-function wordsOf(report: string): string {
+/** Extracts the message: the library reports the fields of an error as JSON. */
+function messageOf(report: string): string {
   try {
     return JSON.parse(report).message ?? report;
   } catch {

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { recurringProblems } from './recurring-problems.ts';
 
-test('a problem that recurs is logged at once, then counted, and told again after a while', () => {
+test('a recurring problem is logged at once, then counted, and logged again after ten seconds', () => {
   const lines: { msg: string; repeated?: number }[] = [];
   const log = pino({}, { write: (text: string) => void lines.push(JSON.parse(text)) });
   let now = 0;

@@ -4,8 +4,8 @@ import type { Log } from './log.ts';
 const QUIET_MS = 10_000;
 
 /**
- * Background work that fails is tried again, often several times a second while the database is away. The log gets
- * the first of each kind at once and then one line every ten seconds that says how many there were.
+ * Failed background work is retried, often several times per second while the database cannot be reached. Logs the
+ * first problem of each kind at once, and then one line every ten seconds with the number of repetitions.
  */
 export function recurringProblems(log: Log, clock: Clock): (what: string, error: unknown) => void {
   const known = new Map<string, { since: number; suppressed: number }>();

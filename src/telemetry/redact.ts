@@ -1,8 +1,8 @@
 /**
- * Keeps secrets out of the log by the names of their fields, wherever in the object they stand.
+ * Hides secrets in log lines by the names of their fields, at any level of the object.
  *
- * pino's own redaction wants paths: with these fields on three levels it took 41 µs a line, against 1.5 µs for the
- * line itself. This walk takes about 1 µs, and nothing is copied unless there is something to hide.
+ * pino's own redaction needs paths: for these fields on three levels it took 41 µs per line, the line itself 1.5 µs.
+ * This walk takes about 1 µs, and copies an object only if it hides something.
  */
 const SECRET_FIELDS = new Set(
   [
@@ -27,12 +27,12 @@ const SECRET_FIELDS = new Set(
     'connectionString',
   ].flatMap((field) => [field, field.toLowerCase()]),
 );
-/** Header names come in any case; nearly all other fields begin in lower case and need no second look. */
+/** Header names may have any case. Nearly all other fields begin in lower case, which saves the second lookup. */
 const isSecret = (field: string): boolean =>
   SECRET_FIELDS.has(field) || (field.charCodeAt(0) < 97 && SECRET_FIELDS.has(field.toLowerCase()));
 
 export const CENSORED = '****';
-const DEEPEST = 6;
+const MAX_DEPTH = 6;
 
 export function redact(fields: Record<string, unknown>): Record<string, unknown> {
   return redactObject(fields, 0);
@@ -42,34 +42,34 @@ function redactObject(object: Record<string, unknown>, depth: number): Record<st
   let copy: Record<string, unknown> | null = null;
   for (const field in object) {
     const value = object[field];
-    const kept = isSecret(field) ? censor(value) : redactValue(value, depth + 1);
-    if (kept !== value) {
+    const redacted = isSecret(field) ? censor(value) : redactValue(value, depth + 1);
+    if (redacted !== value) {
       copy ??= { ...object };
-      copy[field] = kept;
+      copy[field] = redacted;
     }
   }
   return copy ?? object;
 }
 
-/** That a secret is absent is worth knowing, and gives nothing away. */
+/** Shows that a secret is absent, which is useful and harmless. */
 function censor(value: unknown): unknown {
   return value === null || value === undefined ? value : CENSORED;
 }
 
 function redactValue(value: unknown, depth: number): unknown {
-  if (typeof value !== 'object' || value === null || depth > DEEPEST) return value;
+  if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return value;
   if (Array.isArray(value)) {
     let copy: unknown[] | null = null;
     for (let i = 0; i < value.length; i += 1) {
-      const kept = redactValue(value[i], depth + 1);
-      if (kept !== value[i]) {
+      const redacted = redactValue(value[i], depth + 1);
+      if (redacted !== value[i]) {
         copy ??= [...value];
-        copy[i] = kept;
+        copy[i] = redacted;
       }
     }
     return copy ?? value;
   }
-  // Errors, buffers, dates and class instances have their own way into the log; a copy would lose it.
+  // Errors, buffers, dates and class instances have their own serialization, which a copy would lose.
   const prototype = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) return value;
   return redactObject(value as Record<string, unknown>, depth);

@@ -1,15 +1,15 @@
 /**
- * Where an event's time went, for a collector of traces. The stages know this interface, or null: off, which is the
- * default, and costs them nothing. What stands behind it is loaded only when it is switched on (otel-tracer.ts).
+ * Traces of events, for an OpenTelemetry collector. The stages get this interface, or null if tracing is off (the
+ * default), which costs nothing. The implementation (otel-tracer.ts) is loaded only if tracing is on.
  *
  *   the producer's span
  *     └ publish               the request, until it is answered
- *         ├ accept wait       until its batch was begun; for the outbox, since it was published
+ *         ├ accept wait       until the batch began; for the outbox, since it was published
  *         ├ accept commit     the one commit of its batch
- *         ├ lane wait         of each attempt: since it could have been sent
- *         └ attempt           the request to the receiver, who is told this span as its parent
+ *         ├ lane wait         per attempt: since the delivery could have been sent
+ *         └ attempt           the request to the receiver; its headers name this span as the parent
  *
- * Between processes, and across the database, the context travels in the headers of the event.
+ * The headers of the event carry the context between processes and through the database.
  */
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
@@ -29,15 +29,15 @@ export interface TracedAttempt {
   readonly event: EventContent;
   readonly deliveryId: Uuid;
   readonly number: number;
-  /** Since when it was due. */
+  /** The time at which it became due. */
   readonly waitingSince: number;
 }
 
 export interface PublishSpan {
-  /** What is to be carried from here on. Null: this one is not traced, what the producer sent is carried as it is. */
+  /** The context to pass on. Null: the event is not traced, and the producer's context is passed on unchanged. */
   readonly context: TraceContext | null;
   accepted(event: { readonly id: Uuid; readonly deliveries: number; readonly duplicate: boolean }): void;
-  /** `code`: of the problem, as the producer was told it. */
+  /** `code`: the code of the problem that the producer got. */
   refused(code: string): void;
 }
 
@@ -50,13 +50,13 @@ export interface Tracer {
   publishing(event: Pick<EventContent, 'tenant' | 'type' | 'headers'>): PublishSpan;
   stored(event: StoredEvent): void;
   sending(attempt: TracedAttempt): AttemptSpan;
-  /** Sends what has not been sent yet. */
+  /** Exports the remaining spans. */
   stop(): Promise<void>;
 }
 
 type Send<Request> = (request: Request, done: (outcome: AttemptOutcome) => void) => void;
 
-/** Every attempt in a span of its own, whose context goes to the receiver. */
+/** Wraps `send` so that every attempt has its own span, whose context goes to the receiver. */
 export function traceSending<Request extends TracedAttempt>(
   tracer: Tracer,
   send: Send<Request>,

@@ -1,4 +1,4 @@
-/** Disables endpoints most of whose deliveries die, or that have failed for days. */
+/** Disables endpoints with too many dead letters, and endpoints without a success for days. */
 import type { DisabledReason } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { EndpointDisabler } from '../ports/upkeep-store.ts';

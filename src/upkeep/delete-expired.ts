@@ -5,9 +5,9 @@ import { HOUR, MINUTE, QUARTER, RESOLUTIONS, type Resolution } from '../domain/s
 import type { ExpiredDataCleaner } from '../ports/upkeep-store.ts';
 
 const CHUNK = 5_000;
-/** The rest waits for the next round, so that other upkeep gets its turn. */
+/** The limit per kind and round. The rest waits for the next round, so that other upkeep gets its turn. */
 const CHUNKS_PER_ROUND = 200;
-/** A little more than the windows of 1 h, 24 h and 7 d show. Hours are kept for questions about last month. */
+/** A little longer than the windows of 1 h, 24 h and 7 d need. Hours are kept longer, to look at the last month. */
 const KEEP_STATISTICS_HOURS: Readonly<Record<Resolution, number>> = {
   [MINUTE]: 2,
   [QUARTER]: 26,
@@ -27,19 +27,19 @@ export async function deleteExpired(
   { store, clock, auditRetentionMs }: DeleteExpiredOptions,
   isStopped: () => boolean,
 ): Promise<void> {
-  await inChunks(() => store.deleteIdempotencyKeys(CHUNK), isStopped);
+  await deleteInChunks(() => store.deleteIdempotencyKeys(CHUNK), isStopped);
   for (const resolution of RESOLUTIONS) {
     const keepHours = KEEP_STATISTICS_HOURS[resolution];
-    await inChunks(() => store.deleteStatistics(resolution, keepHours, CHUNK), isStopped);
+    await deleteInChunks(() => store.deleteStatistics(resolution, keepHours, CHUNK), isStopped);
   }
-  await inChunks(() => store.deleteIdempotentRequests(CHUNK), isStopped);
+  await deleteInChunks(() => store.deleteIdempotentRequests(CHUNK), isStopped);
   const firstKept = firstIdAt(clock.now() - auditRetentionMs);
-  await inChunks(() => store.deleteAuditEntries(firstKept, CHUNK), isStopped);
+  await deleteInChunks(() => store.deleteAuditEntries(firstKept, CHUNK), isStopped);
   await store.deleteInboxes(clock.now(), clock.now() - KEEP_INBOX_REQUESTS_MS);
   await store.deleteLeftovers(KEEP_TASKS_DAYS);
 }
 
-async function inChunks(deleteChunk: () => Promise<number>, isStopped: () => boolean): Promise<void> {
+async function deleteInChunks(deleteChunk: () => Promise<number>, isStopped: () => boolean): Promise<void> {
   for (let chunks = 0; chunks < CHUNKS_PER_ROUND && !isStopped(); chunks += 1) {
     if ((await deleteChunk()) < CHUNK) return;
   }

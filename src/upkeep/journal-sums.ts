@@ -31,7 +31,7 @@ export interface TypeOfHour {
 /** The name under which an event type is counted in that hour. */
 export type NameOfType = (tenant: string, hour: number, type: string) => string;
 
-/** Made one by one while they are read, because there may be tens of thousands. */
+/** Iterables, because there may be tens of thousands of buckets: each is created when it is read. */
 export interface SummedBuckets {
   readonly endpoints: Iterable<EndpointBucket>;
   readonly events: Iterable<EventBucket>;
@@ -40,8 +40,8 @@ export interface SummedBuckets {
 const startOf = (seconds: number, at: number): number => Math.floor(at / (seconds * 1000)) * seconds * 1000;
 
 /**
- * Takes rows in portions, because adding up a busy journal in one go would block the process. A row is counted twice:
- * for its endpoint, and for the event type of its tenant. All other totals are sums of the latter.
+ * Sums rows of the journal in portions, because adding up a busy journal at once would block the process. Each row counts
+ * for its endpoint, and for the event type of its tenant. All other totals are sums of the totals per event type.
  */
 export class JournalSums {
   readonly #endpoints = new MinuteTotals<{ endpointId: Uuid }>();
@@ -66,30 +66,30 @@ export class JournalSums {
 
   /** Every tenant, hour and event type in the rows, and the same for all tenants together. */
   types(): TypeOfHour[] {
-    const found = new Map<string, TypeOfHour>();
+    const types = new Map<string, TypeOfHour>();
     for (const [{ tenant: named, type }, at] of this.#types) {
       const hour = startOf(HOUR, at);
-      for (const tenant of [named, '']) found.set(`${hour} ${tenant} ${type}`, { tenant, hour, type });
+      for (const tenant of [named, '']) types.set(`${hour} ${tenant} ${type}`, { tenant, hour, type });
     }
-    return [...found.values()];
+    return [...types.values()];
   }
 
   buckets(nameOf: NameOfType): SummedBuckets {
     const events = new MinuteTotals<{ tenant: string; type: string }>();
     for (const [{ tenant: named, type }, at, totals] of this.#types) {
       for (const tenant of [named, '']) {
-        for (const shown of [nameOf(tenant, startOf(HOUR, at), type), ''])
-          addTotals(events.of(`${tenant} ${shown}`, { tenant, type: shown }, at), totals);
+        for (const countedType of [nameOf(tenant, startOf(HOUR, at), type), ''])
+          addTotals(events.of(`${tenant} ${countedType}`, { tenant, type: countedType }, at), totals);
       }
     }
     return { endpoints: this.#endpoints.buckets(), events: events.buckets() };
   }
 }
 
-/** Limits how many types a tenant has per hour. A type that has totals keeps them; then new types, first come first served. */
+/** Limits how many event types are counted per tenant and hour. Types that have totals already come first. */
 export function limitTypes(
   counted: readonly TypeOfHour[],
-  wanted: readonly TypeOfHour[],
+  found: readonly TypeOfHour[],
   maxTypes: number,
 ): NameOfType {
   const typesByHour = new Map<string, Set<string>>();
@@ -103,7 +103,7 @@ export function limitTypes(
     return types;
   };
   for (const { tenant, hour, type } of counted) if (type !== OTHER_TYPES) typesOf(tenant, hour).add(type);
-  for (const { tenant, hour, type } of wanted) {
+  for (const { tenant, hour, type } of found) {
     const types = typesOf(tenant, hour);
     if (types.size < maxTypes) types.add(type);
   }

@@ -1,4 +1,4 @@
-/** Measures figures that cost a query at intervals, so that a scrape gets the latest ones without waiting. */
+/** Runs expensive measurements regularly, so that a scrape gets the latest figures without waiting for queries. */
 import type { Clock } from '../domain/clock.ts';
 import { Recurring } from './recurring.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Tells operators and tenants what happens to endpoints and deliveries, by events that the same engine delivers.
+ * Publishes operational events: they tell operators and tenants what happens to endpoints and deliveries.
  *
  *   something happens ──▶ note ──▶ one event per tenant that subscribes ──▶ outbox ──▶ stored, delivered, retried …
  *                     same commit       same commit that deletes the note     exactly once
@@ -10,7 +10,7 @@
  * the thresholds do not count operational events.
  */
 import type { Clock } from '../domain/clock.ts';
-import { eventIdOfForeign, newEventId, timeOfId, type Uuid } from '../domain/ids.ts';
+import { eventIdFromForeignId, newEventId, timeOfId, type Uuid } from '../domain/ids.ts';
 import { type OperationalType, operationalTypes } from '../domain/operational.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type {
@@ -40,13 +40,13 @@ export interface OperationalEventsOptions extends ThresholdOptions {
 }
 
 const NOTES_PER_ROUND = 5_000;
-/** If endpoints keep changing, the notes wait for the next round. */
+/** If endpoints change again and again, the notes wait for the next round. */
 const MAX_TRIES = 5;
 /**
  * An endpoint gets no events about itself, because it probably cannot be reached. Dead letters are the exception: other
  * deliveries may arrive.
  */
-const SENT_TO_ITSELF: ReadonlySet<OperationalType> = new Set([operationalTypes.deliveryDead]);
+const SENT_TO_ENDPOINT_ITSELF: ReadonlySet<OperationalType> = new Set([operationalTypes.deliveryDead]);
 
 export class OperationalEvents extends Recurring {
   readonly #options: OperationalEventsOptions;
@@ -76,7 +76,7 @@ export class OperationalEvents extends Recurring {
    */
   async #publishNotes(): Promise<void> {
     const { store, endpoints } = this.#options;
-    for (let tries = 0; tries < MAX_TRIES && !this.stopped; tries += 1) {
+    for (let tries = 0; tries < MAX_TRIES && !this.isStopped; tries += 1) {
       await endpoints.refresh();
       if (await store.runRound((round) => this.#runNotesRound(round))) return;
     }
@@ -162,7 +162,7 @@ export class OperationalEvents extends Recurring {
     const type = note.kind;
     return [...new Set([about.tenant, operatorTenant])].flatMap((tenant) => {
       const subscribers = subscribersOf(tenant, type);
-      const receivers = SENT_TO_ITSELF.has(type)
+      const receivers = SENT_TO_ENDPOINT_ITSELF.has(type)
         ? subscribers
         : subscribers.filter(({ id }) => id !== about.id);
       if (receivers.length === 0) return [];
@@ -171,7 +171,7 @@ export class OperationalEvents extends Recurring {
         id:
           note.id === null
             ? newEventId(clock.now())
-            : eventIdOfForeign(`${note.id} ${tenant}`, timeOfId(note.id)),
+            : eventIdFromForeignId(`${note.id} ${tenant}`, timeOfId(note.id)),
         tenant,
         type,
         data,

@@ -21,8 +21,8 @@ function manual(...pauses: readonly number[]) {
   const open: (() => void)[] = [];
   let begun = 0;
   class Manual extends Recurring {
-    get wantedToEnd(): boolean {
-      return this.stopped;
+    get isStopping(): boolean {
+      return this.isStopped;
     }
 
     protected override async work(): Promise<void> {
@@ -67,7 +67,7 @@ test('stop waits for the current round, and no round follows', async () => {
     hasStopped = true;
   });
   await turn();
-  expect([recurring.wantedToEnd, hasStopped]).toEqual([true, false]);
+  expect([recurring.isStopping, hasStopped]).toEqual([true, false]);
   await end();
   await stopping;
   recurring.start();

@@ -14,10 +14,10 @@ export abstract class Recurring {
     this.pauseMs = everyMs;
   }
 
-  /** One round. It must not throw, and should end early once `stopped` is true. */
+  /** One round. It must not throw, and should end early once `isStopped` is true. */
   protected abstract work(): Promise<void>;
 
-  protected get stopped(): boolean {
+  protected get isStopped(): boolean {
     return this.#stopped;
   }
 

@@ -44,7 +44,7 @@ export class StatsKeeper extends Recurring {
     const { store, everyMs, onProblem } = this.#options;
     let written = 0;
     try {
-      for (let hasMore = true; hasMore && !this.stopped; ) {
+      for (let hasMore = true; hasMore && !this.isStopped; ) {
         const result = await store.runRound((round) => this.#addUp(round));
         if (result === null) break;
         written += result.written;
@@ -67,7 +67,7 @@ export class StatsKeeper extends Recurring {
       const portion = readJournal(rows.slice(i, i + ROWS_PER_PORTION));
       sums.add(portion.readable);
       unreadable.push(...portion.unreadable);
-      // This process also serves requests: none of them waits longer than one portion takes.
+      // This process also serves requests: they must not wait for more than one portion.
       await yieldToEventLoop();
     }
     if (unreadable.length > 0) await round.setAside(unreadable);
@@ -77,14 +77,14 @@ export class StatsKeeper extends Recurring {
   }
 
   async #nameTypes(round: JournalRound, sums: JournalSums): Promise<NameOfType> {
-    const wanted = sums.types();
+    const found = sums.types();
     const hours = new Map(
-      wanted.map(({ tenant, hour }) => [`${hour} ${tenant}`, { tenant, at: hour }] as const),
+      found.map(({ tenant, hour }) => [`${hour} ${tenant}`, { tenant, at: hour }] as const),
     );
     const counted = await round.findCountedTypes([...hours.values()]);
     return limitTypes(
       counted.map(({ tenant, at, type }) => ({ tenant, hour: at, type })),
-      wanted,
+      found,
       this.#options.typesPerTenant,
     );
   }

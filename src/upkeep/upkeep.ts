@@ -14,7 +14,7 @@ export interface UpkeepOptions {
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
-/** Background work that no event waits for. One process at a time does it; doing it twice is harmless. */
+/** Background work that no event waits for. One process at a time runs it; running it twice is harmless. */
 export class Upkeep extends Recurring {
   readonly #options: UpkeepOptions;
 
@@ -28,9 +28,9 @@ export class Upkeep extends Recurring {
     await this.#attempt('run upkeep', async () => {
       await store.runExclusively(async () => {
         // One at a time: if one fails, the others still run.
-        await this.#attempt('make partitions ahead of time', () => store.ensurePartitions());
+        await this.#attempt('create partitions ahead of time', () => store.ensurePartitions());
         await this.#attempt('disable endpoints that fail', () => this.#disableEndpoints());
-        await this.#attempt('delete expired data', () => deleteExpired(this.#options, () => this.stopped));
+        await this.#attempt('delete expired data', () => deleteExpired(this.#options, () => this.isStopped));
       });
     });
   }
@@ -41,7 +41,7 @@ export class Upkeep extends Recurring {
   }
 
   async #attempt(what: string, work: () => Promise<void>): Promise<void> {
-    if (this.stopped) return;
+    if (this.isStopped) return;
     try {
       await work();
     } catch (error) {

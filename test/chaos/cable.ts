@@ -1,6 +1,7 @@
 /**
  * The network between one process and PostgreSQL, as a small TCP proxy in front of the server's Unix socket. It can be
- * pulled (connections break, new ones are refused) or go silent (nothing arrives any more, and nobody is told).
+ * pulled (connections break, new ones are refused) or silenced (nothing arrives any more, and neither side gets an
+ * error).
  */
 import { createServer, connect as open, type Server, type Socket } from 'node:net';
 import { resetConnection } from '../support/reset-connection.ts';
@@ -24,7 +25,7 @@ export class Cable {
     this.port = (server.address() as { port: number }).port;
   }
 
-  /** Every connection breaks; new ones are possible at once. */
+  /** Breaks every connection. New ones are possible at once. */
   cut(): void {
     for (const [client, server] of this.#pairs) {
       resetConnection(client);
@@ -37,13 +38,13 @@ export class Cable {
     this.cut();
   }
 
-  /** Neither side hears the other, and new connections get no answer either. */
+  /** Stops all data. New connections get no answer either. */
   silence(): void {
     this.#silent = true;
     for (const pair of this.#pairs) for (const socket of pair) socket.pause();
   }
 
-  /** As before. What was held back while silent arrives now, late, unless `cut` came in between. */
+  /** Restores the cable. Data that was held back while it was silent arrives now, unless `cut` was called. */
   mend(): void {
     this.#refusing = false;
     this.#silent = false;
@@ -73,13 +74,13 @@ export class Cable {
     server.on('data', (chunk) => client.write(chunk));
     client.on('end', () => server.end());
     server.on('end', () => client.end());
-    const gone = (): void => {
+    const onClosed = (): void => {
       this.#pairs.delete(pair);
       client.destroy();
       server.destroy();
     };
-    client.on('close', gone);
-    server.on('close', gone);
+    client.on('close', onClosed);
+    server.on('close', onClosed);
     if (this.#silent) for (const socket of pair) socket.pause();
   }
 }

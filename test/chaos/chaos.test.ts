@@ -1,10 +1,13 @@
 import { expect, inject, test } from 'vitest';
 import { type ChaosReport, runChaos } from './run.ts';
 
-/** A short run; the longer one is in test/extended/chaos. CHAOS_SEED=n repeats the choice of faults; their timing is the machine's. */
+/**
+ * A short run; the longer one is in test/extended/chaos. CHAOS_SEED=n repeats the choice of faults, but not their exact
+ * timing.
+ */
 const seed = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 1e6));
 
-test('EVD-3 DSP-2 DSP-3 DSP-8 HLT-1 OUT-1: whatever dies, nothing that was accepted is lost', {
+test('EVD-3 DSP-2 DSP-3 DSP-8 HLT-1 OUT-1: whichever process dies, no accepted event is lost', {
   timeout: 180_000,
 }, async () => {
   const report: ChaosReport = await runChaos({

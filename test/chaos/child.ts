@@ -1,4 +1,4 @@
-/** A process of the run. Who fills the place changes: after a kill another one is started. */
+/** A process of the run. After a kill, another process takes its place. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -19,7 +19,7 @@ export interface ChildOptions {
   readonly name: string;
   readonly logFile: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Called when it was ready, and ends although nobody had asked it to. */
+  /** Called if the process ends unexpectedly after it was ready. */
   readonly onExit: (exit: Exit) => void;
 }
 
@@ -31,7 +31,7 @@ process.once('exit', () => {
 export abstract class Child {
   readonly name: string;
   readonly logFile: string;
-  /** Every process that has filled this place. */
+  /** The ids of all processes that had this place. */
   readonly pids: number[] = [];
   readonly #env: Readonly<Record<string, string>>;
   readonly #onExit: (exit: Exit) => void;
@@ -116,7 +116,7 @@ export abstract class Child {
     this.#wasReady = true;
   }
 
-  /** As a supervisor would: whatever cannot start because the database is away is started again. */
+  /** Starts the process as a supervisor would: again and again while it fails because the database is down. */
   async bringBack(): Promise<void> {
     const deadline = Date.now() + 60_000;
     for (;;) {
@@ -144,7 +144,7 @@ export abstract class Child {
     this.signal('SIGCONT');
   }
 
-  /** SIGTERM. Returns how it ended. */
+  /** Sends SIGTERM. Returns how the process ended. */
   async stop(): Promise<string> {
     this.#expected = true;
     this.signal('SIGTERM');

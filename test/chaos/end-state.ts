@@ -1,4 +1,4 @@
-/** What is left when it is over. */
+/** Checks of the state after a run. */
 import type { RegisteredEndpoint } from './endpoints.ts';
 import type { Postgres, System } from './system.ts';
 import { pairOf } from './verdict.ts';

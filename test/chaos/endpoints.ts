@@ -1,4 +1,4 @@
-/** Who is delivered to: every kind of endpoint that the engine treats differently. */
+/** The endpoints of a run: one of every kind that the engine treats differently. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { parsePublicId, type Uuid } from '../../src/domain/ids.ts';
 import type { Receivers } from './receivers.ts';
@@ -6,7 +6,7 @@ import type { System } from './system.ts';
 
 export interface EndpointPlan {
   readonly name: string;
-  /** What it subscribes to. */
+  /** The event types that it subscribes to. */
   readonly types: readonly string[];
   readonly maxInFlight: number;
   readonly timeoutMs: number;
@@ -22,9 +22,9 @@ export interface RegisteredEndpoint extends EndpointPlan {
   readonly shard: number;
 }
 
-/** Enough attempts to outlive every outage of a run: only `mortal` may lose its patience. */
-const PATIENT = { schedule: [0, 0.2, 0.4, 0.6, 0.8, ...Array<number>(45).fill(1)] };
-const FUSE = {
+/** Enough attempts to survive every outage of a run. Only deliveries to `mortal` may die. */
+const MANY_RETRIES = { schedule: [0, 0.2, 0.4, 0.6, 0.8, ...Array<number>(45).fill(1)] };
+const BREAKER = {
   consecutive: 3,
   failure_rate: 1,
   min_requests: 1000,
@@ -59,21 +59,22 @@ export const plans: readonly EndpointPlan[] = [
     settings: { retry: { schedule: [0, 0.3, 0.3] } },
   }),
   plan('fifo-1', { fifo: true }),
-  plan('fifo-2', { fifo: true, breaker: true, settings: { breaker: FUSE } }),
-  // About as slow as their events come: something always waits in these lanes, which a worker that may not would send.
+  plan('fifo-2', { fifo: true, breaker: true, settings: { breaker: BREAKER } }),
+  // The rates roughly match the rates of their events, so that some delivery always waits in these lanes. A worker
+  // without a lease would send it.
   plan('rated-1', { rate: { perSecond: 6, burst: 3 }, maxInFlight: 8 }),
   plan('rated-2', { rate: { perSecond: 5, burst: 4 }, maxInFlight: 8 }),
   plan('fused', {
     types: ['to.fused', FAN_OUT],
     breaker: true,
-    settings: { breaker: FUSE },
+    settings: { breaker: BREAKER },
     maxInFlight: 3,
   }),
 ];
 
 export const latePlan = (number: number): EndpointPlan => plan(`late-${number}`, { types: [LATE] });
 
-/** Made anew under another name if it is not known whether it was made: then there may be one more, of which nobody knows. */
+/** Creates the endpoint. If the outcome is unknown, retries under another name, so that a first one may also exist. */
 export async function register(
   system: System,
   receivers: Receivers,
@@ -105,7 +106,7 @@ async function registerAs(
     ordering: what.fifo ? 'fifo' : 'none',
     rate_limit: what.rate && { per_second: what.rate.perSecond, burst: what.rate.burst },
     breaker: null,
-    retry: PATIENT,
+    retry: MANY_RETRIES,
     ...what.settings,
   });
   const uuid = parsePublicId('ep', id)!;

@@ -1,4 +1,4 @@
-/** What is done to the system. One after another, chosen by the seed; each is written down with its times. */
+/** The faults of a run, one after another. The seed chooses them, and each is logged with its times. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ShopFaultKind } from './four-ways/faults.ts';
 import type { Random } from './random.ts';
@@ -8,12 +8,12 @@ import { type Member, type System, TIMES } from './system.ts';
 export interface Fault {
   readonly kind: FaultKind;
   readonly what: string;
-  /** Whose requests may be sent twice because of it: these processes', everybody's, or nobody's. */
+  /** The processes whose requests may be sent twice because of the fault. */
   readonly hits: readonly string[] | 'all' | 'none';
-  /** Whose clock was wrong meanwhile. */
+  /** The process whose clock was wrong during the fault. */
   readonly clockOf?: string;
   readonly from: number;
-  /** When the cause was over; recovery takes longer. */
+  /** When the cause ended. Recovery takes longer. */
   to: number;
   recoveredAt: number;
 }
@@ -51,7 +51,7 @@ export const faults = {
     await kill(member, fault, random);
   },
 
-  /** Long enough to be thought dead. */
+  /** Long enough for other workers to take over its shards. */
   async pause_worker({ system, random }, log) {
     const member = random.pick(system.workers);
     const forMs = TIMES.deadAfterMs + random.between(400, 1500);
@@ -63,7 +63,7 @@ export const faults = {
     await member.ready();
   },
 
-  /** Longer than its proof, too short to be thought dead: nobody takes anything over. */
+  /** Longer than its lease, but too short for a take-over. */
   async blink_worker({ system, random }, log) {
     const member = random.pick(system.workers);
     const forMs = random.between(TIMES.proofMs + 50, TIMES.deadAfterMs / 2);
@@ -143,7 +143,7 @@ export const faults = {
     fault.to = Date.now();
   },
 
-  /** The worst kind: nobody is told. Afterwards what was held back arrives, or the connections are gone. */
+  /** The worst kind: neither side gets an error. Afterwards the held-back data arrives, or the connections break. */
   async silence_the_cable({ system, random }, log) {
     const member = random.pick(cabled(system.members));
     const forMs = random.between(500, TIMES.deadAfterMs + 1500);
@@ -158,7 +158,7 @@ export const faults = {
     fault.to = Date.now();
   },
 
-  /** A step of the time service by seconds or by 40 days, and back. */
+  /** The clock jumps by some seconds or by 40 days, and back. */
   async jump_the_clock({ system, random }, log) {
     const member = random.pick(system.members);
     const sizeMs = random.chance(0.5) ? 40 * 86_400_000 : Math.round(random.between(1000, 8000));
@@ -178,7 +178,7 @@ export const faults = {
 export type FaultKind = keyof typeof faults | ShopFaultKind | 'receivers_flap';
 export const faultKinds = Object.keys(faults) as (keyof typeof faults)[];
 
-/** Every kind in turn, in an order of its own each round. */
+/** All kinds in turn, in a new order each round. */
 export function* planOf<Kind>(random: Random, kinds: readonly Kind[]): Generator<Kind, never> {
   for (;;) yield* random.shuffled(kinds);
 }
@@ -197,12 +197,12 @@ export async function inflict(
     faultLog.push(fault);
     return fault;
   });
-  // Recovered: everybody is there, and every worker can prove what it owns.
+  // Recovered: every process runs and every worker has a valid lease.
   for (const member of context.system.members) await member.ready(30_000);
   fault!.recoveredAt = Date.now();
 }
 
-/** In the background, all the time: now this, now that endpoint behaves badly for a while. */
+/** Makes random receivers misbehave for a while, during the whole run. */
 export class Flapping {
   readonly #receivers: Receivers;
   readonly #random: Random;
@@ -222,7 +222,7 @@ export class Flapping {
     this.#running = this.#run();
   }
 
-  /** Everybody is well again. */
+  /** Stops, and lets all receivers behave well again. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await this.#running;

@@ -1,4 +1,4 @@
-/** What the database saw: who owned which shard when, and what became of the circuits. Kept by triggers of the test's own. */
+/** The history in the database: owners of shards and states of circuits over time. Triggers of the test record it. */
 import { hostname } from 'node:os';
 import type { Uuid } from '../../src/domain/ids.ts';
 import type { Postgres, System } from './system.ts';
@@ -7,9 +7,9 @@ export interface Ownership {
   readonly shard: number;
   readonly from: number;
   readonly to: number;
-  /** The process that held it ("worker-2"), or null: nobody. */
+  /** The process that owned it ("worker-2"). Null: no owner. */
   readonly owner: string | null;
-  /** It was taken from somebody who was thought dead. */
+  /** It was taken from a worker that counted as dead. */
   readonly unclean: boolean;
 }
 

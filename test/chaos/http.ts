@@ -1,4 +1,4 @@
-/** Connections of the run's own, so that none is left when it is over. */
+/** An HTTP client with its own connections, which are closed after the run. */
 import { Agent, fetch, type RequestInit, type Response } from 'undici';
 
 export class Http {

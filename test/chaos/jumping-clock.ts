@@ -1,6 +1,6 @@
 /**
- * Loaded into a Posthorn before anything else: its wall clock can be set forward and back from outside, as an operator
- * or a careless time service would. The monotonic clock goes on as always.
+ * Loaded into Posthorn first: lets the test move its wall clock forward and back, as an operator or a time service
+ * could. The monotonic clock is not affected.
  */
 import { readFileSync } from 'node:fs';
 

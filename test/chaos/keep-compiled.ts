@@ -1,6 +1,6 @@
 /**
- * Loaded into every process of a run: Node writes down what it compiled (NODE_COMPILE_CACHE) at a clean exit only, and
- * these hardly ever come to one. The next start takes half as long.
+ * Loaded into every process of a run: Node writes its compile cache (NODE_COMPILE_CACHE) only at a clean exit, and
+ * these processes are usually killed. The cache halves the time of the next start.
  */
 import { flushCompileCache } from 'node:module';
 

@@ -9,10 +9,10 @@ export interface AcceptedEvent {
   readonly type: string;
   readonly postedAt: number;
   readonly acceptedAt: number;
-  /** Names of the endpoints it is for: those whose creation had been answered before it was posted. */
+  /** The endpoints that must get it: those that were created before it was posted. */
   readonly endpoints: readonly string[];
   readonly keyed: boolean;
-  /** For FIFO endpoints: the place in the one producer's order. */
+  /** For FIFO endpoints: its place in the order of the producer. */
   readonly order: number | null;
 }
 
@@ -22,7 +22,7 @@ const POST_TIMEOUT_MS = 6000;
 
 export class Producer {
   readonly accepted: AcceptedEvent[] = [];
-  /** Without a key, and the connection was lost: it may have been accepted or not. */
+  /** Events without a key whose connection was lost: they may have been accepted. */
   unknown = 0;
   refused = 0;
   readonly #system: System;
@@ -38,7 +38,10 @@ export class Producer {
     this.#endpoints = endpoints;
   }
 
-  /** `perSecond` events for the endpoints without an order; for each FIFO endpoint one producer, one at a time. */
+  /**
+   * Posts `perSecond` events to endpoints without an order. Each FIFO endpoint has one producer, which posts one event
+   * at a time.
+   */
   start(types: readonly string[], perSecond: number): void {
     const LOOPS = 10;
     for (let i = 0; i < LOOPS; i += 1) {
@@ -88,7 +91,7 @@ export class Producer {
         this.accepted.push({ id, type, postedAt, acceptedAt: Date.now(), endpoints, keyed, order });
         return;
       }
-      // With a key anything may be repeated. Without one only what certainly came to nothing.
+      // With a key, every request may be repeated. Without one, only a request that certainly was not accepted.
       if (!keyed && answer.kind === 'unknown') {
         this.unknown += 1;
         return;

@@ -1,4 +1,4 @@
-/** Seeded, so that a run can be told again. What the processes make of the order is theirs. */
+/** A seeded generator, so that a run can be repeated. The timing of the processes still varies. */
 export class Random {
   #state: number;
 

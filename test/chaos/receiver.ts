@@ -1,6 +1,6 @@
 /**
- * The receivers of the chaos run, in a process of their own: one path per endpoint, each of which behaves as it was last
- * told. Every request is written down, with when it came, when it ended, and how.
+ * The receivers of the chaos run, in their own process: one path per endpoint, whose behaviour can be changed. Every
+ * request is recorded with its times and its result.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Arrival, Mood, ReceiverOrder, ReceiverReply } from './receivers.ts';
@@ -52,19 +52,19 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
   else if (mood === 'fail') reply(500);
   else if (mood === 'slow') setTimeout(() => reply(200), 200 + Math.random() * 600);
   else if (mood === 'reset') socket.resetAndDestroy();
-  // 'hang': until the sender has had enough
+  // 'hang': no answer until the sender gives up
 }
 
-const say = (reply: ReceiverReply): void => void process.send!(reply);
+const sendToParent = (reply: ReceiverReply): void => void process.send!(reply);
 
 process.on('message', (order: ReceiverOrder) => {
   if (order.kind === 'moods') {
     for (const [endpoint, mood] of Object.entries(order.moods)) moods.set(endpoint, mood);
   } else {
-    say({ kind: 'arrivals', arrivals });
+    sendToParent({ kind: 'arrivals', arrivals });
   }
 });
 process.on('disconnect', () => process.exit(0));
 server.listen(0, '127.0.0.1', () =>
-  say({ kind: 'listening', port: (server.address() as { port: number }).port }),
+  sendToParent({ kind: 'listening', port: (server.address() as { port: number }).port }),
 );

@@ -4,16 +4,16 @@ import { fileURLToPath } from 'node:url';
 export type Mood = 'ok' | 'fail' | 'slow' | 'reset' | 'hang';
 export const badMoods: readonly Mood[] = ['fail', 'slow', 'reset', 'hang'];
 
-/** One request as the receiver saw it. Times are of this machine's wall clock, like everybody else's here. */
+/** One request as the receiver saw it. Times are from the wall clock of this machine, as everywhere in the run. */
 export interface Arrival {
   readonly endpoint: string;
   /** `webhook-id`: the event. */
   readonly event: string;
   readonly attempt: number;
   readonly at: number;
-  /** When it was answered, or the connection went away. Null: still open. */
+  /** When it was answered or its connection closed. Null: still open. */
   endedAt: number | null;
-  /** What it was answered. Null: nothing. */
+  /** The status of the answer. Null: no answer. */
   status: number | null;
   /** How many requests this endpoint had open then, this one included. */
   readonly open: number;
@@ -40,14 +40,14 @@ export async function startReceivers(): Promise<Receivers> {
   const kill = (): void => void child.kill('SIGKILL');
   process.once('exit', kill);
   void exited.then(() => process.off('exit', kill));
-  const { port } = await hear(child, 'listening');
-  const tell = (order: ReceiverOrder): void => void child.send(order);
+  const { port } = await waitForReply(child, 'listening');
+  const send = (order: ReceiverOrder): void => void child.send(order);
   return {
     urlOf: (endpoint) => `http://127.0.0.1:${port}/${endpoint}`,
-    setMoods: (moods) => tell({ kind: 'moods', moods }),
+    setMoods: (moods) => send({ kind: 'moods', moods }),
     async arrivals() {
-      tell({ kind: 'arrivals' });
-      return (await hear(child, 'arrivals')).arrivals;
+      send({ kind: 'arrivals' });
+      return (await waitForReply(child, 'arrivals')).arrivals;
     },
     async stop() {
       if (child.connected) child.disconnect();
@@ -56,7 +56,7 @@ export async function startReceivers(): Promise<Receivers> {
   };
 }
 
-function hear<K extends ReceiverReply['kind']>(
+function waitForReply<K extends ReceiverReply['kind']>(
   child: ChildProcess,
   kind: K,
 ): Promise<Extract<ReceiverReply, { kind: K }>> {

@@ -7,7 +7,7 @@ import { resetConnection } from '../support/reset-connection.ts';
 const openTcpSockets = (): number =>
   process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length;
 
-test('a connection that is reset in the moment it ends leaves no socket open', async () => {
+test('a connection that is reset while it ends leaves no socket open', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
   await once(server, 'listening');
@@ -16,7 +16,7 @@ test('a connection that is reset in the moment it ends leaves no socket open', a
   const client = connect({ port, host: '127.0.0.1' }).on('error', () => {});
   const [socket] = await accepted;
   socket.on('error', () => {});
-  // What a cable does when a server ends a connection, and somebody pulls the cable.
+  // As if the cable is pulled while the server ends a connection.
   socket.end();
   resetConnection(socket);
   client.destroy();

@@ -1,5 +1,5 @@
 /**
- * One chaos run: the real system, real faults, and at the end the question whether anything was lost.
+ * One chaos run: the real system and real faults, and a check at the end whether anything was lost.
  *
  *   start everything ─▶ produce, while faults are inflicted ─▶ faults over, receivers well ─▶ queue empty ─▶ judge
  */
@@ -19,7 +19,10 @@ import { type Complaint, judge } from './verdict.ts';
 
 export interface ChaosOptions {
   readonly seed: number;
-  /** At least this long, this many faults (and every kind this often), and this many accepted events. */
+  /**
+   * The run takes at least this long, and has at least this many faults (in total and of each kind) and accepted
+   * events.
+   */
   readonly minMs: number;
   readonly minFaults: number;
   readonly minOfEachKind: number;
@@ -31,14 +34,14 @@ export interface ChaosOptions {
   readonly careful: 'default' | 'never';
   readonly drainMs: number;
   readonly progress?: (line: string) => void;
-  /** What is started as Posthorn; the sources, if nothing is said. */
+  /** The file that is started as Posthorn. Default: the sources. */
   readonly program?: string;
 }
 
 export interface ChaosReport {
   readonly seed: number;
   readonly accepted: number;
-  /** Of these, published in the transactions of a shop. */
+  /** Those that a shop published in its transactions. */
   readonly ordered: number;
   readonly deliveries: number;
   readonly arrivals: number;
@@ -48,7 +51,7 @@ export interface ChaosReport {
   readonly duplicates: Partial<Record<FaultKind, number>>;
   readonly lateSends: number;
   readonly seconds: number;
-  /** Empty: the run was good. Otherwise what went wrong, with what is known about it. */
+  /** Empty if the run succeeded. Otherwise the failures with all that is known about them. */
   readonly story: string;
 }
 
@@ -119,7 +122,7 @@ async function run(
       if (system.exits.length > 0) break;
     }
   } catch (error) {
-    complaints.push(`The run could not go on: ${error instanceof Error ? error.message : error}`);
+    complaints.push(`The run was aborted: ${error instanceof Error ? error.message : error}`);
   }
   await changes.stop();
   await producer.stop();
@@ -176,7 +179,9 @@ export function count<T extends string>(items: readonly T[]): Record<T, number> 
   return counts;
 }
 
-/** Meanwhile somebody works with the API: changes endpoints, which moves the version all accepts depend on, and adds some. */
+/**
+ * Uses the API during the run: changes endpoints, which increments the version that accepts check, and creates some.
+ */
 class EndpointChanges {
   readonly #system: System;
   readonly #receivers: Receivers;
@@ -206,7 +211,7 @@ class EndpointChanges {
     for (let turn = 1; !this.#stopped; turn += 1) {
       if (turn % 10 === 0 && late < 3) {
         late += 1;
-        // The producer sees it only now that its creation has been answered.
+        // The producer uses the endpoint only after its creation was answered.
         this.#endpoints.push(await register(this.#system, this.#receivers, latePlan(late)));
       } else {
         const { id } = this.#random.pick(this.#endpoints);

@@ -1,6 +1,6 @@
 /**
- * A shop beside Posthorn: it writes orders, and publishes each in the transaction that writes it. What it committed is
- * what the table of orders says at the end; an answer that was lost on the way is nobody's guess.
+ * A shop beside Posthorn: it writes orders, and publishes each in the transaction that writes it. At the end the table
+ * of orders shows what it committed, also for transactions whose answer was lost.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
@@ -27,7 +27,7 @@ export class Shop {
     this.#random = random;
     this.#pool = new pg.Pool({ connectionString: postgres.url, max: CUSTOMERS, application_name: 'shop' });
     this.#pool.on('error', () => {});
-    // Also those that are in use: what they are used for fails by itself.
+    // Also for connections in use: their queries fail by themselves.
     this.#pool.on('connect', (client) => client.on('error', () => {}));
   }
 
@@ -45,7 +45,7 @@ export class Shop {
     await this.#pool.end();
   }
 
-  /** Every order that exists, as an event that was accepted. */
+  /** Returns every committed order as an accepted event. */
   async ordered(): Promise<AcceptedEvent[]> {
     const rows = await this.#postgres.query<{
       event_id: string;
@@ -64,7 +64,7 @@ export class Shop {
     }));
   }
 
-  /** Orders that are no events, and events that nobody ordered. */
+  /** Describes orders without an event and events without an order. */
   async differences(): Promise<string[]> {
     const rows = await this.#postgres.query<{ n: number | null; event_id: string }>(`
       with published as (
@@ -75,14 +75,14 @@ export class Shop {
         from chaos.orders o full join published p using (event_id) where o.n is null or p.event_id is null`);
     return rows.map(({ n, event_id }) =>
       n === null
-        ? `OUTBOX: ${event_id} is an event, and its transaction was not committed`
-        : `OUTBOX: order ${n} was committed, and ${event_id} is no event`,
+        ? `OUTBOX: ${event_id} is an event, but its transaction was not committed`
+        : `OUTBOX: order ${n} was committed, but ${event_id} is not an event`,
     );
   }
 
   async #shop(types: readonly string[], everyMs: number): Promise<void> {
     while (!this.#stopped) {
-      // A transaction that failed, or whose answer was lost, is over: the table says which.
+      // A transaction that failed, or whose answer was lost, is not repeated: the table shows whether it was committed.
       await this.#order(this.#random.pick(types)).catch(() => delay(50));
       await delay(everyMs * (0.5 + this.#random.next()));
     }

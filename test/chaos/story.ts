@@ -1,4 +1,4 @@
-/** For a run that went wrong: what is known about it. */
+/** Describes a run that failed, with all that is known about it. */
 import { deliveryRangeOfEvent, parsePublicId } from '../../src/domain/ids.ts';
 import type { Exit } from './child.ts';
 import type { RegisteredEndpoint } from './endpoints.ts';
@@ -9,7 +9,7 @@ const MAX_STORIES = 6;
 
 export const complaintsOfExits = (exits: readonly Exit[]): Complaint[] =>
   exits.map(({ process, how, at, lastWords }) => ({
-    about: `${process} ended by itself (${how}). Its last words:\n${lastWords}`,
+    about: `${process} ended unexpectedly (${how}). The end of its log:\n${lastWords}`,
     at,
   }));
 
@@ -88,7 +88,7 @@ export async function tell(
 const kinds = (complaints: readonly Complaint[]): string[] =>
   complaints.slice(0, 20).map(({ about }) => `  ${about.split('\n')[0]}`);
 
-/** Everything the database says about one event. */
+/** All rows of the database about one event. */
 async function rowsOf(
   postgres: Postgres,
   event: string,
@@ -113,6 +113,6 @@ async function rowsOf(
     [...range],
   );
   for (const { at, line } of attempts) lines.push(`    attempt at ${clock(at)}: ${line}`);
-  if (lines.length === 0) lines.push('    The database has no row of it.');
+  if (lines.length === 0) lines.push('    The database has no row about it.');
   return lines;
 }

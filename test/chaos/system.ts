@@ -1,4 +1,4 @@
-/** The system under test, for real: PostgreSQL, workers and APIs as processes of their own, and the cables between them. */
+/** The system under test: PostgreSQL, workers and API servers as real processes, and the cables between them. */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
@@ -18,10 +18,10 @@ import { until } from './until.ts';
 const SOURCE = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 const JUMPING_CLOCK = new URL('./jumping-clock.ts', import.meta.url).href;
 
-/** Short, so that what takes minutes in production takes seconds here. */
+/** Short times, so that a run takes seconds instead of minutes. */
 export const TIMES = { heartbeatMs: 100, proofMs: 400, deadAfterMs: 2000, sweepMs: 500 };
 
-/** PostgreSQL, which may be shut down and killed; whoever asks it something here waits until it is back. */
+/** PostgreSQL, which may be shut down and killed. Queries of the test wait until it is back. */
 export class Postgres {
   readonly #server: EmbeddedPostgres;
   readonly #pool: pg.Pool;
@@ -52,8 +52,8 @@ export class Postgres {
     return join(decodeURIComponent(new URL(this.url).hostname), '.s.PGSQL.5432');
   }
 
-  /** The same database by way of a TCP port of this machine. */
-  urlBy(port: number): string {
+  /** The same database through a TCP port of this machine. */
+  urlThrough(port: number): string {
     const url = new URL(this.url);
     return `postgresql://${url.username}:${url.password}@127.0.0.1:${port}${url.pathname}${url.search}`;
   }
@@ -72,7 +72,7 @@ export class Postgres {
     }
   }
 
-  /** The embedded server comes back by itself, but not more than three times a minute. */
+  /** The embedded server is restarted automatically, but at most three times per minute. */
   get mayRestart(): boolean {
     return this.#restarts.filter((at) => at > Date.now() - 62_000).length < 3;
   }
@@ -81,7 +81,7 @@ export class Postgres {
     await until('PostgreSQL may be restarted again', () => this.mayRestart, 65_000);
   }
 
-  /** `fast` ends its sessions and writes everything down; `immediate` drops everything, recovery follows. */
+  /** `fast` ends the sessions and writes everything to disk; `immediate` is like a crash, and recovery follows. */
   async restart(how: 'fast' | 'immediate'): Promise<void> {
     const before = await this.#pid();
     this.#restarts.push(Date.now());
@@ -122,7 +122,7 @@ interface MemberOptions extends ChildOptions {
   readonly cable: Cable | null;
   readonly http: Http;
   readonly program: string;
-  /** What it is told of the other processes of its node. Null: nothing. */
+  /** Value of POSTHORN_SIBLINGS. Null: it has no siblings. */
   readonly siblings: () => string | null;
 }
 
@@ -148,14 +148,14 @@ export class Member extends Child {
     return `${this.logFile}.clock`;
   }
 
-  /** Sets its wall clock: so much ahead of everybody else's, or behind. */
+  /** Sets its wall clock ahead of the others by this much, or behind if negative. */
   async setClock(aheadMs: number): Promise<void> {
     await writeFile(this.#clockFile, String(aheadMs));
     this.signal('SIGUSR2');
   }
 
   override async start(): Promise<void> {
-    // The port is kept: to its clients it is the same server that comes back.
+    // Keep the port, so that clients find the restarted server.
     if (this.port === 0) this.port = await freePort();
     const siblings = this.#options.siblings();
     this.spawn(['--import', JUMPING_CLOCK, this.#options.program, 'serve', '--role', this.role], {
@@ -178,12 +178,15 @@ export interface SystemOptions {
   readonly members: readonly {
     readonly role: Role;
     readonly cabled: boolean;
-    /** A process of the same node as the others that are: they hand each other what they accept. */
+    /** Siblings are processes of one node: they route committed deliveries to each other. */
     readonly sibling?: boolean;
   }[];
 }
 
-/** Three workers and two APIs; all but one of each by cable. One worker is another node: it is woken by the database. */
+/**
+ * Three workers and two API servers; all but one of each have a cable. One worker is another node, which the database
+ * notifies.
+ */
 export const FIVE_MEMBERS: SystemOptions['members'] = [
   { role: 'worker', cabled: true, sibling: true },
   { role: 'worker', cabled: true },
@@ -194,12 +197,12 @@ export const FIVE_MEMBERS: SystemOptions['members'] = [
 
 export class System {
   readonly postgres: Postgres;
-  /** What is started as Posthorn. */
+  /** The file that is started as Posthorn. */
   readonly program: string;
   readonly key = `phk_${randomBytes(24).toString('base64url')}`;
   readonly http = new Http();
   readonly members: Member[] = [];
-  /** Processes that ended although nobody had asked them to. */
+  /** Processes that ended unexpectedly. */
   readonly exits: Exit[] = [];
   readonly #cables: Cable[] = [];
   #siblingsDirectory: string | null = null;
@@ -238,7 +241,7 @@ export class System {
       POSTHORN_DATABASE_POOL_SIZE: '4',
     };
     for (const { role, cabled, sibling = false } of members) {
-      const cable = cabled ? await this.lay(this.postgres) : null;
+      const cable = cabled ? await this.addCable(this.postgres) : null;
       const name = `${role}-${this.members.filter((member) => member.role === role).length + 1}`;
       const member = new Member({
         name,
@@ -250,7 +253,7 @@ export class System {
         siblings: () => (sibling ? this.#asSibling() : null),
         env: {
           ...env,
-          DATABASE_URL: cable === null ? this.postgres.url : this.postgres.urlBy(cable.port),
+          DATABASE_URL: cable === null ? this.postgres.url : this.postgres.urlThrough(cable.port),
         },
         onExit: (exit) => this.exits.push(exit),
       });
@@ -260,22 +263,22 @@ export class System {
     await Promise.all(this.members.map((member) => member.ready(60_000)));
   }
 
-  /** As a supervisor tells its children: who is started later has a higher number. */
+  /** The value that a supervisor passes to its children: later ones have higher numbers. */
   #asSibling(): string {
     this.#siblingsDirectory ??= mkdtempSync(join(tmpdir(), 'posthorn-chaos-'));
     this.#siblingsStarted += 1;
     return `${this.#siblingsStarted}:${this.#siblingsDirectory}`;
   }
 
-  /** A cable that is closed with the system. */
-  async lay(postgres: Postgres): Promise<Cable> {
+  /** Adds a cable. It is closed with the system. */
+  async addCable(postgres: Postgres): Promise<Cable> {
     const cable = new Cable(postgres.socketPath);
     await cable.listen();
     this.#cables.push(cable);
     return cable;
   }
 
-  /** By whichever API answers, again and again: for what the run itself needs to get done, and may be done twice. */
+  /** Calls the API of any server and retries. For calls of the test itself that may be repeated. */
   async api<T>(method: string, path: string, body?: unknown): Promise<T> {
     const deadline = Date.now() + 30_000;
     for (;;) {

@@ -7,7 +7,7 @@ export async function until(
 ): Promise<void> {
   const deadline = Date.now() + timeoutMs;
   while (!(await check())) {
-    if (Date.now() > deadline) throw new Error(`Waited ${timeoutMs} ms in vain: ${what}.`);
+    if (Date.now() > deadline) throw new Error(`Timeout after ${timeoutMs} ms: ${what}.`);
     await delay(25);
   }
 }

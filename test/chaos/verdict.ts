@@ -1,9 +1,10 @@
-/** What must be true of a run, whatever was done to it. Pure: facts in, complaints out. */
+/** The conditions that every run must meet. Pure functions from facts to complaints. */
 import { eventIdOfDelivery, publicId } from '../../src/domain/ids.ts';
 import type { RegisteredEndpoint } from './endpoints.ts';
 import type { Fault, FaultKind } from './faults.ts';
 import type { CircuitChange, Ownership, StoredAttempt } from './history.ts';
 import type { AcceptedEvent } from './producer.ts';
+import { sendings, tooFast, WIRE_MS } from './rate-verdict.ts';
 import type { Arrival } from './receivers.ts';
 import { TIMES } from './system.ts';
 
@@ -21,7 +22,7 @@ export interface Facts {
 
 export interface Complaint {
   readonly about: string;
-  /** The event it is about, if it is about one, and another that plays a part: their rows belong to the story. */
+  /** The event that it is about, and another related one. Their rows are added to the report. */
   readonly event?: string;
   readonly other?: string;
   /** The endpoint it is about. */
@@ -31,22 +32,21 @@ export interface Complaint {
 
 export interface Verdict {
   readonly complaints: Complaint[];
-  /** Requests for what had been answered 2xx before, by the kind of fault that excuses them. */
+  /** Requests that repeat one with a 2xx answer, by the kind of fault that excuses them. */
   readonly duplicates: Partial<Record<FaultKind, number>>;
-  /** Started before their worker was stopped, and on the wire only after it was resumed, when the shard was another's. */
+  /**
+   * Requests that were started before their worker was suspended and sent after it was resumed, when another worker
+   * owned the shard.
+   */
   readonly lateSends: number;
 }
 
-/** Between an answer and the commit that writes it down, on a busy machine. */
+/** Time between an answer and the commit that records it, on a busy machine. */
 const SETTLE_LAG_MS = 700;
-/** Bytes on the way, and a receiver that is slow to look at its clock. */
-const WIRE_MS = 250;
 /** See `faults.ts`. */
 const SMALLEST_CLOCK_JUMP_MS = 1000;
-/** After a clock was set back: until the next words of a database that may just be starting. */
+/** After a clock was corrected: time until the next answer of a database that may be starting. */
 const SAME_CLOCK_MS = 3000;
-/** See `deliver/attempt.ts`. */
-const STALE_CONNECTION_MS = 500;
 
 export const pairOf = (event: string, endpoint: string): string => `${event} ${endpoint}`;
 const byPairOf = (arrivals: readonly Arrival[]): Map<string, Arrival[]> =>
@@ -77,8 +77,8 @@ export function judge(given: Facts): Verdict {
 }
 
 /**
- * What a worker wrote down while its clock was wrong was started when it arrived, or a moment before. Right again, it
- * is still corrected by what the database said before, until it says more.
+ * Replaces the start time of attempts that a worker recorded with a wrong clock by their arrival time. After the clock
+ * is right again, the worker still applies the old correction until the next answer of the database.
  */
 function byOneClock({ attempts, arrivals, endpoints, faults }: Facts): StoredAttempt[] {
   const wrong = faults.filter(({ clockOf }) => clockOf !== undefined);
@@ -97,7 +97,7 @@ function byOneClock({ attempts, arrivals, endpoints, faults }: Facts): StoredAtt
   });
 }
 
-/** ACC-1: whatever got a 202 has been received, or is dead with a reason. */
+/** ACC-1: every event with a 202 was received, or is dead with a reason. */
 export function lost({ accepted, arrivals, dead }: Facts, byPair = byPairOf(arrivals)): Complaint[] {
   const complaints: Complaint[] = [];
   for (const { id, endpoints } of accepted) {
@@ -134,13 +134,13 @@ class OwnershipHistory {
     return this.of(shard).findLast(({ from }) => from <= at)?.owner ?? null;
   }
 
-  /** Was the shard taken from somebody thought dead, not long before? */
+  /** True if the shard was taken from a worker that counted as dead within this time. */
   uncleanBefore(shard: number, at: number, withinMs: number): boolean {
     return this.of(shard).some(({ unclean, from }) => unclean && from <= at && from > at - withinMs);
   }
 }
 
-/** DSP-2: nobody starts what it does not own; above all not one that was stopped and woke up. */
+/** DSP-2: a worker starts only deliveries of its own shards, also after it was suspended and resumed. */
 function staleStarts({ attempts, endpoints }: Facts, ownership: OwnershipHistory): Complaint[] {
   const TOLERANCE_MS = 20;
   const byId = new Map(endpoints.map((endpoint) => [endpoint.uuid, endpoint]));
@@ -161,30 +161,30 @@ function staleStarts({ attempts, endpoints }: Facts, ownership: OwnershipHistory
   });
 }
 
-/** DSP-2: what a worker left behind is somebody's within two seconds of its death, or of being thought dead. */
+/** DSP-2: the shards of a dead worker have a new owner within two seconds after its death was detected. */
 function slowTakeovers({ faults }: Facts, ownership: OwnershipHistory): Complaint[] {
   const TAKEOVER_MS = 2000;
-  const patience: Partial<Record<FaultKind, number>> = {
+  const limits: Partial<Record<FaultKind, number>> = {
     kill_worker: TAKEOVER_MS,
     pause_worker: TIMES.deadAfterMs + TAKEOVER_MS,
   };
   return faults.flatMap(({ kind, hits, from, what }): Complaint[] => {
-    const patienceMs = patience[kind];
-    if (patienceMs === undefined) return [];
+    const limitMs = limits[kind];
+    if (limitMs === undefined) return [];
     const late = ownership.shards.filter((shard) => {
       const periods = ownership.of(shard);
       const held = periods.findLast((period) => period.from <= from);
       if (held?.owner == null || !hits.includes(held.owner)) return false;
       const next = periods.find((period) => period.from > from && period.owner !== null);
-      return next === undefined || next.from > from + patienceMs;
+      return next === undefined || next.from > from + limitMs;
     });
     if (late.length === 0) return [];
-    const about = `${what}: ${late.length} of its shards were nobody's after ${patienceMs} ms`;
+    const about = `${what}: ${late.length} of its shards were nobody's after ${limitMs} ms`;
     return [{ about, at: from }];
   });
 }
 
-/** DSP-2: a second copy may only come from what was in flight or unsettled when its worker was hit. */
+/** DSP-2: an event may be sent twice only if it was in flight or unsettled when a fault hit its worker. */
 class Copies {
   readonly duplicates: Partial<Record<FaultKind, number>> = {};
   lateSends = 0;
@@ -233,7 +233,7 @@ class Copies {
     return this.#late(endpoint, copy);
   }
 
-  /** The fault that kept the outcome of a request from being written down in time. */
+  /** The fault that prevented the result of a request from being recorded in time. */
   #unsettled(endpoint: RegisteredEndpoint, { at, endedAt }: Arrival): Fault | undefined {
     const owner = this.#ownership.ownerAt(endpoint.shard, at);
     const end = Math.min(endedAt ?? Number.POSITIVE_INFINITY, at + endpoint.timeoutMs);
@@ -242,7 +242,7 @@ class Copies {
     );
   }
 
-  /** It was in flight when its worker was stopped: it had been started, and still had to connect. */
+  /** The fault that suspended the worker after it had started the request and before it sent it. */
   #late(endpoint: RegisteredEndpoint, { event, at }: Arrival): Fault | undefined {
     const fault = this.#faults.find(
       ({ kind, to }) => kind === 'pause_worker' && at >= to && at <= to + WIRE_MS,
@@ -259,14 +259,17 @@ class Copies {
 const hit = ({ hits }: Fault, worker: string | null): boolean =>
   hits === 'all' || (hits !== 'none' && worker !== null && hits.includes(worker));
 
-/** From arrival to end, as the sender sees it: it gives up at its deadline, whatever the receiver thinks. */
+/** The interval of a request as the sender sees it: it ends at the deadline at the latest. */
 function interval({ at, endedAt, status }: Arrival, timeoutMs: number): [number, number] {
   const answered = status !== null;
   const end = Math.min(endedAt ?? Number.POSITIVE_INFINITY, at + timeoutMs);
   return [at, answered ? end : Math.max(at, end - WIRE_MS)];
 }
 
-/** DSP-3: never more than `max_in_flight`; twice that within one deadline of an unclean takeover; FIFO never two. */
+/**
+ * DSP-3: at most `max_in_flight` requests at once; twice that within one deadline of an unclean take-over; FIFO always
+ * one.
+ */
 function tooManyAtOnce(
   endpoint: RegisteredEndpoint,
   arrivals: readonly Arrival[],
@@ -295,7 +298,7 @@ function tooManyAtOnce(
   return complaints;
 }
 
-/** DSP-3: one after another, in the order in which the one producer had them accepted. */
+/** DSP-3: FIFO deliveries arrive one after another, in the order of acceptance. */
 function outOfOrder(
   { accepted, dead }: Facts,
   { name }: RegisteredEndpoint,
@@ -324,59 +327,7 @@ function outOfOrder(
   return complaints;
 }
 
-/**
- * Arrivals with the time at which they were sent, where an attempt was stored: a machine that is busy or a worker that is
- * stopped between the two bunches up what was sent in good order.
- */
-function sendings(
-  { attempts }: Facts,
-  { uuid }: RegisteredEndpoint,
-  arrivals: readonly Arrival[],
-): Arrival[] {
-  const starts = new Map(
-    attempts
-      .filter(({ endpoint }) => endpoint === uuid)
-      .map(({ delivery, number, at }) => [`${publicId('evt', eventIdOfDelivery(delivery))} ${number}`, at]),
-  );
-  return arrivals
-    .map((arrival) => {
-      const start = starts.get(`${arrival.event} ${arrival.attempt}`) ?? arrival.at;
-      return { ...arrival, at: Math.min(start, arrival.at) };
-    })
-    .toSorted((a, b) => a.at - b.at);
-}
-
-/** DSP-3: in no window more than the burst and what the rate gives for its length. */
-function tooFast(
-  { name }: RegisteredEndpoint,
-  { perSecond, burst }: { perSecond: number; burst: number },
-  arrivals: readonly Arrival[],
-): Complaint[] {
-  const complaints: Complaint[] = [];
-  // A bucket that is filled from below as fast as the wire may bunch things up.
-  const capacity = burst + 1 + (perSecond * WIRE_MS) / 1000;
-  let level = 0;
-  let last = Number.NEGATIVE_INFINITY;
-  const resets = new Map<string, number>();
-  for (const { at, event, attempt, endedAt, status } of arrivals) {
-    // On a connection that was open already a reset means that it was stale, and the same attempt is made on a new one.
-    const again = at - (resets.get(`${event} ${attempt}`) ?? Number.NEGATIVE_INFINITY) < STALE_CONNECTION_MS;
-    if (status === null) resets.set(`${event} ${attempt}`, endedAt ?? at);
-    if (again) continue;
-    level = Math.max(0, level - ((at - last) / 1000) * perSecond) + 1;
-    last = at;
-    if (level <= capacity) continue;
-    complaints.push({
-      about: `${name} was sent ${level.toFixed(1)} requests beyond its rate, the burst is ${burst}`,
-      event,
-      at,
-    });
-    level = 0;
-  }
-  return complaints;
-}
-
-/** HLT-1: while the circuit is open there is one probe at a time. */
+/** HLT-1: an open circuit has one probe at a time. */
 function twoProbes(
   { circuits }: Facts,
   endpoint: RegisteredEndpoint,
@@ -407,7 +358,7 @@ function twoProbes(
         });
       }
       busyUntil = Math.max(busyUntil, end);
-      // It has recovered: from here on it is ordinary traffic, which the database will know of in a moment.
+      // The endpoint has recovered: later requests are ordinary traffic, which the database records a moment later.
       if (isSuccess(arrival)) break;
     }
   }

@@ -72,13 +72,13 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
       expect(await waitingIds()).toEqual(deliveryIds(events));
     });
 
-    it('stores an event that no endpoint wants', async () => {
+    it('stores an event without deliveries', async () => {
       const event = newEvent();
       expect(await store.acceptLog.append([event], await appendOptions(store))).toEqual(ALL);
       expect((await store.eventLookup.load([event.id])).size).toBe(1);
     });
 
-    it('keeps the time of a scheduled delivery, and counts its age from then', async () => {
+    it('stores the due time of a scheduled delivery, and counts its age from then', async () => {
       await newEndpoint();
       const dueAt = Date.now() + DAY_MS;
       const event = newEvent({ endpointIds: [endpointId], delivery: { dueAt } });
@@ -96,7 +96,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
       expect(await waitingIds()).toEqual(events.map(({ deliveries }) => deliveries[0]!.id));
     });
 
-    it('says the time, and creates tenants once', async () => {
+    it('returns the time, and creates tenants once', async () => {
       await store.acceptLog.ensureTenants(['newco', 'acme']);
       await store.acceptLog.ensureTenants(['newco']);
       expect(await store.hasTenant('newco')).toBe(true);
@@ -104,7 +104,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
     });
 
     describe('when the endpoints have changed', () => {
-      it('writes nothing, and the same batch once it was matched again', async () => {
+      it('writes nothing, and writes the same batch after it was matched again', async () => {
         await newEndpoint();
         const options = await appendOptions(store);
         const event = newEvent({ endpointIds: [endpointId], idempotencyKey: 'stale' });
@@ -131,7 +131,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         expect(await waitingIds()).toEqual(deliveryIds(events));
       });
 
-      it('writes a batch whose request was lost when it is repeated, and only what is missing of it', async () => {
+      it('writes a repeated batch whose request was lost, and of a partly stored batch only the missing events', async () => {
         await newEndpoint();
         const [early, late] = [
           newEvent({ endpointIds: [endpointId] }),
@@ -146,7 +146,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         expect(await waitingIds()).toEqual(deliveryIds([early, late]));
       });
 
-      it('does not bring back what was delivered between the lost answer and the repeated call', async () => {
+      it('does not store deliveries again that ended between the lost answer and the repeated call', async () => {
         await newEndpoint();
         const event = newEvent({ endpointIds: [endpointId] });
         const options = await appendOptions(store);
@@ -158,7 +158,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         expect(await store.findDelivery(id!)).toMatchObject({ status: 'delivered' });
       });
 
-      it('refuses an id that is stored if the caller does not say that it may be', async () => {
+      it('refuses an id that is already stored unless `mayBeStored` is set', async () => {
         await newEndpoint();
         const event = newEvent({ endpointIds: [endpointId] });
         const options = await appendOptions(store);
@@ -175,7 +175,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
       const holderOf = async (key: string, tenant = 'acme') =>
         (await store.acceptLog.findKeyHolders([{ tenant, key }])).get(idempotencyKeyName(tenant, key));
 
-      it('gives a key to the first event, and leaves out the second but not its neighbours', async () => {
+      it('gives a key to the first event, and leaves out the second event but not the rest of its batch', async () => {
         await newEndpoint();
         const first = newEvent({ endpointIds: [endpointId], idempotencyKey: 'k1', type: 'a.b' });
         const second = newEvent({ endpointIds: [endpointId], idempotencyKey: 'k1' });
@@ -189,7 +189,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         expect((await store.eventLookup.load([first.id])).get(first.id)!.idempotencyKey).toBe('k1');
       });
 
-      it('does not mix up the keys of two tenants, and knows no holder of a free key', async () => {
+      it('separates the keys of tenants, and returns no holder for a free key', async () => {
         const options = await appendOptions(store);
         const ours = newEvent({ idempotencyKey: 'k2' });
         const theirs = newEvent({ idempotencyKey: 'k2', tenant: 'other' });
@@ -207,7 +207,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         expect((await holderOf('k4'))!.eventId).toBe(second.id);
       });
 
-      it('leaves the key to its event when the batch is repeated', async () => {
+      it('keeps the holder of a key when the batch is repeated', async () => {
         const event = newEvent({ idempotencyKey: 'k5' });
         const options = await appendOptions(store);
         await store.unreliable.loseNextAnswer();
@@ -217,7 +217,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         expect((await holderOf('k5'))!.eventId).toBe(event.id);
       });
 
-      it('lets one of many processes win that publish under one key at the same time', async () => {
+      it('stores one event if many processes publish with the same key at the same time', async () => {
         await newEndpoint();
         const options = await appendOptions(store);
         const events = Array.from({ length: 12 }, () =>
@@ -249,7 +249,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         expect(await store.acceptLog.append([good], options)).toEqual(ALL);
       });
 
-      it('says that a partition is missing for an old id, and stores it when it was made', async () => {
+      it('throws missing_partition for an old id, and stores it after the partition was created', async () => {
         await newEndpoint();
         const madeAt = Date.now() - 60 * DAY_MS;
         const event = newEvent({ id: eventIdAt(madeAt), endpointIds: [endpointId] });
@@ -286,7 +286,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         expect(await waitingIds()).toEqual(deliveryIds([event]));
       });
 
-      it('stores a row once that two processes have read', async () => {
+      it('stores a row once if two processes have read it', async () => {
         await newEndpoint();
         const ids = [await publish(), await publish()];
         const seqs = await readSeqs(ids);
@@ -327,7 +327,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         expect(await waitingIds()).toEqual(deliveryIds([event]));
       });
 
-      it('leaves a row in the outbox if its event lost the key', async () => {
+      it('leaves a row in the outbox if another event holds its key', async () => {
         await newEndpoint();
         const holder = newEvent({ idempotencyKey: 'k7' });
         await store.acceptLog.append([holder], await appendOptions(store));

@@ -11,7 +11,7 @@ export function describeEndpointDirectory(name: string, createFixture: CreateSto
     });
     afterAll(() => store?.close());
 
-    it('is empty until it is refreshed, and then knows every endpoint as of one version', async () => {
+    it('is empty until the first refresh, and then has every endpoint as of one version', async () => {
       const id = await store.createEndpoint({ config: { ordering: 'fifo', events: ['a.*'] } });
       const directory = store.createDirectory();
       expect([directory.version, [...directory.all()]]).toEqual([0, []]);
@@ -29,7 +29,7 @@ export function describeEndpointDirectory(name: string, createFixture: CreateSto
       expect([...directory.all()].map((endpoint) => endpoint.id)).toContain(id);
     });
 
-    it('tells its listeners what is new or changed, and nothing if nothing is', async () => {
+    it('passes new and changed endpoints to its listeners, and does not call them otherwise', async () => {
       const id = await store.createEndpoint();
       const directory = store.createDirectory();
       await directory.refresh();
@@ -52,7 +52,7 @@ export function describeEndpointDirectory(name: string, createFixture: CreateSto
       expect(directory.reads).toBe(3);
     });
 
-    it('reads again for a caller that knows of a change which a read under way may have missed', async () => {
+    it('starts another read for a caller that came while a read was running', async () => {
       const directory = store.createDirectory();
       const underWay = directory.refresh();
       const id = await store.createEndpoint();
@@ -67,7 +67,7 @@ export function describeEndpointDirectory(name: string, createFixture: CreateSto
       expect(directory.reads).toBe(2);
     });
 
-    it('keeps a deleted endpoint until it is forgotten', async () => {
+    it('keeps a deleted endpoint until `forget` is called', async () => {
       const id = await store.createEndpoint();
       const directory = store.createDirectory();
       await directory.refresh();
@@ -80,7 +80,7 @@ export function describeEndpointDirectory(name: string, createFixture: CreateSto
       expect(directory.get(id)).toBeUndefined();
     });
 
-    it('learns of an endpoint that was deleted earlier only if deliveries of it still wait', async () => {
+    it('reads an endpoint that was deleted before the first refresh only if it has waiting deliveries', async () => {
       const [idle, busy] = [await store.createEndpoint(), await store.createEndpoint()];
       await accept(store, busy);
       await store.deleteEndpoint(idle);

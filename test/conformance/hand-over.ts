@@ -57,12 +57,12 @@ export function describeHandOver(name: string, createFixture: () => Promise<Hand
     });
     const offer = ({ handOver }: Member, shard: number): boolean =>
       handOver.offer(newDelivery(shard), newContent(), commit);
-    /** Others learn of an announcement a moment later. */
+    /** Waits, because other processes learn of an announcement a moment later. */
     const offered = (from: Member, shard: number) =>
       eventually(`a process that owns shard ${shard} is known`, () => offer(from, shard));
     const deliveriesOf = ({ received }: Member) => received.flatMap(({ deliveries }) => deliveries);
 
-    it('brings a delivery with its payload and its commit to the process that owns the shard', async () => {
+    it('hands a delivery with its payload and its commit over to the process that owns the shard', async () => {
       const [from, owner, other] = [await join(1), await join(2), await join(3)];
       await offered(from, 2);
       const content = {
@@ -74,13 +74,13 @@ export function describeHandOver(name: string, createFixture: () => Promise<Hand
       const delivery = { ...newDelivery(2), dueAt: 1_800_000_000_500, fifo: true };
       const event = newContent(content);
       expect(from.handOver.offer(delivery, event, commit)).toBe(true);
-      await eventually('it arrives', () => deliveriesOf(owner).length === 2);
+      await eventually('the delivery arrives', () => deliveriesOf(owner).length === 2);
       expect(owner.received.at(-1)!.commit).toEqual(commit);
       expect(deliveriesOf(owner).at(-1)).toEqual({ delivery, event });
       expect([...from.received, ...other.received]).toEqual([]);
     });
 
-    it('refuses a delivery whose shard is owned by nobody else', async () => {
+    it('refuses a delivery if no other process owns its shard', async () => {
       const [from, other] = [await join(1), await join(2)];
       await offered(from, 2);
       expect(offer(from, 1)).toBe(false);
@@ -88,7 +88,7 @@ export function describeHandOver(name: string, createFixture: () => Promise<Hand
       await eventually('the first arrives', () => other.received.length === 1);
     });
 
-    it('follows the latest announcement', async () => {
+    it('uses the latest announcement of a shard', async () => {
       const [from, first, second] = [await join(), await join(5), await join()];
       await offered(from, 5);
       second.shards = [5];
@@ -96,21 +96,21 @@ export function describeHandOver(name: string, createFixture: () => Promise<Hand
       await eventually('the new owner gets it', () => offer(from, 5) && second.received.length > 0);
       const before = deliveriesOf(first).length;
       await offered(from, 5);
-      await eventually('it arrives', () => second.received.length > 1);
+      await eventually('the delivery arrives', () => second.received.length > 1);
       expect(deliveriesOf(first).length).toBe(before);
       second.shards = [];
       second.handOver.announceShards();
-      await eventually('nobody owns it', () => !offer(from, 5));
+      await eventually('no process owns the shard', () => !offer(from, 5));
     });
 
-    it('refuses when the owner has stopped', async () => {
+    it('refuses a delivery after its owner has stopped', async () => {
       const [from, owner] = [await join(), await join(8)];
       await offered(from, 8);
       await owner.handOver.stop();
-      await eventually('nobody owns it', () => !offer(from, 8));
+      await eventually('no process owns the shard', () => !offer(from, 8));
     });
 
-    it('brings many large payloads, in order, each with its own commit', async () => {
+    it('hands many large payloads over in order, each with its own commit', async () => {
       const [from, owner] = [await join(), await join(4)];
       await offered(from, 4);
       await eventually('the first arrives', () => deliveriesOf(owner).length === 1);

@@ -32,7 +32,7 @@ export function describeLaneReader(getStore: () => StoreFixture): void {
   };
 
   describe('loading lanes', () => {
-    it('answers for every endpoint, and mixes none of them up', async () => {
+    it('returns a lane for every endpoint, each with its own deliveries', async () => {
       const { queue, createEndpoint } = getStore();
       const [busy, other, idle] = [await createEndpoint(), await createEndpoint(), await createEndpoint()];
       const [id] = await acceptMany(busy, 1);
@@ -64,7 +64,7 @@ export function describeLaneReader(getStore: () => StoreFixture): void {
       });
     });
 
-    it('reads fresh ones in order, up to the limit, and goes on behind a number', async () => {
+    it('loads fresh deliveries in order, after a given number, up to the limit', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint();
       const ids = await acceptMany(endpointId, 5);
@@ -75,7 +75,7 @@ export function describeLaneReader(getStore: () => StoreFixture): void {
       expect((await load(first.fresh.at(-1)!.seq)).fresh.map(({ id }) => id)).toEqual(ids.slice(3));
     });
 
-    it('reads scheduled ones by their time, from a time on, and each kind only if it is asked for', async () => {
+    it('loads scheduled deliveries by due time, from a given time on, and each kind only if requested', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint();
       const soon = Date.now() + HOUR_MS;
@@ -92,7 +92,7 @@ export function describeLaneReader(getStore: () => StoreFixture): void {
       expect(await load(0, null)).toEqual([fresh, []]);
     });
 
-    it('keeps a retry of a FIFO endpoint in its place among the fresh ones', async () => {
+    it('loads a retry of a FIFO endpoint in the order of acceptance, among the fresh deliveries', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint({ config: { ordering: 'fifo' } });
       const ids = [];
@@ -109,7 +109,7 @@ export function describeLaneReader(getStore: () => StoreFixture): void {
     const stateOf = async (endpointId: Uuid) =>
       (await getStore().queue.loadStates([endpointId])).get(endpointId)!;
 
-    it('says that an endpoint is new if its shard had an owner before it was created, and it was never disabled', async () => {
+    it('says that an endpoint is new if its shard had an owner before, and it was never disabled', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint();
       const fresh = { breaker: CLOSED_BREAKER, failingSince: null, blocked: false, isNew: true };
@@ -119,14 +119,14 @@ export function describeLaneReader(getStore: () => StoreFixture): void {
       expect(await stateOf(endpointId)).toEqual({ ...fresh, isNew: false });
     });
 
-    it('says nothing bad about an endpoint that does not exist', async () => {
+    it('returns a healthy state for an endpoint that does not exist', async () => {
       const unknown = newId();
       const states = await getStore().queue.loadStates([unknown]);
       const state = states.get(unknown) ?? { breaker: CLOSED_BREAKER, failingSince: null, blocked: false };
       expect(state).toMatchObject({ breaker: CLOSED_BREAKER, failingSince: null, blocked: false });
     });
 
-    it('brings back the breaker and since when the endpoint fails', async () => {
+    it('returns the stored breaker and the start of the failures', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint();
       const failingSince = Date.now() - HOUR_MS;
@@ -150,8 +150,8 @@ export function describeLaneReader(getStore: () => StoreFixture): void {
     });
   });
 
-  describe('counting what waits', () => {
-    it('counts fresh and scheduled ones apart, up to a limit, with the oldest of each', async () => {
+  describe('counting waiting deliveries', () => {
+    it('counts fresh and scheduled deliveries separately, up to a limit, with the oldest of each', async () => {
       const store = getStore();
       const [endpointId, idle] = [await store.createEndpoint(), await store.createEndpoint()];
       const soon = Date.now() + HOUR_MS;

@@ -32,14 +32,14 @@ export function describeNotifier(name: string, createFixture: () => Promise<Noti
       await notifier.start();
       return notifier;
     };
-    /** Messages have no answer: that one did not arrive shows when a later one has. */
-    const listen = async (): Promise<{ notifier: Notifier; heard: string[] }> => {
-      const heard: string[] = [];
+    /** Messages have no answer, so a test knows that a message was not delivered when a later one has arrived. */
+    const listen = async (): Promise<{ notifier: Notifier; received: string[] }> => {
+      const received: string[] = [];
       const notifier = await start((each) => {
-        each.subscribe('tailInterest', (message) => heard.push(message));
-        each.subscribe('tasks', (message) => heard.push(`tasks: ${message}`));
+        each.subscribe('tailInterest', (message) => received.push(message));
+        each.subscribe('tasks', (message) => received.push(`tasks: ${message}`));
       });
-      return { notifier, heard };
+      return { notifier, received };
     };
 
     it('reaches every process that subscribed, the sender included, and no other channel', async () => {
@@ -47,14 +47,27 @@ export function describeNotifier(name: string, createFixture: () => Promise<Noti
       first.notifier.publish('shards', [null]);
       first.notifier.publish('tailInterest', ['a', 'b']);
       first.notifier.publish('tasks', [null]);
-      for (const { heard } of [first, second]) {
-        await eventually('all messages arrive', () => heard.length === 3, { saw: () => heard });
-        expect(heard.filter((each) => !each.startsWith('tasks'))).toEqual(['a', 'b']);
-        expect(heard).toContain('tasks: null');
+      for (const { received } of [first, second]) {
+        await eventually('all messages arrive', () => received.length === 3, { saw: () => received });
+        expect(received.filter((each) => !each.startsWith('tasks'))).toEqual(['a', 'b']);
+        expect(received).toContain('tasks: null');
       }
     });
 
-    it('brings wakes with all their endpoints, also a thousand at once', async () => {
+    it('survives a handler that throws, and still calls the others', async () => {
+      const heard: string[] = [];
+      const notifier = await start((each) => {
+        each.subscribe('tailInterest', () => {
+          throw new Error('a handler that cannot take the message');
+        });
+        each.subscribe('tailInterest', (message) => heard.push(message));
+      });
+      notifier.publish('tailInterest', ['a']);
+      notifier.publish('tailInterest', ['b']);
+      await eventually('both messages arrive', () => heard.length === 2, { saw: () => heard });
+    });
+
+    it('delivers wakes for all their endpoints, even a thousand at once', async () => {
       const woken = new Map<Uuid, string>();
       const notifier = await start((each) =>
         each.subscribe('wake', ({ endpointIds, scope }) => {
@@ -68,7 +81,7 @@ export function describeNotifier(name: string, createFixture: () => Promise<Noti
       expect(new Set(woken.values())).toEqual(new Set(['recent']));
     });
 
-    it('keeps the wider scope of two wakes', async () => {
+    it('delivers the wider scope of two wakes', async () => {
       const wakes: Channels['wake'][] = [];
       const notifier = await start((each) => each.subscribe('wake', (wake) => wakes.push(wake)));
       const [a, b] = [newId(), newId()];
@@ -84,22 +97,22 @@ export function describeNotifier(name: string, createFixture: () => Promise<Noti
     });
 
     it('ends one subscription and not the other', async () => {
-      const heard: string[] = [];
+      const received: string[] = [];
       const notifier = await start();
-      const endFirst = notifier.subscribe('tailInterest', (message) => heard.push(`first ${message}`));
-      notifier.subscribe('tailInterest', (message) => heard.push(`second ${message}`));
+      const endFirst = notifier.subscribe('tailInterest', (message) => received.push(`first ${message}`));
+      notifier.subscribe('tailInterest', (message) => received.push(`second ${message}`));
       await notifier.flush();
       notifier.publish('tailInterest', ['a']);
-      await eventually('both hear it', () => heard.length === 2);
+      await eventually('both subscribers receive it', () => received.length === 2);
       endFirst();
       notifier.publish('tailInterest', ['b']);
-      await eventually('the other one hears it', () => heard.length === 3);
-      expect(heard.slice(2)).toEqual(['second b']);
+      await eventually('the other subscriber receives it', () => received.length === 3);
+      expect(received.slice(2)).toEqual(['second b']);
     });
 
-    it('says that it was connected, each time anew, and receives what comes after', async () => {
+    it('calls onReconnected after each connection, and receives later messages', async () => {
       let connected = 0;
-      const { notifier, heard } = await listen();
+      const { notifier, received } = await listen();
       notifier.onReconnected(() => {
         connected += 1;
       });
@@ -107,10 +120,10 @@ export function describeNotifier(name: string, createFixture: () => Promise<Noti
       await fixture.breakConnections();
       await eventually('it is connected again', () => connected === 1 && notifier.isConnected);
       notifier.publish('tailInterest', ['after']);
-      await eventually('the message arrives', () => heard.includes('after'));
+      await eventually('the message arrives', () => received.includes('after'));
     });
 
-    it('calls those that wait for a connection when it starts', async () => {
+    it('calls onReconnected when it starts', async () => {
       let connected = 0;
       await start((notifier) =>
         notifier.onReconnected(() => {
@@ -120,16 +133,16 @@ export function describeNotifier(name: string, createFixture: () => Promise<Noti
       expect(connected).toBe(1);
     });
 
-    it('receives nothing once it was stopped, and sends what was published before', async () => {
+    it('receives nothing after it was stopped, but sends messages that were published before', async () => {
       const [stopping, other] = [await listen(), await listen()];
       stopping.notifier.publish('tailInterest', ['last']);
       await stopping.notifier.stop();
       expect(stopping.notifier.isConnected).toBe(false);
-      await eventually('the other one hears it', () => other.heard.includes('last'));
-      const before = stopping.heard.length;
+      await eventually('the other subscriber receives it', () => other.received.includes('last'));
+      const before = stopping.received.length;
       other.notifier.publish('tailInterest', ['later']);
-      await eventually('the other one hears itself', () => other.heard.includes('later'));
-      expect(stopping.heard.length).toBe(before);
+      await eventually('the other process receives its own message', () => other.received.includes('later'));
+      expect(stopping.received.length).toBe(before);
     });
   });
 }

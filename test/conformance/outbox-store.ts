@@ -42,7 +42,7 @@ export function describeOutboxStore(name: string, createFixture: CreateStoreFixt
       expect(Number(rows[1]!.seq)).toBeGreaterThan(Number(rows[0]!.seq));
     });
 
-    it('compares numbers as numbers, and goes on behind one', async () => {
+    it('reads rows after a given number, and compares numbers numerically', async () => {
       const ids: Uuid[] = [];
       for (let i = 0; i < 12; i += 1) ids.push(await publish());
       const rows = await read();
@@ -50,7 +50,7 @@ export function describeOutboxStore(name: string, createFixture: CreateStoreFixt
       expect(await readIds({ afterSeq: rows[8]!.seq })).toEqual(ids.slice(9));
     });
 
-    it('reads no more rows or bytes than asked for, but always one', async () => {
+    it('reads at most the given rows and bytes, but always one row', async () => {
       const ids: Uuid[] = [];
       for (let i = 0; i < 4; i += 1) ids.push(await publish({ data: Buffer.from(`"${'x'.repeat(98)}"`) }));
       expect(await readIds({ maxRows: 2 })).toEqual(ids.slice(0, 2));
@@ -58,7 +58,7 @@ export function describeOutboxStore(name: string, createFixture: CreateStoreFixt
       expect(await readIds({ maxBytes: 0 })).toEqual(ids.slice(0, 1));
     });
 
-    it('waits until the first row is old enough, and then reads the young ones too', async () => {
+    it('returns nothing until the first row is old enough, and then younger rows too', async () => {
       const young = await publish();
       expect(await readIds({ minAgeMs: 60_000 })).toEqual([]);
       expect(await readIds()).toEqual([young]);
@@ -66,7 +66,7 @@ export function describeOutboxStore(name: string, createFixture: CreateStoreFixt
       expect(await readIds({ minAgeMs: 60_000 })).toEqual([young, old]);
     });
 
-    it('leaves rows where they are until they become events', async () => {
+    it('does not lock or remove the rows that it reads', async () => {
       const id = await publish();
       const [row] = await read();
       expect(await readIds()).toEqual([id]);
@@ -75,7 +75,7 @@ export function describeOutboxStore(name: string, createFixture: CreateStoreFixt
       expect(await readIds()).toEqual([]);
     });
 
-    it('moves rejected rows aside, with the reason, and keeps two that have one id', async () => {
+    it('stores rejected rows with the reason, even two rows with the same id', async () => {
       const bad = await publish();
       await publish({ id: bad });
       const good = await publish();
@@ -90,7 +90,7 @@ export function describeOutboxStore(name: string, createFixture: CreateStoreFixt
       expect(new Set(stored.map(({ id }) => id)).size).toBe(2);
     });
 
-    it('says how long the first row has waited, and how many were rejected', async () => {
+    it('reports how long the first row has waited, and how many rows were rejected', async () => {
       expect(await store.outbox.readLag()).toEqual({ lagMs: 0, rejected: 0 });
       await publish({}, 90_000);
       await publish();

@@ -44,7 +44,7 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
     const removeDead = ({ id, session }: TestWorker, times = TIMES) => session.removeDeadWorkers(id, times);
 
     describe('taking shards', () => {
-      it('gives all shards to the only worker, each with an epoch of its own', async () => {
+      it('gives all shards to the only worker, each with its own epoch', async () => {
         const worker = await join();
         const taken = await take(worker);
         expect(taken.map(({ shard }) => shard).toSorted((a, b) => a - b)).toEqual([
@@ -58,10 +58,10 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         expect(await take(worker)).toEqual([]);
       });
 
-      it('gives no shard to two workers, and each no more than its share', async () => {
+      it('never gives a shard to two workers, and no worker more than its share', async () => {
         const all = [await join(), await join(), await join()];
         const taken = await Promise.all(all.map((worker) => take(worker)));
-        // Workers that take at the same moment may leave some for the next round.
+        // Workers that take shards at the same moment may leave some for the next round.
         for (const [index, worker] of all.entries()) taken[index]!.concat(await take(worker));
         const owned = await Promise.all(all.map(async (worker) => (await renew(worker))!.shards));
         for (const shards of owned) expect(shards.length).toBeLessThanOrEqual(86);
@@ -70,7 +70,7 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         expect(new Set(shards).size).toBe(ALL_SHARDS);
       });
 
-      it('says how many shards are too many when another worker joins, and moves those that are released', async () => {
+      it('counts surplus shards when another worker joins, and gives it the shards that are released', async () => {
         const first = await join();
         const before = await take(first);
         const second = await join();
@@ -87,14 +87,14 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         expect(await first.session.countSurplusShards(first.id)).toBe(0);
       });
 
-      it('gives nothing to a worker that is stopping, and does not count it among the others', async () => {
+      it('gives no shards to a worker that is stopping, and does not count it for the fair share', async () => {
         const [leaving, staying] = [await join(), await join()];
         await renew(leaving, { stopping: true });
         expect(await take(leaving)).toEqual([]);
         expect(await take(staying)).toHaveLength(ALL_SHARDS);
       });
 
-      it('gives nothing to a worker that is not registered', async () => {
+      it('gives no shards to a worker that is not registered', async () => {
         const worker = await join();
         expect(await worker.session.takeShards(newId(), HOUR_MS)).toEqual([]);
         expect((await renew(worker))!.shards).toEqual([]);
@@ -110,7 +110,7 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
     });
 
     describe('a worker that dies', () => {
-      it('loses its shards when its lease and its session have ended, and the shards remember it', async () => {
+      it('loses its shards when its lease and its session have ended, and the shards record the crash', async () => {
         const [dead, other] = [await join(), await join()];
         const taken = await take(dead);
         await store.breakSession(dead.id);
@@ -128,7 +128,7 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         expect(inherited.every(({ crashes }) => crashes === 1)).toBe(true);
       });
 
-      it('keeps them while its session lives, but not for ever', async () => {
+      it('keeps its shards while its session is alive, until deadAfterMs', async () => {
         const [paused, other] = [await join(), await join()];
         await take(paused);
         await store.ageWorker(paused.id, TIMES.leaseMs * 2);
@@ -138,7 +138,7 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         expect(await renew(paused)).toBeNull();
       });
 
-      it('keeps them while its lease may still be good on its own clock, which ticks a fifth slower at the most', async () => {
+      it('keeps its shards while its lease may be valid on its own clock, which may be a fifth slower', async () => {
         const [silent, other] = [await join(), await join()];
         await take(silent);
         await store.breakSession(silent.id);
@@ -146,7 +146,7 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         expect(await removeDead(other)).toEqual([]);
       });
 
-      it('does not come back to life by a late renewal, and gets nothing back under its old id', async () => {
+      it('cannot renew late, and gets no shards back under its old id', async () => {
         const [dead, other] = [await join(), await join()];
         await take(dead);
         await store.ageWorker(dead.id, TIMES.deadAfterMs + 1_000);
@@ -156,7 +156,7 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         expect(await take(other)).toHaveLength(ALL_SHARDS);
       });
 
-      it('is not removed by itself, and not if it renewed in time', async () => {
+      it('does not remove itself, and is not removed if it renewed in time', async () => {
         const [first, second] = [await join(), await join()];
         await take(first);
         await store.ageWorker(first.id, TIMES.deadAfterMs + 1_000);
@@ -165,7 +165,7 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         expect(await removeDead(second)).toEqual([]);
       });
 
-      it('counts as a crash of the shard for as long as the window lasts', async () => {
+      it('counts as a crash of its shards during the crash window', async () => {
         for (let crashes = 0; crashes < 3; crashes += 1) {
           const worker = await join();
           const taken = await take(worker);
@@ -180,7 +180,7 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         expect(new Set(taken.map(({ crashes }) => crashes))).toEqual(new Set([0]));
       });
 
-      it('is no crash if it unregistered before', async () => {
+      it('does not count as a crash if it unregistered before', async () => {
         const [leaving, other] = [await join(), await join()];
         await take(leaving);
         await leaving.session.unregister(leaving.id);
@@ -228,11 +228,11 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
     });
 
     describe('a session', () => {
-      it('says once that it broke, refuses further calls, and can be replaced under the same id', async () => {
+      it('calls onLost once when it breaks, refuses further calls, and can be replaced under the same worker id', async () => {
         const worker = await join();
         await take(worker);
         await store.breakSession(worker.id);
-        await eventually('the worker is told', () => worker.lost.length > 0);
+        await eventually('onLost is called', () => worker.lost.length > 0);
         await expect(renew(worker)).rejects.toThrow();
         expect(worker.lost).toHaveLength(1);
         const again = await join(worker.id);
@@ -242,7 +242,7 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         expect(await removeDead(other)).toEqual([]);
       });
 
-      it('does not count as a sign of life: the age of the last renewal stays', async () => {
+      it('does not renew the lease by connecting again', async () => {
         const worker = await join();
         await take(worker);
         await store.ageWorker(worker.id, TIMES.deadAfterMs + 1_000);
@@ -250,18 +250,18 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         expect(await removeDead(await join())).toHaveLength(ALL_SHARDS);
       });
 
-      it('ends with its lock when it is closed, without a call to onLost', async () => {
+      it('releases its lock when it is closed, without a call to onLost', async () => {
         const [closing, other] = [await join(), await join()];
         await take(closing);
         closing.session.close();
         await store.ageWorker(closing.id, TIMES.leaseMs * 2);
-        await eventually('its lock is gone', async () => (await removeDead(other)).length > 0);
+        await eventually('its lock is released', async () => (await removeDead(other)).length > 0);
         expect(closing.lost).toEqual([]);
       });
     });
 
     describe('facts', () => {
-      it('travel with a renewal, and can be read without one', async () => {
+      it('are returned by a renewal, and can be read without one', async () => {
         const worker = await join();
         const ownership = store.createOwnership();
         const before = await ownership.readFacts();
@@ -281,6 +281,17 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         const lane = await store.queue.loadLanes([{ endpointId, freshAfter: 0, dueFrom: null, limit: 9 }]);
         expect(lane.get(endpointId)!.fresh.at(-1)!.seq).toBe(lastSeq);
         for (const { now } of [renewal, facts]) expect(Math.abs(now - Date.now())).toBeLessThan(60_000);
+      });
+    });
+
+    describe('the mark of a renewal', () => {
+      it('is found by the next one, unless the store went back to an earlier state', async () => {
+        const worker = await join();
+        const first = (await renew(worker))!;
+        const second = (await renew(worker))!;
+        expect(second.previousMark).toBe(first.mark);
+        await store.ageWorker(worker.id, 1);
+        expect((await renew(worker))!.previousMark).toBeLessThan(second.mark);
       });
     });
 

@@ -19,7 +19,7 @@ export function describeQueueCleaner(getStore: () => StoreFixture): void {
     getStore().queue.skip(endpointId, 'endpoint_disabled', except);
 
   describe('skipping', () => {
-    it('ends what waits for a disabled endpoint, except what is on the wire', async () => {
+    it('ends waiting deliveries of a disabled endpoint, except those on the wire', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint();
       const ids = [await accept(store, endpointId), await accept(store, endpointId)];
@@ -45,7 +45,7 @@ export function describeQueueCleaner(getStore: () => StoreFixture): void {
       expect(await store.findDelivery(id)).toMatchObject({ status: 'waiting' });
     });
 
-    it('ends what waits for a deleted endpoint, and touches no other', async () => {
+    it('ends waiting deliveries of a deleted endpoint, and of no other endpoint', async () => {
       const store = getStore();
       const [endpointId, other] = [await store.createEndpoint(), await store.createEndpoint()];
       const [id, kept] = [await accept(store, endpointId), await accept(store, other)];
@@ -55,7 +55,7 @@ export function describeQueueCleaner(getStore: () => StoreFixture): void {
       expect(await store.findDelivery(kept)).toMatchObject({ status: 'waiting' });
     });
 
-    it('leaves the dead letter of a replay that is called off', async () => {
+    it('keeps the dead letter if its replay is skipped', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint();
       const id = await accept(store, endpointId);
@@ -94,7 +94,7 @@ export function describeQueueCleaner(getStore: () => StoreFixture): void {
     const expire = (endpointId: Uuid, except: readonly Uuid[] = [], blocksLane = false): Promise<number> =>
       getStore().queue.expire(endpointId, anHourAgo + 1_000, except, { blocksLane });
 
-    it('makes old deliveries dead, and leaves young ones and those on the wire', async () => {
+    it('makes old deliveries dead, except those on the wire', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint();
       const [old, onWire] = [await acceptOld(endpointId), await acceptOld(endpointId)];
@@ -113,7 +113,7 @@ export function describeQueueCleaner(getStore: () => StoreFixture): void {
       expect((await store.queue.loadStates([endpointId])).get(endpointId)!.blocked).toBe(false);
     });
 
-    it('blocks a FIFO lane that must not go on without them', async () => {
+    it('blocks a FIFO lane with fifo_on_dead = block', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint();
       await acceptOld(endpointId);
@@ -121,7 +121,7 @@ export function describeQueueCleaner(getStore: () => StoreFixture): void {
       expect((await store.queue.loadStates([endpointId])).get(endpointId)!.blocked).toBe(true);
     });
 
-    it('counts the age of a scheduled delivery from its time, and of a replayed one from its replay', async () => {
+    it('counts the age of a scheduled delivery from its due time, and of a replayed one from the replay', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint();
       const scheduled = await acceptOld(endpointId, { delivery: { dueAt: Date.now() + HOUR_MS } });
@@ -134,7 +134,7 @@ export function describeQueueCleaner(getStore: () => StoreFixture): void {
         expect(await store.findDelivery(id)).toMatchObject({ status: 'waiting' });
     });
 
-    it('keeps the dead letter of a replay that expires', async () => {
+    it('keeps the dead letter if its replay expires', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint();
       const id = await acceptOld(endpointId);
@@ -153,7 +153,7 @@ export function describeQueueCleaner(getStore: () => StoreFixture): void {
   });
 
   describe('an endpoint that becomes FIFO', () => {
-    it('gets its scheduled deliveries into the order of acceptance', async () => {
+    it('has its scheduled deliveries sorted into the order of acceptance', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint();
       const ids = [await accept(store, endpointId), await accept(store, endpointId)];

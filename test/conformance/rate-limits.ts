@@ -20,11 +20,11 @@ export function describeRateLimits(name: string, create: CreateRateLimits): void
     const takeMany = (key: string, times: number): number[] =>
       Array.from({ length: times }, () => limits.take(key));
 
-    it('gives a burst at once, and then says how long to wait', () => {
+    it('allows a burst at once, and then returns how long to wait', () => {
       expect(takeMany('a', 5)).toEqual([0, 0, 0, 0, 0.5]);
     });
 
-    it('gives a token after the time that it said, and not before', () => {
+    it('allows the next call after exactly the returned time', () => {
       takeMany('a', 4);
       nowMs += 400;
       expect(limits.take('a')).toBeCloseTo(0.1, 2);
@@ -32,13 +32,13 @@ export function describeRateLimits(name: string, create: CreateRateLimits): void
       expect(takeMany('a', 2)).toEqual([0, 0.5]);
     });
 
-    it('takes nothing when it refuses', () => {
+    it('takes no tokens when it refuses', () => {
       takeMany('a', 20);
       nowMs += 1_000;
       expect(takeMany('a', 3)).toEqual([0, 0, 0.5]);
     });
 
-    it('gathers no more than a burst while nobody asks', () => {
+    it('saves up at most a burst', () => {
       takeMany('a', 4);
       nowMs += 3_600_000;
       expect(takeMany('a', 5)).toEqual([0, 0, 0, 0, 0.5]);

@@ -41,7 +41,7 @@ export function describeReplayer(getStore: () => StoreFixture): void {
       expect(await store.findDelivery(id)).toMatchObject({ replays: 1 });
     });
 
-    it('leaves a delivery that was never attempted among the fresh ones', async () => {
+    it('keeps a delivery that was never attempted fresh', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint();
       const ids = [await accept(store, endpointId), await accept(store, endpointId)];
@@ -52,7 +52,7 @@ export function describeReplayer(getStore: () => StoreFixture): void {
       expect(fresh[0]).toMatchObject({ trigger: 'auto', dueAt: null });
     });
 
-    it('brings dead and finished deliveries back at the end of the order', async () => {
+    it('queues dead and finished deliveries again, at the end of the order', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint({ config: { ordering: 'fifo' } });
       const fifo = { delivery: { fifo: true } };
@@ -70,7 +70,7 @@ export function describeReplayer(getStore: () => StoreFixture): void {
       expect(fresh[1]).toMatchObject({ attempts: 1, attemptsBeforeReplay: 1, trigger: 'replay' });
     });
 
-    it('can be asked for twice: there is one delivery, not two', async () => {
+    it('can be requested twice, and queues the delivery once', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint();
       const id = await accept(store, endpointId);
@@ -95,7 +95,7 @@ export function describeReplayer(getStore: () => StoreFixture): void {
       expect(await store.findDelivery(id)).toMatchObject({ status: 'dead', replays: 0 });
     });
 
-    it('does not lose a start that an earlier owner recorded', async () => {
+    it('keeps a start that an earlier owner recorded', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint();
       const id = await accept(store, endpointId);

@@ -31,7 +31,7 @@ export function describeSettlementSink(getStore: () => StoreFixture): void {
   };
 
   describe('settling', () => {
-    it('moves a delivered one to history, with its attempt', async () => {
+    it('moves a successful delivery to history, with its attempt', async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();
       const attemptId = newId();
@@ -63,7 +63,7 @@ export function describeSettlementSink(getStore: () => StoreFixture): void {
       ]);
     });
 
-    it('schedules a retry, which counts one more attempt', async () => {
+    it('schedules a retry and counts one more attempt', async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();
       const dueAt = Date.now() + HOUR_MS;
@@ -93,7 +93,7 @@ export function describeSettlementSink(getStore: () => StoreFixture): void {
       expect(await store.attemptsOf(unsent)).toEqual([]);
     });
 
-    it('gives a retry its place in the order if the endpoint has become FIFO', async () => {
+    it('keeps a retry in the order of acceptance if the endpoint has become FIFO', async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();
       const retry = newSettlement(id, endpointId, retryAt(Date.now() + HOUR_MS), { fifo: true });
@@ -117,7 +117,7 @@ export function describeSettlementSink(getStore: () => StoreFixture): void {
         expect((await store.attemptsOf(deliveryIds[i]!))[0]!.responseBody!.toString()).toBe(`body ${i}`);
     });
 
-    it('stores what receivers say, whatever characters they use', async () => {
+    it('stores answers of receivers with any characters', async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();
       const outcome = {
@@ -184,7 +184,7 @@ export function describeSettlementSink(getStore: () => StoreFixture): void {
       expect(await store.unreliable.queue.settle(batch)).toEqual(new Set([id]));
     });
 
-    it('lets one of two workers win that settle the same attempt, and logs the other as superseded', async () => {
+    it('accepts one of two workers that settle the same attempt, and logs the other attempt as superseded', async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();
       const other = await accept(store, endpointId);
@@ -204,7 +204,7 @@ export function describeSettlementSink(getStore: () => StoreFixture): void {
       ]);
     });
 
-    it('lets exactly one of many workers win that settle at the same moment', async () => {
+    it('accepts exactly one of many workers that settle at the same moment', async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();
       const dueAt = Date.now() + HOUR_MS;
@@ -231,7 +231,7 @@ export function describeSettlementSink(getStore: () => StoreFixture): void {
       expect(await loadOne(store, endpointId, id)).toMatchObject({ attempts: 1, dueAt });
     });
 
-    it('does not ask the clock of the worker who is right', async () => {
+    it('does not use the clocks of workers to decide which result is newer', async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();
       const wrongClock = newOutcome({ startedAt: Date.UTC(2001, 0, 1) });
@@ -268,7 +268,7 @@ export function describeSettlementSink(getStore: () => StoreFixture): void {
       },
     );
 
-    it('takes a success that was on the wire, and whatever becomes of the replay itself', async () => {
+    it('records a success that was on the wire, and any result of the replay itself', async () => {
       const store = getStore();
       const first = await replayOnWire();
       const success = newSettlement(first.id, first.endpointId, DELIVERED, { attemptsBefore: 1 });
@@ -294,7 +294,7 @@ export function describeSettlementSink(getStore: () => StoreFixture): void {
       expect(await store.queue.settle(batchOf([later]))).toEqual(new Set([id]));
     });
 
-    it('removes the dead letter of a replay that succeeds, and renews that of one that fails', async () => {
+    it('removes the dead letter if its replay succeeds, and updates it if the replay fails', async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();
       const verdicts = [DEAD, DEAD, DELIVERED];
@@ -322,7 +322,7 @@ export function describeSettlementSink(getStore: () => StoreFixture): void {
       detail: {},
     });
 
-    it('is written by the owner of its shard only, while its attempts are settled all the same', async () => {
+    it('is written only by the owner of the shard, but attempts of other workers are settled', async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();
       const health = [{ endpointId, breaker: OPEN_BREAKER, failingSince: 1_700_000_000_000 }];
@@ -336,7 +336,7 @@ export function describeSettlementSink(getStore: () => StoreFixture): void {
       expect((await stateOf()).breaker).toEqual(OPEN_BREAKER);
     });
 
-    it('is noted once for each change, also when a batch is repeated', async () => {
+    it('gets one note per change, even if a batch is repeated', async () => {
       const store = getStore();
       const { endpointId } = await prepare();
       const circuitNotes = [note(endpointId)];

@@ -42,7 +42,7 @@ export function describeStartRecorder(getStore: () => StoreFixture): void {
       expect((await loadOne(store, endpointId, id)).startedAt).toBeNull();
     });
 
-    it('refuses a delivery that was attempted meanwhile, or is gone, and marks the others', async () => {
+    it('refuses a delivery that was attempted meanwhile or has ended, and records the others', async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();
       const other = await accept(store, endpointId);
@@ -78,7 +78,7 @@ export function describeStartRecorder(getStore: () => StoreFixture): void {
   });
 
   describe('recording the start of a probe', () => {
-    it('moves the next probe, so that no other worker starts one before', async () => {
+    it('stores the deadline of the probe, so that no other worker starts one before', async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();
       const health = [{ endpointId, breaker: OPEN_BREAKER, failingSince: null }];
@@ -90,7 +90,7 @@ export function describeStartRecorder(getStore: () => StoreFixture): void {
       expect((await store.queue.loadStates([endpointId])).get(endpointId)!.breaker).toEqual(breaker);
     });
 
-    it('leaves a circuit alone that is closed, or whose probe may not be sent', async () => {
+    it('does not change a circuit that is closed, or whose probe may not be sent', async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();
       const closed = [{ endpointId, breaker: CLOSED_BREAKER, failingSince: null }];
@@ -108,7 +108,7 @@ export function describeStartRecorder(getStore: () => StoreFixture): void {
   });
 
   describe('recording requests on the wire', () => {
-    it('shows their start to the next owner, and does not hold it against them', async () => {
+    it('shows their start to the next owner, and does not count them as crashes', async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();
       await store.queue.markStarted([newStart(id, endpointId, { careful: true })], WORKER.id);

@@ -80,7 +80,7 @@ export function describeTaskStore(name: string, createFixture: CreateStoreFixtur
       expect(await store.findTask(id)).toMatchObject({ state: 'done', total: 2, done: 0, failed: 2 });
     });
 
-    it('gives a task to one runner, and each runner a task of its own', async () => {
+    it('gives each task to one runner only', async () => {
       const ids = [
         await store.createTask({ kind: 'replay', selection: {} }),
         await store.createTask({ kind: 'replay', selection: {} }),
@@ -97,7 +97,7 @@ export function describeTaskStore(name: string, createFixture: CreateStoreFixtur
       expect(got.toSorted()).toEqual(ids.toSorted());
     });
 
-    it('takes a task from a runner that has fallen silent, whose later chunks do nothing', async () => {
+    it('gives the task of a silent runner to another one; later chunks of the first do nothing', async () => {
       await acceptDead(3);
       await store.createTask({ kind: 'replay', selection: {} });
       const silent = await claim();
@@ -127,7 +127,7 @@ export function describeTaskStore(name: string, createFixture: CreateStoreFixtur
       expect(await store.tasks.claim(newRunner(), HOUR_MS)).toBeNull();
     });
 
-    it('goes on where it was when another runner takes it over', async () => {
+    it('continues after the last chunk when another runner takes the task over', async () => {
       const ids = await acceptDead(4);
       await store.createTask({ kind: 'replay', selection: {} });
       const first = await claim();
@@ -140,7 +140,7 @@ export function describeTaskStore(name: string, createFixture: CreateStoreFixtur
       expect(await store.findTask(first.id)).toMatchObject({ state: 'done', done: 4, total: 4 });
     });
 
-    it('gives a released task to the next runner after those that wait longer', async () => {
+    it('gives out a released task after the tasks that have waited longer', async () => {
       const first = await store.createTask({ kind: 'replay', selection: {} });
       const second = await store.createTask({ kind: 'replay', selection: {} });
       const claimed = await claim();
@@ -170,7 +170,7 @@ export function describeTaskStore(name: string, createFixture: CreateStoreFixtur
       expect(await store.findTask(id)).toMatchObject({ state: 'done', done: 1, error: null });
     });
 
-    it('keeps the reason of a task that failed, and offers it to nobody', async () => {
+    it('stores the reason of a failed task, and does not give it to another runner', async () => {
       const id = await store.createTask({ kind: 'replay', selection: {} });
       await store.tasks.fail(await claim(), 'no luck');
       expect(await store.findTask(id)).toMatchObject({ state: 'failed', error: 'no luck' });

@@ -50,7 +50,7 @@ describe('ACC-5: data reaches the receiver byte for byte', () => {
     expect(shown.text.endsWith(`"data":${data}}`), 'and so it is shown').toBe(true);
   });
 
-  test('also of an event of the largest size', async () => {
+  test('data of the largest allowed size reaches the receiver byte for byte', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -82,7 +82,7 @@ test('ACC-6: an event that matches no endpoint is stored, with zero deliveries',
   expect(receiver.requests).toHaveLength(0);
 });
 
-describe('ACC-7: what is refused, and how', () => {
+describe('ACC-7: refused requests', () => {
   const nested = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
 
   const refused: [what: string, body: (tenant: string) => string | Buffer, expected: object][] = [
@@ -174,7 +174,7 @@ describe('ACC-7: what is refused, and how', () => {
     expect(stored, 'nothing is half-written').toHaveLength(0);
   });
 
-  test('nesting of 64 levels is taken', async () => {
+  test('nesting of 64 levels is accepted', async () => {
     await publish(posthorn, eventBody(newTenant(), nested(64)));
   });
 
@@ -187,7 +187,7 @@ describe('ACC-7: what is refused, and how', () => {
     },
   );
 
-  test('an endpoint that does not exist, or is another tenant’s, cannot be a target', async () => {
+  test('endpoint_ids must not name an unknown endpoint or one of another tenant', async () => {
     const receiver = await newReceiver();
     const [tenant, other] = [newTenant(), newTenant()];
     const theirs = await createEndpoint(posthorn, { url: receiver.url, tenant: other });
@@ -198,7 +198,7 @@ describe('ACC-7: what is refused, and how', () => {
 });
 
 describe('ACC-3: batches', () => {
-  test('a result per item, in order; a bad one does not sink the others', async () => {
+  test('each event gets a result, in order, and an invalid one does not affect the others', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -222,7 +222,7 @@ describe('ACC-3: batches', () => {
     await untilDeliveries(posthorn, body.results[0].id, 'delivered');
   });
 
-  test('1,000 events are taken, 1,001 are not, nor are none', async () => {
+  test('a batch may have 1 to 1,000 events', async () => {
     const tenant = newTenant();
     const events = Array.from({ length: 1000 }, (_, n) => ({ tenant, type: 'a.b', data: n }));
     const { body } = await expectStatus(posthorn.api('POST', '/v1/events/batch', { events }), 202);
@@ -237,7 +237,7 @@ describe('ACC-3: batches', () => {
     expect(stored).toEqual({ n: 1000 });
   });
 
-  test('a body that is too large, malformed or no batch is refused as a whole', async () => {
+  test('a body that is too large, malformed or not a batch is refused as a whole', async () => {
     const large = { events: [{ type: 'a.b', data: 'x'.repeat(1024 * 1024) }] };
     await expectStatus(posthorn.api('POST', '/v1/events/batch', large), 413);
     await expectStatus(posthorn.api('POST', '/v1/events/batch', '{"events":[{"type":"a.b","data":1}'), 400);
@@ -247,8 +247,8 @@ describe('ACC-3: batches', () => {
   });
 });
 
-describe('ACC-9: when, to whom and with what', () => {
-  test('endpoint_ids narrows, whatever the endpoint subscribes to', async () => {
+describe('ACC-9: deliver_at, endpoint_ids and other options of an event', () => {
+  test('endpoint_ids selects endpoints, whatever they subscribe to', async () => {
     const [one, two] = [await newReceiver(), await newReceiver()];
     const tenant = newTenant();
     const chosen = await createEndpoint(posthorn, { url: one.url, tenant, events: ['other.type'] });
@@ -260,7 +260,7 @@ describe('ACC-9: when, to whom and with what', () => {
     expect(two.requests).toHaveLength(0);
   });
 
-  test('deliver_at is when it is sent, not before', async () => {
+  test('an event is not sent before deliver_at', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -274,7 +274,7 @@ describe('ACC-9: when, to whom and with what', () => {
     expect(request!.at).toBeLessThan(at + 5000);
   });
 
-  test('deliver_at is not for FIFO endpoints: refused where one is named, at its turn where one subscribes', async () => {
+  test('deliver_at is refused if a FIFO endpoint is named, and ignored by FIFO endpoints that subscribe', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const free = await createEndpoint(posthorn, { url: `${receiver.url}/free`, tenant });

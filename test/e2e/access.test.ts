@@ -48,10 +48,13 @@ async function createKey(settings: {
 const listKeys = async () => (await posthorn.api('GET', '/v1/keys?limit=250')).body.data;
 
 describe('SEC-1: API keys', () => {
-  test.each(['bearer', 'BEARER', 'Bearer  '])('the scheme is the same in any case: %s', async (scheme) => {
-    const headers = { authorization: `${scheme} ${posthorn.key}` };
-    await expectStatus(posthorn.api('GET', '/v1/keys/current', undefined, { key: null, headers }), 200);
-  });
+  test.each(['bearer', 'BEARER', 'Bearer  '])(
+    'the scheme of the Authorization header is case-insensitive: %s',
+    async (scheme) => {
+      const headers = { authorization: `${scheme} ${posthorn.key}` };
+      await expectStatus(posthorn.api('GET', '/v1/keys/current', undefined, { key: null, headers }), 200);
+    },
+  );
 
   test('no key, a wrong key, or another scheme is 401', async () => {
     const tries = [
@@ -93,7 +96,7 @@ describe('SEC-1: API keys', () => {
     expect(row!.hash).toEqual(createHash('sha256').update(key).digest());
   });
 
-  test('it shows when it was last used', async () => {
+  test('a key shows when it was last used', async () => {
     const { id, key, tenant } = await createKey({ scope: 'tenant', tenant: newTenant() });
     await expectStatus(posthorn.api('GET', `/v1/endpoints?tenant=${tenant}`, undefined, { key }), 200);
     const used = await eventually(
@@ -105,7 +108,7 @@ describe('SEC-1: API keys', () => {
     expect(Math.abs(Date.now() - Date.parse(used))).toBeLessThan(60_000);
   });
 
-  test('a key is held to its rate in each process, and told when to come back', async () => {
+  test('the rate limit of a key applies in each process, and the 429 says when to retry', async () => {
     const limit = { per_second: 0.01, burst: 3 };
     const tenant = newTenant();
     const { body: made } = await expectStatus(
@@ -130,7 +133,7 @@ describe('SEC-1: API keys', () => {
     await expectStatus(posthorn.api('GET', '/v1/endpoints', undefined, { key: made.key }), 429);
   });
 
-  test('the limit of the configuration holds for keys without one of their own, not for its own key', async () => {
+  test('the configured limit applies to keys without their own limit, but not to the configured admin key', async () => {
     const limited = await startTestPosthorn({
       database,
       inProcess: true,
@@ -172,7 +175,7 @@ describe('SEC-1: API keys', () => {
     expect((await listKeys()).map((listed: NewKey) => listed.id)).not.toContain(id);
   });
 
-  test('only an admin makes, sees and revokes keys', async () => {
+  test('only an admin key can create, list and revoke keys', async () => {
     const tenant = newTenant();
     const mine = await createKey({ scope: 'tenant', tenant });
     for (const key of [mine.key, (await createKey({ scope: 'read' })).key]) {
@@ -198,12 +201,12 @@ describe('SEC-1: API keys', () => {
     [{ scope: 'admin', hash: 'x' }, 'hash'],
     [{ scope: 'read', rate_limit: { per_second: 0 } }, 'rate_limit.per_second'],
     [{ scope: 'read', rate_limit: { burst: 5 } }, 'rate_limit.per_second'],
-  ])('what is no key is refused: %j', async (settings, path) => {
+  ])('an invalid new key is refused: %j', async (settings, path) => {
     const { body } = await expectStatus(posthorn.api('POST', '/v1/keys', settings), 422);
     expect(body.errors).toMatchObject([{ path }]);
   });
 
-  test('a read-only key reads, and changes nothing', async () => {
+  test('a read key can read and cannot change anything', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const endpoint = await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -229,7 +232,7 @@ describe('SEC-1: API keys', () => {
 });
 
 describe('SEC-2: tenants do not see each other', () => {
-  test('a tenant key implies its tenant; naming another is 403', async () => {
+  test('a tenant key implies its tenant, and naming another tenant is 403', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const { key } = await createKey({ scope: 'tenant', tenant });
@@ -253,7 +256,7 @@ describe('SEC-2: tenants do not see each other', () => {
   });
 
   // Every route there is: openapi.test.ts.
-  test('another tenant’s objects are found by no filter', async () => {
+  test('no filter finds objects of another tenant', async () => {
     const receiver = await newReceiver();
     const theirs = newTenant();
     await createEndpoint(posthorn, { url: receiver.url, tenant: theirs });
@@ -275,7 +278,7 @@ describe('SEC-2: tenants do not see each other', () => {
     }
   });
 
-  test('SIG-5: an endpoint’s secret is in no answer but the first, and not in the database as text', async () => {
+  test('SIG-5: only the answer to the creation contains the secret of an endpoint, and the database stores it encrypted', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const { id, secret } = await createEndpoint(posthorn, { url: receiver.url, tenant });

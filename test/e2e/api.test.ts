@@ -13,7 +13,7 @@ import {
 const posthorn = usePosthorn();
 
 describe('every answer', () => {
-  test('carries an x-request-id of its own', async () => {
+  test('has a unique x-request-id', async () => {
     const answers: Answer[] = [];
     for (const path of ['/healthz', '/readyz', '/v1/endpoints', '/v1/nonsense', '/nowhere']) {
       answers.push(await posthorn.api('GET', path));
@@ -26,7 +26,7 @@ describe('every answer', () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test('that is an error is application/problem+json', async () => {
+  test('that is an error has the type application/problem+json', async () => {
     const answers = {
       400: await posthorn.api('POST', '/v1/endpoints', '{"url":'),
       401: await posthorn.api('GET', '/v1/endpoints', undefined, { key: 'phk_wrong' }),
@@ -53,7 +53,7 @@ describe('every answer', () => {
     ]);
   });
 
-  test('is 404 for what there is not: paths, ids of another kind, ids that are none', async () => {
+  test('is 404 for unknown paths, ids of another kind and invalid ids', async () => {
     for (const path of [
       '/v1/unknown',
       '/v2/endpoints',
@@ -93,7 +93,7 @@ describe('lists', () => {
     return seen;
   }
 
-  test('endpoints: newest first, no overlap and no gap while more are made', async () => {
+  test('endpoints are listed newest first, without overlaps or gaps while more are created', async () => {
     const tenant = newTenant();
     const make = async () => (await createEndpoint(posthorn, { url: 'http://127.0.0.1:9/', tenant })).id;
     const made: string[] = [];
@@ -102,7 +102,7 @@ describe('lists', () => {
     expect((await page(`/v1/endpoints?tenant=${tenant}`)).next_cursor).toBeNull();
   });
 
-  test('deliveries: no overlap and no gap while they are added, settle and move', async () => {
+  test('deliveries are listed without overlaps or gaps while they are added and settled', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -126,7 +126,7 @@ describe('lists', () => {
     expect(seen).toEqual(seen.toSorted().toReversed());
   });
 
-  test('keys: the same', async () => {
+  test('keys are listed without overlaps or gaps', async () => {
     const tenant = newTenant();
     const make = async () =>
       (await expectStatus(posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant }), 201)).body.id;
@@ -135,7 +135,7 @@ describe('lists', () => {
     expect(await walk(`/v1/keys?tenant=${tenant}&limit=2`, make)).toEqual(made.toReversed());
   });
 
-  test('a page that is exactly full is the last one', async () => {
+  test('an exactly full page can be the last one', async () => {
     const tenant = newTenant();
     for (let n = 0; n < 4; n += 1) await createEndpoint(posthorn, { url: 'http://127.0.0.1:9/', tenant });
     const first = await page(`/v1/endpoints?tenant=${tenant}&limit=2`);
@@ -165,12 +165,12 @@ describe('lists', () => {
     ['/v1/events?tenant=', 'tenant', /1 to 128/],
     ['/v1/audit?tenant=a%20b', 'tenant', /1 to 128/],
     ['/v1/audit?action=foo', 'action', /one of "endpoint.create", /],
-  ])('%s could never find anything, and says so', async (path, field, message) => {
+  ])('%s could never match anything and is refused', async (path, field, message) => {
     const { body } = await expectStatus(posthorn.api('GET', path), 422);
     expect(body.errors).toEqual([{ path: field, message: expect.stringMatching(message) }]);
   });
 
-  test('unknown filters are refused, and the known ones narrow', async () => {
+  test('unknown filters are refused, and known filters apply', async () => {
     await expectStatus(posthorn.api('GET', '/v1/deliveries?colour=red'), 422);
     await expectStatus(posthorn.api('GET', '/v1/deliveries?status=lost'), 422);
     await expectStatus(posthorn.api('GET', '/v1/deliveries?since=yesterday'), 422);
@@ -198,7 +198,7 @@ describe('lists', () => {
 });
 
 describe('an endpoint', () => {
-  test('is shown with every default, and changed by a merge patch', async () => {
+  test('is shown with all defaults and changed by a merge patch', async () => {
     const tenant = newTenant();
     const url = 'https://example.com/hook';
     const { id, secret, ...made } = await createEndpoint(posthorn, { url, tenant });
@@ -235,7 +235,7 @@ describe('an endpoint', () => {
     expect(before.timeout_ms).toBe(2000);
   });
 
-  test('can be made again from what is shown of it', async () => {
+  test('can be recreated from its own representation', async () => {
     const settings = {
       url: 'https://example.com/hook',
       tenant: newTenant(),
@@ -272,7 +272,7 @@ describe('an endpoint', () => {
     }
   });
 
-  test.each(['batch', 'debounce'])('has no %s yet, and says so', async (field) => {
+  test.each(['batch', 'debounce'])('does not support %s yet and refuses it', async (field) => {
     const settings = { url: 'https://example.com/', [field]: { window_ms: 10 } };
     const { body } = await expectStatus(posthorn.api('POST', '/v1/endpoints', settings), 422);
     expect(body.errors).toEqual([
@@ -280,7 +280,7 @@ describe('an endpoint', () => {
     ]);
   });
 
-  test.each(['9xx', 600, null])('says what a status is instead of %j', async (status) => {
+  test.each(['9xx', 600, null])('explains the allowed statuses instead of %j', async (status) => {
     const retry = { permanent: [404, status] };
     const settings = { url: 'https://example.com/', retry };
     const { body } = await expectStatus(posthorn.api('POST', '/v1/endpoints', settings), 422);
@@ -305,7 +305,7 @@ describe('an endpoint', () => {
     [{ url: 'https://example.com/', timeout_ms: 999 }, 'invalid'],
     [{ url: 'https://example.com/', retry: { schedule: [0], base: 1 } }, 'invalid'],
     [{ url: 'https://example.com/', secret: 'whsec_c2hvcnQ=' }, 'invalid'],
-  ])('is refused if it could not be used: %j', async (settings, code) => {
+  ])('is refused if its settings are invalid: %j', async (settings, code) => {
     const { body } = await expectStatus(posthorn.api('POST', '/v1/endpoints', settings), 422);
     expect(body.code, body.detail).toBe(code);
   });

@@ -127,7 +127,7 @@ describe('SEC-4: every change is recorded', () => {
     };
   }
 
-  test('by every route that can make one, and the actions are the documented ones', async () => {
+  test('by every route that changes something, with a documented action', async () => {
     const receiver = await newReceiver();
     receiver.answer({ status: 404 });
     // What only reads, and what publishes.
@@ -166,7 +166,7 @@ describe('SEC-4: every change is recorded', () => {
     expect(auditActions.toSorted()).toEqual(documented.toSorted());
   });
 
-  test('with who, what, where and which fields, and no secrets', async () => {
+  test('with actor, action, address and changed fields, but no secrets', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const { key, ...shown } = await newKey({ scope: 'tenant', tenant });
@@ -213,14 +213,14 @@ describe('SEC-4: every change is recorded', () => {
       expect(all).not.toContain(hidden);
   });
 
-  test('with the address that a trusted proxy names', async () => {
+  test('with the client address that a trusted proxy sends', async () => {
     const tenant = newTenant();
     const headers = { 'x-forwarded-for': '198.51.100.1, 203.0.113.7' };
     await expectStatus(posthorn.api('PUT', `/v1/tenants/${tenant}`, {}, { headers }), 201);
     expect(await audit(`tenant=${tenant}`)).toMatchObject([{ address: '203.0.113.7' }]);
   });
 
-  test('what is refused or changes nothing leaves no entry', async () => {
+  test('but a request that is refused or changes nothing leaves no entry', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const { id } = await createEndpoint(posthorn, { tenant, url: receiver.url });
@@ -237,7 +237,7 @@ describe('SEC-4: every change is recorded', () => {
     ]);
   });
 
-  test('or is not made: what cannot be recorded does not happen', async () => {
+  test('and a change that cannot be recorded is not made', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const { id } = await createEndpoint(posthorn, { tenant, url: receiver.url });
@@ -262,7 +262,7 @@ describe('SEC-4: every change is recorded', () => {
     expect((await posthorn.api('GET', `/v1/tenants/${tenant}`)).body.name).toBe('');
   });
 
-  test('and is still there when every process has been started again', async () => {
+  test('and the entries survive a restart of all processes', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const { id } = await createEndpoint(posthorn, { tenant, url: receiver.url });
@@ -275,7 +275,7 @@ describe('SEC-4: every change is recorded', () => {
 });
 
 describe('GET /v1/audit', () => {
-  test('filters by each thing that is asked for, in pages', async () => {
+  test('filters by each parameter, in pages', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const admin = await newKey({ scope: 'admin' });
@@ -305,7 +305,7 @@ describe('GET /v1/audit', () => {
     expect(pages).toEqual([ids[0], ids[2], ids[1], ids[0]]);
   });
 
-  test('a tenant’s key sees its tenant’s entries only', async () => {
+  test('shows a tenant key only the entries of its tenant', async () => {
     const receiver = await newReceiver();
     const [mine, theirs] = [newTenant(), newTenant()];
     const { key } = await newKey({ scope: 'read', tenant: mine });
@@ -326,7 +326,7 @@ describe('GET /v1/audit', () => {
     expect(body.code).toBe(code);
   });
 
-  test('stays quick with many entries: every filter is a range of an index', async () => {
+  test('reads an index range for every filter', async () => {
     await database.query(
       `insert into posthorn.audit_log (id, tenant, actor, scope, action, object_type, object_id, request_id, address)
        select ('00000000-0000-7' || lpad(to_hex(n / 65536), 3, '0') || '-8' || lpad(to_hex(n % 4096), 3, '0') || '-' || lpad(to_hex(n), 12, '0'))::uuid,
@@ -352,7 +352,7 @@ describe('GET /v1/audit', () => {
     }
   });
 
-  test('entries are removed when their time is over', async () => {
+  test('deletes entries after their retention time', async () => {
     const tenant = newTenant();
     await newKey({ scope: 'tenant', tenant });
     const upkeep = await startTestPosthorn({
@@ -366,7 +366,7 @@ describe('GET /v1/audit', () => {
   });
 });
 
-describe('a route that says nothing', () => {
+describe('a route without its own audit entry', () => {
   async function serverWith(connectionString: string) {
     const db = openDatabase({
       connectionString,
@@ -397,7 +397,7 @@ describe('a route that says nothing', () => {
     return { server, logged };
   }
 
-  test('is recorded all the same', async () => {
+  test('is recorded by default', async () => {
     const { server } = await serverWith(database.url);
     expect((await server.inject({ method: 'POST', url: '/v1/new-things/look' })).statusCode).toBe(200);
     const answer = await server.inject({ method: 'POST', url: '/v1/new-things/thing-1/shake' });
@@ -407,7 +407,7 @@ describe('a route that says nothing', () => {
     ]);
   });
 
-  test('is answered with an error, and its entry is logged, if it cannot be recorded', async () => {
+  test('answers with an error and logs the entry if it cannot be recorded', async () => {
     const { server, logged } = await serverWith(`${database.url}_that_is_not_there`);
     const answer = await server.inject({ method: 'POST', url: '/v1/new-things/thing-1/shake' });
     expect(answer.statusCode).toBe(500);

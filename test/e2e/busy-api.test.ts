@@ -16,7 +16,7 @@ async function locking(table: string): Promise<pg.Client> {
   return client;
 }
 
-test('every connection of the API waits for a lock: events are accepted, with new keys and new endpoints too', async () => {
+test('events are accepted while every API connection waits for a lock, also with new keys and endpoints', async () => {
   const tenant = newTenant();
   const receiver = await newReceiver();
   await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -42,7 +42,7 @@ test('every connection of the API waits for a lock: events are accepted, with ne
   await Promise.all(readers);
 });
 
-test('a process is ready although nobody can say how far the outbox is', async () => {
+test('a process is ready even if the lag of the outbox cannot be read', async () => {
   const somebody = await locking('posthorn.outbox');
   const answer = await posthorn.api('GET', '/readyz', undefined, { key: null, timeoutMs: 2500 });
   expect([answer.status, answer.body]).toMatchObject([200, { status: 'ready', outbox: null }]);

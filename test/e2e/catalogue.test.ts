@@ -43,13 +43,14 @@ async function everyPage(path: string): Promise<{ id?: string; name?: string }[]
 }
 
 describe('tenants', () => {
-  test('are put, read, replaced and deleted', async () => {
+  test('can be created, read, replaced and deleted', async () => {
     const tenant = newTenant();
     const settings = {
       name: 'Acme',
       description: 'A customer',
       metadata: { plan: 'gold' },
       ingest_rate_limit: { per_second: 5, burst: 10 },
+      max_endpoints: 100,
     };
     const { body: created } = await expectStatus(posthorn.api('PUT', `/v1/tenants/${tenant}`, settings), 201);
     expect(created).toEqual({
@@ -70,6 +71,7 @@ describe('tenants', () => {
       description: '',
       metadata: {},
       ingest_rate_limit: null,
+      max_endpoints: null,
       created_at: created.created_at,
     });
     await expectStatus(posthorn.api('DELETE', `/v1/tenants/${tenant}`), 204);
@@ -77,7 +79,7 @@ describe('tenants', () => {
     await expectStatus(posthorn.api('DELETE', `/v1/tenants/${tenant}`), 404);
   });
 
-  test('exist from their first endpoint, key or event on', async () => {
+  test('are created with their first endpoint, key or event', async () => {
     const receiver = await newReceiver();
     const [byEndpoint, byKey, byEvent, byOther] = [newTenant(), newTenant(), newTenant(), newTenant()];
     await createEndpoint(posthorn, { tenant: byEndpoint, url: receiver.url });
@@ -96,7 +98,7 @@ describe('tenants', () => {
     });
   });
 
-  test('are not deleted while they have endpoints or keys', async () => {
+  test('cannot be deleted while they have endpoints or keys', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const endpoint = await createEndpoint(posthorn, { tenant, url: receiver.url });
@@ -112,7 +114,7 @@ describe('tenants', () => {
     await expectStatus(posthorn.api('DELETE', `/v1/tenants/${tenant}`), 204);
   });
 
-  test('a tenant’s key sees its own only; only an admin changes them', async () => {
+  test('are visible to their own keys, and only admin keys can change them', async () => {
     const [mine, theirs] = [newTenant(), newTenant()];
     const { key } = await newKey({ scope: 'tenant', tenant: mine });
     const { key: reader } = await newKey({ scope: 'read' });
@@ -133,7 +135,7 @@ describe('tenants', () => {
     ['acme', { colour: 'red' }, 'colour'],
     ['acme', { metadata: { big: 'x'.repeat(17_000) } }, 'metadata'],
     ['acme', { ingest_rate_limit: { per_second: 0 } }, 'ingest_rate_limit.per_second'],
-  ])('refuses what is none: %s', async (name, body, path) => {
+  ])('refuses an invalid name: %s', async (name, body, path) => {
     const answer = await expectStatus(posthorn.api('PUT', `/v1/tenants/${name}`, body), 422);
     expect(answer.body.errors).toMatchObject([{ path }]);
   });
@@ -149,7 +151,7 @@ describe('tenants', () => {
     await expectStatus(posthorn.api('GET', '/v1/tenants?cursor=ep_x'), 400);
   });
 
-  test('ACC-8: a limit of its own holds in every process, and so does its change', async () => {
+  test('ACC-8: the rate limit of a tenant and its changes apply in every process', async () => {
     const tenant = newTenant();
     const limit = { per_second: 0.01, burst: 2 };
     await expectStatus(posthorn.api('PUT', `/v1/tenants/${tenant}`, { ingest_rate_limit: limit }), 201);
@@ -185,7 +187,7 @@ describe('VER-1: the catalogue of event types', () => {
     additionalProperties: false,
   };
 
-  test('they are put, read by every key, replaced and deleted', async () => {
+  test('event types can be created, read by every key, replaced and deleted', async () => {
     const settings = {
       description: 'An order',
       schema,
@@ -242,7 +244,7 @@ describe('VER-1: the catalogue of event types', () => {
     ['a.b', { schema, example: { id: 'ord_1', other: 1 } }, 'example.other'],
     ['a.b', { schema, example: {} }, 'example'],
     ['a.b', { colour: 'red' }, 'colour'],
-  ])('refuses what is none: %s %j', async (name, body, path) => {
+  ])('refuses invalid settings: %s %j', async (name, body, path) => {
     const answer = await expectStatus(posthorn.api('PUT', `/v1/event-types/${name}`, body), 422);
     expect(answer.body.errors[0]).toMatchObject({ path });
     expect(answer.body.code).toBe('invalid');
@@ -251,7 +253,7 @@ describe('VER-1: the catalogue of event types', () => {
   test.each([
     ['2020-12', {}],
     ['draft-07', { $schema: 'http://json-schema.org/draft-07/schema#' }],
-  ])('says once what a type may be (%s)', async (_draft, rest) => {
+  ])('reports each error of a type once (%s)', async (_draft, rest) => {
     const body = { schema: { ...rest, properties: { a: { type: 'objekt' } } } };
     const answer = await expectStatus(posthorn.api('PUT', '/v1/event-types/a.b', body), 422);
     expect(answer.body.errors).toEqual([
@@ -289,12 +291,12 @@ describe('VER-1: the catalogue of event types', () => {
         example: { pattern: '(' },
       },
     ],
-  ])('takes %j', async (body) => {
+  ])('accepts %j', async (body) => {
     const answer = await posthorn.api('PUT', '/v1/event-types/taken', body);
     expect(answer.status, answer.text).toBeLessThan(300);
   });
 
-  test('they are listed newest first, in pages', async () => {
+  test('event types are listed newest first, in pages', async () => {
     for (const name of ['list.a', 'list.b', 'list.c'])
       await expectStatus(posthorn.api('PUT', `/v1/event-types/${name}`, {}), 201);
     const names = (await everyPage('/v1/event-types')).map(({ name }) => name);
@@ -302,7 +304,7 @@ describe('VER-1: the catalogue of event types', () => {
     expect(new Set(names).size).toBe(names.length);
   });
 
-  test('publishing does not look at it', async () => {
+  test('publishing does not consult the catalogue', async () => {
     const tenant = newTenant();
     await expectStatus(posthorn.api('PUT', '/v1/event-types/strict.type', { schema: false }), 201);
     await publish(posthorn, { tenant, type: 'strict.type', data: { any: 'thing' } });

@@ -40,7 +40,7 @@ const tenantKey = async (tenant: string): Promise<string> =>
   (await expectStatus(posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant }), 201)).body.key;
 
 describe('HLT-5: a new endpoint', () => {
-  test('is there once its receiver has echoed the token, and gets events', async () => {
+  test('is created after its receiver has echoed the token, and gets events', async () => {
     const receiver = await newReceiver();
     receiver.answer(echo);
     const tenant = newTenant();
@@ -55,7 +55,7 @@ describe('HLT-5: a new endpoint', () => {
     expect(log.body.data).toHaveLength(1);
   });
 
-  test('is not if it has not', async () => {
+  test('is not created if its receiver does not echo the token', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const refused = await create({ url: receiver.url, tenant, challenge: 'echo' });
@@ -71,7 +71,7 @@ describe('HLT-5: a new endpoint', () => {
     expect(await endpointsOf(tenant)).toEqual([]);
   });
 
-  test('with the CloudEvents handshake', async () => {
+  test('is created after the CloudEvents handshake', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const challenge = 'cloudevents';
@@ -92,7 +92,7 @@ describe('HLT-5: a new endpoint', () => {
     expect(receiver.requests[1]!.headers['webhook-request-origin']).toBe('hooks.posthorn.test');
   });
 
-  test('EGR-1, EGR-4: nobody inside is asked, and nothing about them is told', async () => {
+  test('EGR-1, EGR-4: never challenges a private address, and the error reveals nothing about it', async () => {
     const tenant = newTenant();
     const refused = await create({ url: 'https://10.0.0.1/', tenant, challenge: 'echo' });
     expect(refused).toMatchObject({ status: 422, body: { code: 'url_forbidden' } });
@@ -109,7 +109,7 @@ describe('HLT-5: a new endpoint', () => {
 });
 
 describe('HLT-5: an endpoint that changes', () => {
-  test('needs the consent of the new address, and of nobody for anything else', async () => {
+  test('needs the consent of the new URL, and no consent for other changes', async () => {
     const [before, after] = [await newReceiver(), await newReceiver()];
     before.answer(echo);
     const tenant = newTenant();
@@ -132,7 +132,7 @@ describe('HLT-5: an endpoint that changes', () => {
     expect(request.headers['webhook-signature']).toBe(signatureOf(request, secret));
   });
 
-  test('is asked when a challenge is set, and not when it is taken away', async () => {
+  test('is challenged when a challenge is set, but not when it is removed', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -152,7 +152,7 @@ describe('HLT-5: an endpoint that changes', () => {
     expect(receiver.requests).toHaveLength(2);
   });
 
-  test('by two at once: what was proven is what is written', async () => {
+  test('by two requests at once is stored only with the settings that its receiver agreed to', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -168,7 +168,7 @@ describe('HLT-5: an endpoint that changes', () => {
   });
 });
 
-test('HLT-5: where it is required, a tenant cannot do without', async () => {
+test('HLT-5: if challenges are required, a tenant must choose one', async () => {
   const receiver = await newReceiver();
   receiver.answer(echo);
   const tenant = newTenant();
@@ -187,7 +187,7 @@ test('HLT-5: where it is required, a tenant cannot do without', async () => {
   expect((await posthorn.api('GET', `/v1/endpoints/${made.body.id}`)).body.challenge).toBe('echo');
 });
 
-test('HLT-5: receivers that hang tie up neither the API nor another tenant', async () => {
+test('HLT-5: receivers that hang block neither the API nor another tenant', async () => {
   const [slow, quick] = [await newReceiver(), await newReceiver()];
   slow.hang();
   quick.answer(echo);

@@ -32,6 +32,7 @@ beforeAll(async () => {
     secretBox,
     egress: STRICT_EGRESS,
     challenges: { challenger: async () => null, maxConcurrent: 4, isRequired: false },
+    endpointLimits: { perTenant: 10_000, unique: false },
     signatureOverlapMs: 1000,
     discardUndoMs: 1000,
     wake: () => {},

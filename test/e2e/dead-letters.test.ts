@@ -67,7 +67,7 @@ const list = async (query: string) =>
   (await expectStatus(posthorn.api('GET', `/v1/dead-letters?${query}`), 200)).body;
 
 describe('DLQ-1: the list', () => {
-  test('newest first, by tenant, endpoint, type, reason and time, in pages', async () => {
+  test('is newest first, with filters by tenant, endpoint, type, reason and time, in pages', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     receiver.answer(({ json }) => (json().type === 'b.gone' ? { status: 503 } : REJECT));
@@ -107,7 +107,7 @@ describe('DLQ-1: the list', () => {
     await expectStatus(posthorn.api('GET', '/v1/dead-letters?reason=bad_luck'), 422);
   });
 
-  test('SEC-2: of one’s own tenant only; naming another is 403', async () => {
+  test('SEC-2: contains only the own tenant, and naming another tenant is 403', async () => {
     const receiver = await newReceiver();
     receiver.answer(REJECT);
     const [mine, theirs] = [newTenant(), newTenant()];
@@ -160,7 +160,7 @@ describe('DLQ-3: discarding', () => {
     return { receiver, tenant, event, delivery: delivery! };
   }
 
-  test('is explicit, recorded with who and why, and can be undone for a while', async () => {
+  test('is explicit, records who and why, and can be undone for a limited time', async () => {
     const { tenant, delivery } = await oneDead();
     const key = (await posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant })).body;
     const path = `/v1/deliveries/${delivery.id}`;
@@ -186,7 +186,7 @@ describe('DLQ-3: discarding', () => {
     expect((await posthorn.api('GET', path)).body).toMatchObject({ status: 'discarded', reason: 'admin' });
   });
 
-  test('only a dead one can be: 409 for any other, also while it is being replayed', async () => {
+  test('is 409 for a delivery that is not dead or is being replayed', async () => {
     const { receiver, event, delivery } = await oneDead();
     const path = `/v1/deliveries/${delivery.id}`;
     receiver.hang();
@@ -202,7 +202,7 @@ describe('DLQ-3: discarding', () => {
 });
 
 describe('DLQ-2: by filter, as a background task', () => {
-  test('a dry run only counts; a task moves those that fit, and says how far it is', async () => {
+  test('a dry run only counts, and a task changes matching deliveries and shows its progress', async () => {
     const receiver = await newReceiver();
     receiver.answer(REJECT);
     const tenant = newTenant();
@@ -253,7 +253,7 @@ describe('DLQ-2: by filter, as a background task', () => {
     await expectStatus(posthorn.api('GET', '/v1/tasks/task_00000000000000000000000000'), 404);
   });
 
-  test('an endpoint’s deliveries by time and state', async () => {
+  test('a task selects deliveries of an endpoint by time and state', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const endpoint = await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -296,7 +296,7 @@ describe('DLQ-2: by filter, as a background task', () => {
     await expectStatus(posthorn.api('POST', `/v1/endpoints/${endpoint.id}/replay`, { since: 'noon' }), 422);
   });
 
-  test('cancelled between two chunks: those before have been moved, nothing else', async () => {
+  test('a task that is cancelled between two chunks keeps its changes and makes no more', async () => {
     const receiver = await newReceiver();
     receiver.answer(REJECT);
     const tenant = newTenant();
@@ -336,7 +336,7 @@ describe('DLQ-2: by filter, as a background task', () => {
     await expectStatus(posthorn.api('POST', `/v1/tasks/${task.id}/cancel`), 200);
   });
 
-  test('kill -9 in the middle of 1,300: another process goes on, every one is delivered, none is replayed twice', async () => {
+  test('after kill -9 in the middle of 1,300 deliveries, another process continues, and each is replayed once', async () => {
     const COUNT = 1300;
     const database = await createTestDatabase();
     const env = { POSTHORN_TASK_TAKEOVER_MS: '500ms' };

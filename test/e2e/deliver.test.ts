@@ -13,8 +13,8 @@ import {
 
 const posthorn = usePosthorn();
 
-describe('what a receiver gets', () => {
-  test('DLV-1: a POST with the envelope around the data, and headers that say what it is', async () => {
+describe('the request to a receiver', () => {
+  test('DLV-1: is a POST with an envelope around the data and descriptive headers', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const endpoint = await createEndpoint(posthorn, {
@@ -63,7 +63,7 @@ describe('what a receiver gets', () => {
     expect(attempts[0]!.request_headers).toEqual(headers);
   });
 
-  test('DLV-1: a thin endpoint gets the envelope without data, and a link to it', async () => {
+  test('DLV-1: has a link instead of the data for a thin endpoint', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(posthorn, { url: receiver.url, tenant, payload: 'thin' });
@@ -78,8 +78,8 @@ describe('what a receiver gets', () => {
   });
 });
 
-describe('SIG: signatures that the official library verifies on the raw bytes', () => {
-  test('SIG-1: signed by the secret that was shown when the endpoint was made', async () => {
+describe('SIG: signatures, verified by the official library on the raw bytes', () => {
+  test('SIG-1: requests are signed with the secret that was shown at the creation of the endpoint', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const { secret } = await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -97,7 +97,7 @@ describe('SIG: signatures that the official library verifies on the raw bytes', 
     );
   });
 
-  test('SIG-1: a secret of the user’s own is used as given', async () => {
+  test('SIG-1: a secret that the user chose is used as it is', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const secret = `whsec_${Buffer.from('a secret of thirty-two characters').toString('base64')}`;
@@ -108,7 +108,7 @@ describe('SIG: signatures that the official library verifies on the raw bytes', 
     expect(new Webhook(secret).verify(request!.body, { ...request!.headers })).toMatchObject({ data: null });
   });
 
-  test('SIG-3: a retry has the same id and body, and a time and signature of its own', async () => {
+  test('SIG-3: a retry has the same id and body, and a new timestamp and signature', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const { secret } = await createEndpoint(posthorn, {
@@ -135,7 +135,7 @@ describe('SIG: signatures that the official library verifies on the raw bytes', 
   });
 });
 
-describe('DLV-2: the deadline covers everything, and the status line decides', () => {
+describe('DLV-2: the deadline covers the whole request, and the status line decides', () => {
   test('no answer within timeout_ms is a failure, and the connection is closed', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
@@ -156,7 +156,7 @@ describe('DLV-2: the deadline covers everything, and the status line decides', (
     await receiver.waitForNoSockets();
   });
 
-  test('headers that never end are a timeout too', async () => {
+  test('endless headers are a timeout too', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(posthorn, { url: receiver.url, tenant, timeout_ms: 1000, retry: { schedule: [0] } });
@@ -166,7 +166,7 @@ describe('DLV-2: the deadline covers everything, and the status line decides', (
     expect(delivery).toMatchObject({ last_error: 'timeout' });
   });
 
-  test('a 200 whose body overruns the deadline is delivered, the body cut', async () => {
+  test('a 200 whose body exceeds the deadline is delivered, with a truncated body', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(posthorn, { url: receiver.url, tenant, timeout_ms: 1000 });
@@ -182,7 +182,7 @@ describe('DLV-2: the deadline covers everything, and the status line decides', (
     await receiver.waitForNoSockets();
   });
 
-  test('DLV-5: a body beyond the cap is cut there', async () => {
+  test('DLV-5: a response body is truncated at the cap', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(posthorn, { url: receiver.url, tenant });

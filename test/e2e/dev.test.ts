@@ -16,7 +16,7 @@ import {
 } from '../support/posthorn.ts';
 
 describe('dev mode, on an embedded PostgreSQL', () => {
-  test('starts in an empty directory, and a first webhook arrives as the printed commands say', async () => {
+  test('starts in an empty directory, and the printed commands deliver a first webhook', async () => {
     const home = await newDevHome();
     const posthorn = await home.start();
     expect(posthorn.output()).toContain(`Console    ${posthorn.url}/console`);
@@ -56,7 +56,7 @@ describe('dev mode, on an embedded PostgreSQL', () => {
     await again.stop();
   });
 
-  test('with DATABASE_URL it uses that one instead, with no other change', async () => {
+  test('uses DATABASE_URL instead if it is set', async () => {
     const database = await createTestDatabase({ empty: true });
     onTestFinished(() => database.drop());
     const home = await newDevHome();
@@ -72,7 +72,7 @@ describe('dev mode, on an embedded PostgreSQL', () => {
     await posthorn.stop();
   });
 
-  test('100 events posted, killed with -9 halfway, started again at once: all accepted ones arrive', async () => {
+  test('delivers all accepted events after kill -9 and an immediate restart', async () => {
     const home = await newDevHome();
     const before = await home.start();
     const receiver = await newReceiver();

@@ -76,7 +76,7 @@ describe('every block of the documentation', () => {
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   });
 
-  test('is valid JSON or YAML where it says so', () => {
+  test('is valid JSON or YAML if it has that language', () => {
     for (const block of blocks) {
       const parse = { json: JSON.parse, jsonc: parseJsonc, yaml: parseYaml, http: parseHttp }[block.language];
       expect(() => parse?.(block.text), place(block)).not.toThrow();
@@ -214,7 +214,7 @@ describe.each([...new Set(runnable.map(({ file }) => file))])('%s', (file) => {
     },
   );
 
-  test('what runs beside them prints what it should', async () => {
+  test('background commands print the expected output', async () => {
     for (const { block, process: running } of inBackground)
       await eventually(`${place(block)} prints`, () => running.output().includes(block.options.prints!), {
         saw: running.output,

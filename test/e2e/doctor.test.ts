@@ -29,7 +29,7 @@ async function doctor(
 
 const settings = (databaseUrl: string) => ({ ...TEST_SETTINGS, DATABASE_URL: databaseUrl });
 
-test('a server in good health', async () => {
+test('doctor finds no problem on a healthy server', async () => {
   await createEndpoint(posthorn, { url: 'http://127.0.0.1:1/', tenant: 'a' });
   const { exitCode, states, text } = await doctor({
     ...settings(posthorn.database.url),
@@ -60,7 +60,7 @@ test('a server in good health', async () => {
   expect(text).not.toContain(new URL(posthorn.database.url).password);
 });
 
-test('the wrong encryption key, a proxy that is not there, a setting with a typing error: all are said at once', async () => {
+test('doctor reports a wrong encryption key, an unreachable proxy and a misspelt setting at once', async () => {
   await createEndpoint(posthorn, { url: 'http://127.0.0.1:1/', tenant: 'a' });
   const { exitCode, text } = await doctor(
     {
@@ -73,13 +73,13 @@ test('the wrong encryption key, a proxy that is not there, a setting with a typi
   );
   expect(exitCode).toBe(1);
   expect(text).toMatch(/^! Configuration +POSTHORN_SWEP_MS is not a setting/m);
-  expect(text).toMatch(/^✗ Secrets +Of \d+, some do not open/m);
+  expect(text).toMatch(/^✗ Secrets +Of \d+, some cannot be decrypted/m);
   expect(text).toMatch(/^✗ Egress proxy +127\.0\.0\.1:1 cannot be reached \(ECONNREFUSED\)/m);
   expect(text).toMatch(/^ +→ Start the proxy, or correct POSTHORN_EGRESS_PROXY\.$/m);
-  expect(text).toMatch(/\n2 problems, \d things? to look at\.\n$/);
+  expect(text).toMatch(/\n2 problems, \d warnings?\.\n$/);
 });
 
-test('a database that is not there, and none of the keys', async () => {
+test('doctor reports an unreachable database and missing keys', async () => {
   const { exitCode, states, text } = await doctor({ DATABASE_URL: 'postgres://me:secret@127.0.0.1:1/x' });
   expect(exitCode).toBe(1);
   expect(states).toMatchObject({ Keys: 'problem', Database: 'problem' });
@@ -87,7 +87,7 @@ test('a database that is not there, and none of the keys', async () => {
   expect(text).not.toContain('secret');
 });
 
-test('an empty database; one without partitions for today; settings that cannot be', async () => {
+test('doctor reports an empty database, missing partitions and invalid settings', async () => {
   const [empty, broken] = await Promise.all([createTestDatabase({ empty: true }), createTestDatabase()]);
   onTestFinished(async () => {
     await Promise.all([empty.drop(), broken.drop()]);
@@ -104,7 +104,7 @@ test('an empty database; one without partitions for today; settings that cannot 
   expect(misread.text).toContain('POSTHORN_DRAIN_MS');
 });
 
-test('a pooler in between that does not hand notifications on', async () => {
+test('doctor reports a pooler that does not forward notifications', async () => {
   const pooler = await startDeafPooler(posthorn.database.url);
   onTestFinished(() => pooler.close());
   const { exitCode, states } = await doctor(settings(pooler.url));
@@ -112,12 +112,12 @@ test('a pooler in between that does not hand notifications on', async () => {
   expect(exitCode).toBe(1);
 });
 
-test('dev: before its first start, while it runs, and when it does not', async () => {
+test('doctor checks dev before its first start, while it runs and while it is stopped', async () => {
   const home = await newDevHome();
   const env = { POSTHORN_DATA_DIR: home.dataDir };
   const before = await doctor(env, []);
   expect(before.exitCode, before.text).toBe(0);
-  expect(before.text).toContain('none yet: `posthorn dev` makes an embedded one');
+  expect(before.text).toContain('none yet: `posthorn dev` creates an embedded one');
   const dev = await home.start();
   await createEndpoint(dev, { url: 'http://127.0.0.1:1/', tenant: 'default' });
   const running = await doctor(env);

@@ -229,7 +229,7 @@ describe('every operation succeeds', () => {
     };
   }
 
-  test('with every status that it documents for that', async () => {
+  test('with every success status that it documents', async () => {
     const changing = contract.operations.filter((operation) => !isReading(operation));
     const worlds = await Promise.all(changing.map(() => makeWorld(posthorn, rejecting.url)));
     for (const operation of contract.operations) {
@@ -276,7 +276,7 @@ test('the other one loses its database', async () => {
 });
 
 describe('whatever the operation', () => {
-  test('no key, or one that is none: 401', async () => {
+  test('no key, or an invalid key: 401', async () => {
     const elsewhere = { 'x-forwarded-for': '192.0.2.1' };
     await refuseAll('unauthorized', async (operation) => {
       // Metrics are open to whoever is on this machine.
@@ -290,7 +290,7 @@ describe('whatever the operation', () => {
     });
   });
 
-  test('a key that may only look, or is not an admin’s: 403', async () => {
+  test('a read key, or a key that is not an admin key: 403', async () => {
     const mine = matrix.documenting('forbidden').filter(({ role }) => role === 'write' || role === 'admin');
     await refuseAll(
       'forbidden',
@@ -302,7 +302,7 @@ describe('whatever the operation', () => {
     );
   });
 
-  test('another tenant than that of the key, in the address or in the body: 403', async () => {
+  test('another tenant than that of the key, in the query or in the body: 403', async () => {
     const query = matrix.documenting('forbidden').filter((o) => o.role === 'read' && hasQuery(o, 'tenant'));
     await refuseAll(
       'forbidden',
@@ -330,7 +330,7 @@ describe('whatever the operation', () => {
     matrix.refused(op('getMetrics'), 'forbidden', await call('getMetrics', elsewhere));
   });
 
-  test('what is not there, is no id, or is another tenant’s: 404', async () => {
+  test('an unknown id, an invalid id, or an object of another tenant: 404', async () => {
     const creating = new Set(['putTenant', 'putEventType']);
     const metrics = op('getMetrics');
     matrix.refused(metrics, 'not_found', await remote.api('GET', metrics.path));
@@ -355,7 +355,7 @@ describe('whatever the operation', () => {
     );
   });
 
-  test('a request that is none: 400', async () => {
+  test('a malformed request: 400', async () => {
     await refuseAll('bad_request', async (operation) => [
       // No host.
       await raw(operation, AUTHORIZED),
@@ -365,7 +365,7 @@ describe('whatever the operation', () => {
     ]);
   });
 
-  test('a body that is no JSON: 400', async () => {
+  test('a body that is not JSON: 400', async () => {
     await refuseAll('malformed_json', async (operation) => [
       await call(operation, { body: '{"events":\n [}' }),
       await call(operation, { body: Buffer.from([0x22, 0xff, 0x22]) }),
@@ -387,14 +387,14 @@ describe('whatever the operation', () => {
       matrix.refused(op(name), 'too_large', await call(name, { body }), path);
   });
 
-  test('a body that is something else: 415', async () => {
+  test('a body with another content type: 415', async () => {
     await refuseAll('unsupported_media_type', async (operation) => [
       await call(operation, { body: 'a=b', headers: { 'content-type': 'text/plain' } }),
       await call(operation, { body: '{}', headers: { 'content-encoding': 'gzip' } }),
     ]);
   });
 
-  test('a field or parameter that nobody knows: 422, and it is named', async () => {
+  test('an unknown field or parameter: 422, which names it', async () => {
     await refuseAll('invalid', async (operation) => {
       const { method, operation: described } = operation;
       if (method === 'GET') return [[await call(operation, { query: '?surprise=1' }), 'surprise']];
@@ -410,20 +410,20 @@ describe('whatever the operation', () => {
     });
   });
 
-  test('a cursor that no page gave out: 400', async () => {
+  test('an invalid cursor: 400', async () => {
     await refuseAll('bad_cursor', async (operation) => [
       [await call(operation, { query: '?cursor=nonsense' }), 'cursor'],
     ]);
   });
 
-  test('a key that has used up its limit: 429', async () => {
+  test('a key beyond its rate limit: 429', async () => {
     const headers = { 'x-real-ip': '192.0.2.1' };
     await refuseAll('rate_limited', async (operation) => [
       await call(operation, { key: keys.limited, headers: operation.role === null ? headers : {} }),
     ]);
   });
 
-  test('an idempotency key that was used for something else: 409', async () => {
+  test('an idempotency key that was used for another request: 409', async () => {
     const keyed = matrix.documenting('idempotency_conflict').filter(({ name }) => name !== 'publishEvent');
     const used = { pauseEndpoint: randomUUID(), resumeEndpoint: randomUUID() };
     for (const [name, key] of Object.entries(used))
@@ -438,7 +438,7 @@ describe('whatever the operation', () => {
     );
   });
 
-  test('the same request at the same time: one is carried out, the others are 409', async () => {
+  test('the same request several times at once: one runs, the others are 409', async () => {
     // Some are refused for its state, after those before: that is an answer, too.
     const place = await makeWorld(posthorn, rejecting.url);
     for (const operation of matrix.documenting('request_in_progress')) {
@@ -458,8 +458,8 @@ describe('whatever the operation', () => {
   });
 });
 
-describe('of no operation', () => {
-  test('no such address, no such method', async () => {
+describe('without an operation', () => {
+  test('an unknown address or method', async () => {
     matrix.refusedAnyhow('not_found', await posthorn.api('GET', '/v1/none-such'));
     const answer = await posthorn.api('PUT', '/v1/endpoints');
     matrix.refusedAnyhow('method_not_allowed', answer);
@@ -469,7 +469,7 @@ describe('of no operation', () => {
     expect(unknown).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
   });
 
-  test('headers that are too large, and a request that does not end', async () => {
+  test('headers that are too large, and a request that is never complete', async () => {
     for (const operation of contract.operations)
       matrix.refusedAnyhow('headers_too_large', await raw(operation, `x-large: ${'x'.repeat(17_000)}`));
     const unfinished = `POST /v1/events HTTP/1.1\r\nhost: posthorn\r\n${AUTHORIZED}\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{`;
@@ -477,7 +477,7 @@ describe('of no operation', () => {
     matrix.refusedAnyhow('request_timeout', toAnswer(answers[0]));
   });
 
-  test('a fault of Posthorn: 500, and nothing of it is told', async () => {
+  test('an internal error: 500, without details', async () => {
     const { database } = posthorn;
     await database.query('alter table posthorn.audit_log rename to somewhere_else');
     const answer = await call('listAuditEntries');
@@ -487,7 +487,7 @@ describe('of no operation', () => {
   });
 });
 
-test('understood, but not valid: the field is named', async () => {
+test('an invalid request names the field', async () => {
   const { id } = await createEndpoint(posthorn, { url: rejecting.url, tenant: newTenant() });
   for (const [name, path, body] of wrongBodies(world.tenant, id))
     matrix.refused(op(name), 'invalid', await call(name, { body }), path);
@@ -508,8 +508,8 @@ test('understood, but not valid: the field is named', async () => {
   matrix.refused(op('streamEvents'), 'invalid', both, 'outcome');
 });
 
-describe('the state of things does not allow it', () => {
-  test('an endpoint that is disabled, or deleted', async () => {
+describe('a conflict with the current state', () => {
+  test('a disabled or deleted endpoint', async () => {
     const place = await makeWorld(posthorn, rejecting.url);
     await expectStatus(call('updateEndpoint', { in: place, body: { enabled: false } }), 200);
     for (const name of ['sendTestEvent', 'replayEndpoint', 'replayDelivery', 'replayEvent'])
@@ -530,7 +530,7 @@ describe('the state of things does not allow it', () => {
     await expectStatus(call('getTenant', { in: place }), 200);
   });
 
-  test('an endpoint that somebody else changes while its receiver is asked', async () => {
+  test('an endpoint that another request changes while its receiver is challenged', async () => {
     const receiver = await newReceiver();
     const place = await makeWorld(posthorn, rejecting.url);
     await expectStatus(call('updateEndpoint', { in: place, body: { url: receiver.url } }), 200);
@@ -545,7 +545,7 @@ describe('the state of things does not allow it', () => {
     expect((await call('getEndpoint', { in: place })).body).toMatchObject({ ...elsewhere, challenge: null });
   });
 
-  test('as many inboxes as a tenant may have', async () => {
+  test('too many inboxes of a tenant', async () => {
     const tenant = newTenant();
     const made: string[] = [];
     const create = () => call('createInbox', { body: { tenant } });
@@ -554,7 +554,7 @@ describe('the state of things does not allow it', () => {
     for (const token of made) await expectStatus(call('deleteInbox', { named: token }), 204);
   });
 
-  test('an idempotency key that is another event’s', async () => {
+  test('an idempotency key of another event', async () => {
     const event = { type: 'a.b', data: 1, tenant: newTenant(), idempotency_key: 'k' };
     const { id } = await publish(posthorn, event);
     const again = await call('publishEvent', { body: { ...event, data: 2 } });
@@ -592,7 +592,7 @@ describe('receivers', () => {
     place = await makeWorld(posthorn, rejecting.url);
   });
 
-  test('addresses that are none, or forbidden; receivers that do not agree', async () => {
+  test('invalid and forbidden URLs, and receivers that do not consent', async () => {
     const oauth = { type: 'oauth2', client_id: 'a', client_secret: 'b' };
     await refuseReceiver('url_invalid', { url: 'ftp://example.com/' }, 'url');
     await refuseReceiver('url_invalid', { auth: { ...oauth, token_url: 'nowhere' } }, 'auth.token_url');
@@ -603,7 +603,21 @@ describe('receivers', () => {
     await refuseReceiver('challenge_failed', { challenge: 'echo' }, 'url');
   });
 
-  test('as many challenges under way as a tenant, or all of them, may have', async () => {
+  test('a second endpoint like another, where those are refused', async () => {
+    const env = { POSTHORN_ROLE: 'api', POSTHORN_METRICS: 'off', POSTHORN_UNIQUE_ENDPOINTS: 'on' };
+    const unique = await startTestPosthorn({ database: posthorn.database, inProcess: true, env });
+    onTestFinished(() => unique.stop());
+    const tenant = newTenant();
+    const create = (url: string) => unique.api('POST', '/v1/endpoints', { tenant, url });
+    await expectStatus(create('https://example.com/a'), 201);
+    const { body: other } = await expectStatus(create('https://example.com/b'), 201);
+    const again = await create('https://example.com/a');
+    matrix.refused(op('createEndpoint'), 'endpoint_exists', again, 'url');
+    const moved = await unique.api('PATCH', `/v1/endpoints/${other.id}`, { url: 'https://example.com/a' });
+    matrix.refused(op('updateEndpoint'), 'endpoint_exists', moved, 'url');
+  });
+
+  test('too many challenges in progress, of a tenant or in total', async () => {
     const slow = await newReceiver();
     slow.hang();
     const create = (tenant: string) =>
@@ -629,7 +643,7 @@ describe('receivers', () => {
   });
 });
 
-test('faster than a tenant may publish; more live tails than a key may have', async () => {
+test('a tenant beyond its rate limit, and too many live tails of a key', async () => {
   const tenant = newTenant();
   const body = { ingest_rate_limit: { per_second: 0.001, burst: 1 } };
   await expectStatus(call('putTenant', { named: tenant, body }), 201);
@@ -653,7 +667,7 @@ test('faster than a tenant may publish; more live tails than a key may have', as
   matrix.refused(op('streamEvents'), 'rate_limited', await call('streamEvents', { key: keys.reader }));
 });
 
-test('each event of a batch is refused by itself', async () => {
+test('each event of a batch is refused on its own', async () => {
   const { tenant } = world;
   const idempotency_key = randomUUID();
   const good = { type: 'a.b', data: 1 };
@@ -680,7 +694,7 @@ test('each event of a batch is refused by itself', async () => {
   matrix.refusedItem('idempotency_conflict', repeated, 'idempotency_key');
 });
 
-test('a delivery that is being moved whenever somebody looks for it: 503', async () => {
+test('a delivery that other transactions keep changing: 503', async () => {
   const place = await makeWorld(posthorn, rejecting.url);
   const client = new pg.Client({ connectionString: posthorn.database.url });
   await client.connect();
@@ -695,7 +709,7 @@ test('a delivery that is being moved whenever somebody looks for it: 503', async
 });
 
 describe('the database does not answer', () => {
-  test('everything that needs it is 503', async () => {
+  test('every operation that needs the database is 503', async () => {
     const readiness = op('getReadiness');
     matrix.answered(readiness, 503, await callRemote(readiness));
     for (const operation of contract.operations.filter(isRemote)) {
@@ -707,7 +721,7 @@ describe('the database does not answer', () => {
       matrix.refused(operation, 'unavailable', await callRemote(operation));
   });
 
-  test('events are held for a while, and no more than there is room for', async () => {
+  test('a limited number of events waits for a limited time', async () => {
     const answers = await Promise.all(held.events);
     const { results } = (await held.batch!).body;
     for (const code of ['overloaded', 'unavailable'] as const) {
@@ -720,7 +734,7 @@ describe('the database does not answer', () => {
     expect(answers.filter(({ status }) => status !== 503)).toEqual([]);
   });
 
-  test('once it is back, all is well', async () => {
+  test('after the database is back, all operations succeed', async () => {
     await proxy.restore();
     await eventually('it is ready again', async () => (await callRemote(op('getReadiness'))).status === 200);
     await expectStatus(callRemote(op('publishEvent'), EVENT), 202);
@@ -729,7 +743,7 @@ describe('the database does not answer', () => {
   });
 });
 
-test('everything that is documented has been seen, and nothing else', () => {
+test('exactly the documented answers have been seen', () => {
   const { documented, seen } = matrix;
   expect(
     documented.filter((pair) => !seen.includes(pair)),

@@ -22,7 +22,7 @@ async function newDatabase() {
 }
 
 describe('ACC-1: 202 only after the event and its fan-out are durable', () => {
-  test('killed with -9 right after the 202: delivered after the restart', async () => {
+  test('an event is delivered after kill -9 right after its 202 and a restart', async () => {
     const database = await newDatabase();
     const receiver = await newReceiver();
     receiver.hang();
@@ -40,7 +40,7 @@ describe('ACC-1: 202 only after the event and its fan-out are durable', () => {
     await after.stop();
   });
 
-  test('accepted by a process that delivers nothing, killed: a worker that starts later delivers', async () => {
+  test('a worker that starts later delivers events of an API server that was killed', async () => {
     const database = await newDatabase();
     const receiver = await newReceiver();
     const api = await startTestPosthorn({ database, args: ['--role', 'api'] });
@@ -57,7 +57,7 @@ describe('ACC-1: 202 only after the event and its fan-out are durable', () => {
     await worker.stop();
   });
 
-  test('the session that commits waits for the disk, whatever the database’s default is', async () => {
+  test('commits of events wait for the disk, whatever the default of the database is', async () => {
     const database = await newDatabase();
     await database.query(`do $$ begin
       execute format('alter database %I set synchronous_commit = off', current_database()); end $$`);
@@ -73,7 +73,7 @@ describe('ACC-1: 202 only after the event and its fan-out are durable', () => {
     await posthorn.stop();
   });
 
-  test('a slow disk does not take a worker’s shards away: only taking them waits for it, the heartbeat does not', async () => {
+  test('a slow disk does not cost a worker its shards: lease renewals do not wait for the disk', async () => {
     const database = await newDatabase();
     await database.query(`
       create table seen (what text, setting text);
@@ -92,7 +92,7 @@ describe('ACC-1: 202 only after the event and its fan-out are durable', () => {
   });
 });
 
-test('ACC-5: the bytes survive a restart between two attempts', async () => {
+test('ACC-5: the payload is the same bytes after a restart between two attempts', async () => {
   const database = await newDatabase();
   const receiver = await newReceiver();
   receiver.answer({ status: 503 });
@@ -119,7 +119,7 @@ test('ACC-5: the bytes survive a restart between two attempts', async () => {
 });
 
 describe('DSP-8: SIGTERM', () => {
-  test('finishes what is in flight, loses nothing, sends nothing twice, and ends with 0', async () => {
+  test('finishes requests in flight, loses and repeats nothing, and exits with 0', async () => {
     const database = await newDatabase();
     const receiver = await newReceiver();
     receiver.answer({ delayMs: 100 });
@@ -137,7 +137,7 @@ describe('DSP-8: SIGTERM', () => {
     await after.stop();
   });
 
-  test('while events are being posted: each is either answered 202 and delivered, or refused', async () => {
+  test('while events are posted, each is either answered 202 and delivered, or refused', async () => {
     const database = await newDatabase();
     const receiver = await newReceiver();
     const before = await startTestPosthorn({ database });
@@ -166,7 +166,7 @@ describe('DSP-8: SIGTERM', () => {
   });
 });
 
-test('two processes, one dies: the other takes over long before a silent one counts as dead, and nothing is lost', async () => {
+test('if one of two processes dies, the other takes over before deadAfterMs, and nothing is lost', async () => {
   const database = await newDatabase();
   const receiver = await newReceiver();
   const env = { POSTHORN_DEAD_AFTER_MS: '30s' };
@@ -185,7 +185,7 @@ test('two processes, one dies: the other takes over long before a silent one cou
   await one.stop();
 });
 
-test('CLI-1: serve --processes 3: who accepts hands it to those who deliver, and nobody reads it from the database', async () => {
+test('CLI-1: with serve --processes 3, the accepting child routes deliveries to its siblings, which do not read them from the database', async () => {
   const database = await newDatabase();
   const receiver = await newReceiver();
   const port = String(await freePort());
@@ -218,7 +218,7 @@ test.each([
   ['accepts', false],
   ['delivers', true],
 ])(
-  'CLI-1: after kill -9 of the child that %s (serve --processes 2), another takes its place and nothing is lost',
+  'CLI-1: after kill -9 of the child that %s (serve --processes 2), it is replaced and nothing is lost',
   async (_what, isWorker) => {
     const database = await newDatabase();
     const receiver = await newReceiver();

@@ -58,7 +58,7 @@ async function deliver({ tenant }: { tenant: string }) {
 const sent = (receiver: Receiver) => receiver.requests.map(({ headers }) => headers.authorization);
 
 describe('DLV-7: credentials', () => {
-  test('arrive at the receiver, and are seen nowhere else', async () => {
+  test('arrive at the receiver and appear nowhere else', async () => {
     const [plain, tls, tokens] = await Promise.all([newReceiver(), secure(), newTokens()]);
     const cases = [
       { url: plain.url, auth: basic },
@@ -113,7 +113,7 @@ describe('DLV-7: credentials', () => {
     for (const secret of secrets) expect(everything.includes(secret), secret).toBe(false);
   });
 
-  test('are replaced whole, kept when nothing is said, and taken away by null', async () => {
+  test('are replaced as a whole, kept if absent, and removed by null', async () => {
     const receiver = await newReceiver();
     const endpoint = await createEndpoint(posthorn, {
       url: receiver.url,
@@ -123,12 +123,18 @@ describe('DLV-7: credentials', () => {
     });
     await expectStatus(patch(endpoint, { description: 'other', headers: { 'x-a': 'b' } }), 200);
     await deliver(endpoint);
-    // What was read cannot be sent back: it would put the word in place of the secret.
+    // What was read can be sent back: the word stands for the stored secret.
     const { auth } = await read(endpoint);
-    const refused = await expectStatus(patch(endpoint, { auth }), 422);
+    await expectStatus(patch(endpoint, { auth }), 200);
+    await expectStatus(patch(endpoint, { auth: { ...auth, username: 'else' } }), 200);
+    await expectStatus(patch(endpoint, { auth }), 200);
+    const refused = await expectStatus(
+      patch(endpoint, { auth: { type: 'bearer', token: '[redacted]' } }),
+      422,
+    );
     expect(refused.body.errors).toEqual([
       {
-        path: 'auth.password',
+        path: 'auth.token',
         message: 'is redacted: send the value itself, or leave "auth" out to keep what is stored',
       },
     ]);
@@ -180,14 +186,14 @@ describe('DLV-7: credentials', () => {
     ['an expired certificate', { tls: clientExpired }, ['tls.cert']],
     ['no authority', { tls: { cert: certOne, key: keyOne, ca: 'x' } }, ['tls.ca']],
     ['a certificate for http', { url: 'http://127.0.0.1:9/', tls: clientOne }, ['tls']],
-  ])('%s is refused by the name of the field', async (_what, settings, paths) => {
+  ])('%s is refused, and the error names the field', async (_what, settings, paths) => {
     const answer = await posthorn.api('POST', '/v1/endpoints', { url: 'https://example.com/', ...settings });
     expect(answer.status, answer.text).toBe(422);
     expect(answer.body.errors.map(({ path }: { path: string }) => path)).toEqual(paths);
     expect(answer.text).not.toContain('PRIVATE');
   });
 
-  test('that do not open stop their own endpoint, and nobody else’s', async () => {
+  test('that cannot be decrypted stop only their own endpoint', async () => {
     const receiver = await newReceiver();
     const [bad, good] = [
       await createEndpoint(posthorn, { url: `${receiver.url}/bad`, tenant: newTenant(), auth: basic }),
@@ -214,7 +220,7 @@ describe('DLV-7: credentials', () => {
     expect(sent(receiver)).toEqual([asSent, asSent]);
   });
 
-  test('go with the challenge too', async () => {
+  test('are sent with the challenge too', async () => {
     const [receiver, tls, tokens] = await Promise.all([newReceiver(), secure(), newTokens()]);
     const echo: Behaviour = (request) => ({ body: request.json().data?.challenge });
     receiver.answer(echo);
@@ -242,7 +248,7 @@ describe('DLV-7: credentials', () => {
 });
 
 describe('DLV-7: OAuth 2', () => {
-  test('a token is used again until the receiver refuses it; then a new one, and nothing is lost', async () => {
+  test('a token is reused until the receiver refuses it, then replaced, and nothing is lost', async () => {
     const [receiver, tokens] = await Promise.all([newReceiver(), newTokens()]);
     const url = receiver.url;
     const endpoint = await createEndpoint(posthorn, { url, tenant: newTenant(), auth: oauth(tokens), retry });
@@ -263,7 +269,7 @@ describe('DLV-7: OAuth 2', () => {
     expect(dead).toMatchObject({ attempts: 2, reason: 'rejected', last_error: 'http_4xx' });
   });
 
-  test('a token endpoint that fails is an attempt of its own kind, and is retried', async () => {
+  test('a failing token endpoint has its own error class and is retried', async () => {
     const [receiver, tokens] = await Promise.all([newReceiver(), newReceiver()]);
     tokens.answer(({ index }) =>
       index < 2
@@ -291,7 +297,7 @@ describe('DLV-7: OAuth 2', () => {
     });
   });
 
-  test('one that hangs holds its own endpoint alone', async () => {
+  test('a token endpoint that hangs delays only its own endpoint', async () => {
     const [receiver, tokens] = await Promise.all([newReceiver(), newTokens()]);
     const tenant = newTenant();
     tokens.hang();
@@ -312,7 +318,7 @@ describe('DLV-7: OAuth 2', () => {
     expect(tokens.requests).toHaveLength(1);
   });
 
-  test('a breaker counts a token endpoint that fails', async () => {
+  test('the circuit breaker counts failures of the token endpoint', async () => {
     const [receiver, tokens] = await Promise.all([newReceiver(), newReceiver()]);
     tokens.answer({ status: 500 });
     const endpoint = await createEndpoint(posthorn, {
@@ -329,7 +335,7 @@ describe('DLV-7: OAuth 2', () => {
 });
 
 describe('DLV-7: client certificates', () => {
-  test('a receiver that asks for one gets it; without, nothing arrives', async () => {
+  test('a receiver that requires one gets it, and without it nothing is delivered', async () => {
     const receiver = await secure();
     const tenant = newTenant();
     const with1 = await createEndpoint(posthorn, { url: receiver.url, tenant, tls: as(clientOne) });

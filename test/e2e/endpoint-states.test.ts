@@ -28,7 +28,7 @@ async function somethingElseIsDelivered(): Promise<void> {
 }
 
 describe('HLT-4: paused', () => {
-  test('new deliveries are made and wait; resumed, they go out', async () => {
+  test('new deliveries wait until the endpoint is resumed', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -91,7 +91,7 @@ describe.each([
     reason: 'endpoint_deleted',
   },
 ])('HLT-4: $how', ({ end, reason }) => {
-  test('waiting ones are skipped, no new ones are made, and history stays', async () => {
+  test('waiting deliveries are skipped, no new ones are created, and history stays', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -126,7 +126,7 @@ describe.each([
     expect(receiver.requests).toHaveLength(2);
   });
 
-  test('what is on the wire just then: its answer decides', async () => {
+  test('the answer decides about a request that is on the wire', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant, max_in_flight: 1 });
@@ -142,7 +142,7 @@ describe.each([
   });
 });
 
-test('HLT-4: a worker that has not heard yet that the endpoint is on again skips nothing', async () => {
+test('HLT-4: a worker with an outdated endpoint cache skips nothing after the endpoint was enabled again', async () => {
   const tenant = newTenant();
   const { url } = await newReceiver();
   const { id } = await createEndpoint(posthorn, { url, tenant, paused: true });
@@ -177,7 +177,7 @@ test('HLT-4: a worker that has not heard yet that the endpoint is on again skips
   expect(await deliveriesOf(posthorn, event.id)).toMatchObject([{ status: 'pending' }]);
 });
 
-test('HLT-4: enabled again, an endpoint gets what comes from then on', async () => {
+test('HLT-4: an endpoint that is enabled again gets new events', async () => {
   const receiver = await newReceiver();
   const tenant = newTenant();
   const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -191,7 +191,7 @@ test('HLT-4: enabled again, an endpoint gets what comes from then on', async () 
   expect(receiver.requests.map((request) => request.json().data)).toEqual(['got']);
 });
 
-test('a deleted endpoint is gone', async () => {
+test('a deleted endpoint is 404', async () => {
   const tenant = newTenant();
   const { id } = await createEndpoint(posthorn, { url: 'http://127.0.0.1:9/', tenant });
   await expectStatus(posthorn.api('DELETE', `/v1/endpoints/${id}`), 204);

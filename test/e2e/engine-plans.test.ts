@@ -10,7 +10,7 @@ import { markStarted } from '../../src/postgres/queries/mark-started.ts';
 import { settleDeliveries } from '../../src/postgres/queries/settle-deliveries.ts';
 import { openForPlans, watchPlans } from '../support/plans.ts';
 
-test('DSP-6: statements that were planned for an empty queue look their deliveries up in a full one', async () => {
+test('DSP-6: statements that were planned for an empty queue use index lookups in a full one', async () => {
   const { database, connections } = await openForPlans();
   const worker = { id: newId(Date.now()), name: 'test' };
   // Analyzed while nothing is in them: as far as the planner knows, that is how they are.
@@ -29,7 +29,7 @@ test('DSP-6: statements that were planned for an empty queue look their deliveri
   expect(settle.joins.filter((join) => join !== 'Hash Join')).toEqual([]);
 });
 
-test('DSP-4: the list of endpoints does not walk through the backlog of one of them, which is all that the planner has seen', async () => {
+test('DSP-4: the list of endpoints does not scan the backlog of one endpoint, even if the planner has only seen that endpoint', async () => {
   const { database, connections } = await openForPlans();
   await database.query(
     `insert into posthorn.endpoints (id, tenant, url, config, version)

@@ -25,7 +25,7 @@ afterAll(async () => {
 });
 
 describe('FAN-1: one delivery per matching endpoint of the tenant', () => {
-  test('each endpoint that subscribes to the type gets it, no other', async () => {
+  test('exactly the endpoints that subscribe to the type get the event', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const subscriptions: Record<string, string[]> = {
@@ -57,7 +57,7 @@ describe('FAN-1: one delivery per matching endpoint of the tenant', () => {
     );
   });
 
-  test('FAN-2: an endpoint with channels gets events of one of them only', async () => {
+  test('FAN-2: an endpoint with channels gets only events with one of them', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(one, { url: `${receiver.url}/berlin`, tenant, channels: ['berlin', 'paris'] });
@@ -69,8 +69,8 @@ describe('FAN-1: one delivery per matching endpoint of the tenant', () => {
   });
 });
 
-describe('FAN-3: the subscriptions in memory are never stale', () => {
-  test('an endpoint made through one process gets the next event through the other, at once', async () => {
+describe('FAN-3: cached subscriptions are never stale', () => {
+  test('an endpoint that one process created gets the next event of the other process', async () => {
     const receiver = await newReceiver();
     // Many in a row: the other process has every chance to be behind, and neither sweeps.
     for (let n = 1; n <= 50; n += 1) {
@@ -83,7 +83,7 @@ describe('FAN-3: the subscriptions in memory are never stale', () => {
     }
   });
 
-  test('a change or a deletion through one process counts for the next event through the other', async () => {
+  test('a change or deletion in one process applies to the next event of the other', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const endpoint = await createEndpoint(one, { url: receiver.url, tenant, events: ['a.b'] });
@@ -95,7 +95,7 @@ describe('FAN-3: the subscriptions in memory are never stale', () => {
     expect(await count('c.d')).toBe(0);
   });
 
-  test('a new address counts for what is sent afterwards', async () => {
+  test('a new URL applies to later requests', async () => {
     const [before, after] = [await newReceiver(), await newReceiver()];
     const tenant = newTenant();
     const endpoint = await createEndpoint(one, { url: before.url, tenant });

@@ -19,7 +19,7 @@ async function tenantKey(tenant: string, scope = 'tenant'): Promise<string> {
 }
 
 describe('FAN-2: filters of endpoints', () => {
-  test('an endpoint gets the events that its filter lets through, and others get theirs', async () => {
+  test('each endpoint gets exactly the events that match its filter', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const filtered = await createEndpoint(posthorn, { url: `${receiver.url}/large`, tenant, filter: LARGE });
@@ -43,7 +43,7 @@ describe('FAN-2: filters of endpoints', () => {
     expect(got.map(({ headers }) => headers['webhook-id'])).toEqual([large.id]);
   });
 
-  test('a patch replaces it as a whole, null takes it away, and each counts for the next event', async () => {
+  test('a patch replaces the filter as a whole, null removes it, and both apply to the next event', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant, filter: LARGE });
@@ -60,7 +60,7 @@ describe('FAN-2: filters of endpoints', () => {
     expect([await count(5), await count(500)]).toEqual([1, 1]);
   });
 
-  test('an endpoint that is named is filtered, a test event and a replay are not', async () => {
+  test('a filter applies to endpoints that are named, but not to test events and replays', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const { id } = await createEndpoint(posthorn, {
@@ -81,7 +81,7 @@ describe('FAN-2: filters of endpoints', () => {
     await receiver.waitFor(3);
   });
 
-  test('ACC-5: what was looked at arrives byte for byte', async () => {
+  test('ACC-5: filtered data arrives byte for byte', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(posthorn, { url: receiver.url, tenant, filter: { 'data.z': 1.1 } });
@@ -92,7 +92,7 @@ describe('FAN-2: filters of endpoints', () => {
     expect(request!.body.toString()).toContain(`"data":${data}}`);
   });
 
-  test('large events whose filters use up their budget hold nobody else up', async () => {
+  test('large events whose filters use up their time budget do not delay other events', async () => {
     const tenant = newTenant();
     const receiver = await newReceiver();
     const filters = Array.from({ length: 40 }, (_, n) => ({ $not: { 'data.numbers': -1 - n } }));
@@ -108,7 +108,7 @@ describe('FAN-2: filters of endpoints', () => {
   });
 });
 
-describe('FAN-2: a filter that is none', () => {
+describe('FAN-2: an invalid filter is refused', () => {
   test.each<[unknown, string]>([
     ['data.amount > 5', 'filter'],
     [[LARGE], 'filter'],
@@ -138,7 +138,7 @@ describe('FAN-2: trying a filter', () => {
   const attempt = (filter: unknown, event: unknown, key = posthorn.key) =>
     posthorn.api('POST', '/v1/filters/try', { filter, event }, { key });
 
-  test('says whether it matches and why not, with any key', async () => {
+  test('works with any key and returns whether it matches, or why not', async () => {
     const tenant = newTenant();
     const event = { type: 'order.created', data: { amount: 50 }, channels: ['eu'] };
     for (const key of [posthorn.key, await tenantKey(tenant), await tenantKey(tenant, 'read')]) {
@@ -150,7 +150,7 @@ describe('FAN-2: trying a filter', () => {
     expect((await posthorn.api('GET', `/v1/events?tenant=${tenant}`)).body.data).toEqual([]);
   });
 
-  test('wants an event as it could be published', async () => {
+  test('needs a valid event', async () => {
     expect(await attempt(LARGE, { data: 1 })).toMatchObject({
       status: 422,
       body: { errors: [{ path: 'event.type', message: 'is required' }] },
@@ -168,13 +168,13 @@ describe('FAN-2: trying a filter', () => {
     });
   });
 
-  test('takes an event as large as they come', async () => {
+  test('accepts an event of the largest size', async () => {
     const event = { type: 'a.b', data: { text: 'x'.repeat(255 * 1024), amount: 100 } };
     expect((await attempt(LARGE, event)).body).toEqual({ matches: true, reason: null });
   });
 });
 
-test('FAN-2: another tenant neither sees nor sets a filter', async () => {
+test('FAN-2: another tenant can neither see nor set a filter', async () => {
   const [tenant, key] = [newTenant(), await tenantKey(newTenant())];
   const { id } = await createEndpoint(posthorn, { url: 'http://127.0.0.1:9/', tenant, filter: LARGE });
   await expectStatus(posthorn.api('GET', `/v1/endpoints/${id}`, undefined, { key }), 404);

@@ -34,7 +34,7 @@ async function publishMany(tenant: string, count: number, data: unknown = 1): Pr
 }
 
 describe('HLT-3: health figures', () => {
-  test('success rate, response times, retries, dead letters, depth and age', async () => {
+  test('include success rate, response times, retries, dead letters, depth and age', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const endpoint = await createEndpoint(posthorn, {
@@ -121,7 +121,7 @@ describe('HLT-2: auto-disable', () => {
       return !endpoint.enabled && endpoint;
     });
 
-  test('when more than half of a day’s deliveries died; switched on again, that is forgotten', async () => {
+  test('happens if more than half of the deliveries of a day died, and starts over after the endpoint is enabled again', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -140,7 +140,7 @@ describe('HLT-2: auto-disable', () => {
     expect(await endpointNow(id)).toMatchObject({ enabled: true, disabled_reason: null });
   });
 
-  test('when it failed, and goes on failing, for so long without a success', async () => {
+  test('happens if an endpoint has failed for a long time without a success', async () => {
     const [failing, flapping] = [await newReceiver(), await newReceiver()];
     const tenant = newTenant();
     const settings = {
@@ -167,7 +167,7 @@ describe('HLT-2: auto-disable', () => {
 });
 
 describe('upkeep', () => {
-  test('ACC-4: idempotency keys whose time is over are cleared away, and may be used again', async () => {
+  test('ACC-4: deletes expired idempotency keys, which can then be reused', async () => {
     const tenant = newTenant();
     const event = { tenant, type: 'a.b', data: 1, idempotency_key: 'again' };
     const first = await publish(posthorn, event);
@@ -183,7 +183,7 @@ describe('upkeep', () => {
     expect(second.id).not.toBe(first.id);
   });
 
-  test('workers that never came back are forgotten', async () => {
+  test('deletes workers that never came back', async () => {
     await posthorn.database.query(
       `insert into posthorn.workers (id, name, lock_key, wire_version, renewed_at, stopping)
        values (gen_random_uuid(), 'long gone', 1, 1, now() - interval '2 days', true)`,
@@ -224,7 +224,7 @@ describe('SIG-4: rotation', () => {
     };
   }
 
-  test('old and new secret both sign until the overlap is over, or the old one is revoked', async () => {
+  test('lets both secrets sign until the overlap ends or the old one is revoked', async () => {
     const { path, secret: old, rotate, sent } = await rotating();
     const { secret, previous_expires_at } = await rotate();
     expect(secret).toMatch(/^whsec_/);
@@ -249,7 +249,7 @@ describe('SIG-4: rotation', () => {
     await expectStatus(posthorn.api('POST', `${path}/rotate-secret`, { secret: 'short' }), 422);
   });
 
-  test('at most five sign at once: a rotation is never refused, the oldest one ends', async () => {
+  test('is never refused: beyond five secrets, the oldest one ends', async () => {
     const { secret: first, rotate, sent } = await rotating();
     const secrets = [first];
     for (let n = 0; n < 6; n += 1) secrets.push((await rotate()).secret);
@@ -292,9 +292,24 @@ describe('SIG-4: rotation', () => {
       tenant,
       signature: 'standard-ed25519',
     });
-    expect(asymmetric.secret).toMatch(/^whsk_/);
-    const shown = await posthorn.api('GET', `/v1/endpoints/${asymmetric.id}/secret`);
-    expect(shown.body.public_key).toMatch(/^whpk_/);
+    // Receivers need the public key only: every view has it, and the private key is shown to those who ask for it.
+    const address = `/v1/endpoints/${asymmetric.id}`;
+    const { body: shown } = await posthorn.api('GET', `${address}/secret`);
+    expect(shown).toMatchObject({
+      secret: expect.stringMatching(/^whsk_/),
+      public_key: expect.stringMatching(/^whpk_/),
+    });
+    expect(asymmetric).toMatchObject({ secret: null, public_key: shown.public_key });
+    const { body: read } = await posthorn.api('GET', address);
+    const { body: list } = await posthorn.api('GET', `/v1/endpoints?tenant=${tenant}`);
+    const { body: patched } = await posthorn.api('PATCH', address, read);
+    const listed = list.data.find((each: { id: string }) => each.id === asymmetric.id);
+    for (const view of [read, listed, patched]) expect(view.public_key).toBe(shown.public_key);
+    const { body: rotated } = await posthorn.api('POST', `${address}/rotate-secret`, {});
+    expect(rotated).toMatchObject({ secret: null, public_key: expect.stringMatching(/^whpk_/) });
+    expect(rotated.public_key).not.toBe(shown.public_key);
+    expect((await posthorn.api('GET', address)).body.public_key).toBe(rotated.public_key);
+    expect((await posthorn.api('GET', path)).body.public_key).toBeNull();
     // Another kind of signature needs another kind of secret: one is made.
     await expectStatus(posthorn.api('PATCH', path, { signature: 'standard-ed25519' }), 200);
     expect((await posthorn.api('GET', `${path}/secret`)).body).toMatchObject({
@@ -306,7 +321,7 @@ describe('SIG-4: rotation', () => {
 });
 
 describe('CON-2: a test event', () => {
-  test('goes to that endpoint only, whatever it subscribes to', async () => {
+  test('is sent only to that endpoint, whatever it subscribes to', async () => {
     const [receiver, bystander] = [await newReceiver(), await newReceiver()];
     const tenant = newTenant();
     const endpoint = await createEndpoint(posthorn, { url: receiver.url, tenant, events: ['order.*'] });

@@ -61,7 +61,7 @@ test('it runs', async () => {
   await expectStatus(posthorn.api('GET', '/readyz'), 200);
 });
 
-describe('framing: what two parsers could read differently is refused, and the connection closed', () => {
+describe('ambiguous framing is refused, and the connection is closed', () => {
   const events = 'POST /v1/events HTTP/1.1\r\ncontent-type: application/json';
   test.each([
     [
@@ -105,7 +105,7 @@ describe('framing: what two parsers could read differently is refused, and the c
     expectProblem(answers[0], 400, 'bad_request');
   });
 
-  test('nothing of a refused request is carried out', async () => {
+  test('a refused request has no effect', async () => {
     const tenant = newTenant();
     const smuggled = post('/v1/endpoints', JSON.stringify({ url: URL_OF_NOBODY, tenant }));
     const request = head(events, 'content-length: 4', 'transfer-encoding: chunked');
@@ -113,14 +113,14 @@ describe('framing: what two parsers could read differently is refused, and the c
     expect((await posthorn.api('GET', `/v1/endpoints?tenant=${tenant}`)).body.data).toEqual([]);
   });
 
-  test('CONNECT gets no tunnel, and Upgrade nothing but HTTP', async () => {
+  test('CONNECT opens no tunnel, and Upgrade is ignored', async () => {
     const tunnel = await raw(head('CONNECT example.com:80 HTTP/1.1'), { untilClosed: true, timeoutMs: 2000 });
     expect([tunnel.answers, tunnel.closed]).toEqual([[], true]);
     const upgrade = await raw(head('GET /healthz HTTP/1.1', 'connection: upgrade', 'upgrade: h2c'));
     expect(upgrade.answers[0]?.status).toBe(200);
   });
 
-  test('a missing host, an expectation that nobody has heard of', async () => {
+  test('a missing host is refused, and an unknown expectation is ignored', async () => {
     const { answers } = await raw('GET /healthz HTTP/1.1\r\n\r\n');
     expectProblem(answers[0], 400, 'bad_request');
     const expecting = await raw(post('/v1/endpoints', '{}', 'expect: a miracle'));
@@ -130,13 +130,13 @@ describe('framing: what two parsers could read differently is refused, and the c
   });
 });
 
-describe('other ways to speak HTTP', () => {
-  test('HTTP/1.0: answered, and closed', async () => {
+describe('other HTTP versions and methods', () => {
+  test('an HTTP/1.0 request is answered and its connection closed', async () => {
     const { answers, closed } = await raw('GET /healthz HTTP/1.0\r\n\r\n', { untilClosed: true });
     expect([answers[0]?.status, closed]).toEqual([200, true]);
   });
 
-  test('pipelining: every request gets its own answer, in order', async () => {
+  test('pipelined requests are answered in order', async () => {
     const paths = ['/healthz', '/nowhere', '/v1/endpoints/ep_x', '/healthz', '/v1/keys?limit=0'];
     const request = paths.map((path) => head(`GET ${path} HTTP/1.1`)).join('');
     const { answers } = await raw(request, { answers: paths.length });
@@ -144,18 +144,18 @@ describe('other ways to speak HTTP', () => {
     expect(new Set(answers.map(({ headers }) => headers['x-request-id'])).size).toBe(paths.length);
   });
 
-  test('the address in full does not change who is asked', async () => {
+  test('an absolute URL in the request line does not change the server', async () => {
     const { answers } = await raw(head('GET http://169.254.169.254/healthz HTTP/1.1'));
     expect(answers[0]).toMatchObject({ status: 200, body: '{"status":"ok"}' });
   });
 
-  test.each(['TRACE', 'OPTIONS', 'PUT', 'PROPFIND', 'DELETE'])('%s is not there', async (method) => {
+  test.each(['TRACE', 'OPTIONS', 'PUT', 'PROPFIND', 'DELETE'])('%s is not supported', async (method) => {
     const { answers } = await raw(head(`${method} /v1/events HTTP/1.1`, 'content-length: 0'));
     expectProblem(answers[0], 405, 'method_not_allowed');
     expect(answers[0]!.headers.allow).toBe('GET, HEAD, POST');
   });
 
-  test('HEAD is not there where an answer has no end, and not promised', async () => {
+  test('HEAD is not supported for streams, and not listed in Allow', async () => {
     for (const method of ['HEAD', 'POST']) {
       const answer = await posthorn.api(method, '/v1/stream');
       expect([answer.status, answer.headers.allow]).toEqual([405, 'GET']);
@@ -180,7 +180,7 @@ describe('limits', () => {
     expect(closed).toBe(true);
   });
 
-  test('very long addresses: 431 past the limit of the headers, before that a plain 404', async () => {
+  test('a very long URL is 431 beyond the limit of the headers, and 404 below it', async () => {
     const longest = await raw(head(`GET /v1/endpoints/${'a'.repeat(20_000)} HTTP/1.1`), {
       untilClosed: true,
     });
@@ -200,7 +200,7 @@ describe('limits', () => {
   });
 
   test.each(['%', '%zz', '%c3%28', '%00', '..%2f..%2fetc%2fpasswd', '%2e%2e/%2e%2e/etc/passwd', '%ff'])(
-    'an address that does not decode or leads elsewhere: %s',
+    'a URL that cannot be decoded or leads elsewhere: %s',
     async (path) => {
       const { answers } = await raw(head(`GET /v1/endpoints/${path} HTTP/1.1`));
       expect([400, 404]).toContain(answers[0]?.status);
@@ -208,7 +208,7 @@ describe('limits', () => {
     },
   );
 
-  test('413 by the length that is announced, before the body is sent', async () => {
+  test('413 by content-length, before the body is sent', async () => {
     for (const path of ['/v1/endpoints', '/v1/keys', '/v1/events', '/v1/events/batch']) {
       const request = head(
         `POST ${path} HTTP/1.1`,
@@ -220,7 +220,7 @@ describe('limits', () => {
     }
   });
 
-  test('413 by what comes, if no length is announced', async () => {
+  test('413 by the received bytes, if there is no content-length', async () => {
     const chunk = 'a'.repeat(64 * 1024);
     const { answers } = await raw(async (socket) => {
       socket.write(
@@ -234,7 +234,7 @@ describe('limits', () => {
     expectProblem(answers[0], 413, 'too_large');
   });
 
-  test('settings have limits of their own', async () => {
+  test('requests other than events have a smaller limit', async () => {
     const endpoint = await createEndpoint(posthorn, { url: URL_OF_NOBODY, tenant: newTenant() });
     const path = `/v1/endpoints/${endpoint.id}`;
     const tooMuch: [string, unknown][] = [
@@ -255,7 +255,7 @@ describe('limits', () => {
   });
 });
 
-describe('slow clients are cut off', () => {
+describe('slow clients are disconnected', () => {
   const drip =
     (text: string, everyMs: number) =>
     async (socket: import('node:net').Socket): Promise<void> => {
@@ -321,7 +321,7 @@ describe('content types', () => {
     }
   });
 
-  test('415 with no content type at all, and for a body that is compressed', async () => {
+  test('415 without a content type, and for a compressed body', async () => {
     const { answers } = await raw(`${head('POST /v1/events HTTP/1.1', 'content-length: 2')}{}`);
     expectProblem(answers[0], 415, 'unsupported_media_type');
     for (const path of ['/v1/endpoints', '/v1/events'])
@@ -338,13 +338,13 @@ describe('content types', () => {
     'Application/JSON',
     'application/json; charset=utf-8',
     'application/json;charset="UTF-8"',
-  ])('taken: %s', async (type) => {
+  ])('accepted: %s', async (type) => {
     const event = JSON.stringify({ type: 'a.b', data: 1, tenant: newTenant() });
     await expectStatus(posthorn.api('POST', '/v1/events', event, { headers: { 'content-type': type } }), 202);
   });
 
   test.each(['application/merge-patch+json', 'Application/Merge-Patch+JSON; charset=utf-8'])(
-    'a PATCH may call itself what it is: %s',
+    'a PATCH may have the content type %s',
     async (type) => {
       const tenant = newTenant();
       const created = await posthorn.api('POST', '/v1/endpoints', {
@@ -364,7 +364,7 @@ describe('content types', () => {
 });
 
 describe('browsers', () => {
-  test('CORS is closed, and every answer says to guess, frame, keep and refer to nothing', async () => {
+  test('every answer has security headers, and none has CORS headers', async () => {
     const origin = { origin: 'https://evil.example', 'access-control-request-method': 'POST' };
     const answers: Answer[] = [
       await posthorn.api('OPTIONS', '/v1/events', undefined, { headers: origin }),
@@ -419,7 +419,7 @@ describe('bodies', () => {
     expect(answer.body.errors).toMatchObject([{ path }]);
   });
 
-  test('a name that is only a word stays one', async () => {
+  test('a field name such as "constructor" has no special meaning', async () => {
     const metadata = { constructor: { prototype: { polluted: true } }, hasOwnProperty: 1, toString: 'x' };
     const { body } = await expectStatus(
       posthorn.api('POST', '/v1/endpoints', { url: URL_OF_NOBODY, metadata }),
@@ -433,7 +433,7 @@ describe('bodies', () => {
     expect(other).not.toHaveProperty('polluted');
   });
 
-  test('an event is data: its bytes are carried on whatever their names', async () => {
+  test('the data of an event is kept byte for byte, whatever its field names are', async () => {
     const body = `{"type":"a.b","tenant":"${newTenant()}","data":{"__proto__":{"x":1},"constructor":null,"n":"\\u0000"}}`;
     await expectStatus(posthorn.api('POST', '/v1/events', body), 202);
   });
@@ -476,7 +476,7 @@ describe('bodies', () => {
     }
   });
 
-  test.each(['null', '[]', '1', '"x"', 'true', ''])('JSON that is no object: %s', async (body) => {
+  test.each(['null', '[]', '1', '"x"', 'true', ''])('JSON that is not an object: %s', async (body) => {
     for (const [method, path] of [
       ['POST', '/v1/endpoints'],
       ['POST', '/v1/keys'],
@@ -489,7 +489,7 @@ describe('bodies', () => {
   });
 });
 
-describe('NUL and half a surrogate pair are 422 in every text, naming the field', () => {
+describe('NUL and unpaired surrogates are 422 in every text, and the error names the field', () => {
   const url = URL_OF_NOBODY;
   /** Every field of an endpoint that takes text, with the text put into it. */
   const fields: [string, (text: string) => Record<string, unknown>][] = [
@@ -561,7 +561,7 @@ describe('NUL and half a surrogate pair are 422 in every text, naming the field'
   });
 });
 
-describe('the header of a signature is a header like others', () => {
+describe('a custom signature header', () => {
   test.each([
     'host',
     'Content-Length',
@@ -573,7 +573,7 @@ describe('the header of a signature is a header like others', () => {
     'ä',
     'x\r\ny',
     '__proto__',
-  ])('not %s', async (header) => {
+  ])('must not be %s', async (header) => {
     const signature = { profile: 'hex', header };
     const answer = await expectStatus(
       posthorn.api('POST', '/v1/endpoints', { url: URL_OF_NOBODY, signature }),
@@ -582,16 +582,19 @@ describe('the header of a signature is a header like others', () => {
     expect(answer.body.errors).toMatchObject([{ path: 'signature.header' }]);
   });
 
-  test.each(['a\r\nb: c', 'ä', '\u007f'])('nor a prefix that no header can hold: %j', async (prefix) => {
-    const signature = { profile: 'hex', prefix };
-    const answer = await expectStatus(
-      posthorn.api('POST', '/v1/endpoints', { url: URL_OF_NOBODY, signature }),
-      422,
-    );
-    expect(answer.body.errors).toMatchObject([{ path: 'signature.prefix' }]);
-  });
+  test.each(['a\r\nb: c', 'ä', '\u007f'])(
+    'must not have a prefix that is invalid in a header: %j',
+    async (prefix) => {
+      const signature = { profile: 'hex', prefix };
+      const answer = await expectStatus(
+        posthorn.api('POST', '/v1/endpoints', { url: URL_OF_NOBODY, signature }),
+        422,
+      );
+      expect(answer.body.errors).toMatchObject([{ path: 'signature.prefix' }]);
+    },
+  );
 
-  test('but a name of one’s own, or that of another profile', async () => {
+  test('may have a custom name or that of another profile', async () => {
     for (const header of ['X-Acme-Signature', 'X-Hub-Signature-256', 'Webhook-Signature'])
       await createEndpoint(posthorn, {
         url: URL_OF_NOBODY,
@@ -602,13 +605,13 @@ describe('the header of a signature is a header like others', () => {
 });
 
 describe('GET /', () => {
-  test('leads a browser to the console', async () => {
+  test('redirects a browser to the console', async () => {
     const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
     const answer = await posthorn.api('GET', '/', undefined, { key: null, headers: { accept } });
     expect(answer).toMatchObject({ status: 302, headers: { location: '/console', vary: 'accept' } });
   });
 
-  test('tells curl where everything is, and each address works', async () => {
+  test('lists the URLs of the server for other clients, and each URL works', async () => {
     const { body } = await expectStatus(
       posthorn.api('GET', '/', undefined, { key: null, headers: { accept: '*/*' } }),
       200,

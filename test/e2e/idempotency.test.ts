@@ -37,7 +37,7 @@ const ids = (answers: readonly AcceptedEvent[]) => new Set(answers.map(({ id }) 
 const firsts = (answers: readonly AcceptedEvent[]) => answers.filter(({ duplicate }) => !duplicate);
 
 describe('ACC-4: one event per idempotency key and tenant', () => {
-  test('a repeat gets the id of the first, and delivers nothing', async () => {
+  test('a repeated event gets the id of the first one and is not delivered', async () => {
     const { receiver, tenant } = await withReceiver();
     const event = { tenant, type: 'order.created', data: { n: 1 }, idempotency_key: 'a' };
     const first = await publish(one, event);
@@ -52,7 +52,7 @@ describe('ACC-4: one event per idempotency key and tenant', () => {
     expect(receiver.requests.map(({ headers }) => headers['webhook-id'])).toEqual([first.id, last.id]);
   });
 
-  test('the key may come as a header, but not as another one than in the body', async () => {
+  test('the key may be in a header, but must not differ from the key in the body', async () => {
     const { tenant } = await withReceiver();
     const event = { tenant, type: 'a.b', data: 1 };
     const headers = { 'idempotency-key': 'from the header' };
@@ -65,7 +65,7 @@ describe('ACC-4: one event per idempotency key and tenant', () => {
     expect(answer.body).toMatchObject({ status: 422, errors: [{ path: 'idempotency_key' }] });
   });
 
-  test('repeats at the same moment, through two processes, are one event', async () => {
+  test('simultaneous repeats in two processes become one event', async () => {
     const { receiver, tenant } = await withReceiver();
     const event = { tenant, type: 'order.created', data: { n: 1 }, idempotency_key: 'same' };
     const answers = await Promise.all(
@@ -80,7 +80,7 @@ describe('ACC-4: one event per idempotency key and tenant', () => {
     expect(receiver.requests.map(({ headers }) => headers['webhook-id'])).toEqual([id, last.id]);
   });
 
-  test('many keys at the same moment, in different orders, through two processes', async () => {
+  test('many keys at once, in different orders, in two processes, cause no deadlock', async () => {
     const { receiver, tenant } = await withReceiver();
     const events = Array.from({ length: 100 }, (_, n) => ({
       tenant,
@@ -138,7 +138,7 @@ describe('ACC-4: one event per idempotency key and tenant', () => {
     ]);
   });
 
-  test('the same key of two tenants: two events', async () => {
+  test('the same key of two tenants is two events', async () => {
     const event = { type: 'a.b', data: 1, idempotency_key: 'shared' };
     const answers = [
       await publish(one, { ...event, tenant: newTenant() }),
@@ -148,7 +148,7 @@ describe('ACC-4: one event per idempotency key and tenant', () => {
     expect(firsts(answers)).toHaveLength(2);
   });
 
-  test('a key is free again when its time is over', async () => {
+  test('a key can be reused after it expires', async () => {
     const { tenant } = await withReceiver();
     const event = { tenant, type: 'a.b', data: 1, idempotency_key: 'old' };
     const first = await publish(one, event);

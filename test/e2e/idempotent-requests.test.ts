@@ -75,7 +75,7 @@ const untilClaimed = (idempotencyKey: string) =>
   );
 
 describe('Idempotency-Key: the same request again', () => {
-  test('gets the first one’s answer, secret and all, from every process; it is carried out once', async () => {
+  test('gets the first answer, including secrets, from every process, and runs once', async () => {
     const tenant = newTenant();
     const { post } = repeatable('/v1/endpoints', { tenant, url: URL });
     const first = await expectStatus(post(), 201);
@@ -101,7 +101,7 @@ describe('Idempotency-Key: the same request again', () => {
         expect(answer.includes(text)).toBe(false);
   });
 
-  test('also keys, rotated secrets, tests, pauses and bulk orders', async () => {
+  test('works for keys, rotated secrets, tests, pauses and bulk orders', async () => {
     const tenant = newTenant();
     const { id } = await createEndpoint(posthorn, { tenant, url: URL });
     for (const [path, body] of [
@@ -121,7 +121,7 @@ describe('Idempotency-Key: the same request again', () => {
     }
   });
 
-  test('is offered by every POST that changes something, and by no other', async () => {
+  test('is supported by exactly the POST routes that change something', async () => {
     const { paths } = await readDocument();
     const offering = Object.entries(paths).flatMap(([path, methods]) =>
       Object.entries(methods)
@@ -154,7 +154,7 @@ describe('Idempotency-Key: the same request again', () => {
     expect(await endpointsOf(tenant)).toHaveLength(1);
   });
 
-  test('by another API key is another request', async () => {
+  test('with another API key is another request', async () => {
     const tenant = newTenant();
     const headers = { 'idempotency-key': randomUUID() };
     const ids = new Set<string>();
@@ -166,7 +166,7 @@ describe('Idempotency-Key: the same request again', () => {
     expect(ids.size).toBe(2);
   });
 
-  test('many at once, in two processes: one is carried out', async () => {
+  test('many times at once in two processes runs once', async () => {
     const tenant = newTenant();
     const { post } = repeatable('/v1/endpoints', { tenant, url: URL });
     const answers = await Promise.all(
@@ -180,7 +180,7 @@ describe('Idempotency-Key: the same request again', () => {
     expect(await endpointsOf(tenant)).toHaveLength(1);
   });
 
-  test('while the first is under way is a 409 that says when to come back', async () => {
+  test('while the first one runs is a 409 with Retry-After', async () => {
     const tenant = newTenant();
     const { post, idempotencyKey } = repeatable('/v1/endpoints', { tenant, url: URL });
     const giveBack = await holdEndpoints();
@@ -196,9 +196,9 @@ describe('Idempotency-Key: the same request again', () => {
   });
 
   test.each([
-    ['once the claim has lapsed', "- interval '10 minutes'"],
+    ['when the claim has expired', "- interval '10 minutes'"],
     ['when the clock has stepped back by 40 days', "+ interval '40 days'"],
-  ])('after its process was killed in the middle is carried out again, %s', async (_, claimMoves) => {
+  ])('after its process was killed runs again %s', async (_, claimMoves) => {
     const doomed = await startTestPosthorn({ database, env: settings, args: ['--role', 'api'] });
     const tenant = newTenant();
     const { post, idempotencyKey } = repeatable('/v1/endpoints', { tenant, url: URL });
@@ -221,8 +221,8 @@ describe('Idempotency-Key: the same request again', () => {
   });
 });
 
-describe('what is stored', () => {
-  test('nothing, if the database went away after the change: nobody is asked to repeat it, nor is it repeated', async () => {
+describe('the stored answer', () => {
+  test('is missing if the database failed after the change, and the request is not repeated', async () => {
     const tenant = newTenant();
     const { post } = repeatable('/v1/endpoints', { tenant, url: URL });
     // The answer shows figures of the endpoint, which are read when it has been made.
@@ -235,7 +235,7 @@ describe('what is stored', () => {
     expect(await endpointsOf(tenant)).toHaveLength(1);
   });
 
-  test('a failure of Posthorn is not: the same key is tried again', async () => {
+  test('does not exist for an internal error, so the same key runs again', async () => {
     const tenant = newTenant();
     const { post } = repeatable('/v1/endpoints', { tenant, url: URL });
     await database.query('alter table posthorn.endpoint_secrets rename to somewhere_else');
@@ -246,7 +246,7 @@ describe('what is stored', () => {
     expect(await endpointsOf(tenant)).toHaveLength(1);
   });
 
-  test('a refusal by the state of things is, what never got that far is not', async () => {
+  test('exists for a conflict, but not for a request that was refused earlier', async () => {
     const tenant = newTenant();
     const { id } = await createEndpoint(posthorn, { tenant, url: URL, enabled: false });
     const refused = repeatable(`/v1/endpoints/${id}/test`, {});
@@ -264,13 +264,13 @@ describe('what is stored', () => {
     await expectStatus(invalid.post(posthorn, { tenant, url: URL }), 201);
   });
 
-  test.each(['', 'x'.repeat(256)])('a key that is none is refused (%#)', async (key) => {
+  test.each(['', 'x'.repeat(256)])('an invalid key is refused (%#)', async (key) => {
     const headers = { 'idempotency-key': key };
     const answer = await posthorn.api('POST', '/v1/keys', { scope: 'read' }, { headers });
     expect(answer.body).toMatchObject({ status: 422, errors: [{ path: 'idempotency-key' }] });
   });
 
-  test('is forgotten when its time is over, and removed', async () => {
+  test('expires and is deleted', async () => {
     const short = await startTestPosthorn({
       database,
       inProcess: true,

@@ -81,28 +81,28 @@ describe('inboxes', () => {
     expect(numbers.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
   });
 
-  it('are limited in number, for each tenant and in all, also when they are made at the same moment', async () => {
+  it('are limited in number, per tenant and in total, also if they are created at the same moment', async () => {
     const { inboxes } = newInboxes({ inboxes: 3 });
     const made = await Promise.allSettled(
       Array.from({ length: 4 }, () => inboxes.create('acme', DEFAULT_ANSWER)),
     );
     expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
     expect(made.find((result) => result.status === 'rejected')!.reason.message).toContain(
-      'The tenant has 2 inboxes already',
+      'The tenant already has 2 inboxes',
     );
     await inboxes.create('globex', DEFAULT_ANSWER);
-    await expect(inboxes.create('initech', DEFAULT_ANSWER)).rejects.toThrow('There are 3 inboxes already');
+    await expect(inboxes.create('initech', DEFAULT_ANSWER)).rejects.toThrow('There are already 3 inboxes');
     await inboxes.delete((await inboxes.list('acme'))[0]!.token);
     await inboxes.create('initech', DEFAULT_ANSWER);
     expect(await inboxes.list(null)).toHaveLength(3);
   });
 
-  it('expire after their last use, and a read is a use', async () => {
+  it('expire after the last request or read', async () => {
     const { inboxes, pass } = newInboxes();
     const first = await inboxes.create('acme', DEFAULT_ANSWER);
     pass(400_000);
     const second = await inboxes.create('globex', DEFAULT_ANSWER);
-    await expect(inboxes.create('acme', DEFAULT_ANSWER)).rejects.toThrow('2 inboxes already');
+    await expect(inboxes.create('acme', DEFAULT_ANSWER)).rejects.toThrow('There are already 2 inboxes');
     expect(await inboxes.list('acme')).toEqual([first]);
     pass(300_000);
     expect(await inboxes.find(first.token)).toBeNull();
@@ -174,7 +174,7 @@ test('CLI-3: an inbox survives kill -9, and the endpoint on it delivers afterwar
   expect(JSON.stringify(body)).not.toContain(ADMIN_KEY);
 });
 
-test('CLI-3: a tenant takes its inboxes along when it is deleted', async () => {
+test('CLI-3: deleting a tenant deletes its inboxes', async () => {
   const posthorn = await startTestPosthorn({ database, env: { POSTHORN_INBOX: 'true' }, inProcess: true });
   onTestFinished(() => posthorn.stop());
   const { body: inbox } = await expectStatus(posthorn.api('POST', '/v1/inboxes', { tenant: 'wayne' }), 201);

@@ -27,8 +27,8 @@ async function publishMany(tenant: string, count: number, type = 'a.b'): Promise
   return ids;
 }
 
-describe('DSP-3: what an endpoint can take', () => {
-  test('max_in_flight: never more at once, and all of them in the end', async () => {
+describe('DSP-3: limits of an endpoint', () => {
+  test('max_in_flight limits concurrent requests, and all deliveries arrive', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(posthorn, { url: receiver.url, tenant, max_in_flight: 3 });
@@ -48,7 +48,7 @@ describe('DSP-3: what an endpoint can take', () => {
     expect(most).toBe(3);
   });
 
-  test('rate_limit: burst and then so many a second, retries included', async () => {
+  test('rate_limit allows a burst and then a steady rate, retries included', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(posthorn, {
@@ -68,7 +68,7 @@ describe('DSP-3: what an endpoint can take', () => {
     }
   });
 
-  test('rate_limit: what is due and has no turn yet says so, alone and in lists', async () => {
+  test('rate_limit: a due delivery that must wait shows rate_limited, alone and in lists', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const rate_limit = { per_second: 0.01, burst: 1 };
@@ -91,7 +91,7 @@ describe('DSP-3: what an endpoint can take', () => {
     await untilDeliveries(posthorn, next.id, 'delivered');
   });
 
-  test('rate_limit: switched off and on again, an endpoint has no second burst', async () => {
+  test('rate_limit: disabling and enabling an endpoint gives no second burst', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const rate_limit = { per_second: 0.01, burst: 1 };
@@ -121,7 +121,7 @@ describe('DSP-3: what an endpoint can take', () => {
     expect(await deliveriesOf(posthorn, held.id)).toMatchObject([{ waiting_reason: 'rate_limited' }]);
   });
 
-  test('fifo: order of acceptance, a retry holds the rest back, never two at once', async () => {
+  test('fifo: deliveries keep the order of acceptance, one at a time, and a retry blocks the rest', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(posthorn, {
@@ -147,7 +147,7 @@ describe('DSP-3: what an endpoint can take', () => {
     ]);
   });
 
-  test('fifo: order holds across two processes that accept and a change of worker', async () => {
+  test('fifo: the order holds across two accepting processes and a change of the worker', async () => {
     const database = await createTestDatabase();
     const receiver = await newReceiver();
     const one = await startTestPosthorn({ database });
@@ -203,7 +203,7 @@ describe('HLT-1: the circuit breaker', () => {
   const breaker = { consecutive: 3, min_requests: 1000, cooldown_seconds: 0.4, max_cooldown_seconds: 0.8 };
   const retry = { schedule: [0, ...Array.from({ length: 20 }, () => 0.05)], jitter: 'none' };
 
-  test('opens, sends nothing and consumes no attempt, probes with one, closes with slow start', async () => {
+  test('opens without sending or counting attempts, probes with one request, and closes with a slow start', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const { id } = await createEndpoint(posthorn, {
@@ -279,7 +279,7 @@ describe('HLT-1: the circuit breaker', () => {
     }
   });
 
-  test('4xx and 429 do not open it, and null switches it off', async () => {
+  test('is not opened by 4xx and 429, and null disables it', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const counted = await createEndpoint(posthorn, {
@@ -296,7 +296,7 @@ describe('HLT-1: the circuit breaker', () => {
   });
 });
 
-test('RTY-4: a 429 with Retry-After holds the whole lane back', async () => {
+test('RTY-4: a 429 with Retry-After delays the whole lane', async () => {
   const receiver = await newReceiver();
   const tenant = newTenant();
   await createEndpoint(posthorn, {
@@ -324,7 +324,7 @@ describe('RTY-8: maximum age', () => {
     await untilDeliveries(posthorn, event.id, 'delivered');
   });
 
-  test('a retry that would come too late is not waited for: dead, expired', async () => {
+  test('a delivery whose next retry would exceed the maximum age dies at once as expired', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(posthorn, {
@@ -340,7 +340,7 @@ describe('RTY-8: maximum age', () => {
   });
 });
 
-test('DLV-8: a retry says which attempt it is and why', async () => {
+test('DLV-8: a retry has headers with its number and the reason', async () => {
   const receiver = await newReceiver();
   const tenant = newTenant();
   await createEndpoint(posthorn, {
@@ -357,7 +357,7 @@ test('DLV-8: a retry says which attempt it is and why', async () => {
   expect(second!.headers).toMatchObject({ 'posthorn-attempt': '2', 'posthorn-retry-reason': 'http_5xx' });
 });
 
-test('DLV-4: connections are kept and used again', async () => {
+test('DLV-4: connections are reused', async () => {
   const receiver = await newReceiver();
   const tenant = newTenant();
   await createEndpoint(posthorn, { url: receiver.url, tenant, max_in_flight: 1 });
@@ -366,7 +366,7 @@ test('DLV-4: connections are kept and used again', async () => {
   expect(receiver.connections).toBe(1);
 });
 
-test('RTY-6: an outcome that comes too late changes nothing, and is kept as superseded', async () => {
+test('RTY-6: a late result changes nothing and is stored as superseded', async () => {
   const receiver = await newReceiver();
   const tenant = newTenant();
   await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -388,7 +388,7 @@ test('RTY-6: an outcome that comes too late changes nothing, and is kept as supe
   expect((await deliveriesOf(posthorn, event.id))[0]).toMatchObject({ status: 'retrying', attempts: 1 });
 });
 
-test('ACC-8: more than can be held is refused early, with Retry-After; what was accepted is delivered', async () => {
+test('ACC-8: events beyond the capacity are refused with Retry-After, and accepted events are delivered', async () => {
   const database = await createTestDatabase();
   const receiver = await newReceiver();
   const server = await startTestPosthorn({
@@ -417,7 +417,7 @@ test('ACC-8: more than can be held is refused early, with Retry-After; what was 
   }
 });
 
-test('a delivery that was on the wire in three counted crashes of its worker is dead (worker_crash), and others are sent', async () => {
+test('a delivery that was on the wire in three counted crashes of its worker dies as worker_crash, and others are sent', async () => {
   const database = await createTestDatabase();
   const receiver = await newReceiver();
   const env = { POSTHORN_CAREFUL_AFTER_CRASHES: '1', POSTHORN_DEAD_AFTER_MS: '1s' };
@@ -450,7 +450,7 @@ test('a delivery that was on the wire in three counted crashes of its worker is 
   }
 });
 
-test('a delivery that was only beside one that crashes its worker is delivered', async () => {
+test('a delivery that only runs beside poison is delivered', async () => {
   const database = await createTestDatabase();
   const [deadly, slow] = [await newReceiver(), await newReceiver()];
   const env = { POSTHORN_CAREFUL_AFTER_CRASHES: '1', POSTHORN_DEAD_AFTER_MS: '1s' };
@@ -481,7 +481,7 @@ test('a delivery that was only beside one that crashes its worker is delivered',
   }
 });
 
-test('DSP-8: a request that a stop cuts off is no failed attempt; the next worker finishes it', async () => {
+test('DSP-8: a request that a stop cuts off is not a failed attempt, and the next worker repeats it', async () => {
   const database = await createTestDatabase();
   const receiver = await newReceiver();
   receiver.hang();
@@ -504,7 +504,7 @@ test('DSP-8: a request that a stop cuts off is no failed attempt; the next worke
   }
 });
 
-test('an endpoint that becomes fifo takes what waits for it along', async () => {
+test('deliveries that wait when their endpoint becomes fifo are sent in order', async () => {
   const receiver = await newReceiver();
   const tenant = newTenant();
   const { id } = await createEndpoint(posthorn, {
@@ -521,7 +521,7 @@ test('an endpoint that becomes fifo takes what waits for it along', async () => 
   for (const event of ids) await untilDeliveries(posthorn, event, 'delivered');
 });
 
-test('what fails after its endpoint has become fifo has its place in the order', async () => {
+test('a delivery that fails after its endpoint became fifo keeps its place in the order', async () => {
   const receiver = await newReceiver();
   const tenant = newTenant();
   const { id } = await createEndpoint(posthorn, {
@@ -546,7 +546,7 @@ test('what fails after its endpoint has become fifo has its place in the order',
   expect(receiver.requests).toHaveLength(1);
 });
 
-test('every type that is valid can be stored, also one that is a word of SQL', async () => {
+test('every valid event type can be stored, also an SQL keyword', async () => {
   const receiver = await newReceiver();
   const tenant = newTenant();
   await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -556,7 +556,7 @@ test('every type that is valid can be stored, also one that is a word of SQL', a
   }
 });
 
-test('ACC-2: requests that come together share commits', async () => {
+test('ACC-2: concurrent requests share commits', async () => {
   const tenant = newTenant();
   await Promise.all(
     Array.from({ length: 200 }, (_, n) => publish(posthorn, { tenant, type: 'a.b', data: n })),
@@ -570,7 +570,7 @@ test('ACC-2: requests that come together share commits', async () => {
   expect(row!.commits).toBeLessThan(100);
 });
 
-test('DSP-1: a fresh event leaves at once; no interval of polling shows', async () => {
+test('DSP-1: a fresh event is sent at once, without a polling delay', async () => {
   const receiver = await newReceiver();
   const tenant = newTenant();
   await createEndpoint(posthorn, { url: receiver.url, tenant });

@@ -59,7 +59,7 @@ describe('CLI-4 createPosthorn', () => {
     expect(arrived!.body.toString()).toContain('"data":{"n":1.10}');
   });
 
-  it('says once what it has said before under the same key', async () => {
+  it('stores one event for a repeated idempotency key', async () => {
     const event = { type: 'library.twice', data: [1], idempotencyKey: 'one' };
     const first = await posthorn.publish(event);
     expect(await posthorn.publish(event)).toMatchObject({ id: first.id, duplicate: true });
@@ -75,7 +75,7 @@ describe('CLI-4 createPosthorn', () => {
     [{ type: 'a.b', data: 1, tenant: '../x' }, 'tenant'],
     [{ type: 'a.b', json: '{' }, 'json'],
     [{ type: 'a.b', data: 1, headers: { 'webhook-id': 'x' } }, 'headers'],
-  ])('names what is wrong with %j', async (event, path) => {
+  ])('names the invalid field of %j', async (event, path) => {
     const error = await posthorn.publish(event as never).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(Problem);
     expect((error as Problem).message).toContain(path);
@@ -97,14 +97,14 @@ describe('CLI-4 createPosthorn', () => {
     expect(arrived!.headers['webhook-id']).toBe(id);
   });
 
-  it('refuses a configuration that cannot be used, and leaves nothing behind', async () => {
+  it('refuses an invalid configuration and leaves nothing running', async () => {
     await expect(createPosthorn({ databaseUrl: database.url })).rejects.toBeInstanceOf(ConfigError);
     await expect(
       createPosthorn({ databaseUrl: database.url, settings: { POSTHORN_DRAIN_MS: 'soon' } }),
     ).rejects.toThrow('POSTHORN_DRAIN_MS');
   });
 
-  it('stops twice as well as once', async () => {
+  it('can be stopped twice', async () => {
     const other = await createPosthorn({
       databaseUrl: database.url,
       adminKey: posthorn.adminKey,
@@ -117,7 +117,7 @@ describe('CLI-4 createPosthorn', () => {
 });
 
 describe('the example', () => {
-  it('sells horns and tells about it', async () => {
+  it('runs and publishes its orders', async () => {
     const own = await createTestDatabase({ empty: true });
     const dataDir = await mkdtemp(path.join(tmpdir(), 'posthorn-example-'));
     const shop = startProcess(

@@ -170,7 +170,7 @@ test('events, by every filter', async () => {
   }
 });
 
-test('dead letters, by every filter; and their groups', async () => {
+test('dead letters by every filter, and their groups', async () => {
   const wheres = [
     { tenant: null, endpointId: null },
     ...tenants.map((tenant) => ({ tenant, endpointId: null })),
@@ -192,7 +192,7 @@ test('dead letters, by every filter; and their groups', async () => {
   }
 });
 
-test('what a task would be about, before it is ordered', async () => {
+test('the estimate before a task is created', async () => {
   const MOST = 2000;
   const anything = {
     tenant: null,
@@ -246,7 +246,7 @@ async function countSlowly(selection: Selection): Promise<number> {
   return (await database.query(query, values)).length;
 }
 
-test('the audit log, by every filter and by two at once', async () => {
+test('the audit log by every filter and by two at once', async () => {
   const none = { tenant: null, actor: null, action: null, objectId: null };
   const filters = [
     none,
@@ -266,7 +266,7 @@ test('the audit log, by every filter and by two at once', async () => {
     }
 });
 
-test('endpoints with what waits and what is dead; tasks and keys', async () => {
+test('endpoints with their waiting and dead deliveries, tasks and keys', async () => {
   for (const tenant of [null, ...tenants])
     for (const before of [null, endpoints[100]!.id]) {
       await listEndpoints(watched.pool, { tenant, before, limit: LIMIT });
@@ -298,7 +298,7 @@ const EVERYWHERE = `(
   union all select id, tenant, endpoint_id, event_type, 'dead' from posthorn.dead_letters
   union all select id, tenant, endpoint_id, event_type, status from posthorn.deliveries)`;
 
-test('the pages together are everything that fits, each once, also where a page ends early', async () => {
+test('all pages together contain each match once, also if a page ends early', async () => {
   const anywhere = { tenant: null, endpointId: null, eventId: null, from: null };
   const wheres = [
     anywhere,
@@ -327,7 +327,7 @@ test('the pages together are everything that fits, each once, also where a page 
     }
 });
 
-test('no overlap and no gap while deliveries move from table to table and others are added', async () => {
+test('pages have no overlaps or gaps while deliveries move between tables and others are added', async () => {
   const pool = connections.pool('api');
   for (const tenant of [null, tenants[0]!, tenants[1]!]) {
     const before = await database.query(

@@ -43,7 +43,7 @@ async function untilScrape(
 
 const ONE_TRY = { schedule: [0] };
 
-test('OBS-1: attempts, successes, failures by reason and type, latency and response time move', async () => {
+test('OBS-1: attempts, successes, failures by reason and type, latency and response time are counted', async () => {
   const tenant = newTenant();
   const [good, bad] = [await newReceiver(), await newReceiver()];
   bad.answer({ status: 503 });
@@ -80,7 +80,7 @@ test('OBS-1: attempts, successes, failures by reason and type, latency and respo
   expect(after.value('posthorn_pool_connections', { pool: 'api', state: 'max' })).toBe(4);
 });
 
-test('FAN-3: subscriptions answered from memory, reloads, and how fresh it is', async () => {
+test('FAN-3: cache hits of subscriptions, reloads and the age of the cache are measured', async () => {
   const tenant = newTenant();
   const before = await scrape();
   const receiver = await newReceiver();
@@ -94,7 +94,7 @@ test('FAN-3: subscriptions answered from memory, reloads, and how fresh it is', 
   expect(after.value('posthorn_subscription_cache_unconfirmed_seconds')).toBeLessThan(10);
 });
 
-test('OBS-1: depth and age of what waits: in memory, in the database only, and held', async () => {
+test('OBS-1: depth and age of waiting deliveries are measured: in memory, only in the database, and held', async () => {
   const tenant = newTenant();
   const [slow, paused] = [await newReceiver(), await newReceiver()];
   slow.hang();
@@ -122,7 +122,7 @@ test('OBS-1: depth and age of what waits: in memory, in the database only, and h
   await untilScrape('nothing waits any more', (now) => now.value('posthorn_queue_depth') === 0);
 });
 
-test('DLQ-4: dead letters in all and of the tenants that have most', async () => {
+test('DLQ-4: dead letters are counted in total and for the tenants with the most', async () => {
   const receiver = await newReceiver();
   receiver.answer({ status: 400 });
   const tenants = [newTenant(), newTenant(), newTenant()];
@@ -147,7 +147,7 @@ test('DLQ-4: dead letters in all and of the tenants that have most', async () =>
   expect(of('other')).toBe(before + 2);
 });
 
-test('circuits that open, endpoints that are paused and disabled, requests that are refused', async () => {
+test('open circuits, paused and disabled endpoints, and refused requests are counted', async () => {
   const tenant = newTenant();
   const [failing, gone] = [await newReceiver(), await newReceiver()];
   failing.answer({ status: 500 });
@@ -185,7 +185,7 @@ test('circuits that open, endpoints that are paused and disabled, requests that 
   expect(moved('posthorn_rejected_total', { code: 'unauthorized' })).toBe(1);
 });
 
-test('OBS-1: labels are those of the catalogue, endpoints are none, and the event types are capped', async () => {
+test('OBS-1: labels match the catalogue, endpoints are not labels, and event types are limited', async () => {
   const tenant = newTenant();
   const events = Array.from({ length: 60 }, (_, n) => ({ tenant, type: `made.up-${n}`, data: n }));
   await expectStatus(posthorn.api('POST', '/v1/events/batch', { events }), 202);
@@ -201,7 +201,7 @@ test('OBS-1: labels are those of the catalogue, endpoints are none, and the even
   }
 });
 
-test('who may see them: whoever is on this machine, else an admin or a read key of all tenants', async () => {
+test('metrics need an admin key or a read key for all tenants, except on this machine', async () => {
   const from = (key: string | null, headers = {}) =>
     posthorn.api('GET', '/metrics', undefined, { key, headers });
   const newKey = async (key: object) =>
@@ -217,7 +217,7 @@ test('who may see them: whoever is on this machine, else an admin or a read key 
   await expectStatus(from(await newKey({ scope: 'tenant', tenant }), proxied), 403);
 });
 
-test('serve --processes 3: one scrape shows all children, each with its number', async () => {
+test('with serve --processes 3, one scrape shows all children, each with its number', async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const port = String(await freePort());
@@ -240,7 +240,7 @@ test('serve --processes 3: one scrape shows all children, each with its number',
   expect(shown.samples.filter(({ name }) => name === 'posthorn_dead_letters')).toHaveLength(1);
 });
 
-test('POSTHORN_METRICS=off: not there, and everything else goes on', async () => {
+test('with POSTHORN_METRICS=off, /metrics is 404 and everything else works', async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const quiet = await startTestPosthorn({ database, env: { POSTHORN_METRICS: 'off' }, inProcess: true });

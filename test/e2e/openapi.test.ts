@@ -51,7 +51,7 @@ const ownOf = ({ tenant, parameters }: World): string[] => [
   ...Object.entries(parameters).flatMap(([place, id]) => (isShared(place) || id.length < 10 ? [] : [id])),
 ];
 
-describe('the API is as it says', () => {
+describe('the API matches its document', () => {
   test('every operation answers its example as documented', async () => {
     const receiver = await newReceiver();
     receiver.answer({ status: 404 });
@@ -71,7 +71,7 @@ describe('the API is as it says', () => {
   });
 });
 
-describe('SEC-2: in every operation there is', () => {
+describe('SEC-2: in every operation', () => {
   let theirs: World;
   beforeAll(async () => {
     const receiver = await startReceiver();
@@ -86,7 +86,7 @@ describe('SEC-2: in every operation there is', () => {
     expect(needingKeys().length).toBeGreaterThan(30);
   });
 
-  test('a read-only key reads, and changes nothing', async () => {
+  test('a read key can read and cannot change anything', async () => {
     const may = ({ role, name }: ApiOperation, tenant: string | undefined) =>
       role === 'read' && (tenant === undefined || !ACROSS_TENANTS.has(name));
     for (const tenant of [undefined, theirs.tenant]) {
@@ -98,7 +98,7 @@ describe('SEC-2: in every operation there is', () => {
     }
   });
 
-  test('what only an admin may do is 403 with a tenant’s key', async () => {
+  test('admin operations are 403 with a tenant key', async () => {
     const key = await newKey({ scope: 'tenant', tenant: theirs.tenant });
     const operations = needingKeys().filter(({ role }) => role === 'admin');
     for (const operation of operations)
@@ -106,7 +106,7 @@ describe('SEC-2: in every operation there is', () => {
     expect(operations.length).toBeGreaterThan(0);
   });
 
-  test('another tenant’s objects are 404', async () => {
+  test('objects of another tenant are 404', async () => {
     const key = await newKey({ scope: 'tenant', tenant: newTenant() });
     const operations = needingKeys().filter(
       ({ role, path }) => role !== 'admin' && !isShared(path) && placesOf(path).length > 0,
@@ -148,7 +148,7 @@ describe('SEC-2: in every operation there is', () => {
     expect(tried).toBeGreaterThan(7);
   });
 
-  test('another tenant’s objects are in no list', async () => {
+  test('no list contains objects of another tenant', async () => {
     const key = await newKey({ scope: 'tenant', tenant: newTenant() });
     const lists = needingKeys().filter(
       ({ method, path, role, streams }) =>

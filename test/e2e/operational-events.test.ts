@@ -64,8 +64,8 @@ async function untilAtRest(database: TestDatabase): Promise<void> {
   });
 }
 
-describe('OBS-4: what is told', () => {
-  test('the number of dead letters, once when it passes the threshold and once when it is far below again', async () => {
+describe('OBS-4: operational events', () => {
+  test('report the number of dead letters once above the threshold and once far below it', async () => {
     const { receiver } = await operator(['posthorn.dead_letters.threshold']);
     const { receiver: rejects, endpoint } = await subscriber(newTenant(), ['*'], { breaker: null });
     // Those of operational events do not count.
@@ -100,7 +100,7 @@ describe('OBS-4: what is told', () => {
     expect(requests.map((request) => request.json().data.state)).toEqual(['above', 'below']);
   });
 
-  test('that deliveries wait too long, and that they do not any more', async () => {
+  test('report that deliveries wait too long, and that they no longer do', async () => {
     const { receiver } = await operator(['posthorn.queue.age']);
     const { receiver: slow, endpoint } = await subscriber(newTenant(), ['*'], { max_in_flight: 1 });
     slow.hang();
@@ -116,7 +116,7 @@ describe('OBS-4: what is told', () => {
     expect(requests[1]!.json().data).toMatchObject({ state: 'below' });
   });
 
-  test('that a circuit opened and closed, that a delivery is dead', async () => {
+  test('report that a circuit opened and closed, and that a delivery died', async () => {
     const { receiver } = await operator();
     const { receiver: fails, endpoint } = await subscriber(newTenant(), ['*'], {
       ...FRAGILE,
@@ -172,7 +172,7 @@ describe('OBS-4: what is told', () => {
     expect(closed.data).toMatchObject({ endpoint: { id: endpoint.id }, opened_at: opened.data.opened_at });
   });
 
-  test('that a circuit closed because the endpoint has no breaker any more', async () => {
+  test('report that a circuit closed because the breaker was removed', async () => {
     const { receiver } = await operator(['posthorn.circuit.*']);
     const { receiver: fails, endpoint } = await subscriber(newTenant(), ['*'], {
       breaker: { consecutive: 1, cooldown_seconds: 3600 },
@@ -195,7 +195,7 @@ describe('OBS-4: what is told', () => {
     expect(closed.data).toMatchObject({ endpoint: { id: endpoint.id }, opened_at: opened.data.opened_at });
   });
 
-  test('that an endpoint was switched off, by itself or by hand, and on again', async () => {
+  test('report that an endpoint was disabled, automatically or manually, and enabled again', async () => {
     const { receiver } = await operator(['posthorn.endpoint.disabled', 'posthorn.endpoint.enabled']);
     const { receiver: gone, endpoint } = await subscriber(newTenant(), ['*']);
     gone.answer({ status: 410 });
@@ -212,7 +212,7 @@ describe('OBS-4: what is told', () => {
     ]);
   });
 
-  test('a mass of dead letters in few events, and every one counted', async () => {
+  test('report many dead letters in few events, with the exact count', async () => {
     const { receiver } = await operator(['posthorn.delivery.dead']);
     const { receiver: rejects, endpoint } = await subscriber(newTenant(), ['*'], { breaker: null });
     rejects.answer({ status: 400 });
@@ -232,8 +232,8 @@ describe('OBS-4: what is told', () => {
   });
 });
 
-describe('OBS-4: who is told', () => {
-  test('the operator of everybody, a tenant of its own endpoints, `*` of none', async () => {
+describe('OBS-4: recipients of operational events', () => {
+  test('the operator gets events of all tenants, a tenant those of its own endpoints, and `*` matches none', async () => {
     const { receiver: ofOperator } = await operator();
     const { receiver: ofOwner, endpoint: owner } = await subscriber(newTenant(), ['posthorn.delivery.dead']);
     const { receiver: ofOther, endpoint: other } = await subscriber(newTenant(), ['posthorn.*']);
@@ -259,7 +259,7 @@ describe('OBS-4: who is told', () => {
     ]);
   });
 
-  test('an endpoint is not told of its own circuit, and hears of its own dead letters', async () => {
+  test('an endpoint gets no events about its own circuit, but about its own dead letters', async () => {
     const tenant = newTenant();
     const { receiver: itself } = await subscriber(tenant, ['a.b', 'posthorn.*'], FRAGILE);
     const { receiver: other } = await subscriber(tenant, ['posthorn.circuit.*']);
@@ -273,7 +273,7 @@ describe('OBS-4: who is told', () => {
     );
   });
 
-  test('nobody else can publish them', async () => {
+  test('producers cannot publish operational events', async () => {
     const type = 'posthorn.delivery.dead';
     const tenant = newTenant();
     const { receiver, endpoint } = await subscriber(tenant, ['posthorn.*']);
@@ -290,7 +290,7 @@ describe('OBS-4: who is told', () => {
 });
 
 describe('OBS-4: no loops, no losses', () => {
-  test('operator endpoints that take none of it: what they were to hear of, and not one event more', async () => {
+  test('operator endpoints that fail cause no further events', async () => {
     const { receiver: fails, endpoint: failing } = await subscriber(OPERATOR, ['posthorn.*'], FRAGILE);
     const { receiver: goes, endpoint: going } = await subscriber(OPERATOR, ['posthorn.*'], FRAGILE);
     // One that would be told if there were anything to tell of the other two.
@@ -337,7 +337,7 @@ describe('OBS-4: no loops, no losses', () => {
     expect(about).toContain(going.id);
   });
 
-  test('noted twice under one id, it is told once', async () => {
+  test('a note that is stored twice under one id causes one event', async () => {
     const { receiver } = await operator(['posthorn.circuit.opened']);
     const { endpoint } = await subscriber(newTenant(), ['*']);
     const id = newId(Date.now());
@@ -354,7 +354,7 @@ describe('OBS-4: no loops, no losses', () => {
     expect(receiver.requests.filter(isOf('posthorn.circuit.opened', endpoint.tenant))).toHaveLength(1);
   });
 
-  test('killed with -9 before it told anything: the next one does, once', async () => {
+  test('after kill -9 before publishing, the next process publishes the event once', async () => {
     const database = await createTestDatabase();
     const [receiver, fails, goes] = await Promise.all([newReceiver(), newReceiver(), newReceiver()]);
     fails.answer({ status: 503 });

@@ -78,7 +78,7 @@ test.each(['python', 'go', 'java', 'ruby', 'php'])(
   },
 );
 
-test('SEC: the role of the example may publish, and nothing else', async () => {
+test('SEC: the role of the example may only publish', async () => {
   await client.query('set role shop');
   const { rows } = await client.query<{ publish: string }>(`select posthorn.publish('a.b', '1')`);
   expect(rows[0]!.publish).toMatch(/^evt_/);
@@ -103,7 +103,7 @@ test('SEC: the role of the example may publish, and nothing else', async () => {
   await client.query('reset role');
 });
 
-test('SEC: a role without the grant may not publish', async () => {
+test('SEC: a role without the grant cannot publish', async () => {
   await client.query('revoke execute on function posthorn.publish from shop');
   await client.query('set role shop');
   await expect(client.query(`select posthorn.publish('a.b', '1')`)).rejects.toMatchObject({ code: '42501' });

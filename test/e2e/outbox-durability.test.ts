@@ -41,7 +41,7 @@ async function newShop() {
   return { database, shop, order, count, differences };
 }
 
-test('OUT-1: killed with -9 in the middle of it, again and again: every order has its event, and no event is without an order', async () => {
+test('OUT-1: after repeated kill -9, every order has its event and every event has its order', async () => {
   const { database, order, count, differences } = await newShop();
   const receiver = await newReceiver();
   const settings = { database, env: { POSTHORN_INGEST_BATCH_ROWS: '10' } };
@@ -81,7 +81,7 @@ test('OUT-1: killed with -9 in the middle of it, again and again: every order ha
   await posthorn.stop();
 });
 
-test('OUT-1: two servers look at the same rows: one event each, delivered once, in order; when one dies, the other goes on', async () => {
+test('OUT-1: two servers on the same outbox store each row as one event, in order, and one continues if the other dies', async () => {
   const { database, order, count, differences } = await newShop();
   const receiver = await newReceiver();
   // Both look all the time, and at few rows: they are in each other's way as much as can be.
@@ -108,7 +108,7 @@ test('OUT-1: two servers look at the same rows: one event each, delivered once, 
   await one.stop();
 });
 
-test('OUT-1: with no worker there, a process that only answers the API stores what was published', async () => {
+test('OUT-1: without a worker, an API server stores published events', async () => {
   const { database, order, count } = await newShop();
   const api = await startTestPosthorn({
     database,

@@ -136,7 +136,7 @@ const hasOrder = async (order: number): Promise<boolean> =>
 
 let orders = 0;
 describe.each(Object.entries(libraries))('OUT-2: %s', (name, run) => {
-  test('commit: published, every field as it was given', async () => {
+  test('a commit publishes the event with all its fields', async () => {
     orders += 1;
     const id = await run(orders, (tx) =>
       publish({ ...everything, idempotencyKey: `key of ${name}` }, { tx }),
@@ -157,7 +157,7 @@ describe.each(Object.entries(libraries))('OUT-2: %s', (name, run) => {
     });
   });
 
-  test('a type and data alone', async () => {
+  test('an event may have only a type and data', async () => {
     orders += 1;
     const id = await run(orders, (tx) => publish({ type: 'a.b', data: { n: [1, null, 'é'] } }, { tx }));
     expect(await rowOf(id)).toEqual({
@@ -170,7 +170,7 @@ describe.each(Object.entries(libraries))('OUT-2: %s', (name, run) => {
     });
   });
 
-  test('rollback: neither the order nor the event', async () => {
+  test('a rollback discards the order and the event', async () => {
     orders += 1;
     let id = '';
     const failing = run(orders, async (tx) => {
@@ -183,7 +183,7 @@ describe.each(Object.entries(libraries))('OUT-2: %s', (name, run) => {
     expect(await hasOrder(orders)).toBe(false);
   });
 
-  test('an event that is not valid fails the transaction, and says why', async () => {
+  test('an invalid event fails the transaction with the reason', async () => {
     orders += 1;
     const failing = run(orders, (tx) => publish({ type: 'not a type', data: 1 }, { tx }));
     const error = await failing.then(
@@ -196,7 +196,7 @@ describe.each(Object.entries(libraries))('OUT-2: %s', (name, run) => {
   });
 });
 
-test('OUT-2: what is not in a transaction is refused, and so is what cannot be published', async () => {
+test('OUT-2: publishing outside a transaction and publishing invalid events are refused', async () => {
   const event = { type: 'a.b', data: 1 };
   const client = await pool.connect();
   const refused: [handle: unknown, message: RegExp][] = [

@@ -7,7 +7,7 @@ import { acceptEvents } from '../../src/postgres/queries/accept-events.ts';
 import { readOutbox, rejectOutboxRows } from '../../src/postgres/queries/outbox.ts';
 import { openForPlans } from '../support/plans.ts';
 
-test('OUT-1: statements that were planned for an empty outbox find their rows by the index', async () => {
+test('OUT-1: statements that were planned for an empty outbox use the index', async () => {
   const { database, connections } = await openForPlans();
   const pool = connections.pool('outbox');
   expect(pool.options.max, 'or the plans are not those of this connection').toBe(1);

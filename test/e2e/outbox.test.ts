@@ -34,7 +34,7 @@ const outboxIsEmpty = () => eventually('the outbox is empty', async () => (await
 const eventOf = async (id: string) => (await expectStatus(posthorn.api('GET', `/v1/events/${id}`), 200)).body;
 
 describe('OUT-1: posthorn.publish in the transaction of the caller', () => {
-  test('commit publishes, byte for byte; the id is that of the event', async () => {
+  test('a commit publishes the data byte for byte, under the returned id', async () => {
     const receiver = await newReceiver();
     await createEndpoint(posthorn, { url: receiver.url, tenant });
     const data = ' { "b":1.10, "a":12345678901234567890,"\\u00e9":"é \\ud800 \\u0000", "10":[ ] ,"9":1e2}\n';
@@ -51,7 +51,7 @@ describe('OUT-1: posthorn.publish in the transaction of the caller', () => {
     await untilDeliveries(posthorn, id, 'delivered');
   });
 
-  test('rollback publishes nothing, and nothing before the commit', async () => {
+  test('nothing is published before the commit or after a rollback', async () => {
     const receiver = await newReceiver();
     await createEndpoint(posthorn, { url: receiver.url, tenant });
     const rolledBack = await shop.rollback((client) =>
@@ -71,7 +71,7 @@ describe('OUT-1: posthorn.publish in the transaction of the caller', () => {
     await expectStatus(posthorn.api('GET', `/v1/events/${rolledBack}`), 404);
   });
 
-  test('takes what POST /v1/events takes', async () => {
+  test('accepts the same fields as POST /v1/events', async () => {
     const receiver = await newReceiver();
     const one = await createEndpoint(posthorn, { url: `${receiver.url}/one`, tenant, channels: ['eu'] });
     const two = await createEndpoint(posthorn, { url: `${receiver.url}/two`, tenant });
@@ -107,13 +107,13 @@ describe('OUT-1: posthorn.publish in the transaction of the caller', () => {
     expect(delivery).toMatchObject({ next_attempt_at: '2099-01-31T12:00:00.125Z' });
   });
 
-  test('a type alone goes to the default tenant; without endpoints it is stored with no deliveries', async () => {
+  test('an event without a tenant goes to the default tenant, and without endpoints it has no deliveries', async () => {
     const id = await shop.one(`select posthorn.publish('nobody.listens', 'null')`);
     await outboxIsEmpty();
     expect(await eventOf(id)).toMatchObject({ tenant: 'default', deliveries: 0, data: null });
   });
 
-  test('from the commit to the receiver: tens of milliseconds', async () => {
+  test('an event reaches its receiver within tens of milliseconds after the commit', async () => {
     const receiver = await newReceiver();
     await createEndpoint(posthorn, { url: receiver.url, tenant });
     const latencies: number[] = [];
@@ -127,7 +127,7 @@ describe('OUT-1: posthorn.publish in the transaction of the caller', () => {
     expect(latencies.sort((a, b) => a - b)[15]).toBeLessThan(500);
   });
 
-  test('FIFO: the order within a transaction, and of transactions one after the other', async () => {
+  test('FIFO endpoints get the order within a transaction and of consecutive transactions', async () => {
     const receiver = await newReceiver();
     await createEndpoint(posthorn, { url: receiver.url, tenant, ordering: 'fifo' });
     for (let n = 0; n < 40; n += 4) {
@@ -143,7 +143,7 @@ describe('OUT-1: posthorn.publish in the transaction of the caller', () => {
   });
 });
 
-describe('OUT-1: errors are raised at the call, and say what to do', () => {
+describe('OUT-1: invalid events raise an error at the call that says what to do', () => {
   const refused = async (sql: string, values: unknown[] = []) =>
     shop.one(sql, values).then(
       () => expect.fail('it was published'),
@@ -209,7 +209,7 @@ describe('OUT-1: errors are raised at the call, and say what to do', () => {
     expect((await refused(sql)).message).toMatch(message);
   });
 
-  test('an endpoint that is unknown, another tenant’s or disabled', async () => {
+  test('an endpoint that is unknown, disabled or of another tenant is refused', async () => {
     const { url } = await newReceiver();
     const other = await createEndpoint(posthorn, { url, tenant: newTenant() });
     const off = await createEndpoint(posthorn, { url, tenant });
@@ -225,7 +225,7 @@ describe('OUT-1: errors are raised at the call, and say what to do', () => {
     }
   });
 
-  test('a time to come for a FIFO endpoint, if it is named', async () => {
+  test('deliver_at is refused if a FIFO endpoint is named', async () => {
     const { url } = await newReceiver();
     const own = newTenant();
     const fifo = await createEndpoint(posthorn, { url, tenant: own, ordering: 'fifo' });
@@ -238,7 +238,7 @@ describe('OUT-1: errors are raised at the call, and say what to do', () => {
     await shop.one(`select posthorn.publish('a.b', '1', $1, deliver_at => now() + '1 hour')`, [own]);
   });
 
-  test('the reserved headers are those of the API', async () => {
+  test('the reserved headers are the same as in the API', async () => {
     const source = await readFile(new URL('../../src/deliver/headers.ts', import.meta.url), 'utf8');
     const lists = [...source.matchAll(/const RESERVED\w* = (?:new Set\()?\[([^\]]+)\]/g)].map(
       ([, list]) => list!,
@@ -254,7 +254,7 @@ describe('OUT-1: errors are raised at the call, and say what to do', () => {
     }
   });
 
-  test('public ids are the same in SQL and here', async () => {
+  test('public ids are the same in SQL and in TypeScript', async () => {
     for (let n = 0; n < 20; n += 1) {
       const id = newId(Date.now());
       const shown = publicId('ep', id);
@@ -269,7 +269,7 @@ describe('OUT-1: errors are raised at the call, and say what to do', () => {
 });
 
 describe('OUT-1: idempotency keys (ACC-4)', () => {
-  test('the same key and data: the first id, and one delivery, in SQL and over HTTP', async () => {
+  test('the same key and data return the first id and cause one delivery, in SQL and over HTTP', async () => {
     const receiver = await newReceiver();
     await createEndpoint(posthorn, { url: receiver.url, tenant });
     const sql = `select posthorn.publish('a.b', '{"n":1}', $1, 'once')`;
@@ -295,7 +295,7 @@ describe('OUT-1: idempotency keys (ACC-4)', () => {
     expect(receiver.requests).toHaveLength(3);
   });
 
-  test('the same key with other data is an error, whether the first one waits or is stored', async () => {
+  test('the same key with other data is an error, whether the first event is still in the outbox or stored', async () => {
     const first = await shop.transaction(async (client) => {
       const id = await shop.one(`select posthorn.publish('a.b', '1', $1, 'k')`, [tenant], client);
       await client.query('savepoint before');
@@ -315,7 +315,7 @@ describe('OUT-1: idempotency keys (ACC-4)', () => {
     });
   });
 
-  test('two transactions at once under one key: the second waits for the first, and returns its id', async () => {
+  test('the second of two concurrent transactions with one key waits for the first and returns its id', async () => {
     const sql = `select posthorn.publish('a.b', '1', $1, 'race')`;
     let second: Promise<string> | undefined;
     const first = await shop.transaction(async (client) => {
@@ -364,7 +364,7 @@ describe('OUT-1: idempotency keys (ACC-4)', () => {
     ).toEqual([]);
   });
 
-  test('taken over HTTP before the commit: what was published is stored, is not delivered twice, and says why', async () => {
+  test('an event whose key was used over HTTP before the commit is stored with the reason, but not delivered', async () => {
     const receiver = await newReceiver();
     await createEndpoint(posthorn, { url: receiver.url, tenant });
     let overHttp: string | undefined;
@@ -392,8 +392,8 @@ describe('OUT-1: idempotency keys (ACC-4)', () => {
   });
 });
 
-describe('OUT-1: what cannot become an event is kept and shown, and nothing waits behind it', () => {
-  test('rows put there by hand under one id: all are kept, and what waits behind them is published', async () => {
+describe('OUT-1: a row that cannot become an event is stored as rejected and blocks no other row', () => {
+  test('rows that were inserted by hand with one id are all kept, and later rows are published', async () => {
     const id = newId(0);
     for (const type of ['by hand 1', 'by hand 2'])
       await posthorn.database.query(
@@ -410,7 +410,7 @@ describe('OUT-1: what cannot become an event is kept and shown, and nothing wait
     expect(kept.filter((row) => row.id === id)).toHaveLength(1);
   });
 
-  test('a row put there by hand, and one that the database refuses', async () => {
+  test('rows that are invalid or that the database refuses are rejected', async () => {
     const receiver = await newReceiver();
     await createEndpoint(posthorn, { url: receiver.url, tenant });
     await posthorn.database.query(`
@@ -452,7 +452,7 @@ describe('OUT-1: what cannot become an event is kept and shown, and nothing wait
     expect(await posthorn.database.query('select from posthorn.outbox_rejected')).toEqual([]);
   });
 
-  test('an endpoint that went away between publish and commit is no obstacle', async () => {
+  test('an endpoint that is deleted between publish and commit does not block the event', async () => {
     const { url } = await newReceiver();
     const endpoint = await createEndpoint(posthorn, { url, tenant });
     const id = await shop.transaction(async (client) => {
@@ -468,7 +468,7 @@ describe('OUT-1: what cannot become an event is kept and shown, and nothing wait
     expect(await eventOf(id)).toMatchObject({ deliveries: 0, endpoint_ids: [endpoint.id] });
   });
 
-  test('one that waited for months has its id, its place, and is not too old to be delivered', async () => {
+  test('a row that waited for months keeps its id and its place and is delivered', async () => {
     const receiver = await newReceiver();
     await createEndpoint(posthorn, { url: receiver.url, tenant });
     const id = '018c251e-0000-7abc-8abc-012345670000';

@@ -21,7 +21,7 @@ const keyOf = async (tenant: string) => ({
 /** Everything that parsing and writing again would change. */
 const AWKWARD = '{ "z":1, "a": 1.10,\t"big":12345678901234567890123,"e":1E400,"u":"\\u00e9\\/é","z":2 }';
 
-describe('OBS-5: where is event X?', () => {
+describe('OBS-5: what happened to an event', () => {
   test('ACC-5: an event is shown with its data byte for byte', async () => {
     const tenant = newTenant();
     const event = await publish(
@@ -43,7 +43,7 @@ describe('OBS-5: where is event X?', () => {
     });
   });
 
-  test('its deliveries and all of their attempts, in pages', async () => {
+  test('its deliveries and all their attempts are listed in pages', async () => {
     const tenant = newTenant();
     const receiver = await newReceiver();
     receiver.answer(({ headers }) => ({ status: headers['posthorn-attempt'] === '1' ? 503 : 200 }));
@@ -86,7 +86,7 @@ describe('OBS-5: where is event X?', () => {
     ['full', {}],
     ['thin', { payload: 'thin' }],
     ['pinned to a version since changed', { api_version: '2027-01' }],
-  ])('RTY-5: the exact request of any attempt (%s)', async (_what, settings) => {
+  ])('RTY-5: the exact request of any attempt can be read (%s)', async (_what, settings) => {
     const tenant = newTenant();
     const receiver = await newReceiver();
     receiver.answer(({ index }) => ({ status: index === 0 ? 503 : 200 }));
@@ -125,7 +125,7 @@ describe('OBS-5: where is event X?', () => {
 });
 
 describe('the list of events', () => {
-  test('newest first, by tenant, type, time and key, in pages; ACC-6: also those that nobody wanted', async () => {
+  test('is newest first, by tenant, type, time and key, in pages; ACC-6: also events without deliveries', async () => {
     const tenant = newTenant();
     const ids: string[] = [];
     const times: string[] = [];
@@ -186,7 +186,7 @@ describe('the list of events', () => {
     expect(pages).toBe(3);
   });
 
-  test('has=dead, has=waiting: each event once, however many of its deliveries are', async () => {
+  test('with has=dead or has=waiting lists each event once, however many of its deliveries match', async () => {
     const tenant = newTenant();
     const receiver = await newReceiver();
     receiver.answer(({ path, json }) => ({ status: path === '/ok' || json().data === 'fine' ? 200 : 400 }));

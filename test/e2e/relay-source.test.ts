@@ -76,7 +76,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true, maxRetries: 5 });
 });
 
-test('OUT-3: a source whose log says too little is refused, with the statement that helps', async () => {
+test('OUT-3: a source with a wrong wal_level is refused, with the statement that fixes it', async () => {
   for (const statement of initStatements(NAMES, 'poll')) await inShop(statement);
   const { ended, output } = await runRelay(ARGS, { from: server.connectionString, to: posthorn.url });
   expect({ ended, output }).toEqual({
@@ -85,7 +85,7 @@ test('OUT-3: a source whose log says too little is refused, with the statement t
   });
 });
 
-test('OUT-4: a source that restarts, a log that grows, a slot that is invalidated', async () => {
+test('OUT-4: the relay survives a restart of the source, a growing log and an invalidated slot', async () => {
   await server.stop();
   await startServer({ wal_level: 'logical', max_slot_wal_keep_size: '16MB' });
   for (const statement of initStatements(NAMES, 'cdc')) await inShop(statement);
@@ -104,7 +104,9 @@ test('OUT-4: a source that restarts, a log that grows, a slot that is invalidate
   await startServer({ wal_level: 'logical', max_slot_wal_keep_size: '16MB' });
   await write(tenant, 2);
   await untilData(tenant, [1, 2]);
-  await eventually('it says so', () => /interrupted; trying again[\s\S]*continuing/.test(relay.output()));
+  await eventually('the relay logs that it was interrupted and continues', () =>
+    /interrupted; trying again[\s\S]*the relay continues/.test(relay.output()),
+  );
 
   // A commit that waits for a standby is in the log, and not to be seen in the table: a stop does not wait for it.
   await inShop("alter system set synchronous_standby_names = 'nobody'");
@@ -147,7 +149,7 @@ test('OUT-4: a source that restarts, a log that grows, a slot that is invalidate
   expect(next.output()).toMatch(/"reason":"invalidated"[^\n]*slot was lost/);
 });
 
-test('OUT-4: a relay that has to wait holds the log back, and is not taken for dead', async () => {
+test('OUT-4: a relay that must wait keeps its connection, and the source keeps its log', async () => {
   await inShop("alter system set wal_sender_timeout = '1s'");
   await inShop('select pg_reload_conf()');
   const tenant = newTenant();
@@ -183,7 +185,7 @@ test('OUT-4: a relay that has to wait holds the log back, and is not taken for d
   expect(relay.output()).not.toContain('interrupted');
 });
 
-test('OUT-3: a slot of that name which is not ours is not touched', async () => {
+test('OUT-3: a slot of the same name that the relay did not create is not changed', async () => {
   await inShop("select pg_create_physical_replication_slot('taken')");
   const { ended, output } = await runRelay(['--mode', 'cdc', '--slot', 'taken'], {
     from: server.connectionString,

@@ -72,7 +72,7 @@ describe.each(['poll', 'cdc'] as const)('%s', (mode) => {
       env: BIG_EVENTS,
     });
 
-  test('OUT-3: what was committed arrives byte for byte and in order, what was rolled back never; rows go', async () => {
+  test('OUT-3: committed events arrive byte for byte and in order, rolled-back ones never, and rows are deleted', async () => {
     const shop = await newShop(mode);
     const tenant = newTenant();
     const receiver = await newReceiver();
@@ -113,7 +113,7 @@ describe.each(['poll', 'cdc'] as const)('%s', (mode) => {
     await untilEvents(tenant, 301);
   });
 
-  test("OUT-3: a row that is no event is marked and recorded, and stands in nobody's way", async () => {
+  test('OUT-3: an invalid row is marked and recorded, and blocks no other row', async () => {
     const shop = await newShop(mode);
     const tenant = newTenant();
     await posthorn.database.query(
@@ -158,7 +158,7 @@ describe.each(['poll', 'cdc'] as const)('%s', (mode) => {
     expect(relay.output()).toContain('rejected an event');
   });
 
-  test('OUT-4: killed again and again while others write, it loses nothing and doubles nothing', async () => {
+  test('OUT-4: a relay that is killed repeatedly while others write loses and repeats nothing', async () => {
     const shop = await newShop(mode);
     const tenant = newTenant();
     const receiver = await newReceiver();
@@ -218,7 +218,7 @@ describe.each(['poll', 'cdc'] as const)('%s', (mode) => {
     expect([...arrivals(receiver.requests).values()].every((times) => times === 1)).toBe(true);
   });
 
-  test('OUT-3: large events, and an idempotency key that applies as in the API', async () => {
+  test('OUT-3: large events arrive, and idempotency keys apply as in the API', async () => {
     const shop = await newShop(mode);
     const tenant = newTenant();
     await start(shop);
@@ -239,7 +239,7 @@ describe.each(['poll', 'cdc'] as const)('%s', (mode) => {
 });
 
 describe('polling', () => {
-  test('OUT-3: several relays share the table; --keep keeps rows and says what they became', async () => {
+  test('OUT-3: several relays share the table, and --keep keeps rows with their event ids', async () => {
     const shop = await newShop('poll');
     const tenant = newTenant();
     const args = ['--keep', '--name', shop.slot];
@@ -260,7 +260,7 @@ describe('polling', () => {
     for (const relay of relays) expect(await relay.kill('SIGTERM')).toBe(0);
   });
 
-  test('OUT-4: lag is the age of the oldest row that waits', async () => {
+  test('OUT-4: the lag is the age of the oldest waiting row', async () => {
     const shop = await newShop('poll');
     const tenant = newTenant();
     await insertRow(shop, tenant, '1');
@@ -328,7 +328,7 @@ describe('change data capture', () => {
     expect(await eventsOf(tenant)).toHaveLength(4);
   });
 
-  test('OUT-3: one relay follows, another stands by and takes over', async () => {
+  test('OUT-3: one relay follows the log, and another stands by and takes over', async () => {
     const shop = await newShop('cdc');
     const tenant = newTenant();
     const first = await start(shop);
@@ -342,7 +342,7 @@ describe('change data capture', () => {
     await eventually('the second follows', () => second.output().includes('following the log'));
   });
 
-  test('OUT-4: the slot moves on with what others write, and its log is measured', async () => {
+  test('OUT-4: the slot advances with writes to other tables, and its retained log is measured', async () => {
     const shop = await newShop('cdc');
     await start(shop);
     await shop.query('create table noise (n int)');
@@ -359,7 +359,7 @@ describe('change data capture', () => {
     await eventually('it is reported', async () => (await sourceState(shop.slot))?.retained_bytes !== null);
   });
 
-  test('OUT-4: a relay that stood by reads the table, if the one before it died before it had', async () => {
+  test('OUT-4: a standby relay reads the table if the previous relay died before it had read it', async () => {
     const shop = await newShop('cdc');
     const tenant = newTenant();
     const first = await start(shop);
@@ -375,7 +375,7 @@ describe('change data capture', () => {
     await eventually('the row is gone', async () => (await rowsLeft(shop)) === 0);
   });
 
-  test('OUT-4: a row from before the slot that somebody has locked is waited for', async () => {
+  test('OUT-4: the relay waits for a locked row that is older than the slot', async () => {
     const shop = await newShop('cdc');
     const tenant = newTenant();
     await insertOutsideOfLog(shop, tenant, '1');
@@ -390,7 +390,7 @@ describe('change data capture', () => {
     await untilEvents(tenant, 1);
   });
 
-  test('OUT-4: a lost slot is reported and made anew, and the table has what the log no longer has', async () => {
+  test('OUT-4: a lost slot is reported and recreated, and events that the log lost are read from the table', async () => {
     const shop = await newShop('cdc');
     const tenant = newTenant();
     const first = await start(shop);
@@ -411,7 +411,7 @@ describe('change data capture', () => {
     await eventually('the table is empty', async () => (await rowsLeft(shop)) === 0);
   });
 
-  test('OUT-4: connections that are cut on both sides are made again', async () => {
+  test('OUT-4: the relay reconnects after both connections were cut', async () => {
     const shop = await newShop('cdc');
     const tenant = newTenant();
     const relay = await start(shop);
@@ -444,7 +444,7 @@ test('OUT-3: every statement of docs/relay.md runs', async () => {
   await shop.query(`drop role ${role}`);
 });
 
-describe('posthorn relay init, and what it says when something is missing', () => {
+describe('posthorn relay init and its error messages', () => {
   test('the SQL that --print shows is the SQL that is run, and can be run again', async () => {
     const shop = await newShop(null);
     const args = ['init', '--mode', 'cdc', '--slot', shop.slot];
@@ -454,7 +454,7 @@ describe('posthorn relay init, and what it says when something is missing', () =
     for (const _ of [1, 2]) expect((await runRelay(args, { from: shop.url, to: to() })).ended).toBe(0);
   });
 
-  test('each mistake ends with what to do', async () => {
+  test('each error message says what to do', async () => {
     const shop = await newShop(null);
     const run = (from: string, ...args: string[]) => runRelay(args, { from, to: to() });
     const role = `shop_${randomUUID().slice(0, 8)}`;

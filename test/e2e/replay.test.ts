@@ -45,7 +45,7 @@ async function oneDead(settings: Record<string, unknown> = {}) {
 }
 
 describe('DLQ-2: replaying one delivery', () => {
-  test('DLQ-1, DLQ-3: a dead one stays in the list, marked, until its replay succeeds; ids and payload stay', async () => {
+  test('DLQ-1, DLQ-3: a dead delivery stays in the list, marked as replaying, until its replay succeeds, with the same ids and payload', async () => {
     const { receiver, tenant, delivery, event } = await oneDead();
     expect(await deadLetters(tenant)).toMatchObject([
       { id: delivery.id, status: 'dead', reason: 'rejected', replaying: false, attempts: 1 },
@@ -80,7 +80,7 @@ describe('DLQ-2: replaying one delivery', () => {
     ]);
   });
 
-  test('the schedule starts again at zero, attempt numbers go on; one that fails again is dead again', async () => {
+  test('the schedule starts again, attempt numbers continue, and a delivery that fails again is dead again', async () => {
     const receiver = await newReceiver();
     receiver.answer({ status: 503 });
     const tenant = newTenant();
@@ -106,7 +106,7 @@ describe('DLQ-2: replaying one delivery', () => {
     ]);
   });
 
-  test('delivered, skipped and discarded ones can be replayed too', async () => {
+  test('delivered, skipped and discarded deliveries can be replayed too', async () => {
     const { receiver, endpoint, event, delivery, tenant } = await oneDead();
     await expectStatus(posthorn.api('POST', `/v1/deliveries/${delivery.id}/discard`), 200);
     receiver.answer(OK);
@@ -127,7 +127,7 @@ describe('DLQ-2: replaying one delivery', () => {
     expect(receiver.requests).toHaveLength(4);
   });
 
-  test('409 if its endpoint is disabled or deleted; 404 if it does not exist or is another tenant’s', async () => {
+  test('409 if its endpoint is disabled or deleted; 404 if it does not exist or belongs to another tenant', async () => {
     const { delivery, endpoint } = await oneDead();
     const other = newTenant();
     const { body } = await posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant: other });
@@ -151,7 +151,7 @@ describe('DLQ-2: replaying one delivery', () => {
   });
 });
 
-describe('RTY-7: replaying one that waits', () => {
+describe('RTY-7: replaying a waiting delivery', () => {
   async function oneWaiting(schedule = [0, 3600]) {
     const receiver = await newReceiver();
     receiver.answer({ status: 503 });
@@ -166,7 +166,7 @@ describe('RTY-7: replaying one that waits', () => {
     return { receiver, tenant, endpoint, event };
   }
 
-  test('makes it due now, and a success ends it: no second retry is left over', async () => {
+  test('makes it due now, and a success leaves no second retry', async () => {
     const { receiver, event } = await oneWaiting();
     const [delivery] = await untilDeliveries(posthorn, event.id, 'retrying');
     receiver.answer(OK);
@@ -182,7 +182,7 @@ describe('RTY-7: replaying one that waits', () => {
     ]);
   });
 
-  test('while a request is on the wire: its success ends it', async () => {
+  test('while a request is on the wire: a success of that request ends the delivery', async () => {
     const { receiver, event } = await oneWaiting([0, 0.05, 3600]);
     receiver.hang();
     await receiver.waitFor(2);
@@ -194,7 +194,7 @@ describe('RTY-7: replaying one that waits', () => {
     expect(receiver.requests).toHaveLength(2);
   });
 
-  test('while the last request is on the wire: its failure is not the end', async () => {
+  test('while the last request is on the wire: a failure of that request does not end the delivery', async () => {
     const { receiver, event } = await oneWaiting([0, 0.05]);
     receiver.hang();
     await receiver.waitFor(2);
@@ -206,7 +206,7 @@ describe('RTY-7: replaying one that waits', () => {
     expect(receiver.requests).toHaveLength(3);
   });
 
-  test('HLT-1: to an open breaker it waits like everything else, and may be the probe', async () => {
+  test('HLT-1: waits while the circuit is open, and may be the probe', async () => {
     const receiver = await newReceiver();
     receiver.answer({ status: 503 });
     const tenant = newTenant();
@@ -232,7 +232,7 @@ describe('RTY-7: replaying one that waits', () => {
 });
 
 describe('DLQ-2: replaying an event', () => {
-  test('all of its deliveries, some of its endpoints, or those in a state', async () => {
+  test('replays all deliveries, those of some endpoints, or those in a state', async () => {
     const tenant = newTenant();
     const receivers = [await newReceiver(), await newReceiver(), await newReceiver()];
     receivers[0]!.answer(REJECT);
@@ -266,7 +266,7 @@ describe('DLQ-2: replaying an event', () => {
     await receivers[2]!.waitFor(4);
   });
 
-  test('an endpoint that cannot get it: refused if it is named, or if there is no other', async () => {
+  test('is refused if a named endpoint, or every endpoint, is unavailable', async () => {
     const { receiver, tenant, endpoint: off, event } = await oneDead();
     const on = await createEndpoint(posthorn, { url: receiver.url, tenant });
     const both = await publish(posthorn, { tenant, type: 'a.b', data: 2 });
@@ -309,7 +309,7 @@ describe('DLQ-2: replaying an event', () => {
 });
 
 describe('DSP-3: replay and order', () => {
-  test('a replayed one goes to the tail of a FIFO lane', async () => {
+  test('a replayed delivery goes to the tail of a FIFO lane', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const endpoint = await createEndpoint(posthorn, { url: receiver.url, tenant, ordering: 'fifo' });
@@ -359,21 +359,21 @@ describe('DSP-3: replay and order', () => {
     return { receiver, tenant, dead: dead!, head, next };
   }
 
-  test('fifo_on_dead "block": discarding the dead one lets the next through', async () => {
+  test('fifo_on_dead "block": discarding the dead delivery unblocks the lane', async () => {
     const { receiver, dead, next } = await blockedLane();
     expect(receiver.requests).toHaveLength(1);
     await expectStatus(posthorn.api('POST', `/v1/deliveries/${dead.id}/discard`), 200);
     await untilDeliveries(posthorn, next.id, 'delivered');
   });
 
-  test('fifo_on_dead "block": replaying the dead one lets the others through, itself at the tail', async () => {
+  test('fifo_on_dead "block": replaying the dead delivery unblocks the lane and puts it at the tail', async () => {
     const { receiver, dead, head, next } = await blockedLane();
     await replay(dead.id);
     await receiver.waitFor(3);
     expect(receiver.requests.slice(1).map(eventIdOf)).toEqual([next.id, head.id]);
   });
 
-  test('fifo_on_dead "block": a discard that is undone blocks again', async () => {
+  test('fifo_on_dead "block": undoing a discard blocks the lane again', async () => {
     const { receiver, tenant, dead, next } = await blockedLane();
     await expectStatus(posthorn.api('POST', `/v1/deliveries/${dead.id}/discard`), 200);
     await untilDeliveries(posthorn, next.id, 'delivered');
@@ -389,8 +389,8 @@ describe('DSP-3: replay and order', () => {
   });
 });
 
-describe('DLQ-5: what is replayed goes through the lane', () => {
-  test('a bulk replay keeps to the rate limit', async () => {
+describe('DLQ-5: replayed deliveries obey the limits of the lane', () => {
+  test('a bulk replay obeys the rate limit', async () => {
     const receiver = await newReceiver();
     receiver.answer(REJECT);
     const tenant = newTenant();
@@ -414,7 +414,7 @@ describe('DLQ-5: what is replayed goes through the lane', () => {
     }
   });
 
-  test('DSP-7: to an endpoint that has just recovered it starts slowly', async () => {
+  test('DSP-7: a bulk replay to an endpoint that has just recovered starts slowly', async () => {
     const receiver = await newReceiver();
     receiver.answer({ status: 503 });
     const tenant = newTenant();
@@ -446,7 +446,7 @@ describe('DLQ-5: what is replayed goes through the lane', () => {
   });
 });
 
-test('DLQ-1: one that waits and is replayed is young again, also for a worker that was about to end it as too old', async () => {
+test('DLQ-1: a replay restarts the age of a waiting delivery, also for a worker that was about to expire it', async () => {
   const tenant = newTenant();
   const { url } = await newReceiver();
   const endpoint = await createEndpoint(posthorn, { url, tenant, paused: true });

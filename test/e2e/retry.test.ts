@@ -16,7 +16,7 @@ const posthorn = usePosthorn();
 /** An endpoint that tries at once and then by the given seconds, exactly. */
 const impatient = (...schedule: number[]) => ({ retry: { schedule, jitter: 'none' }, breaker: null });
 
-describe('RTY-1: what an answer means', () => {
+describe('RTY-1: classification of answers', () => {
   test.each([200, 201, 202, 204, 299])('%i is delivered', async (status) => {
     const receiver = await newReceiver();
     const tenant = newTenant();
@@ -35,7 +35,7 @@ describe('RTY-1: what an answer means', () => {
     });
   });
 
-  test.each([500, 502, 503, 504, 408, 425, 429])('%i is tried again', async (status) => {
+  test.each([500, 502, 503, 504, 408, 425, 429])('%i is retried', async (status) => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(posthorn, { url: receiver.url, tenant, ...impatient(0, 0.05) });
@@ -74,7 +74,7 @@ describe('RTY-1: what an answer means', () => {
     expect(receiver.requests).toHaveLength(1);
   });
 
-  test('410 is dead, and disables the endpoint: nothing more is made for it', async () => {
+  test('410 is dead and disables the endpoint, which gets no more deliveries', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const endpoint = await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -90,7 +90,7 @@ describe('RTY-1: what an answer means', () => {
     expect(await publish(posthorn, { tenant, type: 'a.b', data: 2 })).toMatchObject({ deliveries: 0 });
   });
 
-  test('410 of a request that was made before the endpoint was changed does not disable it', async () => {
+  test('a 410 to a request from before a change of the endpoint does not disable it', async () => {
     const [old, moved] = [await newReceiver(), await newReceiver()];
     const tenant = newTenant();
     const endpoint = await createEndpoint(posthorn, { url: old.url, tenant });
@@ -119,7 +119,7 @@ describe('RTY-1: what an answer means', () => {
     expect((await posthorn.api('GET', path)).body).toMatchObject({ enabled: true, disabled_reason: null });
   });
 
-  test('a refused connection is tried again; the receiver that comes back gets it', async () => {
+  test('a refused connection is retried until the receiver is back', async () => {
     const gone = await newReceiver();
     await gone.close();
     const tenant = newTenant();
@@ -143,7 +143,7 @@ describe('RTY-1: what an answer means', () => {
     await untilDeliveries(posthorn, event.id, 'delivered');
   });
 
-  test('the classes can be changed per endpoint', async () => {
+  test('an endpoint can change which statuses are permanent', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(posthorn, {
@@ -162,7 +162,7 @@ describe('RTY-1: what an answer means', () => {
 });
 
 describe('RTY-2: the schedule of the endpoint', () => {
-  test('attempts come by it, and when it is exhausted the delivery is dead', async () => {
+  test('attempts follow the schedule, and the delivery dies when it is exhausted', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(posthorn, { url: receiver.url, tenant, ...impatient(0.2, 0.4, 0.3) });
@@ -192,7 +192,7 @@ describe('RTY-2: the schedule of the endpoint', () => {
     ]);
   });
 
-  test('while it waits, it says for what and until when', async () => {
+  test('a waiting delivery shows its reason and its next attempt', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(posthorn, { url: receiver.url, tenant, ...impatient(0, 60) });
@@ -210,7 +210,7 @@ describe('RTY-2: the schedule of the endpoint', () => {
     expect(waitMs).toBeLessThanOrEqual(60_000);
   });
 
-  test('exponential: base, factor and number of attempts', async () => {
+  test('an exponential policy has base, factor and number of attempts', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const retry = { base: 0.05, factor: 2, attempts: 4, jitter: 'none' };
@@ -226,7 +226,7 @@ describe('RTY-2: the schedule of the endpoint', () => {
     }
   });
 
-  test('RTY-4: a Retry-After outranks a shorter schedule', async () => {
+  test('RTY-4: Retry-After takes precedence over a shorter schedule', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(posthorn, { url: receiver.url, tenant, ...impatient(0, 0.01) });
@@ -237,7 +237,7 @@ describe('RTY-2: the schedule of the endpoint', () => {
     expect(second!.at - first!.at).toBeGreaterThanOrEqual(990);
   });
 
-  test('one endpoint that fails does not hold the others back: each delivery has a life of its own', async () => {
+  test('a failing endpoint does not delay the deliveries of other endpoints', async () => {
     const [bad, good] = [await newReceiver(), await newReceiver()];
     const tenant = newTenant();
     const failing = await createEndpoint(posthorn, { url: bad.url, tenant, ...impatient(0, 0.05, 0.05) });

@@ -38,7 +38,7 @@ async function run(database: TestDatabase, ...args: string[]) {
   return { code: await child.ended, output: child.output() };
 }
 
-test('the schema is what the snapshot in the repository says', async () => {
+test('the schema matches the snapshot in the repository', async () => {
   const database = await emptyDatabase();
   await migrate(database.pool());
   const snapshot = await readFile(new URL('../../src/postgres/schema.snapshot.txt', import.meta.url), 'utf8');
@@ -48,14 +48,14 @@ test('the schema is what the snapshot in the repository says', async () => {
 });
 
 describe('migrations', () => {
-  test('are applied once; a second time there is nothing to do', async () => {
+  test('are applied once, and a second run applies nothing', async () => {
     const database = await emptyDatabase();
     expect(await migrate(database.pool())).toEqual(await migrationNames());
     expect(await migrate(database.pool())).toEqual([]);
     expect(await appliedIn(database)).toEqual(await migrationNames());
   });
 
-  test('four at once, on one database: they take turns, and each is applied once', async () => {
+  test('run by four processes at once are each applied once', async () => {
     const database = await emptyDatabase();
     const results = await Promise.all(Array.from({ length: 4 }, () => migrate(database.pool())));
     const names = await migrationNames();
@@ -63,7 +63,7 @@ describe('migrations', () => {
     expect(await appliedIn(database)).toEqual(names);
   });
 
-  test('two whole Posthorns that start at once on an empty database both get ready', async () => {
+  test('let two Posthorns start at once on an empty database', async () => {
     const database = await emptyDatabase();
     const [one, two] = await Promise.all([startTestPosthorn({ database }), startTestPosthorn({ database })]);
     expect(await appliedIn(database)).toEqual(await migrationNames());
@@ -72,14 +72,14 @@ describe('migrations', () => {
     await Promise.all([one.stop(), two.stop()]);
   });
 
-  test('one that takes longer than the connection lets other statements take is waited for', async () => {
+  test('may take longer than the query timeout of the connection', async () => {
     const database = await emptyDatabase();
     const slow: Migration = { version: 1, name: '0001_slow.sql', sql: 'select pg_sleep(0.5)', checksum: 'x' };
     const both = [1, 2].map(() => migrate(database.pool({ query_timeout: 300 }), [slow]));
     expect((await Promise.all(both)).flat()).toEqual([slow.name]);
   });
 
-  test('one that fails leaves nothing of itself behind; those before it stay, and the next start goes on there', async () => {
+  test('that fail are rolled back, earlier ones stay, and the next start continues', async () => {
     const database = await emptyDatabase();
     const good = await readMigrations();
     const bad: Migration = {
@@ -101,7 +101,7 @@ describe('migrations', () => {
     expect(await migrate(database.pool())).toEqual([]);
   });
 
-  test('a schema newer than the program is refused, by name and number', async () => {
+  test('of a newer Posthorn are refused, with name and number', async () => {
     const database = await emptyDatabase();
     const pool = database.pool();
     await migrate(pool);
@@ -129,7 +129,9 @@ describe('migrations', () => {
     await migrate(pool);
     await pool.query("update posthorn.schema_migrations set checksum = 'another' where version = 1");
     await expect(migrate(pool)).rejects.toThrow(
-      new SchemaError(`Migration ${first!.name} was changed after it had been applied to this database.`),
+      new SchemaError(
+        `Migration ${first!.name} differs from the one that was applied to this database. Reinstall Posthorn: its migration files must not be changed.`,
+      ),
     );
   });
 
@@ -145,7 +147,7 @@ describe('migrations', () => {
     expect(await migrate(pool)).toEqual([]);
   });
 
-  test('`posthorn doctor` says at which version a failed migration has left the schema', async () => {
+  test('`posthorn doctor` shows the version of the schema after a failed migration', async () => {
     const database = await emptyDatabase();
     const all = await readMigrations();
     await migrate(database.pool(), all.slice(0, 6));
@@ -163,7 +165,7 @@ describe('migrations', () => {
     );
   });
 
-  test('a server older than PostgreSQL 15 is refused, and nothing is made in it', async () => {
+  test('a server older than PostgreSQL 15 is refused and not changed', async () => {
     const database = await emptyDatabase();
     const pool = database.pool();
     // There is no such server here: a real one that says it is.
@@ -180,7 +182,7 @@ describe('migrations', () => {
     expect(await database.query("select to_regnamespace('posthorn') as schema")).toEqual([{ schema: null }]);
   });
 
-  test('they need no more than a schema of their own: the rest of the database is left alone', async () => {
+  test('change nothing outside their own schema', async () => {
     const database = await emptyDatabase();
     await database.query('create table public.events (id int); create table public.queue (id int)');
     await migrate(database.pool());
@@ -191,7 +193,7 @@ describe('migrations', () => {
     expect(tables).toEqual([{ name: 'public.events' }, { name: 'public.queue' }]);
   });
 
-  test('`posthorn migrate` applies them, and says so', async () => {
+  test('`posthorn migrate` applies them and lists them', async () => {
     const database = await emptyDatabase();
     expect(await run(database, 'migrate')).toMatchObject({
       code: 0,

@@ -123,7 +123,7 @@ const journalIsAddedUp = () =>
   });
 
 describe('statistics', () => {
-  test('are exact for what two processes did, although both were killed before it was added up', async () => {
+  test('are exact for two processes, although both were killed before the journal was added up', async () => {
     const stats = await statsOf(`window=1h&tenant=${tenant}`);
     expect(stats).toMatchObject({
       window: '1h',
@@ -160,7 +160,7 @@ describe('statistics', () => {
     ['1h', 60, 60],
     ['24h', 96, 900],
     ['7d', 168, 3600],
-  ])('over %s: every point of the series is there, and they add up', async (window, points, seconds) => {
+  ])('over %s have every point of the series, and the points add up', async (window, points, seconds) => {
     for (const path of [
       `/v1/stats?window=${window}&tenant=${tenant}&type=${type}`,
       `/v1/endpoints/${endpointId}/stats?window=${window}`,
@@ -207,7 +207,7 @@ describe('statistics', () => {
     }
   });
 
-  test('a tenant sees its own; an admin all of them, or one', async () => {
+  test('a tenant sees its own statistics; an admin sees all tenants or one', async () => {
     const other = newTenant();
     const { url } = await newReceiver();
     await createEndpoint(posthorn, { url, tenant: other });
@@ -248,7 +248,7 @@ describe('statistics', () => {
     expect(await statsOf(`window=1h&tenant=${many}&type=other`)).toMatchObject({ accepted: 3 });
   });
 
-  test('HLT-3: what waits shows with its age, and what grew too old without an attempt is counted as dead', async () => {
+  test('HLT-3: waiting deliveries show their age, and those that expired without an attempt count as dead', async () => {
     const slow = newTenant();
     const { url } = await newReceiver();
     const paused = { url, tenant: slow, paused: true, retry: { schedule: [0], max_age_seconds: 1 } };
@@ -280,7 +280,7 @@ describe('statistics', () => {
     expect(ended).toMatchObject({ accepted: 1, dead: 2, attempts: 0, success_rate: 0 });
   });
 
-  test('an outcome that is written twice, or that somebody else was faster with, is counted once', async () => {
+  test('a result that is settled twice, or by two workers, is counted once', async () => {
     const twice = newTenant();
     const { url } = await newReceiver();
     const endpoint = await createEndpoint(posthorn, { url, tenant: twice, paused: true });
@@ -321,7 +321,7 @@ describe('statistics', () => {
     expect(stats).toMatchObject({ accepted: 2, attempts: 2, delivered: 2, retry_distribution: [2] });
   });
 
-  test('an event that was there already is not accepted again', async () => {
+  test('a repeated event is not counted again', async () => {
     const keyed = newTenant();
     const event = (key: string) => ({ tenant: keyed, type: 'a.b', data: 1, idempotency_key: key });
     await publish(posthorn, event('one'));
@@ -358,7 +358,7 @@ describe('statistics', () => {
     await journalIsAddedUp();
   });
 
-  test('a week of thousands of millions is shown', async () => {
+  test('a week with billions of deliveries can be shown', async () => {
     const busy = newTenant();
     const inAnHour = 2_000_000_000;
     await database.query(
@@ -371,7 +371,7 @@ describe('statistics', () => {
     expect([attempts, types[0].attempts]).toEqual([2 * inAnHour, 2 * inAnHour]);
   });
 
-  test('figures older than any window are cleared away, minutes long before hours', async () => {
+  test('statistics older than every window are deleted, minutes long before hours', async () => {
     await database.query(
       `insert into posthorn.event_stats
        select 'old', '', seconds, now() - make_interval(hours => hours), 1, 0, 0, 0, 0, 0, 0, 0, '{}', '{}', '{}'

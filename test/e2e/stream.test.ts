@@ -110,7 +110,7 @@ describe('the live tail', () => {
     await eventually('it says that it still lives', () => tail.comments() > 0);
   });
 
-  test('shows what every process does', async () => {
+  test('shows the events of every process', async () => {
     const tenant = newTenant();
     const receiver = await newReceiver();
     const endpoints = await Promise.all(
@@ -141,7 +141,7 @@ describe('the live tail', () => {
     }
   });
 
-  test('narrowed by endpoint, type, status', async () => {
+  test('can be filtered by endpoint, type and status', async () => {
     const tenant = newTenant();
     const [good, bad] = [await newReceiver(), await newReceiver()];
     bad.answer({ status: 400 });
@@ -183,7 +183,7 @@ describe('the live tail', () => {
     await expectStatus(posthorn.api('GET', '/v1/stream', undefined, { key: null }), 401);
   });
 
-  test('a tenant sees its own and nobody else’s, whatever it asks for', async () => {
+  test('shows a tenant only its own messages, whatever it requests', async () => {
     const [mine, theirs] = [newTenant(), newTenant()];
     const receiver = await newReceiver();
     const foreign = await createEndpoint(posthorn, { url: receiver.url, tenant: theirs });
@@ -211,7 +211,7 @@ describe('the live tail', () => {
     expect(tails[2]!.shown.map(({ event }) => event)).toEqual(['ready']);
   });
 
-  test('endpoints that are paused, disabled, or whose circuit opens', async () => {
+  test('shows paused and disabled endpoints and opened circuits', async () => {
     const tenant = newTenant();
     const receiver = await newReceiver();
     receiver.answer({ status: 500 });
@@ -240,7 +240,7 @@ describe('the live tail', () => {
     await show('it is disabled', { change: 'settings', enabled: false, disabled_reason: 'manual' });
   });
 
-  test('of too many it shows a sample, and says how many are missing', async () => {
+  test('shows a sample of too many messages and how many are missing', async () => {
     const tenant = newTenant();
     const tail = await openTail(posthorn, `tenant=${tenant}`);
     const events = Array.from({ length: 200 }, () => ({ tenant, type: 'a.b', data: 1 }));
@@ -252,7 +252,7 @@ describe('the live tail', () => {
   });
 
   // The system's own buffers hold all of this; that more is dropped is shown in stream-client.test.ts.
-  test('one that does not read holds up neither deliveries nor the others', async () => {
+  test('is not blocked by a client that does not read, and neither are deliveries', async () => {
     const tenant = newTenant();
     const receiver = await newReceiver();
     await createEndpoint(posthorn, { url: receiver.url, tenant, events: ['small'] });
@@ -279,7 +279,7 @@ describe('the live tail', () => {
     expect(dropped(quick)).toBe(0);
   });
 
-  test('a key has a limit, and a revoked one is shown nothing more', async () => {
+  test('has a limit per key, and ends when the key is revoked', async () => {
     const tenant = newTenant();
     const { id, key } = await keyOf(tenant);
     const tails = await Promise.all(Array.from({ length: 4 }, () => openTail(posthorn, '', { key })));
@@ -290,7 +290,7 @@ describe('the live tail', () => {
     await Promise.all(tails.map(({ ended }) => ended));
   });
 
-  test('its signs of life are not held against the limit of the key', async () => {
+  test('does not count its heartbeats against the rate limit of the key', async () => {
     const tenant = newTenant();
     const limited = { scope: 'tenant', tenant, rate_limit: { per_second: 0.001, burst: 2 } };
     const { key } = (await expectStatus(posthorn.api('POST', '/v1/keys', limited), 201)).body;
@@ -300,7 +300,7 @@ describe('the live tail', () => {
     await expectStatus(posthorn.api('GET', '/v1/endpoints', undefined, { key }), 429);
   });
 
-  test('a stop ends it at once, and the others go on', async () => {
+  test('ends at once when its process stops, and tails of other processes continue', async () => {
     const tenant = newTenant();
     const [ending, staying] = [await openTail(other), await openTail(posthorn, `tenant=${tenant}`)];
     const startedAt = performance.now();

@@ -67,7 +67,7 @@ describe('OBS-3: with tracing on', () => {
       saw: () => spansOf(traceId).map(({ name }) => name),
     });
 
-  test('one tree, from the producer through publish, wait, commit and lane to every attempt, also after storage', async () => {
+  test('the trace is one tree from the producer to every attempt, also after the event was stored', async () => {
     const receiver = await newReceiver();
     receiver.answer(({ index }) => ({ status: index === 0 ? 503 : 200 }));
     const tenant = newTenant();
@@ -135,7 +135,7 @@ describe('OBS-3: with tracing on', () => {
     expect(sent).toContain('posthorn-test');
   });
 
-  test('each event of a batch in its own trace, and one from a transaction in the trace of its headers', async () => {
+  test('each event of a batch has its own trace, and an event from a transaction the trace of its headers', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -167,7 +167,7 @@ describe('OBS-3: with tracing on', () => {
     expect(new Set(spans.map(({ parentSpanId }) => parentSpanId))).toEqual(new Set([inSql.split('-')[2]]));
   });
 
-  test('without a trace one begins; where the producer decided against it, its context goes on as it is', async () => {
+  test('a trace begins if there is none, and an unsampled context is passed on unchanged', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -197,7 +197,7 @@ describe('OBS-3: with tracing off', () => {
     await database.drop();
   });
 
-  test('the receiver gets the context of the producer as it was, also from storage; what is none is left out', async () => {
+  test('the receiver gets the unchanged context of the producer, and an invalid context is dropped', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     await createEndpoint(posthorn, { url: receiver.url, tenant });

@@ -1,6 +1,6 @@
 /**
- * OBS-2 on real values, where Posthorn itself is in trouble: a node of three processes of which one is stopped, and whose
- * database is locked by somebody. Prometheus's own tool decides which alerts fire. See alerts.test.ts.
+ * OBS-2 on real values, for problems of Posthorn itself: a node with three processes, of which one is suspended, and a
+ * locked database. promtool decides which alerts fire. See alerts.test.ts.
  */
 import pg from 'pg';
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
@@ -33,7 +33,9 @@ const untilScrape = (what: string, holds: (scrape: Scrape) => boolean) =>
 const isWell = (now: Scrape): boolean =>
   now.value('posthorn_shards_owned') === 256 && now.value('posthorn_ownership_proven') === 2;
 
-/** As somebody does who changes tables by hand. Ends when it is told to, or with the test. */
+/**
+ * Locks tables, as a change by hand would. Returns a function that unlocks them; they are also unlocked after the test.
+ */
 async function lock(tables: string): Promise<() => Promise<void>> {
   const client = new pg.Client({ connectionString: database.url });
   await client.connect();
@@ -49,7 +51,7 @@ async function lock(tables: string): Promise<() => Promise<void>> {
 }
 
 judged(
-  'OBS-2: a child does not answer, nor does anybody send for it; then it goes on, and was late',
+  'OBS-2: a suspended child triggers the alerts of missing processes and unowned shards, and afterwards that of a late event loop',
   async () => {
     const before = await untilScrape('both own their half', isWell);
     const [worker] = await database.query<{ name: string }>(
@@ -57,7 +59,7 @@ judged(
     );
     const pid = Number(worker!.name.split(':').at(-1));
     onTestFinished(() => void process.kill(pid, 'SIGCONT'));
-    /** For as long as a scrape waits for it. A machine that has no time for a process does the same to it. */
+    /** Suspends the process for one scrape, as an overloaded machine would. */
     const stopForAScrape = async (): Promise<Scrape> => {
       process.kill(pid, 'SIGSTOP');
       const scraped = await scrape();
@@ -70,7 +72,7 @@ judged(
     const late = await eventually('a scrape shows how late it was', async () => {
       const now = await scrape();
       if (now.value('posthorn_event_loop_delay_seconds', { stat: 'p99' }) > 0.5) return now;
-      // It was measured again before the scrape came.
+      // The next measurement came before the scrape: try again.
       await stopForAScrape();
       return null;
     });
@@ -82,50 +84,58 @@ judged(
   },
 );
 
-judged('OBS-2: the proof of ownership cannot be renewed, and that is a problem inside', async () => {
-  const before = await untilScrape('all is well', isWell);
-  const unlock = await lock('posthorn.workers');
-  const problems = (now: Scrape) => now.value('posthorn_internal_problems_total');
-  const after = await untilScrape(
-    'neither may send',
-    (now) => now.value('posthorn_ownership_proven') === 0 && problems(now) > problems(before),
-  );
-  await unlock();
-  await expectAlerts([before, after], {
-    firing: ['PosthornUnproven', 'PosthornInternalProblems'].map(named),
-    silent: [named('PosthornShardsUnowned')],
-  });
-});
-
-judged('OBS-2: readers use up the connections, and what waits cannot be measured', async () => {
-  await untilScrape('all is well', isWell);
-  // What readers ask for, and what is measured.
-  const unlock = await lock('posthorn.events, posthorn.dead_letters');
-  let isLocked = true;
-  const readOn = async (): Promise<void> => {
-    while (isLocked) await node.api('GET', '/v1/events');
-  };
-  // More than the connections of the process that answers.
-  const readers = Array.from({ length: 12 }, readOn);
-  const isExhausted = (now: Scrape) => now.value('posthorn_pool_waiting', { pool: 'api' }) > 0;
-  const age = ({ samples }: Scrape) =>
-    Math.max(
-      ...samples.filter(({ name }) => name === 'posthorn_measurement_age_seconds').map(({ value }) => value),
+judged(
+  'OBS-2: a lease that cannot be renewed triggers the alerts of expired leases and internal problems',
+  async () => {
+    const before = await untilScrape('all is well', isWell);
+    const unlock = await lock('posthorn.workers');
+    const problems = (now: Scrape) => now.value('posthorn_internal_problems_total');
+    const after = await untilScrape(
+      'neither may send',
+      (now) => now.value('posthorn_ownership_proven') === 0 && problems(now) > problems(before),
     );
-  const before = await untilScrape('queries wait for a connection', isExhausted);
-  const after = await untilScrape(
-    'they do, and a child has measured nothing for two seconds more',
-    (now) => isExhausted(now) && age(now) > age(before) + 2,
-  );
-  isLocked = false;
-  await unlock();
-  await Promise.all(readers);
-  await expectAlerts([before, after], {
-    firing: ['PosthornPoolExhausted', 'PosthornMeasurementsOld'].map(named),
-  });
-});
+    await unlock();
+    await expectAlerts([before, after], {
+      firing: ['PosthornUnproven', 'PosthornInternalProblems'].map(named),
+      silent: [named('PosthornShardsUnowned')],
+    });
+  },
+);
 
-judged('OBS-2: it is down', async () => {
+judged(
+  'OBS-2: readers that use up the connections trigger the alerts of the pool and of old measurements',
+  async () => {
+    await untilScrape('all is well', isWell);
+    // The tables that readers query and that are measured.
+    const unlock = await lock('posthorn.events, posthorn.dead_letters');
+    let isLocked = true;
+    const readRepeatedly = async (): Promise<void> => {
+      while (isLocked) await node.api('GET', '/v1/events');
+    };
+    // More readers than the process has connections.
+    const readers = Array.from({ length: 12 }, readRepeatedly);
+    const isExhausted = (now: Scrape) => now.value('posthorn_pool_waiting', { pool: 'api' }) > 0;
+    const age = ({ samples }: Scrape) =>
+      Math.max(
+        ...samples
+          .filter(({ name }) => name === 'posthorn_measurement_age_seconds')
+          .map(({ value }) => value),
+      );
+    const before = await untilScrape('queries wait for a connection', isExhausted);
+    const after = await untilScrape(
+      'they do, and a child has measured nothing for two seconds more',
+      (now) => isExhausted(now) && age(now) > age(before) + 2,
+    );
+    isLocked = false;
+    await unlock();
+    await Promise.all(readers);
+    await expectAlerts([before, after], {
+      firing: ['PosthornPoolExhausted', 'PosthornMeasurementsOld'].map(named),
+    });
+  },
+);
+
+judged('OBS-2: a server that is down triggers its alert', async () => {
   const before = await untilScrape('all is well', isWell);
   await node.stop();
   await expect(fetch(`${node.url}/metrics`)).rejects.toThrow('fetch failed');

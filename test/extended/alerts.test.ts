@@ -1,7 +1,7 @@
 /**
- * OBS-2 on real values: each situation is made on a real server, scraped before and after, and Prometheus's own tool
- * decides whether the alert fires: by the rules as they are, with their own thresholds. What fails inside of Posthorn itself
- * is in alerts-service.test.ts.
+ * OBS-2 on real values: each test creates a situation on a real server and scrapes it before and after, and promtool
+ * decides whether the alert fires, with the real rules and thresholds. Problems of Posthorn itself are in
+ * alerts-service.test.ts.
  */
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
@@ -30,7 +30,7 @@ async function publishMany(tenant: string, type: string, count: number): Promise
 
 const ONE_TRY = { schedule: [0] };
 
-/** Slower than the alert's threshold, each of them; the other tests go on meanwhile. */
+/** Each answer is slower than the threshold of the alert; the other tests run meanwhile. */
 const slow = { type: 'alert.slow', count: 20, delayMs: 10_100 };
 let slowReceiver: Receiver;
 let beforeSlow: Scrape;
@@ -56,20 +56,20 @@ judged('OBS-2: promtool accepts the rules and their tests', async () => {
     ['check', 'rules', 'alerts.yml'],
     ['test', 'rules', 'alerts.test.yml'],
   ]) {
-    const { ok, said } = await runPromtool(args, { cwd });
-    expect(ok, said).toBe(true);
+    const { ok, output } = await runPromtool(args, { cwd });
+    expect(ok, output).toBe(true);
   }
 });
 
-judged('a real scrape is what promtool expects, and has every metric there is', async () => {
+judged('promtool accepts a real scrape, which has every metric', async () => {
   const { text, names } = await scrape(posthorn);
-  const { ok, said } = await runPromtool(['check', 'metrics'], { input: text });
-  expect(ok, said).toBe(true);
+  const { ok, output } = await runPromtool(['check', 'metrics'], { input: text });
+  expect(ok, output).toBe(true);
   expect([...names].sort()).toEqual([...metricNames].sort());
 });
 
-// First: the outbox of this server is looked at at its start, and then a minute later.
-judged('OBS-2: events in the outbox are not taken over', async () => {
+// Must be the first test: this server polls its outbox at the start and then once a minute.
+judged('OBS-2: events that stay in the outbox trigger the alert of the relay lag', async () => {
   const lag = (now: Scrape) => now.value('posthorn_relay_lag_seconds', { source: 'outbox' });
   await untilScrape('nothing waits', (now) => lag(now) === 0);
   await posthorn.database.query(`select posthorn.publish('alert.outbox', '1')`);
@@ -82,7 +82,7 @@ judged('OBS-2: events in the outbox are not taken over', async () => {
   await untilScrape('nothing waits any more', (now) => lag(now) === 0);
 });
 
-judged('all is well: no alert', async () => {
+judged('a healthy server triggers no alert', async () => {
   const tenant = newTenant();
   const receiver = await newReceiver();
   await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -101,7 +101,7 @@ judged('all is well: no alert', async () => {
   await expectAlerts([before, after], { silent: [`alertname!~"${ABOUT_TIME}"`] });
 });
 
-judged('OBS-2: a failing endpoint, and dead letters that pile up', async () => {
+judged('OBS-2: a failing endpoint and a growing number of dead letters trigger their alerts', async () => {
   const tenant = newTenant();
   const [good, bad] = [await newReceiver(), await newReceiver()];
   bad.answer({ status: 400 });
@@ -124,7 +124,7 @@ judged('OBS-2: a failing endpoint, and dead letters that pile up', async () => {
   });
 });
 
-judged('OBS-2: a queue that grows and gets old, and retries that are late', async () => {
+judged('OBS-2: a growing and old queue and late retries trigger their alerts', async () => {
   const tenant = newTenant();
   const receiver = await newReceiver();
   let release = (): void => {};
@@ -132,7 +132,7 @@ judged('OBS-2: a queue that grows and gets old, and retries that are late', asyn
     release = resolve;
   });
   onTestFinished(release);
-  // What fails is tried again soon; the one that may be sent at a time is at some point one that is not answered.
+  // The failing event is retried soon. With max_in_flight 1, a request that is not answered then blocks the retry.
   receiver.answer(async ({ json }) => {
     if (json().type === 'alert.retry') return { status: 500 };
     await released;
@@ -165,7 +165,7 @@ judged('OBS-2: a queue that grows and gets old, and retries that are late', asyn
   await untilScrape('nothing waits any more', (now) => depth(now) === 0);
 });
 
-judged('OBS-2: circuits open, an endpoint is disabled, load is shed', async () => {
+judged('OBS-2: open circuits, a disabled endpoint and rejected load trigger their alerts', async () => {
   const tenant = newTenant();
   const [failing, gone] = [await newReceiver(), await newReceiver()];
   failing.answer({ status: 500 });
@@ -183,7 +183,7 @@ judged('OBS-2: circuits open, an endpoint is disabled, load is shed', async () =
   await createEndpoint(posthorn, { url: gone.url, tenant, events: ['alert.gone'] });
   const before = await scrape(posthorn);
   for (const type of ['alert.circuit', 'alert.gone']) await publishMany(tenant, type, 1);
-  // A hundred may wait for their commit.
+  // At most 100 events may wait for their commit.
   await publishMany(tenant, 'alert.shed', 300);
   const after = await untilScrape(
     'all of it has happened',
@@ -197,7 +197,7 @@ judged('OBS-2: circuits open, an endpoint is disabled, load is shed', async () =
   });
 });
 
-judged('OBS-2: a relay that cannot go on, and one that is dead', async () => {
+judged('OBS-2: a blocked relay and a dead relay trigger the alert of the relay lag', async () => {
   const tenant = newTenant();
   const shop = await newShop('poll');
   const publishInShop = () =>
@@ -209,10 +209,10 @@ judged('OBS-2: a relay that cannot go on, and one that is dead', async () => {
   const stored = async () =>
     (await posthorn.database.query('select id from posthorn.events where tenant = $1', [tenant])).length;
   await publishInShop();
-  await eventually('it is carried over', async () => (await stored()) === 1);
+  await eventually('the relay has stored it', async () => (await stored()) === 1);
   const well = await untilScrape('nothing waits', (now) => lag(now) === 0);
 
-  // Somebody makes an index on a table of Posthorn and forgets "concurrently".
+  // As if an operator created an index without CONCURRENTLY.
   const maintenance = new pg.Client({ connectionString: posthorn.database.url });
   await maintenance.connect();
   onTestFinished(() => maintenance.end());
@@ -224,15 +224,15 @@ judged('OBS-2: a relay that cannot go on, and one that is dead', async () => {
   await expectAlerts([well, well], { silent: [alert] });
   await expectAlerts([before, after], { firing: [alert] });
 
-  // A dead relay reports nothing: the server counts on.
+  // A dead relay reports nothing, so the server lets its lag grow.
   await relay.kill('SIGKILL');
   const dead = await untilScrape('it waits on', (now) => lag(now) > lag(after) + 0.5);
-  const deader = await untilScrape('and on', (now) => lag(now) > lag(dead) + 0.5);
-  await expectAlerts([dead, deader], { firing: [alert] });
+  const deadLonger = await untilScrape('and on', (now) => lag(now) > lag(dead) + 0.5);
+  await expectAlerts([dead, deadLonger], { firing: [alert] });
 });
 
-// Last: by now its answers are there, or nearly so, and what all other receivers answered is counted as well.
-judged('OBS-2: a slow receiver', async () => {
+// Must be the last test: by now most slow answers have arrived, and the answers of all other receivers are counted too.
+judged('OBS-2: a slow receiver triggers its alert', async () => {
   const afterSlow = await untilScrape(
     'it has answered',
     (now) => now.value('posthorn_attempts_total', { event_type: slow.type }) === slow.count,

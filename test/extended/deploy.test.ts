@@ -1,4 +1,4 @@
-/** The files of ops/, checked with the linters of their own tools. Docker and Kubernetes themselves are not run. */
+/** Checks the files of ops/ with the linters of their tools. Does not run Docker or Kubernetes. */
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -71,7 +71,7 @@ describe('the Helm chart', needs(missing('helm')), () => {
     await run('helm', ['lint', '--strict', CHART], { cwd: root });
   });
 
-  test('runs API and workers apart, with probes and a migration job', async () => {
+  test('runs API and workers in separate deployments, with probes and a migration job', async () => {
     const manifests = await renderChart();
     expect(manifests).toContain('args: [serve, --role, api]');
     expect(manifests).toContain('args: [serve, --role, worker]');
@@ -80,7 +80,7 @@ describe('the Helm chart', needs(missing('helm')), () => {
     expect(manifests.match(/kind: PodDisruptionBudget/g)).toHaveLength(2);
   });
 
-  test('leaves the number of replicas to the autoscaler where there is one', async () => {
+  test('sets no number of replicas if there is an autoscaler', async () => {
     expect(await renderChart()).toMatch(/replicas: 2/);
     expect(await renderChart(...EVERYTHING_ON)).not.toMatch(/^ {2}replicas:/m);
   });

@@ -1,6 +1,6 @@
 /**
- * The package as a user gets it: the commands of README.md on a copy of the checkout without anything built or
- * installed, then `npm pack` and the tarball in a folder of its own. npm takes what it can from its cache.
+ * The package as users get it: the commands of README.md on a clean copy of the checkout, then `npm pack` and the
+ * tarball in another directory. npm uses its cache as far as possible.
  */
 import { execFileSync, type SpawnOptions, spawn } from 'node:child_process';
 import { cp, mkdtemp, realpath, rm } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/posthorn.ts';
 import { startReceiver } from '../support/receiver.ts';
 
-/** npm may have to fetch what its cache does not hold. */
+/** npm may have to download packages that are not in its cache. */
 const INSTALL_MS = 600_000;
 const PRINTED_MS = 280_000;
 const [START, INSTALL] = readBlocks('README.md')
@@ -24,7 +24,7 @@ let clone: string;
 let cache: string;
 
 beforeAll(async () => {
-  // Everybody may enter it: root runs PostgreSQL as another user.
+  // All users may enter it: root runs PostgreSQL as another user.
   home = await realpath(await mkdtemp(path.join(tmpdir(), 'posthorn-package-')));
   execFileSync('chmod', ['755', home]);
   clone = path.join(home, 'clone');
@@ -35,13 +35,13 @@ beforeAll(async () => {
   });
   for (const file of files.split('\0').filter(Boolean))
     await cp(path.join(ROOT, file), path.join(clone, file)).catch((error: NodeJS.ErrnoException) => {
-      // Deleted, but not yet committed.
+      // A file that was deleted, but not yet committed.
       if (error.code !== 'ENOENT') throw error;
     });
 }, INSTALL_MS);
 afterAll(() => rm(home, { recursive: true, force: true, maxRetries: 5 }));
 
-/** Nothing of this checkout: neither its programs nor the settings of its npm. */
+/** Contains nothing of this checkout: neither its programs nor its npm settings. */
 function environment(node = ''): Record<string, string> {
   const folders = (process.env.PATH ?? '')
     .split(path.delimiter)
@@ -103,7 +103,7 @@ async function expectConsole(url: string): Promise<void> {
 }
 
 test(
-  'README.md: npm ci && npm start, on a clean clone, starts a server with its console',
+  'README.md: npm ci && npm start on a clean clone starts a server with its console',
   async () => {
     const env = { ...environment(), PORT: String(await freePort()) };
     const started = start(START!, { cwd: clone, env });
@@ -115,7 +115,7 @@ test(
 );
 
 test(
-  'README.md: npm pack, installed elsewhere: dev delivers a webhook, the console is there, doctor is content',
+  'README.md: after npm pack and an installation elsewhere, dev delivers a webhook, serves the console, and doctor finds no problem',
   async () => {
     const env = { ...environment(path.dirname(process.execPath)), PORT: String(await freePort()) };
     const started = start(INSTALL!, { cwd: clone, env });
@@ -139,7 +139,7 @@ test(
       execFileSync('npx', ['posthorn', 'doctor', '--json'], { cwd: installed, env, encoding: 'utf8' }),
     );
     expect(doctor.checks).toContainEqual(expect.objectContaining({ check: 'Database', state: 'ok' }));
-    // Of development nothing is installed: not the compiler, not the sources.
+    // No development packages are installed, such as the compiler.
     const packages = execFileSync('ls', [path.join(installed, 'node_modules')], { encoding: 'utf8' });
     expect(packages).not.toMatch(/^(typescript|vite|node)$/m);
     await started.stop();

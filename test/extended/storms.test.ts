@@ -1,4 +1,4 @@
-/** More of test/simulation/simulation.test.ts, with other seeds. */
+/** Runs test/simulation/simulation.test.ts with more seeds. */
 import { expect, it } from 'vitest';
 import { runStorm } from '../simulation/storm.ts';
 

@@ -1,4 +1,7 @@
-/** Behind a real PgBouncer: refused where it cannot work, and working with POSTHORN_DIRECT_DATABASE_URL. */
+/**
+ * Posthorn behind a real PgBouncer: transaction pooling is refused without POSTHORN_DIRECT_DATABASE_URL and works with
+ * it.
+ */
 
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -37,7 +40,10 @@ describe.skipIf(whyNoPgbouncer !== null)(title, () => {
     return database;
   }
 
-  async function behind(mode: 'transaction' | 'session' | 'statement', poolSize: number): Promise<Pgbouncer> {
+  async function startPooler(
+    mode: 'transaction' | 'session' | 'statement',
+    poolSize: number,
+  ): Promise<Pgbouncer> {
     const pooler = await startPgbouncer(server, { mode, poolSize });
     onTestFinished(() => pooler.stop());
     return pooler;
@@ -53,16 +59,19 @@ describe.skipIf(whyNoPgbouncer !== null)(title, () => {
     ['transaction', 3, 'transaction'],
     ['statement', 2, 'transaction'],
     ['session', 5, 'session'],
-  ] as const)('pool_mode = %s with %i connections is taken for %s pooling', async (mode, poolSize, found) => {
-    const pooler = await behind(mode, poolSize);
-    expect(await detectPooling(pooler.urlOf(server.url))).toBe(found);
-    expect(await detectPooling(server.url)).toBe('none');
-  });
+  ] as const)(
+    'pool_mode = %s with %i connections is detected as %s pooling',
+    async (mode, poolSize, found) => {
+      const pooler = await startPooler(mode, poolSize);
+      expect(await detectPooling(pooler.urlOf(server.url))).toBe(found);
+      expect(await detectPooling(server.url)).toBe('none');
+    },
+  );
 
   test.each([['serve'], ['relay', '--from', 'SOURCE'], ['rotate-encryption-key']])(
     '`posthorn %s` refuses a transaction pooler on DATABASE_URL, and names the setting',
     async (...args) => {
-      const pooler = await behind('transaction', 1);
+      const pooler = await startPooler('transaction', 1);
       const database = await newDatabase();
       const { code, output } = await run(
         args.map((arg) => (arg === 'SOURCE' ? database.url : arg)),
@@ -75,8 +84,8 @@ describe.skipIf(whyNoPgbouncer !== null)(title, () => {
     },
   );
 
-  test('`posthorn doctor` names it too, and is content with a direct address beside it', async () => {
-    const pooler = await behind('transaction', 1);
+  test('`posthorn doctor` reports a transaction pooler, unless POSTHORN_DIRECT_DATABASE_URL is set', async () => {
+    const pooler = await startPooler('transaction', 1);
     const database = await newDatabase();
     const env = { DATABASE_URL: pooler.urlOf(database.url) };
     const refused = await run(['doctor'], env);
@@ -86,19 +95,21 @@ describe.skipIf(whyNoPgbouncer !== null)(title, () => {
     expect(output).toContain('leases, LISTEN and NOTIFY use POSTHORN_DIRECT_DATABASE_URL');
   });
 
-  test('a direct address that is a pooler, or another database, is refused', async () => {
-    const pooler = await behind('transaction', 1);
+  test('a POSTHORN_DIRECT_DATABASE_URL that leads through a pooler or to another database is refused', async () => {
+    const pooler = await startPooler('transaction', 1);
     const [database, other] = [await newDatabase(), await newDatabase()];
     const env = { DATABASE_URL: pooler.urlOf(database.url) };
     const pooled = await run(['serve'], { ...env, POSTHORN_DIRECT_DATABASE_URL: env.DATABASE_URL });
     expect(pooled.output).toContain('POSTHORN_DIRECT_DATABASE_URL leads through a pooler');
     const wrong = await run(['serve'], { ...env, POSTHORN_DIRECT_DATABASE_URL: other.url });
-    expect(wrong.output).toContain('DATABASE_URL and POSTHORN_DIRECT_DATABASE_URL are two databases');
+    expect(wrong.output).toContain(
+      'DATABASE_URL and POSTHORN_DIRECT_DATABASE_URL lead to two different databases',
+    );
     expect([pooled.code, wrong.code]).toEqual([1, 1]);
   });
 
-  test('two nodes behind a pool of one connection deliver, and no commit of theirs skips the disk', async () => {
-    const pooler = await behind('transaction', 1);
+  test('two nodes deliver through a pool of one connection, and all their commits but those of leases are synchronous', async () => {
+    const pooler = await startPooler('transaction', 1);
     const database = await newDatabase();
     await watchCommits(database);
     const options = {
@@ -159,14 +170,14 @@ describe.skipIf(whyNoPgbouncer !== null)(title, () => {
           'idempotency_keys',
         ]),
       );
-      // Renewals of leases go straight to PostgreSQL and do not wait for the disk: a crash ends them anyway.
+      // Renewals of leases use the direct connection and do not wait for the disk: a crash ends leases anyway.
       expect(seen.filter(({ name, setting }) => setting !== 'on' && name !== 'workers')).toEqual([]);
     } finally {
       await Promise.all(nodes.map((node) => node.stop()));
     }
   });
 
-  test('a database that is away behind the pooler is waited for', async () => {
+  test('serve waits for a database that cannot be reached behind the pooler', async () => {
     const database = await newDatabase();
     const cable = await startTcpProxy(server.url);
     onTestFinished(() => cable.cut());
@@ -184,18 +195,18 @@ describe.skipIf(whyNoPgbouncer !== null)(title, () => {
     onTestFinished(async () => {
       await posthorn.kill('SIGKILL');
     });
-    const says = (text: string) =>
-      eventually(`it says "${text}"`, () => posthorn.output().includes(text), {
+    const untilPrinted = (text: string) =>
+      eventually(`it untilPrinted "${text}"`, () => posthorn.output().includes(text), {
         timeoutMs: 60_000,
         saw: () => posthorn.output().slice(-1500),
       });
-    await says('waiting for the database');
+    await untilPrinted('waiting for the database');
     await cable.restore();
-    await says('is running');
+    await untilPrinted('is running');
   });
 
-  test('the settings of a transaction do not stay behind in the connection that others get', async () => {
-    const pooler = await behind('transaction', 1);
+  test('the settings of a transaction do not leak to other clients of the pooler', async () => {
+    const pooler = await startPooler('transaction', 1);
     const database = await newDatabase();
     const url = pooler.urlOf(database.url);
     const posthorn = await startTestPosthorn({
@@ -218,7 +229,9 @@ describe.skipIf(whyNoPgbouncer !== null)(title, () => {
   });
 });
 
-/** Notes the `synchronous_commit` of every transaction that changes a row of Posthorn's; by default it is off here. */
+/**
+ * Records `synchronous_commit` of every transaction that changes a Posthorn table. Its default is off in this database.
+ */
 async function watchCommits(database: TestDatabase): Promise<void> {
   const pool = new pg.Pool({ connectionString: database.url, max: 1 });
   await migrate(pool);

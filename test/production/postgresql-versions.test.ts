@@ -1,4 +1,4 @@
-/** Every PostgreSQL that the README names: migrate, deliver, publish in a transaction, relay, list, examine. */
+/** Runs every supported PostgreSQL version: migrate, deliver, publish in a transaction, relay, list, doctor. */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { fillEndpoints, fillHistory } from '../../bench/fill-history.ts';
@@ -49,7 +49,7 @@ for (const major of SUPPORTED) {
       await server?.stop();
     });
 
-    test('`posthorn migrate` makes the schema', async () => {
+    test('`posthorn migrate` creates the schema', async () => {
       const names = (await readMigrations()).map(({ name }) => name);
       const { code, output } = await run('migrate');
       expect(output).toContain(`Applied: ${names.join(', ')}`);
@@ -62,7 +62,7 @@ for (const major of SUPPORTED) {
       expect(storage, 'external').toBe('e');
     });
 
-    test('events are delivered that were posted, published in a transaction, and relayed', async () => {
+    test('events are delivered whether they were posted, published in a transaction or relayed', async () => {
       const tenant = `t${randomBytes(3).toString('hex')}`;
       const posthorn = await startTestPosthorn({ database });
       try {
@@ -92,7 +92,7 @@ for (const major of SUPPORTED) {
       }
     });
 
-    test('lists read a bounded number of rows, by indexes', async () => {
+    test('lists read a bounded number of rows, through indexes', async () => {
       await fillEndpoints(database.query, 200);
       await fillHistory(database.query, {
         deliveries: 30_000,

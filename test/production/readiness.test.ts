@@ -1,4 +1,4 @@
-/** `/readyz` is 200 only where events can be accepted and somebody delivers them. */
+/** `/readyz` is 200 only if events can be accepted and workers deliver them. */
 import { expect, onTestFinished, test } from 'vitest';
 import { createTestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -11,7 +11,7 @@ async function newDatabase() {
   return database;
 }
 
-test('an API server is ready when a worker owns shards, and not before or after', async () => {
+test('an API server is ready only while workers own the shards', async () => {
   const database = await newDatabase();
   const port = await freePort();
   const api = startProcess([MAIN, 'serve', '--role', 'api'], {
@@ -35,7 +35,7 @@ test('an API server is ready when a worker owns shards, and not before or after'
   const worker = await startTestPosthorn({ database });
   expect(await readiness()).toMatchObject({ code: 200 });
   await worker.kill('SIGKILL');
-  await eventually('it notices that nobody delivers', async () => (await readiness()).code === 503, {
+  await eventually('it notices that no worker delivers', async () => (await readiness()).code === 503, {
     timeoutMs: 30_000,
   });
   expect(await readiness()).toMatchObject(notReady);
@@ -46,7 +46,7 @@ test('an API server is ready when a worker owns shards, and not before or after'
   });
 });
 
-test('POSTHORN_READY_NEEDS_WORKERS=false: an API server that can accept is ready without workers', async () => {
+test('with POSTHORN_READY_NEEDS_WORKERS=false, an API server is ready without workers', async () => {
   const database = await newDatabase();
   const api = await startTestPosthorn({
     database,

@@ -1,4 +1,4 @@
-/** Least privilege: an owner that migrates, and a role that serves and owns nothing. */
+/** Least privilege: one role owns the schema and migrates, another one serves and owns nothing. */
 import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -20,7 +20,7 @@ interface Roles {
   urlOf(role: string): string;
 }
 
-/** As docs/operate/roles.md makes them, before `posthorn migrate`. */
+/** Creates the roles as docs/operate/roles.md does, before `posthorn migrate`. */
 async function newRoles(): Promise<Roles> {
   const database = await createTestDatabase({ empty: true });
   const suffix = randomBytes(4).toString('hex');
@@ -57,14 +57,14 @@ async function run(command: string, databaseUrl: string) {
   return { code: await child.ended, output: child.output() };
 }
 
-test('a schema made beforehand is enough: the owner needs no right to create one in the database', async () => {
+test('if the schema exists, its owner needs no right to create schemas in the database', async () => {
   const { owner, urlOf } = await newRoles();
   const { code, output } = await run('migrate', urlOf(owner));
   expect(output).toContain('Applied: 0001');
   expect(code).toBe(0);
 });
 
-test('without the schema and without that right, `posthorn migrate` says what to do', async () => {
+test('without the schema and the right to create it, `posthorn migrate` says what to do', async () => {
   const { database, owner, urlOf } = await newRoles();
   await database.query('drop schema posthorn');
   const { code, output } = await run('migrate', urlOf(owner));
@@ -73,7 +73,7 @@ test('without the schema and without that right, `posthorn migrate` says what to
   expect(output).toContain('Create the schema posthorn for the user');
 });
 
-test('a role that owns nothing serves, makes partitions when they are due, and drops old ones', async () => {
+test('a role that owns nothing can serve, create partitions and drop old ones', async () => {
   const { database, owner, server, urlOf } = await newRoles();
   expect((await run('migrate', urlOf(owner))).code).toBe(0);
   expect(await database.query('select name from posthorn.partitions')).toEqual([]);
@@ -120,19 +120,19 @@ test('a role that owns nothing serves, makes partitions when they are due, and d
   );
 });
 
-test('it does not migrate, and says who has to', async () => {
+test('a role that owns nothing cannot migrate, and the error says which role can', async () => {
   const { database, owner, server, urlOf } = await newRoles();
   await run('migrate', urlOf(owner));
-  // As before an upgrade.
+  // The state before an upgrade.
   await database.query('drop function posthorn.create_partition, posthorn.drop_partition');
-  await database.query('delete from posthorn.schema_migrations where version = 20');
+  await database.query('delete from posthorn.schema_migrations where version >= 20');
   const { code, output } = await run('serve', urlOf(server));
   expect(code).toBe(1);
   expect(output).toContain('Migration 0020_partitions_without_ownership.sql failed: permission denied');
   expect(output).toContain('Run `posthorn migrate` as the role that owns the schema.');
 });
 
-test('`posthorn doctor` names the grants that are missing, and the limit of the role', async () => {
+test('`posthorn doctor` names missing grants and the connection limit of the role', async () => {
   const { database, owner, server, urlOf } = await newRoles();
   await run('migrate', urlOf(owner));
   await database.query(`revoke update on posthorn.queue from ${server}`);
@@ -143,7 +143,9 @@ test('`posthorn doctor` names the grants that are missing, and the limit of the 
   expect(output).toContain(
     'The role lacks UPDATE on table posthorn.queue, EXECUTE on function posthorn.create_partition.',
   );
-  expect(output).toMatch(/Connections +up to \d+ for one process; the role has 5 of 5 for Posthorn\./);
+  expect(output).toMatch(
+    /Connections +up to \d+ for one process; the role allows 5, of which 5 are free for Posthorn\./,
+  );
   await database.query(`revoke usage on schema posthorn from ${server}`);
   expect((await run('doctor', urlOf(server))).output).toContain('The role lacks USAGE on schema posthorn');
 });

@@ -1,4 +1,4 @@
-/** Two nodes are restarted in turn behind a balancer that follows `/readyz`: producers notice nothing. */
+/** Two nodes are restarted in turn behind a load balancer that follows `/readyz`: no request of a producer fails. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -24,7 +24,7 @@ interface Publisher {
   stop(): Promise<Result>;
 }
 
-/** Node's own client; each of its connections has one request at a time. */
+/** Publishes with undici, one request at a time per connection. */
 function publishWithUndici({ url }: Balancer): Publisher {
   const agent = new Agent({ connections: CONNECTIONS, pipelining: 1 });
   let stopping = false;
@@ -120,29 +120,32 @@ describe('a rolling restart', () => {
     return result;
   }
 
-  function expectNothingNoticed({ sent, failures }: Result): void {
+  function expectNoFailures({ sent, failures }: Result): void {
     expect(failures).toEqual([]);
     expect(sent).toBeGreaterThan(50);
   }
 
-  test('is not noticed by Node clients', async () => {
-    expectNothingNoticed(await restartInTurn(publishWithUndici));
+  test('causes no failed request of Node clients', async () => {
+    expectNoFailures(await restartInTurn(publishWithUndici));
   });
 
-  test('is not noticed by Node clients, with several processes a node', async () => {
-    expectNothingNoticed(await restartInTurn(publishWithUndici, ['--processes', '2']));
+  test('causes no failed request of Node clients, with several processes per node', async () => {
+    expectNoFailures(await restartInTurn(publishWithUndici, ['--processes', '2']));
   });
 
-  test.skipIf(!hasPython)('is not noticed by Python clients (skipped without python3)', async () => {
-    const file = path.join(CLIENTS, 'publish.py');
-    expectNothingNoticed(await restartInTurn((balancer) => publishWithProgram('python3', [file], balancer)));
-  });
+  test.skipIf(!hasPython)(
+    'causes no failed request of Python clients (skipped without python3)',
+    async () => {
+      const file = path.join(CLIENTS, 'publish.py');
+      expectNoFailures(await restartInTurn((balancer) => publishWithProgram('python3', [file], balancer)));
+    },
+  );
 
-  test.skipIf(!hasGo)('is not noticed by Go clients (skipped without go)', async () => {
+  test.skipIf(!hasGo)('causes no failed request of Go clients (skipped without go)', async () => {
     const program = path.join(directory, 'publish');
     execFileSync('go', ['build', '-o', program, path.join(CLIENTS, 'publish.go')], {
       env: { ...process.env, GOFLAGS: '-mod=mod', GO111MODULE: 'off' },
     });
-    expectNothingNoticed(await restartInTurn((balancer) => publishWithProgram(program, [], balancer)));
+    expectNoFailures(await restartInTurn((balancer) => publishWithProgram(program, [], balancer)));
   });
 });

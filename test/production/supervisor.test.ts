@@ -1,4 +1,4 @@
-/** `serve --processes N` under a supervisor that is killed, children that are killed, and a database that is away. */
+/** `serve --processes N` if the supervisor or children are killed, and if the database cannot be reached. */
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -67,7 +67,7 @@ const secondsOf = async (work: Promise<unknown>): Promise<number> => {
 };
 
 describe.skipIf(!hasProcessTree)('a supervisor that is killed', () => {
-  /** Not `node.kill`: that waits for its output to end, which orphans would keep open. */
+  /** Does not use `node.kill`, which waits for the end of the output: orphans would keep that open. */
   async function killAlone(node: Node): Promise<void> {
     const children = childrenOf(node.pid);
     onTestFinished(() => endOrphans(children));
@@ -78,20 +78,20 @@ describe.skipIf(!hasProcessTree)('a supervisor that is killed', () => {
     });
   }
 
-  // From the fork, through loading, migrating and listening, to being ready.
+  // The times cover the whole start: fork, loading, migrating, listening, ready.
   test.each([0, 100, 250, 400, 600, 1000, 2000])(
-    'its children end when it is killed %i ms after the first of them appeared',
+    'its children end if it is killed %i ms after the first of them appeared',
     async (afterMs) => {
       const database = await newDatabase();
       const node = await startNode(database.url);
       await eventually('a child appears', () => childrenOf(node.pid).length > 0, { timeoutMs: 30_000 });
-      // Only time can show in which state of its start a child is.
+      // A child does not report the steps of its start, so the test waits.
       await sleep(afterMs);
       await killAlone(node);
     },
   );
 
-  test('its children stop gracefully when they are ready, and remove what it would have removed', async () => {
+  test('ready children stop gracefully and remove their sockets', async () => {
     const database = await newDatabase();
     const directory = await newTemporaryDirectory();
     const node = await startNode(database.url, ['--processes', '3'], { TMPDIR: directory });
@@ -104,7 +104,7 @@ describe.skipIf(!hasProcessTree)('a supervisor that is killed', () => {
     expect(await sockets()).toEqual([]);
   });
 
-  test('a child whose supervisor is gone ends although its start waits for the database', async () => {
+  test('a child whose supervisor was killed ends even while it waits for the database', async () => {
     const database = await newDatabase();
     const proxy = await startTcpProxy(database.url);
     onTestFinished(() => proxy.cut());
@@ -117,7 +117,7 @@ describe.skipIf(!hasProcessTree)('a supervisor that is killed', () => {
 });
 
 describe.skipIf(!hasProcessTree)('a child that is killed', () => {
-  test('while it starts: another is started, and the node gets ready', async () => {
+  test('during its start is replaced, and the node becomes ready', async () => {
     const database = await newDatabase();
     const node = await startNode(database.url);
     const first = await eventually('a child appears', () => childrenOf(node.pid)[0], { timeoutMs: 30_000 });
@@ -128,7 +128,7 @@ describe.skipIf(!hasProcessTree)('a child that is killed', () => {
     expect(node.output()).toContain('a child process ended, starting another');
   });
 
-  test('while it starts beside healthy ones: they go on', async () => {
+  test('during its start does not affect children that are ready', async () => {
     const database = await newDatabase();
     const node = await startNode(database.url);
     const [healthy] = await eventually(
@@ -148,7 +148,7 @@ describe.skipIf(!hasProcessTree)('a child that is killed', () => {
     expect(childrenOf(node.pid)).toContain(healthy);
   });
 
-  test('a configuration error that every child would meet ends the node', async () => {
+  test('is not restarted after a configuration error, which ends the node', async () => {
     const database = await newDatabase();
     const node = await startNode(database.url);
     await untilReady(node);
@@ -160,9 +160,9 @@ describe.skipIf(!hasProcessTree)('a child that is killed', () => {
   });
 });
 
-describe('a database that is away at the start', () => {
+describe('a database that cannot be reached at the start', () => {
   test.each([['1'], ['2']])(
-    'serve --processes %s waits, says so, and is ready when it is back',
+    'serve --processes %s logs that it waits, and becomes ready when the database is back',
     async (processes) => {
       const database = await newDatabase();
       const proxy = await startTcpProxy(database.url);
@@ -183,17 +183,17 @@ describe('a database that is away at the start', () => {
     expect(node.output()).toContain('cannot be reached (ECONNREFUSED)');
   });
 
-  test('a wrong password is not waited for', async () => {
+  test('a wrong password fails at once', async () => {
     const database = await newDatabase();
     const url = new URL(database.url);
     url.password = 'wrong';
     const node = await startNode(url.href, ['--processes', '1']);
     expect(await node.ended).toBe(1);
-    expect(node.output()).toContain('Check user and password in DATABASE_URL');
+    expect(node.output()).toContain('Check the user and the password in DATABASE_URL');
   });
 });
 
-/** Two seconds, and as much again for a busy machine. What it could be instead is the deadline of a stop, 23 s, or never. */
+/** Two seconds, doubled for a busy machine. Without the fix it would be 23 s, the deadline of a stop, or never. */
 const STOP_SECONDS = 4;
 
 describe('SIGTERM during the start ends it within 2 s', () => {
@@ -214,7 +214,7 @@ describe('SIGTERM during the start ends it within 2 s', () => {
     expect(children.some(isAlive)).toBe(false);
   });
 
-  test('while the database takes connections and says nothing', async () => {
+  test('while the database accepts connections and does not answer', async () => {
     const silent = createServer((socket) => void socket.resume().on('error', () => {})).listen(
       0,
       '127.0.0.1',

@@ -1,10 +1,10 @@
-/** What must be true when everything has come to rest: nothing is lost, nothing is left over, everything is recorded. */
+/** Checks at the end of a run, when all work is done: nothing is lost, nothing is left over, everything is recorded. */
 import { deliveryIdOf, type Uuid } from '../../src/domain/ids.ts';
 import type { MemoryStore } from '../../src/memory/memory-store.ts';
 import type { World } from './world.ts';
 
-/** Returns the violations, in words. */
-export function findLeftovers(world: World): string[] {
+/** Returns a sentence per violation. */
+export function findEndViolations(world: World): string[] {
   return [
     ...checkAnswers(world),
     ...checkOutbox(world),
@@ -64,7 +64,7 @@ function checkDelivery(world: World, id: Uuid): string[] {
   if (dead !== undefined && finished !== undefined) return [`${name} ended twice`];
   const problems: string[] = [];
   if (finished?.status === 'delivered' && !world.delivered.has(id))
-    problems.push(`${name} is recorded as delivered and never was`);
+    problems.push(`${name} is recorded as delivered, but was not`);
   const replayedAt = world.replayed.get(id) ?? 0;
   if (dead !== undefined && (world.lastStart.get(id) ?? 0) < replayedAt)
     problems.push(`${name} was replayed, and not sent again`);

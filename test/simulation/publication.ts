@@ -2,7 +2,7 @@ import type { NewEvent } from '../../src/domain/event.ts';
 import { deliveryIdOf, type Uuid } from '../../src/domain/ids.ts';
 import type { Accepted } from '../../src/ingest/index.ts';
 
-/** A request of a producer, and what it was answered. */
+/** A request of a producer, and its answer. */
 export class Publication {
   readonly event: NewEvent;
   accepted: Pick<Accepted, 'id' | 'deliveries'> | null = null;
@@ -13,12 +13,12 @@ export class Publication {
     this.event = event;
   }
 
-  answer(accepted: Pick<Accepted, 'id' | 'deliveries'>, now: number): void {
+  recordAccepted(accepted: Pick<Accepted, 'id' | 'deliveries'>, now: number): void {
     this.accepted = accepted;
     this.answeredAt = now;
   }
 
-  refuse(error: unknown, now: number): void {
+  recordError(error: unknown, now: number): void {
     this.error = error;
     this.answeredAt = now;
   }
@@ -31,7 +31,7 @@ export class Publication {
     return Array.from({ length: deliveries }, (_, ordinal) => deliveryIdOf(id, ordinal));
   }
 
-  /** The first delivery: all there is of an event for one endpoint. */
+  /** The only delivery of an event for one endpoint. */
   get deliveryId(): Uuid {
     return this.deliveryIds[0]!;
   }

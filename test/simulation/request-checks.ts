@@ -1,9 +1,10 @@
-/** Rules that hold for every request at the moment it is sent, whatever fails around it. */
-import type { AttemptRequest } from '../../src/dispatch/index.ts';
+/** Rules that every request must obey at the moment it is sent, whatever fails meanwhile. */
+
 import { type Endpoint, shardOf } from '../../src/domain/endpoint.ts';
 import { eventIdOfDelivery, type Uuid } from '../../src/domain/ids.ts';
 import type { MemoryStore } from '../../src/memory/memory-store.ts';
 import type { ShardRow } from '../../src/memory/rows.ts';
+import type { AttemptRequest } from '../../src/ports/stages.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 
 export interface Sender {
@@ -23,7 +24,7 @@ export interface Wire extends Sender {
   readonly missedReplay: boolean;
 }
 
-/** What was committed under an earlier number this long ago has been seen by every reader. */
+/** Every reader must have seen deliveries that were committed longer ago than this. */
 const MAX_COMMIT_AGE_MS = 12_000;
 
 export class RequestChecks {
@@ -37,7 +38,7 @@ export class RequestChecks {
   readonly #slowestMs: () => number;
   readonly #wires = new Map<Uuid, Wire[]>();
   /** By delivery and number of the attempt. */
-  readonly #lastOf = new Map<string, Wire>();
+  readonly #lastWires = new Map<string, Wire>();
   readonly #rates = new Map<Uuid, { count: number; lowest: number }>();
 
   constructor(store: MemoryStore, startedAt: number, slowestMs: () => number) {
@@ -58,7 +59,7 @@ export class RequestChecks {
     const onWire = (this.#wires.get(endpoint.id) ?? []).filter(({ end }) => end > start);
     this.#check(endpoint, wire, shard, onWire);
     this.#wires.set(endpoint.id, [...onWire, wire]);
-    this.#lastOf.set(`${deliveryId} ${number}`, wire);
+    this.#lastWires.set(`${deliveryId} ${number}`, wire);
   }
 
   /** Deliveries whose requests are on the wire just now. */
@@ -70,19 +71,19 @@ export class RequestChecks {
   #check(endpoint: Endpoint, wire: Wire, shard: ShardRow, onWire: readonly Wire[]): void {
     const violate = (what: string): void => this.#violate(what, wire, endpoint);
     const event = this.#store.events.get(eventIdOfDelivery(wire.deliveryId));
-    if (event === undefined) violate('sent what was never accepted');
-    else if (event.visibleAt > wire.start) violate('sent before its commit');
+    if (event === undefined) violate('sent a delivery that was never accepted');
+    else if (event.visibleAt > wire.start) violate('sent before the commit of its event');
     if (shard.owner !== wire.from.workerId) violate('sent without a valid lease');
-    if (!endpoint.enabled || endpoint.paused) violate('sent to an endpoint that is off');
+    if (!endpoint.enabled || endpoint.paused) violate('sent to an endpoint that is disabled or paused');
 
-    const before = this.#lastOf.get(`${wire.deliveryId} ${wire.number}`);
+    const before = this.#lastWires.get(`${wire.deliveryId} ${wire.number}`);
     if (before !== undefined) {
       this.duplicates += 1;
-      if (!this.#mayBeSentTwice(before, wire, shard)) violate('sent twice though nobody died');
+      if (!this.#isDuplicateAllowed(before, wire, shard)) violate('sent twice without a reason');
     }
     if (onWire.some(({ deliveryId, epoch }) => deliveryId === wire.deliveryId && epoch === wire.epoch))
-      violate('the same delivery twice at once');
-    // What earlier owners have on the wire does not count for the new one, until its deadline.
+      violate('the same delivery is on the wire twice');
+    // The limit applies to each owner: requests of earlier owners may still be on the wire.
     const owners = new Set([wire, ...onWire].map(({ epoch }) => epoch)).size;
     if (onWire.length + 1 > endpoint.maxInFlight * owners) violate(`${onWire.length + 1} at once`);
     if (wire.isProbe && onWire.some(({ isProbe }) => isProbe)) violate('two probes at once');
@@ -91,24 +92,25 @@ export class RequestChecks {
   }
 
   /**
-   * Its first sender died, was stopped or could not say what it had on the wire, its result took too long, or someone
-   * asked for a replay while it was on the wire, or before and its sender did not know yet.
+   * A delivery may be sent twice if its first sender died, was stopped or could not record its requests on the wire, if
+   * recording the result took too long, or if a replay was requested while it was on the wire, or earlier
+   * and its sender did not know yet.
    */
-  #mayBeSentTwice(before: Wire, wire: Wire, shard: ShardRow): boolean {
+  #isDuplicateAllowed(before: Wire, wire: Wire, shard: ShardRow): boolean {
     const row = this.#store.queue.get(wire.deliveryId);
     const isReplayed =
       before.missedReplay ||
       (row !== undefined && row.replays > 0 && row.agesFrom! >= Math.floor(before.start));
     const hasDied = shard.uncleanAt.some((at) => at >= before.start);
-    const lostMark = before.from.problems.get('hand over requests on the wire') ?? 0;
-    const hasStalled = Math.max(before.from.process.stalledAt, lostMark) >= before.start;
+    const handOverFailedAt = before.from.problems.get('hand over requests on the wire') ?? 0;
+    const hasStalled = Math.max(before.from.process.stalledAt, handOverFailedAt) >= before.start;
     const isSlow = this.#slowestMs() > 500 && wire.start > before.end + 1_500;
     return hasDied || hasStalled || isSlow || isReplayed;
   }
 
   #checkOrder(endpoint: Endpoint, wire: Wire, onWire: readonly Wire[]): void {
-    if (onWire.length > 0) this.#violate('two of a FIFO endpoint at once', wire, endpoint);
-    // Once it has begun it keeps its place, whatever turns up with an earlier number.
+    if (onWire.length > 0) this.#violate('two requests of a FIFO endpoint at once', wire, endpoint);
+    // A delivery that was attempted stays at the head, even if one with an earlier number appears.
     if (wire.number > 1) return;
     const own = this.#store.queue.get(wire.deliveryId);
     const earlier = this.#store.queue
@@ -125,7 +127,7 @@ export class RequestChecks {
     rate.count += 1;
     const level = rate.count - (perSecond * (wire.start - this.#startedAt)) / 1000;
     rate.lowest = Math.min(rate.lowest, level);
-    // A token is taken when it is its turn; reading the payload, recording the start and connecting delay it.
+    // A token is taken before the payload is read, the start recorded and the connection opened, which all take time.
     const delayed = (perSecond * (4 * this.#slowestMs() + this.slowestConnectMs)) / 1000;
     if (level - rate.lowest + 1 > Math.max(1, burst) + delayed + 0.01)
       this.#violate('over its rate', wire, endpoint);

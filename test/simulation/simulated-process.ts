@@ -1,4 +1,4 @@
-/** One process: the real accept stage and the real engine, on memory ports that it reaches through a faulty link. */
+/** One process: the real accept stage and the real engine, connected to the memory ports through a faulty link. */
 import { createEngine, type Engine, type EngineConfig, type EngineStages } from '../../src/create-engine.ts';
 import { createIngest, type Ingest } from '../../src/create-ingest.ts';
 import { DatabaseClock } from '../../src/domain/clock.ts';
@@ -24,7 +24,7 @@ import type { Weather } from './weather.ts';
 type Send = EngineStages['send'];
 
 /** Everything that the processes of a world share. */
-export interface Surroundings {
+export interface Environment {
   readonly time: VirtualTime;
   readonly random: Random;
   readonly store: MemoryStore;
@@ -80,8 +80,8 @@ const OUTBOX = { pollMs: 500, standInMs: 5_000, batchRows: 50, batchBytes: 1024 
 export interface ProcessOptions {
   readonly role?: EngineConfig['role'];
   readonly limits?: Partial<Limits>;
-  /** How wrong the clock of its machine is. */
-  readonly clockWrongByMs?: number;
+  /** The error of the clock of its machine. */
+  readonly clockErrorMs?: number;
 }
 
 export class SimulatedProcess {
@@ -94,16 +94,16 @@ export class SimulatedProcess {
   readonly role: EngineConfig['role'];
   /** When each kind of problem was last reported. */
   readonly problems = new Map<string, number>();
-  readonly #surroundings: Surroundings;
+  readonly #environment: Environment;
   readonly #endpoints: MemoryEndpointDirectory;
   readonly #drainer: Drainer;
 
-  constructor(name: string, surroundings: Surroundings, options: ProcessOptions = {}) {
-    const { time, random, store, bus, hub, weather, onCall } = surroundings;
-    this.#surroundings = surroundings;
+  constructor(name: string, environment: Environment, options: ProcessOptions = {}) {
+    const { time, random, store, bus, hub, weather, onCall } = environment;
+    this.#environment = environment;
     this.role = options.role ?? 'all';
     this.process = new Process(name);
-    this.process.clockWrongByMs = options.clockWrongByMs ?? 0;
+    this.process.clockErrorMs = options.clockErrorMs ?? 0;
     const machineClock = time.clockOf(this.process);
     const clock = new DatabaseClock(machineClock);
     let operation = '';
@@ -125,8 +125,8 @@ export class SimulatedProcess {
     this.#endpoints = new MemoryEndpointDirectory(withFaults(createMemoryEndpointSource(store), link));
     this.notifier = new MemoryNotifier({ bus, clock: machineClock });
     this.handOver = hub && new MemoryHandOver({ hub, clock: machineClock });
-    this.queue = withFaults(surroundings.queue, link);
-    const acceptLog = withFaults(surroundings.acceptLog, link);
+    this.queue = withFaults(environment.queue, link);
+    const acceptLog = withFaults(environment.acceptLog, link);
     const announceFreeShards = announceThrough(this.notifier);
     this.engine = createEngine(
       {
@@ -140,13 +140,14 @@ export class SimulatedProcess {
         random: random.next,
       },
       {
-        send: (...request) => surroundings.send(this, ...request),
+        send: (...request) => environment.send(this, ...request),
         observer: {
           onAnswered() {},
           onSettling() {},
           onCircuitChanged() {},
           onEndpointGone() {},
           onEndpointsConfirmed() {},
+          onStoreReplaced() {},
         },
         onProblem,
       },
@@ -187,14 +188,14 @@ export class SimulatedProcess {
   }
 
   async start(): Promise<void> {
-    // At first the store may not answer: as a supervisor would, try again.
+    // The store may not answer at first: try again, as a supervisor would.
     for (;;) {
       try {
         await this.#endpoints.refresh();
         break;
       } catch {
         await new Promise<void>(
-          (resolve) => void this.#surroundings.time.after(100, this.process, () => resolve()),
+          (resolve) => void this.#environment.time.after(100, this.process, () => resolve()),
         );
       }
     }
@@ -204,20 +205,20 @@ export class SimulatedProcess {
   }
 
   async stop(): Promise<void> {
-    await this.ingest.acceptor.drained();
+    await this.ingest.acceptor.waitUntilIdle();
     await this.#drainer.stop();
     await this.engine.stop();
     await this.notifier.stop();
   }
 
-  /** A producer posts an event to this process. The answer comes when time goes on. */
+  /** Posts an event of a producer to this process. The answer arrives when virtual time advances. */
   post(event: NewEvent): Publication {
-    const { time } = this.#surroundings;
+    const { time } = this.#environment;
     const publication = new Publication(event);
     time.after(0, this.process, () => {
       this.ingest.acceptor.accept(event).then(
-        (accepted) => publication.answer(accepted, time.now()),
-        (error) => publication.refuse(error, time.now()),
+        (accepted) => publication.recordAccepted(accepted, time.now()),
+        (error) => publication.recordError(error, time.now()),
       );
     });
     return publication;

@@ -1,6 +1,6 @@
 /**
- * Hours of faults in seconds: processes that crash, stop and come back, a store that is slow, refuses calls and loses
- * answers, notifications that are lost, receivers that fail, hang and flap. The same seed gives the same run.
+ * Hours of faults in seconds: processes crash, stop and restart; the store is slow, refuses calls and loses answers;
+ * notifications are lost; receivers fail, hang and flap. The same seed gives the same run.
  *
  *   SIMULATION_STORMS=500 SIMULATION_FIRST_SEED=1000 npx vitest run --project unit test/simulation/simulation.test.ts
  */
@@ -28,6 +28,6 @@ it(`keeps its promises in ${STORMS} storms`, { timeout: 60_000 + STORMS * 2_000 
   }
   expect(deliveries).toBeGreaterThan(STORMS * 50);
   process.stdout.write(
-    `${STORMS} storms: ${deliveries} deliveries, ${requests} requests, ${duplicates} second copies after unclean takeovers\n`,
+    `${STORMS} storms: ${deliveries} deliveries, ${requests} requests, ${duplicates} allowed duplicates\n`,
   );
 });

@@ -1,4 +1,4 @@
-/** A run of a few virtual minutes: faults of all kinds, then calm, in which everything must come to its end. */
+/** A run of a few virtual minutes: first all kinds of faults, then none. Then all deliveries must end. */
 import type { Endpoint } from '../../src/domain/endpoint.ts';
 import type { EndpointConfig } from '../../src/domain/endpoint-config.ts';
 import type { Uuid } from '../../src/domain/ids.ts';
@@ -10,7 +10,7 @@ import { type Answer, type Behaviour, Violation, World } from './world.ts';
 
 const STORM_MS = 45_000;
 const LONGEST_RUN_MS = 20 * 60_000;
-/** A producer that has no answer by then asks another process. */
+/** A producer without an answer after this time tries another process. */
 const PRODUCER_TIMEOUT_MS = 8_000;
 
 const RETRY = { schedule: [0, 1, 2, 5, 10, 30, 60, 120, 120], jitter: 'proportional' as const };
@@ -53,7 +53,7 @@ function behave(random: Random, isCalm: () => boolean): Behaviour {
   };
 }
 
-/** One run. Throws what was violated. */
+/** Makes one run. Throws a `Violation` if a promise is broken. */
 export async function runStorm(seed: number, watch?: (world: World) => void): Promise<World> {
   const world = new World(seed, { isOneNode: seed % 2 === 0 });
   watch?.(world);
@@ -84,7 +84,7 @@ class Storm {
     while (time.now() < endAt) {
       await this.#world.run(random.between(5, 400));
       this.#publishSome();
-      if (random.chance(0.15)) await this.#doHarm();
+      if (random.chance(0.15)) await this.#causeFault();
     }
     await this.#calmDown();
     await this.#checkPromptness();
@@ -102,8 +102,8 @@ class Storm {
 
   #addProcess(role: 'all' | 'api'): Promise<SimulatedProcess> {
     const { random } = this.#world;
-    const clockWrongByMs = random.chance(0.3) ? random.between(-600_000, 600_000) : 0;
-    return this.#world.addProcess({ role, clockWrongByMs });
+    const clockErrorMs = random.chance(0.3) ? random.between(-600_000, 600_000) : 0;
+    return this.#world.addProcess({ role, clockErrorMs });
   }
 
   get #accepting(): SimulatedProcess[] {
@@ -124,7 +124,7 @@ class Storm {
     }
   }
 
-  /** A careful producer: the same key again, at another process, until it has an answer. */
+  /** A careful producer: repeats the event with the same key, at any process, until it is accepted. */
   #publishUntilAccepted(targets: readonly Uuid[]): void {
     const { random, time } = this.#world;
     this.#keys += 1;
@@ -140,7 +140,7 @@ class Storm {
     post();
   }
 
-  async #doHarm(): Promise<void> {
+  async #causeFault(): Promise<void> {
     const { random, time, weather, running } = this.#world;
     const victim = running.length === 0 ? null : random.pick(running);
     const { id } = random.pick(this.#endpoints);
@@ -148,11 +148,11 @@ class Storm {
       case 14:
         // The clock of its machine jumps by days, for a moment or for good.
         if (victim !== null) {
-          const before = victim.process.clockWrongByMs;
-          victim.process.clockWrongByMs += random.pick([-1, 1]) * 40 * 86_400_000;
+          const before = victim.process.clockErrorMs;
+          victim.process.clockErrorMs += random.pick([-1, 1]) * 40 * 86_400_000;
           if (random.chance(0.7))
             time.after(random.between(50, 15_000), null, () => {
-              victim.process.clockWrongByMs = before;
+              victim.process.clockErrorMs = before;
             });
         }
         break;
@@ -217,14 +217,14 @@ class Storm {
     }
   }
 
-  /** The store ends the session of a process, which notices at once or only when it makes its next call. */
+  /** Ends the session of a process in the store. The process notices at once, or only at its next call. */
   #cutOff({ workerId }: SimulatedProcess): void {
     const { random, store } = this.#world;
     if (random.chance(0.5)) store.breakSession(workerId);
     else store.endSession(workerId);
   }
 
-  /** Someone asks for deliveries again, wherever they are. */
+  /** Replays some deliveries, in any state. */
   async #replaySome(): Promise<void> {
     const { random, time, accepted, checks } = this.#world;
     const accepting = this.#accepting;
@@ -243,7 +243,7 @@ class Storm {
     });
   }
 
-  /** Whatever is left must now be sent. */
+  /** Ends all faults and waits until all deliveries have ended. */
   async #calmDown(): Promise<void> {
     const { random, time, store } = this.#world;
     this.#isCalm = true;
@@ -257,7 +257,7 @@ class Storm {
     this.#world.checkEnd();
   }
 
-  /** The next events are as prompt as ever. */
+  /** Checks that new events are sent promptly again. */
   async #checkPromptness(): Promise<void> {
     const { random, accepted, firstStart } = this.#world;
     const sent = this.#endpoints.map(({ id }) => this.#world.publish([id], random.pick(this.#accepting)));

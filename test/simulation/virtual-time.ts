@@ -1,25 +1,25 @@
 /**
- * Virtual time for many processes in one. Every timer, `setImmediate`, answer of the store and answer of a receiver
- * is a task of some process at some moment; tasks run one by one in the order of their moments, and all promises
- * that a task settles have run before the next task. So a run depends on nothing but its seed.
+ * Virtual time for many simulated processes in one real process. Every timer, `setImmediate`, answer of the store and
+ * answer of a receiver is a task of a process at a certain time. Tasks run one by one in the order of their times, and all
+ * promises that a task settles run before the next task. So a run depends only on its seed.
  */
 import type { Clock } from '../../src/domain/clock.ts';
 import { newEventId } from '../../src/domain/ids.ts';
 
 const EPOCH = 1_800_000_000_000;
-/** Moments are multiples of this, so that sums of them are exact, and a run is the same on whatever day it starts. */
+/** Times are multiples of 1/1024 ms, so that sums are exact and a run does not depend on the day on which it starts. */
 const TICKS_PER_MS = 1024;
 const realSetImmediate = globalThis.setImmediate;
 
-/** A process as the operating system sees it: it runs, it is stopped (SIGSTOP), or it is gone. */
+/** A process as the operating system sees it: running, paused (SIGSTOP) or dead. */
 export class Process {
   readonly name: string;
   state: 'running' | 'paused' | 'dead' = 'running';
-  /** How wrong the wall clock of its machine is. */
-  clockWrongByMs = 0;
-  /** When it last was stopped or killed, or came back. */
+  /** The error of its machine's wall clock. */
+  clockErrorMs = 0;
+  /** When it was last paused, resumed or killed. */
   stalledAt = Number.NEGATIVE_INFINITY;
-  /** What became due while it was stopped, in order. */
+  /** Tasks that became due while it was stopped, in order. */
   readonly held: (() => void)[] = [];
 
   constructor(name: string) {
@@ -64,13 +64,13 @@ export class VirtualTime {
   /** The clock of a process, whose wall clock may be wrong. */
   clockOf(owner: Process): Clock {
     return {
-      now: () => Math.floor(this.#now + owner.clockWrongByMs),
+      now: () => Math.floor(this.#now + owner.clockErrorMs),
       monotonic: () => this.#now - this.startedAt,
       after: (delayMs, task) => this.after(delayMs, owner, task),
     };
   }
 
-  /** The clock of the store, whose timers run whatever becomes of the processes. */
+  /** The clock of the store. Its timers run even if processes are paused or dead. */
   get storeClock(): Pick<Clock, 'now' | 'after'> {
     return { now: () => this.#now, after: (delayMs, task) => this.after(delayMs, null, task) };
   }
@@ -94,12 +94,12 @@ export class VirtualTime {
     process.held.length = 0;
   }
 
-  /** Runs everything of the next `ms` milliseconds. */
+  /** Runs all tasks of the next `ms` milliseconds. */
   run(ms: number): Promise<void> {
     return this.runUntil(this.#now + Math.ceil(ms * TICKS_PER_MS) / TICKS_PER_MS);
   }
 
-  /** Runs everything up to this moment. `setImmediate` means the next task of the same process meanwhile. */
+  /** Runs all tasks up to this time. Meanwhile `setImmediate` adds a task for the same process. */
   async runUntil(until: number): Promise<void> {
     globalThis.setImmediate = ((task: (...args: unknown[]) => void, ...args: unknown[]) => {
       if (this.#current === null) return realSetImmediate(task, ...args);
@@ -120,12 +120,12 @@ export class VirtualTime {
     }
   }
 
-  /** Runs something in the name of a process, now, and all that follows from it at once. */
+  /** Runs `work` now as a task of a process, with all promises that it settles. */
   async inside<T>(owner: Process, work: () => T): Promise<T> {
     this.#current = owner;
     try {
       const result = work();
-      await settled();
+      await runMicrotasks();
       return result;
     } finally {
       this.#current = null;
@@ -142,7 +142,7 @@ export class VirtualTime {
     this.#current = owner;
     try {
       run();
-      await settled();
+      await runMicrotasks();
     } finally {
       this.#current = null;
     }
@@ -180,12 +180,12 @@ export class VirtualTime {
 
 const before = (a: Task, b: Task): boolean => a.at < b.at || (a.at === b.at && a.order < b.order);
 
-/** All promise reactions there are run before the real event loop turns. */
-function settled(): Promise<void> {
+/** Resolves after all pending promise reactions have run. */
+function runMicrotasks(): Promise<void> {
   return new Promise((resolve) => realSetImmediate(resolve));
 }
 
-/** The same numbers for the same seed (mulberry32). */
+/** A random generator that gives the same numbers for the same seed (mulberry32). */
 export class Random {
   #state: number;
 

@@ -1,11 +1,11 @@
-/** How the network between the processes and their store behaves just now. */
+/** How the network and the store behave at the moment. */
 import type { Fault } from '../../src/memory/faults.ts';
 import type { Random } from './virtual-time.ts';
 
 export interface Weather {
   /** Milliseconds that a call to the store takes. */
   latencyMs: () => number;
-  /** Milliseconds between a commit's acceptance numbers and the moment it becomes visible. */
+  /** Milliseconds from the assignment of acceptance numbers until their commit becomes visible. */
   commitMs: () => number;
   fault: (operation: string) => Fault;
   /** True: a notification is lost on its way to one process. */

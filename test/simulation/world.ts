@@ -1,5 +1,5 @@
-/** Processes, one store, receivers and producers on virtual time. Everything that can go wrong is decided by the seed. */
-import type { AttemptRequest } from '../../src/dispatch/index.ts';
+/** Processes, one store, receivers and producers on virtual time. The seed decides every fault. */
+
 import type { Endpoint } from '../../src/domain/endpoint.ts';
 import { type EndpointConfig, resolveEndpoint } from '../../src/domain/endpoint-config.ts';
 import type { NewEvent } from '../../src/domain/event.ts';
@@ -12,14 +12,15 @@ import { MemoryBus } from '../../src/memory/memory-notifier.ts';
 import { MemoryStore } from '../../src/memory/memory-store.ts';
 import type { AcceptLog, EventRecord } from '../../src/ports/accept-log.ts';
 import type { DeliveryQueue } from '../../src/ports/delivery-queue.ts';
-import { findLeftovers } from './end-checks.ts';
+import type { AttemptRequest } from '../../src/ports/stages.ts';
+import { findEndViolations } from './end-checks.ts';
 import { Publication } from './publication.ts';
 import { RequestChecks, type Sender } from './request-checks.ts';
 import { type Limits, type ProcessOptions, SimulatedProcess } from './simulated-process.ts';
 import { Random, VirtualTime } from './virtual-time.ts';
 import { calmWeather, type Weather } from './weather.ts';
 
-/** What a receiver does with a request: the status, or null if it never answers, and how long that takes. */
+/** The answer of a receiver: its status (null: it never answers) and how long it takes. */
 export interface Answer {
   readonly status: number | null;
   readonly afterMs: number;
@@ -40,10 +41,10 @@ export interface WorldOptions {
 }
 
 const TENANT = 't';
-/** The kernel closes the sockets of a killed process after a moment. */
-const NOTICE_DEATH_MS = 24;
-/** Siblings stop handing over to a process that has said nothing for this long. */
-const SILENT_MS = 2_000;
+/** How long it takes until the kernel has closed the sockets of a killed process. */
+const DEATH_NOTICED_AFTER_MS = 24;
+/** Siblings stop handing over to a process that was silent for this long. */
+const MAX_SILENCE_MS = 2_000;
 const CHUNK_SIZE = 7;
 
 export class World {
@@ -54,14 +55,14 @@ export class World {
   readonly checks: RequestChecks;
   readonly processes: SimulatedProcess[] = [];
   readonly publications: Publication[] = [];
-  /** Events that a customer's own transaction has published. */
+  /** Events that were published through the outbox. */
   readonly outboxIds = new Set<Uuid>();
-  /** Every committed delivery, in order of acceptance, with when it was committed. */
+  /** Every committed delivery and the time of its commit, in order of acceptance. */
   readonly accepted = new Map<Uuid, { endpointId: Uuid; at: number }>();
   readonly firstStart = new Map<Uuid, number>();
   readonly lastStart = new Map<Uuid, number>();
   readonly delivered = new Set<Uuid>();
-  /** When a delivery was last replayed that must be sent again. */
+  /** When deliveries were last replayed that must be sent again. */
   readonly replayed = new Map<Uuid, number>();
   /** How often each operation of the store was called. */
   readonly calls = new Map<string, number>();
@@ -82,7 +83,7 @@ export class World {
     this.#limits = limits;
     this.store = new MemoryStore({
       clock: time.storeClock,
-      // Whole milliseconds, so that a commit is visible at the very moment of its answer.
+      // Whole milliseconds, so that a commit becomes visible exactly when it is answered.
       commitDelayMs: () => Math.ceil(this.weather.commitMs()),
       chunkSize: CHUNK_SIZE,
     });
@@ -97,7 +98,7 @@ export class World {
         this.processes.some(
           ({ handOver, process }) =>
             handOver === member &&
-            (process.state === 'running' || time.now() - process.stalledAt < SILENT_MS),
+            (process.state === 'running' || time.now() - process.stalledAt < MAX_SILENCE_MS),
         );
     this.checks = new RequestChecks(this.store, time.startedAt, () => this.#slowestMs);
   }
@@ -147,7 +148,7 @@ export class World {
     const isProbe = from.engine.lanes.get(request.endpoint.id)?.breaker.allowsTraffic === false;
     if (connectMs === 0) return this.#exchange({ from, isProbe }, request, done);
     this.time.after(connectMs, from.process, () => {
-      if (request.mayLeave()) this.#exchange({ from, isProbe }, request, done);
+      if (request.maySend()) this.#exchange({ from, isProbe }, request, done);
       else done({ ...newOutcome(request.endpoint, this.time.now(), 0), withdrawn: true });
     });
   }
@@ -206,7 +207,7 @@ export class World {
   /** SIGKILL. The store and the siblings notice a moment later that its connections are gone. */
   crash(victim: SimulatedProcess): void {
     this.time.kill(victim.process);
-    this.time.after(NOTICE_DEATH_MS, null, () => {
+    this.time.after(DEATH_NOTICED_AFTER_MS, null, () => {
       this.store.endSession(victim.workerId);
       this.bus.disconnect(victim.notifier);
       if (victim.handOver !== null) this.#hub?.members.delete(victim.handOver);
@@ -232,7 +233,7 @@ export class World {
     return publication;
   }
 
-  /** A process commits an event and dies before it tells anyone. The commit becomes visible after `commitMs`. */
+  /** Commits an event without a notification, as a process that dies after the commit. Visible after `commitMs`. */
   commitUnannounced(endpointIds: readonly Uuid[], commitMs = 0): Publication {
     const { store, time } = this;
     const id = newEventId(Math.floor(time.now()));
@@ -259,7 +260,7 @@ export class World {
     void this.#acceptLog.append([record], { ...options, endpointVersion: store.endpointVersion });
     store.commitDelayMs = usualDelay;
     const publication = new Publication(event);
-    publication.answer({ id, deliveries: deliveries.length }, time.now());
+    publication.recordAccepted({ id, deliveries: deliveries.length }, time.now());
     return publication;
   }
 
@@ -304,9 +305,9 @@ export class World {
     };
   }
 
-  /** Nothing is lost, nothing is left over. */
+  /** Throws a `Violation` if anything is lost or left over. */
   checkEnd(): void {
-    const problems = findLeftovers(this);
+    const problems = findEndViolations(this);
     if (problems.length > 0) throw new Violation(problems.slice(0, 8).join('\n'));
   }
 }

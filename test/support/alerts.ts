@@ -1,6 +1,6 @@
 /**
- * The alert rules of `ops/`, judged by Prometheus's own tool on what was scraped from real servers. Only time is
- * stretched: what happened between two scrapes goes on like that every 15 seconds, for most of an hour.
+ * Runs the alert rules of `ops/` with promtool on samples from real servers. Only time is extrapolated: the change
+ * between two scrapes is repeated every 15 seconds for 50 minutes.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,7 @@ import { readScrape, type Scrape, type ScrapedSample } from './scrape.ts';
 
 type Api = Pick<TestPosthorn, 'api'>;
 
-/** A test whose judge is promtool. */
+/** A test that needs promtool. */
 export const judged = (name: string, run: () => Promise<void>): void =>
   test(name, needs(PROMTOOL_MISSING), run);
 
@@ -42,14 +42,14 @@ export async function untilScrape(
 const RULES = fileURLToPath(new URL('../../ops/prometheus/alerts.yml', import.meta.url));
 const STEPS = 200;
 const END = '50m';
-/** Gauges of what piles up go on as they went; all others stay as they were at the end. */
-const PILES_UP = /^posthorn_(queue_|dead_letters|relay_lag|measurement_age)/;
+/** Gauges that are extrapolated. All other gauges keep their last value. */
+const EXTRAPOLATED_GAUGES = /^posthorn_(queue_|dead_letters|relay_lag|measurement_age)/;
 
-/** Null: there was no answer. Prometheus says so itself, and forgets what it had of that target. */
+/** Null: the scrape failed. Prometheus then sets `up` to 0 and marks the series of that target as stale. */
 export type Scraped = Scrape | null;
 
-/** Of the metrics that the rules ask for. */
-function story(before: Scrape, after: Scraped, rules: string): string {
+/** Returns the input series of promtool, for the metrics that the rules use. */
+function inputSeries(before: Scrape, after: Scraped, rules: string): string {
   const key = ({ name, labels }: ScrapedSample) =>
     `${name}{${JSON.stringify(Object.entries(labels).sort())}}`;
   const first = new Map(before.samples.map((sample) => [key(sample), sample.value]));
@@ -60,7 +60,7 @@ function story(before: Scrape, after: Scraped, rules: string): string {
       : asked(after).map((sample) => {
           const metric = metricNames.find((name) => name === sample.name);
           const isCount = metric === undefined || definitionOf(metric).type === 'counter';
-          const moves = isCount || PILES_UP.test(sample.name);
+          const moves = isCount || EXTRAPOLATED_GAUGES.test(sample.name);
           const from = moves ? (first.get(key(sample)) ?? (isCount ? 0 : sample.value)) : sample.value;
           const by = sample.value - from;
           return { ...sample, values: `${from}${by < 0 ? '-' : '+'}${Math.abs(by)}x${STEPS}` };
@@ -74,12 +74,12 @@ function story(before: Scrape, after: Scraped, rules: string): string {
     .join('\n');
 }
 
-/** A machine that is busy with other tests may fire these by itself. */
+/** Alerts that a machine busy with other tests may fire. */
 export const ABOUT_TIME = 'PosthornEventLoopLate|PosthornPoolExhausted|PosthornMeasurementsOld';
 
 export const named = (alert: string): string => `alertname="${alert}"`;
 
-/** Which alerts fire at the end of the story? Each by a selector of labels. */
+/** Expects that these alerts fire, or do not fire, at the end of the series. Each is a label selector. */
 export async function expectAlerts(
   [before, after]: readonly [Scrape, Scraped],
   wanted: { firing?: readonly string[]; silent?: readonly string[] },
@@ -98,11 +98,11 @@ evaluation_interval: 15s
 tests:
   - interval: 15s
     input_series:
-${story(before, after, await readFile(RULES, 'utf8'))}
+${inputSeries(before, after, await readFile(RULES, 'utf8'))}
     promql_expr_test:
 ${expectations.join('\n')}
 `;
   await writeFile(path.join(folder, 'test.yml'), file);
-  const { ok, said } = await runPromtool(['test', 'rules', 'test.yml'], { cwd: folder });
-  expect(ok, said).toBe(true);
+  const { ok, output } = await runPromtool(['test', 'rules', 'test.yml'], { cwd: folder });
+  expect(ok, output).toBe(true);
 }

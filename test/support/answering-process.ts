@@ -1,4 +1,4 @@
-/** A process of its own that says its port, then when a request has come, and answers that soon after. */
+/** A process with an HTTP server: reports its port, then each request, and answers 30 ms later. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 

@@ -1,4 +1,4 @@
-/** Requests for an operation, from its schemas: fitting, nearly fitting, and hostile. */
+/** Generates requests for an operation from its schemas: valid, nearly valid, and hostile ones. */
 import fc, { type Arbitrary } from 'fast-check';
 import type { JsonSchema } from '../../src/api/openapi/components.ts';
 import type { ApiOperation, Contract } from './contract.ts';
@@ -6,14 +6,14 @@ import { placesOf } from './world.ts';
 
 export interface FuzzRequest {
   readonly operation: string;
-  /** Path parameters by their place; null: the one of the world. */
+  /** Path parameters by place. Null: the value of the test world. */
   readonly path: Readonly<Record<string, string | null>>;
   readonly query: Readonly<Record<string, string>>;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
 }
 
-/** Texts that other programs have tripped over. */
+/** Texts that have caused errors in other programs. */
 const NASTY_TEXTS = [
   '', ' ', '\0', 'a\0b', '\u{10ffff}', '\ud800', '\udc00', '\u202e', '\ufeff', '😀'.repeat(50), 'é', 'İ', 'ß',
   '__proto__', 'constructor', 'toString', 'null', 'undefined', 'NaN', 'true', '0', '-1', '1e999', '0x10', '1.5',
@@ -42,7 +42,7 @@ const NASTY_NAMES = [
 ];
 
 const nastyText = fc.oneof(fc.constantFrom(...NASTY_TEXTS), fc.string({ unit: 'binary', maxLength: 40 }));
-/** A client takes dots for steps in the path: they never arrive. */
+/** Clients resolve `.` and `..` in a path, so these never arrive. */
 const pathText = nastyText.filter((text) => text !== '.' && text !== '..');
 const nastyValue = fc.oneof(
   nastyText,
@@ -53,7 +53,7 @@ const nastyValue = fc.oneof(
 
 export class Arbitraries {
   readonly #contract: Contract;
-  /** Fitting texts for fields by name, where the schema says too little: an address that may be called. */
+  /** Valid texts for fields by name, if the schema does not suffice, such as an allowed URL. */
   readonly #known: Readonly<Record<string, string>>;
 
   constructor(contract: Contract, known: Readonly<Record<string, string>>) {
@@ -105,7 +105,7 @@ export class Arbitraries {
     );
   }
 
-  /** An example that names only what is there. */
+  /** Replaces the texts of an example by those of existing objects. */
   #withKnown(example: unknown): unknown {
     return JSON.parse(JSON.stringify(example), (name, value) =>
       typeof value === 'string' ? (this.#known[name] ?? value) : value,
@@ -154,7 +154,7 @@ export class Arbitraries {
       return fc.dictionary(fc.stringMatching(/^[a-z][a-z-]{0,8}$/), value, { maxKeys: 3 });
     }
     const required = new Set(schema.required as string[] | undefined);
-    // A few of the optional ones: with all of them something would always exclude something else.
+    // Only a few optional fields: some fields exclude each other.
     const fields = Object.entries(properties).map(([name, part]) => {
       const value = this.#fitting(part, name, depth + 1);
       return [name, required.has(name) ? value : mostly(fc.constant(undefined), value)];
@@ -192,7 +192,7 @@ const lowest = ({ minimum, exclusiveMinimum }: JsonSchema): number =>
       : -1000;
 const highest = ({ maximum }: JsonSchema): number => Number(maximum ?? 1e6);
 
-/** A fitting value with one thing in it changed, taken away or put in. */
+/** A valid value with one part replaced, removed or added. */
 function spoiled(fitting: Arbitrary<unknown>): Arbitrary<unknown> {
   return fc
     .tuple(
@@ -210,7 +210,7 @@ function spoiled(fitting: Arbitrary<unknown>): Arbitrary<unknown> {
       const [holder, key] = places[at % places.length]!;
       if (how === 'remove') delete holder[key];
       else if (how === 'replace') holder[key] = nasty;
-      // Not by assignment: that would not add `__proto__`.
+      // An assignment would not add `__proto__`.
       else Object.defineProperty(holder, name, { value: nasty, enumerable: true, configurable: true });
       return copy;
     });
@@ -228,7 +228,7 @@ function placesIn(value: unknown): [holder: Holder, key: string][] {
 
 const toText = (value: unknown): string => JSON.stringify(value) ?? 'undefined';
 
-/** A few of them, or none. */
+/** A few of the parameters, or none. */
 function some(texts: Record<string, Arbitrary<string>>): Arbitrary<Record<string, string>> {
   const optional = Object.entries(texts).map(
     ([name, text]) => [name, mostly(fc.constant(undefined), text)] as const,
@@ -238,7 +238,7 @@ function some(texts: Record<string, Arbitrary<string>>): Arbitrary<Record<string
     .map((given) => JSON.parse(JSON.stringify(given)) as Record<string, string>);
 }
 
-/** What an HTTP client can put into a header. */
+/** Replaces characters that an HTTP client cannot send in a header. */
 function sendable(headers: Record<string, string>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name, value.replace(/[^\t\x20-\x7e\x80-\xff]/g, '?')]),

@@ -1,5 +1,5 @@
-/** Endpoints and events to try the deliver stage with, and an attempt as a promise. */
-import type { AttemptRequest, Deliverer } from '../../src/deliver/index.ts';
+/** Endpoints and events for tests of the deliver stage, and an attempt as a promise. */
+import type { Deliverer, OutgoingRequest } from '../../src/deliver/index.ts';
 import type { Endpoint } from '../../src/domain/endpoint.ts';
 import type { EventContent } from '../../src/domain/event.ts';
 import type { AttemptOutcome } from '../../src/domain/outcome.ts';
@@ -60,7 +60,7 @@ export function anEvent(overrides: Partial<EventContent> = {}): EventContent {
 export function attempt(
   deliverer: Deliverer,
   endpoint: Endpoint,
-  overrides: Partial<AttemptRequest> = {},
+  overrides: Partial<OutgoingRequest> = {},
 ): Promise<AttemptOutcome> {
   return new Promise((resolve) => {
     deliverer.send(

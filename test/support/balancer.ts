@@ -1,4 +1,4 @@
-/** A small balancer, as in front of several nodes: new connections go in turn to the nodes whose `/readyz` is 200. */
+/** A small load balancer: it sends new connections in turn to the nodes whose `/readyz` is 200. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
@@ -38,7 +38,7 @@ export async function startBalancer(ports: readonly number[]): Promise<Balancer>
       [far, near],
     ] as const) {
       sockets.add(socket);
-      // What happens to one side happens to the other: a reset is passed on as a reset.
+      // Forward a reset as a reset.
       socket.on('error', () => other.resetAndDestroy());
       socket.once('close', () => sockets.delete(socket));
       socket.pipe(other);

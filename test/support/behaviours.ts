@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Behaviour, Reply } from './receiver.ts';
 
-/** Aborts the connection without a word. */
+/** Resets the connection without a response. */
 export const reset: Behaviour = (_request, { socket }) => {
   socket.resetAndDestroy();
   return undefined;
@@ -16,7 +16,7 @@ export const raw =
     return undefined;
   };
 
-/** Writes these bytes and closes the connection in good order. */
+/** Writes these bytes and closes the connection normally. */
 export const rawThenClose =
   (bytes: string | Buffer): Behaviour =>
   (_request, { socket }) => {
@@ -24,7 +24,7 @@ export const rawThenClose =
     return undefined;
   };
 
-/** Writes these bytes, lets them arrive, and aborts the connection. */
+/** Writes these bytes, lets them arrive, and resets the connection. */
 export const rawThenReset =
   (bytes: string | Buffer): Behaviour =>
   (_request, { socket }) => {

@@ -1,4 +1,4 @@
-/** Certificates for receivers in tests, good and bad. Made by `certificates/generate.sh`. */
+/** Valid and invalid certificates for receivers in tests. `certificates/generate.sh` creates them. */
 import { readFileSync } from 'node:fs';
 
 const read = (file: string): string =>
@@ -16,7 +16,7 @@ export const certificates = {
   expired: pair('expired'),
   otherName: pair('other-name'),
   selfSigned: pair('self-signed'),
-  /** What a receiver gives as its authority to ask for client certificates. */
+  /** The authority by which a receiver checks client certificates. */
   clientAuthority: read('client-authority.crt'),
   clientOne: pair('client-one'),
   clientTwo: pair('client-two'),

@@ -1,4 +1,4 @@
-/** The OpenAPI document as a contract: what can be called, and whether an answer is one that it allows. */
+/** The OpenAPI document as a contract: lists the operations and checks answers against it. */
 import { Compile, type Validator } from 'typebox/schema';
 import type { JsonSchema } from '../../src/api/openapi/components.ts';
 import { PROBLEM_TYPE } from '../../src/api/openapi/describe.ts';
@@ -12,10 +12,10 @@ export interface ApiOperation {
   readonly method: string;
   readonly path: string;
   readonly operation: Operation;
-  /** Null: no key is needed. */
+  /** Null: it needs no key. */
   readonly role: Role | null;
   readonly body: JsonSchema | null;
-  /** Its answer does not end: it has tests of its own. */
+  /** The answer does not end. Such operations have their own tests. */
   readonly streams: boolean;
 }
 
@@ -33,7 +33,7 @@ export class Contract {
 
   constructor(document: OpenApiDocument) {
     this.document = document;
-    // Any field may be added to an answer, but not without being described.
+    // Answers must not contain fields that the document does not describe.
     this.#closed = closeObjects(document.components) as OpenApiDocument['components'];
     this.operations = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => ({
@@ -48,7 +48,7 @@ export class Contract {
     );
   }
 
-  /** The schema itself, where there is only its name. */
+  /** Resolves a reference to a schema. */
   resolve(schema: JsonSchema): JsonSchema {
     const { $ref } = schema;
     return typeof $ref === 'string' ? this.document.components.schemas[$ref.split('/').at(-1)!]! : schema;
@@ -58,7 +58,7 @@ export class Contract {
     return body === null ? undefined : (this.resolve(body).examples as unknown[])[0];
   }
 
-  /** Every problem that it says it may answer. `default`: whatever was asked for. */
+  /** The problems that the operation documents. Status `default`: problems of every operation. */
   problemsOf({ operation }: ApiOperation): { readonly status: string; readonly code: ProblemCode }[] {
     return Object.entries(operation.responses).flatMap(([status, answer]) => {
       const schema = this.#resolveAnswer(answer).content?.[PROBLEM_TYPE]?.schema;
@@ -66,7 +66,7 @@ export class Contract {
     });
   }
 
-  /** What is wrong with an answer; null: nothing. */
+  /** Describes how an answer violates the document. Null: it does not. */
   violation({ name, operation }: ApiOperation, answer: SeenAnswer): string | null {
     const documented = operation.responses[answer.status];
     if (documented === undefined)
@@ -101,7 +101,7 @@ export class Contract {
   }
 }
 
-/** Of a schema that is a problem with one of some codes. */
+/** The codes in the schema of a problem. */
 export function codesOf(schema: JsonSchema): ProblemCode[] {
   const [, narrowed] = schema.allOf as [JsonSchema, { properties: { code: { enum: ProblemCode[] } } }];
   return narrowed.properties.code.enum;
@@ -111,7 +111,7 @@ function closeObjects(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(closeObjects);
   if (typeof value !== 'object' || value === null) return value;
   const copy = Object.fromEntries(
-    // The parts of an `allOf` know of each other's fields nothing.
+    // Leave `allOf` open: its parts do not know each other's fields.
     Object.entries(value).map(([name, part]) => [
       name,
       name === 'examples' || name === 'allOf' ? part : closeObjects(part),

@@ -1,4 +1,4 @@
-/** A database of its own for each test file: a clone of the migrated template, gone when the file is done. */
+/** A separate database for each test file: a clone of the migrated template, dropped afterwards. */
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { inject } from 'vitest';
@@ -11,7 +11,7 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** `empty`: without any schema, for tests of the migrations, and on whichever server. */
+/** `empty`: without a schema, for tests of the migrations or on another server. */
 export async function createTestDatabase({
   empty = false,
   serverUrl = inject('postgresUrl'),
@@ -46,7 +46,7 @@ async function onServer(url: string, statement: string): Promise<void> {
   }
 }
 
-/** The same server, another database on it. */
+/** The URL of another database on the same server. */
 export function databaseUrl(serverUrl: string, name: string): string {
   return serverUrl.replace(/\/[^/?]+(\?|$)/, `/${name}$1`);
 }

@@ -1,4 +1,4 @@
-/** `posthorn dev`, as `npm start` runs it: an embedded PostgreSQL in a data directory of its own. */
+/** `posthorn dev` as `npm start` runs it, with an embedded PostgreSQL in its own data directory. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
@@ -18,7 +18,7 @@ export interface DevHome {
 const { POSTHORN_HEARTBEAT_MS, POSTHORN_PROOF_MS, POSTHORN_DEAD_AFTER_MS, POSTHORN_SWEEP_MS } = TEST_SETTINGS;
 const TIMES = { POSTHORN_HEARTBEAT_MS, POSTHORN_PROOF_MS, POSTHORN_DEAD_AFTER_MS, POSTHORN_SWEEP_MS };
 
-/** An empty directory. Neither it nor what runs in it outlives the test. */
+/** Creates an empty directory. The directory and its processes are removed after the test. */
 export async function newDevHome(): Promise<DevHome> {
   const directory = await temporaryDirectory('posthorn-dev-');
   const dataDir = path.join(directory, 'data');
@@ -30,7 +30,7 @@ export async function newDevHome(): Promise<DevHome> {
   };
   onTestFinished(async () => {
     for (const posthorn of started) await posthorn.kill('SIGKILL');
-    // One that was killed leaves its PostgreSQL behind, for the next start to deal with.
+    // A killed Posthorn leaves its PostgreSQL running.
     const pid = await postgresPid();
     if (pid !== undefined) {
       process.kill(pid, 'SIGQUIT');
@@ -50,11 +50,11 @@ export async function newDevHome(): Promise<DevHome> {
   };
 }
 
-/** Zombies count as ended: whoever inherits orphans may be slow to bury them. */
+/** Zombies count as ended: the process that inherits orphans may reap them late. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    // A bare machine has no `ps`.
+    // A minimal Linux has no `ps`.
     if (process.platform === 'linux')
       return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
     return !execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).startsWith('Z');

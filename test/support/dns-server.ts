@@ -1,13 +1,16 @@
 /**
- * A name server on loopback for tests: answers A and AAAA queries over UDP from a table of functions, so that an
- * answer can change from one query to the next. Knows just enough of RFC 1035 for c-ares.
+ * A name server on loopback for tests: answers A and AAAA queries over UDP from a table of functions, so that an answer
+ * can change from one query to the next. Implements just enough of RFC 1035 for c-ares.
  */
 import { createSocket } from 'node:dgram';
 import { isIPv4 } from 'node:net';
 
-/** What a query gets: addresses of both families, or nothing at all. `n` counts the queries for this name and type. */
+/**
+ * The answer to a query: addresses of both families, an error, or no answer. `n` counts the queries for this name and
+ * type.
+ */
 export type DnsAnswer = readonly string[] | DnsAlias | 'nxdomain' | 'servfail' | 'silence';
-/** A CNAME, and the addresses of what it leads to. */
+/** A CNAME and the addresses of its target. */
 export interface DnsAlias {
   readonly alias: string;
   readonly addresses: readonly string[];
@@ -82,7 +85,7 @@ function respond(
   const given = typeof answer === 'string' ? [] : 'alias' in answer ? answer.addresses : answer;
   const addresses = given.filter((address) => isIPv4(address) === (type === 'A'));
   const header = Buffer.from(query.subarray(0, 12));
-  // A response (with recursion, as asked for), and the code of the answer.
+  // A response with recursion, and its response code.
   header.writeUInt16BE(0x8180 | (typeof answer === 'string' ? RCODES[answer] : 0), 2);
   header.writeUInt16BE(addresses.length + (alias === null ? 0 : 1), 6);
   header.writeUInt32BE(0, 8);
@@ -117,7 +120,7 @@ function nameBytes(name: string): Buffer {
 }
 
 function ipv6Bytes(address: string): Buffer {
-  // The URL parser writes any form of an address out in its one canonical form.
+  // The URL parser returns the canonical form of an address.
   const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1);
   const [before = '', after = ''] = canonical.split('::');
   const groups = (text: string): number[] =>

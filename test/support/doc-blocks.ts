@@ -18,17 +18,21 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 export interface DocBlock {
   readonly file: string;
-  /** Of the opening fence. */
+  /** The line of the opening fence. */
   readonly line: number;
   readonly language: string;
   readonly options: Readonly<Record<string, string>>;
   readonly text: string;
 }
 
-/** README, CONTRIBUTING and everything in docs, but not the decision records: those tell how it was. */
+/** README, CONTRIBUTING and the pages in docs, without the decision records, which describe the past. */
 export function documentedFiles(): string[] {
-  const docs = readdirSync(path.join(ROOT, 'docs')).filter((name) => name.endsWith('.md'));
-  return ['README.md', 'CONTRIBUTING.md', ...docs.map((name) => `docs/${name}`)];
+  const docs = ['docs', 'docs/operate'].flatMap((folder) =>
+    readdirSync(path.join(ROOT, folder))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `${folder}/${name}`),
+  );
+  return ['README.md', 'CONTRIBUTING.md', ...docs];
 }
 
 export function readBlocks(file: string): DocBlock[] {
@@ -61,7 +65,7 @@ function readOptions(info: string): Record<string, string> {
   );
 }
 
-/** The JSON values of a block, one after another. Throws where one is not JSON. */
+/** The JSON values of a block, one after another. Throws if one is not JSON. */
 export function parseJsonc(text: string): unknown[] {
   const withoutComments = text.replace(/("(?:\\.|[^"\\])*")|\/\/[^\n]*/g, '$1');
   const values: unknown[] = [];
@@ -83,7 +87,7 @@ export interface HttpExample {
   readonly method: string;
   readonly path: string;
   readonly body: unknown;
-  /** Undefined: any success will do. */
+  /** Undefined: any success is accepted. */
   readonly answer: unknown;
 }
 

@@ -3,8 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const POLL_MS = 10;
 
 /**
- * Waits for something that only shows by asking: the answer of the API, the output of a process. `probe` gives the
- * awaited value, or undefined, null or false while it is not there yet. What it saw last is in the error.
+ * Polls until `probe` returns a value other than undefined, null or false, and returns that. For state without
+ * notification, such as an answer of the API or the output of a process. The error after the timeout contains what
+ * `saw` returns.
  */
 export async function eventually<T>(
   what: string,
@@ -17,7 +18,7 @@ export async function eventually<T>(
     if (found !== undefined && found !== null && found !== false) return found;
     if (performance.now() > deadline) {
       const last = saw === undefined ? '' : `; last seen: ${JSON.stringify(saw(), null, 2)}`;
-      throw new Error(`Waited ${timeoutMs} ms in vain: ${what}${last}`);
+      throw new Error(`Timeout after ${timeoutMs} ms: ${what}${last}`);
     }
     await sleep(POLL_MS);
   }

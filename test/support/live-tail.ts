@@ -1,4 +1,4 @@
-/** A reader of `GET /v1/stream`, as a client would write it. */
+/** A client of `GET /v1/stream`. */
 import { Agent, request } from 'undici';
 import { expect, onTestFinished } from 'vitest';
 import { eventually } from './eventually.ts';
@@ -11,13 +11,13 @@ export interface Shown {
 
 export interface TailReader {
   readonly shown: readonly Shown[];
-  /** Resolves with the first that fits, from the beginning. */
+  /** Resolves with the first message that matches, including earlier ones. */
   find(what: string, fits: (message: Shown) => boolean): Promise<Shown>;
   of(event: string): Shown[];
-  /** Stops reading: what comes has to wait somewhere. */
+  /** Stops reading, so that messages are buffered. */
   pause(): void;
   resume(): void;
-  /** Resolves when the server has ended it. */
+  /** Resolves when the server ends the stream. */
   readonly ended: Promise<void>;
   readonly comments: () => number;
 }

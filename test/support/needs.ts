@@ -1,4 +1,4 @@
-/** Tests of what is not on every machine. They are skipped with a reason, which the run counts (skip-reporter.ts). */
+/** Skips tests that need something this machine lacks, with a reason that skip-reporter.ts counts. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 
@@ -15,8 +15,8 @@ export interface SkipOptions {
 }
 
 /**
- * Options of a test or suite: `test('…', needs(missing), …)`. `missing` is null where the machine has what the test needs;
- * otherwise it says what is missing, and what to do about it. Hooks inside a skipped suite do not run.
+ * Options of a test or suite: `test('…', needs(missing), …)`. `missing` is null if the machine has what the test needs;
+ * otherwise it says what is missing and what to do. Hooks inside a skipped suite do not run.
  */
 export const needs = (missing: string | null): SkipOptions => ({
   skip: missing !== null,

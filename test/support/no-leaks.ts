@@ -1,14 +1,16 @@
 /**
  * Runs around every end-to-end test file: when its last hook is done, no process, server, socket or timer that it
- * started may be left. A leaked worker would go on in the background of other tests; a leaked socket hides a server
- * that cannot stop.
+ * started may be left. A leaked worker would disturb other tests; a leaked socket hides a server that cannot stop.
  */
 import { Socket } from 'node:net';
 import { afterAll } from 'vitest';
 import { eventually } from './eventually.ts';
 import { endLeftoverProcesses } from './processes.ts';
 
-/** What Node calls them. Connections to PostgreSQL are pipes here; so are the runner's, which stay as they are. */
+/**
+ * Node's names of the counted resources. Connections to PostgreSQL are pipes here, and so are those of the test runner,
+ * which do not change.
+ */
 const COUNTED = new Set([
   'ProcessWrap',
   'TCPServerWrap',
@@ -27,7 +29,7 @@ const before = count();
 afterAll(async () => {
   const processes = await endLeftoverProcesses();
   if (processes.length > 0) throw new Error(`Processes were left running:\n${processes.join('\n')}`);
-  // What has been closed takes a turn or two of the event loop to go; the runner has a timer of 100 ms.
+  // Closed resources disappear after one or two turns of the event loop, and the test runner has a timer of 100 ms.
   await eventually('everything that the tests opened is closed', () => surplus().length === 0, {
     timeoutMs: 5000,
     saw: surplus,
@@ -49,7 +51,7 @@ function surplus(): string[] {
   });
 }
 
-/** Between whom: the ports tell which connection it is. */
+/** Lists the open sockets by their ports. */
 function sockets(): string {
   const { _getActiveHandles: handles } = process as unknown as { _getActiveHandles(): unknown[] };
   return handles()

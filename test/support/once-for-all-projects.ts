@@ -1,6 +1,6 @@
 /**
- * What several projects of a test run share. Each project runs its own set-up, with its own copy of every module, but
- * all in one process: the first one makes the thing, the last one to end ends it.
+ * A resource that several projects of a test run share. Each project runs its own set-up with its own copy of every
+ * module, but all in one process: the first creates the resource, and the last to end releases it.
  */
 interface Shared {
   users: number;

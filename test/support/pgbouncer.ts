@@ -1,4 +1,4 @@
-/** A real PgBouncer in front of a server that takes connections without a password. */
+/** A real PgBouncer in front of a server that needs no password. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chown, rm, writeFile } from 'node:fs/promises';
@@ -10,10 +10,10 @@ import { eventually } from './eventually.ts';
 import type { PostgresqlServer } from './postgresql-versions.ts';
 import { freePort } from './posthorn.ts';
 
-/** Debian puts it where only root's PATH leads. */
+/** Debian installs it in /usr/sbin, which is only on root's PATH. */
 const PATH = `${process.env.PATH ?? ''}:/usr/sbin`;
 
-/** Null: there is one. */
+/** Null: it is installed. */
 export const whyNoPgbouncer: string | null =
   spawnSync('pgbouncer', ['--version'], { env: { PATH } }).status === 0
     ? null
@@ -58,9 +58,9 @@ query_wait_timeout = 20
     stdio: ['ignore', 'ignore', 'pipe'],
     ...runAs,
   });
-  let said = '';
+  let output = '';
   child.stderr.on('data', (chunk) => {
-    said += chunk;
+    output += chunk;
   });
   const endOnExit = () => child.kill('SIGKILL');
   process.once('exit', endOnExit);
@@ -73,7 +73,7 @@ query_wait_timeout = 20
   await eventually(
     'PgBouncer takes connections',
     async () => {
-      if (child.exitCode !== null) throw new Error(`PgBouncer ended:\n${said}`);
+      if (child.exitCode !== null) throw new Error(`PgBouncer ended:\n${output}`);
       const client = new pg.Client({ connectionString: urlOf(server.url) });
       client.on('error', () => {});
       return client.connect().then(
@@ -84,7 +84,7 @@ query_wait_timeout = 20
         () => false,
       );
     },
-    { saw: () => said },
+    { saw: () => output },
   );
   return {
     urlOf,

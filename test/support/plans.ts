@@ -1,9 +1,9 @@
-/** What the database does for a statement: it is run with EXPLAIN ANALYZE before it is run. */
+/** Records the plans of statements: each is run with EXPLAIN ANALYZE first. */
 import { onTestFinished } from 'vitest';
 import { openDatabase, type Pool } from '../../src/postgres/database.ts';
 import { createTestDatabase } from './database.ts';
 
-/** A database of its own, until the test is over, with one connection for each purpose: its plans are the ones looked at. */
+/** Creates a database for one test, with one connection per purpose, whose plans are examined. */
 export async function openForPlans() {
   const database = await createTestDatabase();
   const connections = openDatabase({
@@ -38,7 +38,9 @@ export interface Visited {
 
 export interface Watched {
   readonly pool: Pool;
-  /** Of all statements since the last call: which rows were read, how, and how many rows were sorted at once. */
+  /**
+   * For all statements since the last call: which rows were read and how, and the largest number of rows in one sort.
+   */
   take(): { visited: Visited[]; sorted: number };
 }
 

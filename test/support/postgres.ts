@@ -1,6 +1,6 @@
 /**
- * One PostgreSQL for a whole run of the tests, with a database in it that is migrated once. Test files
- * clone that one (see database.ts): 30 ms instead of a migration each.
+ * One PostgreSQL for the whole test run, with a template database that is migrated once. Test files clone it (see
+ * database.ts) in 30 ms instead of migrating.
  */
 import { rm, statfs } from 'node:fs/promises';
 import path from 'node:path';
@@ -17,7 +17,7 @@ import { SUPPORTED, startPostgresql } from './postgresql-versions.ts';
 declare module 'vitest' {
   interface ProvidedContext {
     postgresUrl: string;
-    /** Where Node keeps compiled code: halves the start of a Posthorn, of which a run has dozens. */
+    /** Directory of Node's compile cache, which halves the start time of each Posthorn. */
     compileCache: string;
   }
 }
@@ -48,9 +48,9 @@ async function startPostgres(): Promise<{
   return { value: { url: server.connectionString, compileCache: path.join(directory, 'compiled') }, end };
 }
 
-/** The embedded one, or with `POSTHORN_TEST_POSTGRESQL=15` one of another version that Posthorn supports. */
+/** Starts the embedded server, or with `POSTHORN_TEST_POSTGRESQL=15` another supported version. */
 async function startServer(dataDir: string): Promise<{ connectionString: string; stop(): Promise<void> }> {
-  // Every test file runs one or more Posthorns, each with its pools.
+  // Every test file runs at least one Posthorn with its own pools.
   const settings = { max_connections: '400', shared_buffers: '128MB' };
   const major = SUPPORTED.find((each) => String(each) === process.env.POSTHORN_TEST_POSTGRESQL);
   if (major === undefined) return startEmbeddedPostgres({ dataDir, settings });
@@ -70,7 +70,7 @@ async function makeTemplate(serverUrl: string): Promise<void> {
   await pool.end();
 }
 
-/** In memory where there is room: a new cluster is 1,300 files. */
+/** Uses memory if there is space: a new cluster has 1,300 files. */
 export async function temporaryDirectory(name: string): Promise<string> {
   const memory = await statfs('/dev/shm').catch(() => undefined);
   const hasRoom = memory !== undefined && memory.bavail * memory.bsize > 2 ** 30;

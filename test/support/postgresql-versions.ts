@@ -1,4 +1,4 @@
-/** Servers of every PostgreSQL that Posthorn supports. 15 to 17 are fetched by scripts/fetch-postgresql.sh. */
+/** Servers of every supported PostgreSQL version. scripts/fetch-postgresql.sh fetches 15 to 17. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -20,7 +20,7 @@ const SYSTEM_DIRECTORY = '/var/lib/posthorn';
 const nativeOf = (major: Major): string =>
   fileURLToPath(new URL(`../../node_modules/.cache/postgresql/${major}/native`, import.meta.url));
 
-/** Null: its programs are here. */
+/** Returns null if the programs of this version are available. */
 export const whyMissing = (major: Major): string | null =>
   major === 18 || existsSync(path.join(nativeOf(major), 'bin/postgres'))
     ? null
@@ -28,7 +28,7 @@ export const whyMissing = (major: Major): string | null =>
 
 export interface PostgresqlServer {
   readonly version: Major;
-  /** As a superuser, over TCP, without a password. */
+  /** Connects as a superuser over TCP, without a password. */
   readonly url: string;
   readonly port: number;
   stop(): Promise<void>;
@@ -79,7 +79,7 @@ export async function startPostgresql(
     unix_socket_directories: directory,
     wal_level: 'logical',
     max_connections: '300',
-    // As docs/operate/postgresql-versions.md recommends, and as the embedded server has it.
+    // As docs/operate/postgresql-versions.md recommends and as the embedded server is set.
     random_page_cost: '1.1',
     jit: 'off',
     ...settings,
@@ -91,9 +91,9 @@ export async function startPostgresql(
     stdio: ['ignore', 'ignore', 'pipe'],
     ...runAs,
   });
-  let said = '';
+  let output = '';
   child.stderr.on('data', (chunk) => {
-    said += chunk;
+    output += chunk;
   });
   const endOnExit = () => child.kill('SIGQUIT');
   process.once('exit', endOnExit);
@@ -105,13 +105,13 @@ export async function startPostgresql(
     process.off('exit', endOnExit);
     await rm(directory, { recursive: true, force: true });
   };
-  while (!(await answers(url))) {
-    if (child.exitCode !== null) throw new Error(`PostgreSQL ${major} did not start:\n${said}`);
+  while (!(await canConnect(url))) {
+    if (child.exitCode !== null) throw new Error(`PostgreSQL ${major} did not start:\n${output}`);
   }
   return { version: major, url, port, stop };
 }
 
-async function answers(url: string): Promise<boolean> {
+async function canConnect(url: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: url });
   client.on('error', () => {});
   try {

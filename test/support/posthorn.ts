@@ -1,5 +1,5 @@
 /**
- * The real program for tests, and the API as its users call it.
+ * Runs the real program in tests, and calls its API.
  *
  *   const posthorn = usePosthorn();                        // for all tests of a file
  *   const posthorn = await startTestPosthorn({ database }) // for one test; the caller stops or kills it
@@ -16,9 +16,9 @@ import { eventually } from './eventually.ts';
 import { startProcess } from './processes.ts';
 import { type Receiver, type ReceiverOptions, type RecordedRequest, startReceiver } from './receiver.ts';
 
-/** Bundled, see program.ts. */
+/** The bundled program; see program.ts. */
 export const MAIN = inject('program');
-/** As `npm start` runs it. */
+/** The program as `npm start` runs it. */
 export const SOURCE = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 
 export interface Answer {
@@ -34,7 +34,7 @@ export interface CallOptions {
   /** Instead of the admin key; null sends none. */
   readonly key?: string | null;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Fails without an answer after this. */
+  /** The call fails if there is no answer within this time. */
   readonly timeoutMs?: number;
 }
 
@@ -49,9 +49,9 @@ export interface TestPosthorn {
   readonly pid: number;
   /** Sends the signal, and resolves with exit code or signal when the process has ended. */
   kill(signal: NodeJS.Signals): Promise<number | NodeJS.Signals>;
-  /** SIGTERM; fails if the program does not end well. */
+  /** Sends SIGTERM. Throws if the exit code is not 0. */
   stop(): Promise<void>;
-  /** What it wrote so far. */
+  /** Everything that it has printed so far. */
   output(): string;
 }
 
@@ -59,7 +59,7 @@ export interface TestPosthornOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly args?: readonly string[];
   readonly database: { readonly url: string };
-  /** Without a process of its own: quicker, but it cannot be killed. */
+  /** Runs it in the test's process: quicker, but it cannot be killed. */
   readonly inProcess?: boolean;
 }
 
@@ -67,8 +67,8 @@ export const ADMIN_KEY = `phk_${randomBytes(24).toString('base64url')}`;
 const ENCRYPTION_KEY = randomBytes(32).toString('base64');
 
 /**
- * Loopback allowed, and times short: what takes seconds in production should not in a test. But no sweeps: they find
- * what a lost wake-up meant, and would hide that it was lost.
+ * Allows loopback and shortens all times. Sweeps are practically off: they find the deliveries of a lost wake-up and
+ * would hide that it was lost.
  */
 export const TEST_SETTINGS: Readonly<Record<string, string>> = {
   PORT: '0',
@@ -83,7 +83,7 @@ export const TEST_SETTINGS: Readonly<Record<string, string>> = {
   POSTHORN_DEAD_AFTER_MS: '3000',
   POSTHORN_SWEEP_MS: '1h',
   POSTHORN_LAME_DUCK_MS: '0',
-  // Tests start API servers alone, and workers that are killed.
+  // Tests start API servers without workers, and kill workers.
   POSTHORN_READY_NEEDS_WORKERS: 'false',
 };
 
@@ -97,7 +97,9 @@ export async function startTestPosthorn(options: TestPosthornOptions): Promise<T
   return options.inProcess ? startHere(env, key) : runPosthorn(['serve', ...(options.args ?? [])], env, key);
 }
 
-/** Runs a server command of the real program, until it is ready. Without a key: the one that it prints. */
+/**
+ * Runs a server command of the real program and resolves when it is ready. Without `key`, uses the one that it prints.
+ */
 export async function runPosthorn(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
@@ -171,7 +173,7 @@ async function startHere(env: Readonly<Record<string, string>>, key: string): Pr
   };
 }
 
-/** Of an answer that has no end; whoever wants to read on uses `openTail`. */
+/** Reads the first chunk of an endless answer. Use `openTail` to read more. */
 async function beginningOf(body: Readable): Promise<string> {
   const [chunk] = (await once(body, 'data')) as [Buffer];
   body.on('error', () => {});
@@ -206,7 +208,7 @@ function caller(client: Agent, url: string, adminKey: string): Call {
   };
 }
 
-/** One for all tests of a file, in a database of its own. Usable inside tests and hooks only. */
+/** One Posthorn for all tests of a file, with its own database. Usable only inside tests and hooks. */
 export function usePosthorn(options: Omit<TestPosthornOptions, 'database'> = {}): TestPosthorn & {
   readonly database: TestDatabase;
 } {
@@ -240,7 +242,7 @@ export function usePosthorn(options: Omit<TestPosthornOptions, 'database'> = {})
   };
 }
 
-/** For what cannot say which port it took. */
+/** For programs that cannot report which port they chose. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -250,7 +252,7 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** A receiver that is closed when the test is over. */
+/** A receiver that is closed after the test. */
 export async function newReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
   const receiver = await startReceiver(options);
   onTestFinished(() => receiver.close());
@@ -266,7 +268,7 @@ export const newTenant = (): string => {
 
 type Api = Pick<TestPosthorn, 'api'>;
 
-/** An answer with this status, or a failure that shows what came instead. */
+/** Expects this status. The failure shows the body. */
 export async function expectStatus(answer: Promise<Answer> | Answer, status: number): Promise<Answer> {
   const { status: got, text, ...rest } = await answer;
   expect(got, text).toBe(status);
@@ -374,7 +376,7 @@ export function arrivals(requests: readonly RecordedRequest[]): Map<string, numb
   return counts;
 }
 
-/** How many deliveries wait, of all endpoints. */
+/** The number of waiting deliveries of all endpoints. */
 export const waitingIn = async (posthorn: Api): Promise<number> => {
   const { body } = await posthorn.api('GET', '/v1/endpoints?limit=250');
   return body.data.reduce(

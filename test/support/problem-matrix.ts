@@ -1,16 +1,21 @@
-/** What the API says it may answer, and what has been seen: operation by operation, code by code. */
+/** Compares the problems that the API documents with those that tests have seen, by operation and code. */
 import { expect } from 'vitest';
 import { type ProblemCode, problemCodes } from '../../src/domain/problem.ts';
 import { type ApiOperation, type Contract, codesOf } from './contract.ts';
 import type { Answer } from './posthorn.ts';
 
-/** Stands for every operation: what may happen whatever was asked for. */
+/** Stands for every operation: problems that any request may get. */
 export const ANY = 'any';
-/** One event of a batch, which is refused by itself. */
+/** One event of a batch, which is refused on its own. */
 export const ITEM = 'publishBatch item';
 
-/** These say when to come back. */
-const COME_BACK = new Set<ProblemCode>(['rate_limited', 'overloaded', 'unavailable', 'request_in_progress']);
+/** Problems with a `Retry-After` header. */
+const HAS_RETRY_AFTER = new Set<ProblemCode>([
+  'rate_limited',
+  'overloaded',
+  'unavailable',
+  'request_in_progress',
+]);
 
 export class ProblemMatrix {
   readonly #contract: Contract;
@@ -20,7 +25,7 @@ export class ProblemMatrix {
     this.#contract = contract;
   }
 
-  /** Those that say they may answer it. */
+  /** The operations that document this problem. */
   documenting(code: ProblemCode): ApiOperation[] {
     return this.#contract.operations.filter((operation) =>
       this.#contract.problemsOf(operation).some((known) => known.code === code && known.status !== 'default'),
@@ -33,17 +38,17 @@ export class ProblemMatrix {
     return found;
   }
 
-  /** It is this problem, as documented, and names the field if there is one. */
+  /** Expects this problem as documented, with an error for the field `path` if it is given. */
   refused(operation: ApiOperation, code: ProblemCode, answer: Answer, path?: string): void {
     const { status } = problemCodes[code];
     const what = `${operation.name}: ${answer.text}`;
     expect({ status: answer.status, code: answer.body?.code }, what).toEqual({ status, code });
     expect(this.#contract.violation(operation, answer)).toBeNull();
     expectNamed(what, answer.body.errors, path);
-    // Whoever is told that something is wrong is told what.
+    // An `invalid` problem always names the invalid fields.
     if (code === 'invalid') expect(answer.body.errors, what).not.toEqual([]);
     expect(answer.body.request_id, what).toBe(answer.headers['x-request-id']);
-    if (COME_BACK.has(code)) expect(Number(answer.headers['retry-after']), what).toBeGreaterThan(0);
+    if (HAS_RETRY_AFTER.has(code)) expect(Number(answer.headers['retry-after']), what).toBeGreaterThan(0);
     this.#seen.add(`${operation.name} ${code}`);
   }
 
@@ -53,13 +58,13 @@ export class ProblemMatrix {
     this.#seen.add(`${ITEM} ${code}`);
   }
 
-  /** Whatever was asked for. */
+  /** Expects a problem that any request may get. */
   refusedAnyhow(code: ProblemCode, answer: { status: number; body: Answer['body'] }): void {
     expect(answer).toMatchObject({ status: problemCodes[code].status, body: { code } });
     this.#seen.add(`${ANY} ${code}`);
   }
 
-  /** With a status that is no problem: it did what it should, or says in its own way that it cannot. */
+  /** Expects a status that is not a problem, such as 200, or 503 of the readiness probe. */
   answered(operation: ApiOperation, status: number, answer: Answer): void {
     expect(answer.status, `${operation.name}: ${answer.text}`).toBe(status);
     expect(this.#contract.violation(operation, answer)).toBeNull();
@@ -82,7 +87,7 @@ export class ProblemMatrix {
     const { RefusedEvent } = this.#contract.document.components.schemas;
     const { error } = RefusedEvent!.properties as { error: Parameters<typeof codesOf>[0] };
     for (const code of codesOf(error)) all.add(`${ITEM} ${code}`);
-    // Of no operation at all: there is none at that address, or none with that method.
+    // Problems without an operation: an unknown address or method.
     for (const code of ['not_found', 'method_not_allowed'] as const) all.add(`${ANY} ${code}`);
     return [...all].sort();
   }

@@ -1,9 +1,9 @@
-/** Processes that are not ours: those that a program under test has started. From /proc, so on Linux only. */
+/** Finds the processes that a program under test has started. Reads /proc, so it works on Linux only. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 
 export const hasProcessTree = existsSync('/proc/self/stat');
 
-/** Ids of the living children of a process. */
+/** Ids of the running children of a process. */
 export function childrenOf(pid: number): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -11,10 +11,10 @@ export function childrenOf(pid: number): number[] {
     .filter((each) => parentOf(each) === pid);
 }
 
-/** Null: it has ended (or is a zombie that nobody has waited for yet). */
+/** Returns null if the process has ended or is a zombie. */
 function parentOf(pid: number): number | null {
   try {
-    // The name in parentheses may hold anything.
+    // The name in parentheses may contain anything.
     const [state, parent] = readFileSync(`/proc/${pid}/stat`, 'utf8')
       .replace(/^.*\) /s, '')
       .split(' ');

@@ -1,4 +1,4 @@
-/** Child processes of a test file. All are known here, so that none can outlive it unnoticed. */
+/** Child processes of a test file. All are registered here, so that none outlives it unnoticed. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
@@ -6,7 +6,7 @@ import { inject } from 'vitest';
 
 export interface TestProcess {
   readonly pid: number;
-  /** Everything it wrote so far, both streams. */
+  /** Everything it has printed so far to both streams. */
   output(): string;
   stdout(): string;
   readonly running: boolean;
@@ -14,7 +14,7 @@ export interface TestProcess {
   readonly ended: Promise<number | NodeJS.Signals>;
   /** Sends a signal, and resolves when the process has ended. */
   kill(signal: NodeJS.Signals): Promise<number | NodeJS.Signals>;
-  /** Sends a signal that it may survive. */
+  /** Sends a signal without waiting for the end. */
   signal(signal: NodeJS.Signals): void;
 }
 
@@ -27,7 +27,7 @@ export function startProcess(
   args: readonly string[],
   options: { env: Readonly<Record<string, string>>; cwd?: string },
 ): TestProcess {
-  // Nothing of the environment of the test run: a DATABASE_URL there must not reach the program.
+  // Pass nothing but PATH of the test's own environment: a DATABASE_URL there must not reach the program.
   const child = spawn(process.execPath, args, {
     env: { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: inject('compileCache'), ...options.env },
     ...(options.cwd !== undefined && { cwd: options.cwd }),
@@ -69,7 +69,7 @@ export async function childrenOf(pid: number): Promise<number[]> {
   return children.trim().split(/\s+/).filter(Boolean).map(Number);
 }
 
-/** Ends what a test file has left behind. Returns what that was. */
+/** Kills the processes that a test file has left running, and returns their descriptions. */
 export async function endLeftoverProcesses(): Promise<string[]> {
   const left = [...alive];
   for (const [child] of left) {

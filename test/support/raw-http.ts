@@ -1,4 +1,4 @@
-/** HTTP by hand, for requests that no client library would send. */
+/** Raw HTTP, for requests that no client library would send. */
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -9,7 +9,7 @@ export interface RawAnswer {
 }
 
 export interface RawExchange {
-  /** What came, in order. */
+  /** The answers in order. */
   readonly answers: readonly RawAnswer[];
   /** Whether the server closed the connection. */
   readonly closed: boolean;
@@ -20,11 +20,11 @@ export interface RawOptions {
   /** How many answers to wait for. Default: 1. */
   readonly answers?: number;
   readonly timeoutMs?: number;
-  /** Wait for the server to close, too. */
+  /** Wait until the server closes the connection. */
   readonly untilClosed?: boolean;
 }
 
-/** Sends these bytes, or what the function writes, and gathers the answers. */
+/** Sends these bytes, or what the function writes, and collects the answers. */
 export async function exchange(
   url: string,
   send: string | Buffer | ((socket: Socket) => Promise<void>),

@@ -1,5 +1,5 @@
 /**
- * A real HTTP(S) receiver on loopback for tests. It records what it gets, answers as told, and can misbehave.
+ * A real HTTP(S) receiver on loopback for tests. It records requests, answers as configured, and can misbehave.
  *
  *   const receiver = await startReceiver();
  *   receiver.answer({ status: 503 });
@@ -21,11 +21,11 @@ export interface RecordedRequest {
   // biome-ignore lint/suspicious/noExplicitAny: a test asserts on the parts it knows
   json(): any;
   readonly at: number;
-  /** Numbers the connection it came on, from 0. */
+  /** The number of its connection, from 0. */
   readonly connection: number;
   /** 0 for the first request. */
   readonly index: number;
-  /** The common name in the client's certificate; null if it showed none. */
+  /** The common name in the client's certificate. Null: it sent none. */
   readonly clientName: string | null;
 }
 
@@ -39,11 +39,11 @@ export interface Reply {
 export interface Wire {
   readonly socket: Socket;
   readonly response: ServerResponse;
-  /** Resolves when the connection is gone: for behaviours that go on until then. */
+  /** Resolves when the connection is closed, for behaviours that run until then. */
   readonly closed: Promise<void>;
 }
 
-/** Returns a reply, or takes the connection into its own hands and returns nothing. */
+/** Returns a reply, or writes to the connection itself and returns nothing. */
 export type Behaviour = (
   request: RecordedRequest,
   wire: Wire,
@@ -53,23 +53,23 @@ export interface Receiver {
   readonly url: string;
   readonly port: number;
   readonly requests: readonly RecordedRequest[];
-  /** Sets what every request from now on gets. Default: 200 and an empty body. */
+  /** Sets the answer for all further requests. Default: 200 with an empty body. */
   answer(how: Reply | Behaviour): void;
-  /** Resolves when there are this many requests, or one that fits, with all of them. Rejects after the time. */
+  /** Resolves with all requests when there are this many, or when one matches. Rejects after the timeout. */
   waitFor(
     what: number | ((request: RecordedRequest) => boolean),
     timeoutMs?: number,
   ): Promise<RecordedRequest[]>;
-  /** Records requests, and answers none of them until `release()`. */
+  /** Records requests, but does not answer them until `release()`. */
   hang(): void;
-  /** Answers the requests held by `hang()`, and those to come. */
+  /** Answers the requests held by `hang()` and all further ones. */
   release(): void;
   /** Whether the request with this index waits for `release()`. */
   isHeld(index: number): boolean;
   openSockets(): number;
-  /** Resolves when no connection is open. Rejects after the time. */
+  /** Resolves when no connection is open. Rejects after the timeout. */
   waitForNoSockets(timeoutMs?: number): Promise<void>;
-  /** How many connections were made in all. */
+  /** The number of connections so far. */
   readonly connections: number;
   close(): Promise<void>;
 }
@@ -78,7 +78,7 @@ export interface ReceiverOptions {
   readonly tls?: { readonly key: string | Buffer; readonly cert: string | Buffer };
   /** Asks for a client certificate of this authority. */
   readonly clientAuthority?: string;
-  /** What becomes of clients without one: refused (default), or told apart by `clientName`. */
+  /** Whether clients without a certificate are refused (default) or accepted with `clientName` null. */
   readonly withoutCertificate?: 'refuse' | 'accept';
   readonly port?: number;
   readonly host?: string;
@@ -175,7 +175,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     });
   };
   server.on(options.tls === undefined ? 'connection' : 'secureConnection', count);
-  // Sockets that never finish their handshake have to be closed as well.
+  // Also track sockets that never finish their handshake, to close them.
   const raw = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     raw.add(socket);
@@ -255,7 +255,7 @@ function record(message: IncomingMessage, body: Buffer, index: number, connectio
   };
 }
 
-/** One promise per connection, however many requests come on it. */
+/** One promise per connection, shared by all its requests. */
 const closings = new WeakMap<Socket, Promise<void>>();
 function closedOf(socket: Socket): Promise<void> {
   let closing = closings.get(socket);
@@ -269,7 +269,7 @@ function closedOf(socket: Socket): Promise<void> {
   return closing;
 }
 
-/** Leaves no timer behind: the connections of a receiver are closed with it. */
+/** Clears the timer when the connection closes. */
 const delayUnlessClosed = (ms: number, closed: Promise<void>): Promise<void> =>
   new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);

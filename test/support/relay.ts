@@ -1,4 +1,4 @@
-/** The real relay as a process, and a shop's own database for it to read from. */
+/** The real relay as a process, and a shop's database that it reads from. */
 import { randomBytes } from 'node:crypto';
 import { onTestFinished } from 'vitest';
 import { initStatements } from '../../src/relay/init.ts';
@@ -25,7 +25,7 @@ const relayProcess = (args: readonly string[], { from, to, env }: RelayOptions):
     env: { ...SETTINGS, DATABASE_URL: to, POSTHORN_RELAY_FROM: from, ...env },
   });
 
-/** Until it says that it runs. Killed when the test is over. */
+/** Resolves when the relay is running. It is killed after the test. */
 export async function startRelay(options: RelayOptions): Promise<TestProcess> {
   const relay = relayProcess(options.args ?? [], options);
   onTestFinished(async () => {
@@ -42,7 +42,7 @@ export async function startRelay(options: RelayOptions): Promise<TestProcess> {
   return relay;
 }
 
-/** For what ends by itself. */
+/** Runs a relay command that ends by itself. */
 export async function runRelay(
   args: readonly string[],
   options: RelayOptions,
@@ -56,7 +56,9 @@ export interface Shop extends TestDatabase {
   readonly slot: string;
 }
 
-/** An empty database with what `relay init` makes; its slot goes with it. */
+/**
+ * An empty database with the objects that `relay init` creates. The database and its slot are dropped after the test.
+ */
 export async function newShop(
   mode: 'poll' | 'cdc' | null,
   server: { serverUrl?: string } = {},
@@ -72,7 +74,7 @@ export async function newShop(
   return { ...database, slot };
 }
 
-/** Its walsender may take a moment to notice that the relay is gone. */
+/** Retries: the walsender may notice late that the relay has ended. */
 export async function dropSlot(database: TestDatabase, slot: string): Promise<void> {
   await eventually('the slot is free', async () => {
     const [state] = await database.query<{ active_pid: number | null }>(

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 
 /**
- * Breaks a connection off, so that the other side sees ECONNRESET. One that is ending already is destroyed without that:
- * after `end()`, `resetAndDestroy()` fails with EINVAL and leaves the connection open for ever, without its socket.
+ * Resets a connection, so that the other side sees ECONNRESET. A connection that is already ending is destroyed
+ * instead: after `end()`, `resetAndDestroy()` fails with EINVAL and leaks the connection.
  */
 export function resetConnection(socket: Socket): void {
   if (socket.writableEnded) socket.destroy();

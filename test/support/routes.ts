@@ -1,10 +1,10 @@
-/** The API as the server itself knows it, without anything behind it. */
+/** The API without a database: its routes and its OpenAPI document. */
 import type { FastifyInstance } from 'fastify';
 import { createApi } from '../../src/api/create-api.ts';
 import type { ApiDependencies } from '../../src/api/dependencies.ts';
 import type { OpenApiDocument } from '../../src/api/openapi/document.ts';
 
-/** Answers only what needs no database: its routes and its description. */
+/** A server that answers only requests that need no database. */
 export async function hollowServer(): Promise<FastifyInstance> {
   const dependencies = {
     clock: { now: Date.now },

@@ -1,7 +1,6 @@
 /**
- * The migrated schema as text, read from the catalogue: what `src/postgres/schema.snapshot.txt` holds. A change of the
- * schema shows in a review as what it does, not only as the statements that do it. The time partitions are left out:
- * they are copies of their parents.
+ * The migrated schema as text, read from the catalogue, for `src/postgres/schema.snapshot.txt`. A review thus shows the
+ * effect of a migration, not only its statements. Partitions are left out: they are copies of their parents.
  */
 import pg from 'pg';
 
@@ -11,7 +10,7 @@ export async function describeSchema(connectionString: string): Promise<string> 
   const client = new pg.Client({ connectionString });
   await client.connect();
   try {
-    // Every name in full, whoever asks.
+    // Makes PostgreSQL qualify every name.
     await client.query('set search_path = pg_catalog');
     const { rows: relations } = await client.query<Relation>(RELATIONS);
     const lines: Line[] = [];

@@ -1,4 +1,4 @@
-/** A user's program beside Posthorn: it has a database connection of its own, and publishes in its transactions. */
+/** A user's program: it has its own connection to Posthorn's database and publishes in its transactions. */
 import pg from 'pg';
 
 export interface Published {
@@ -24,7 +24,7 @@ export class Shop {
     return this.#pool.end();
   }
 
-  /** The one value of the one row. */
+  /** Returns the only value of the only row. */
   async one(sql: string, values: unknown[] = [], client?: pg.PoolClient): Promise<string> {
     const { rows } = await (client ?? this.#pool).query<string[]>({ text: sql, values, rowMode: 'array' });
     return rows[0]![0]!;

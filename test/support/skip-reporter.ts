@@ -1,4 +1,4 @@
-/** Says at the end of a run what was skipped and why: "34 skipped: promtool is not installed". */
+/** Prints at the end of a run how many tests were skipped and why: "34 skipped: promtool is not installed". */
 import type { Reporter, TestCase, TestModule, TestSuite, Vitest } from 'vitest/node';
 import './needs.ts';
 
@@ -13,7 +13,7 @@ export default class SkipReporter implements Reporter {
   }
 
   onTestRunEnd(modules: readonly TestModule[]): void {
-    // Part of the tests by title: the others are left out, and not for a reason of theirs.
+    // With a filter by title, the other tests are skipped without a reason.
     const isFiltered = this.#vitest?.config.testNamePattern !== undefined;
     const skipped = modules
       .flatMap((module) => [...module.children.allTests('skipped')])
@@ -23,7 +23,7 @@ export default class SkipReporter implements Reporter {
   }
 }
 
-/** One line for each reason, the commonest first. */
+/** One line per reason, the most frequent first. */
 export function countReasons(reasons: readonly string[]): string[] {
   const counts = new Map<string, number>();
   for (const reason of reasons) counts.set(reason, (counts.get(reason) ?? 0) + 1);

@@ -1,4 +1,4 @@
-/** Stands between a program and its database, and can cut the line: then nobody is there any more. */
+/** A proxy between a program and its database that can be cut: connections close and new ones are refused. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
@@ -7,11 +7,11 @@ export interface TcpProxy {
   readonly url: string;
   cut(): Promise<void>;
   restore(): Promise<void>;
-  /** Ends the connection on which the next request is sent (it never arrives) or the next answer comes (it is lost). */
+  /** Closes the connection at the next request (it never arrives) or the next answer (it is lost). */
   cutAt(moment: 'request' | 'answer'): void;
 }
 
-/** PostgreSQL's name for the socket of a port, in the directory that takes the place of a host. */
+/** The address of the server: a host and port, or PostgreSQL's socket if the host is a directory. */
 function placeOf({ hostname, port }: URL): { path: string } | { host: string; port: number } {
   const host = decodeURIComponent(hostname);
   return host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port: Number(port) };

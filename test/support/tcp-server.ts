@@ -1,6 +1,6 @@
 import { createServer, type Socket } from 'node:net';
 
-/** A TCP server on loopback that knows its open sockets. */
+/** A TCP server on loopback that tracks its open sockets. */
 export async function listen(onConnection: (socket: Socket) => void): Promise<{
   url: string;
   noSockets(): Promise<void>;
@@ -15,7 +15,7 @@ export async function listen(onConnection: (socket: Socket) => void): Promise<{
       sockets.delete(socket);
       if (sockets.size === 0) emptied();
     });
-    // Without a reader the end of the connection would go unnoticed.
+    // Read, or the end of the connection would not be noticed.
     socket.resume();
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

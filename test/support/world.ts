@@ -1,4 +1,4 @@
-/** A tenant with one of everything, for tests that call every operation there is. */
+/** A tenant with one object of each kind, for tests that call every operation. */
 import { eventually } from './eventually.ts';
 import {
   createEndpoint,
@@ -15,7 +15,7 @@ export interface World {
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** `receiverUrl` must refuse what it gets: the delivery is a dead one. */
+/** `receiverUrl` must refuse requests, so that the delivery dies. */
 export async function makeWorld(posthorn: Pick<TestPosthorn, 'api'>, receiverUrl: string): Promise<World> {
   const tenant = newTenant();
   const endpoint = await createEndpoint(posthorn, { url: receiverUrl, tenant });
@@ -52,7 +52,7 @@ export async function makeWorld(posthorn: Pick<TestPosthorn, 'api'>, receiverUrl
   };
 }
 
-/** An example, for the tenant of a world instead of the one that it names. */
+/** Replaces the tenant in an example by that of the world. */
 export function exampleIn<T>({ tenant }: World, example: T): T {
   if (example === undefined) return example;
   return JSON.parse(JSON.stringify(example), (name, value) => (name === 'tenant' ? tenant : value)) as T;
@@ -63,7 +63,7 @@ export function addressIn({ parameters }: World, path: string): string {
   return placesOf(path).reduce((address, place) => {
     const value = parameters[place];
     if (value === undefined)
-      throw new Error(`${path} needs something to be called with: add '${place}' to test/support/world.ts.`);
+      throw new Error(`${path} needs a parameter: add '${place}' to test/support/world.ts.`);
     return address.replace(/\{\w+\}/, encodeURIComponent(value));
   }, path);
 }

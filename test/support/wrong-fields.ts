@@ -1,4 +1,4 @@
-/** Requests that are understood and not valid, each with the field that the answer has to name. */
+/** Well-formed but invalid requests, each with the field that the answer must name. */
 
 type WrongBody = [operation: string, path: string, body: unknown];
 
@@ -32,7 +32,7 @@ export function wrongBodies(tenant: string, foreignEndpoint: string): WrongBody[
     ['publishEvent', 'channels', { ...event, channels: 'a' }],
     ['publishEvent', 'deliver_at', { ...event, deliver_at: 'noon' }],
     ['publishEvent', 'headers.host', { ...event, headers: { host: 'a' } }],
-    // Of another tenant.
+    // The endpoint of another tenant.
     ['publishEvent', 'endpoint_ids[0]', { ...event, endpoint_ids: [foreignEndpoint] }],
     ['publishBatch', 'events', { events: [] }],
     ['replayEvent', 'endpoint_ids[0]', { endpoint_ids: ['none'] }],
@@ -64,7 +64,7 @@ export function wrongBodies(tenant: string, foreignEndpoint: string): WrongBody[
   ];
 }
 
-/** Parameters of the query, with a value that none of the operations takes that have one. */
+/** Query parameters with a value that no operation accepts. */
 export const wrongParameters: Record<string, string> = {
   limit: '0',
   since: 'noon',

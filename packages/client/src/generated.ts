@@ -52,7 +52,7 @@ export interface Attempt {
   response_body: string | null;
   response_truncated: boolean;
   trigger: 'auto' | 'replay' | 'test';
-  /** The process that made it. */
+  /** The process that made the attempt. */
   worker: string;
 }
 
@@ -110,6 +110,55 @@ export interface Breaker {
   max_cooldown_seconds: number;
 }
 
+export interface ChangedEndpoint {
+  id: string;
+  tenant: string;
+  url: string;
+  description: string;
+  /** Event types, prefixes such as `order.*`, or `*`. */
+  events: string[];
+  channels: string[];
+  filter: Record<string, unknown> | null;
+  enabled: boolean;
+  disabled_reason: 'manual' | 'gone' | 'failing' | 'dead_letters' | null;
+  paused: boolean;
+  api_version: string | null;
+  payload: 'full' | 'thin';
+  /** Credentials are not shown. */
+  headers: Record<string, string>;
+  auth: BasicAuth | BearerAuth | OAuth2 | null;
+  tls: ClientCertificate | null;
+  signature: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
+    profile: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github';
+    header?: string | null;
+    prefix?: string | null;
+  };
+  public_key: string | null;
+  retry: ScheduledRetry | ExponentialRetry;
+  breaker: Breaker | null;
+  timeout_ms: number;
+  max_in_flight: number;
+  rate_limit: {
+    per_second: number;
+    burst: number;
+  } | null;
+  ordering: 'none' | 'fifo';
+  fifo_on_dead: 'skip' | 'block';
+  follow_redirects: number;
+  challenge: 'echo' | 'cloudevents' | null;
+  batch: null;
+  debounce: null;
+  metadata: Record<string, unknown>;
+  health: Health;
+  created_at: Time;
+  updated_at: Time;
+  /** Settings that are valid and probably a mistake: an event type that the catalogue does not have, a filter operator without `$`, a second endpoint with the same URL. */
+  warnings: {
+    path: string;
+    message: string;
+  }[];
+}
+
 export interface ClientCertificate {
   cert: string;
   key: '[redacted]';
@@ -145,6 +194,7 @@ export interface CreatedEndpoint {
     header?: string | null;
     prefix?: string | null;
   };
+  public_key: string | null;
   retry: ScheduledRetry | ExponentialRetry;
   breaker: Breaker | null;
   timeout_ms: number;
@@ -163,8 +213,12 @@ export interface CreatedEndpoint {
   health: Health;
   created_at: Time;
   updated_at: Time;
-  /** The signing secret. Store it where the receiver runs. */
-  secret: string;
+  /** Settings that are valid and probably a mistake: an event type that the catalogue does not have, a filter operator without `$`, a second endpoint with the same URL. */
+  warnings: {
+    path: string;
+    message: string;
+  }[];
+  secret: string | null;
 }
 
 export interface CreatedKey {
@@ -252,7 +306,7 @@ export interface Delivery {
   tenant: string;
   event_type: string;
   status: 'pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped';
-  /** How many were made. */
+  /** Number of attempts so far. */
   attempts: number;
   max_attempts: number | null;
   next_attempt_at: Time | null;
@@ -305,6 +359,7 @@ export interface Endpoint {
     header?: string | null;
     prefix?: string | null;
   };
+  public_key: string | null;
   retry: ScheduledRetry | ExponentialRetry;
   breaker: Breaker | null;
   timeout_ms: number;
@@ -401,6 +456,22 @@ export interface EndpointPatch {
   batch?: null;
   /** Not available yet. */
   debounce?: null;
+  /** Read-only. May be sent with the value that it has. */
+  id?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  tenant?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  disabled_reason?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  created_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  updated_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  health?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  public_key?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  warnings?: unknown;
 }
 
 export interface EndpointReplay {
@@ -602,9 +673,9 @@ export interface Health {
 }
 
 export interface Inbox {
-  /** Whoever knows it can send to the inbox. */
+  /** Anyone who knows the token can send to the inbox. */
   token: string;
-  /** Where requests to it go. */
+  /** The address of the inbox. */
   url: string;
   tenant: string;
   answer: {
@@ -612,7 +683,7 @@ export interface Inbox {
     delay_ms: number;
     reset: boolean;
   };
-  /** How many arrived in all. */
+  /** Number of requests that have arrived in total. */
   received: number;
   created_at: Time;
   expires_at: Time;
@@ -626,7 +697,7 @@ export interface InboxPage {
 export interface InboxPatch {
   /** The status that requests get. */
   status?: number;
-  /** How long they wait for it. */
+  /** Delay of the answer in milliseconds. */
   delay_ms?: number;
   /** Cut the connection instead of answering. */
   reset?: boolean;
@@ -643,7 +714,7 @@ export interface InboxRequest {
   body: string;
   truncated: boolean;
   signature: {
-    /** Checked with the secrets of the endpoint that has this address. */
+    /** Checked with the secrets of the endpoints that have this address. */
     verdict: 'valid' | 'invalid' | 'unknown';
     detail: string;
   };
@@ -779,7 +850,7 @@ export interface NewEvent {
 export interface NewInbox {
   /** The status that requests get. */
   status?: number;
-  /** How long they wait for it. */
+  /** Delay of the answer in milliseconds. */
   delay_ms?: number;
   /** Cut the connection instead of answering. */
   reset?: boolean;
@@ -823,7 +894,7 @@ export interface Problem {
   /** What is wrong, and what to do about it. */
   detail: string;
   /** Stable: base decisions on it. */
-  code: 'malformed_json' | 'bad_request' | 'bad_cursor' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'idempotency_conflict' | 'request_in_progress' | 'too_large' | 'unsupported_media_type' | 'invalid' | 'url_invalid' | 'url_forbidden' | 'challenge_failed' | 'rate_limited' | 'headers_too_large' | 'internal' | 'overloaded' | 'unavailable';
+  code: 'malformed_json' | 'bad_request' | 'bad_cursor' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'endpoint_exists' | 'idempotency_conflict' | 'request_in_progress' | 'too_large' | 'unsupported_media_type' | 'invalid' | 'url_invalid' | 'url_forbidden' | 'challenge_failed' | 'rate_limited' | 'headers_too_large' | 'internal' | 'overloaded' | 'unavailable';
   errors: {
     /** The field, such as `retry.schedule[0]`. */
     path: string;
@@ -836,17 +907,17 @@ export interface Problem {
 export interface Ready {
   status: 'ready';
   outbox: {
-    /** How long the oldest row of the outbox has waited; 0: none does. */
+    /** Age of the oldest row in the outbox. 0: the outbox is empty. */
     oldest_age_seconds: number;
     /** Rows that could not become events, counted up to 1000. */
     rejected: number;
   } | null;
   relays: {
-    /** Other databases that relays read, or have read. */
+    /** Number of databases that relays read or have read. */
     sources: number;
-    /** How long the oldest event in any of them has waited; grows while its relay is silent. */
+    /** Age of the oldest event that no relay has stored yet. It grows while its relay is down. */
     oldest_age_seconds: number;
-    /** How many have a problem just now. The relay logs what it is. */
+    /** Number of sources with a problem. The log of the relay says what it is. */
     troubled: number;
   } | null;
 }
@@ -858,14 +929,14 @@ export interface RefusedEvent {
 }
 
 export interface Replayed {
-  /** How many are sent again. */
+  /** Number of deliveries that are sent again. */
   deliveries: number;
-  /** How many are not, because their endpoint is disabled or was deleted. */
+  /** Number of deliveries that are not sent, because their endpoint is disabled or was deleted. */
   skipped: number;
 }
 
 export interface RotatedSecret {
-  secret: string;
+  secret: string | null;
   /** The public key of an Ed25519 secret, which receivers verify with. */
   public_key?: string;
   previous_expires_at: Time | null;
@@ -1015,6 +1086,7 @@ export interface Tenant {
     per_second: number;
     burst: number;
   } | null;
+  max_endpoints: number | null;
   created_at: Time;
   updated_at: Time;
 }
@@ -1033,6 +1105,7 @@ export interface TenantSettings {
     /** How many at once after a quiet time. Default: one second’s worth. */
     burst?: number;
   } | null;
+  max_endpoints?: number | null;
 }
 
 export interface TestEvent {
@@ -1080,7 +1153,7 @@ export class Events extends Resource {
 
 /** Where a tenant wants its events sent, and how: retries, limits, signatures, order. */
 export class Endpoints extends Resource {
-  /** Create an endpoint. The answer contains its signing secret. */
+  /** Create an endpoint. The answer contains its signing secret, or its public key with `standard-ed25519`. */
   create(body: NewEndpoint, options?: RequestOptions): Promise<CreatedEndpoint> {
     return this.call('POST', `/v1/endpoints`, { body, keyed: true }, options);
   }
@@ -1096,7 +1169,7 @@ export class Endpoints extends Resource {
   }
 
   /** Change an endpoint. A JSON merge patch: an absent field stays as it is, `null` restores the default (for `breaker`, `null` means no breaker and `{}` the default one). `metadata` and `headers` are merged, other objects are replaced as a whole. */
-  update(id: string, body: EndpointPatch = {}, options?: RequestOptions): Promise<Endpoint> {
+  update(id: string, body: EndpointPatch, options?: RequestOptions): Promise<ChangedEndpoint> {
     return this.call('PATCH', `/v1/endpoints/${encodeURIComponent(id)}`, { body }, options);
   }
 
@@ -1259,7 +1332,7 @@ export class EventTypes extends Resource {
   }
 
   /** Create or replace an event type. */
-  put(name: string, body: EventTypeSettings = {}, options?: RequestOptions): Promise<EventType> {
+  put(name: string, body: EventTypeSettings, options?: RequestOptions): Promise<EventType> {
     return this.call('PUT', `/v1/event-types/${encodeURIComponent(name)}`, { body }, options);
   }
 
@@ -1282,7 +1355,7 @@ export class Tenants extends Resource {
   }
 
   /** Create or replace a tenant. */
-  put(id: string, body: TenantSettings = {}, options?: RequestOptions): Promise<Tenant> {
+  put(id: string, body: TenantSettings, options?: RequestOptions): Promise<Tenant> {
     return this.call('PUT', `/v1/tenants/${encodeURIComponent(id)}`, { body }, options);
   }
 
@@ -1333,7 +1406,7 @@ export class Statistics extends Resource {
 
 /** Temporary receivers, to try things out with. */
 export class Inboxes extends Resource {
-  /** Make a throw-away receiver. */
+  /** Create a temporary receiver. */
   createInbox(body: NewInbox = {}, options?: RequestOptions): Promise<Inbox> {
     return this.call('POST', `/v1/inboxes`, { body, keyed: true }, options);
   }
@@ -1349,21 +1422,21 @@ export class Inboxes extends Resource {
   }
 
   /** Set how an inbox answers. */
-  updateInbox(token: string, body: InboxPatch = {}, options?: RequestOptions): Promise<Inbox> {
+  updateInbox(token: string, body: InboxPatch, options?: RequestOptions): Promise<Inbox> {
     return this.call('PATCH', `/v1/inboxes/${encodeURIComponent(token)}`, { body }, options);
   }
 
-  /** Delete an inbox and what is in it. */
+  /** Delete an inbox and its requests. */
   deleteInbox(token: string, options?: RequestOptions): Promise<void> {
     return this.call('DELETE', `/v1/inboxes/${encodeURIComponent(token)}`, {}, options);
   }
 
-  /** What arrived at an inbox, newest first. */
+  /** List the requests to an inbox, newest first. */
   listInboxRequests(token: string, options?: RequestOptions): PageRequest<InboxRequest> {
     return this.pages('GET', `/v1/inboxes/${encodeURIComponent(token)}/requests`, {}, options);
   }
 
-  /** Forget what arrived at an inbox. */
+  /** Delete the requests to an inbox. */
   clearInbox(token: string, options?: RequestOptions): Promise<void> {
     return this.call('DELETE', `/v1/inboxes/${encodeURIComponent(token)}/requests`, {}, options);
   }
@@ -1376,7 +1449,7 @@ export class Service extends Resource {
     return this.call('GET', `/healthz`, {}, options);
   }
 
-  /** Can it take requests? Ready means that the database answers and takes writes, that living workers own the shards, and, if this process delivers, that it has lately proven that it may. `detail` says what is missing. */
+  /** Can it accept requests? Ready means that the database answers and accepts writes, that live workers own the shards, and, if this process delivers, that its lease is valid. `detail` says what is missing. */
   getReadiness(options?: RequestOptions): Promise<Ready> {
     return this.call('GET', `/readyz`, {}, options);
   }

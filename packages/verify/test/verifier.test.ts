@@ -212,13 +212,14 @@ describe('accepted requests', () => {
     expect((await verify(headers, { profile: 'hex' })).id).toBe('evt_1');
   });
 
-  it('a header with 50,000 signatures is rejected within a second', async () => {
+  it('a header with 50,000 signatures costs no more than 0.1 ms each', async () => {
     const signature = `${'v1,AAAA '.repeat(50_000)}`.trim();
     const startedAt = performance.now();
     await expect(verify({ ...validHeaders, 'webhook-signature': signature })).rejects.toMatchObject({
       reason: 'signature_mismatch',
     });
-    expect(performance.now() - startedAt).toBeLessThan(1000);
+    // About 0.1 s in all. A busy machine may need ten times as long; a quadratic check would need minutes.
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
   });
 });
 

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { auditActions } from '../../manage/audit-actions.ts';
-import { PageQuery, tenantFilter } from '../http/pagination.ts';
+import { PageQuery, tenantFilter, timeFilter } from '../http/pagination.ts';
 import { Nullable } from '../http/validation.ts';
 import { EXAMPLE_TIME, exampleId, Id, Time } from '../openapi/describe.ts';
 
@@ -11,8 +11,8 @@ export const AuditQuery = Type.Object(
     actor: Type.Optional(Type.String({ maxLength: 64, description: 'The id of a key, or "admin".' })),
     action: Type.Optional(Type.Enum([...auditActions])),
     object_id: Type.Optional(Type.String({ maxLength: 200 })),
-    since: Type.Optional(Type.String({ description: 'At or after this RFC 3339 time.' })),
-    until: Type.Optional(Type.String({ description: 'Before this RFC 3339 time.' })),
+    since: timeFilter('At or after this RFC 3339 time.'),
+    until: timeFilter('Before this RFC 3339 time.'),
   },
   { additionalProperties: false },
 );

@@ -10,7 +10,7 @@ import { gzip } from 'node:zlib';
 export interface ConsoleFile {
   readonly contentType: string;
   readonly body: Buffer;
-  /** Null if it would not be smaller. */
+  /** Null if compression does not make it smaller. */
   readonly gzipped: Buffer | null;
   readonly etag: string;
 }

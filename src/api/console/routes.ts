@@ -1,6 +1,7 @@
-/** `GET /console…`: static files, and the page for every other address, which it routes itself. */
+/** `GET /console…`: static files. Every other address gets the page, which does its own routing. */
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../../domain/problem.ts';
+import { matchesEtag } from '../http/etag.ts';
 import { type ConsoleFile, type ConsoleFiles, findConsole, INDEX, loadConsole } from './files.ts';
 
 /** Only files from this server: nothing inline, no frames, no forms. */
@@ -71,7 +72,7 @@ export function consoleRoutes(): FastifyPluginAsync {
 
 function send(request: FastifyRequest, reply: FastifyReply, file: ConsoleFile): FastifyReply {
   void reply.headers({ etag: file.etag, vary: 'accept-encoding', 'content-type': file.contentType });
-  if (request.headers['if-none-match'] === file.etag) return reply.code(304).send();
+  if (matchesEtag(request.headers['if-none-match'], file.etag)) return reply.code(304).send();
   const accepted = request.headers['accept-encoding'] ?? '';
   if (file.gzipped === null || !/\bgzip\b/.test(String(accepted))) return reply.send(file.body);
   return reply.header('content-encoding', 'gzip').send(file.gzipped);

@@ -32,9 +32,9 @@ export const DeliverySchema = Type.Object(
     tenant: Type.String(),
     event_type: Type.String(),
     status: Type.Enum([...deliveryStatuses]),
-    attempts: Type.Integer({ description: 'How many were made.' }),
+    attempts: Type.Integer({ description: 'Number of attempts so far.' }),
     max_attempts: Nullable(
-      Type.Integer({ description: 'How many there will be at most. Null: the endpoint was deleted.' }),
+      Type.Integer({ description: 'Maximum number of attempts. Null: the endpoint was deleted.' }),
     ),
     next_attempt_at: Nullable(Time),
     last_status_code: Nullable(Type.Integer()),
@@ -118,7 +118,7 @@ export const AttemptSchema = Type.Object(
     response_body: Nullable(Type.String()),
     response_truncated: Type.Boolean(),
     trigger: Type.Enum(['auto', 'replay', 'test']),
-    worker: Type.String({ description: 'The process that made it.' }),
+    worker: Type.String({ description: 'The process that made the attempt.' }),
   },
   {
     title: 'Attempt',

@@ -4,14 +4,15 @@ import { idPrefixes, type Uuid } from '../../domain/ids.ts';
 import { visibleTenant } from '../../manage/caller.ts';
 import type { Endpoints } from '../../manage/endpoints.ts';
 import { notFound, readObjectId } from '../../manage/object-ids.ts';
+import { publicKeyOf, signatureProfileOf } from '../../manage/signing-secrets.ts';
 import { type EndpointView, findEndpoint, listEndpoints } from '../../postgres/queries/endpoints.ts';
 import { endpointTotals, HOUR } from '../../postgres/queries/stats.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { DEFAULT_LIMIT, ListFilters, PageQuery, readCursor, toPage } from '../http/pagination.ts';
 import { idParams, Nothing, Page, type Reasons } from '../openapi/describe.ts';
 import { EndpointPatch, NewEndpoint } from './schema.ts';
-import { showEndpoint } from './view.ts';
-import { CreatedEndpoint, EndpointSchema } from './view-schema.ts';
+import { showEndpoint, showSettings } from './view.ts';
+import { ChangedEndpoint, CreatedEndpoint, EndpointSchema } from './view-schema.ts';
 
 const EndpointList = Type.Object(
   { ...PageQuery, tenant: ListFilters.tenant },
@@ -32,12 +33,23 @@ const RECEIVER_PROBLEMS: Reasons = {
   overloaded: 'Posthorn has too many challenges in progress. Try again after `Retry-After` seconds.',
 };
 
+const ENDPOINT_EXISTS =
+  'With `POSTHORN_UNIQUE_ENDPOINTS=on`: the tenant has another endpoint with this URL that gets some of the same events.';
+
 const idOf = (request: FastifyRequest<ById>): Uuid => readObjectId('endpoint', request.params.id);
 
 export function endpointRoutes(
   manage: Endpoints,
-  { pool, clock }: Pick<ApiDependencies, 'pool' | 'clock'>,
+  { pool, clock, endpoints }: Pick<ApiDependencies, 'pool' | 'clock' | 'endpoints'>,
 ): FastifyPluginAsync {
+  /** The cache has the secrets. It lacks an endpoint that another process has just created. */
+  async function publicKey({ id, config }: EndpointView): Promise<string | null> {
+    if (signatureProfileOf(config.signature) !== 'standard-ed25519') return null;
+    if (endpoints.get(id) === undefined) await endpoints.refresh();
+    const current = endpoints.get(id)?.secrets[0];
+    return current === undefined ? null : publicKeyOf(current.secret);
+  }
+
   async function show(view: EndpointView) {
     return (await showAll([view]))[0]!;
   }
@@ -45,7 +57,9 @@ export function endpointRoutes(
   async function showAll(views: readonly EndpointView[]) {
     const ids = views.map(({ id }) => id);
     const totals = await endpointTotals(pool, ids, { seconds: HOUR, at: clock.now() - HEALTH_WINDOW_MS });
-    return views.map((view) => showEndpoint(view, totals.get(view.id)!));
+    return Promise.all(
+      views.map(async (view) => showEndpoint(view, totals.get(view.id)!, await publicKey(view))),
+    );
   }
 
   return async (server) => {
@@ -55,20 +69,20 @@ export function endpointRoutes(
         schema: {
           operationId: 'createEndpoint',
           summary: 'Create an endpoint',
-          description: 'The answer contains its signing secret.',
+          description: 'The answer contains its signing secret, or its public key with `standard-ed25519`.',
           tags: ['Endpoints'],
           body: NewEndpoint,
           response: { 201: CreatedEndpoint },
-          problems: RECEIVER_PROBLEMS,
+          problems: { ...RECEIVER_PROBLEMS, endpoint_exists: ENDPOINT_EXISTS },
         },
       },
       async (request, reply) => {
-        const { endpoint, secret } = await manage.create(request, request.body);
+        const { endpoint, warnings, secret } = await manage.create(request, request.body);
         const shown = await show(endpoint);
         return reply
           .code(201)
           .header('location', `/v1/endpoints/${shown.id}`)
-          .send({ ...shown, secret });
+          .send({ ...shown, warnings, secret: shown.public_key === null ? secret : null });
       },
     );
 
@@ -125,14 +139,23 @@ export function endpointRoutes(
           tags: ['Endpoints'],
           params: EndpointId,
           body: EndpointPatch,
-          response: { 200: EndpointSchema },
+          response: { 200: ChangedEndpoint },
           problems: {
             ...RECEIVER_PROBLEMS,
+            endpoint_exists: ENDPOINT_EXISTS,
             conflict: 'Another request changed the endpoint while its receiver was being challenged.',
           },
         },
       },
-      async (request) => show(await manage.update(request, idOf(request), request.body)),
+      async (request) => {
+        const { endpoint, warnings } = await manage.update(
+          request,
+          idOf(request),
+          request.body,
+          showSettings,
+        );
+        return { ...(await show(endpoint)), warnings };
+      },
     );
 
     server.post<ById>(

@@ -233,7 +233,24 @@ export const NewEndpoint = Type.Object(
 );
 export type NewEndpoint = Static<typeof NewEndpoint>;
 
-export const EndpointPatch = Type.Object(settings, {
+/** The fields that GET shows and a PATCH cannot change. */
+const readOnly = (description: string) => Type.Optional(Type.Unknown({ readOnly: true, description }));
+const AS_SHOWN = 'Read-only. May be sent with the value that it has.';
+const IGNORED = 'Read-only. Ignored if it is sent.';
+
+const patchFields = {
+  ...settings,
+  id: readOnly(AS_SHOWN),
+  tenant: readOnly(AS_SHOWN),
+  disabled_reason: readOnly(AS_SHOWN),
+  created_at: readOnly(AS_SHOWN),
+  updated_at: readOnly(IGNORED),
+  health: readOnly(IGNORED),
+  public_key: readOnly(IGNORED),
+  warnings: readOnly(IGNORED),
+};
+
+export const EndpointPatch = Type.Object(patchFields, {
   additionalProperties: false,
   title: 'EndpointPatch',
   examples: [

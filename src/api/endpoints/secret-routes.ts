@@ -30,7 +30,13 @@ export function endpointSecretRoutes(secrets: EndpointSecrets): FastifyPluginAsy
       },
       async (request) => {
         const { secret, previousExpiresAt } = await secrets.rotate(request, idOf(request), request.body);
-        return { ...showSecret(secret), previous_expires_at: previousExpiresAt };
+        const shown = showSecret(secret);
+        return {
+          ...shown,
+          // GET …/secret shows a private key to those who ask for it.
+          secret: shown.public_key === undefined ? secret : null,
+          previous_expires_at: previousExpiresAt,
+        };
       },
     );
 

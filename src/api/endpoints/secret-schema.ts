@@ -24,7 +24,13 @@ const secretFields = {
   ),
 };
 export const RotatedSecret = Type.Object(
-  { ...secretFields, previous_expires_at: Nullable(Time) },
+  {
+    ...secretFields,
+    secret: Nullable(
+      Type.String({ description: 'Null with `standard-ed25519`: receivers need only `public_key`.' }),
+    ),
+    previous_expires_at: Nullable(Time),
+  },
   {
     title: 'RotatedSecret',
     examples: [{ secret: 'whsec_…', previous_expires_at: EXAMPLE_TIME }],

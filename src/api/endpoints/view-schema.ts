@@ -88,6 +88,11 @@ const fields = {
       prefix: Type.Optional(Nullable(Type.String())),
     }),
   ]),
+  public_key: Nullable(
+    Type.String({
+      description: 'With `standard-ed25519`: the key that receivers verify with (`whpk_…`). Otherwise null.',
+    }),
+  ),
   retry: Retry,
   breaker: Nullable(Breaker),
   timeout_ms: Type.Integer(),
@@ -122,6 +127,7 @@ const example = {
   auth: { type: 'basic', username: 'posthorn', password: '[redacted]' },
   tls: null,
   signature: 'standard',
+  public_key: null,
   retry: {
     schedule: retryPresets.default,
     jitter: 'proportional',
@@ -166,12 +172,29 @@ const example = {
   updated_at: EXAMPLE_TIME,
 };
 
+const Warnings = Type.Array(Type.Object({ path: Type.String(), message: Type.String() }), {
+  description:
+    'Settings that are valid and probably a mistake: an event type that the catalogue does not have, a filter operator without `$`, a second endpoint with the same URL.',
+});
+const exampleWarnings = [{ path: 'events[0]', message: '"order.*" matches no event type in the catalogue' }];
+
 export const EndpointSchema = Type.Object(fields, { title: 'Endpoint', examples: [example] });
 
 export const CreatedEndpoint = Type.Object(
   {
     ...fields,
-    secret: Type.String({ description: 'The signing secret. Store it where the receiver runs.' }),
+    warnings: Warnings,
+    secret: Nullable(
+      Type.String({
+        description:
+          'The signing secret. Store it where the receiver runs. Null with `standard-ed25519`: receivers need only `public_key`.',
+      }),
+    ),
   },
-  { title: 'CreatedEndpoint', examples: [{ ...example, secret: 'whsec_…' }] },
+  { title: 'CreatedEndpoint', examples: [{ ...example, warnings: exampleWarnings, secret: 'whsec_…' }] },
+);
+
+export const ChangedEndpoint = Type.Object(
+  { ...fields, warnings: Warnings },
+  { title: 'ChangedEndpoint', examples: [{ ...example, warnings: exampleWarnings }] },
 );

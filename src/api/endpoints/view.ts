@@ -9,7 +9,32 @@ import { showFigures } from '../stats/figures.ts';
 import { showAuth, showTls } from './auth-schema.ts';
 import type { EndpointSchema } from './view-schema.ts';
 
-export function showEndpoint(view: EndpointView, lastDay: Totals): Shown<typeof EndpointSchema> {
+export function showEndpoint(
+  view: EndpointView,
+  lastDay: Totals,
+  publicKey: string | null,
+): Shown<typeof EndpointSchema> {
+  const { created_at, updated_at, ...settings } = showSettings(view);
+  return { ...settings, public_key: publicKey, health: showHealth(view, lastDay), created_at, updated_at };
+}
+
+function showHealth(view: EndpointView, lastDay: Totals): Shown<typeof EndpointSchema>['health'] {
+  return {
+    circuit: view.circuit ?? 'closed',
+    opened_at: view.opened_at,
+    next_probe_at: view.next_probe_at,
+    consecutive_failures: view.consecutive_failures ?? 0,
+    waiting: view.waiting,
+    dead: view.dead,
+    oldest_waiting_at: view.oldest_waiting === null ? null : new Date(timeOfId(view.oldest_waiting)),
+    ...showFigures(lastDay),
+  };
+}
+
+/** An endpoint without what changes by itself. */
+export function showSettings(
+  view: EndpointView,
+): Omit<Shown<typeof EndpointSchema>, 'health' | 'public_key'> {
   const endpoint = resolveEndpoint({ ...view, disabledReason: view.disabled_reason, deleted: false }, []);
   const { breaker, rateLimit } = endpoint;
   return {
@@ -48,16 +73,6 @@ export function showEndpoint(view: EndpointView, lastDay: Totals): Shown<typeof 
     batch: null,
     debounce: null,
     metadata: view.metadata,
-    health: {
-      circuit: view.circuit ?? 'closed',
-      opened_at: view.opened_at,
-      next_probe_at: view.next_probe_at,
-      consecutive_failures: view.consecutive_failures ?? 0,
-      waiting: view.waiting,
-      dead: view.dead,
-      oldest_waiting_at: view.oldest_waiting === null ? null : new Date(timeOfId(view.oldest_waiting)),
-      ...showFigures(lastDay),
-    },
     created_at: view.created_at,
     updated_at: view.updated_at,
   };

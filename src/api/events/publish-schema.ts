@@ -101,9 +101,8 @@ export const PublishHeaders = Type.Object({
   ),
   traceparent: Type.Optional(
     Type.String({
-      maxLength: 55,
       description:
-        'W3C trace context, stored with the event and sent to the receivers; so is `tracestate`. `headers.traceparent` of an event takes precedence.',
+        'W3C trace context, stored with the event and sent to the receivers; so is `tracestate`. An invalid one is ignored. `headers.traceparent` of an event takes precedence.',
     }),
   ),
 });

@@ -19,20 +19,20 @@ function setUp({ needsWorkers = true } = {}) {
   return { see };
 }
 
-test('a standby, and a missing partition, cannot accept', async () => {
+test('a server on a standby, or without a current partition, is not ready', async () => {
   const { see } = setUp({ needsWorkers: false });
   expect(await see({})).toBeNull();
   expect(await see({ isReadOnly: true })).toContain('takes no writes');
   expect(await see({ isReadOnly: false, hasPartition: false })).toContain('no partition');
 });
 
-test('it is not ready before any worker owned a shard', async () => {
+test('a server is not ready before a worker owns a shard', async () => {
   const { see } = setUp();
   expect(await see({ ownedShards: 0 })).toContain('No living worker owns a shard');
   expect(await see({ ownedShards: 128 })).toBeNull();
 });
 
-test('a take-over is not noticed; shards that stay without an owner are', async () => {
+test('a server stays ready during a take-over, but not if shards stay without an owner', async () => {
   const { see } = setUp();
   expect(await see({ ownedShards: 256 }, 0)).toBeNull();
   expect(await see({ ownedShards: 0 }, 5000)).toBeNull();
@@ -43,6 +43,6 @@ test('a take-over is not noticed; shards that stay without an owner are', async 
   expect(await see({ ownedShards: 256 }, 10_003)).toBeNull();
 });
 
-test('where workers are not needed, their absence does not count', async () => {
+test('if workers are not needed, a server is ready without them', async () => {
   expect(await setUp({ needsWorkers: false }).see({ ownedShards: 0 })).toBeNull();
 });

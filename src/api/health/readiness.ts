@@ -1,8 +1,10 @@
 /**
- * Whether a balancer should send requests here: events can be accepted, and some worker of the deployment delivers them.
+ * Tells whether a load balancer should send requests here: events can be accepted, and workers of the deployment
+ * deliver them.
  *
- * A worker that dies leaves its shards without an owner for a moment, which must not take every server out of the balancer.
- * So it counts only once some shard has had no living owner for longer than a take-over takes, or none ever had one.
+ * The shards of a dead worker have no owner for a moment, which must not remove every server from the balancer. So a
+ * server is not ready only if a shard has had no live owner for longer than a take-over takes, or if no shard ever had
+ * one.
  */
 import type { Clock } from '../../domain/clock.ts';
 import { SHARDS } from '../../domain/endpoint.ts';
@@ -11,15 +13,15 @@ import type { ReadinessFacts } from '../../postgres/queries/readiness.ts';
 export interface ReadinessOptions {
   readonly clock: Clock;
   readonly read: () => Promise<ReadinessFacts>;
-  /** By then the shards of a dead worker have another owner. */
+  /** How long it takes at most until the shards of a dead worker have another owner. */
   readonly takeOverMs: number;
-  /** False: an API server is ready although nobody delivers. Events wait for the next worker. */
+  /** False: an API server is ready without workers. Events wait for the next worker. */
   readonly needsWorkers: boolean;
 }
 
 export class Readiness {
   readonly #options: ReadinessOptions;
-  /** Monotonic: since when some shard was found without a living owner. Null: all had one when last asked. */
+  /** Monotonic time since which some shard has had no live owner. Null: all had one at the last check. */
   #incompleteSince: number | null = null;
   #wasComplete = false;
 

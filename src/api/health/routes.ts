@@ -7,17 +7,19 @@ import { Nullable } from '../http/validation.ts';
 const Alive = Type.Object({ status: Type.Literal('ok') }, { title: 'Alive', examples: [{ status: 'ok' }] });
 const Outbox = Type.Object({
   oldest_age_seconds: Type.Number({
-    description: 'How long the oldest row of the outbox has waited; 0: none does.',
+    description: 'Age of the oldest row in the outbox. 0: the outbox is empty.',
   }),
   rejected: Type.Integer({ description: 'Rows that could not become events, counted up to 1000.' }),
 });
-/** Without their names: nobody had to show a key to ask, and a name says where a database is. */
+/** Without their names: this route needs no key, and a name tells where a database is. */
 const Relays = Type.Object({
-  sources: Type.Integer({ description: 'Other databases that relays read, or have read.' }),
+  sources: Type.Integer({ description: 'Number of databases that relays read or have read.' }),
   oldest_age_seconds: Type.Number({
-    description: 'How long the oldest event in any of them has waited; grows while its relay is silent.',
+    description: 'Age of the oldest event that no relay has stored yet. It grows while its relay is down.',
   }),
-  troubled: Type.Integer({ description: 'How many have a problem just now. The relay logs what it is.' }),
+  troubled: Type.Integer({
+    description: 'Number of sources with a problem. The log of the relay says what it is.',
+  }),
 });
 const Ready = Type.Object(
   { status: Type.Literal('ready'), outbox: Nullable(Outbox), relays: Nullable(Relays) },
@@ -39,25 +41,25 @@ const NotReady = Type.Object(
 
 type HealthContext = HealthDependencies & { readonly clock: Clock };
 
-/** How long a probe waits for figures that decide nothing. */
+/** How long a probe waits for figures that do not affect its result. */
 const FIGURES_MS = 200;
 
-/** Null: it failed, or takes longer than a probe should. Asked for once, however many probes come meanwhile. */
-function inTime<T>({ clock }: HealthContext, ask: () => Promise<T>): () => Promise<T | null> {
-  let asked: Promise<T> | null = null;
+/** Wraps `read`: resolves with null if it fails or takes too long. Concurrent probes share one call. */
+function readInTime<T>({ clock }: HealthContext, read: () => Promise<T>): () => Promise<T | null> {
+  let pending: Promise<T> | null = null;
   return () => {
-    asked ??= ask().finally(() => {
-      asked = null;
+    pending ??= read().finally(() => {
+      pending = null;
     });
     const late = Promise.withResolvers<null>();
     const cancel = clock.after(FIGURES_MS, () => late.resolve(null));
-    return Promise.race([asked.catch(() => null), late.promise]).finally(cancel);
+    return Promise.race([pending.catch(() => null), late.promise]).finally(cancel);
   };
 }
 
 export function healthRoutes(context: HealthContext): FastifyPluginAsync {
-  const outboxLag = inTime(context, context.outboxLag);
-  const relaySources = inTime(context, context.relaySources);
+  const outboxLag = readInTime(context, context.outboxLag);
+  const relaySources = readInTime(context, context.relaySources);
 
   return async (server) => {
     server.get(
@@ -77,9 +79,9 @@ export function healthRoutes(context: HealthContext): FastifyPluginAsync {
       {
         schema: {
           operationId: 'getReadiness',
-          summary: 'Can it take requests?',
+          summary: 'Can it accept requests?',
           description:
-            'Ready means that the database answers and takes writes, that living workers own the shards, and, if this process delivers, that it has lately proven that it may. `detail` says what is missing.',
+            'Ready means that the database answers and accepts writes, that live workers own the shards, and, if this process delivers, that its lease is valid. `detail` says what is missing.',
           tags: ['Service'],
           response: { 200: Ready, 503: NotReady },
         },
@@ -88,7 +90,7 @@ export function healthRoutes(context: HealthContext): FastifyPluginAsync {
         const missing = await context.notReady();
         if (missing !== null)
           return reply.code(503).header('retry-after', 1).send({ status: 'not_ready', detail: missing });
-        // Told, not judged: a server that has a lot to catch up with is ready, and taking it away would not help.
+        // These figures do not affect readiness: a server with a backlog is ready, and removing it would not help.
         const [outbox, relays] = await Promise.all([outboxLag(), relaySources()]);
         return {
           status: 'ready',

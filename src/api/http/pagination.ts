@@ -1,7 +1,15 @@
 import { Type } from 'typebox';
 import { EVENT_TYPE, MAX_EVENT_TYPE_LENGTH, TENANT_ID, TENANT_ID_RULE } from '../../domain/event.ts';
-import { type IdPrefix, parsePublicId, publicId, type Uuid } from '../../domain/ids.ts';
+import {
+  type IdPrefix,
+  idPattern,
+  idPrefixes,
+  parsePublicId,
+  publicId,
+  type Uuid,
+} from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
+import { RFC3339, TIME_RULE } from '../../domain/time.ts';
 import { withMessage } from './validation.ts';
 
 export const DEFAULT_LIMIT = 50;
@@ -13,7 +21,7 @@ export const PageQuery = {
       minimum: 1,
       maximum: MAX_LIMIT,
       default: DEFAULT_LIMIT,
-      description: 'How many, at most.',
+      description: 'Maximum number of objects in the page.',
     }),
   ),
   cursor: Type.Optional(
@@ -46,14 +54,29 @@ export const typeFilter = (description: string) =>
     }),
   );
 
+/** The pattern is for the OpenAPI document: `readTime` also checks the day of the month. */
+export function timeFilter(description: string) {
+  const options = { pattern: RFC3339.source, description, examples: ['2027-01-31T12:00:00Z'] };
+  return Type.Optional(Type.String({ ...options, ...withMessage(TIME_RULE) }));
+}
+
+export function idFilter(prefix: IdPrefix, what: string, description: string) {
+  const options = {
+    pattern: idPattern(prefix),
+    description,
+    ...withMessage(`must be ${what} (${prefix}_…)`),
+  };
+  return Type.Optional(Type.String(options));
+}
+
 /** Filters of lists. Text matches exactly; `readTime` reads the times. */
 export const ListFilters = {
   tenant: tenantFilter('Of this tenant only.'),
-  endpoint_id: Type.Optional(Type.String({ description: 'To this endpoint only.' })),
-  event_id: Type.Optional(Type.String({ description: 'Of this event only.' })),
+  endpoint_id: idFilter(idPrefixes.endpoint, 'an endpoint id', 'To this endpoint only.'),
+  event_id: idFilter(idPrefixes.event, 'an event id', 'Of this event only.'),
   type: typeFilter('Of this event type only.'),
-  since: Type.Optional(Type.String({ description: 'Accepted at or after this RFC 3339 time.' })),
-  until: Type.Optional(Type.String({ description: 'Accepted before this RFC 3339 time.' })),
+  since: timeFilter('Accepted at or after this RFC 3339 time.'),
+  until: timeFilter('Accepted before this RFC 3339 time.'),
 };
 
 export interface Page<T> {

@@ -5,11 +5,12 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../domain/clock.ts';
 import { newId, publicId } from '../../domain/ids.ts';
 import { Problem, type ProblemCode } from '../../domain/problem.ts';
-import { endedTransaction } from '../../postgres/database.ts';
+import { failedBeforeCommit } from '../../postgres/database.ts';
 import { isOutage } from '../../postgres/failures.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { ApiMetrics } from '../dependencies.ts';
 import type { DocumentedRoute } from '../openapi/documented-route.ts';
+import { answerWhileDraining } from './drain.ts';
 
 export interface ProblemDependencies {
   readonly log: Log;
@@ -26,23 +27,32 @@ export function answerProblems(
   routes: readonly DocumentedRoute[],
 ): void {
   server.setNotFoundHandler(async (request, reply) => {
-    const path = request.url.split('?')[0]!;
-    const methods = methodsOf(path, routes);
-    // With the right method, a parameter of the address was refused by the router.
-    if (methods.length === 0 || methods.includes(request.method))
-      throw new Problem('not_found', `There is no ${request.method} ${path}.`);
-    void reply.header('allow', methods.join(', '));
-    throw new Problem(
-      'method_not_allowed',
-      `${request.method} is not available here. Use ${methods.join(' or ')}.`,
-    );
+    throw noRoute(request, reply, routes);
+  });
+  // Fastify would refuse a QUERY without a content type before it calls the handler for unknown routes.
+  server.addHook('onRequest', (request, reply, done) => {
+    done(request.is404 && request.method === 'QUERY' ? noRoute(request, reply, routes) : undefined);
   });
   server.setErrorHandler(async (error: Failure, request, reply) =>
     sendProblem(dependencies, error, request, reply),
   );
 }
 
-/** The methods that an address has. */
+/** The problem of a request that no route takes. Sets `Allow` if the address has other methods. */
+function noRoute(request: FastifyRequest, reply: FastifyReply, routes: readonly DocumentedRoute[]): Problem {
+  const path = request.url.split('?')[0]!;
+  const methods = methodsOf(path, routes);
+  // With the right method, a parameter of the address was refused by the router.
+  if (methods.length === 0 || methods.includes(request.method))
+    return new Problem('not_found', `There is no ${request.method} ${path}.`);
+  void reply.header('allow', methods.join(', '));
+  return new Problem(
+    'method_not_allowed',
+    `${request.method} is not available here. Use ${methods.join(' or ')}.`,
+  );
+}
+
+/** The methods that an address has. `/v1/events/batch` is not an event: a literal route hides those with parameters. */
 function methodsOf(path: string, routes: readonly DocumentedRoute[]): string[] {
   const parts = path.replace(/\/$/, '').split('/');
   const matching = routes.filter(({ url }) => {
@@ -54,8 +64,10 @@ function methodsOf(path: string, routes: readonly DocumentedRoute[]): string[] {
       )
     );
   });
-  const methods = new Set(matching.map(({ method }) => method));
-  if (matching.some(({ method, noHead }) => method === 'GET' && noHead !== true)) methods.add('HEAD');
+  const literal = matching.filter(({ url }) => !url.includes('/:'));
+  const found = literal.length > 0 ? literal : matching;
+  const methods = new Set(found.map(({ method }) => method));
+  if (found.some(({ method, noHead }) => method === 'GET' && noHead !== true)) methods.add('HEAD');
   return [...methods].sort();
 }
 
@@ -65,11 +77,11 @@ export function sendProblem(
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
-  if (request.audit !== undefined && endedTransaction(error)) request.audit.mayHaveChanged = false;
-  const problem =
-    error.code === 'FST_ERR_CTP_BODY_TOO_LARGE'
-      ? bodyTooLarge(request.routeOptions.bodyLimit)
-      : toProblem(error, request.audit?.mayHaveChanged);
+  if (request.audit !== undefined && failedBeforeCommit(error)) request.audit.mayHaveChanged = false;
+  const isBodyTooLarge = error.code === 'FST_ERR_CTP_BODY_TOO_LARGE';
+  const problem = isBodyTooLarge
+    ? bodyTooLarge(request.routeOptions.bodyLimit)
+    : toProblem(error, request.audit?.mayHaveChanged);
   metrics?.rejected(problem.code);
   if (problem.status >= 500) {
     log.error(
@@ -84,7 +96,11 @@ export function sendProblem(
   }
   if (problem.retryAfterSeconds !== null) void reply.header('retry-after', problem.retryAfterSeconds);
   if (problem.code === 'unauthorized') void reply.header('www-authenticate', 'Bearer');
-  return reply.code(problem.status).header('content-type', CONTENT_TYPE).send(bodyOf(problem, request.id));
+  const body = bodyOf(problem, request.id);
+  void reply.code(problem.status).header('content-type', CONTENT_TYPE);
+  if (!isBodyTooLarge) return reply.send(body);
+  void reply.header('content-length', Buffer.byteLength(body));
+  return reply.send(answerWhileDraining(request.raw, Buffer.from(body)));
 }
 
 const bodyTooLarge = (limit: number): Problem =>

@@ -15,6 +15,8 @@ export function readJson(body: Buffer, maxNesting: number): unknown {
     throw error;
   }
   const value: unknown = JSON.parse(body.toString('utf8'));
+  // A missing body has defaults; a variable that is null by mistake must not get them.
+  if (value === null) throw invalidField('body', 'must be a JSON object, not null');
   const error = findUnstorable(value, '');
   if (error !== null) throw invalidField(error.path || 'body', error.message);
   return value;

@@ -9,13 +9,13 @@ import { collectRoutes } from '../openapi/routes.ts';
 import { answerBrokenRequest, answerProblems, sendProblem } from './problem-answers.ts';
 import { readJson } from './read-json.ts';
 import { SMALL_BODY_BYTES } from './v1.ts';
-import { compileSchema } from './validation.ts';
+import { compileSchema, needsBody } from './validation.ts';
 
 export interface ServerOptions {
   readonly requestTimeoutMs: number;
   /** How long closing waits for requests in progress, before it cuts their connections. */
   readonly closeWithinMs: number;
-  /** True once it is stopping: every answer from then on is the last one of its connection. */
+  /** True once the server is stopping. From then on every answer closes its connection. */
   readonly isLeaving?: () => boolean;
 }
 
@@ -73,7 +73,9 @@ export function createServer(
   server.decorateRequest('audit');
   server.decorateRequest('claim', null);
   readBodies(server, publishing.limits.maxNesting);
-  server.setValidatorCompiler(({ schema, httpPart }) => compileSchema(schema as TSchema, httpPart ?? 'body'));
+  server.setValidatorCompiler(({ schema, httpPart, method }) =>
+    compileSchema(schema as TSchema, httpPart ?? 'body', { bodyRequired: needsBody(method) }),
+  );
   // Answers are built from typed values, so a compiled serializer would check nothing new.
   server.setSerializerCompiler(() => JSON.stringify);
   const routes = collectRoutes(server);
@@ -127,8 +129,8 @@ function logRequests(server: FastifyInstance, log: Log): void {
 const IDLE_CHECK_MS = 20;
 
 /**
- * Closing a server closes the connections that are idle just then. One that becomes idle a moment later, after its
- * last answer, would hold the stop up for as long as its client keeps it.
+ * Closing a server closes only connections that are idle at that moment. This also closes those that become idle later;
+ * otherwise their clients could delay the stop.
  */
 function closeConnections(fastify: FastifyInstance, withinMs: number): void {
   const { server } = fastify;

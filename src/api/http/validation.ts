@@ -20,15 +20,21 @@ const MESSAGE = Symbol('message');
  */
 export const withMessage = (message: string): Record<string, unknown> => ({ [MESSAGE]: message });
 
+/** PUT and PATCH require a body: without it, PUT would reset every setting. Other methods count none as `{}`. */
+export const needsBody = (method: string | undefined): boolean => method === 'PUT' || method === 'PATCH';
+
 /** Compiles a schema of `part` of a request. The same schemas describe requests in the OpenAPI document. */
 export function compileSchema(
   schema: TSchema,
   part: string,
+  { bodyRequired = false }: { readonly bodyRequired?: boolean } = {},
 ): (data: unknown) => { value: unknown } | { error: Error } {
   const validator = Compile(schema);
   return (data) => {
     const isText = part === 'querystring' || part === 'params';
-    // A missing body counts as an empty object.
+    // Fastify passes null for a missing body. `readJson` refuses a body that is `null`.
+    if (bodyRequired && part === 'body' && data === null)
+      return { error: invalidField('body', 'is required: send a JSON object') };
     const value = isText ? fromText(schema, data) : (data ?? {});
     if (validator.Check(value)) return part === 'body' ? { value } : checkText(value as object, part);
     return { error: toProblem([...validator.Errors(value)] as SchemaError[], schema) };
@@ -46,12 +52,12 @@ function checkText(values: object, part: string): { value: unknown } | { error: 
   return { value: values };
 }
 
-/** Converts the text of a query string to numbers and booleans: "50" becomes 50, but "1.5" does not become 1. */
+/** Converts the text of a query string to numbers and booleans: "50" becomes 50; "1.5", "0x10" and "+5" stay text. */
 function fromText(schema: TSchema, data: unknown): unknown {
   const given = data as Record<string, unknown>;
   const converted = Value.Convert(schema, { ...given }) as Record<string, unknown>;
   for (const [name, value] of Object.entries(converted)) {
-    if (typeof value === 'number' && Number(given[name]) !== value) converted[name] = given[name];
+    if (typeof value === 'number' && String(value) !== given[name]) converted[name] = given[name];
   }
   return converted;
 }

@@ -1,6 +1,6 @@
 /**
- * Throw-away receivers: Posthorn stores what arrives at `/inbox/{token}` for a while, and answers as it was told.
- * Bounded in number, size and age, because anyone who knows a token can write here.
+ * Temporary receivers: Posthorn stores requests to `/inbox/{token}` for a while and gives the configured answer. Their
+ * number, size and age are limited, because anyone who knows a token can write to them.
  */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../domain/clock.ts';
@@ -25,11 +25,11 @@ export type { Inbox, InboxAnswer, ReceivedRequest } from '../../postgres/queries
 
 export interface InboxLimits {
   readonly inboxes: number;
-  /** One tenant cannot take them all. */
+  /** Prevents that one tenant uses up all inboxes. */
   readonly inboxesPerTenant: number;
   readonly requestsPerInbox: number;
   readonly bytesPerInbox: number;
-  /** After its last request, or the last time someone read it. */
+  /** Time after the last request or read. */
   readonly expiresAfterMs: number;
 }
 
@@ -44,7 +44,7 @@ export const INBOX_LIMITS: InboxLimits = {
 export const DEFAULT_ANSWER: InboxAnswer = { status: 200, delay_ms: 0, reset: false };
 const TOKEN_BYTES = 16;
 const TOKEN = /^[\w-]{22}$/;
-/** The console reads an inbox every second: not every read moves its expiry. */
+/** The console reads an inbox every second, so not every read postpones the expiry. */
 const RENEW_EVERY_MS = 60_000;
 
 export class Inboxes {
@@ -72,13 +72,13 @@ export class Inboxes {
       this.#limits,
     );
     if (inbox === 'inboxes')
-      throw new Problem('conflict', `There are ${inboxes} inboxes already. Delete one first.`);
+      throw new Problem('conflict', `There are already ${inboxes} inboxes. Delete one first.`);
     if (inbox === 'inboxesPerTenant')
-      throw new Problem('conflict', `The tenant has ${inboxesPerTenant} inboxes already. Delete one first.`);
+      throw new Problem('conflict', `The tenant already has ${inboxesPerTenant} inboxes. Delete one first.`);
     return inbox;
   }
 
-  /** Newest first; null: of all tenants. */
+  /** Newest first. Null: inboxes of all tenants. */
   list(tenant: string | null): Promise<Inbox[]> {
     return listInboxes(this.#pool, this.#clock.now(), tenant);
   }
@@ -114,7 +114,10 @@ export class Inboxes {
     return clearInbox(this.#pool, token);
   }
 
-  /** Stores a request and returns its number. Deletes the oldest where there is no room. */
+  /**
+   * Stores a request and returns its number. Deletes the oldest ones beyond the limits. Throws if the inbox was
+   * deleted.
+   */
   async keep(
     { token }: Pick<Inbox, 'token'>,
     request: Omit<ReceivedRequest, 'number' | 'at' | 'truncated'>,
@@ -141,4 +144,4 @@ export class Inboxes {
 }
 
 export const inboxNotFound = (): Problem =>
-  new Problem('not_found', 'There is no such inbox. It may have expired: make a new one.');
+  new Problem('not_found', 'There is no such inbox. It may have expired: create a new one.');

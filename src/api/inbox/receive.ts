@@ -1,41 +1,38 @@
-/** `ANY /inbox/{token}`: keeps what arrives, and answers as the inbox was told. No key: it is a receiver. */
+/** `ANY /inbox/{token}`: stores the request and gives the configured answer. Needs no key, because it is a receiver. */
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
+import { Gate } from '../../domain/gate.ts';
 import { publicId } from '../../domain/ids.ts';
+import { Problem } from '../../domain/problem.ts';
 import type { ApiDependencies } from '../dependencies.ts';
-import { type Inboxes, inboxNotFound } from './inboxes.ts';
+import { type InboxAnswer, type Inboxes, inboxNotFound } from './inboxes.ts';
 import { endpointsAt, verifySignature } from './verify.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;
+/** Anyone who knows a token can send requests: they get few of the connections that the API needs too. */
+const MAX_STORING = 2;
+const MAX_WAITING = 200;
 const HIDDEN = /^(authorization|cookie|proxy-authorization)$/;
 
 export function inboxReceiver(context: ApiDependencies, inboxes: Inboxes): FastifyPluginAsync {
+  const gate = new Gate({ maxRunning: MAX_STORING, maxWaiting: MAX_WAITING });
   return async (server) => {
-    // Whatever comes is shown as it came.
+    // Accept every content type: the body is shown as it arrived.
     server.removeAllContentTypeParsers();
     server.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
     server.all<{ Params: { token: string } }>(
       '/inbox/:token',
       { bodyLimit: MAX_BODY_BYTES, schema: { hide: true } },
       async (request, reply) => {
-        const inbox = await inboxes.find(request.params.token);
-        if (inbox === null) throw inboxNotFound();
-        const headers = headersOf(request);
-        const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-        const url = `${context.publicUrl}/inbox/${inbox.token}`;
-        const endpoints = endpointsAt(url, inbox.tenant, context.endpoints.all());
-        const { answer } = inbox;
-        const number = await inboxes.keep(inbox, {
-          method: request.method,
-          path: request.url,
-          headers,
-          body,
-          signature: verifySignature(endpoints, headers, body, context.clock.now()),
-          answered: answer,
-        });
+        const stored = await gate.run(() => store(context, inboxes, request));
+        if (stored === null)
+          throw new Problem('overloaded', 'The inboxes receive more requests than they can store.', {
+            retryAfterSeconds: 1,
+          });
+        const { answer, number, endpointIds } = stored;
         if (answer.delay_ms > 0)
           await new Promise<void>((resolve) => {
             const cancel = context.clock.after(answer.delay_ms, resolve);
-            // Nobody waits any more: neither should the timer.
+            // The client is gone, so stop the timer.
             request.raw.socket.once('close', () => {
               cancel();
               resolve();
@@ -48,11 +45,40 @@ export function inboxReceiver(context: ApiDependencies, inboxes: Inboxes): Fasti
         }
         return reply.code(answer.status).send({
           received: number,
-          endpoint_ids: endpoints.map(({ id }) => publicId('ep', id)),
+          endpoint_ids: endpointIds,
         });
       },
     );
   };
+}
+
+interface Stored {
+  readonly answer: InboxAnswer;
+  readonly number: number;
+  readonly endpointIds: readonly string[];
+}
+
+async function store(
+  context: ApiDependencies,
+  inboxes: Inboxes,
+  request: FastifyRequest<{ Params: { token: string } }>,
+): Promise<Stored> {
+  const inbox = await inboxes.find(request.params.token);
+  if (inbox === null) throw inboxNotFound();
+  const headers = headersOf(request);
+  const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+  const url = `${context.publicUrl}/inbox/${inbox.token}`;
+  const endpoints = endpointsAt(url, inbox.tenant, context.endpoints.all());
+  const { answer } = inbox;
+  const number = await inboxes.keep(inbox, {
+    method: request.method,
+    path: request.url,
+    headers,
+    body,
+    signature: verifySignature(endpoints, headers, body, context.clock.now()),
+    answered: answer,
+  });
+  return { answer, number, endpointIds: endpoints.map(({ id }) => publicId('ep', id)) };
 }
 
 function headersOf(request: FastifyRequest): Record<string, string> {

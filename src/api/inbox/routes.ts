@@ -1,4 +1,4 @@
-/** Making inboxes, telling them how to answer, and looking at what arrived. */
+/** Routes to create inboxes, to set their answers and to read the requests that arrived. */
 import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { readTenant } from '../../ingest/index.ts';
@@ -13,7 +13,7 @@ const answer = {
     Type.Integer({ minimum: 200, maximum: 599, description: 'The status that requests get.' }),
   ),
   delay_ms: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: 30_000, description: 'How long they wait for it.' }),
+    Type.Integer({ minimum: 0, maximum: 30_000, description: 'Delay of the answer in milliseconds.' }),
   ),
   reset: Type.Optional(Type.Boolean({ description: 'Cut the connection instead of answering.' })),
 };
@@ -32,11 +32,11 @@ const Answer = Type.Object({ status: Type.Integer(), delay_ms: Type.Integer(), r
 const exampleAnswer = { status: 200, delay_ms: 0, reset: false };
 const InboxSchema = Type.Object(
   {
-    token: Type.String({ description: 'Whoever knows it can send to the inbox.' }),
-    url: Type.String({ description: 'Where requests to it go.' }),
+    token: Type.String({ description: 'Anyone who knows the token can send to the inbox.' }),
+    url: Type.String({ description: 'The address of the inbox.' }),
     tenant: Type.String(),
     answer: Answer,
-    received: Type.Integer({ description: 'How many arrived in all.' }),
+    received: Type.Integer({ description: 'Number of requests that have arrived in total.' }),
     created_at: Time,
     expires_at: Time,
   },
@@ -66,7 +66,7 @@ const RequestSchema = Type.Object(
     truncated: Type.Boolean(),
     signature: Type.Object({
       verdict: Type.Enum(['valid', 'invalid', 'unknown'], {
-        description: 'Checked with the secrets of the endpoint that has this address.',
+        description: 'Checked with the secrets of the endpoints that have this address.',
       }),
       detail: Type.String(),
     }),
@@ -113,7 +113,7 @@ export function inboxRoutes(context: ApiDependencies, inboxes: Inboxes): Fastify
 
   return async (server) => {
     server.addHook('onSend', async (request) => {
-      // Inboxes are for trying things out: the audit log leaves them out. (A GET has no trail at all.)
+      // Inboxes are for testing, so the audit log does not record them. (A GET has no audit trail.)
       (request.audit as typeof request.audit | undefined)?.nothingChanged();
     });
 
@@ -122,11 +122,11 @@ export function inboxRoutes(context: ApiDependencies, inboxes: Inboxes): Fastify
       {
         schema: {
           operationId: 'createInbox',
-          summary: 'Make a throw-away receiver',
+          summary: 'Create a temporary receiver',
           tags,
           body: NewInbox,
           response: { 201: InboxSchema },
-          problems: { conflict: 'There are as many inboxes as may be, of the tenant or of all.' },
+          problems: { conflict: 'The limit of inboxes, of the tenant or in total, is reached.' },
         },
       },
       async (request, reply) => {
@@ -193,7 +193,7 @@ export function inboxRoutes(context: ApiDependencies, inboxes: Inboxes): Fastify
       {
         schema: {
           operationId: 'deleteInbox',
-          summary: 'Delete an inbox and what is in it',
+          summary: 'Delete an inbox and its requests',
           tags,
           params: Token,
           response: { 204: Nothing },
@@ -210,7 +210,7 @@ export function inboxRoutes(context: ApiDependencies, inboxes: Inboxes): Fastify
       {
         schema: {
           operationId: 'listInboxRequests',
-          summary: 'What arrived at an inbox, newest first',
+          summary: 'List the requests to an inbox, newest first',
           tags,
           params: Token,
           response: { 200: RequestPage },
@@ -227,7 +227,7 @@ export function inboxRoutes(context: ApiDependencies, inboxes: Inboxes): Fastify
       {
         schema: {
           operationId: 'clearInbox',
-          summary: 'Forget what arrived at an inbox',
+          summary: 'Delete the requests to an inbox',
           tags,
           params: Token,
           response: { 204: Nothing },

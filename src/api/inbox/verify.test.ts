@@ -38,13 +38,13 @@ describe.each(signatureProfiles)('a request signed as %s', (profile) => {
   const [old, current] = [generateSecret(profile), generateSecret(profile)];
   const endpoint = endpointWith(profile, current);
 
-  it('is valid with its endpoint’s secret, and with no other', () => {
+  it('is valid only with the secret of its endpoint', () => {
     expect(verdict([endpoint], signed(endpoint))).toBe('valid');
     expect(verdict([endpointWith(profile, old)], signed(endpoint))).toBe('invalid');
     expect(verdict([endpointWith(profile, old), endpoint], signed(endpoint))).toBe('valid');
   });
 
-  it('is valid on both sides of a rotation', () => {
+  it('is valid before, during and after a rotation', () => {
     const both = endpointWith(profile, current, old);
     expect(verdict([both], signed(both))).toBe('valid');
     if (profile === 'hex' || profile === 'github') return;
@@ -63,7 +63,7 @@ describe.each(signatureProfiles)('a request signed as %s', (profile) => {
   });
 });
 
-it('without an endpoint nothing can be said; only those of the tenant count', () => {
+it('the verdict is unknown without an endpoint, and only endpoints of the tenant count', () => {
   const endpoint = endpointWith('standard', generateSecret('standard'));
   expect(verdict([], {})).toBe('unknown');
   expect(endpointsAt(URL_OF_INBOX, 'acme', [endpoint])).toEqual([endpoint]);

@@ -1,11 +1,14 @@
-/** Is it from this Posthorn? The request is signed again with the secrets of its endpoint, and the two compared. */
+/**
+ * Checks whether a request comes from this Posthorn: signs it again with the secrets of its endpoint and compares the
+ * signatures.
+ */
 import { signMessage } from '../../deliver/index.ts';
 import type { Endpoint } from '../../domain/endpoint.ts';
 import type { ReceivedRequest } from './inboxes.ts';
 
 type Verdict = ReceivedRequest['signature'];
 
-/** The endpoints whose requests arrive at an address. */
+/** Returns the endpoints of the tenant that have this URL. */
 export function endpointsAt(url: string, tenant: string, endpoints: Iterable<Endpoint>): Endpoint[] {
   return [...endpoints].filter(
     (endpoint) => endpoint.url === url && endpoint.tenant === tenant && !endpoint.deleted,
@@ -21,7 +24,7 @@ export function verifySignature(
   if (endpoints.length === 0)
     return {
       verdict: 'unknown',
-      detail: 'No endpoint has this address, so there is no secret to check with.',
+      detail: 'No endpoint has this address, so there is no secret to check it with.',
     };
   const eventId = headers['webhook-id'];
   const timestampSeconds = Number(headers['webhook-timestamp']);
@@ -29,15 +32,15 @@ export function verifySignature(
     return { verdict: 'invalid', detail: 'The headers webhook-id and webhook-timestamp are missing.' };
   for (const endpoint of endpoints) {
     const expected = signMessage(endpoint, { eventId, timestampSeconds, body, nowMs });
-    const fits = Object.entries(expected).some(([name, value]) => shares(headers[name], value));
-    if (fits)
+    const isValid = Object.entries(expected).some(([name, value]) => shareSignature(headers[name], value));
+    if (isValid)
       return { verdict: 'valid', detail: `Signed with the secret of the endpoint (${nameOf(endpoint)}).` };
   }
-  return { verdict: 'invalid', detail: 'Not signed with a live secret of the endpoint.' };
+  return { verdict: 'invalid', detail: 'Not signed with a valid secret of the endpoint.' };
 }
 
-/** One live secret is enough: during a rotation there are two signatures. */
-function shares(given: string | undefined, expected: string): boolean {
+/** True if one signature matches: during a rotation there are two. */
+function shareSignature(given: string | undefined, expected: string): boolean {
   if (given === undefined) return false;
   const parts = new Set(given.split(/[ ,](?=v1a?[,=])/));
   return expected.split(/[ ,](?=v1a?[,=])/).some((part) => !part.startsWith('t=') && parts.has(part));

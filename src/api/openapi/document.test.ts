@@ -37,7 +37,7 @@ describe('the OpenAPI document', () => {
     expect(document.servers).toEqual([{ url: 'https://posthorn.example' }]);
   });
 
-  it('has every route that is registered', async () => {
+  it('contains every registered route', async () => {
     const registered = (await allRoutes())
       .map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`)
       .filter((name) => !HIDDEN.test(name));
@@ -45,7 +45,7 @@ describe('the OpenAPI document', () => {
     expect(registered).toContain('POST /v1/events');
   });
 
-  it('names every operation once, and puts it into a chapter', () => {
+  it('gives every operation a unique id, a summary and one tag', () => {
     for (const { name, operation } of operations) {
       expect(operation.operationId, `${name}: give its schema an operationId`).toMatch(/^[a-z][A-Za-z]+$/);
       expect(operation.summary, `${name}: give its schema a summary`).toMatch(/\S/);
@@ -67,7 +67,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('says what every operation answers, and how it fails', () => {
+  it('describes the success and the failures of every operation', () => {
     for (const { name, operation } of operations) {
       const good = Object.entries(operation.responses).filter(([status]) => /^[12]/.test(status));
       expect(good.length, `${name}: describe its success in schema.response`).toBeGreaterThan(0);
@@ -86,7 +86,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('says with which codes it fails, each under its own status', () => {
+  it('lists the problem codes of every operation, each under its own status', () => {
     const contract = new Contract(document);
     for (const operation of contract.operations) {
       const problems = contract.problemsOf(operation);

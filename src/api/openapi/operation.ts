@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { type ProblemCode, problemCodes } from '../../domain/problem.ts';
+import { needsBody } from '../http/validation.ts';
 import type { Components, JsonSchema } from './components.ts';
 import type { Reasons } from './describe.ts';
 import { type ProblemAnswers, problemAnswer } from './described-problems.ts';
@@ -55,8 +56,8 @@ export function describeOperation(
     ...(parameters.length > 0 && { parameters }),
     ...(body !== undefined && {
       requestBody: {
-        // A missing body counts as an empty one, so it is optional if none of its fields are required.
-        required: hasRequired(body),
+        // For other methods a missing body counts as an empty one, which may lack required fields.
+        required: needsBody(route.method) || hasRequired(body),
         content: Object.fromEntries(
           (route.method === 'PATCH'
             ? ['application/json', 'application/merge-patch+json']

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest 
 import { Type } from 'typebox';
 import { readVersion } from '../../config/index.ts';
 import type { ApiDependencies } from '../dependencies.ts';
+import { matchesEtag } from '../http/etag.ts';
 import { answerOf, Nothing } from './describe.ts';
 import { buildDocument } from './document.ts';
 import type { DocumentedRoute } from './documented-route.ts';
@@ -97,5 +98,5 @@ function cached(make: () => string): () => Cached {
 
 function sendCached(request: FastifyRequest, reply: FastifyReply, { body, etag }: Cached): FastifyReply {
   void reply.header('etag', etag).header('cache-control', 'no-cache');
-  return request.headers['if-none-match'] === etag ? reply.code(304).send() : reply.send(body);
+  return matchesEtag(request.headers['if-none-match'], etag) ? reply.code(304).send() : reply.send(body);
 }

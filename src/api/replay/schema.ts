@@ -15,9 +15,10 @@ export const EventReplay = Type.Object(
 );
 export const Replayed = Type.Object(
   {
-    deliveries: Type.Integer({ description: 'How many are sent again.' }),
+    deliveries: Type.Integer({ description: 'Number of deliveries that are sent again.' }),
     skipped: Type.Integer({
-      description: 'How many are not, because their endpoint is disabled or was deleted.',
+      description:
+        'Number of deliveries that are not sent, because their endpoint is disabled or was deleted.',
     }),
   },
   { title: 'Replayed', examples: [{ deliveries: 2, skipped: 0 }] },

@@ -8,7 +8,7 @@ import { invalidField } from '../../domain/problem.ts';
 import { visibleTenant } from '../../manage/caller.ts';
 import type { TailFilter } from '../../telemetry/live-tail/index.ts';
 import type { AccessDependencies, LiveTailDependencies } from '../dependencies.ts';
-import { ListFilters, typeFilter } from '../http/pagination.ts';
+import { idFilter, ListFilters, typeFilter } from '../http/pagination.ts';
 import { answerOf } from '../openapi/describe.ts';
 import { StreamClient } from './stream-client.ts';
 import { StreamClients } from './stream-clients.ts';
@@ -16,8 +16,10 @@ import { StreamClients } from './stream-clients.ts';
 const StreamQuery = Type.Object(
   {
     tenant: ListFilters.tenant,
-    endpoint_id: Type.Optional(
-      Type.String({ description: 'Only attempts of this endpoint, and changes of it.' }),
+    endpoint_id: idFilter(
+      idPrefixes.endpoint,
+      'an endpoint id',
+      'Only attempts of this endpoint, and changes of it.',
     ),
     type: typeFilter('Only events of this type.'),
     status: Type.Optional(

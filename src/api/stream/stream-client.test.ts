@@ -17,19 +17,23 @@ async function connect(): Promise<{ near: ServerResponse; far: IncomingMessage }
     server.closeAllConnections();
     server.close();
   });
-  const asked = request({ port: (server.address() as AddressInfo).port, host: '127.0.0.1', agent: false });
-  asked.on('error', () => {});
-  asked.end();
+  const clientRequest = request({
+    port: (server.address() as AddressInfo).port,
+    host: '127.0.0.1',
+    agent: false,
+  });
+  clientRequest.on('error', () => {});
+  clientRequest.end();
   const [, near] = (await once(server, 'request')) as [IncomingMessage, ServerResponse];
   near.on('error', () => {});
   near.writeHead(200);
   near.write(': hello\n\n');
-  const [far] = (await once(asked, 'response')) as [IncomingMessage];
+  const [far] = (await once(clientRequest, 'response')) as [IncomingMessage];
   far.on('error', () => {});
   return { near, far };
 }
 
-test('messages that a client does not read in time are dropped, and it learns how many', async () => {
+test('messages that a client does not read in time are dropped, and the client is reported how many', async () => {
   const { near, far } = await connect();
   const client = new StreamClient(near, FILTER, BUFFER_BYTES);
   let sent = 0;
@@ -46,8 +50,10 @@ test('messages that a client does not read in time are dropped, and it learns ho
   await expect.poll(() => near.writableLength).toBe(0);
   client.show('event: attempt\ndata: last\n\n', 1);
   await expect.poll(() => text.endsWith('data: last\n\n')).toBe(true);
-  const told = [...text.matchAll(/event: dropped\ndata: {"count":(\d+)}/g)].map(([, count]) => Number(count));
-  const dropped = told.reduce((sum, count) => sum + count, 0);
+  const reported = [...text.matchAll(/event: dropped\ndata: {"count":(\d+)}/g)].map(([, count]) =>
+    Number(count),
+  );
+  const dropped = reported.reduce((sum, count) => sum + count, 0);
   expect(dropped).toBeGreaterThan(0);
   expect(text.split('event: attempt').length - 1).toBe(sent - dropped + 1);
 });

@@ -10,6 +10,16 @@ export const TenantBody = Type.Object(
     description: Type.Optional(Type.String({ maxLength: 2000 })),
     metadata: Type.Optional(Type.Record(Type.String({ maxLength: 128 }), Type.Unknown())),
     ingest_rate_limit: Type.Optional(Nullable(RateLimitSchema)),
+    max_endpoints: Type.Optional(
+      Nullable(
+        Type.Integer({
+          minimum: 0,
+          maximum: 1_000_000,
+          description:
+            'How many endpoints it may have. Existing ones stay. Null: `POSTHORN_MAX_ENDPOINTS_PER_TENANT`.',
+        }),
+      ),
+    ),
   },
   {
     additionalProperties: false,
@@ -25,6 +35,7 @@ export const TenantSchema = Type.Object(
     description: Type.String(),
     metadata: Type.Record(Type.String(), Type.Unknown()),
     ingest_rate_limit: Nullable(Type.Object({ per_second: Type.Number(), burst: Type.Number() })),
+    max_endpoints: Nullable(Type.Integer()),
     created_at: Time,
     updated_at: Time,
   },
@@ -37,11 +48,12 @@ export const TenantSchema = Type.Object(
         description: '',
         metadata: { plan: 'gold' },
         ingest_rate_limit: { per_second: 50, burst: 50 },
+        max_endpoints: null,
         created_at: EXAMPLE_TIME,
         updated_at: EXAMPLE_TIME,
       },
     ],
   },
 );
-export const TenantId = Type.Object({ id: Type.String({ description: 'The name of the tenant.' }) });
+export const TenantId = Type.Object({ id: Type.String({ description: 'The id of the tenant.' }) });
 export const TenantList = Type.Object(PageQuery, { additionalProperties: false });

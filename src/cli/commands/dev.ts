@@ -11,9 +11,9 @@ export const dev: Command = {
   name: 'dev',
   summary: 'everything in one process, on an embedded PostgreSQL',
   usage: 'posthorn dev [--port 8787] [--data-dir ./.posthorn]',
-  about: `Starts API, console and delivery in one process. Without DATABASE_URL an embedded PostgreSQL keeps the data in
-the data directory. Admin key and encryption key are made at the first start and kept there too. Receivers on
-this machine may be called, also by http.`,
+  about: `Starts API, console and delivery in one process. Without DATABASE_URL it uses an embedded PostgreSQL in
+the data directory. The first start generates the admin key and the encryption key and stores them there too.
+Receivers on this machine are allowed, also with http.`,
   run: (args) => runServer({ mode: 'dev', args, stopRequests: signalsOfUser, start }),
 };
 

@@ -3,15 +3,15 @@ import { print } from '../print.ts';
 
 export const doctor: Command = {
   name: 'doctor',
-  summary: 'check database, settings, keys and the way out, and say what to do',
+  summary: 'check the database, settings, keys and egress, and say what to do',
   usage: 'posthorn doctor [--json] [--database-url postgres://…]',
-  about: `Looks at configuration, keys, database (version, settings, connections, session, clock, schema, partitions), shards,
-disk, DNS, proxy and egress guard; changes nothing. ✓ is all right, ! is worth a look, ✗ keeps Posthorn from doing its
-work; the exit code is 1 if there is a ✗. With DATABASE_URL it looks as \`serve\` would, without as \`dev\`: an embedded
-database that does not run is started for it and stopped again.`,
+  about: `Checks configuration, keys, database (version, settings, connections, session, clock, schema, partitions), shards,
+disk, DNS, proxy and egress guard, and changes nothing. ✓ means OK, ! a warning, ✗ a problem that stops Posthorn from
+working; with a ✗ the exit code is 1. With DATABASE_URL it checks what \`serve\` would use, otherwise what \`dev\` would
+use: an embedded database that does not run is started for the checks and stopped afterwards.`,
   takesJson: true,
   async run({ flags, wantsJson }) {
-    // Loaded only here: `posthorn help` should not wait for it.
+    // Import it only here, so that `posthorn help` stays fast.
     const [{ examine }, { count, reportJson, reportText }] = await Promise.all([
       import('../doctor/examine.ts'),
       import('../doctor/report.ts'),

@@ -6,5 +6,5 @@ import { relay } from './relay.ts';
 import { rotateEncryptionKey } from './rotate-encryption-key.ts';
 import { serve } from './serve.ts';
 
-/** In the order of the overview. */
+/** In the order in which `posthorn help` lists them. */
 export const commands: readonly Command[] = [dev, serve, doctor, migrate, relay, rotateEncryptionKey];

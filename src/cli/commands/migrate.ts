@@ -9,14 +9,14 @@ export const migrate: Command = {
   name: 'migrate',
   summary: 'bring the schema of the database up to date',
   usage: 'posthorn migrate [--database-url postgres://…]',
-  about: `Applies the migrations that DATABASE_URL does not have yet. \`dev\` and \`serve\` do this at their start by
-themselves; this command is for deployments whose servers may not change the schema.`,
+  about: `Applies the migrations that the database of DATABASE_URL lacks. \`dev\` and \`serve\` do this when they
+start; this command is for deployments whose servers may not change the schema.`,
   async run({ flags }) {
     const config = loadConfig({ mode: 'serve', env: process.env, flags });
     const databaseUrl = config.directDatabaseUrl ?? config.databaseUrl;
     if (databaseUrl === null) {
       throw new ConfigError([
-        { name: 'DATABASE_URL', message: 'DATABASE_URL is not set: which database is to be migrated?' },
+        { name: 'DATABASE_URL', message: 'DATABASE_URL is not set. Set it to the database to migrate.' },
       ]);
     }
     try {

@@ -9,32 +9,32 @@ import { signalsOfUser } from '../stop-requests.ts';
 
 export const relay: Command = {
   name: 'relay',
-  summary: "carry events over from another PostgreSQL's outbox table or log",
+  summary: 'read events from the outbox table or log of another PostgreSQL',
   usage: `posthorn relay --from postgres://… [--mode poll|cdc] [--keep]
        posthorn relay init --from postgres://… [--mode poll|cdc] [--print]`,
-  about: `Reads events that applications commit in their own database, in the same transaction as everything else, and
-brings each of them to Posthorn (DATABASE_URL) exactly once. \`init\` makes the table posthorn_outbox there and, for
+  about: `Reads events that applications commit in their own database, in the same transaction as their other data, and
+stores each of them in Posthorn (DATABASE_URL) exactly once. \`init\` creates the table posthorn_outbox there and, for
 --mode cdc, a publication and a replication slot; with --print it shows the SQL instead.
-  --mode poll  reads the table again and again. Any number of relays at once.
+  --mode poll  polls the table. Any number of relays may run at once.
   --mode cdc   follows the log: inserts into the table, and pg_logical_emit_message(true, 'posthorn', '{…}') without
-               one. Needs wal_level = logical and a role with REPLICATION. Further relays stand by.
+               one. Needs wal_level = logical and a role with REPLICATION. Additional relays stand by.
 Needs neither POSTHORN_ADMIN_KEY nor POSTHORN_ENCRYPTION_KEY.`,
   actions: ['init'],
   run: (args) => (args.positionals[1] === 'init' ? runInit(args) : runRelay(args)),
 };
 
-/** Loaded only here: `posthorn help` should not wait for it. */
-const wiring = () => import('../../relay/index.ts');
+/** Imported only when needed, so that `posthorn help` stays fast. */
+const loadRelay = () => import('../../relay/index.ts');
 const GRACE_MS = 3000;
 
 async function runInit({ flags, wantsPrint }: Arguments): Promise<number> {
   const config = loadConfig({ mode: 'serve', env: process.env, flags });
-  const { initRelay, initSql } = await wiring();
+  const { initRelay, initSql } = await loadRelay();
   if (wantsPrint) {
     print(initSql(config));
     return 0;
   }
-  return explained(config, async () => {
+  return withExplainedErrors(config, async () => {
     print(`Ready: ${await initRelay(config)}\nNow: npx posthorn relay --mode ${config.relayMode} --from …`);
     return 0;
   });
@@ -53,13 +53,13 @@ async function runRelay({ flags }: Arguments): Promise<number> {
   for (const message of warnings) log.warn(message);
   let failure: { readonly error: unknown } | null = null;
   let stopBecauseOfFailure = (): void => {};
-  return explained(config, async () => {
-    const { startRelay } = await wiring();
+  return withExplainedErrors(config, async () => {
+    const { startRelay } = await loadRelay();
     const exitCode = await runUntilStopped({
       log,
       deadlineMs: config.drainMs + GRACE_MS,
       stopRequests: (requests) => {
-        stopBecauseOfFailure = () => requests.stop('it cannot go on');
+        stopBecauseOfFailure = () => requests.stop('the relay failed');
         return signalsOfUser(requests);
       },
       start: async (running, stopping) => {
@@ -80,14 +80,14 @@ async function runRelay({ flags }: Arguments): Promise<number> {
   });
 }
 
-async function explained(
-  around: { readonly databaseUrl: string | null },
+async function withExplainedErrors(
+  context: { readonly databaseUrl: string | null },
   work: () => Promise<number>,
 ): Promise<number> {
   try {
     return await work();
   } catch (error) {
-    const explanation = explainError(error, around);
+    const explanation = explainError(error, context);
     if (explanation === null) throw error;
     printError(explanation.message);
     return explanation.exitCode;

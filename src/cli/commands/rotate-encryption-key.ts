@@ -9,14 +9,14 @@ export const rotateEncryptionKey: Command = {
   name: 'rotate-encryption-key',
   summary: 'seal every stored secret with the current encryption key',
   usage: 'posthorn rotate-encryption-key [--database-url postgres://…]',
-  about: `Reads every secret in DATABASE_URL with the key that sealed it, and seals it with POSTHORN_ENCRYPTION_KEY. Servers
-may go on meanwhile, if they know both keys. To change from key A to key B:
-  1. Start the servers with POSTHORN_ENCRYPTION_KEY=A and POSTHORN_PREVIOUS_ENCRYPTION_KEYS=B: all can read both.
+  about: `Decrypts every secret in DATABASE_URL with the key that sealed it, and seals it with POSTHORN_ENCRYPTION_KEY. Servers
+may run meanwhile if they know both keys. To change from key A to key B:
+  1. Start the servers with POSTHORN_ENCRYPTION_KEY=A and POSTHORN_PREVIOUS_ENCRYPTION_KEYS=B: all of them can read both.
      (With a single process, begin with step 2.)
   2. Start them with POSTHORN_ENCRYPTION_KEY=B and POSTHORN_PREVIOUS_ENCRYPTION_KEYS=A: new secrets use B.
   3. Run this command with the same two settings.
   4. Start the servers with B alone. Keep A as long as you keep backups from before.
-It can be broken off and run again at any time.`,
+You can interrupt it and run it again at any time.`,
   async run({ flags }) {
     const config = loadConfig({ mode: 'serve', env: process.env, flags });
     const { databaseUrl, encryptionKey } = requireSettings(config);
@@ -37,7 +37,7 @@ It can be broken off and run again at any time.`,
       const done = await rotate(database.pool('api'), box, (sealed, total) => print(`${sealed} of ${total}`));
       print(
         done === 0
-          ? `Every secret is sealed with key ${box.keyId} already.`
+          ? `Every secret is already sealed with key ${box.keyId}.`
           : `Sealed ${done} secrets with key ${box.keyId}. No other key is needed any more.`,
       );
       return 0;
@@ -55,8 +55,12 @@ It can be broken off and run again at any time.`,
 function requireSettings({ databaseUrl, encryptionKey }: Config) {
   const missing = (name: string, message: string) =>
     new ConfigError([{ name, message: `${name} ${message}` }]);
-  if (databaseUrl === null) throw missing('DATABASE_URL', 'is not set: whose secrets are to be sealed anew?');
+  if (databaseUrl === null)
+    throw missing('DATABASE_URL', 'is not set. Set it to the database whose secrets to seal.');
   if (encryptionKey === null)
-    throw missing('POSTHORN_ENCRYPTION_KEY', 'is not set: it is the key that the secrets get.');
+    throw missing(
+      'POSTHORN_ENCRYPTION_KEY',
+      'is not set. Set it to the new key, with which the secrets are sealed.',
+    );
   return { databaseUrl, encryptionKey };
 }

@@ -11,23 +11,23 @@ import { removeSiblingsDirectory } from '../siblings-directory.ts';
 import { requestsOfSupervisor, signalsOfUser } from '../stop-requests.ts';
 import {
   CONFIGURATION_EXIT_CODE,
+  reportReady,
   roleOfChild,
   Supervisor,
   siblingsOfChild,
-  tellSupervisor,
 } from '../supervisor.ts';
 import { readVersion } from '../version.ts';
 import { waitForDatabase } from '../wait-for-database.ts';
 
 export const serve: Command = {
   name: 'serve',
-  summary: 'production: chosen roles, several processes',
+  summary: 'production: roles, several processes',
   usage: 'posthorn serve [--role all|api|worker] [--processes N] [--no-wait]',
   about: `Starts Posthorn for production. POSTHORN_ADMIN_KEY and POSTHORN_ENCRYPTION_KEY must be set, and DATABASE_URL
-should be. With --processes N there are N child processes, one in three of which answers the API while the others
-deliver; one that crashes is started again, and from three on the others deliver for one that hangs.
-A database that is away at the start is waited for; with --no-wait the start fails instead.
-SIGTERM stops gracefully within POSTHORN_DRAIN_MS, a second signal at once.`,
+should be. --processes N starts N child processes: one in three answers the API, the others deliver. A child that
+crashes is restarted; with three or more processes, another worker takes over from one that hangs.
+If the database cannot be reached at the start, Posthorn waits for it; with --no-wait it exits with an error.
+SIGTERM stops it gracefully within POSTHORN_DRAIN_MS, a second signal at once.`,
   run: (args) => {
     if (cluster.isWorker) {
       return runServer({
@@ -64,7 +64,7 @@ async function startHere(context: ServerContext, databaseUrl: string): Promise<s
 
 async function startChildren(context: ServerContext, databaseUrl: string): Promise<string> {
   const { config, log, running, stopping } = context;
-  // Once, here: the children find the schema as it should be.
+  // Migrate once here, not in every child.
   await waitForDatabase({ ...context, databaseUrl }, () =>
     migrateDatabase(config.directDatabaseUrl ?? databaseUrl, log),
   );
@@ -88,13 +88,13 @@ async function startChild(context: ServerContext): Promise<void> {
   const metrics = new ChildMetrics();
   const role = roleOfChild() ?? config.role;
   const siblings = siblingsOfChild();
-  running.push({ name: 'sockets of siblings', stop: async () => removeSocketsOfOrphans(siblings) });
+  running.push({ name: 'sockets between siblings', stop: async () => removeSocketsOfOrphans(siblings) });
   const databaseUrl = config.databaseUrl!;
   const app = await waitForDatabase({ ...context, databaseUrl }, () =>
     startApp({
       config: { ...config, role, databaseUrl },
       log,
-      // Beside those that answer the API, a worker would get a part of their requests.
+      // A worker that shared the port would get a part of the API's requests.
       listens: role === config.role || role === 'api',
       gatherMetrics: () => metrics.gather(),
       siblings,
@@ -103,10 +103,10 @@ async function startChild(context: ServerContext): Promise<void> {
   if (app === null) return;
   running.push({ name: 'app', stop: () => app.stop() });
   metrics.answerWith(() => app.readMetrics());
-  if (!stopping.aborted) tellSupervisor(app.url);
+  if (!stopping.aborted) reportReady(app.url);
 }
 
-/** A supervisor that was killed could not remove them itself. */
+/** Removes the sockets if the supervisor was killed and could not do it. */
 function removeSocketsOfOrphans(siblings: { directory: string } | undefined): void {
   if (!process.connected && siblings !== undefined) removeSiblingsDirectory(siblings.directory);
 }

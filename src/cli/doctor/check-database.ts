@@ -1,4 +1,4 @@
-/** Everything that is asked of the database, on one connection of its own. */
+/** The checks of the database, on one connection. */
 import pg from 'pg';
 import type { Config } from '../../config/index.ts';
 import { type Client, connectionsPerProcess, DISPATCH_CONNECTIONS } from '../../postgres/database.ts';
@@ -32,17 +32,17 @@ import {
   judgeWorkers,
 } from './judge-server.ts';
 
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
 export interface DatabaseReport {
   readonly findings: Finding[];
-  /** Of some endpoints, for the check of names. */
+  /** URLs of some endpoints, for the DNS check. */
   readonly urls: string[];
 }
 
 export interface CheckedDatabase {
   readonly url: string;
-  /** Whether somebody should be working on it now. */
+  /** Whether workers should be running now. */
   readonly shouldRun: boolean;
 }
 
@@ -53,9 +53,9 @@ export async function checkDatabase(
 ): Promise<DatabaseReport> {
   const directUrl = config.directDatabaseUrl ?? url;
   try {
-    return await connected(directUrl, async (client) => {
+    return await withClient(directUrl, async (client) => {
       const route = { databaseUrl: url, directDatabaseUrl: config.directDatabaseUrl };
-      return ask(client, config, keys, { shouldRun, pooler: await checkPooler(route) });
+      return runChecks(client, config, keys, { shouldRun, pooler: await checkPooler(route) });
     });
   } catch (error) {
     return { findings: [unreachable('Database', error, directUrl)], urls: [] };
@@ -71,22 +71,22 @@ async function checkPooler(route: DatabaseRoute): Promise<Finding> {
   }
 }
 
-/** Null: there is no relay in this configuration. */
+/** Returns null if no relay is configured. */
 export async function checkSource({ relayFrom, relayMode }: Config): Promise<Finding | null> {
   if (relayFrom === null) return null;
   try {
-    return await connected(relayFrom, async (client) => judgeSource(await readServer(client), relayMode));
+    return await withClient(relayFrom, async (client) => judgeSource(await readServer(client), relayMode));
   } catch (error) {
     return unreachable('Relay source', error, relayFrom);
   }
 }
 
-async function connected<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
+async function withClient<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({
     connectionString: url,
     application_name: 'posthorn doctor',
-    connectionTimeoutMillis: PATIENCE_MS,
-    query_timeout: PATIENCE_MS,
+    connectionTimeoutMillis: TIMEOUT_MS,
+    query_timeout: TIMEOUT_MS,
   }) as unknown as Client;
   client.on('error', () => {});
   try {
@@ -100,10 +100,10 @@ async function connected<T>(url: string, work: (client: Client) => Promise<T>): 
 function unreachable(check: string, error: unknown, databaseUrl: string): Finding {
   const explained = explainError(error, { databaseUrl })?.message ?? String(error);
   const [detail = '', ...todo] = explained.split('\n');
-  return problem(check, detail, todo.join(' ') || 'Look into the log of PostgreSQL.');
+  return problem(check, detail, todo.join(' ') || 'Look at the log of PostgreSQL.');
 }
 
-async function ask(
+async function runChecks(
   client: Client,
   config: Config,
   keys: Keys,
@@ -127,7 +127,7 @@ async function ask(
     judgeClock(Date.now() - halfWayMs - server.now),
     pooler,
   ];
-  // What it tries would stay behind in a connection that others use too.
+  // Behind a pooler, the locks that this check takes would stay on a connection that other clients use.
   if (pooler.state !== 'problem') findings.push(judgeSession(await checkSession(client)));
   const known = (await readMigrations()).map(({ name }) => name);
   const applied = await readAppliedMigrations(client);
@@ -136,7 +136,7 @@ async function ask(
   findings.push(judgeMigrations(applied, known));
   if (findings.some(({ check, state }) => check === 'Grants' && state === 'problem'))
     return { findings, urls: [] };
-  // The rest asks for what an older schema may not have.
+  // The other checks need objects that an older schema may lack.
   if (applied === null || applied.length < known.length) return { findings, urls: [] };
   findings.push(
     judgePartitions(await readPartitions(client)),

@@ -1,30 +1,29 @@
-/** The way out to receivers: names, proxy, and what the guard lets through. */
+/** Checks of egress: DNS names of receivers, proxy, and egress guard. */
 import { Resolver } from 'node:dns/promises';
 import { connect, isIP } from 'node:net';
 import type { Config } from '../../config/index.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 
-/** Asked for when no endpoint has a name that could be. */
-const SOME_NAME = 'example.com';
-const NAMES = 5;
-const PATIENCE_MS = 3_000;
+/** Looked up if no endpoint has a host name. */
+const DEFAULT_NAME = 'example.com';
+const MAX_NAMES = 5;
+const CONNECT_TIMEOUT_MS = 3_000;
 
-/** The names of receivers, as the deliver stage resolves them: by the name servers alone, without /etc/hosts. */
+/** Resolves the host names of receivers as the deliver stage does: through the name servers, without /etc/hosts. */
 export async function checkNames(urls: readonly string[]): Promise<Finding> {
   const check = 'DNS';
   const hosts = [...new Set(urls.map((url) => new URL(url).hostname))].filter(
     (host) => isIP(host.replace(/^\[|\]$/g, '')) === 0,
   );
-  const names = hosts.length > 0 ? hosts.slice(0, NAMES) : [SOME_NAME];
+  const names = hosts.length > 0 ? hosts.slice(0, MAX_NAMES) : [DEFAULT_NAME];
   const results = await Promise.all(names.map(resolves));
   const failed = names.filter((_, index) => !results[index]);
-  const what = hosts.length > 0 ? 'names of receivers' : SOME_NAME;
+  const what = hosts.length > 0 ? 'names of receivers' : DEFAULT_NAME;
   if (failed.length === 0)
     return ok(check, hosts.length > 0 ? `${names.length} ${what} resolve` : `${what} resolves`);
-  const todo =
-    'Check the name servers of this machine (/etc/resolv.conf). Names that are only in /etc/hosts are not looked up.';
+  const todo = 'Check the name servers of this machine (/etc/resolv.conf). Posthorn does not use /etc/hosts.';
   const detail = `${failed.join(', ')} ${failed.length === 1 ? 'does' : 'do'} not resolve.`;
-  // One name may be its owner's mistake; all of several are this machine's.
+  // One name may be a mistake of its owner. If all of several names fail, this machine is at fault.
   return failed.length === names.length && names.length > 1
     ? problem(check, detail, todo)
     : warning(check, detail, todo);
@@ -39,19 +38,19 @@ async function resolves(name: string): Promise<boolean> {
 export async function checkProxy(proxyUrl: string | null): Promise<Finding | null> {
   if (proxyUrl === null) return null;
   const { hostname, port } = new URL(proxyUrl);
-  const failure = await connects(hostname, port === '' ? 80 : Number(port));
+  const failure = await connectFailure(hostname, port === '' ? 80 : Number(port));
   const where = `${hostname}:${port === '' ? 80 : port}`;
   return failure === null
-    ? ok('Egress proxy', `${where} takes connections`)
+    ? ok('Egress proxy', `${where} accepts connections`)
     : problem(
         'Egress proxy',
-        `${where} cannot be reached (${failure}): no delivery gets out.`,
+        `${where} cannot be reached (${failure}): no delivery can be sent.`,
         'Start the proxy, or correct POSTHORN_EGRESS_PROXY.',
       );
 }
 
-/** Null: it does. Otherwise why not. */
-function connects(host: string, port: number): Promise<string | null> {
+/** Returns why a connection fails, or null if it succeeds. */
+function connectFailure(host: string, port: number): Promise<string | null> {
   return new Promise((resolve) => {
     const socket = connect({ host, port });
     const end = (failure: string | null): void => {
@@ -59,28 +58,28 @@ function connects(host: string, port: number): Promise<string | null> {
       socket.destroy();
       resolve(failure);
     };
-    const timer = setTimeout(() => end('no answer'), PATIENCE_MS);
+    const timer = setTimeout(() => end('no answer'), CONNECT_TIMEOUT_MS);
     socket.once('connect', () => end(null));
     socket.once('error', (error: NodeJS.ErrnoException) => end(error.code ?? error.message));
   });
 }
 
-/** In production the guard should be whole: an open one lets customers reach what is inside. */
+/** In production the guard should have no exceptions: they let customers reach internal addresses. */
 export function judgeGuard({
   mode,
   egressAllow,
   egressHttps,
 }: Pick<Config, 'mode' | 'egressAllow' | 'egressHttps'>): Finding {
   const check = 'Egress guard';
-  if (mode === 'dev') return ok(check, 'receivers on this machine may be called, as `dev` does');
+  if (mode === 'dev') return ok(check, 'receivers on this machine are allowed, as always in `dev`');
   const openings = [
     ...(egressAllow.length > 0 ? [`${egressAllow.join(', ')} may be called`] : []),
     ...(egressHttps === 'required' ? [] : [`http is allowed (${egressHttps})`]),
   ];
-  if (openings.length === 0) return ok(check, 'private addresses are out of reach, https is required');
+  if (openings.length === 0) return ok(check, 'private addresses are blocked, https is required');
   return warning(
     check,
     `${openings.join('; ')}.`,
-    'Fine if receivers are your own. Where customers register URLs, narrow POSTHORN_EGRESS_ALLOW and POSTHORN_EGRESS_HTTPS.',
+    'Fine if all receivers are your own. If customers register URLs, restrict POSTHORN_EGRESS_ALLOW and POSTHORN_EGRESS_HTTPS.',
   );
 }

@@ -1,4 +1,4 @@
-/** Looks at everything in turn. A check that fails keeps no other from being made, where that makes sense. */
+/** Runs all checks. A failed check does not prevent the others, unless they depend on it. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { type Config, ConfigError, ensureKeys, loadConfig, type Mode, maskUrl } from '../../config/index.ts';
@@ -16,45 +16,45 @@ export interface Examination {
   readonly findings: Finding[];
 }
 
-/** Given a database of its own it is looked at as `serve` would, otherwise as `dev`. */
+/** With DATABASE_URL the configuration is checked as `serve` would use it, otherwise as `dev` would. */
 export async function examine(
   env: Readonly<Record<string, string | undefined>>,
   flags: Readonly<Record<string, string>>,
 ): Promise<Examination> {
   const findings: Finding[] = [];
-  const isGiven = (flags['database-url'] ?? env.DATABASE_URL?.trim() ?? '') !== '';
-  const mode: Mode = isGiven ? 'serve' : 'dev';
+  const hasDatabaseUrl = (flags['database-url'] ?? env.DATABASE_URL?.trim() ?? '') !== '';
+  const mode: Mode = hasDatabaseUrl ? 'serve' : 'dev';
   let config: Config;
   try {
     const warnings: string[] = [];
     config = loadConfig({ mode, env, flags, onWarning: (message) => warnings.push(message) });
     findings.push(
       warnings.length === 0
-        ? ok('Configuration', `as \`posthorn ${mode}\` reads it`)
+        ? ok('Configuration', `valid for \`posthorn ${mode}\``)
         : warning('Configuration', warnings.join(' '), 'Correct the name, or remove the variable.'),
     );
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const detail = error.problems.map(({ message }) => message).join('; ');
     findings.push(problem('Configuration', `${detail}.`, '`posthorn help settings` lists what is allowed.'));
-    return { mode, database: 'not looked at', findings };
+    return { mode, database: 'not checked', findings };
   }
 
   const keys = await findKeys(config, findings);
   const { database, urls } =
     config.databaseUrl === null
       ? await examineEmbedded(config, keys, findings)
-      : await examineGiven(config, keys, config.databaseUrl, findings);
+      : await examineConfigured(config, keys, config.databaseUrl, findings);
   findings.push(judgeGuard(config), await checkNames(urls));
   for (const found of [await checkProxy(config.egressProxy), await checkSource(config)])
     if (found !== null) findings.push(found);
   return { mode, database, findings };
 }
 
-/** Those that were given, or that `dev` has made; none is made here. */
+/** Returns the keys that are configured or that `dev` has generated. Generates none. */
 async function findKeys(config: Config, findings: Finding[]): Promise<Keys> {
-  const isKept = (name: string) => existsSync(path.join(config.dataDir, name));
-  if (config.mode === 'serve' || !(isKept('admin-key') && isKept('encryption-key'))) {
+  const hasFile = (name: string) => existsSync(path.join(config.dataDir, name));
+  if (config.mode === 'serve' || !(hasFile('admin-key') && hasFile('encryption-key'))) {
     findings.push(judgeKeys(config, config.mode === 'dev' ? config.dataDir : null));
     return config;
   }
@@ -65,12 +65,12 @@ async function findKeys(config: Config, findings: Finding[]): Promise<Keys> {
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const detail = error.problems.map(({ message }) => message).join('; ');
-    findings.push(problem('Keys', detail, 'Bring the file back from a backup.'));
+    findings.push(problem('Keys', detail, 'Restore the file from a backup.'));
     return config;
   }
 }
 
-async function examineGiven(config: Config, keys: Keys, url: string, findings: Finding[]) {
+async function examineConfigured(config: Config, keys: Keys, url: string, findings: Finding[]) {
   const report = await checkDatabase(config, keys, { url, shouldRun: true });
   findings.push(...report.findings);
   return { database: maskUrl(url), urls: report.urls };
@@ -79,7 +79,7 @@ async function examineGiven(config: Config, keys: Keys, url: string, findings: F
 async function examineEmbedded(config: Config, keys: Keys, findings: Finding[]) {
   const found = await findEmbeddedPostgres(config.dataDir);
   if (found.state === 'absent') {
-    findings.push(ok('Database', 'none yet: `posthorn dev` makes an embedded one'));
+    findings.push(ok('Database', 'none yet: `posthorn dev` creates an embedded one'));
     return { database: `embedded, in ${config.dataDir}`, urls: [] };
   }
   findings.push(await checkDisk(found.dir));
@@ -88,7 +88,7 @@ async function examineEmbedded(config: Config, keys: Keys, findings: Finding[]) 
     findings.push(...report.findings);
     return { database: `embedded, running, in ${found.dir}`, urls: report.urls };
   }
-  const database = `embedded, started for this, in ${found.dir}`;
+  const database = `embedded, started for these checks, in ${found.dir}`;
   try {
     const embedded = await startEmbeddedPostgres({ dataDir: config.dataDir });
     try {
@@ -100,7 +100,7 @@ async function examineEmbedded(config: Config, keys: Keys, findings: Finding[]) 
     }
   } catch (error) {
     const [detail = '', ...todo] = (explainError(error, config)?.message ?? String(error)).split('\n');
-    findings.push(problem('Database', detail, todo.join(' ') || 'Look into the log of PostgreSQL.'));
+    findings.push(problem('Database', detail, todo.join(' ') || 'Look at the log of PostgreSQL.'));
     return { database, urls: [] };
   }
 }

@@ -1,11 +1,11 @@
-/** What a check found: all right, worth a look, or something that keeps Posthorn from doing its work. */
+/** `problem`: it stops Posthorn from working. */
 export type State = 'ok' | 'warning' | 'problem';
 
 export interface Finding {
   readonly check: string;
   readonly state: State;
   readonly detail: string;
-  /** What to do about it; null where nothing is to be done. */
+  /** What to do about it. Null: nothing. */
   readonly todo: string | null;
 }
 

@@ -8,24 +8,27 @@ export interface Keys {
   readonly previousEncryptionKeys: readonly Buffer[];
 }
 
-/** `made`: where `dev` makes and keeps them if they are not given. */
-export function judgeKeys({ adminKey, encryptionKey }: Keys, made: string | null): Finding {
+/** `generatedIn`: the directory in which `dev` generates missing keys. Null in `serve`. */
+export function judgeKeys({ adminKey, encryptionKey }: Keys, generatedIn: string | null): Finding {
   const check = 'Keys';
   const missing = [
     ...(adminKey === null ? ['POSTHORN_ADMIN_KEY'] : []),
     ...(encryptionKey === null ? ['POSTHORN_ENCRYPTION_KEY'] : []),
   ];
   if (missing.length === 0) return ok(check, 'admin key and encryption key are set');
-  if (made !== null)
-    return ok(check, `${missing.join(' and ')} not set: \`posthorn dev\` makes and keeps them in ${made}`);
+  if (generatedIn !== null)
+    return ok(
+      check,
+      `${missing.join(' and ')} not set: \`posthorn dev\` generates and stores them in ${generatedIn}`,
+    );
   return problem(
     check,
     `${missing.join(' and ')} not set: \`posthorn serve\` refuses to start.`,
-    'Make them with `echo "phk_$(openssl rand -hex 32)"` and `openssl rand -base64 32`, the same for every process.',
+    'Generate them with `echo "phk_$(openssl rand -hex 32)"` and `openssl rand -base64 32`. All processes need the same keys.',
   );
 }
 
-/** Do the keys open what is stored? */
+/** Checks that the configured keys can decrypt the stored secrets. */
 export function judgeSecrets(keys: Keys, sealed: readonly SealedSecret[]): Finding {
   const check = 'Secrets';
   const total = sealed.reduce((sum, { count }) => sum + count, 0);
@@ -33,11 +36,11 @@ export function judgeSecrets(keys: Keys, sealed: readonly SealedSecret[]): Findi
   if (keys.encryptionKey === null)
     return problem(
       check,
-      `${total} are stored, and no encryption key is set to open them.`,
+      `${total} are stored, but no encryption key is set to decrypt them.`,
       'Set POSTHORN_ENCRYPTION_KEY to the key that was used before.',
     );
   const box = createSecretBox(keys.encryptionKey, keys.previousEncryptionKeys);
-  const closed = sealed.filter((secret) => {
+  const undecryptable = sealed.filter((secret) => {
     try {
       box.open(secret, secret.endpointId);
       return false;
@@ -45,20 +48,20 @@ export function judgeSecrets(keys: Keys, sealed: readonly SealedSecret[]): Findi
       return true;
     }
   });
-  if (closed.length > 0) {
-    const list = closed.map(({ keyId, count }) => `${count} sealed with key ${keyId}`).join(', ');
+  if (undecryptable.length > 0) {
+    const list = undecryptable.map(({ keyId, count }) => `${count} sealed with key ${keyId}`).join(', ');
     return problem(
       check,
-      `Of ${total}, some do not open: ${list}. The configured key is ${box.keyId}.`,
-      'Set POSTHORN_ENCRYPTION_KEY to the key that was used before, or name that key in POSTHORN_PREVIOUS_ENCRYPTION_KEYS.',
+      `Of ${total}, some cannot be decrypted: ${list}. The configured key is ${box.keyId}.`,
+      'Set POSTHORN_ENCRYPTION_KEY to the key that was used before, or add that key to POSTHORN_PREVIOUS_ENCRYPTION_KEYS.',
     );
   }
   const old = sealed.filter(({ keyId }) => keyId !== box.keyId);
   if (old.length > 0)
     return warning(
       check,
-      `All ${total} open, but ${old.reduce((sum, { count }) => sum + count, 0)} need a previous key.`,
-      'Run `posthorn rotate-encryption-key`; then the previous keys can go.',
+      `All ${total} can be decrypted, but ${old.reduce((sum, { count }) => sum + count, 0)} need a previous key.`,
+      'Run `posthorn rotate-encryption-key`; afterwards you can remove the previous keys.',
     );
-  return ok(check, `all ${total} open with the configured key`);
+  return ok(check, `all ${total} can be decrypted with the configured key`);
 }

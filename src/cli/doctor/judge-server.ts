@@ -15,18 +15,18 @@ export function judgeVersion({ versionNumber, version, isStandby }: ServerFacts)
   if (versionNumber < OLDEST_SERVER)
     return problem(check, `PostgreSQL ${version} is too old.`, 'Use PostgreSQL 15 or later.');
   if (isStandby)
-    return problem(check, 'It is a standby: nothing can be written.', 'Name the primary in DATABASE_URL.');
+    return problem(check, 'It is a standby: nothing can be written.', 'Set DATABASE_URL to the primary.');
   return ok(check, `PostgreSQL ${version}`);
 }
 
-/** What a 202 rests on. */
+/** Checks the settings that make a 202 durable. */
 export function judgeDurability({ settings }: ServerFacts): Finding {
   const check = 'Durability';
   const off = ['fsync', 'full_page_writes'].filter((name) => settings[name] === 'off');
   if (off.length > 0)
     return problem(
       check,
-      `${off.join(' and ')} ${off.length === 1 ? 'is' : 'are'} off: a power failure can destroy the database, and events that were answered 202.`,
+      `${off.join(' and ')} ${off.length === 1 ? 'is' : 'are'} off: a power failure can destroy the database and lose events that were answered 202.`,
       `Set ${off.map((name) => `${name} = on`).join(', ')} in postgresql.conf and reload.`,
     );
   if (settings.default_transaction_read_only === 'on')
@@ -46,18 +46,18 @@ export function judgeVacuum({ settings }: ServerFacts): Finding {
     ? ok(check, 'on')
     : problem(
         check,
-        'Off: the queue is rewritten all the time and would grow without end.',
+        'Off: the queue changes all the time and would grow without bound.',
         'Set autovacuum = on and track_counts = on in postgresql.conf and reload.',
       );
 }
 
-const LIMIT_OF: Readonly<Record<ConnectionLimit['of'], { whose: string; todo: string }>> = {
-  server: { whose: 'the server', todo: 'Raise max_connections' },
-  database: { whose: 'the database', todo: 'Raise its limit (ALTER DATABASE … CONNECTION LIMIT)' },
-  role: { whose: 'the role', todo: 'Raise its limit (ALTER ROLE … CONNECTION LIMIT)' },
+const LIMIT_OF: Readonly<Record<ConnectionLimit['of'], { owner: string; todo: string }>> = {
+  server: { owner: 'the server', todo: 'Raise max_connections' },
+  database: { owner: 'the database', todo: 'Raise its limit (ALTER DATABASE … CONNECTION LIMIT)' },
+  role: { owner: 'the role', todo: 'Raise its limit (ALTER ROLE … CONNECTION LIMIT)' },
 };
 
-/** By the limit that leaves the least room. */
+/** Judges by the limit that leaves the fewest connections. */
 export function judgeConnections(
   { connectionLimits }: ServerFacts,
   { processes, perProcess }: { processes: number; perProcess: number },
@@ -67,12 +67,12 @@ export function judgeConnections(
   const room = ({ allowed, usedByOthers }: ConnectionLimit): number => allowed - usedByOthers;
   const tightest = connectionLimits.toSorted((a, b) => room(a) - room(b))[0]!;
   const free = room(tightest);
-  const { whose, todo: raise } = LIMIT_OF[tightest.of];
-  const detail = `up to ${wanted} for ${processes === 1 ? 'one process' : `${processes} processes`}; ${whose} has ${free} of ${tightest.allowed} for Posthorn`;
+  const { owner, todo: raise } = LIMIT_OF[tightest.of];
+  const detail = `up to ${wanted} for ${processes === 1 ? 'one process' : `${processes} processes`}; ${owner} allows ${tightest.allowed}, of which ${free} are free for Posthorn`;
   if (wanted <= free * 0.8) return ok(check, detail);
   const todo = `${raise}, or lower POSTHORN_DATABASE_POOL_SIZE or --processes.`;
   return wanted <= free
-    ? warning(check, `${detail}: little is left.`, todo)
+    ? warning(check, `${detail}: few would be left.`, todo)
     : problem(check, `${detail}.`, todo);
 }
 
@@ -86,7 +86,7 @@ export function judgeGrants(missing: readonly string[]): Finding {
   return problem(
     check,
     `The role lacks ${shown}.`,
-    'Let the owner of the schema run the GRANTs of docs/operate/roles.md, once more after each upgrade unless default privileges are set.',
+    'As the owner of the schema, run the GRANTs of docs/operate/roles.md, and again after each upgrade unless default privileges are set.',
   );
 }
 
@@ -96,28 +96,28 @@ export function judgeSource({ settings, version }: ServerFacts, mode: 'poll' | '
   if (mode === 'cdc' && settings.wal_level !== 'logical')
     return problem(
       check,
-      `wal_level is ${settings.wal_level}: its log cannot be followed.`,
+      `wal_level is ${settings.wal_level}: the relay cannot follow its log.`,
       'Set wal_level = logical there and restart that server, or let the relay poll (POSTHORN_RELAY_MODE=poll).',
     );
   return ok(check, `PostgreSQL ${version}, read by ${mode === 'cdc' ? 'following its log' : 'polling'}`);
 }
 
-export function judgeSession({ isOneSession, hears }: SessionFacts): Finding {
+export function judgeSession({ isOneSession, receivesNotifications }: SessionFacts): Finding {
   const check = 'Session';
-  return isOneSession && hears
+  return isOneSession && receivesNotifications
     ? ok(check, 'locks are held and notifications arrive')
     : problem(
         check,
-        `${isOneSession ? 'Notifications do not arrive' : 'The connection is shared out by transaction'}: there seems to be a pooler in between (PgBouncer in transaction mode, say).`,
-        'Let DATABASE_URL lead straight to PostgreSQL, or through the pooler in session mode.',
+        `${isOneSession ? 'Notifications do not arrive' : 'Locks of the session do not last'}: there seems to be a pooler in between, such as PgBouncer in transaction mode.`,
+        'Set DATABASE_URL to PostgreSQL itself, or use the pooler in session mode.',
       );
 }
 
-/** Of DATABASE_URL, where what cannot work has been ruled out. */
+/** The pooler of DATABASE_URL. The caller has checked that Posthorn can work with it. */
 export function judgePooling(pooling: Pooling, hasDirectUrl: boolean): Finding {
   const check = 'Pooler';
   if (pooling === 'none') return ok(check, 'none between Posthorn and PostgreSQL');
-  if (pooling === 'session') return ok(check, 'in session mode: each connection keeps its own');
+  if (pooling === 'session') return ok(check, 'in session mode: each client keeps its own server connection');
   return ok(
     check,
     hasDirectUrl
@@ -129,22 +129,22 @@ export function judgePooling(pooling: Pooling, hasDirectUrl: boolean): Finding {
 const CLOCK_WARNING_MS = 1_000;
 const CLOCK_PROBLEM_MS = 60_000;
 
-/** Posthorn goes by the database's clock, so a difference does no harm by itself; but one of the two is wrong. */
+/** Posthorn uses the clock of the database, so a difference alone does no harm; but one of the clocks is wrong. */
 export function judgeClock(differenceMs: number): Finding {
   const check = 'Clock';
   const seconds = `${(Math.abs(differenceMs) / 1000).toFixed(1)} s`;
   const detail = `This machine is ${seconds} ${differenceMs > 0 ? 'ahead of' : 'behind'} the database`;
-  const todo = 'Let both follow a time server (chrony, systemd-timesyncd).';
+  const todo = 'Synchronize both with a time server (chrony, systemd-timesyncd).';
   const size = Math.abs(differenceMs);
-  if (size < CLOCK_WARNING_MS) return ok(check, 'the same here and at the database');
+  if (size < CLOCK_WARNING_MS) return ok(check, 'this machine and the database agree');
   if (size < CLOCK_PROBLEM_MS) return warning(check, `${detail}.`, todo);
-  return problem(check, `${detail}: receivers refuse signatures whose time is that wrong.`, todo);
+  return problem(check, `${detail}: receivers refuse signatures with such a wrong time.`, todo);
 }
 
 export function judgeMigrations(applied: readonly string[] | null, known: readonly string[]): Finding {
   const check = 'Schema';
-  const todo = 'Run `posthorn migrate`; `dev` and `serve` also do it at their start.';
-  if (applied === null) return warning(check, 'This database has no schema of Posthorn yet.', todo);
+  const todo = 'Run `posthorn migrate`; `dev` and `serve` also do it when they start.';
+  if (applied === null) return warning(check, 'This database has no Posthorn schema yet.', todo);
   if (applied.length > known.length)
     return problem(
       check,
@@ -158,7 +158,7 @@ export function judgeMigrations(applied: readonly string[] | null, known: readon
         check,
         `The schema is at ${applied.length === 0 ? 'no version yet' : `version ${applied.length} (${applied.at(-1)})`}; ` +
           `${missing.length} ${missing.length === 1 ? 'migration is' : 'migrations are'} missing, the next is ${missing[0]}.`,
-        'Run `posthorn migrate` as the owner of the schema: it says what keeps a migration from being applied.',
+        'Run `posthorn migrate` as the owner of the schema. If a migration fails, it says why.',
       );
 }
 
@@ -167,22 +167,24 @@ export function judgeWorkers(
   { deadAfterMs, shouldRun }: { deadAfterMs: number; shouldRun: boolean },
 ): Finding {
   const check = 'Shards';
-  const living = workers.filter(({ silentMs }) => silentMs < deadAfterMs);
-  const owners = living.filter(({ shards }) => shards > 0);
+  const alive = workers.filter(({ silentMs }) => silentMs < deadAfterMs);
+  const owners = alive.filter(({ shards }) => shards > 0);
   const owned = owners.reduce((sum, { shards }) => sum + shards, 0);
-  if (living.length === 0 && !shouldRun) return ok(check, 'no worker runs, as Posthorn does not');
-  if (living.length === 0)
+  if (alive.length === 0 && !shouldRun) return ok(check, 'no worker runs, because Posthorn is not running');
+  if (alive.length === 0)
     return warning(
       check,
-      workers.length === 0 ? 'No worker runs.' : `No worker lives; ${workers.length} fell silent.`,
-      'Start one (`posthorn serve`): until then events are accepted and wait.',
+      workers.length === 0
+        ? 'No worker runs.'
+        : `No worker is alive; ${workers.length} stopped renewing their leases.`,
+      'Start one (`posthorn serve`). Until then, accepted events wait.',
     );
   if (owned === 256)
     return ok(check, `all 256 owned, by ${owners.length === 1 ? 'one worker' : `${owners.length} workers`}`);
   return problem(
     check,
-    `${256 - owned} of 256 are owned by no living worker (${unowned} by none at all): their endpoints are sent nothing.`,
-    'Wait some seconds and look again; if it stays so, the logs of the workers say why. `posthorn serve --role worker` starts another.',
+    `${256 - owned} of 256 have no live worker (${unowned} have no owner at all): nothing is sent to their endpoints.`,
+    'Wait some seconds and check again. If it persists, look at the logs of the workers, or start another one (`posthorn serve --role worker`).',
   );
 }
 
@@ -190,23 +192,18 @@ const DAY_MS = 86_400_000;
 
 export function judgePartitions(facts: readonly PartitionFacts[]): Finding {
   const check = 'Partitions';
-  const todo = 'A running Posthorn makes them by itself: look into its log for "make partitions".';
+  const todo = 'A running Posthorn creates them: look for "make partitions" in its log.';
   const uncovered = facts.filter(({ coversNow }) => !coversNow).map(({ parent }) => parent);
   if (uncovered.length > 0)
     return problem(
       check,
-      `${uncovered.join(', ')}: none for the present time, so nothing can be stored.`,
+      `${uncovered.join(', ')}: no partition covers the present time, so nothing can be stored.`,
       todo,
     );
   const gaps = facts.filter((each) => each.gaps > 0).map(({ parent }) => parent);
-  if (gaps.length > 0)
-    return warning(
-      check,
-      `${gaps.join(', ')}: there are times between two partitions that are in none.`,
-      todo,
-    );
+  if (gaps.length > 0) return warning(check, `${gaps.join(', ')}: there are gaps between partitions.`, todo);
   const days = Math.floor(Math.min(...facts.map(({ aheadMs }) => aheadMs)) / DAY_MS);
   return days < 1
-    ? warning(check, 'They end within a day.', todo)
-    : ok(check, `made ahead for ${days} ${days === 1 ? 'day' : 'days'}, without gaps`);
+    ? warning(check, 'The last partition ends within a day.', todo)
+    : ok(check, `exist for the next ${days} ${days === 1 ? 'day' : 'days'}, without gaps`);
 }

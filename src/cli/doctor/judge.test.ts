@@ -52,7 +52,7 @@ describe('the server', () => {
     expect(judgeVersion({ ...server, isStandby: true }).state).toBe('problem');
   });
 
-  it('must keep what it has committed', () => {
+  it('must make commits durable', () => {
     expect(judgeDurability(server).state).toBe('ok');
     expect(judgeDurability(withSetting('fsync', 'off')).todo).toContain('fsync = on');
     expect(judgeDurability(withSetting('default_transaction_read_only', 'on')).state).toBe('problem');
@@ -60,33 +60,33 @@ describe('the server', () => {
     expect(judgeDurability(withSetting('synchronous_commit', 'off')).state).toBe('ok');
   });
 
-  it('must vacuum', () => {
+  it('must have autovacuum enabled', () => {
     expect(states([judgeVacuum(server), judgeVacuum(withSetting('autovacuum', 'off'))])).toEqual([
       'ok',
       'problem',
     ]);
   });
 
-  it('must have connections enough', () => {
+  it('must allow enough connections', () => {
     const judge = (processes: number) => judgeConnections(server, { processes, perProcess: 20 }).state;
     expect([judge(1), judge(3), judge(4), judge(5)]).toEqual(['ok', 'ok', 'warning', 'problem']);
   });
 
-  it('of a relay needs a logical log only where that is followed', () => {
+  it('of a relay needs wal_level = logical only if the relay follows the log', () => {
     expect(states([judgeSource(server, 'poll'), judgeSource(server, 'cdc')])).toEqual(['ok', 'problem']);
     expect(judgeSource(withSetting('wal_level', 'logical'), 'cdc').state).toBe('ok');
   });
 
-  it('must be reached by a session of our own', () => {
-    expect(judgeSession({ isOneSession: true, hears: true }).state).toBe('ok');
-    expect(judgeSession({ isOneSession: true, hears: false })).toMatchObject({
+  it('must give Posthorn a session of its own', () => {
+    expect(judgeSession({ isOneSession: true, receivesNotifications: true }).state).toBe('ok');
+    expect(judgeSession({ isOneSession: true, receivesNotifications: false })).toMatchObject({
       state: 'problem',
       todo: expect.stringContaining('session mode'),
     });
-    expect(judgeSession({ isOneSession: false, hears: true }).state).toBe('problem');
+    expect(judgeSession({ isOneSession: false, receivesNotifications: true }).state).toBe('problem');
   });
 
-  it('should have the same time', () => {
+  it('should have the same time as this machine', () => {
     expect([20, -20, 5_000, -5_000, 90_000].map((ms) => judgeClock(ms).state)).toEqual([
       'ok',
       'ok',
@@ -111,7 +111,7 @@ describe('the schema', () => {
     });
   });
 
-  it('has partitions for now and ahead', () => {
+  it('has partitions for the present and the next days', () => {
     const good = { parent: 'events', coversNow: true, aheadMs: 14 * 86_400_000, gaps: 0 };
     expect(judgePartitions([good]).state).toBe('ok');
     expect(judgePartitions([good, { ...good, parent: 'attempts', coversNow: false }])).toMatchObject({
@@ -127,7 +127,7 @@ describe('shards', () => {
   const worker = { name: 'a', shards: 128, silentMs: 100, stopping: false };
   const judge = (workers: (typeof worker)[], unowned = 0, shouldRun = true) =>
     judgeWorkers({ workers, unowned }, { deadAfterMs: 8_000, shouldRun });
-  it('must all be owned by somebody who lives', () => {
+  it('must all be owned by workers that are alive', () => {
     expect(judge([worker, { ...worker, name: 'b' }])).toMatchObject({
       state: 'ok',
       detail: expect.stringContaining('2 workers'),
@@ -150,7 +150,7 @@ describe('keys', () => {
     return { endpointId: 'endpoint', keyId, ciphertext, count };
   };
 
-  it('must be set, except where dev makes them', () => {
+  it('must be set, unless dev generates them', () => {
     expect(judgeKeys(keys, null).state).toBe('ok');
     expect(judgeKeys({ ...keys, adminKey: null }, null)).toMatchObject({
       state: 'problem',
@@ -159,7 +159,7 @@ describe('keys', () => {
     expect(judgeKeys({ ...keys, encryptionKey: null }, './.posthorn').state).toBe('ok');
   });
 
-  it('must open what is stored', () => {
+  it('must decrypt the stored secrets', () => {
     const other = randomBytes(32);
     expect(judgeSecrets(keys, []).state).toBe('ok');
     expect(judgeSecrets(keys, [sealed(encryptionKey)]).state).toBe('ok');
@@ -177,7 +177,7 @@ describe('keys', () => {
   });
 });
 
-it('the disk should have room', () => {
+it('the disk should have free space', () => {
   expect([10, 1, 0.1].map((gib) => judgeDisk(gib * 2 ** 30, '/data').state)).toEqual([
     'ok',
     'warning',
@@ -185,15 +185,15 @@ it('the disk should have room', () => {
   ]);
 });
 
-it('the guard should be whole in production', () => {
-  const whole = { mode: 'serve', egressAllow: [], egressHttps: 'required' } as const;
-  expect(judgeGuard(whole).state).toBe('ok');
-  expect(judgeGuard({ ...whole, egressAllow: ['10.0.0.0/8'] }).detail).toContain('10.0.0.0/8');
-  expect(judgeGuard({ ...whole, egressHttps: 'optional' }).state).toBe('warning');
-  expect(judgeGuard({ ...whole, mode: 'dev', egressAllow: ['127.0.0.0/8'] }).state).toBe('ok');
+it('in production the egress guard should have no exceptions', () => {
+  const strict = { mode: 'serve', egressAllow: [], egressHttps: 'required' } as const;
+  expect(judgeGuard(strict).state).toBe('ok');
+  expect(judgeGuard({ ...strict, egressAllow: ['10.0.0.0/8'] }).detail).toContain('10.0.0.0/8');
+  expect(judgeGuard({ ...strict, egressHttps: 'optional' }).state).toBe('warning');
+  expect(judgeGuard({ ...strict, mode: 'dev', egressAllow: ['127.0.0.0/8'] }).state).toBe('ok');
 });
 
-it('the report has a line for each, and what to do below it', () => {
+it('the report has a line for each check, with what to do below it', () => {
   const findings = [
     ok('Database', 'PostgreSQL 18.4'),
     warning('Clock', 'Late.', 'Set it.'),
@@ -210,7 +210,7 @@ it('the report has a line for each, and what to do below it', () => {
 ✗ Keys      None.
             → Make some.
 
-1 problem, 1 thing to look at.`);
+1 problem, 1 warning.`);
   expect(JSON.parse(reportJson({ ...examination, findings: [...findings] }))).toMatchObject({
     ok: false,
     checks: [{ check: 'Database', state: 'ok' }, { state: 'warning' }, { state: 'problem' }],

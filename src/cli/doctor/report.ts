@@ -12,7 +12,7 @@ const SIGNS: Readonly<Record<State, { readonly sign: string; readonly colour: 'g
 export const count = (findings: readonly Finding[], state: State): number =>
   findings.filter((finding) => finding.state === state).length;
 
-/** For people: one line a check, and what to do below where something is to be done. */
+/** For people: one line per check, and below it what to do, if anything. */
 export function reportText({ mode, database, findings }: Examination): string {
   const width = Math.max(...findings.map(({ check }) => check.length));
   const lines = findings.flatMap(({ check, state, detail, todo }) => {
@@ -26,11 +26,11 @@ export function reportText({ mode, database, findings }: Examination): string {
 function summary(findings: readonly Finding[]): string {
   const problems = count(findings, 'problem');
   const warnings = count(findings, 'warning');
-  if (problems + warnings === 0) return 'All is well.';
-  const many = (number: number, one: string, more: string) => `${number} ${number === 1 ? one : more}`;
+  if (problems + warnings === 0) return 'No problems found.';
+  const countOf = (number: number, one: string, more: string) => `${number} ${number === 1 ? one : more}`;
   const parts = [
-    ...(problems > 0 ? [many(problems, 'problem', 'problems')] : []),
-    ...(warnings > 0 ? [`${many(warnings, 'thing', 'things')} to look at`] : []),
+    ...(problems > 0 ? [countOf(problems, 'problem', 'problems')] : []),
+    ...(warnings > 0 ? [countOf(warnings, 'warning', 'warnings')] : []),
   ];
   return `${parts.join(', ')}.`;
 }

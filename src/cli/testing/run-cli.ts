@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url';
 import { openDirectory } from '../../../scripts/open-directory.ts';
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
-/** Where Node itself would keep compiled code: a start takes half as long. */
-const COMPILED = path.join(tmpdir(), 'node-compile-cache');
+/** Node's default directory for compiled code: it halves the time of a start. */
+const COMPILE_CACHE = path.join(tmpdir(), 'node-compile-cache');
 const STAND_INS = new URL('./use-stand-ins.ts', import.meta.url).href;
 
 export interface Ended {
@@ -25,10 +25,10 @@ export class Cli {
   readonly #watchers = new Set<() => void>();
 
   constructor(args: readonly string[], env: Record<string, string>, cwd: string) {
-    // Nothing of the environment of the test run: a DATABASE_URL there must not reach the program.
+    // Pass nothing but PATH of the test's own environment: a DATABASE_URL there must not reach the program.
     const { PATH = '' } = process.env;
     this.process = spawn(process.execPath, [MAIN, ...args], {
-      env: { PATH, NODE_COMPILE_CACHE: COMPILED, ...env },
+      env: { PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
       cwd,
     });
     for (const name of ['stdout', 'stderr'] as const) {
@@ -53,19 +53,19 @@ export class Cli {
     this.process.kill(signal);
   }
 
-  /** Resolves when the output matches; fails when the program ended without that. */
-  said(pattern: RegExp, where: 'stdout' | 'stderr' = 'stdout'): Promise<RegExpExecArray> {
+  /** Resolves when the output matches. Rejects if the program ends before that. */
+  printed(pattern: RegExp, where: 'stdout' | 'stderr' = 'stdout'): Promise<RegExpExecArray> {
     return new Promise((resolve, reject) => {
-      const look = (): void => {
+      const check = (): void => {
         const found = pattern.exec(this[where]);
         const isOver = this.process.exitCode !== null || this.process.signalCode !== null;
         if (found === null && !isOver) return;
-        this.#watchers.delete(look);
+        this.#watchers.delete(check);
         if (found !== null) resolve(found);
-        else reject(new Error(`Ended without saying ${pattern}.\n${this.stdout}\n${this.stderr}`));
+        else reject(new Error(`Ended without printing ${pattern}.\n${this.stdout}\n${this.stderr}`));
       };
-      this.#watchers.add(look);
-      look();
+      this.#watchers.add(check);
+      check();
     });
   }
 
@@ -75,7 +75,7 @@ export class Cli {
   }
 }
 
-/** A directory, a free port and stand-ins for one test; `clean` ends what is left of its programs. */
+/** A directory, a free port and stand-ins for one test. `clean` kills the programs that still run. */
 export class CliBench {
   readonly directory: string;
   readonly port: number;

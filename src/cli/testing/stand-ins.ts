@@ -1,14 +1,14 @@
-/** A small app that can misbehave on request, and a database that only says when it was started and stopped. */
+/** A small app that fails on request, and a database that only notes when it is started and stopped. */
 import { appendFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { RunnableConfig, RunningApp } from '../app.ts';
 
-/** What happened in which order, over all processes: one line each in a file. */
+/** Appends a line to the file of notes, which shows the order of events over all processes. */
 function note(what: string): void {
   if (process.env.TEST_NOTES) appendFileSync(process.env.TEST_NOTES, `${what}\n`);
 }
 
-/** Which of several processes it was, for tests that ask. */
+/** Notes the role of a process, for tests that need it. */
 function noteRole(what: string): void {
   if (process.env.TEST_NOTE_ROLES) note(what);
 }

@@ -1,6 +1,6 @@
 /**
- * Loaded into the real program by `node --import`: puts stand-ins in the place of the app and the embedded database, so
- * that the command line can be tested alone, in milliseconds. The program itself has no switch for tests.
+ * Loaded into the real program by `node --import`: replaces the app and the embedded database by stand-ins, so that
+ * tests of the command line take milliseconds. The program itself has no code for tests.
  */
 import { registerHooks } from 'node:module';
 

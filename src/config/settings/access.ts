@@ -53,6 +53,21 @@ export const keys = {
   }),
 };
 
+export const endpointLimits = {
+  maxEndpointsPerTenant: integer({
+    default: 10_000,
+    min: 0,
+    max: 1_000_000,
+    about:
+      'How many endpoints a tenant may have, unless it has its own `max_endpoints`. Endpoints that exist already stay; new ones are refused.',
+  }),
+  uniqueEndpoints: boolean({
+    default: false,
+    about:
+      'Whether a second endpoint with the same tenant and URL that gets some of the same events is refused (409 `endpoint_exists`). `false`: the answer has a warning.',
+  }),
+};
+
 export const egress = {
   egressAllow: cidrs({
     default: (mode) => (mode === 'dev' ? ['127.0.0.0/8', '::1/128'] : []),

@@ -14,7 +14,7 @@ export const health = {
     default: 2 * SECOND,
     min: 0,
     max: MINUTE,
-    about: 'How long an answer of GET /v1/stats is cached.',
+    about: 'How long a response of GET /v1/stats is cached.',
   }),
   statsTypesPerTenant: integer({
     internal: true,

@@ -103,7 +103,7 @@ export const storage = {
     flag: 'wait',
     default: (mode) => mode === 'serve',
     about:
-      'At start, wait for a database that is away instead of exiting with an error. As a flag: `--wait`, `--no-wait`.',
+      'At start, wait for a database that cannot be reached instead of exiting with an error. As a flag: `--wait`, `--no-wait`.',
   }),
   dataDir: text({
     default: './.posthorn',

@@ -73,7 +73,7 @@ function checkHost(host: string, policy: CompiledPolicy): UrlCheck | null {
   }
   if (!isName(host)) return invalid('The host is not a valid name.');
   if (METADATA_NAMES.includes(host)) return forbidden('The URL names a metadata service.');
-  if (isInternalName(host) && !policy.opensInternal)
+  if (isInternalName(host) && !policy.allowsInternalNames)
     return forbidden('The URL names a host of an internal network.');
   return null;
 }

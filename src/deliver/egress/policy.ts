@@ -32,8 +32,8 @@ export interface CompiledPolicy {
   readonly settings: EgressPolicy;
   /** True if connections to this address are allowed. */
   permits(address: string): boolean;
-  /** True if the operator allows anything besides loopback, so that internal names may be intended. */
-  readonly opensInternal: boolean;
+  /** True if the operator allows any range besides loopback: URLs may then use internal names. */
+  readonly allowsInternalNames: boolean;
 }
 
 export function isLoopback(address: string): boolean {
@@ -79,7 +79,7 @@ export function compilePolicy(settings: EgressPolicy): CompiledPolicy {
     settings,
     // Anything but a plain address is forbidden, for example one with a zone (`fe80::1%eth0`).
     permits: (address) => isIP(address) !== 0 && !address.includes('%') && permits(ipaddr.parse(address)),
-    opensInternal: allow.some(([base]) => base.range() !== 'loopback'),
+    allowsInternalNames: allow.some(([base]) => base.range() !== 'loopback'),
   };
   compiled.set(settings, policy);
   return policy;

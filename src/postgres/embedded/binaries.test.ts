@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { findBinaries } from './binaries.ts';
 
-test('a platform without binaries is told of DATABASE_URL', async () => {
+test('on a platform without binaries, the error suggests DATABASE_URL', async () => {
   const real = Object.getOwnPropertyDescriptor(process, 'arch')!;
   onTestFinished(() => void Object.defineProperty(process, 'arch', real));
   Object.defineProperty(process, 'arch', { ...real, value: 'mips' });
@@ -12,6 +12,6 @@ test('a platform without binaries is told of DATABASE_URL', async () => {
   });
 });
 
-test('the programs of this platform are PostgreSQL 18', async () => {
+test('the binaries of this platform are PostgreSQL 18', async () => {
   expect((await findBinaries(undefined, '/nonexistent', () => {})).version).toMatch(/^18\./);
 });

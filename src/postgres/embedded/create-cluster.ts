@@ -12,9 +12,9 @@ export const DATABASE = 'posthorn';
 export const USER = 'posthorn';
 
 /**
- * Makes a new cluster with the database in it, in a directory of its own that nothing takes for a cluster, and renames it
- * into place when all of it is on disk. Killed anywhere before that, the next start begins again; the order of the last
- * steps is the one that inspect-cluster.ts relies on.
+ * Creates a cluster with the database under a temporary name, and renames it into place when all of it is on disk. If
+ * the process is killed before that, the next start begins again. inspect-cluster.ts relies on the order of the last
+ * steps.
  */
 export async function createCluster(home: Home, binaries: Binaries, runAs: RunAs): Promise<void> {
   const unfinished = path.join(home.dir, `${UNFINISHED_PREFIX}${randomBytes(6).toString('hex')}`);
@@ -43,13 +43,13 @@ export async function createCluster(home: Home, binaries: Binaries, runAs: RunAs
       '--locale=C',
       '--locale-provider=builtin',
       '--builtin-locale=C.UTF-8',
-      '--no-sync', // once, below
+      '--no-sync', // synced once, below
     ]);
     await appendFile(
       path.join(cluster, 'postgresql.conf'),
-      `\n# Posthorn's own settings. What you write below this line wins over them.\ninclude_if_exists = '${SETTINGS_FILE}'\n`,
+      `\n# Posthorn's own settings. Settings below this line override them.\ninclude_if_exists = '${SETTINGS_FILE}'\n`,
     );
-    // The single-user server: 90 ms, and the database is there before the cluster is.
+    // The single-user server takes 90 ms, and the database exists before the cluster is renamed into place.
     await run(
       'Creating the database',
       binaries.postgres,
@@ -62,7 +62,7 @@ export async function createCluster(home: Home, binaries: Binaries, runAs: RunAs
     await rename(cluster, home.cluster);
     await flushToDisk(home.dir);
   } catch (error) {
-    // The password first: a password with neither a cluster nor an unfinished one means a lost database.
+    // Delete the password first: a password without a cluster or an unfinished one means that a database was lost.
     await rm(home.password, { force: true }).catch(() => {});
     await rm(unfinished, { recursive: true, force: true }).catch(() => {});
     throw error;

@@ -7,7 +7,7 @@ import { query, start, temporaryDirectory } from './testing/support.ts';
 
 const run = promisify(execFile);
 
-test('a disk too small for a database says so, and leaves nothing behind', async (context) => {
+test('a start on a disk that is too small fails with disk_full and leaves nothing behind', async (context) => {
   const disk = await smallDisk(context, '20m');
   const dataDir = path.join(disk, 'data');
   await expect(start({ dataDir })).rejects.toMatchObject({
@@ -19,7 +19,7 @@ test('a disk too small for a database says so, and leaves nothing behind', async
   expect(await query(await start({ dataDir }), 'select 1 as one')).toEqual([{ one: 1 }]);
 });
 
-test('a full disk under an existing database says so, and with room again all is there', async (context) => {
+test('an existing database on a full disk fails with disk_full, and opens with all its data when there is space again', async (context) => {
   const disk = await smallDisk(context, '200m');
   const dataDir = path.join(disk, 'data');
   const first = await start({ dataDir });

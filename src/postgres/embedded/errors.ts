@@ -1,8 +1,8 @@
-/** What can go wrong with the embedded server, by what the reader has to do about it. */
+/** Errors of the embedded server, one code for each thing the user can do about them. */
 export type EmbeddedPostgresErrorCode =
   /** Another live process uses the data directory. */
   | 'held'
-  /** Something is in the data directory, but not a database that this server can open. */
+  /** The data directory is not empty, but this server cannot open a database in it. */
   | 'damaged'
   | 'disk_full'
   | 'unsupported_platform'
@@ -10,7 +10,7 @@ export type EmbeddedPostgresErrorCode =
   /** Anything else; the message has the last lines of PostgreSQL's log. */
   | 'start_failed';
 
-/** `message` says what is the case, `hint` what to do. */
+/** `message` says what is wrong, `hint` what to do. */
 export class EmbeddedPostgresError extends Error {
   override readonly name = 'EmbeddedPostgresError';
   readonly code: EmbeddedPostgresErrorCode;
@@ -23,7 +23,7 @@ export class EmbeddedPostgresError extends Error {
   }
 }
 
-/** The way out that always exists. */
+/** A remedy that always works. */
 export const OWN_SERVER_HINT =
   'Or set DATABASE_URL to a PostgreSQL server of your own (15 or later); the embedded one is then not used.';
 

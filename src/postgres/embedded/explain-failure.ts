@@ -1,15 +1,15 @@
 import { statfs } from 'node:fs/promises';
 import { EmbeddedPostgresError, errorCode, OWN_SERVER_HINT } from './errors.ts';
 
-/** Less than this is no room to work in: one WAL segment is 16 MB. */
-const NO_ROOM_BYTES = 16 * 1024 * 1024;
+/** The server cannot work with less free space: one WAL segment is 16 MB. */
+const DISK_FULL_BELOW_BYTES = 16 * 1024 * 1024;
 
 const DISK_FULL_HINT =
   'Free some space there and start again; nothing that was accepted is lost. Posthorn needs about 100 MB to begin with.';
 
 /**
- * PostgreSQL tells the reason of a failed start only as text. It is read here and nowhere else, and it is always in
- * English because the server runs with LC_ALL=C.
+ * PostgreSQL reports the reason of a failed start only as text. The text is English, because the server runs with
+ * LC_ALL=C.
  */
 const SIGNS_OF_FULL_DISK = /No space left on device|Disk quota exceeded|Check free disk space/;
 const SIGNS_OF_DAMAGE = new RegExp(
@@ -31,30 +31,30 @@ export async function explainServerFailure(
   place: { dir: string; log?: string; isNew?: boolean },
 ): Promise<EmbeddedPostgresError> {
   const reasons = output.split('\n').filter((line) => !/shared memory|Permission denied/.test(line));
-  const words = [
+  const sentences = [
     output.trim() && `PostgreSQL says:\n${lastLines(output)}`,
     place.log && `Its log is ${place.log}`,
   ];
-  const said = words.filter(Boolean).join('\n');
-  // A full disk often has no room for the log line that says so: ask the file system as well.
-  if (reasons.some((line) => SIGNS_OF_FULL_DISK.test(line)) || (await hasNoRoom(place.dir))) {
+  const details = sentences.filter(Boolean).join('\n');
+  // A full disk often has no space for the log line about it, so check the file system as well.
+  if (reasons.some((line) => SIGNS_OF_FULL_DISK.test(line)) || (await isDiskFull(place.dir))) {
     return new EmbeddedPostgresError(
       'disk_full',
-      `${what}: no space left on the disk of ${place.dir}. ${said}`,
+      `${what}: no space left on the disk of ${place.dir}. ${details}`,
       DISK_FULL_HINT,
     );
   }
   if (!place.isNew && reasons.some((line) => SIGNS_OF_DAMAGE.test(line))) {
     return new EmbeddedPostgresError(
       'damaged',
-      `The database in ${place.dir} cannot be opened. ${said}`,
+      `The database in ${place.dir} cannot be opened. ${details}`,
       'Posthorn does not touch it. Restore the directory from a backup; or move it away to begin with an empty database.',
     );
   }
-  return new EmbeddedPostgresError('start_failed', `${what}. ${said}`, OWN_SERVER_HINT);
+  return new EmbeddedPostgresError('start_failed', `${what}. ${details}`, OWN_SERVER_HINT);
 }
 
-/** Turns a failed file operation of our own into the same kind of error. */
+/** Does the same for a failed file operation of Posthorn itself. Returns other errors unchanged. */
 export function explainFileError(error: unknown, dataDir: string): unknown {
   const reason = error instanceof Error ? error.message : String(error);
   switch (errorCode(error)) {
@@ -89,10 +89,10 @@ export function explainFileError(error: unknown, dataDir: string): unknown {
   }
 }
 
-async function hasNoRoom(dir: string): Promise<boolean> {
+async function isDiskFull(dir: string): Promise<boolean> {
   try {
     const disk = await statfs(dir);
-    return disk.bavail * disk.bsize < NO_ROOM_BYTES;
+    return disk.bavail * disk.bsize < DISK_FULL_BELOW_BYTES;
   } catch {
     return false;
   }

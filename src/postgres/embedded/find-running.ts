@@ -9,26 +9,28 @@ export type FoundPostgres =
   | { readonly state: 'stopped'; readonly dir: string }
   | { readonly state: 'running'; readonly dir: string; readonly connectionString: string };
 
-/** Is there an embedded database in this directory, and does its server run? Looks only: nothing is made or started. */
+/**
+ * Finds out whether this directory has an embedded database and whether its server runs. Creates and starts nothing.
+ */
 export async function findEmbeddedPostgres(
   dataDir: string,
   systemDir = '/var/lib/posthorn',
 ): Promise<FoundPostgres> {
-  const hasSome = await Promise.all(
+  const found = await Promise.all(
     ['postgres', 'postgres.password', 'relocated'].map((name) => exists(path.join(dataDir, name))),
   );
-  if (!hasSome.includes(true)) return { state: 'absent' };
+  if (!found.includes(true)) return { state: 'absent' };
   const home = await findHome(dataDir, systemDir, () => {});
   if (!(await exists(home.cluster))) return { state: 'absent' };
   const socket = await realpath(home.socket).catch(() => null);
   if (socket === null) return { state: 'stopped', dir: home.dir };
   const connectionString = await buildConnectionString(home, socket);
-  return (await answers(connectionString))
+  return (await canConnect(connectionString))
     ? { state: 'running', dir: home.dir, connectionString }
     : { state: 'stopped', dir: home.dir };
 }
 
-async function answers(connectionString: string): Promise<boolean> {
+async function canConnect(connectionString: string): Promise<boolean> {
   const client = new pg.Client({ connectionString, connectionTimeoutMillis: 3_000 });
   client.on('error', () => {});
   try {

@@ -15,37 +15,39 @@ export interface Home {
   readonly log: string;
   /** Held by the Posthorn process that uses this directory; see posthorn-lock.ts. */
   readonly lock: string;
-  /** Who holds it, for the message to the one who wanted it too. */
+  /** Names the process that holds the lock, for the error message of other processes. */
   readonly holder: string;
   /** The directory of PostgreSQL's Unix socket, or a link to it. */
   readonly socket: string;
 }
 
-/** A cluster is made below this name and renamed into place when it is complete. */
+/** The directory of a new cluster has this prefix until the cluster is complete. */
 export const UNFINISHED_PREFIX = 'postgres.new-';
 
 /**
- * Normally the data directory itself. As root it can be one that PostgreSQL's user cannot enter (a checkout below /root,
- * say). We do not loosen anybody's directories: the files then go to /var/lib/posthorn/<hash of the path>, with a
- * symbolic link "relocated" in the data directory, by which they are found again even if the data directory moves.
+ * Returns the home, normally the data directory itself. If root runs Posthorn, PostgreSQL's user may be unable to enter
+ * that directory (for example in a checkout below /root). Posthorn does not change the modes of existing directories:
+ * it puts the files into /var/lib/posthorn/<hash of the path>, and a symbolic link "relocated" to them into the data
+ * directory. The link works even if the data directory moves.
  */
 export async function findHome(
   dataDir: string,
   systemDir: string,
   log: (line: string) => void,
 ): Promise<Home> {
-  // For the owner alone; as root with the right to pass through for PostgreSQL's user.
+  // Only the owner may read it. If the owner is root, PostgreSQL's user may pass through.
   await makeDirectory(path.resolve(dataDir), isRoot() ? 0o711 : 0o700);
   const real = await realpath(dataDir);
   const link = path.join(real, 'relocated');
-  if (await exists(link)) return homeIn(await follow(link));
+  if (await exists(link)) return homeIn(await followLink(link));
   const home = homeIn(real);
-  // Also if only the password is left: that is a lost database, to be reported and not to be replaced elsewhere.
+  // A password without a cluster means that a database was lost: report that, do not create another one elsewhere.
   if (!isRoot() || (await exists(home.cluster)) || (await exists(home.password))) return home;
   const user = await ensureServerUser();
   if (await canEnter(user, real)) return home;
 
-  // The same path gives the same place: a link lost to a kill, or to a fresh checkout, leads to the same database again.
+  // The path determines the directory, so the database is found again if the link is missing (after a kill or in a
+  // fresh checkout).
   const dir = path.join(systemDir, createHash('sha256').update(real).digest('hex').slice(0, 16));
   await makeDirectory(dir, 0o711);
   if (!(await canEnter(user, dir))) {
@@ -75,11 +77,11 @@ function homeIn(dir: string): Home {
   };
 }
 
-async function follow(link: string): Promise<string> {
+async function followLink(link: string): Promise<string> {
   return realpath(link).catch((error: unknown) => {
     throw new EmbeddedPostgresError(
       'damaged',
-      `${link} leads to the place of this database, and nothing is there.`,
+      `The directory of this database, to which ${link} points, does not exist.`,
       'Bring that directory back (is a disk not mounted?); or delete the link to begin with an empty database.',
       { cause: error },
     );

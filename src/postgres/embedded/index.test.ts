@@ -46,7 +46,7 @@ describe('a new data directory', () => {
     expect(server.lines).toEqual([`Created a PostgreSQL 18.4 database in ${dataDir}`]);
   });
 
-  test('keeps the password and the log to its owner', async () => {
+  test('has a password, a log and a lock file that only the owner can read', async () => {
     const dataDir = await newDataDir();
     const server = await start({ dataDir });
     for (const file of ['postgres.password', 'postgres.log', 'posthorn.lock']) {
@@ -59,7 +59,7 @@ describe('a new data directory', () => {
   });
 });
 
-test('without the password nobody gets in, and nothing listens on the network', async () => {
+test('a login without the password fails, and nothing listens on the network', async () => {
   const dataDir = await usedDataDir();
   const server = await start({ dataDir });
   for (const [user, password] of [
@@ -86,7 +86,7 @@ test('without the password nobody gets in, and nothing listens on the network', 
     expect(await listeningTcpSockets(await postmasterPid(dataDir))).toEqual([]);
 });
 
-test('a restart keeps the data, and stop() may be called twice and at once', async () => {
+test('a restart keeps the data, and stop() may be called several times, also concurrently', async () => {
   const dataDir = await newDataDir();
   const first = await start({ dataDir });
   await query(first, `create table kept as select 'still here' as text`);
@@ -117,7 +117,7 @@ test('a path too long for a socket, with spaces and quotes in it, works', async 
   await expect(stat(socket)).rejects.toThrow('ENOENT');
 });
 
-test('a server that is killed is started again, with nothing committed lost', async () => {
+test('a killed server is restarted and loses nothing that was committed', async () => {
   const dataDir = await usedDataDir();
   const server = await start({ dataDir });
   const pid = await postmasterPid(dataDir);
@@ -128,20 +128,20 @@ test('a server that is killed is started again, with nothing committed lost', as
       () => false,
     ),
   );
-  expect(server.lines).toContain('PostgreSQL has ended by itself (signal SIGKILL); starting it again');
+  expect(server.lines).toContain('PostgreSQL ended unexpectedly (signal SIGKILL); restarting it');
   expect(await postmasterPid(dataDir)).not.toBe(pid);
 });
 
-test('a start that fails says what PostgreSQL said, and where its log is', async () => {
+test("the error of a failed start quotes PostgreSQL's message and names its log", async () => {
   const dataDir = await usedDataDir();
   await expect(start({ dataDir, settings: { no_such_setting: '1' } })).rejects.toMatchObject({
     code: 'start_failed',
     message: expect.stringMatching(/no_such_setting[\s\S]*postgres\.log/),
   });
-  await start({ dataDir }); // and it has let go of everything
+  await start({ dataDir }); // the failed start released everything
 });
 
-test('a large log is put aside at the start', async () => {
+test('a large log is rotated at the start', async () => {
   const dataDir = await usedDataDir();
   const log = path.join(dataDir, 'postgres.log');
   await writeFile(log, Buffer.alloc(11 * 1024 * 1024, 'x'));
@@ -150,7 +150,7 @@ test('a large log is put aside at the start', async () => {
   expect((await stat(`${log}.1`)).size).toBe(11 * 1024 * 1024);
 });
 
-test('the server does not keep its process alive, and does not outlive one that just exits', async () => {
+test('the server neither keeps the Posthorn process alive nor outlives one that exits without stopping it', async () => {
   for (const how of ['detach', 'exit'] as const) {
     const posthorn = await startProcess({ dataDir: await usedDataDir() });
     const pid = await postmasterPid(posthorn.dataDir);
@@ -177,7 +177,7 @@ async function listeningTcpSockets(pid: number): Promise<string[]> {
     const inode = /^socket:\[(\d+)\]$/.exec(target)?.[1];
     if (inode) own.add(inode);
   }
-  expect(own.size, 'at least the Unix socket is seen').toBeGreaterThan(0);
+  expect(own.size, 'the list contains at least the Unix socket').toBeGreaterThan(0);
   const tables = await Promise.all(
     ['tcp', 'tcp6'].map((name) => readFile(`/proc/${pid}/net/${name}`, 'utf8').catch(() => '')),
   );

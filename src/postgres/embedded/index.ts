@@ -1,11 +1,11 @@
 /**
- * A real PostgreSQL that Posthorn brings along, for everyone who has not set DATABASE_URL.
+ * The PostgreSQL server that Posthorn starts if DATABASE_URL is not set.
  *
- *   find the place → take the lock → who runs it, with what → is there a database?
- *     → no: create one    → yes: clear away what a killed Posthorn left
+ *   find the home → take the lock → choose the user and the binaries → is there a database?
+ *     → no: create one    → yes: stop the server that a killed Posthorn left
  *     → start it → log in once
  *
- * Every step can be killed; the next start then does the right thing by itself. docs/adr/0002 has the reasons.
+ * The process can be killed at any step; the next start recovers. docs/adr/0002 has the reasons.
  */
 import { type Binaries, findBinaries } from './binaries.ts';
 import { buildConnectionString, checkConnection } from './check-connection.ts';
@@ -19,7 +19,7 @@ import { launchServer } from './launch-server.ts';
 import { clearLeftoverServer } from './leftover-server.ts';
 import { takePosthornLock } from './posthorn-lock.ts';
 import type { RunAs } from './run-command.ts';
-import { keepServerLogBounded } from './server-log.ts';
+import { rotateServerLogRegularly } from './server-log.ts';
 import { writeSettings } from './server-settings.ts';
 import { chooseServerUser, giveClusterTo } from './server-user.ts';
 import { prepareSocketDirectory, removeSocketDirectory } from './socket-directory.ts';
@@ -30,22 +30,22 @@ export { type FoundPostgres, findEmbeddedPostgres } from './find-running.ts';
 export interface EmbeddedPostgres {
   /** For `pg`: database `posthorn`, user `posthorn`, a superuser of this cluster. Holds the password. */
   readonly connectionString: string;
-  /** Where its files are: the data directory, or the place below /var/lib/posthorn that stands in for it. */
+  /** Where its files are: the data directory, or the directory below /var/lib/posthorn that replaces it. */
   readonly dataDir: string;
-  /** Shuts PostgreSQL down and gives the data directory free. May be called twice, also at once. */
+  /** Shuts PostgreSQL down and releases the data directory. May be called several times, also concurrently. */
   stop(): Promise<void>;
 }
 
 export interface EmbeddedPostgresOptions {
   /** Created if missing; the cluster goes into `<dataDir>/postgres`. */
   readonly dataDir: string;
-  /** One line for people at a time. */
+  /** Called with one human-readable line at a time. */
   readonly log?: (line: string) => void;
-  /** Extra PostgreSQL settings, over all others. */
+  /** Extra PostgreSQL settings. They override all others. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Where root puts what PostgreSQL's user could not reach in the data directory. */
+  /** Where root puts files that PostgreSQL's user could not reach in the data directory. */
   readonly systemDir?: string;
-  /** Called while PostgreSQL starts: the time to do something else. */
+  /** Called while PostgreSQL starts, so that the caller can do other work meanwhile. */
   readonly onSpawned?: () => void;
 }
 
@@ -53,7 +53,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   if (process.platform === 'win32') {
     throw new EmbeddedPostgresError(
       'unsupported_platform',
-      'There is no embedded PostgreSQL on Windows.',
+      'The embedded PostgreSQL does not run on Windows.',
       OWN_SERVER_HINT,
     );
   }
@@ -86,7 +86,7 @@ async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres
       },
       log,
     );
-    undo.push(server.stop, keepServerLogBounded(home));
+    undo.push(server.stop, rotateServerLogRegularly(home));
     await checkConnection(home, connectionString);
 
     const stop = async () => {
@@ -107,7 +107,7 @@ async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres
   }
 }
 
-/** Afterwards there is a complete cluster that nobody uses, with today's settings. */
+/** Makes sure that there is a complete cluster with current settings, and that no server uses it. */
 async function prepareCluster(
   home: Home,
   binaries: Binaries,

@@ -7,7 +7,7 @@ import { filledDataDirs, newDataDir, query, start } from './testing/support.ts';
 
 const usedDataDir = filledDataDirs();
 
-/** What somebody or something has done to the directory, and a piece of what Posthorn says about it. */
+/** Kinds of damage, each with a part of the expected message. */
 const damages: Record<string, { harm(dataDir: string): Promise<unknown>; says: string | RegExp }> = {
   'PG_VERSION is missing': {
     harm: (dataDir) => rm(path.join(dataDir, 'postgres/PG_VERSION')),
@@ -72,19 +72,19 @@ for (const [name, { harm, says }] of Object.entries(damages)) {
     const before = await listing(dataDir);
     const message = typeof says === 'string' ? expect.stringContaining(says) : expect.stringMatching(says);
     await expect(start({ dataDir })).rejects.toMatchObject({ code: 'damaged', message });
-    // Nothing new has been put in its place, and the second try says the same.
+    // Nothing was created in its place, and a second start fails in the same way.
     expect(await listing(dataDir)).toEqual(before);
     await expect(start({ dataDir })).rejects.toMatchObject({ code: 'damaged', message });
   });
 }
 
-test('an undamaged copy opens, also with the mode that copying has given it', async () => {
+test('an undamaged copy opens, even if copying changed the mode of its directory', async () => {
   const dataDir = await usedDataDir();
   await promisify(execFile)('chmod', ['0755', path.join(dataDir, 'postgres')]);
   expect(await query(await start({ dataDir }), 'select 1 as one')).toEqual([{ one: 1 }]);
 });
 
-test('a data directory that is a file', async () => {
+test('a data directory that is a file is refused, and the file stays', async () => {
   const dataDir = await newDataDir();
   await writeFile(dataDir, 'a file');
   await expect(start({ dataDir })).rejects.toMatchObject({
@@ -94,7 +94,7 @@ test('a data directory that is a file', async () => {
   expect(await readFile(dataDir, 'utf8')).toBe('a file');
 });
 
-/** Every name that matters: not the logs and settings that each start writes. */
+/** All file names except the logs and settings that each start writes. */
 async function listing(dataDir: string): Promise<string[]> {
   const names = await readdir(dataDir, { recursive: true });
   return names

@@ -4,18 +4,19 @@ import { EmbeddedPostgresError } from './errors.ts';
 import { exists, type Home } from './home.ts';
 import { clearUnfinished, findUnfinished } from './unfinished-cluster.ts';
 
-const BEGIN_ANEW = 'to begin with an empty database, move the directory away';
+const START_EMPTY = 'to begin with an empty database, move the directory away';
 
 /**
- * Is there a database? The answer "no" makes a new one, so it is given only when nothing is there: no cluster, and no
- * password that shows there was one. Everything in between is an error, never an empty database in silence.
+ * Finds out whether there is a database. If it is absent, the caller creates one, so `absent` requires that there is
+ * neither a cluster nor a password, which shows that there was a cluster. Everything else is an error: Posthorn never
+ * silently starts with an empty database.
  *
  *   cluster   password   unfinished   →
- *   no        –          yes             a first start was cut short: clear it away, begin again
+ *   no        –          yes             a first start was interrupted: delete its files, begin again
  *   no        no         no              new
  *   no        yes        no              damaged: there was one (a disk that is not mounted?)
  *   yes       no         –               damaged: nobody can log in
- *   yes       yes        –               use it, after a look at what every cluster has
+ *   yes       yes        –               use it, after a check of the files that every cluster has
  */
 export async function inspectCluster(home: Home, major: string): Promise<'absent' | 'present'> {
   const unfinished = await findUnfinished(home);
@@ -33,7 +34,7 @@ export async function inspectCluster(home: Home, major: string): Promise<'absent
   if (!hasPassword) {
     throw damaged(
       `The password file ${home.password} of the database in ${home.cluster} is missing.`,
-      `Bring it back from a backup; ${BEGIN_ANEW}.`,
+      `Bring it back from a backup; ${START_EMPTY}.`,
     );
   }
   return 'present';
@@ -44,10 +45,10 @@ async function checkCluster(cluster: string, major: string): Promise<void> {
   if (!kind?.isDirectory()) {
     throw damaged(
       `${cluster} is not a directory.`,
-      `It has to be a PostgreSQL data directory; ${BEGIN_ANEW}.`,
+      `It has to be a PostgreSQL data directory; ${START_EMPTY}.`,
     );
   }
-  const hint = `Posthorn does not touch it. Restore it from a backup; ${BEGIN_ANEW}.`;
+  const hint = `Posthorn does not touch it. Restore it from a backup; ${START_EMPTY}.`;
   const version = await readFile(path.join(cluster, 'PG_VERSION'), 'utf8').catch(() => undefined);
   if (version === undefined) {
     throw damaged(
@@ -66,7 +67,8 @@ async function checkCluster(cluster: string, major: string): Promise<void> {
       throw damaged(`The PostgreSQL database in ${cluster} is damaged: ${part} is missing.`, hint);
     }
   }
-  // PostgreSQL refuses a directory that others may read; copies and restores often make it one.
+  // PostgreSQL refuses a directory that other users may read, and copied or restored directories often have such a
+  // mode.
   if ((kind.mode & 0o077) !== 0) await chmod(cluster, 0o700);
 }
 

@@ -16,10 +16,10 @@ class FakeServer implements RunningServer {
   }
 }
 
-/** Lets everything that is already settled run. */
-const settled = () => new Promise((resolve) => setImmediate(resolve));
+/** Waits until the callbacks of callbacksToRun promises have run. */
+const callbacksToRun = () => new Promise((resolve) => setImmediate(resolve));
 
-test('a server that keeps ending is given up after three restarts', async () => {
+test('a server that keeps crashing is restarted only three times', async () => {
   const servers = [new FakeServer()];
   const lines: string[] = [];
   const kept = keepRunning(
@@ -33,10 +33,10 @@ test('a server that keeps ending is given up after three restarts', async () => 
   );
   for (let crash = 0; crash < 4; crash++) {
     servers.at(-1)!.crash();
-    await settled();
+    await callbacksToRun();
   }
   expect(servers).toHaveLength(4);
-  expect(lines.at(-1)).toMatch(/4 times within a minute; giving up/);
+  expect(lines.at(-1)).toMatch(/ended 4 times within a minute .*giving up/);
   await kept.stop();
 });
 
@@ -50,18 +50,18 @@ test('a stop during a restart waits for it, and stops the new server', async () 
     () => {},
   );
   first.crash();
-  await settled();
+  await callbacksToRun();
   const stopped = kept.stop();
   restart.resolve(second);
   await stopped;
-  await settled();
+  await callbacksToRun();
   expect(second.isStopped).toBe(true);
 });
 
-test('a server that was asked to stop is not started again', async () => {
+test('a server that was stopped on request is not restarted', async () => {
   const first = new FakeServer();
   const kept = keepRunning(first, () => Promise.reject(new Error('must not be called')), expect.unreachable);
   await kept.stop();
-  await settled();
+  await callbacksToRun();
   expect(first.isStopped).toBe(true);
 });

@@ -1,15 +1,15 @@
 import type { RunningServer } from './launch-server.ts';
 
 const MAX_RESTARTS = 3;
-const WITHIN_MS = 60_000;
+const RESTART_WINDOW_MS = 60_000;
 
 /**
- * A server that ends without having been asked (the kernel's out-of-memory killer likes it) is started again, on the
- * same socket, so that pools just reconnect. If it keeps ending, we stop trying and say so.
+ * Restarts a server that ends unexpectedly (for example through the kernel's out-of-memory killer) on the same socket,
+ * so that pools just reconnect. Gives up, with a log line, if the server keeps ending.
  */
 export function keepRunning(
   first: RunningServer,
-  startAgain: () => Promise<RunningServer>,
+  relaunch: () => Promise<RunningServer>,
   log: (line: string) => void,
 ): { stop(): Promise<void> } {
   let server = first;
@@ -24,18 +24,20 @@ export function keepRunning(
   };
 
   const restart = async (how: string) => {
-    restarts = restarts.filter((at) => at > Date.now() - WITHIN_MS);
+    restarts = restarts.filter((at) => at > Date.now() - RESTART_WINDOW_MS);
     if (restarts.length >= MAX_RESTARTS) {
-      log(`PostgreSQL has ended again (${how}), ${MAX_RESTARTS + 1} times within a minute; giving up`);
+      log(
+        `PostgreSQL ended ${MAX_RESTARTS + 1} times within a minute (last: ${how}); giving up. Look at its log and restart Posthorn`,
+      );
       return;
     }
     restarts.push(Date.now());
-    log(`PostgreSQL has ended by itself (${how}); starting it again`);
+    log(`PostgreSQL ended unexpectedly (${how}); restarting it`);
     try {
-      server = await startAgain();
+      server = await relaunch();
       watch();
     } catch (error) {
-      log(`PostgreSQL could not be started again: ${error instanceof Error ? error.message : error}`);
+      log(`PostgreSQL could not be restarted: ${error instanceof Error ? error.message : error}`);
     }
   };
 

@@ -19,33 +19,33 @@ export interface Launch {
   readonly socketDirectory: string;
   readonly extraSettings: Readonly<Record<string, string>>;
   readonly log: (line: string) => void;
-  /** Called when the process runs, but takes no connections yet. */
+  /** Called when the process runs, but does not accept connections yet. */
   readonly onSpawned?: (() => void) | undefined;
 }
 
 export interface RunningServer {
-  /** Settles when it has ended, with how: "signal SIGKILL", "exit code 1". */
+  /** Resolves when the server has ended, with the reason: "signal SIGKILL", "exit code 1". */
   readonly ended: Promise<string>;
   stop(): Promise<void>;
 }
 
 /** How long backends of a killed server may take to notice that it is gone. */
 const SURVIVORS_MS = 15_000;
-const STILL_STARTING_EVERY_MS = 5_000;
+const LOG_PROGRESS_EVERY_MS = 5_000;
 
-/** Starts postgres and returns when it takes connections. */
+/** Starts postgres and returns when it accepts connections. */
 export async function launchServer(launch: Launch): Promise<RunningServer> {
   const survivorsDeadline = Date.now() + SURVIVORS_MS;
   for (;;) {
     const attempt = await tryToLaunch(launch);
     if ('server' in attempt) return attempt.server;
-    const survivors = /pre-existing shared memory block/.test(attempt.said);
+    const survivors = /pre-existing shared memory block/.test(attempt.output);
     if (!survivors || Date.now() > survivorsDeadline) throw await attempt.explain();
     await delay(100);
   }
 }
 
-type Attempt = { server: RunningServer } | { said: string; explain(): Promise<EmbeddedPostgresError> };
+type Attempt = { server: RunningServer } | { output: string; explain(): Promise<EmbeddedPostgresError> };
 
 async function tryToLaunch(launch: Launch): Promise<Attempt> {
   const { home, binaries, runAs, socketDirectory, extraSettings } = launch;
@@ -58,7 +58,8 @@ async function tryToLaunch(launch: Launch): Promise<Attempt> {
     {
       cwd: '/',
       env: serverEnvironment(),
-      // A session of its own: Ctrl-C in the terminal goes to Posthorn, which first finishes its work and then stops us.
+      // A session of its own: Ctrl-C in the terminal reaches only Posthorn, which finishes its work and then stops the
+      // server.
       detached: true,
       stdio: ['ignore', logFile.fd, logFile.fd],
       ...runAs,
@@ -71,12 +72,12 @@ async function tryToLaunch(launch: Launch): Promise<Attempt> {
   launch.onSpawned?.();
   const how = await Promise.race([ended, waitUntilReady(child, launch)]);
   if (how === 'ready') return { server: { ended, stop: () => stopServer(child, ended) } };
-  const said = await readServerLog(home, logFile.size);
-  const explain = () => explainServerFailure(`PostgreSQL did not start (${how})`, said, home);
-  return { said, explain };
+  const output = await readServerLog(home, logFile.size);
+  const explain = () => explainServerFailure(`PostgreSQL did not start (${how})`, output, home);
+  return { output, explain };
 }
 
-/** A Posthorn that ends without stop(), by process.exit or an uncaught error, does not leave its server behind. */
+/** Stops the server if Posthorn ends without stop(): through process.exit or an uncaught error. */
 function stopOnExit(child: ChildProcess, ended: Promise<string>): void {
   const onExit = () => child.kill('SIGINT');
   process.once('exit', onExit);
@@ -88,25 +89,25 @@ async function waitForEnd(child: ChildProcess): Promise<string> {
     const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
     return signal ? `signal ${signal}` : `exit code ${code}`;
   } catch (error) {
-    return String(error); // could not even be started
+    return String(error); // the program could not be started
   }
 }
 
 /**
- * The postmaster writes its state into the eighth line of its pid file, as pg_ctl knows. As long as the process lives we
- * wait: after a crash it may have gigabytes of log to replay, and breaking that off would only begin it again.
+ * The postmaster writes its state into the eighth line of its pid file, as for pg_ctl. There is no timeout: after a
+ * crash the server may have gigabytes of WAL to replay, and would have to start over if it were stopped.
  */
 async function waitUntilReady(child: ChildProcess, { home, log }: Launch): Promise<'ready' | 'ended'> {
   const file = path.join(home.cluster, 'postmaster.pid');
   const began = Date.now();
-  let nextWord = began + STILL_STARTING_EVERY_MS;
+  let nextLogAt = began + LOG_PROGRESS_EVERY_MS;
   while (child.exitCode === null && child.signalCode === null && child.pid !== undefined) {
     const lines = (await readFile(file, 'utf8').catch(() => '')).split('\n');
     if (Number(lines[0]) === child.pid && lines[7]?.trim() === 'ready') return 'ready';
-    if (Date.now() > nextWord) {
-      nextWord = Date.now() + STILL_STARTING_EVERY_MS;
+    if (Date.now() > nextLogAt) {
+      nextLogAt = Date.now() + LOG_PROGRESS_EVERY_MS;
       log(
-        `PostgreSQL is still starting after ${Math.round((Date.now() - began) / 1000)} s (recovery); ${home.log}`,
+        `PostgreSQL is still starting after ${Math.round((Date.now() - began) / 1000)} s (recovery); see ${home.log}`,
       );
     }
     await delay(10);
@@ -114,19 +115,22 @@ async function waitUntilReady(child: ChildProcess, { home, log }: Launch): Promi
   return 'ended';
 }
 
-/** Fast shutdown; then immediate, which leaves recovery to the next start; then, as we know it is our child, the last. */
+/**
+ * Fast shutdown first; then immediate, which leaves recovery to the next start; then SIGKILL, which cannot hit another
+ * program because the server is our child.
+ */
 async function stopServer(child: ChildProcess, ended: Promise<string>): Promise<void> {
   child.ref();
-  for (const [signal, patienceMs] of [
+  for (const [signal, timeoutMs] of [
     ['SIGINT', 30_000],
     ['SIGQUIT', 10_000],
     ['SIGKILL', 5_000],
   ] as const) {
     if (!child.kill(signal)) return; // it has ended
-    const patience = new AbortController();
-    const timeout = delay(patienceMs, 'timeout', { signal: patience.signal }).catch(() => 'timeout');
+    const timer = new AbortController();
+    const timeout = delay(timeoutMs, 'timeout', { signal: timer.signal }).catch(() => 'timeout');
     const how = await Promise.race([ended, timeout]);
-    patience.abort();
+    timer.abort();
     if (how !== 'timeout') return;
   }
 }

@@ -27,7 +27,7 @@ test('the server of a killed Posthorn is stopped by the next start, and its data
   await query(killed, `create table more as select 'committed' as text`);
   const orphan = await postmasterPid(dataDir);
   await killed.end('SIGKILL');
-  expect(isAlive(orphan), 'really an orphan').toBe(true);
+  expect(isAlive(orphan), 'the server outlived its Posthorn').toBe(true);
 
   const next = await start({ dataDir });
   expect(isAlive(orphan)).toBe(false);
@@ -51,14 +51,14 @@ test('when Posthorn and its server are both killed, the next start recovers', as
 });
 
 test(
-  'a server that is killed while it is being stopped, and that nobody reaps, does not block the next start',
+  'a zombie of a server that was killed during its shutdown does not block the next start',
   needs(NOT_LINUX),
   async () => {
     const dataDir = await usedDataDir();
     const parent = await startProcess({ dataDir });
     const home = await findHome(dataDir, '/nonexistent', () => {});
     const server = await postmasterPid(dataDir);
-    // Stopped, neither of them reacts: the server does not shut down, and its parent does not reap it.
+    // Suspended, neither of them reacts: the server does not shut down, and its parent does not reap it.
     process.kill(parent.child.pid!, 'SIGSTOP');
     process.kill(server, 'SIGSTOP');
     const cleared = clearLeftoverServer(home, () => {});
@@ -76,13 +76,13 @@ test(
   },
 );
 
-test('a stale pid file is no hindrance, and the process that has its id by now is left alone', async () => {
+test('a stale pid file does not block the start, and another program with that process id is left alone', async () => {
   const dataDir = await usedDataDir();
   const first = await start({ dataDir });
   const file = path.join(dataDir, 'postgres/postmaster.pid');
   const whenAlive = await readFile(file, 'utf8');
   await first.stop();
-  // Of the server's own user: the case in which PostgreSQL by itself believes the file.
+  // Runs as the server's user: in this case PostgreSQL itself would trust the file.
   const { uid, gid } = await stat(path.join(dataDir, 'postgres'));
   const bystander = spawn('sleep', ['60'], { uid, gid, stdio: 'ignore' });
   await once(bystander, 'spawn');
@@ -103,7 +103,7 @@ test('a stale pid file is no hindrance, and the process that has its id by now i
   }
 });
 
-test('a server that somebody else has started on the directory is not touched', async () => {
+test('a server that Posthorn did not start is not stopped', async () => {
   const dataDir = await usedDataDir();
   const cluster = path.join(dataDir, 'postgres');
   const { uid, gid } = await stat(cluster);
@@ -133,7 +133,7 @@ test('a server that somebody else has started on the directory is not touched', 
   expect(isAlive(byHand.pid!)).toBe(true);
 });
 
-test('a first start killed in the middle of initdb is begun again', async () => {
+test('a first start that was killed during initdb is repeated', async () => {
   const dataDir = await newDataDir();
   const killed = forkPosthorn({ dataDir });
   const ended = once(killed, 'exit');
@@ -152,7 +152,7 @@ test('a first start killed in the middle of initdb is begun again', async () => 
   expect((await readdir(dataDir)).filter((name) => name.includes('new'))).toEqual([]);
 });
 
-test('a first start killed just before its last step is begun again', async () => {
+test('a first start that was killed just before its last step is repeated', async () => {
   const dataDir = await newDataDir();
   await mkdir(path.join(dataDir, 'postgres.new-0123/cluster'), { recursive: true });
   await writeFile(path.join(dataDir, 'postgres.new-0123/cluster/PG_VERSION'), '18\n');

@@ -12,7 +12,7 @@ export async function flushToDisk(file: string): Promise<void> {
   }
 }
 
-/** Writes a small file that is there with all its content, or not at all. For the owner of its directory only. */
+/** Writes a small file atomically and durably. Only the owner of its directory can read it. */
 export async function writeDurably(file: string, content: string): Promise<void> {
   const unfinished = `${file}.new`;
   await writeFile(unfinished, content, { mode: 0o600, flush: true });
@@ -21,14 +21,18 @@ export async function writeDurably(file: string, content: string): Promise<void>
   await flushToDisk(path.dirname(file));
 }
 
-/** When root runs Posthorn once on an ordinary user's data directory, that user must still be able to afterwards. */
+/**
+ * Root may run Posthorn once on an ordinary user's data directory: that user must still be able to use it afterwards.
+ */
 export async function giveToOwnerOfDirectory(file: string): Promise<void> {
   if (!isRoot()) return;
   const owner = await stat(path.dirname(file));
   if (owner.uid !== 0) await chown(file, owner.uid, owner.gid);
 }
 
-/** With those above it, as far as they are missing. Explicit modes, because the umask may be anything; old ones stay. */
+/**
+ * Creates the directory and its missing parents with this mode, whatever the umask is. Existing ones keep their mode.
+ */
 export async function makeDirectory(directory: string, mode: number): Promise<void> {
   const firstCreated = await mkdir(directory, { recursive: true });
   if (!firstCreated) return;

@@ -14,7 +14,7 @@ import {
 
 const usedDataDir = filledDataDirs();
 
-test('a second Posthorn is refused, and told by whom the directory is held', async () => {
+test('a second Posthorn fails with an error that names the process that holds the directory', async () => {
   const dataDir = await usedDataDir();
   const first = await startProcess({ dataDir });
   const server = await postmasterPid(dataDir);
@@ -26,7 +26,7 @@ test('a second Posthorn is refused, and told by whom the directory is held', asy
     ),
     hint: expect.stringContaining(`kill ${first.child.pid}`),
   });
-  expect(isAlive(server), 'the first one goes on').toBe(true);
+  expect(isAlive(server), 'the first one keeps running').toBe(true);
   expect(await query(first, 'select 1 as one')).toEqual([{ one: 1 }]);
 
   await first.end('stop');
@@ -37,7 +37,7 @@ test('a second Posthorn is refused, and told by whom the directory is held', asy
   });
 });
 
-test('of several that start at once on a new directory, exactly one wins', async () => {
+test('if several start at the same time on a new directory, exactly one succeeds', async () => {
   const dataDir = await newDataDir();
   await mkdir(dataDir);
   const starters = Array.from({ length: 4 }, () => forkPosthorn({ dataDir }));

@@ -11,18 +11,18 @@ export interface PosthornLock {
 
 const SQLITE_BUSY = 5;
 
-/** Referenced from here for as long as they are held: a collected database object would close, and drop its lock. */
+/** Keeps a reference to each held lock: a garbage-collected database object would close and release it. */
 const held = new Set<DatabaseSync>();
 
 /**
- * One Posthorn per data directory, by a lock that the kernel holds for the process: two starters cannot both have it, and
- * it is gone the moment the process is, however it ended. A file with a process id has neither property by itself (ids
- * are reused, mean nothing in another container, and clearing a stale file is a race). Node has no file locks of its own;
- * the SQLite inside it has: an exclusive transaction on an empty database, in which nothing is ever written. The empty
- * file stays when the lock is released, since deleting a lock file is a race as well.
+ * Makes sure that only one Posthorn uses a data directory, by a file lock: two processes cannot both hold it, and the
+ * kernel releases it when the process ends, however it ends. A file with a process id has neither property (ids are
+ * reused, mean nothing in another container, and deleting a stale file is a race). Node has no file locks of its own,
+ * but its SQLite does: the lock is an exclusive transaction on an empty database, which writes nothing. The empty file
+ * stays, because deleting a lock file is a race as well. Throws if another process holds the lock.
  */
 export async function takePosthornLock(home: Home): Promise<PosthornLock> {
-  const database = lockFile(home) ?? (await refuse(home));
+  const database = tryLockFile(home) ?? (await throwHeld(home));
   try {
     // Never open the lock file in another way: closing any descriptor of it drops the process's lock (POSIX).
     await chmod(home.lock, 0o600);
@@ -37,18 +37,18 @@ export async function takePosthornLock(home: Home): Promise<PosthornLock> {
   return {
     async release() {
       if (!held.delete(database)) return;
-      await rm(home.holder, { force: true }).catch(() => {}); // before letting go: later it would be the next one's
+      await rm(home.holder, { force: true }).catch(() => {}); // before the release: afterwards it may be the file of the next holder
       database.close();
     },
   };
 }
 
-/** The lock, or undefined when another has it. */
-function lockFile(home: Home): DatabaseSync | undefined {
+/** Returns the lock, or undefined if another process holds it. */
+function tryLockFile(home: Home): DatabaseSync | undefined {
   let database: DatabaseSync | undefined;
   try {
     database = new DatabaseSync(home.lock, { timeout: 0 });
-    // Its journal in memory: so nothing is written, and the lock can be had on a full disk as well.
+    // With the journal in memory nothing is written, so the lock works on a full disk as well.
     database.exec('pragma journal_mode = memory; pragma locking_mode = exclusive; begin exclusive');
     return database;
   } catch (error) {
@@ -69,8 +69,8 @@ interface Holder {
   host: string;
 }
 
-async function refuse(home: Home): Promise<never> {
-  // Missing only in the instant between taking the lock and writing the file.
+async function throwHeld(home: Home): Promise<never> {
+  // The file is missing only between taking the lock and writing the file.
   const text = await readFile(home.holder, 'utf8').catch(() => undefined);
   const holder = text ? (JSON.parse(text) as Holder) : undefined;
   const isSelf = holder?.pid === process.pid && holder.host === hostname();

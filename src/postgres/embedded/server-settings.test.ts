@@ -11,7 +11,7 @@ test.each([
   expect(tunedSettings(memory).shared_buffers).toBe(expected);
 });
 
-test('no setting trades durability or reachability', () => {
+test('the settings keep commits durable and the server off the network', () => {
   expect(tunedSettings()).toMatchObject({ fsync: 'on', full_page_writes: 'on', synchronous_commit: 'on' });
   expect(fixedSettings('/a, "b"')).toMatchObject({
     listen_addresses: '',

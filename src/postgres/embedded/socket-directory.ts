@@ -5,15 +5,14 @@ import type { RunAs } from './run-command.ts';
 
 const SOCKET = '.s.PGSQL.5432';
 
-/** What fits into the kernel's sockaddr_un: 107 bytes on Linux, 103 on macOS. */
+/** The limit of the kernel's sockaddr_un: 107 bytes on Linux, 103 on macOS. */
 const MAX_SOCKET_PATH_BYTES = 103;
 const SHORT_PREFIX = '/tmp/posthorn-';
 
 /**
- * A Unix socket in a directory that only the server's user (and root) can enter, rather than a TCP port: no other user
- * of the machine gets as far as the password prompt, there is no port to find or to lose, and it is quicker.
- * Where the data directory's path is too long for one, the socket goes to a fresh directory in /tmp, with a link in its
- * usual place.
+ * Creates a directory for the Unix socket that only the server's user (and root) can enter. A socket is better than a
+ * TCP port: other users of the machine cannot even try a password, no port has to be free, and it is quicker. If the
+ * path of the data directory is too long for a socket, the directory is in /tmp, with a link in its usual place.
  */
 export async function prepareSocketDirectory(home: Home, runAs: RunAs): Promise<string> {
   await removeSocketDirectory(home);
@@ -29,7 +28,10 @@ export async function prepareSocketDirectory(home: Home, runAs: RunAs): Promise<
   return directory;
 }
 
-/** Only when no server is using it: what a killed one has left would stop the next from starting. */
+/**
+ * Removes what a killed server has left, which would stop the next one from starting. Call it only if no server uses
+ * the directory.
+ */
 export async function removeSocketDirectory(home: Home): Promise<void> {
   const now = await lstat(home.socket).catch(() => undefined);
   if (now?.isSymbolicLink()) {
@@ -41,7 +43,10 @@ export async function removeSocketDirectory(home: Home): Promise<void> {
   }
 }
 
-/** The socket and its lock file of a server that was killed: the process id in it may by now be somebody else's. */
+/**
+ * Removes the socket and the lock file of a killed server. The process id in the lock file may belong to another
+ * program now.
+ */
 export async function clearSocket(directory: string): Promise<void> {
   await rm(path.join(directory, SOCKET), { force: true });
   await rm(path.join(directory, `${SOCKET}.lock`), { force: true });

@@ -7,7 +7,7 @@ import { NOT_LINUX, needs } from '../../../test/support/needs.ts';
 import { temporaryDirectory } from './testing/support.ts';
 import { clearUnfinished } from './unfinished-cluster.ts';
 
-test('it is not taken away from a process that still works in it', needs(NOT_LINUX), async () => {
+test('an unfinished cluster is not deleted while a process still works in it', needs(NOT_LINUX), async () => {
   const unfinished = path.join(await temporaryDirectory(), 'postgres.new-1');
   await mkdir(path.join(unfinished, 'cluster'), { recursive: true });
   // Like the postgres of initdb: ends at the end of its input.

@@ -4,22 +4,24 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Home, UNFINISHED_PREFIX } from './home.ts';
 import { runCommand } from './run-command.ts';
 
-/** initdb ends at its next word to the pipe that nobody reads any more; its postgres then at the end of its input. */
-const PATIENCE_MS = 5_000;
+/**
+ * initdb ends at its next write to the pipe, which nobody reads any more; its postgres ends at the end of its input.
+ */
+const MAX_WAIT_MS = 5_000;
 
-/** What first starts that were cut short have left. */
+/** Returns the directories that interrupted first starts have left. */
 export async function findUnfinished(home: Home): Promise<string[]> {
   const names = (await readdir(home.dir)).filter((name) => name.startsWith(UNFINISHED_PREFIX));
   return names.map((name) => path.join(home.dir, name));
 }
 
 /**
- * The initdb of a killed Posthorn goes on for a moment. It is left to end by itself: a postgres that loses its files while
- * it runs dies without giving back its shared memory (seen: 1 MB in /dev/shm, for ever). Whatever cannot be cleared now
- * is in nobody's way, and is cleared the next time.
+ * Deletes an unfinished cluster. The initdb of a killed Posthorn runs on for a moment, and we wait for it: a postgres
+ * that loses its files while it runs does not release its shared memory (seen: 1 MB in /dev/shm, for ever). What cannot
+ * be deleted now is deleted at the next start.
  */
 export async function clearUnfinished(directory: string): Promise<void> {
-  const deadline = Date.now() + PATIENCE_MS;
+  const deadline = Date.now() + MAX_WAIT_MS;
   while ((await isInUse(directory)) && Date.now() < deadline) await delay(20);
   await rm(directory, { recursive: true, force: true, maxRetries: 3 }).catch(() => {});
 }

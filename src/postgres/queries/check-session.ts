@@ -4,15 +4,15 @@ import type { Client } from '../database.ts';
 export interface SessionFacts {
   /** The server process stays the same from statement to statement, and a lock taken by one is held by the next. */
   readonly isOneSession: boolean;
-  /** What is notified arrives. */
-  readonly hears: boolean;
+  /** A notification arrives on the connection that listens for it. */
+  readonly receivesNotifications: boolean;
 }
 
-const PATIENCE_MS = 2_000;
+const NOTIFICATION_TIMEOUT_MS = 2_000;
 
 /**
- * A connection that a pooler shares out by transaction is none: locks and LISTEN belong to whoever gets the server
- * process next, and ownership rests on both.
+ * Transaction pooling breaks session locks and LISTEN, which leases need: both belong to the server connection, and the
+ * pooler gives that to the next client.
  */
 export async function checkSession(client: Client): Promise<SessionFacts> {
   const channel = `posthorn_doctor_${randomBytes(8).toString('hex')}`;
@@ -24,8 +24,8 @@ export async function checkSession(client: Client): Promise<SessionFacts> {
   };
   await notePid();
   await client.query('select pg_advisory_lock($1)', [lock]);
-  const heard = new Promise<boolean>((resolve) => {
-    const timer = setTimeout(() => resolve(false), PATIENCE_MS);
+  const received = new Promise<boolean>((resolve) => {
+    const timer = setTimeout(() => resolve(false), NOTIFICATION_TIMEOUT_MS);
     client.on('notification', (message) => {
       if (message.channel !== channel) return;
       clearTimeout(timer);
@@ -35,9 +35,9 @@ export async function checkSession(client: Client): Promise<SessionFacts> {
   await client.query(`listen ${channel}`);
   await notePid();
   await client.query('select pg_notify($1, $2)', [channel, '']);
-  const hears = await heard;
+  const receivesNotifications = await received;
   await notePid();
   const { rows } = await client.query<{ held: boolean }>('select pg_advisory_unlock($1) as held', [lock]);
   await client.query(`unlisten ${channel}`);
-  return { isOneSession: pids.size === 1 && rows[0]!.held, hears };
+  return { isOneSession: pids.size === 1 && rows[0]!.held, receivesNotifications };
 }

@@ -6,8 +6,9 @@ import { journalDeaths } from './stats-journal.ts';
 /** Deliveries per statement: an endpoint may have a million of them. */
 const CHUNK = 2000;
 
-// Checks that the endpoint is still disabled or deleted: the worker may be stopped for a while before it asks, and what
-// was accepted after the endpoint was enabled again must be sent. Requests on the wire are left out: their answer decides.
+// Checks that the endpoint is still disabled or deleted: the worker may have been suspended before it runs this, and
+// deliveries that were accepted after the endpoint was enabled again must be sent. Requests on the wire are excluded:
+// their responses decide.
 const SKIP = {
   name: 'skip_waiting',
   text: `

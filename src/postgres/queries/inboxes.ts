@@ -1,4 +1,5 @@
 /** Inboxes and the requests in them. Callers pass the time, so that expiry follows one clock. */
+import { ADVISORY_LOCKS } from '../advisory-locks.ts';
 import { type Client, inTransaction, type Pool } from '../database.ts';
 import { ensureTenant } from './tenants.ts';
 
@@ -42,8 +43,6 @@ interface InboxRow {
 }
 
 const COLUMNS = 'i.token, i.tenant, i.answer, i.received, i.created_at, i.expires_at';
-/** An arbitrary number that only the creation of inboxes locks, so that two at once cannot exceed the limit. */
-const INBOX_LOCK = 7_283_640_003;
 
 /** An inbox that an endpoint delivers to does not expire: its deliveries would become dead letters. */
 const IS_LIVE = `(i.expires_at > $1 or exists (
@@ -68,7 +67,7 @@ export async function createInbox(
   limits: { readonly inboxes: number; readonly inboxesPerTenant: number },
 ): Promise<Inbox | 'inboxes' | 'inboxesPerTenant'> {
   return inTransaction(pool, async (client) => {
-    await client.query('select pg_advisory_xact_lock($1)', [INBOX_LOCK]);
+    await client.query('select pg_advisory_xact_lock($1)', [ADVISORY_LOCKS.inboxes]);
     await deleteExpired(client, inbox.createdAt);
     const { rows: counts } = await client.query<{ all: string; own: string }>(
       'select count(*) as all, count(*) filter (where tenant = $1) as own from posthorn.inboxes',

@@ -1,4 +1,4 @@
-/** What `posthorn doctor` reads from a database. It is judged in src/cli/doctor. */
+/** What `posthorn doctor` reads from a database. src/cli/doctor judges it. */
 import type { Uuid } from '../../domain/ids.ts';
 import type { Client } from '../database.ts';
 
@@ -7,7 +7,7 @@ export interface ServerFacts {
   readonly version: string;
   readonly settings: Readonly<Record<string, string>>;
   readonly isStandby: boolean;
-  /** Each limit of connections that concerns this role, with those that others than Posthorn use of it now. */
+  /** The connection limits that apply to this role, each with the number of connections that other programs use now. */
   readonly connectionLimits: readonly ConnectionLimit[];
   readonly now: number;
 }
@@ -55,7 +55,7 @@ export async function readServer(client: Client): Promise<ServerFacts> {
   };
 }
 
-/** A role may see of others' sessions only whose they are and in which database. */
+/** Reads only the user and the database of other sessions: a role may not see more. */
 async function readConnectionLimits(client: Client): Promise<ConnectionLimit[]> {
   const { rows } = await client.query<{
     of: ConnectionLimit['of'];
@@ -105,11 +105,11 @@ export async function readMissingGrants(client: Client): Promise<string[]> {
 }
 
 /**
- * Names of the migrations that were applied. Null: this database has no schema of Posthorn. `forbidden`: this role may
- * not look.
+ * Names of the migrations that were applied. Null: this database has no Posthorn schema. `forbidden`: this role may not
+ * read them.
  */
 export async function readAppliedMigrations(client: Client): Promise<string[] | 'forbidden' | null> {
-  // By the catalogue: functions that take a name fail where the role may not use the schema.
+  // Read the catalogue: functions that take a name fail if the role may not use the schema.
   const { rows: found } = await client.query<{ readable: boolean }>(
     `select has_schema_privilege(n.oid, 'USAGE') and has_table_privilege(c.oid, 'SELECT') as readable
        from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -180,7 +180,7 @@ export interface SealedSecret {
   readonly endpointId: Uuid;
   readonly keyId: string;
   readonly ciphertext: Buffer;
-  /** How many are sealed with this key. */
+  /** How many secrets are sealed with this key. */
   readonly count: number;
 }
 

@@ -7,6 +7,7 @@ import type {
   TakenShard,
 } from '../../ports/ownership-store.ts';
 import type { Client, Pool } from '../database.ts';
+import { isOutage } from '../failures.ts';
 
 export async function registerWorker(
   client: Client,
@@ -27,10 +28,13 @@ export async function registerWorker(
 const RENEW = {
   name: 'renew',
   text: `
-    with renewed as (
-      update posthorn.workers set renewed_at = clock_timestamp(), stopping = $2 where id = $1 returning id
+    with before as materialized (select renewed_at from posthorn.workers where id = $1),
+    renewed as (
+      update posthorn.workers set renewed_at = clock_timestamp(), stopping = $2 where id = $1 returning id, renewed_at
     )
-    select extract(epoch from clock_timestamp()) * 1000 as now,
+    select extract(epoch from r.renewed_at) * 1000000 as mark,
+           extract(epoch from (select renewed_at from before)) * 1000000 as previous_mark,
+           extract(epoch from clock_timestamp()) * 1000 as now,
            (select version from posthorn.subscription_version) as version,
            (select last_value from posthorn.acceptance_order) as last_seq,
            coalesce((select json_agg(json_build_object('shard', s.shard, 'epoch', s.epoch)) from posthorn.shards s
@@ -45,6 +49,8 @@ export async function renew(client: Client, workerId: Uuid, stopping: boolean): 
     now: string;
     version: string;
     last_seq: string;
+    mark: string;
+    previous_mark: string;
     shards: OwnedShard[];
   }>({
     ...RENEW,
@@ -54,6 +60,8 @@ export async function renew(client: Client, workerId: Uuid, stopping: boolean): 
   if (row === undefined) return null;
   return {
     shards: row.shards,
+    mark: Number(row.mark),
+    previousMark: Number(row.previous_mark),
     now: Number(row.now),
     endpointVersion: Number(row.version),
     lastSeq: Number(row.last_seq),
@@ -70,6 +78,21 @@ export async function readFacts(pool: Pool): Promise<StoreFacts> {
   });
   const row = rows[0]!;
   return { now: Number(row.now), endpointVersion: Number(row.version), lastSeq: Number(row.last_seq) };
+}
+
+/** The cluster's identity and its timeline, which a promoted standby and a point-in-time recovery change. */
+export async function readTimeline(pool: Pool): Promise<string | null> {
+  try {
+    const { rows } = await pool.query<{ timeline: string }>(
+      `select system_identifier || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline
+         from pg_control_system()`,
+    );
+    return rows[0]!.timeline;
+  } catch (error) {
+    // Some managed services do not allow these functions, and a standby has no current position.
+    if (isOutage(error)) throw error;
+    return null;
+  }
 }
 
 // pg_locks shows a bigint lock key as two halves. The row is locked first: a renewal at the same time either comes first
@@ -107,7 +130,7 @@ export async function removeDeadWorkers(
   workerId: Uuid,
   times: OwnershipTimes,
 ): Promise<{ worker: string; shard: number }[]> {
-  // A fifth longer than the worker counts: the clocks of two machines do not run at the same rate.
+  // A fifth longer than the lease: the clocks of two machines do not run at the same rate.
   const { rows } = await client.query<{ worker: string; shard: number }>({
     ...REMOVE_DEAD,
     values: [workerId, times.leaseMs * 1.2, times.deadAfterMs],

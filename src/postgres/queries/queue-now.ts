@@ -1,4 +1,6 @@
-/** How much waits just now. Counting stops at a limit: it is asked every few seconds, and a long queue is no time for it. */
+/**
+ * The current size of the queue. Counting stops at a limit: this runs every few seconds, also while the queue is long.
+ */
 import type { Uuid } from '../../domain/ids.ts';
 import type { Pool } from '../database.ts';
 
@@ -23,7 +25,7 @@ const ALL = {
       from (select attempts from posthorn.queue limit $1) as q`,
 };
 
-// By its endpoints: the queue has an index by those, and none by tenant.
+// Through the tenant's endpoints: the queue has an index by endpoint, but none by tenant.
 const OF_TENANT = {
   name: 'queue_now_of_tenant',
   text: `
@@ -40,7 +42,7 @@ const OF_TENANT = {
              limit $1) as q`,
 };
 
-/** An empty tenant: all of them. */
+/** An empty tenant stands for all. */
 export async function queueNow(pool: Pool, tenant: string): Promise<QueueNow> {
   const { rows } = await pool.query<QueueNow>(
     tenant === '' ? { ...ALL, values: [COUNT_AT_MOST] } : { ...OF_TENANT, values: [COUNT_AT_MOST, tenant] },

@@ -1,12 +1,12 @@
 import type { Pool } from '../database.ts';
 
-/** What decides whether events can be accepted and are delivered by somebody. */
+/** Facts that tell whether events can be accepted and whether workers deliver them. */
 export interface ReadinessFacts {
-  /** A standby, or a default of the role or database. */
+  /** True on a standby, or if a default of the role or the database forbids writes. */
   readonly isReadOnly: boolean;
-  /** There is a partition for events of the present time. */
+  /** True if a partition covers the present time. */
   readonly hasPartition: boolean;
-  /** Shards whose worker has renewed its lease lately. */
+  /** Shards whose worker has renewed its lease recently. */
   readonly ownedShards: number;
 }
 

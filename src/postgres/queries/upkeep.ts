@@ -1,17 +1,11 @@
 import type { Uuid } from '../../domain/ids.ts';
+import type { ADVISORY_LOCKS } from '../advisory-locks.ts';
 import type { Client, Pool } from '../database.ts';
-
-/** Keys of the advisory locks that keep two processes from the same work. */
-export const UPKEEP_LOCKS = {
-  upkeep: 7_283_640_003,
-  statistics: 7_283_640_004,
-  operationalEvents: 7_283_640_005,
-} as const;
 
 /** Returns false if another transaction holds the lock. The lock ends with the transaction, also if the process dies. */
 export async function tryLock(
   client: Client,
-  lock: (typeof UPKEEP_LOCKS)[keyof typeof UPKEEP_LOCKS],
+  lock: (typeof ADVISORY_LOCKS)[keyof typeof ADVISORY_LOCKS],
 ): Promise<boolean> {
   const { rows } = await client.query<{ is_locked: boolean }>({
     name: 'try_upkeep_lock',

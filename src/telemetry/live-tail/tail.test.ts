@@ -36,11 +36,11 @@ function newWorld() {
     notifier,
     handlers,
     onProblem,
-    /** Lets time pass, and what was asked for happen. */
+    /** Advances the time and runs the timers that are due. */
     async pass(ms: number): Promise<void> {
       const end = now + ms;
       for (;;) {
-        // A message is heard some turns of the event loop after it was sent.
+        // A message arrives some turns of the event loop after it was sent.
         for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
         const next = timers.filter(({ at }) => at <= end).toSorted((a, b) => a.at - b.at)[0];
         if (next === undefined) break;
@@ -133,7 +133,7 @@ describe('the live tail of several processes', () => {
     expect(world.sent).toEqual([]);
   });
 
-  test('forgets a process that stops announcing its watchers, and keeps one that goes on', async () => {
+  test('forgets a process that stops announcing its watchers, and keeps one that continues', async () => {
     const world = newWorld();
     const there = world.process('there');
     world.notifier.publish('tailInterest', [encodeInterest({ from: 'gone', filters: [EVERYTHING] })]);

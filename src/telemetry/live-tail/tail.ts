@@ -2,10 +2,11 @@
  * The live tail shows a watcher of one process what all processes do.
  *
  *   somebody watches ─▶ its process announces the filters ─▶ the others send matching messages, at most ten times a second
- *   nobody watches   ─▶ nobody sends and nobody subscribes: a delivery costs one look at `open`
+ *   nobody watches   ─▶ nobody sends and nobody subscribes: a delivery costs one check of `open`
  *
  * The live tail is not a record. Messages are left out when there are too many (`sampled`), when the other processes
- * cannot be reached, and when a watcher reads too slowly (`dropped`, by the watcher itself). Deliveries never wait for it.
+ * cannot be reached, and when a watcher reads too slowly (`dropped`, by the watcher itself). Deliveries never wait for
+ * it.
  */
 import type { Clock } from '../../domain/clock.ts';
 import type { Endpoint } from '../../domain/endpoint.ts';

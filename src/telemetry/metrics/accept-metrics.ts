@@ -2,7 +2,7 @@ import { type ProblemCode, problemCodes } from '../../domain/problem.ts';
 import { ByEventType } from './event-types.ts';
 import type { Source } from './metrics.ts';
 
-/** What came in, and what was turned away. */
+/** Counts accepted events and rejected requests. */
 export class AcceptMetrics {
   readonly #byType: ByEventType<{ accepted: number }>;
   readonly #rejected = new Map<ProblemCode, number>(
@@ -42,7 +42,7 @@ export class AcceptMetrics {
     add('posthorn_events_unmatched_total', this.#unmatched);
     add('posthorn_deliveries_created_total', this.#deliveries);
     add('posthorn_subscription_cache_rematched_total', this.#rematched);
-    // Zeros too: what appears for the first time is no increase to Prometheus.
+    // Report zeros too: Prometheus does not count the first sample of a series as an increase.
     for (const [code, count] of this.#rejected) add('posthorn_rejected_total', count, { code });
   };
 }

@@ -14,14 +14,14 @@ import type { Source } from './metrics.ts';
 interface TypeCounts {
   attempts: number;
   succeeded: number;
-  /** By place of the error class in the list of all. */
+  /** By index of the error class. */
   readonly failed: Float64Array;
 }
 
 const classes = Object.keys(errorClasses) as ErrorClass[];
-const placeOf = new Map(classes.map((name, place) => [name, place]));
+const indexOfClass = new Map(classes.map((name, index) => [name, index]));
 
-/** On the way of every attempt: one look into a map and some additions. */
+/** Counts attempts. Runs for every attempt, so it costs only one map lookup and some additions. */
 export class AttemptMetrics {
   readonly #byType: ByEventType<TypeCounts>;
   readonly #responseTime = new Histogram(RESPONSE_SECONDS);
@@ -46,16 +46,16 @@ export class AttemptMetrics {
       counts.succeeded += 1;
       this.#latency.observe(Math.max(0, outcome.startedAt + outcome.durationMs - delivery.agesFrom) / 1000);
     } else {
-      counts.failed[placeOf.get(outcome.error?.class ?? 'internal')!]! += 1;
+      counts.failed[indexOfClass.get(outcome.error?.class ?? 'internal')!]! += 1;
     }
     if (verdict.kind !== 'retry')
       this.#attempts.observe(delivery.attempts + 1 - delivery.attemptsBeforeReplay);
-    // Where nothing answered and nothing was waited for there is no response time.
+    // A request without a response has no response time, unless it timed out.
     if (outcome.statusCode !== null || outcome.error?.class === 'timeout')
       this.#responseTime.observe(outcome.durationMs / 1000);
   }
 
-  /** Also of deliveries that die without another attempt. */
+  /** Also counts deliveries that die without another attempt. */
   settling(verdict: Verdict): void {
     if (verdict.kind === 'delivered') this.#delivered += 1;
     else if (verdict.kind === 'retry') this.#retried += 1;
@@ -66,8 +66,8 @@ export class AttemptMetrics {
     for (const [event_type, { attempts, succeeded, failed }] of this.#byType.entries()) {
       add('posthorn_attempts_total', attempts, { event_type });
       add('posthorn_attempts_succeeded_total', succeeded, { event_type });
-      for (const [place, reason] of classes.entries())
-        if (failed[place]! > 0) add('posthorn_attempts_failed_total', failed[place]!, { event_type, reason });
+      for (const [index, reason] of classes.entries())
+        if (failed[index]! > 0) add('posthorn_attempts_failed_total', failed[index]!, { event_type, reason });
     }
     add.histogram('posthorn_response_time_seconds', this.#responseTime);
     add.histogram('posthorn_delivery_latency_seconds', this.#latency);

@@ -1,9 +1,9 @@
 /**
- * Every metric there is. docs/metrics.md is written from this table, and the alert rules and the dashboard may name
- * nothing else. Labels are of closed or capped sets; endpoints are never labels.
+ * All metrics. docs/metrics.md is generated from this table, and the alert rules and the dashboard may use no others.
+ * The number of values of a label is bounded; endpoints are never labels.
  *
- * `scope` says how several processes add up. process: each shows its own part, and the sum is the whole.
- * database: a figure of the whole database, shown by the one process that owns shard 0.
+ * By default each process reports its own part, and the sum is the total. `scope: 'database'`: a value of the whole
+ * database, which only the process that owns shard 0 reports.
  */
 export interface MetricDefinition {
   readonly type: 'counter' | 'gauge' | 'histogram';
@@ -17,35 +17,35 @@ export const catalogue = {
   posthorn_events_accepted_total: {
     type: 'counter',
     labels: ['event_type'],
-    help: 'Events that were stored and answered 202, without repeats of an idempotency key.',
+    help: 'Events that were stored and answered 202, without repeated idempotency keys.',
   },
   posthorn_events_repeated_total: {
     type: 'counter',
-    help: 'Events that were answered 202 because their idempotency key was known already.',
+    help: 'Events that were answered 202 without being stored, because their idempotency key was already used.',
   },
   posthorn_events_unmatched_total: {
     type: 'counter',
     help: 'Accepted events that no endpoint had subscribed to.',
   },
-  posthorn_deliveries_created_total: { type: 'counter', help: 'Deliveries made for accepted events.' },
+  posthorn_deliveries_created_total: { type: 'counter', help: 'Deliveries created for accepted events.' },
   posthorn_deliveries_handed_on_total: {
     type: 'counter',
     labels: ['to'],
-    help: 'New deliveries by who was told of them: "self", a "sibling" process of this node, or by a "notify" in the database whoever owns their lane.',
+    help: 'New deliveries, by how they reach the worker that owns them: in this process ("self"), through a "sibling" process of this node, or through a "notify" in the database.',
   },
   posthorn_rejected_total: {
     type: 'counter',
     labels: ['code'],
-    help: 'Requests, and events of batches, that were answered with a problem, by its code. "overloaded" is load that was shed.',
+    help: 'Requests and events in batches that were answered with a problem, by its code. "overloaded": rejected because too many events were waiting.',
   },
   posthorn_accept_waiting: { type: 'gauge', help: 'Events that wait for their commit.' },
 
   // --- delivering
-  posthorn_attempts_total: { type: 'counter', labels: ['event_type'], help: 'Requests made to receivers.' },
+  posthorn_attempts_total: { type: 'counter', labels: ['event_type'], help: 'Requests sent to receivers.' },
   posthorn_attempts_succeeded_total: {
     type: 'counter',
     labels: ['event_type'],
-    help: 'Requests that the receiver took.',
+    help: 'Requests that the receiver answered with success.',
   },
   posthorn_attempts_failed_total: {
     type: 'counter',
@@ -54,72 +54,79 @@ export const catalogue = {
   },
   posthorn_response_time_seconds: {
     type: 'histogram',
-    help: 'Duration of requests that were answered or ran into their deadline.',
+    help: 'Duration of requests that were answered or timed out.',
   },
   posthorn_delivery_latency_seconds: {
     type: 'histogram',
-    help: 'From accept (or replay, or deliver_at) to delivered, retries included.',
+    help: 'Time from acceptance (or replay, or deliver_at) to delivery, including retries.',
   },
   posthorn_attempts_per_delivery: {
     type: 'histogram',
-    help: 'Attempts of deliveries that ended, delivered or dead, since they were accepted or last replayed.',
+    help: 'Attempts per delivery that was delivered or died, since it was accepted or last replayed.',
   },
-  posthorn_deliveries_delivered_total: { type: 'counter', help: 'Deliveries that ended well.' },
+  posthorn_deliveries_delivered_total: { type: 'counter', help: 'Deliveries that were delivered.' },
   posthorn_deliveries_retried_total: {
     type: 'counter',
-    help: 'Failed attempts after which the delivery was given another time.',
+    help: 'Failed attempts after which the delivery was scheduled for a retry.',
   },
   posthorn_deliveries_dead_total: {
     type: 'counter',
     labels: ['reason'],
-    help: 'Deliveries that became dead letters.',
+    help: 'Deliveries that became dead letters, by reason.',
   },
-  posthorn_in_flight: { type: 'gauge', help: 'Requests on the wire.' },
+  posthorn_in_flight: { type: 'gauge', help: 'Requests in flight to receivers.' },
   posthorn_sockets: {
     type: 'gauge',
     labels: ['state'],
-    help: 'Connections to receivers, in use or kept warm.',
+    help: 'Connections to receivers, in use or kept open for reuse.',
   },
-  posthorn_unsettled: { type: 'gauge', help: 'Outcomes that are not written down yet.' },
+  posthorn_unsettled: {
+    type: 'gauge',
+    help: 'Results of attempts that are not recorded in the database yet.',
+  },
 
-  // --- what waits
+  // --- waiting deliveries
   posthorn_queue_depth: {
     type: 'gauge',
     labels: ['kind', 'state'],
-    help: 'Deliveries that wait. kind: fresh, or retry (it has a time of its own). state: flowing, or held (paused, circuit open, told to wait, blocked by the order).',
+    help: 'Waiting deliveries. kind: fresh, or retry (scheduled for a time). state: flowing, or held (endpoint paused, circuit open, Retry-After, or FIFO lane blocked).',
   },
   posthorn_queue_oldest_age_seconds: {
     type: 'gauge',
     labels: ['kind', 'state'],
-    help: 'How long the oldest of them has waited: a fresh one since it was accepted, a retry since it was due.',
+    help: 'Waiting time of the oldest waiting delivery: a fresh one since it was accepted, a retry since it was due.',
   },
   posthorn_lanes: { type: 'gauge', help: 'Endpoints that this process delivers to.' },
-  posthorn_lane_items: { type: 'gauge', help: 'Deliveries held in memory.' },
-  posthorn_lane_bytes: { type: 'gauge', help: 'Bytes of payload held in memory for them.' },
+  posthorn_lane_items: { type: 'gauge', help: 'Deliveries queued in memory.' },
+  posthorn_lane_bytes: { type: 'gauge', help: 'Payload bytes of the deliveries queued in memory.' },
   posthorn_dead_letters: {
     type: 'gauge',
     scope: 'database',
-    help: 'Dead letters that nobody has dealt with.',
+    help: 'Dead letters that were neither replayed nor discarded.',
   },
   posthorn_dead_letters_by_tenant: {
     type: 'gauge',
     labels: ['tenant'],
     scope: 'database',
-    help: 'The same, of the tenants that have most of them; all others together are "other".',
+    help: 'Dead letters of the tenants that have the most. All other tenants together are "other".',
   },
 
   // --- endpoints
-  posthorn_endpoints: { type: 'gauge', labels: ['state'], help: 'Endpoints: enabled, paused or disabled.' },
+  posthorn_endpoints: {
+    type: 'gauge',
+    labels: ['state'],
+    help: 'Endpoints, by state: enabled, paused or disabled.',
+  },
   posthorn_endpoints_disabled_total: {
     type: 'counter',
     labels: ['reason'],
-    help: 'Endpoints that Posthorn switched off by itself.',
+    help: 'Endpoints that Posthorn disabled automatically, by reason.',
   },
   posthorn_circuits_open: { type: 'gauge', help: 'Endpoints whose circuit is open or being probed.' },
   posthorn_circuit_changes_total: {
     type: 'counter',
     labels: ['to'],
-    help: 'Changes of circuits, by the state they changed to.',
+    help: 'State changes of circuits, by the new state.',
   },
 
   // --- publishing from transactions
@@ -127,22 +134,22 @@ export const catalogue = {
     type: 'gauge',
     labels: ['source'],
     scope: 'database',
-    help: 'How long the oldest committed event has waited to be taken over from an outbox: the one in the database of Posthorn itself ("outbox"), or one that a relay reads. Grows while that relay is silent.',
+    help: 'Age of the oldest committed event that Posthorn has not read from an outbox yet: the outbox in its own database ("outbox"), or one that a relay reads. It grows while that relay is down.',
   },
   posthorn_relay_rejected: {
     type: 'gauge',
     labels: ['source'],
     scope: 'database',
-    help: 'Events of an outbox that were put aside because they cannot be accepted.',
+    help: 'Events of an outbox that were rejected because they are invalid.',
   },
   posthorn_relay_retained_bytes: {
     type: 'gauge',
     labels: ['source'],
     scope: 'database',
-    help: 'Log that a source keeps for the relay that follows it.',
+    help: 'Bytes of write-ahead log that a source keeps for the relay that follows it.',
   },
 
-  // --- inside
+  // --- internals
   posthorn_subscription_cache_lookups_total: {
     type: 'counter',
     labels: ['result'],
@@ -150,75 +157,75 @@ export const catalogue = {
   },
   posthorn_subscription_cache_reloads_total: {
     type: 'counter',
-    help: 'Reads of changed endpoints into memory.',
+    help: 'Reloads of changed endpoints into memory.',
   },
   posthorn_subscription_cache_rematched_total: {
     type: 'counter',
-    help: 'Batches of events that were matched again because an endpoint had changed meanwhile.',
+    help: 'Batches of events that were matched with endpoints again because an endpoint had changed meanwhile.',
   },
   posthorn_subscription_cache_unconfirmed_seconds: {
     type: 'gauge',
-    help: 'How long ago the database was last heard to have the version of endpoints that is in memory.',
+    help: 'Time since the database last confirmed that the endpoints in memory are up to date.',
   },
   posthorn_commit_items: {
     type: 'histogram',
     labels: ['stage'],
-    help: 'Events (accept) or outcomes (settle) that shared a commit.',
+    help: 'Events (accept) or results of attempts (settle) per commit.',
   },
   posthorn_commit_wait_seconds: {
     type: 'histogram',
     labels: ['stage'],
-    help: 'How long the first of a commit waited for it to begin.',
+    help: 'Time that the first item of a commit waited until the commit began.',
   },
-  posthorn_commit_duration_seconds: { type: 'histogram', labels: ['stage'], help: 'How long commits took.' },
+  posthorn_commit_duration_seconds: { type: 'histogram', labels: ['stage'], help: 'Duration of commits.' },
   posthorn_pool_connections: {
     type: 'gauge',
     labels: ['pool', 'state'],
-    help: 'Connections to PostgreSQL by purpose: in use, idle, and the most that may be.',
+    help: 'Connections to PostgreSQL by pool: in use, idle, and the maximum.',
   },
   posthorn_pool_waiting: {
     type: 'gauge',
     labels: ['pool'],
-    help: 'Queries that wait for a connection.',
+    help: 'Queries that wait for a connection of the pool.',
   },
   posthorn_shards_owned: {
     type: 'gauge',
-    help: 'Shards of endpoints that this process delivers; 256 in all.',
+    help: 'Shards that this process owns, of 256 in total.',
   },
   posthorn_ownership_proven: {
     type: 'gauge',
-    help: '1 if the process may send: its proof of ownership is fresh. Always 0 where no worker runs.',
+    help: '1 if the process may send, because its lease is valid. Always 0 in a process without a worker.',
   },
   posthorn_internal_problems_total: {
     type: 'counter',
-    help: 'Failures inside Posthorn that it goes on from by itself, mostly of the database.',
+    help: 'Internal failures from which Posthorn recovers by itself, mostly of the database.',
   },
   posthorn_event_loop_delay_seconds: {
     type: 'gauge',
     labels: ['stat'],
-    help: 'How late timers fired between the last two measurements: p50, p99 and max.',
+    help: 'Delay of timers between the last two measurements: p50, p99 and max.',
   },
   posthorn_event_loop_utilization: {
     type: 'gauge',
-    help: 'Share of its time that the process was busy, between the last two measurements.',
+    help: 'Share of time that the event loop was busy between the last two measurements.',
   },
   posthorn_measurement_age_seconds: {
     type: 'gauge',
-    help: 'Age of the figures that are not taken at the moment of the scrape: queue, dead letters, endpoints, event loop.',
+    help: 'Age of the values that are measured periodically and not at the scrape: queue, dead letters, endpoints, event loop.',
   },
   posthorn_processes: {
     type: 'gauge',
     labels: ['state'],
-    help: 'Child processes of this node: expected, and those that answered this scrape.',
+    help: 'Child processes of this node: expected, and answered (included in this scrape).',
   },
   posthorn_build_info: {
     type: 'gauge',
     labels: ['version', 'role'],
-    help: 'Always 1; which Posthorn this is.',
+    help: 'Always 1. The labels have the version and the role of this process.',
   },
-  process_cpu_seconds_total: { type: 'counter', help: 'Processor time used, user and system.' },
-  process_resident_memory_bytes: { type: 'gauge', help: 'Memory that the process occupies.' },
-  process_heap_bytes: { type: 'gauge', help: 'Of that, the heap of JavaScript in use.' },
+  process_cpu_seconds_total: { type: 'counter', help: 'CPU time used, user and system.' },
+  process_resident_memory_bytes: { type: 'gauge', help: 'Resident memory of the process.' },
+  process_heap_bytes: { type: 'gauge', help: 'JavaScript heap in use.' },
   process_start_time_seconds: { type: 'gauge', help: 'When the process started, seconds since 1970.' },
 } as const satisfies Record<string, MetricDefinition>;
 

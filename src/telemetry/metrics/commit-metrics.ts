@@ -1,7 +1,7 @@
 import { BATCH_ITEMS, COMMIT_SECONDS, Histogram } from './histogram.ts';
 import type { Source } from './metrics.ts';
 
-/** Of one stage that writes in batches. */
+/** Measures the commits of one stage that writes in batches. */
 export class CommitMetrics {
   readonly #stage: 'accept' | 'settle';
   readonly #items = new Histogram(BATCH_ITEMS);

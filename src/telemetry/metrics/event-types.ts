@@ -1,4 +1,4 @@
-/** A count for each of the first event types that turn up, and one for all others: the number of series is bounded. */
+/** Keeps counts for each of the first event types, and one for all others, so that the number of series is bounded. */
 export const OTHER = 'other';
 
 export class ByEventType<T> {

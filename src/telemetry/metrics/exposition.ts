@@ -4,7 +4,7 @@ export type Labels = Readonly<Record<string, string>>;
 
 export interface Sample {
   readonly name: MetricName;
-  /** Of a histogram: which of its series. */
+  /** The series of a histogram. */
   readonly suffix?: '_bucket' | '_sum' | '_count';
   readonly labels: Labels;
   readonly value: number;
@@ -13,8 +13,8 @@ export interface Sample {
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
 /**
- * Prometheus's text format. All samples of a metric stand together, whichever process they came from; one that has none
- * just now is named all the same, so that a reader sees that it exists.
+ * Formats samples as Prometheus text. Groups the samples of all processes by metric, as the format requires. Also lists
+ * metrics without samples, so that readers see that they exist.
  */
 export function toText(samples: readonly Sample[]): string {
   const byName = new Map<MetricName, Sample[]>();
@@ -33,11 +33,11 @@ export function toText(samples: readonly Sample[]): string {
   return text;
 }
 
-/** The same samples, with one more label: of which process they are. */
+/** Adds labels to samples, such as the process they come from. */
 export const labelled = (samples: readonly Sample[], label: Labels): Sample[] =>
   samples.map((sample) => ({ ...sample, labels: { ...label, ...sample.labels } }));
 
-/** How many processes a scrape should show, and how many it does. */
+/** The number of processes that a scrape should include, and the number that it includes. */
 export const processCounts = (expected: number, answered: number): Sample[] => [
   { name: 'posthorn_processes', labels: { state: 'expected' }, value: expected },
   { name: 'posthorn_processes', labels: { state: 'answered' }, value: answered },

@@ -1,4 +1,4 @@
-/** Counts in buckets, in plain numbers: an observation is a short loop and two additions, nothing is looked up. */
+/** A histogram in plain numbers: an observation costs a short loop and two additions, without a map lookup. */
 export class Histogram {
   readonly bounds: readonly number[];
   /** Not cumulative; the last is for everything above the last bound. */
@@ -25,7 +25,7 @@ const HOUR = 60 * MINUTE;
 export const RESPONSE_SECONDS = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 7.5, 10, 15, 20, 30, 60,
 ];
-/** From milliseconds to the three days that a delivery may be retried. */
+/** From milliseconds to three days, the longest time of retries. */
 export const LATENCY_SECONDS = [
   0.005,
   0.01,

@@ -15,7 +15,7 @@ describe('Histogram', () => {
     expect(histogram.sum).toBeCloseTo(13.501);
   });
 
-  it('is read out with cumulative buckets, sum and count', () => {
+  it('is exposed with cumulative buckets, sum and count', () => {
     const metrics = new Metrics();
     const histogram = new Histogram([1, 5]);
     for (const value of [0.5, 3, 7]) histogram.observe(value);
@@ -31,13 +31,13 @@ posthorn_commit_items_count{stage="accept"} 3
   });
 });
 
-describe('the text', () => {
-  it('names every metric, with samples or without', () => {
+describe('the Prometheus text', () => {
+  it('lists every metric, with samples or without', () => {
     const text = toText([]);
     for (const name of metricNames) expect(text).toContain(`# TYPE ${name} ${catalogue[name].type}\n`);
   });
 
-  it('keeps the samples of a metric together, of whichever process they are', () => {
+  it('groups the samples of all processes by metric', () => {
     const one: Sample[] = [
       { name: 'posthorn_in_flight', labels: {}, value: 1 },
       { name: 'posthorn_unsettled', labels: {}, value: 2 },
@@ -48,7 +48,7 @@ describe('the text', () => {
     );
   });
 
-  it('escapes what would end a label', () => {
+  it('escapes characters that would end a label', () => {
     const text = toText([
       { name: 'posthorn_dead_letters_by_tenant', labels: { tenant: 'a"b\\c\nd' }, value: 1 },
     ]);
@@ -88,7 +88,7 @@ describe('AttemptMetrics', () => {
     return toText(metrics.read());
   };
 
-  it('counts attempts by type, failures by reason, and the way from accept to delivered', () => {
+  it('counts attempts by event type and failures by reason, and measures the time from acceptance to delivery', () => {
     const counted = new AttemptMetrics({ eventTypes: 10 });
     counted.answered('a.b', delivery, outcome({}), { kind: 'delivered' });
     counted.answered(
@@ -111,13 +111,13 @@ describe('AttemptMetrics', () => {
     expect(text).toContain('posthorn_attempts_failed_total{event_type="a.b",reason="dns_failed"} 1\n');
     // Accepted at 1.0 s, answered at 5.5 s.
     expect(text).toContain('posthorn_delivery_latency_seconds_sum 4.5\n');
-    // Where nothing answered there is no response time.
+    // A request without a response has no response time.
     expect(text).toContain('posthorn_response_time_seconds_count 2\n');
     expect(text).toContain('posthorn_attempts_per_delivery_sum 6\n');
     expect(text).toContain('posthorn_deliveries_dead_total{reason="worker_crash"} 1\n');
   });
 
-  it('names the first event types only, and counts all others together', () => {
+  it('counts only the first event types by name, and all others together', () => {
     const counted = new AttemptMetrics({ eventTypes: 2 });
     for (let n = 0; n < 1000; n += 1)
       counted.answered(`made.up-${n}`, delivery, outcome({}), { kind: 'delivered' });

@@ -1,6 +1,6 @@
 /**
- * What `/metrics` shows. Nothing is counted here: whoever counts does so in plain numbers of its own, and adds a source
- * that reads them out when somebody asks. So a scrape costs microseconds, and nothing at all happens without one.
+ * The metrics of `/metrics`. Nothing is counted here: each module counts in plain numbers and adds a source that reads
+ * them at a scrape. So a scrape costs microseconds, and without scrapes there is no cost.
  *
  *   metrics.addSource((add) => add('posthorn_shards_owned', ownership.ownedShards));
  */
@@ -13,7 +13,7 @@ export interface Add {
   histogram(name: MetricName, histogram: Histogram, labels?: Labels): void;
 }
 
-/** Called at every scrape: it may read memory, and neither waits nor asks the database. */
+/** Called at every scrape: it may only read memory, and must not wait or query the database. */
 export type Source = (add: Add) => void;
 
 const NO_LABELS: Labels = {};

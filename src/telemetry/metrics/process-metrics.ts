@@ -1,11 +1,11 @@
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import type { Source } from './metrics.ts';
 
-/** How often the event loop is looked at; what it is late beyond that is its delay. */
+/** Interval of the timer that measures the event loop. What it is late beyond this is the delay. */
 const RESOLUTION_MS = 20;
 const STATS = { p50: 50, p99: 99, max: 100 };
 
-/** How busy this process is, and what it uses. */
+/** Event loop, CPU and memory of this process. */
 export class ProcessMetrics {
   readonly #delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   #lateSeconds: Readonly<Record<string, number>> = {};
@@ -20,7 +20,7 @@ export class ProcessMetrics {
     this.#delays.disable();
   }
 
-  /** Between two measurements: whoever reads out must not reset what somebody else is about to read. */
+  /** Measures since the last call. Not done at scrapes, because one scraper would reset the values of another. */
   measure(): void {
     this.#lateSeconds = Object.fromEntries(
       Object.entries(STATS).map(([stat, percentile]) => {

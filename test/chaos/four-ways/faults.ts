@@ -1,6 +1,6 @@
 /**
- * What is done to the shop, the relays, Posthorn and both databases. Unlike in the other run nobody waits for anybody:
- * a fault names whom it needs, and may begin while others recover from theirs.
+ * The faults of the shop, the relays, Posthorn and both databases. Unlike in the other run, faults overlap: each names
+ * the processes it needs, and may begin while others recover.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Child } from '../child.ts';
@@ -10,9 +10,9 @@ import type { World } from './world.ts';
 
 export interface ShopFault {
   readonly what: string;
-  /** They are well when it begins, and in nobody else's hands until it is over. */
+  /** The processes that it needs. No other fault uses them meanwhile. */
   readonly needs: readonly (Child | Postgres)[];
-  /** Until they are back. */
+  /** Inflicts the fault. Resolves when all processes have recovered. */
   run(complain: (about: string) => void): Promise<void>;
 }
 
@@ -54,7 +54,7 @@ export const shopFaults = {
     return kill([relay], relay.name, random);
   },
 
-  /** Nobody reads for a while: then there is a backlog. */
+  /** Creates a backlog, because no relay of the mode reads for a while. */
   kill_relays_of_a_mode({ relays }, random) {
     const mode = random.pick(['poll', 'cdc'] as const);
     const victims = relays.filter((relay) => relay.mode === mode);
@@ -77,7 +77,7 @@ export const shopFaults = {
     };
   },
 
-  /** Refused, or worse, silent. What was held back while silent arrives late, or is lost. */
+  /** Pulls or silences the cable. Data that was held back while it was silent arrives late or is lost. */
   cut_off_relay({ relays }, random) {
     const relay = random.pick(relays.filter(({ cables }) => cables.length > 0));
     const { to, cable } = random.pick(relay.cables);
@@ -106,11 +106,11 @@ export const shopFaults = {
   restart_postgres: ({ system }, random) =>
     restart("Posthorn's", system.postgres, random.pick(['fast', 'immediate'] as const)),
 
-  /** What the relays had in hand, they die with: it had been taken, and could not be brought. */
+  /** Kills the relays while they have read events that they cannot store. */
   kill_relays_without_postgres({ system, source, shop, relays }, random) {
     return {
       what: "Posthorn's PostgreSQL: immediate shutdown, and kill -9 of all relays",
-      // The shop goes on, or there would be nothing in hand.
+      // The shop must run, or the relays would have read nothing.
       needs: [system.postgres, source, shop, ...relays],
       async run() {
         const back = system.postgres.restart('immediate');
@@ -124,25 +124,25 @@ export const shopFaults = {
 
   restart_source_fast: ({ source }) => restart("the shop's", source, 'fast'),
 
-  /** A slot then goes back to where it was at the last checkpoint: much is read again. */
+  /** The slot then goes back to its position at the last checkpoint, so that much is read again. */
   restart_source_immediate: ({ source }) => restart("the shop's", source, 'immediate'),
 } satisfies Record<string, Plan>;
 
 export const shopFaultKinds = Object.keys(shopFaults) as (keyof typeof shopFaults)[];
 export type ShopFaultKind = keyof typeof shopFaults | 'kill_everything';
 
-/** Somebody has pulled the plug of the rack. */
+/** A power failure of the whole rack. */
 export function killEverything({ system, source, shop, relays }: World, random: Random): ShopFault {
   const children = [shop, ...relays, ...system.members];
   return {
     what: 'kill -9 of all processes, immediate shutdown of both databases',
     needs: [...children, source, system.postgres],
     async run() {
-      // What the slot was told is told for good: what should not have been is lost now.
+      // Makes the position of the slot durable. If a relay confirmed too much, those events are lost now.
       await source.query('checkpoint');
       const databases = [source, system.postgres].map((postgres) => postgres.restart('immediate'));
       await Promise.all(children.map((child) => child.kill()));
-      // Some come up before their database does.
+      // Some processes start before their database does.
       await delay(random.between(0, 500));
       await Promise.all([...databases, ...children.map((child) => child.bringBack())]);
     },

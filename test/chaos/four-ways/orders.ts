@@ -1,4 +1,4 @@
-/** The orders that were committed, the events that there are, and whether they are the same. */
+/** Compares the orders that were committed with the events that were stored. */
 import type { AcceptedEvent } from '../producer.ts';
 import type { Postgres } from '../system.ts';
 import type { Complaint } from '../verdict.ts';
@@ -29,27 +29,27 @@ export const readEvents = (postgres: Postgres): Promise<ShopEvent[]> =>
     [TENANT],
   );
 
-/** No order without an event, no event without an order, and none twice. */
+/** Checks that each order has exactly one event and each event has an order. */
 export function compare(orders: readonly CommittedOrder[], events: readonly ShopEvent[]): Complaint[] {
   const byOrder = Map.groupBy(events, ({ order }) => order);
   const complaints = orders.flatMap(({ id, way, at }): Complaint[] => {
     const found = byOrder.get(id) ?? [];
     byOrder.delete(id);
     if (found.length === 0)
-      return [{ about: `NOT PUBLISHED: order ${id} (${way}) was committed, and is no event`, at }];
+      return [{ about: `NOT PUBLISHED: order ${id} (${way}) was committed, but has no event`, at }];
     if (found.length === 1) return [];
     const about = `TWICE: order ${id} (${way}) is ${found.length} events: ${found.map((event) => event.id).join(', ')}`;
     return [{ about, event: found[0]!.id, other: found[1]!.id, at }];
   });
   for (const [order, [event]] of byOrder)
     complaints.push({
-      about: `NEVER COMMITTED: ${event!.id} is an event, of the order ${order} that does not exist`,
+      about: `NEVER COMMITTED: ${event!.id} is an event of order ${order}, which was not committed`,
       event: event!.id,
     });
   return complaints;
 }
 
-/** As what must be delivered. */
+/** Returns the orders as accepted events, which must be delivered. */
 export function toAccepted(
   orders: readonly CommittedOrder[],
   events: readonly ShopEvent[],

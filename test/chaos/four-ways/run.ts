@@ -1,6 +1,6 @@
 /**
- * One run of the shop: it commits orders and publishes them in each of the ways there are, while everything is killed
- * and restarted. At the end the orders that were committed are the events, exactly, and each was delivered.
+ * One run of the shop: it commits orders and publishes them in every possible way, while all processes are killed and
+ * restarted. At the end each committed order must be exactly one event, and delivered.
  *
  *   start everything ─▶ orders, while faults are inflicted ─▶ shop closed ─▶ nothing waits anywhere ─▶ judge
  */
@@ -25,12 +25,12 @@ export interface ShopChaosOptions {
   readonly minMs: number;
   /** Pause between two faults, at most. */
   readonly restMs: number;
-  /** Before everything is killed at once; all kinds, if nothing is said. */
+  /** Number of faults before everything is killed at once. Default: all kinds. */
   readonly faultsPerRound?: number;
   readonly ordersPerSecond: number;
   readonly drainMs: number;
   readonly progress?: (line: string) => void;
-  /** What is started as Posthorn; the sources, if nothing is said. */
+  /** The file that is started as Posthorn. Default: the sources. */
   readonly program?: string;
 }
 
@@ -41,7 +41,7 @@ export interface ShopChaosReport {
   readonly arrivals: number;
   readonly faults: Record<string, number>;
   readonly seconds: number;
-  /** Empty: the run was good. Otherwise what went wrong, with what is known about it. */
+  /** Empty if the run succeeded. Otherwise the failures with all that is known about them. */
   readonly story: string;
 }
 
@@ -123,7 +123,7 @@ async function run(
     endpoints,
     arrivals: await receivers.arrivals(),
     faults,
-    // How deliveries are made is the other run's business.
+    // The other run checks how deliveries are made.
     ownership: [],
     circuits: [],
     attempts: [],

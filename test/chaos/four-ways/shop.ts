@@ -1,6 +1,6 @@
 /**
- * The shop, a process of its own: it writes orders, and publishes each in the transaction that writes it. It remembers
- * nothing, and may be killed at any time: what it committed is what the tables of orders say at the end.
+ * The shop, in its own process: it writes orders, and publishes each in the transaction that writes it. It keeps no
+ * state and may be killed at any time: at the end the tables of orders show what it committed.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -10,7 +10,7 @@ import { typeOf, type WayName, wayNames, ways } from './ways.ts';
 
 const CUSTOMERS_PER_WAY = 2;
 
-/** Between two orders of one customer, on average. */
+/** Average time between two orders of one customer. */
 const everyMs = (1000 * CUSTOMERS_PER_WAY * wayNames.length) / Number(process.env.SHOP_ORDERS_PER_SECOND);
 const random = new Random(Number(process.env.SHOP_SEED) + process.pid);
 const pools = {
@@ -22,14 +22,14 @@ let stopped = false;
 function poolTo(connectionString: string): pg.Pool {
   const pool = new pg.Pool({ connectionString, max: 6, application_name: 'shop' });
   pool.on('error', () => {});
-  // Also those that are in use: what they are used for fails by itself.
+  // Also for connections in use: their queries fail by themselves.
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;
 }
 
 async function customer(way: WayName): Promise<void> {
   while (!stopped) {
-    // A transaction that failed, or whose answer was lost, is over: the table says which.
+    // A transaction that failed, or whose answer was lost, is not repeated: the table shows whether it was committed.
     await order(way).catch(() => delay(50));
     await delay(everyMs * (0.5 + random.next()));
   }

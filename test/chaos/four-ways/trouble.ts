@@ -6,10 +6,10 @@ import { Postgres } from '../system.ts';
 import { killEverything, type ShopFault, shopFaultKinds, shopFaults } from './faults.ts';
 import type { World } from './world.ts';
 
-/** What one round has: every kind, and what is most likely to hit the right moment twice. */
+/** The faults of one round: every kind once, and twice those that most likely hit a critical moment. */
 const ROUND: readonly (keyof typeof shopFaults)[] = [...shopFaultKinds, 'kill_shop', 'kill_relay'];
 
-/** Begins one fault after another, whoever still recovers from the last one, and knows who is in trouble already. */
+/** Begins one fault after another without waiting for recovery, and tracks which processes are in use by a fault. */
 export class Trouble {
   readonly #world: World;
   readonly #random: Random;
@@ -25,7 +25,7 @@ export class Trouble {
     this.#complaints = complaints;
   }
 
-  /** At the end of a round everything is killed at once. Afterwards everybody is back. */
+  /** Runs one round. At its end everything is killed at once and restarted. */
   async round(restMs: number, faults = ROUND.length): Promise<void> {
     const { system, source } = this.#world;
     const kinds = this.#random.shuffled(ROUND).slice(0, faults);
@@ -41,9 +41,9 @@ export class Trouble {
     await Promise.all(this.#running);
   }
 
-  /** False: somebody it needs is busy. */
+  /** Returns false if a process that it needs is in use. */
   #begin(kind: Fault['kind'], { what, needs, run }: ShopFault): boolean {
-    if (needs.some((one) => this.#busy.has(one) || isTired(one))) return false;
+    if (needs.some((one) => this.#busy.has(one) || mustNotRestart(one))) return false;
     for (const one of needs) this.#busy.add(one);
     const now = Date.now();
     const fault: Fault = { kind, what, hits: 'none', from: now, to: now, recoveredAt: now };
@@ -64,4 +64,4 @@ export class Trouble {
   }
 }
 
-const isTired = (one: Child | Postgres): boolean => one instanceof Postgres && !one.mayRestart;
+const mustNotRestart = (one: Child | Postgres): boolean => one instanceof Postgres && !one.mayRestart;

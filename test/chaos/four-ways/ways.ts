@@ -1,6 +1,6 @@
 /**
- * The ways to publish in the transaction that writes the order. The fourth, the log, has two: rows of a table, and
- * messages without one.
+ * The ways to publish in the transaction that writes the order. The fourth, the log, has two variants: rows of a table,
+ * and messages without a table.
  */
 import type pg from 'pg';
 import { publish } from '../../../src/outbox/publish.ts';
@@ -17,7 +17,7 @@ export interface Order {
 }
 
 interface Way {
-  /** Where the orders are: beside Posthorn's tables, or in a database of the shop's own. */
+  /** The database of the orders: Posthorn's, or the shop's own. */
   readonly database: 'posthorn' | 'source';
   publish(client: pg.ClientBase, order: Order): Promise<unknown>;
 }
@@ -58,7 +58,7 @@ export type WayName = keyof typeof ways;
 export const wayNames = Object.keys(ways) as WayName[];
 export const typeOf = (way: WayName): string => `order.${way}`;
 
-/** The table of orders is the only memory of what was committed. */
+/** The table of orders is the only record of what was committed. */
 export const ORDERS_TABLE = `
   create schema shop;
   create table shop.orders (id text primary key, way text not null, at float8 not null)`;

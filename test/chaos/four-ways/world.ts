@@ -1,4 +1,4 @@
-/** What there is besides Posthorn: the shop, its own PostgreSQL, and the relays between the two. */
+/** The processes besides Posthorn: the shop, its own PostgreSQL, and the relays. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { initStatements } from '../../../src/relay/init.ts';
@@ -25,7 +25,7 @@ export class ShopProcess extends Child {
 export class RelayProcess extends Child {
   readonly mode: Mode;
   readonly #program: string;
-  /** To the source and to Posthorn's database. */
+  /** The cables to the source and to Posthorn's database. */
   readonly cables: readonly { readonly to: string; readonly cable: Cable }[];
 
   constructor(options: ChildOptions & { program: string; mode: Mode; cables: RelayProcess['cables'] }) {
@@ -71,14 +71,14 @@ export class World {
     });
   }
 
-  /** Two relays of each mode: those that poll share the rows, one of the others stands by. */
+  /** Starts two relays of each mode: those that poll share the rows, and one of the others stands by. */
   async start(): Promise<void> {
     for (const postgres of [this.system.postgres, this.source]) await postgres.query(ORDERS_TABLE);
-    await takeTime(this.system.postgres, 'insert on posthorn.events');
+    await slowDown(this.system.postgres, 'insert on posthorn.events');
     for (const mode of ['poll', 'cdc'] as const) {
       const names = { table: TABLES[mode], publication: TABLES[mode], slot: SLOT };
       for (const statement of initStatements(names, mode)) await this.source.query(statement);
-      await takeTime(this.source, `delete on ${TABLES[mode]}`);
+      await slowDown(this.source, `delete on ${TABLES[mode]}`);
       await this.#addRelay(mode, 1, true);
       await this.#addRelay(mode, 2, false);
     }
@@ -87,7 +87,7 @@ export class World {
     await this.shop.ready(60_000);
   }
 
-  /** What the shop committed and nobody has read, in words; null: nothing. To be asked when the shop is closed. */
+  /** Describes what the shop committed and no relay has read, or returns null. Call it after the shop has closed. */
   async unread(): Promise<string | null> {
     this.#closedAt ??= (
       await this.source.query<{ lsn: string }>('select pg_current_wal_flush_lsn()::text as lsn')
@@ -110,7 +110,7 @@ export class World {
     const { system, source } = this;
     const name = `${mode}-${number}`;
     const [toSource, toPosthorn] = cabled
-      ? [await system.lay(source), await system.lay(system.postgres)]
+      ? [await system.addCable(source), await system.addCable(system.postgres)]
       : [null, null];
     const relay = new RelayProcess({
       name,
@@ -126,8 +126,8 @@ export class World {
       logFile: join(system.postgres.dir, `${name}.log`),
       env: {
         NODE_NO_WARNINGS: '1',
-        DATABASE_URL: toPosthorn === null ? system.postgres.url : system.postgres.urlBy(toPosthorn.port),
-        POSTHORN_RELAY_FROM: toSource === null ? source.url : source.urlBy(toSource.port),
+        DATABASE_URL: toPosthorn === null ? system.postgres.url : system.postgres.urlThrough(toPosthorn.port),
+        POSTHORN_RELAY_FROM: toSource === null ? source.url : source.urlThrough(toSource.port),
         POSTHORN_RELAY_NAME: mode,
         POSTHORN_RELAY_TABLE: TABLES[mode],
         POSTHORN_RELAY_PUBLICATION: TABLES[mode],
@@ -151,10 +151,10 @@ export class World {
 }
 
 /**
- * A disk that is slow. It keeps the gaps open in which a death matters: between "the row is taken" and "Posthorn has it",
- * and between that and "the row is gone".
+ * Simulates a slow disk. It extends the moments in which a kill matters: after a row is read and before Posthorn has
+ * stored it, and after that and before the row is deleted.
  */
-async function takeTime(postgres: Postgres, when: string): Promise<void> {
+async function slowDown(postgres: Postgres, when: string): Promise<void> {
   await postgres.query(`
     create or replace function shop.take_time() returns trigger language plpgsql as $$ begin
       perform pg_sleep(0.02); return null; end $$;

@@ -1,6 +1,6 @@
 /**
- * What the conformance suites need of an implementation: its ports, the parts of the product that the ports do not cover
- * (endpoints, outbox rows, tasks), and a look at what is stored. One fixture is one store.
+ * What the conformance suites need of an implementation: its ports, ways to create what the ports do not create
+ * (endpoints, outbox rows, tasks), and ways to inspect the stored state. One fixture is one store.
  */
 import type { EndpointConfig } from '../../../src/domain/endpoint-config.ts';
 import type { Uuid } from '../../../src/domain/ids.ts';
@@ -21,9 +21,9 @@ export interface StorePorts {
 
 /** The same store over a connection that breaks when a test says so. */
 export interface UnreliableStore extends StorePorts {
-  /** The next call takes effect, and its answer is lost. */
+  /** Makes the next call take effect, but lose its answer. */
   loseNextAnswer(): Promise<void>;
-  /** The next call is lost before it takes effect. */
+  /** Makes the next call fail before it takes effect. */
   loseNextRequest(): Promise<void>;
 }
 
@@ -64,7 +64,7 @@ export interface TaskState {
 export interface StoreFixture extends StorePorts {
   readonly unreliable: UnreliableStore;
   readonly tasks: TaskStore;
-  /** An ownership store for one worker, as a process of its own has one. */
+  /** Creates an ownership store as a separate process has it, with its own connection. */
   createOwnership(): OwnershipStore;
   createDirectory(): EndpointDirectory;
 
@@ -72,12 +72,12 @@ export interface StoreFixture extends StorePorts {
   setEnabled(endpointId: Uuid, enabled: boolean): Promise<void>;
   deleteEndpoint(endpointId: Uuid): Promise<void>;
   endpointVersion(): Promise<number>;
-  /** Commits a row to the outbox. `ageMs`: so long ago. */
+  /** Commits a row to the outbox that was created `ageMs` ago. */
   publish(row: Omit<OutboxRow, 'seq'>, ageMs?: number): Promise<void>;
   createTask(task: NewTask): Promise<Uuid>;
   cancelTask(id: Uuid): Promise<void>;
 
-  /** Makes the last renewal of a worker this much older. */
+  /** Moves the last renewal of a worker `ms` into the past. */
   ageWorker(workerId: Uuid, ms: number): Promise<void>;
   /** The store's clock goes back by this much. Everything stored so far has a time in the future then. */
   stepClockBack(ms: number): Promise<void>;

@@ -1,6 +1,6 @@
 /**
- * Ids of the present. Not by `newId`: that one never goes back, and unit tests that share a process with these run with
- * clocks of other centuries.
+ * Ids with the current time. `newId` of the domain cannot be used: its ids never go back in time, and unit tests in the
+ * same process use clocks that are years ahead.
  */
 import { randomBytes } from 'node:crypto';
 import type { Uuid } from '../../../src/domain/ids.ts';
@@ -27,7 +27,7 @@ function idAt(ms: number, count: number, tail: string): Uuid {
 
 export const newId = (): Uuid => createId(randomBytes(2).toString('hex'));
 export const newEventId = (): Uuid => createId('0000');
-/** An event id as it was made at this time. */
+/** An event id that was made at this time. */
 export const eventIdAt = (ms: number): Uuid => idAt(ms, 0, '0000');
 
 /** The last byte of an endpoint's id is its shard. */

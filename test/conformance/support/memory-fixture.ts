@@ -22,7 +22,7 @@ import {
 } from './fixture.ts';
 import { endpointIdOf, newId } from './ids.ts';
 
-/** Like PostgreSQL's clock, it says a later time whenever it is asked. */
+/** A clock that returns a later time at every call, like that of PostgreSQL. */
 function createStoreClock() {
   let last = 0;
   let behindMs = 0;
@@ -53,8 +53,8 @@ export async function createMemoryFixture(): Promise<StoreFixture> {
   };
   return {
     ...ports,
-    ...lookInto(store),
-    ...administer(store),
+    ...createInspection(store),
+    ...createAdministration(store),
     unreliable: createUnreliable(ports),
     tasks: createMemoryTaskStore(store),
     createOwnership: () => createMemoryOwnershipStore({ store, announceFreeShards: () => {} }),
@@ -104,7 +104,7 @@ function createUnreliable(
   };
 }
 
-type Looks = Pick<
+type Inspection = Pick<
   StoreFixture,
   | 'findDelivery'
   | 'attemptsOf'
@@ -116,7 +116,7 @@ type Looks = Pick<
   | 'endpointVersion'
 >;
 
-function lookInto(store: MemoryStore): Looks {
+function createInspection(store: MemoryStore): Inspection {
   return {
     findDelivery: async (id) => findDelivery(store, id),
     attemptsOf: async (id) =>
@@ -159,7 +159,7 @@ type Administration = Pick<
   | 'breakSession'
 >;
 
-function administer(store: MemoryStore): Administration {
+function createAdministration(store: MemoryStore): Administration {
   const change = (id: Uuid, part: Parameters<MemoryStore['putEndpoint']>[0] | object): void =>
     store.putEndpoint({ ...store.endpoints.get(id)!.endpoint, ...part });
   return {

@@ -46,11 +46,11 @@ export async function createPostgresFixture(): Promise<StoreFixture> {
   const proxy = await startTcpProxy(test.url);
   return {
     ...createPorts(database),
-    ...lookInto(test),
-    ...administer(test),
+    ...createInspection(test),
+    ...createAdministration(test),
     unreliable: createUnreliable(open(proxy.url), proxy),
     tasks: createPostgresTaskStore(database),
-    createOwnership: () => rememberingSessions(createPostgresOwnershipStore(open()), sessions),
+    createOwnership: () => recordSessions(createPostgresOwnershipStore(open()), sessions),
     createDirectory: () =>
       createEndpointCache(database.pool('lookup'), createSecretBox(randomBytes(32)), () => {}),
     async clear() {
@@ -66,9 +66,10 @@ export async function createPostgresFixture(): Promise<StoreFixture> {
   };
 }
 
-function rememberingSessions(ownership: OwnershipStore, sessions: OwnershipSession[]): OwnershipStore {
+function recordSessions(ownership: OwnershipStore, sessions: OwnershipSession[]): OwnershipStore {
   return {
     readFacts: () => ownership.readFacts(),
+    readTimeline: () => ownership.readTimeline(),
     async connect(worker, onLost) {
       const session = await ownership.connect(worker, onLost);
       sessions.push(session);
@@ -90,14 +91,15 @@ function createPorts(database: Database): StorePorts {
   };
 }
 
-const WRITING: readonly Purpose[] = ['ingest', 'settle', 'dispatch', 'outbox'];
+const WRITING_POOLS: readonly Purpose[] = ['ingest', 'settle', 'dispatch', 'outbox'];
 
 function createUnreliable(
   database: Database,
   proxy: Awaited<ReturnType<typeof startTcpProxy>>,
 ): UnreliableStore {
-  // The fault must hit the statement of the test, not the connection being made.
-  const connectAll = () => Promise.all(WRITING.map((purpose) => database.pool(purpose).query('select 1')));
+  // Connect first: the fault must hit the statement of the test, not the connection attempt.
+  const connectAll = () =>
+    Promise.all(WRITING_POOLS.map((purpose) => database.pool(purpose).query('select 1')));
   return {
     ...createPorts(database),
     async loseNextAnswer() {
@@ -111,7 +113,7 @@ function createUnreliable(
   };
 }
 
-type Looks = Pick<
+type Inspection = Pick<
   StoreFixture,
   | 'findDelivery'
   | 'attemptsOf'
@@ -123,7 +125,7 @@ type Looks = Pick<
   | 'endpointVersion'
 >;
 
-function lookInto({ query }: TestDatabase): Looks {
+function createInspection({ query }: TestDatabase): Inspection {
   return {
     async findDelivery(id) {
       const rows = await query(
@@ -134,8 +136,8 @@ function lookInto({ query }: TestDatabase): Looks {
          select 'finished', status, reason, attempts, replays from posthorn.deliveries where id = $1`,
         [id],
       );
-      // A dead letter that is being replayed is in two places; where it waits counts.
-      return (rows[0] as Awaited<ReturnType<Looks['findDelivery']>>) ?? null;
+      // A dead letter that is being replayed is in two tables. The first row is that of the queue.
+      return (rows[0] as Awaited<ReturnType<Inspection['findDelivery']>>) ?? null;
     },
     attemptsOf: (id) =>
       query<LoggedAttempt & Record<string, unknown>>(
@@ -188,7 +190,7 @@ type Administration = Pick<
 const NEXT_VERSION =
   'with next as (update posthorn.subscription_version set version = version + 1 returning version)';
 
-function administer({ query }: TestDatabase): Administration {
+function createAdministration({ query }: TestDatabase): Administration {
   return {
     async createEndpoint({ config = {}, shard } = {}) {
       const id = endpointIdOf(shard);

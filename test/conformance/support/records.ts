@@ -1,4 +1,4 @@
-/** Events, starts and settlements for the suites, with everything that a test does not care about filled in. */
+/** Events, starts and settlements for the suites, with defaults for fields that a test does not care about. */
 import { createHash } from 'node:crypto';
 import { CLOSED_BREAKER } from '../../../src/domain/breaker.ts';
 import { shardOf } from '../../../src/domain/endpoint.ts';
@@ -65,7 +65,7 @@ export async function accept(
   return event.deliveries[0]!.id;
 }
 
-/** Everything that waits for an endpoint, fresh and scheduled. */
+/** Loads all waiting deliveries of an endpoint, fresh and scheduled. */
 export async function loadAll(
   store: Pick<StoreFixture, 'queue'>,
   endpointId: Uuid,
@@ -106,7 +106,7 @@ type SettlementParts = Partial<Pick<Settlement, 'attemptsBefore' | 'blocksLane' 
   readonly attemptId?: Uuid;
   readonly outcome?: AttemptOutcome;
   readonly trigger?: Trigger;
-  /** False: an end without a request. */
+  /** False: the delivery ends without a request. */
   readonly attempted?: boolean;
 };
 

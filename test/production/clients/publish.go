@@ -1,4 +1,4 @@
-// Publishes over keep-alive connections until its input ends; prints what went wrong.
+// Publishes over keep-alive connections until stdin ends, then prints the failures.
 package main
 
 import (

@@ -1,4 +1,4 @@
-"""Publishes over keep-alive connections until its input ends; prints what went wrong."""
+"""Publishes over keep-alive connections until stdin ends, then prints the failures."""
 import http.client, json, sys, threading
 
 host, port, key, connections = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])

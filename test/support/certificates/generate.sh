@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the certificates of the tests anew. They are committed, so that tests need no openssl; they are worth nothing.
+# Creates the certificates of the tests. They are committed, so that tests need no openssl; they protect nothing.
 set -eu
 cd "$(dirname "$0")"
 work=$(mktemp -d)
@@ -58,5 +58,5 @@ client() {
 client client-one 21200101000000Z
 client client-two 21200101000000Z
 client client-expired 20210101000000Z
-# Nothing is ever signed with them again except by this script, which makes new ones.
+# Only this script signs with them, and it creates new ones each time.
 rm authority.key client-authority.key

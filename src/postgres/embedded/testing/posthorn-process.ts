@@ -1,24 +1,25 @@
 /**
- * Stands in for a Posthorn in a process of its own, so that tests can kill it. Reports to its parent, and ends with it.
- * Its one argument is the options as JSON.
+ * A stand-in for Posthorn in its own process, so that tests can kill it. It reports to its parent and ends with it. Its
+ * only argument is the options as JSON.
  */
 import { startEmbeddedPostgres } from '../index.ts';
 
-const say = (message: unknown) => process.send?.(message);
+const report = (message: unknown) => process.send?.(message);
 const options = JSON.parse(process.argv[2]!) as { dataDir: string; systemDir?: string };
 
 process.on('message', async (command) => {
   if (command === 'stop') await running?.stop();
-  // 'exit' is a program that forgets to stop; 'detach' one that has nothing more to do.
+  // 'exit': ends without stopping the server. 'detach': has nothing more to do and ends by itself.
   if (command === 'detach') process.disconnect();
   else process.exit(0);
 });
 
 const log: string[] = [];
 const running = await startEmbeddedPostgres({ ...options, log: (line) => log.push(line) }).catch((error) => {
-  say({ failed: { code: error.code, message: error.message, hint: error.hint, stack: error.stack }, log });
+  report({ failed: { code: error.code, message: error.message, hint: error.hint, stack: error.stack }, log });
   process.exitCode = 1;
   process.disconnect();
   return undefined;
 });
-if (running) say({ started: { connectionString: running.connectionString, dataDir: running.dataDir }, log });
+if (running)
+  report({ started: { connectionString: running.connectionString, dataDir: running.dataDir }, log });

@@ -11,7 +11,10 @@ import pg from 'pg';
 import { afterAll, onTestFinished } from 'vitest';
 import { type EmbeddedPostgres, type EmbeddedPostgresOptions, startEmbeddedPostgres } from '../index.ts';
 
-/** In memory where there is room: a cluster is 1,300 files, and there are disks that take two seconds to make them. */
+/**
+ * Creates the directory in memory if there is space: a cluster has 1,300 files, and some disks take two seconds to
+ * create them.
+ */
 async function makeDirectory(name: string): Promise<string> {
   const memory = await statfs('/dev/shm').catch(() => undefined);
   const hasRoom = memory && memory.bavail * memory.bsize > 2 ** 30;
@@ -20,7 +23,7 @@ async function makeDirectory(name: string): Promise<string> {
   return dir;
 }
 
-/** A directory that everybody can enter and that is gone after the test. */
+/** A directory that everybody can enter. It is deleted after the test. */
 export async function temporaryDirectory(): Promise<string> {
   const dir = await makeDirectory('posthorn-test-');
   onTestFinished(() => rm(dir, { recursive: true, force: true, maxRetries: 5 }));
@@ -32,7 +35,7 @@ export async function newDataDir(): Promise<string> {
 }
 
 /**
- * For the tests of a file: makes data directories with a database in them already, as copies of one that is made once,
+ * Returns a function that creates data directories with a database. They are copies of one template per test file,
  * which is ten times quicker.
  */
 export function filledDataDirs(): () => Promise<string> {
@@ -56,7 +59,7 @@ async function makeTemplate(): Promise<string> {
   return server.dataDir;
 }
 
-/** Starts one in this process, and stops it after the test. */
+/** Starts an embedded PostgreSQL in this process and stops it after the test. */
 export async function start(
   options: EmbeddedPostgresOptions,
 ): Promise<EmbeddedPostgres & { lines: string[] }> {
@@ -86,12 +89,12 @@ export interface PosthornProcess {
   readonly log: string[];
   readonly connectionString: string;
   readonly dataDir: string;
-  /** Why it did not start, if it did not. */
+  /** Set if it did not start. */
   readonly failed?: { code: string; message: string; hint: string; stack: string };
   end(how: 'stop' | 'exit' | 'detach' | 'SIGKILL'): Promise<number | null>;
 }
 
-/** Starts one in another process; neither it nor its server outlives the test. */
+/** Starts Posthorn's stand-in in another process. Neither it nor its server outlives the test. */
 export async function startProcess(
   options: Pick<EmbeddedPostgresOptions, 'dataDir' | 'systemDir'>,
   user?: { uid: number; gid: number },
@@ -99,7 +102,7 @@ export async function startProcess(
   const child = forkPosthorn(options, user);
   const ended = once(child, 'exit');
   const [message] = await Promise.race([once(child, 'message'), ended.then(() => [{ died: true }])]);
-  if (message.died) throw new Error('the process ended without a word');
+  if (message.died) throw new Error('the process ended without a report');
   const dataDir: string = message.started?.dataDir ?? options.dataDir;
   if (message.started) {
     const serverPid = await postmasterPid(dataDir);
@@ -134,7 +137,7 @@ export async function postmasterPid(dataDir: string): Promise<number> {
   return Number((await readFile(path.join(dataDir, 'postgres/postmaster.pid'), 'utf8')).split('\n')[0]);
 }
 
-/** Zombies count as ended: whoever inherits orphans may be slow to bury them. */
+/** Zombies count as ended: the process that inherits orphans may reap them late. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -146,16 +149,16 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Waits for something that is visible only by looking. */
+/** Polls until the condition holds. */
 export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 10_000): Promise<void> {
   const deadline = Date.now() + timeoutMs;
   while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error(`still not so after ${timeoutMs} ms: ${condition}`);
+    if (Date.now() > deadline) throw new Error(`still false after ${timeoutMs} ms: ${condition}`);
     await delay(5);
   }
 }
 
-/** For the postmaster of a killed process that no later start has ended. */
+/** Stops the postmaster of a killed process if no later start has stopped it. */
 async function endServer(pid: number): Promise<void> {
   if (!isAlive(pid)) return;
   process.kill(pid, 'SIGQUIT');

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../domain/clock.ts';
 import { StoreError } from '../ports/store-error.ts';
-import { TaskRunner } from './tasks.ts';
+import { TaskRunner } from './task-runner.ts';
 
 const TASK = { id: '01900000-0000-7000-8000-000000000001', runner: '01900000-0000-7000-8000-000000000002' };
 

@@ -20,7 +20,7 @@ export interface TaskRunnerOptions {
   readonly tasks: TaskStore;
   readonly clock: Clock;
   readonly runner: Uuid;
-  /** A task whose runner was silent for this long is taken over. */
+  /** This runner takes over tasks whose runner was silent for this long. */
   readonly silentMs: number;
   /** How often to look for tasks whose notification was lost, or whose runner died. */
   readonly pollMs: number;
@@ -32,7 +32,7 @@ export interface TaskRunnerOptions {
 const DELIVERIES_PER_CHUNK = 500;
 /** A chunk that was halved doubles again after this many chunks that were quick enough. */
 const CHUNKS_BEFORE_GROWTH = 10;
-/** Then another task gets its turn: a task with a million deliveries does not hold up the others. */
+/** After this many chunks another task gets its turn, so that a task with a million deliveries does not delay the others. */
 const CHUNKS_PER_TURN = 20;
 const PAUSE_AFTER_FAILURE_MS = 200;
 /** A task fails if the store rejects a chunk this often in a row. */

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { SocketBudget } from './budget.ts';
 import type { Kind } from './lane.ts';
+import { SocketBudget } from './socket-budget.ts';
 
 const fill = (budget: SocketBudget, kind: Kind): void => {
-  while (budget.has(kind)) budget.inFlight[kind] += 1;
+  while (budget.hasFree(kind)) budget.inFlight[kind] += 1;
 };
 
 describe('DSP-5: the socket budget', () => {
@@ -12,7 +12,7 @@ describe('DSP-5: the socket budget', () => {
     const budget = new SocketBudget(100, 0.4);
     fill(budget, 'retry');
     expect(budget.inFlight.retry).toBe(40);
-    expect(budget.has('fresh')).toBe(true);
+    expect(budget.hasFree('fresh')).toBe(true);
     fill(budget, 'fresh');
     expect(budget.inFlight.fresh).toBe(60);
   });
@@ -21,15 +21,15 @@ describe('DSP-5: the socket budget', () => {
     const budget = new SocketBudget(100, 0.4);
     fill(budget, 'fresh');
     expect(budget.inFlight.fresh).toBe(90);
-    expect(budget.has('retry')).toBe(true);
+    expect(budget.hasFree('retry')).toBe(true);
   });
 
   it('is crowded when only the last quarter is left', () => {
     const budget = new SocketBudget(100, 0.4);
     budget.inFlight.fresh = 74;
-    expect(budget.crowded).toBe(false);
+    expect(budget.isCrowded).toBe(false);
     budget.inFlight.retry = 1;
-    expect(budget.crowded).toBe(true);
+    expect(budget.isCrowded).toBe(true);
   });
 
   it('never exceeds the number of sockets, and gives each kind at least one', () => {
@@ -40,9 +40,9 @@ describe('DSP-5: the socket budget', () => {
         fc.array(fc.record({ kind: fc.constantFrom<Kind>('fresh', 'retry'), start: fc.boolean() })),
         (max, share, steps) => {
           const budget = new SocketBudget(max, share);
-          expect(budget.has('fresh') && budget.has('retry')).toBe(true);
+          expect(budget.hasFree('fresh') && budget.hasFree('retry')).toBe(true);
           for (const { kind, start } of steps) {
-            if (start && budget.has(kind)) budget.inFlight[kind] += 1;
+            if (start && budget.hasFree(kind)) budget.inFlight[kind] += 1;
             else if (!start && budget.inFlight[kind] > 0) budget.inFlight[kind] -= 1;
             expect(budget.total).toBeLessThanOrEqual(max);
             expect(budget.inFlight.retry).toBeLessThanOrEqual(Math.max(1, max * share));

@@ -1,8 +1,8 @@
 import type { Kind } from './lane.ts';
 
 /**
- * Shares out the sockets of this process. Retries use at most their share, and fresh deliveries leave a tenth for them.
- * The last quarter is for lanes without signs of trouble.
+ * Divides the sockets of this process. Retries use at most their share, and fresh deliveries leave a tenth to them. The
+ * last quarter is for lanes without signs of trouble.
  */
 export class SocketBudget {
   readonly #max: number;
@@ -21,16 +21,17 @@ export class SocketBudget {
     return this.inFlight.fresh + this.inFlight.retry;
   }
 
-  has(kind: Kind): boolean {
+  /** True if a socket is free for this kind. */
+  hasFree(kind: Kind): boolean {
     return this.total < this.#max && this.inFlight[kind] < this.#maxOf[kind];
   }
 
-  get nearlyFull(): boolean {
+  get isNearlyFull(): boolean {
     return this.total >= this.#max * 0.9;
   }
 
   /** True if only lanes without signs of trouble may get a socket. */
-  get crowded(): boolean {
+  get isCrowded(): boolean {
     return this.total >= this.#max * 0.75;
   }
 }

@@ -1,0 +1,67 @@
+/**
+ * Notices that the store's past is another one than this process has seen: it was restored to an earlier time, or a
+ * standby took the place of its primary. What the process holds in memory may then never have happened.
+ *
+ *   version of the endpoints unknown to the store    certain, found at the next refresh, also after an import of a dump
+ *   a worker finds its row older than it left it     certain; a crash of the database can do that to an idle moment too
+ *   another timeline after a reconnect               a failover or recovery; whether something was lost is not known
+ */
+import type { Clock } from '../domain/clock.ts';
+import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
+import type { OwnershipStore } from '../ports/ownership-store.ts';
+
+/**
+ * `restored`: endpoints that this process knew are gone. `rewound`: so is something else. `failover`: the timeline changed.
+ */
+export type HistoryChange = 'restored' | 'rewound' | 'failover';
+
+export interface StoreHistoryOptions {
+  readonly store: Pick<OwnershipStore, 'readTimeline'>;
+  readonly endpoints: Pick<EndpointDirectory, 'onReplaced'>;
+  readonly clock: Clock;
+  readonly onChanged: (change: HistoryChange) => void;
+  readonly onProblem: (what: string, error: unknown) => void;
+}
+
+const RETRY_MS = 1000;
+
+export class StoreHistory {
+  readonly #options: StoreHistoryOptions;
+  /** Null: not known. */
+  #timeline: string | null = null;
+  #cancelRetry: (() => void) | null = null;
+  #stopped = false;
+
+  constructor(options: StoreHistoryOptions) {
+    this.#options = options;
+    options.endpoints.onReplaced(() => options.onChanged('restored'));
+  }
+
+  /** Call it at the start and after each reconnect: a failover breaks every connection. Does not throw. */
+  async checkTimeline(): Promise<void> {
+    const { store, clock, onChanged, onProblem } = this.#options;
+    this.#cancelRetry?.();
+    this.#cancelRetry = null;
+    try {
+      const timeline = await store.readTimeline();
+      if (timeline === null) return;
+      const isChanged = this.#timeline !== null && this.#timeline !== timeline;
+      this.#timeline = timeline;
+      if (isChanged) onChanged('failover');
+    } catch (error) {
+      onProblem('read the timeline of the database', error);
+      if (!this.#stopped) this.#cancelRetry = clock.after(RETRY_MS, () => void this.checkTimeline());
+    }
+  }
+
+  /** A worker found its row in the store older than it left it. */
+  reportRewound(): void {
+    this.#options.onChanged('rewound');
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#cancelRetry?.();
+    this.#cancelRetry = null;
+  }
+}

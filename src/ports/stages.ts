@@ -1,0 +1,40 @@
+/**
+ * The calls from one stage to the next. A stage never imports another stage, so these interfaces stand between them:
+ * "go to implementation" leads from the caller to the next stage. `create-ingest.ts` and `create-engine.ts` connect them.
+ */
+import type { Endpoint } from '../domain/endpoint.ts';
+import type { EventContent } from '../domain/event.ts';
+import type { Uuid } from '../domain/ids.ts';
+import type { AttemptOutcome } from '../domain/outcome.ts';
+import type { HealthChange, Settlement } from './delivery-queue.ts';
+import type { Commit, CommittedDelivery } from './hand-over.ts';
+
+/** From ingest to dispatch: routes deliveries that were just committed to the worker that owns them. */
+export interface DeliveryRouter {
+  /**
+   * Called after each commit, before the events are answered. `commit` is null if an earlier try with an unknown outcome
+   * stored the deliveries: their owner must look for them in the store, because they may be settled by now.
+   */
+  routeCommitted(deliveries: readonly CommittedDelivery[], commit: Commit | null): void;
+}
+
+export interface AttemptRequest {
+  readonly endpoint: Endpoint;
+  readonly event: EventContent;
+  readonly deliveryId: Uuid;
+  readonly number: number;
+  readonly retryReason: string | null;
+  /** When the delivery became due. */
+  readonly waitingSince: number;
+  /** Checked again when the connection is open, because connecting may take seconds. */
+  readonly maySend: () => boolean;
+}
+
+/** From dispatch to deliver: sends one request. Calls `done` exactly once, with an outcome for every failure. */
+export type SendRequest = (request: AttemptRequest, done: (outcome: AttemptOutcome) => void) => void;
+
+/** From dispatch to settle: records the result of an attempt. */
+export interface ResultRecorder {
+  /** Calls `done` when the result is durable. `moved` is false if someone else moved the delivery. */
+  settle(settlement: Settlement, health: HealthChange | null, done: (moved: boolean) => void): void;
+}

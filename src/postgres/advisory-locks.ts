@@ -1,0 +1,9 @@
+/** The advisory locks that Posthorn takes in its database. Every number is used once. */
+export const ADVISORY_LOCKS = {
+  migrations: 7_283_640_001,
+  partitions: 7_283_640_002,
+  upkeep: 7_283_640_003,
+  statistics: 7_283_640_004,
+  operationalEvents: 7_283_640_005,
+  inboxes: 7_283_640_006,
+} as const;
