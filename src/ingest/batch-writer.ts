@@ -7,13 +7,13 @@
  *      └───────────┤ deadlock, lock timeout: write again
  *                  │ connection lost, outcome unknown: write the same ids again, guarded against writing twice
  *                  │ one invalid value: bisect, until only that event fails
+ *                  │ statement timeout: bisect, until only the event that takes too long is answered with 503
  *                  └ store unavailable for too long: 503
  */
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import { MAX_DELIVERIES_PER_EVENT, timeOfId, type Uuid } from '../domain/ids.ts';
-import { Problem } from '../domain/problem.ts';
 import { type AcceptLog, type EventRecord, idempotencyKeyName } from '../ports/accept-log.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Commit, CommittedDelivery } from '../ports/hand-over.ts';
@@ -33,6 +33,7 @@ import {
   withoutKey,
   withUnknownOutcome,
 } from './pending-event.ts';
+import { rejectedValue, storeDidNotAnswer, tookTooLong } from './store-problems.ts';
 import type { Subscriptions } from './subscriptions.ts';
 
 /** Brings deliveries that were just committed to the worker that owns them. */
@@ -202,10 +203,14 @@ export class BatchWriter {
 
   async #recover(batch: readonly PendingEvent[], options: WriteOptions, error: unknown): Promise<void> {
     const failure = storeFailureOf(error);
-    if (failure === 'invalid_row') return this.#bisect(batch, options, error);
+    if (failure === 'invalid_row') {
+      if (batch.length > 1) return this.#bisect(batch, options);
+      return batch[0]!.reject(rejectedValue(error));
+    }
+    if (failure === 'timeout') return this.#recoverFromTimeout(batch, options, error);
     if (failure === 'other') {
       // A trigger or a broken page may fail on one event. Committed events cannot be rejected together with it.
-      if (batch.length > 1 && batch[0]!.committed !== null) return this.#bisect(batch, options, error);
+      if (batch.length > 1 && batch[0]!.committed !== null) return this.#bisect(batch, options);
       for (const item of batch) item.reject(error);
       return;
     }
@@ -222,32 +227,30 @@ export class BatchWriter {
     else await this.write(inTime, options);
   }
 
+  /** Requests give up after their time. Nobody waits for committed events, and bisecting is the only way forward. */
+  async #recoverFromTimeout(
+    batch: readonly PendingEvent[],
+    options: WriteOptions,
+    error: unknown,
+  ): Promise<void> {
+    if (batch.length === 1) return batch[0]!.reject(tookTooLong(error));
+    const inTime = batch[0]!.committed === null ? this.#rejectOverdue(batch, error) : batch;
+    if (inTime.length > 1) await this.#bisect(inTime, options);
+    else if (inTime.length === 1) await this.write(inTime, options);
+  }
+
   /** Rejects events that have waited too long. Returns the others. */
   #rejectOverdue(batch: readonly PendingEvent[], cause: unknown): PendingEvent[] {
     const { clock, giveUpAfterMs } = this.#options;
     const oldest = clock.monotonic() - giveUpAfterMs;
     return batch.filter((item) => {
       if (item.receivedAt > oldest) return true;
-      item.reject(
-        new Problem(
-          'unavailable',
-          'The database did not answer in time. The event may or may not be stored: try again with the same idempotency key.',
-          { retryAfterSeconds: 2, cause },
-        ),
-      );
+      item.reject(storeDidNotAnswer(cause));
       return false;
     });
   }
 
-  async #bisect(batch: readonly PendingEvent[], options: WriteOptions, error: unknown): Promise<void> {
-    if (batch.length === 1) {
-      batch[0]!.reject(
-        new Problem('invalid', 'The event cannot be stored: the database rejects one of its values.', {
-          cause: error,
-        }),
-      );
-      return;
-    }
+  async #bisect(batch: readonly PendingEvent[], options: WriteOptions): Promise<void> {
     const middle = batch.length >> 1;
     await this.write(batch.slice(0, middle), options);
     await this.write(batch.slice(middle), options);

@@ -6,6 +6,7 @@
 import type { CommittedEvent, NewEvent } from '../domain/event.ts';
 import { containsTime, eventIdOfForeign, idPrefixes, parsePublicId, publicId } from '../domain/ids.ts';
 import { invalidField, isProblem, Problem } from '../domain/problem.ts';
+import { storeFailureOf } from '../ports/store-error.ts';
 import type { Pool } from '../postgres/database.ts';
 import { recordRejected } from '../postgres/queries/relay-sources.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -76,7 +77,8 @@ export class PosthornSink implements Sink {
     for (const [order, answer] of answers.entries()) {
       if (!(answer instanceof Error) || isProblem(answer, 'invalid')) continue;
       const { id } = events[order]!;
-      const isOwnFault = !isProblem(answer, 'unavailable') && (someStored || isRaisedOrOverLimit(answer));
+      const isOutage = isProblem(answer, 'unavailable') && storeFailureOf(answer.cause) !== 'timeout';
+      const isOwnFault = !isOutage && (someStored || isRaisedOrOverLimit(answer));
       const count = (this.#failures.get(id) ?? 0) + (isOwnFault ? 1 : 0);
       failures.set(id, count);
       if (count < MAX_FAILURES) temporary ??= answer;
