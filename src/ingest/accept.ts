@@ -3,13 +3,14 @@ import { Batcher, type BatcherOptions } from '../domain/batcher.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { NewEvent } from '../domain/event.ts';
 import { newEventId } from '../domain/ids.ts';
-import type { Admission } from './admission.ts';
+import type { Admission, QueueLevel } from './admission.ts';
 import type { BatchWriter } from './batch-writer.ts';
 import { type Accepted, fingerprintOf, type PendingEvent } from './pending-event.ts';
+import { WidePath } from './wide-path.ts';
 
 export interface AcceptorOptions {
   readonly admission: Admission;
-  readonly writer: Pick<BatchWriter, 'write'>;
+  readonly writer: Pick<BatchWriter, 'write' | 'writeFirst'>;
   readonly clock: Clock;
   readonly batchRows: number;
   readonly batchBytes: number;
@@ -24,26 +25,43 @@ export class Acceptor {
   readonly #admission: Admission;
   readonly #clock: Clock;
   readonly #batcher: Batcher<PendingEvent>;
+  readonly #wide: WidePath;
 
   constructor({ admission, writer, clock, batchRows, batchBytes, onBatchWritten }: AcceptorOptions) {
     this.#admission = admission;
     this.#clock = clock;
+    const bytesOf = (item: PendingEvent): number => item.event.data.length + EVENT_OVERHEAD_BYTES;
+    const wide = new WidePath({
+      maxItems: batchRows,
+      bytesOf,
+      writeFirst: (batch) => writer.writeFirst(batch, { mayBeStored: false }),
+    });
+    this.#wide = wide;
     this.#batcher = new Batcher<PendingEvent>({
       maxItems: batchRows,
       maxBytes: batchBytes,
-      bytesOf: (item) => item.event.data.length + EVENT_OVERHEAD_BYTES,
-      write: (batch) => writer.write(batch, { mayBeStored: false }),
+      bytesOf,
+      write: (batch) => writer.write(batch, { mayBeStored: false, wide }),
       written: onBatchWritten,
     });
   }
 
   get waitingEvents(): number {
-    return this.#batcher.waitingItems;
+    return this.#batcher.waitingItems + this.#wide.waitingItems;
+  }
+
+  /** Tenants on the wide path may fill half of the queue: what waits there counts twice for them. */
+  #levelFor(tenant: string): QueueLevel {
+    const weight = this.#wide.has(tenant) ? 2 : 1;
+    return {
+      waitingItems: this.#batcher.waitingItems + weight * this.#wide.waitingItems,
+      waitingBytes: this.#batcher.waitingBytes + weight * this.#wide.waitingBytes,
+    };
   }
 
   /** Resolves when the event and its deliveries are durable. Throws a `Problem` if the event is rejected. */
   async accept(event: NewEvent): Promise<Accepted> {
-    this.#admission.checkLoad(event, this.#batcher);
+    this.#admission.checkLoad(event, this.#levelFor(event.tenant));
     if (event.endpointIds !== null) await this.#admission.checkTargets(event);
     const id = newEventId(this.#clock.now());
     const fingerprint = fingerprintOf(event);
@@ -61,7 +79,8 @@ export class Acceptor {
   }
 
   /** Resolves when every admitted event has been answered. */
-  drained(): Promise<void> {
-    return this.#batcher.drained();
+  async drained(): Promise<void> {
+    await this.#batcher.drained();
+    await this.#wide.drained();
   }
 }

@@ -4,6 +4,7 @@
  *
  *   pending ──▶ matched ──▶ appended ──▶ routed, answered
  *      ▲           │ the endpoints changed meanwhile: match again
+ *                  │ large fan-out: write in several commits, or beside the other tenants
  *      └───────────┤ deadlock, lock timeout: write again
  *                  │ connection lost, outcome unknown: write the same ids again, guarded against writing twice
  *                  │ one invalid value: bisect, until only that event fails
@@ -35,6 +36,7 @@ import {
 } from './pending-event.ts';
 import { rejectedValue, storeDidNotAnswer, tookTooLong } from './store-problems.ts';
 import type { Subscriptions } from './subscriptions.ts';
+import type { WidePath } from './wide-path.ts';
 
 /** Brings deliveries that were just committed to the worker that owns them. */
 export interface CommitRouter {
@@ -62,11 +64,18 @@ export interface BatchWriterOptions {
 export interface WriteOptions {
   /** True if an earlier try may have stored some of these ids: they must not be written twice. */
   readonly mayBeStored: boolean;
+  /** Where requests of tenants with a large fan-out go. Undefined: they are written in order, in several commits. */
+  readonly wide?: Pick<WidePath, 'has' | 'add'> | undefined;
 }
 
 const RETRY_PAUSE_MS = 100;
 /** A few milliseconds of filter steps. Then sockets, timers and lease renewals get their turn. */
 const MATCH_WORK_PER_TURN = 500_000;
+
+/**
+ * Bounds the time of a statement: about 40 µs per delivery. Other work of the same connection waits no longer than that.
+ */
+const MAX_ROWS_PER_COMMIT = 2_000;
 
 export class BatchWriter {
   readonly #options: BatchWriterOptions;
@@ -75,52 +84,87 @@ export class BatchWriter {
     this.#options = options;
   }
 
-  /** Resolves when every event of the batch has been resolved or rejected. Does not throw. */
+  /** Resolves when every event of the batch is answered or waits in a side path of `options`. Does not throw. */
   async write(batch: readonly PendingEvent[], options: WriteOptions): Promise<void> {
-    const { unique, repeated } = splitRepeatedKeys(batch);
-    try {
-      await this.#matchAndAppend(unique, options);
-    } catch (error) {
-      await this.#recover(unique, options, error);
-    }
+    const { unique, repeated } = splitRepeatedKeys(divertTo(options.wide, batch));
+    let rest: readonly PendingEvent[] = unique;
+    while (rest.length > 0) rest = await this.#writePart(rest, options);
     // The same key twice in one batch: now the second event finds the row of the first.
     if (repeated.length > 0) await this.write(repeated, options);
   }
 
-  async #matchAndAppend(batch: readonly PendingEvent[], { mayBeStored }: WriteOptions): Promise<void> {
-    const { acceptLog, endpoints, subscriptions, knownTenants, observers, clock, random } = this.#options;
-    const newTenants = knownTenants.unknownOf(batch);
-    if (newTenants !== null) await knownTenants.add(newTenants);
-    for (;;) {
-      const endpointVersion = endpoints.version;
-      const matched = await this.#matchAll(batch);
-      const sentAt = clock.now();
-      const records = batch.map((item, index) => toRecord(item, matched[index]!, sentAt, random));
-      const result = await acceptLog.append(records, {
-        endpointVersion,
-        mayBeStored,
-        idempotencyTtlMs: this.#options.idempotencyTtlMs,
-        outboxSeqs: outboxSeqsOf(batch),
-      });
-      subscriptions.countLookups(batch.length, !result.stale);
-      if (result.stale) {
-        observers.onRematched();
-        await endpoints.refresh();
-        continue;
-      }
-      observers.onCommitted(batch, sentAt, clock.now());
-      await this.#answer(batch, records, result.written, { sentAt, endpointVersion });
-      return;
-    }
+  /** Writes the first events of the batch, as many as one commit holds. Returns the others. Does not throw. */
+  async writeFirst(batch: readonly PendingEvent[], options: WriteOptions): Promise<readonly PendingEvent[]> {
+    const { unique, repeated } = splitRepeatedKeys(batch);
+    const rest = await this.#writePart(unique, options);
+    return repeated.length === 0 ? rest : [...rest, ...repeated];
   }
 
-  /** Yields to the event loop between expensive events. If endpoints change meanwhile, `append` reports it. */
-  async #matchAll(batch: readonly PendingEvent[]): Promise<(readonly Endpoint[])[]> {
+  /** Writes the first events of the batch, or diverts tenants with a large fan-out. Returns the other events. */
+  async #writePart(batch: readonly PendingEvent[], options: WriteOptions): Promise<readonly PendingEvent[]> {
+    const { endpoints, subscriptions, knownTenants, observers } = this.#options;
+    let part = batch;
+    try {
+      const newTenants = knownTenants.unknownOf(batch);
+      if (newTenants !== null) await knownTenants.add(newTenants);
+      for (;;) {
+        const endpointVersion = endpoints.version;
+        const matched = await this.#matchPart(batch);
+        part = matched.length === batch.length ? batch : batch.slice(0, matched.length);
+        if (options.wide !== undefined) {
+          const tenants = wideTenants(part, matched, batch.length);
+          if (tenants !== null) {
+            options.wide.add(batch.filter(({ event }) => tenants.has(event.tenant)));
+            return batch.filter(({ event }) => !tenants.has(event.tenant));
+          }
+        }
+        const isStale = await this.#append(part, matched, endpointVersion, options);
+        subscriptions.countLookups(part.length, !isStale);
+        if (!isStale) break;
+        observers.onRematched();
+        await endpoints.refresh();
+      }
+    } catch (error) {
+      await this.#recover(part, options, error);
+    }
+    return part.length === batch.length ? [] : batch.slice(part.length);
+  }
+
+  /** Appends and answers the events. Returns true if nothing was written because the endpoints have changed. */
+  async #append(
+    batch: readonly PendingEvent[],
+    matched: readonly (readonly Endpoint[])[],
+    endpointVersion: number,
+    { mayBeStored }: WriteOptions,
+  ): Promise<boolean> {
+    const { acceptLog, observers, clock, random } = this.#options;
+    const sentAt = clock.now();
+    const records = batch.map((item, index) => toRecord(item, matched[index]!, sentAt, random));
+    const result = await acceptLog.append(records, {
+      endpointVersion,
+      mayBeStored,
+      idempotencyTtlMs: this.#options.idempotencyTtlMs,
+      outboxSeqs: outboxSeqsOf(batch),
+    });
+    if (result.stale) return true;
+    observers.onCommitted(batch, sentAt, clock.now());
+    await this.#answer(batch, records, result.written, { sentAt, endpointVersion });
+    return false;
+  }
+
+  /**
+   * Matches the first events of the batch, as many as make no more than `MAX_ROWS_PER_COMMIT` deliveries; at least one.
+   * Yields to the event loop between expensive events. If endpoints change meanwhile, `append` reports it.
+   */
+  async #matchPart(batch: readonly PendingEvent[]): Promise<(readonly Endpoint[])[]> {
     const { subscriptions } = this.#options;
     const matched: (readonly Endpoint[])[] = [];
     let work = 0;
+    let rows = 0;
     for (const item of batch) {
       const endpoints = isDuplicate(item) ? [] : subscriptions.match(item.event);
+      rows += endpoints.length;
+      if (rows > MAX_ROWS_PER_COMMIT && matched.length > 0) break;
       matched.push(endpoints.slice(0, MAX_DELIVERIES_PER_EVENT));
       work += subscriptions.takeWork();
       if (work < MATCH_WORK_PER_TURN) continue;
@@ -255,6 +299,29 @@ export class BatchWriter {
     await this.write(batch.slice(0, middle), options);
     await this.write(batch.slice(middle), options);
   }
+}
+
+/** Adds the events of tenants that are on the wide path already. Returns the others. */
+function divertTo(wide: WriteOptions['wide'], batch: readonly PendingEvent[]): readonly PendingEvent[] {
+  if (wide === undefined || !batch.some(({ event }) => wide.has(event.tenant))) return batch;
+  wide.add(batch.filter(({ event }) => wide.has(event.tenant)));
+  return batch.filter(({ event }) => !wide.has(event.tenant));
+}
+
+/** The tenants that make most of the deliveries of a batch that needs several commits. Null: none does. */
+function wideTenants(
+  part: readonly PendingEvent[],
+  matched: readonly (readonly Endpoint[])[],
+  batchLength: number,
+): ReadonlySet<string> | null {
+  if (part.length === batchLength && (part.length > 1 || matched[0]!.length <= MAX_ROWS_PER_COMMIT))
+    return null;
+  const rows = new Map<string, number>();
+  for (const [index, { event }] of part.entries())
+    rows.set(event.tenant, (rows.get(event.tenant) ?? 0) + matched[index]!.length);
+  const wide = new Set<string>();
+  for (const [tenant, count] of rows) if (count > MAX_ROWS_PER_COMMIT / 4) wide.add(tenant);
+  return wide.size === 0 ? null : wide;
 }
 
 function addDeliveries(deliveries: CommittedDelivery[], item: PendingEvent, record: EventRecord): void {

@@ -109,7 +109,8 @@ export interface DatabaseOptions {
 type Sizes = Pick<DatabaseOptions, 'apiConnections' | 'dispatchConnections'>;
 
 const poolSizes = ({ apiConnections, dispatchConnections }: Sizes): Record<Purpose, number> => ({
-  ingest: 2,
+  // Shared batches, tenants with a large fan-out, and lookups beside both.
+  ingest: 3,
   settle: 1,
   dispatch: dispatchConnections,
   control: 1,
