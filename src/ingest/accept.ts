@@ -5,6 +5,7 @@ import type { NewEvent } from '../domain/event.ts';
 import { newEventId } from '../domain/ids.ts';
 import type { Admission, QueueLevel } from './admission.ts';
 import type { BatchWriter } from './batch-writer.ts';
+import { BlockedPath } from './blocked-path.ts';
 import { type Accepted, fingerprintOf, type PendingEvent } from './pending-event.ts';
 import { WidePath } from './wide-path.ts';
 
@@ -26,36 +27,45 @@ export class Acceptor {
   readonly #clock: Clock;
   readonly #batcher: Batcher<PendingEvent>;
   readonly #wide: WidePath;
+  readonly #blocked: BlockedPath;
 
   constructor({ admission, writer, clock, batchRows, batchBytes, onBatchWritten }: AcceptorOptions) {
     this.#admission = admission;
     this.#clock = clock;
     const bytesOf = (item: PendingEvent): number => item.event.data.length + EVENT_OVERHEAD_BYTES;
+    const blocked: BlockedPath = new BlockedPath({
+      clock,
+      bytesOf,
+      write: (batch, mayBeStored) => writer.write(batch, { mayBeStored, blocked, hasConflicted: true }),
+    });
     const wide = new WidePath({
       maxItems: batchRows,
       bytesOf,
-      writeFirst: (batch) => writer.writeFirst(batch, { mayBeStored: false }),
+      writeFirst: (batch) => writer.writeFirst(batch, { mayBeStored: false, blocked }),
     });
     this.#wide = wide;
+    this.#blocked = blocked;
     this.#batcher = new Batcher<PendingEvent>({
       maxItems: batchRows,
       maxBytes: batchBytes,
       bytesOf,
-      write: (batch) => writer.write(batch, { mayBeStored: false, wide }),
+      write: (batch) => writer.write(batch, { mayBeStored: false, wide, blocked }),
       written: onBatchWritten,
     });
   }
 
   get waitingEvents(): number {
-    return this.#batcher.waitingItems + this.#wide.waitingItems;
+    return this.#batcher.waitingItems + this.#wide.waitingItems + this.#blocked.waitingItems;
   }
 
   /** Tenants on the wide path may fill half of the queue: what waits there counts twice for them. */
   #levelFor(tenant: string): QueueLevel {
     const weight = this.#wide.has(tenant) ? 2 : 1;
     return {
-      waitingItems: this.#batcher.waitingItems + weight * this.#wide.waitingItems,
-      waitingBytes: this.#batcher.waitingBytes + weight * this.#wide.waitingBytes,
+      waitingItems:
+        this.#batcher.waitingItems + this.#blocked.waitingItems + weight * this.#wide.waitingItems,
+      waitingBytes:
+        this.#batcher.waitingBytes + this.#blocked.waitingBytes + weight * this.#wide.waitingBytes,
     };
   }
 
@@ -82,5 +92,6 @@ export class Acceptor {
   async drained(): Promise<void> {
     await this.#batcher.drained();
     await this.#wide.drained();
+    await this.#blocked.drained();
   }
 }

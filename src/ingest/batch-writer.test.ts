@@ -103,3 +103,35 @@ test('a statement timeout halves the batch: only the event that takes too long i
   expect(answers[5]).toMatchObject({ reason: { code: 'unavailable', cause: { failure: 'timeout' } } });
   expect(sizes).toEqual([8, 4, 4, 2, 1, 1, 2]);
 });
+
+test('a locked key delays only its own event, is tried beside the others, and is answered with 503 in the end', async () => {
+  const tries: string[] = [];
+  const acceptLog: AcceptLog = {
+    async append(events) {
+      tries.push(events.map(({ type }) => type).join(''));
+      if (events.some(({ idempotencyKey }) => idempotencyKey === 'locked'))
+        throw new StoreError('conflict', 'lock timeout');
+      return { stale: false, written: 'all' };
+    },
+    findKeyHolders: async () => new Map(),
+    async ensureTenants() {},
+    async ensurePartitions() {},
+    now: async () => Date.now(),
+  };
+  const acceptor = newAcceptor(acceptLog, []);
+  const keys = ['1', '2', 'locked', '4'];
+  const answers = keys.map((key, n) => acceptor.accept(event(key, 'abcd'[n])));
+  const blocked = expect(answers[2]).rejects.toMatchObject({ code: 'unavailable' });
+  await Promise.all([answers[0], answers[1], answers[3]]);
+  expect(tries.slice(0, 5)).toEqual(['abcd', 'abcd', 'ab', 'cd', 'c']);
+  await expect.poll(() => acceptor.waitingEvents).toBe(1);
+
+  // Events that come later with the same key wait behind it, and never share a batch with others.
+  const [again] = [acceptor.accept(event('locked', 'e')), await acceptor.accept(event(null, 'f'))];
+  await Promise.all([blocked, expect(again).rejects.toMatchObject({ code: 'unavailable' })]);
+  expect(tries).toContain('f');
+  expect(tries).toContain('e');
+  expect(tries.filter((types) => types.length > 1)).toEqual(['abcd', 'abcd', 'ab', 'cd']);
+  await acceptor.drained();
+  expect(acceptor.waitingEvents).toBe(0);
+});

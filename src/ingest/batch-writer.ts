@@ -5,7 +5,7 @@
  *   pending ──▶ matched ──▶ appended ──▶ routed, answered
  *      ▲           │ the endpoints changed meanwhile: match again
  *                  │ large fan-out: write in several commits, or beside the other tenants
- *      └───────────┤ deadlock, lock timeout: write again
+ *      └───────────┤ deadlock, lock timeout: write again beside the others, then bisect
  *                  │ connection lost, outcome unknown: write the same ids again, guarded against writing twice
  *                  │ one invalid value: bisect, until only that event fails
  *                  │ statement timeout: bisect, until only the event that takes too long is answered with 503
@@ -20,6 +20,7 @@ import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Commit, CommittedDelivery } from '../ports/hand-over.ts';
 import { storeFailureOf } from '../ports/store-error.ts';
 import type { AcceptObservers } from './accept-observers.ts';
+import type { BlockedPath } from './blocked-path.ts';
 import { toRecord } from './event-record.ts';
 import type { KnownTenants } from './known-tenants.ts';
 import {
@@ -66,6 +67,10 @@ export interface WriteOptions {
   readonly mayBeStored: boolean;
   /** Where requests of tenants with a large fan-out go. Undefined: they are written in order, in several commits. */
   readonly wide?: Pick<WidePath, 'has' | 'add'> | undefined;
+  /** Where requests go that wait for a lock. Undefined: they are halved here, and a single event is rejected. */
+  readonly blocked?: Pick<BlockedPath, 'isBlocked' | 'addBatch' | 'addEvent' | 'waitingItems'> | undefined;
+  /** True if an earlier try ran into a lock: the next such failure halves the batch. */
+  readonly hasConflicted?: boolean | undefined;
 }
 
 const RETRY_PAUSE_MS = 100;
@@ -86,7 +91,9 @@ export class BatchWriter {
 
   /** Resolves when every event of the batch is answered or waits in a side path of `options`. Does not throw. */
   async write(batch: readonly PendingEvent[], options: WriteOptions): Promise<void> {
-    const { unique, repeated } = splitRepeatedKeys(divertTo(options.wide, batch));
+    const { unique, repeated } = splitRepeatedKeys(
+      this.#divertBlocked(divertTo(options.wide, batch), options),
+    );
     let rest: readonly PendingEvent[] = unique;
     while (rest.length > 0) rest = await this.#writePart(rest, options);
     // The same key twice in one batch: now the second event finds the row of the first.
@@ -252,6 +259,7 @@ export class BatchWriter {
       return batch[0]!.reject(rejectedValue(error));
     }
     if (failure === 'timeout') return this.#recoverFromTimeout(batch, options, error);
+    if (failure === 'conflict') return this.#recoverFromConflict(batch, options, error);
     if (failure === 'other') {
       // A trigger or a broken page may fail on one event. Committed events cannot be rejected together with it.
       if (batch.length > 1 && batch[0]!.committed !== null) return this.#bisect(batch, options);
@@ -264,10 +272,10 @@ export class BatchWriter {
     }
     const inTime = this.#rejectOverdue(batch, error);
     if (inTime.length === 0) return;
-    await new Promise<void>((resolve) => this.#options.clock.after(RETRY_PAUSE_MS, resolve));
+    await this.#pause();
     // Guarded from now on: writing twice would deliver twice.
     if (failure === 'outcome_unknown')
-      await this.write(inTime.map(withUnknownOutcome), { mayBeStored: true });
+      await this.write(inTime.map(withUnknownOutcome), { ...options, mayBeStored: true });
     else await this.write(inTime, options);
   }
 
@@ -281,6 +289,53 @@ export class BatchWriter {
     const inTime = batch[0]!.committed === null ? this.#rejectOverdue(batch, error) : batch;
     if (inTime.length > 1) await this.#bisect(inTime, options);
     else if (inTime.length === 1) await this.write(inTime, options);
+  }
+
+  /**
+   * The first repeat is of the whole batch: after a deadlock that is enough. Then the batch is halved, until only the
+   * events that wait for a lock are left. Requests do all this on the blocked path, so that others need not wait.
+   */
+  async #recoverFromConflict(
+    batch: readonly PendingEvent[],
+    options: WriteOptions,
+    error: unknown,
+  ): Promise<void> {
+    const { blocked, mayBeStored, hasConflicted = false } = options;
+    const inTime = this.#rejectOverdue(batch, error);
+    if (inTime.length === 0) return;
+    if (inTime.length === 1 && blocked !== undefined)
+      return blocked.addEvent(inTime[0]!, mayBeStored, this.#lockOf(inTime[0]!));
+    if (!hasConflicted) {
+      if (blocked !== undefined) return blocked.addBatch(inTime, mayBeStored, keyNamesOf(inTime));
+      await this.#pause();
+      return this.write(inTime, { ...options, hasConflicted: true });
+    }
+    if (inTime.length > 1) await this.#bisect(inTime, options);
+    else inTime[0]!.reject(storeDidNotAnswer(error));
+  }
+
+  /** What an event may wait for: its tenant if that may have to be created, else its idempotency key. */
+  #lockOf(item: PendingEvent): string {
+    const { tenant, idempotencyKey } = item.event;
+    const isKnown = this.#options.knownTenants.unknownOf([item]) === null;
+    return isKnown && idempotencyKey !== null ? idempotencyKeyName(tenant, idempotencyKey) : tenant;
+  }
+
+  /** Adds events to the blocked path if others wait there for the same lock. Returns the others. */
+  #divertBlocked(
+    batch: readonly PendingEvent[],
+    { blocked, mayBeStored, hasConflicted }: WriteOptions,
+  ): readonly PendingEvent[] {
+    if (blocked === undefined || hasConflicted || blocked.waitingItems === 0) return batch;
+    return batch.filter((item) => {
+      const lock = [item.event.tenant, this.#lockOf(item)].find((each) => blocked.isBlocked(each));
+      if (lock !== undefined) blocked.addEvent(item, mayBeStored, lock);
+      return lock === undefined;
+    });
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => this.#options.clock.after(RETRY_PAUSE_MS, resolve));
   }
 
   /** Rejects events that have waited too long. Returns the others. */
@@ -323,6 +378,11 @@ function wideTenants(
   for (const [tenant, count] of rows) if (count > MAX_ROWS_PER_COMMIT / 4) wide.add(tenant);
   return wide.size === 0 ? null : wide;
 }
+
+const keyNamesOf = (batch: readonly PendingEvent[]): string[] =>
+  batch.flatMap(({ event: { tenant, idempotencyKey } }) =>
+    idempotencyKey === null ? [] : [idempotencyKeyName(tenant, idempotencyKey)],
+  );
 
 function addDeliveries(deliveries: CommittedDelivery[], item: PendingEvent, record: EventRecord): void {
   if (record.deliveries.length === 0) return;

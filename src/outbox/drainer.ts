@@ -136,7 +136,7 @@ export class Drainer {
    */
   async #acceptAll(events: readonly CommittedEvent[], isFull: boolean): Promise<Answers> {
     const { sink } = this.#options;
-    const hasFailed = ({ outboxSeq }: CommittedEvent): boolean => (this.#failures.get(outboxSeq!) ?? 0) > 0;
+    const hasFailed = ({ outboxSeq }: CommittedEvent): boolean => this.#failures.has(outboxSeq!);
     const first = events.filter((event) => !hasFailed(event));
     const last = isFull && first.length > 0 ? [] : events.filter(hasFailed);
     const answered = new Map<CommittedEvent, object | Error>();

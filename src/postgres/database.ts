@@ -40,8 +40,9 @@ const ALWAYS = [
 ];
 
 const SESSION: Record<Purpose, readonly string[]> = {
-  // lock_timeout: an idempotency key that another transaction holds must not block all producers.
-  ingest: [...ALWAYS, ...FIXED_PLAN, "set lock_timeout = '2s'", "set statement_timeout = '7s'"],
+  // lock_timeout: an idempotency key that another transaction holds must not block all producers. It takes about ten
+  // tries to find out which event of a batch waits for the lock.
+  ingest: [...ALWAYS, ...FIXED_PLAN, "set lock_timeout = '300ms'", "set statement_timeout = '7s'"],
   settle: [...ALWAYS, ...FIXED_PLAN, ...BY_HASH, "set lock_timeout = '5s'", "set statement_timeout = '12s'"],
   dispatch: [...ALWAYS, ...FIXED_PLAN, ...BY_LOOKUP, "set statement_timeout = '30s'"],
   control: [...ALWAYS, "set statement_timeout = '5s'", "set lock_timeout = '2s'"],
@@ -58,7 +59,7 @@ const SESSION: Record<Purpose, readonly string[]> = {
     ...FIXED_PLAN,
     'set enable_seqscan = off',
     'set enable_bitmapscan = off',
-    "set lock_timeout = '2s'",
+    "set lock_timeout = '300ms'",
     "set statement_timeout = '10s'",
   ],
   // API keys and endpoints: accepting needs them, and must not wait behind requests that read lists.
@@ -109,7 +110,7 @@ export interface DatabaseOptions {
 type Sizes = Pick<DatabaseOptions, 'apiConnections' | 'dispatchConnections'>;
 
 const poolSizes = ({ apiConnections, dispatchConnections }: Sizes): Record<Purpose, number> => ({
-  // Shared batches, tenants with a large fan-out, and lookups beside both.
+  // Shared batches, tenants with a large fan-out, and requests that wait for a lock.
   ingest: 3,
   settle: 1,
   dispatch: dispatchConnections,
