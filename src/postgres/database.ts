@@ -32,26 +32,40 @@ const BY_INDEX = ['set enable_seqscan = off', 'set enable_bitmapscan = off', 'se
 const BY_LOOKUP = [...BY_INDEX, 'set enable_hashjoin = off'];
 /** For batches that are looked up first: see the settle statement. */
 const BY_HASH = [...BY_INDEX, 'set enable_nestloop = off'];
+/**
+ * A process that is paused inside a transaction must not keep its locks. Shorter than the `lock_timeout` of the API, so
+ * that whoever waits for such a lock gets it in time.
+ */
+const END_IDLE_TRANSACTIONS = "set idle_in_transaction_session_timeout = '4s'";
 const ALWAYS = [
+  END_IDLE_TRANSACTIONS,
   // The default of a role or database could switch it off, and a 202 would no longer mean that the event is durable.
   'set synchronous_commit = on',
   'set jit = off',
   "set timezone = 'UTC'",
 ];
 
+const MESSAGES = [END_IDLE_TRANSACTIONS, 'set jit = off', "set lock_timeout = '1s'"];
+
 const SESSION: Record<Purpose, readonly string[]> = {
   // lock_timeout: an idempotency key that another transaction holds must not block all producers. It takes about ten
   // tries to find out which event of a batch waits for the lock.
   ingest: [...ALWAYS, ...FIXED_PLAN, "set lock_timeout = '300ms'", "set statement_timeout = '7s'"],
   settle: [...ALWAYS, ...FIXED_PLAN, ...BY_HASH, "set lock_timeout = '5s'", "set statement_timeout = '12s'"],
-  dispatch: [...ALWAYS, ...FIXED_PLAN, ...BY_LOOKUP, "set statement_timeout = '30s'"],
+  dispatch: [
+    ...ALWAYS,
+    ...FIXED_PLAN,
+    ...BY_LOOKUP,
+    "set lock_timeout = '5s'",
+    "set statement_timeout = '30s'",
+  ],
   control: [...ALWAYS, "set statement_timeout = '5s'", "set lock_timeout = '2s'"],
   // LISTEN: writes nothing.
-  listen: ['set jit = off', "set statement_timeout = '5s'"],
+  listen: [...MESSAGES, "set statement_timeout = '5s'"],
   // A sweep finds what a lost notification meant: no reason to wait for the disk.
-  notify: ['set synchronous_commit = off', 'set jit = off', "set statement_timeout = '5s'"],
+  notify: ['set synchronous_commit = off', ...MESSAGES, "set statement_timeout = '5s'"],
   // Live tail messages may be lost.
-  tail: ['set synchronous_commit = off', 'set jit = off', "set statement_timeout = '2s'"],
+  tail: ['set synchronous_commit = off', ...MESSAGES, "set statement_timeout = '2s'"],
   // Plans are made while the outbox is empty and must be good for a backlog: with sequential scans, a batch out of
   // 100,000 rows took 26 s.
   outbox: [
