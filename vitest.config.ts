@@ -42,6 +42,7 @@ export default defineConfig({
           name: 'e2e',
           include: [
             'test/e2e/**/*.test.ts',
+            'test/attacks/**/*.test.ts',
             'test/conformance/*.postgres.test.ts',
             'packages/*/e2e/**/*.test.ts',
           ],
