@@ -11,6 +11,7 @@ import { type Accepted, readEvent } from './ingest/index.ts';
 import { tracedAccept } from './manage/traced-accept.ts';
 import { type Database, DISPATCH_CONNECTIONS, openDatabase } from './postgres/database.ts';
 import { checkRoute } from './postgres/pooler.ts';
+import { clockJumpLogger } from './telemetry/clock-jumps.ts';
 import type { Log } from './telemetry/log.ts';
 import type { Sample } from './telemetry/metrics/index.ts';
 import { recurringProblems } from './telemetry/recurring-problems.ts';
@@ -64,7 +65,7 @@ async function startOn(database: Database, options: AppOptions): Promise<App> {
     metrics?.countProblem();
     logProblem(what, error);
   };
-  const clock = new DatabaseClock(systemClock);
+  const clock = new DatabaseClock(systemClock, clockJumpLogger(log));
   const workerName = `${hostname()}:${process.pid}`;
   const tracer = await createTracer(config, clock, workerName, onProblem);
   const lameDuck = new LameDuck(options, clock);

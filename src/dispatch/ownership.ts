@@ -19,6 +19,9 @@ import type { OwnershipSession, OwnershipStore, StoreFacts, TakenShard } from '.
 /** Increase it when workers of two versions could misread each other's rows. */
 export const WIRE_VERSION = 1;
 
+/** The store's clock and ours do not run at the same rate. */
+const MAX_CLOCK_DRIFT_MS = 200;
+
 export interface OwnershipListener {
   /** This worker owns these shards from now on. */
   onShardsTaken?(shards: readonly TakenShard[]): void;
@@ -54,6 +57,8 @@ export class Ownership implements Service {
   #session: OwnershipSession | null = null;
   #leaseExpiresAt = Number.NEGATIVE_INFINITY;
   #lastRenewalAt = Number.NEGATIVE_INFINITY;
+  #storeNow = Number.NaN;
+  #mayRemoveDeadFrom = Number.NEGATIVE_INFINITY;
   #cancelTimer: (() => void) | null = null;
   #renewing: Promise<void> | null = null;
   /** The mark of the last renewal of this id. */
@@ -206,6 +211,7 @@ export class Ownership implements Service {
       this.#dropShards(
         [...this.#epochs].filter(([shard, epoch]) => stored.get(shard) !== epoch).map(([shard]) => shard),
       );
+      this.#noticeStoreClockStep(renewal.now);
       this.#leaseExpiresAt = sentAt + leaseMs;
       this.#lastRenewalAt = sentAt;
       const roundTripMs = clock.monotonic() - sentAt;
@@ -220,13 +226,29 @@ export class Ownership implements Service {
     }
   }
 
-  async #balance(session: OwnershipSession): Promise<void> {
-    const { leaseMs, deadAfterMs, crashWindowMs } = this.#options;
+  /**
+   * After a forward step of the store's clock every other worker looks dead until it renews. The step is certain if the
+   * store counted more time than has passed here since before the previous renewal was sent.
+   */
+  #noticeStoreClockStep(storeNow: number): void {
+    const { clock, leaseMs } = this.#options;
+    const steppedMs = storeNow - this.#storeNow - (clock.monotonic() - this.#lastRenewalAt);
+    if (steppedMs > MAX_CLOCK_DRIFT_MS) this.#mayRemoveDeadFrom = clock.monotonic() + 2 * leaseMs;
+    this.#storeNow = storeNow;
+  }
+
+  async #removeDeadWorkers(session: OwnershipSession): Promise<void> {
+    const { clock, leaseMs, deadAfterMs } = this.#options;
+    if (clock.monotonic() < this.#mayRemoveDeadFrom) return;
     const removed = await session.removeDeadWorkers(this.#workerId, { leaseMs, deadAfterMs });
-    if (removed.length > 0) {
-      const workers = [...new Set(removed.map(({ worker }) => worker))];
-      for (const listener of this.#listeners) listener.onDeadWorkersRemoved?.(workers, removed.length);
-    }
+    if (removed.length === 0) return;
+    const workers = [...new Set(removed.map(({ worker }) => worker))];
+    for (const listener of this.#listeners) listener.onDeadWorkersRemoved?.(workers, removed.length);
+  }
+
+  async #balance(session: OwnershipSession): Promise<void> {
+    const { crashWindowMs } = this.#options;
+    await this.#removeDeadWorkers(session);
     if (this.#stopping) return;
     const taken = await session.takeShards(this.#workerId, crashWindowMs);
     for (const { shard, epoch } of taken) this.#epochs.set(shard, epoch);

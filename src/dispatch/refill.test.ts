@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import { anEndpoint } from '../../test/support/attempts.ts';
 import { systemClock } from '../domain/clock.ts';
+import { newId } from '../domain/ids.ts';
+import type { LoadedDelivery } from '../ports/delivery-queue.ts';
 import { HEALTHY } from './healthy-lane.ts';
 import { Lane } from './lane.ts';
 import { LaneBudget } from './lane-budget.ts';
@@ -28,5 +30,38 @@ test('a lane that missed an event during a read is considered again right after 
   refill.request(lane, 'all');
   // If it were still loading, it would not be read again before the next sweep.
   expect(await filled.promise).toEqual({ isLoading: false, hasMoreFresh: true });
+  await refill.stop();
+});
+
+test("a start in the future, from before the database's clock stepped back, holds a delivery for one timeout only", async () => {
+  const endpoint = anEndpoint('https://example.com/');
+  const lane = new Lane(endpoint, HEALTHY, null);
+  const now = 1_800_000_000_000;
+  const delivery: LoadedDelivery = {
+    id: newId(now),
+    endpointId: lane.id,
+    seq: 1,
+    attempts: 0,
+    attemptsBeforeReplay: 0,
+    dueAt: null,
+    agesFrom: now,
+    trigger: 'auto',
+    lastErrorClass: null,
+    startedAt: now + 40 * 86_400_000,
+    carefulStarts: 0,
+  };
+  const filled = Promise.withResolvers<void>();
+  const refill = new Refill({
+    queue: { loadLanes: async () => new Map([[lane.id, { fresh: [delivery], due: [] }]]) },
+    clock: { ...systemClock, now: () => now },
+    budget: new LaneBudget({ laneItems: 10, totalItems: 100, totalBytes: 1_000 }),
+    scheduler: { consider: () => filled.resolve() },
+    onProblem: (_what, error) => filled.reject(error),
+  });
+  refill.request(lane, 'all');
+  await filled.promise;
+  const readyAt = lane.readyAt(now, systemClock.monotonic());
+  expect(readyAt).toBeGreaterThan(now);
+  expect(readyAt).toBeLessThan(now + endpoint.timeoutMs + 60_000);
   await refill.stop();
 });

@@ -235,7 +235,7 @@ export class Refill {
       // Full: the rest stays in the store. A FIFO lane takes late deliveries even if it is full, to put them in order.
       if (!lane.fifo && lane.queuedFresh >= this.#maxQueued(lane) && !lane.has(row.id))
         return lane.readProgress.recordFresh(cursor, false);
-      lane.addFresh(toItem(row, lane));
+      lane.addFresh(toItem(row, lane, this.#options.clock.now()));
       cursor = row.seq;
     }
     lane.readProgress.recordFresh(cursor, rows.length < limit);
@@ -247,19 +247,21 @@ export class Refill {
         lane.readProgress.recordRetries(from, row.dueAt ?? 0, false);
         return lane.readProgress.leaveRetryInStore(row.dueAt ?? 0);
       }
-      lane.addRetry(toItem(row, lane));
+      lane.addRetry(toItem(row, lane, this.#options.clock.now()));
     }
     lane.readProgress.recordRetries(from, rows.at(-1)?.dueAt ?? 0, rows.length < limit);
   }
 }
 
-function toItem(row: LoadedDelivery, lane: Lane): LaneItem {
+function toItem(row: LoadedDelivery, lane: Lane, now: number): LaneItem {
+  // A start in the future is from before the database's clock stepped back.
+  const deadline = Math.min(row.startedAt ?? 0, now) + lane.endpoint.timeoutMs + ON_THE_WIRE_MARGIN_MS;
   return {
     delivery: row,
     event: null,
     state: 'queued',
     isProbe: false,
-    notBefore: row.startedAt === null ? 0 : row.startedAt + lane.endpoint.timeoutMs + ON_THE_WIRE_MARGIN_MS,
+    notBefore: row.startedAt === null ? 0 : deadline,
     crashes: row.carefulStarts,
   };
 }

@@ -25,22 +25,40 @@ export const systemClock: Clock = {
 const MAX_NOISE_MS = 100;
 /** The time of an answer is uncertain by half of its round trip. */
 const MAX_ROUND_TRIP_MS = 2 * MAX_NOISE_MS;
+/** A larger difference is a jump: one of the clocks is wrong, or was. */
+const MAX_CORRECTION_MS = 2_000;
+/** A jump of the database's clock that this machine's clock made too, as after a suspend, is believed after this time. */
+const CONFIRM_TOGETHER_MS = 1_000;
+/** A jump that only the database's clock made is believed after this time. Until then the time goes on as before. */
+const CONFIRM_ALONE_MS = 15_000;
+
+export interface ClockJump {
+  readonly clock: 'database' | 'machine';
+  readonly jumpMs: number;
+}
 
 /**
- * An estimate of the database's clock: the machine's own clock plus a correction. With it, ids and due times of all
- * processes come from one clock.
+ * An estimate of the database's clock: its last confirmed answer plus the monotonic time since. With it, ids, due times
+ * and expiry of all processes come from one clock. Before the first answer it is the machine's wall clock. Later a jump
+ * of the wall clock has no effect, and a jump of the database's clock only when further answers confirm it: a glitch
+ * would expire fresh deliveries and make ids for which there is no partition.
  */
 export class DatabaseClock implements Clock {
   readonly #base: Clock;
-  #offsetMs = 0;
-  #isSet = false;
+  readonly #onJump: (jump: ClockJump) => void;
+  /** What to add to the monotonic time. Null: the database has not answered yet. */
+  #offsetMs: number | null = null;
+  /** How far the wall clock was behind this clock at the last answer. */
+  #machineBehindMs = 0;
+  #suspected: { readonly jumpMs: number; readonly since: number } | null = null;
 
-  constructor(base: Clock) {
+  constructor(base: Clock, onJump: (jump: ClockJump) => void = () => {}) {
     this.#base = base;
+    this.#onJump = onJump;
   }
 
   now(): number {
-    return this.#base.now() + this.#offsetMs;
+    return this.#offsetMs === null ? this.#base.now() : Math.floor(this.#base.monotonic() + this.#offsetMs);
   }
 
   monotonic(): number {
@@ -56,10 +74,43 @@ export class DatabaseClock implements Clock {
    * 100 ms, which may come from the network. Once the offset is known, ignores slow answers: they could set the clock back.
    */
   correct(databaseNow: number, roundTripMs = 0): void {
-    if (this.#isSet && roundTripMs > MAX_ROUND_TRIP_MS) return;
-    this.#isSet = true;
-    const offsetMs = Math.round(databaseNow + roundTripMs / 2 - this.#base.now());
-    if (Math.abs(offsetMs - this.#offsetMs) > MAX_NOISE_MS)
-      this.#offsetMs = Math.abs(offsetMs) > MAX_NOISE_MS ? offsetMs : 0;
+    const measured = databaseNow + roundTripMs / 2;
+    if (this.#offsetMs === null) return this.#set(measured);
+    if (roundTripMs > MAX_ROUND_TRIP_MS) return;
+    const jumpMs = Math.round(measured - this.now());
+    if (Math.abs(jumpMs) > MAX_CORRECTION_MS) return this.#suspect(jumpMs, measured);
+    this.#suspected = null;
+    this.#watchMachine();
+    if (Math.abs(jumpMs) > MAX_NOISE_MS) this.#set(measured);
+  }
+
+  #set(databaseNow: number): void {
+    const machineNow = this.#base.now();
+    // Processes of one machine agree exactly if its clock is good enough for all of them.
+    const now = Math.abs(databaseNow - machineNow) > MAX_NOISE_MS ? databaseNow : machineNow;
+    this.#offsetMs = now - this.#base.monotonic();
+    this.#machineBehindMs = now - machineNow;
+    this.#suspected = null;
+  }
+
+  #suspect(jumpMs: number, measured: number): void {
+    const now = this.#base.monotonic();
+    if (this.#suspected === null || Math.abs(jumpMs - this.#suspected.jumpMs) > MAX_CORRECTION_MS) {
+      this.#suspected = { jumpMs, since: now };
+      this.#onJump({ clock: 'database', jumpMs });
+      return;
+    }
+    const machineNow = this.#base.now() + this.#machineBehindMs;
+    const hasMachineJumped = Math.abs(measured - machineNow) <= MAX_CORRECTION_MS;
+    const confirmMs = hasMachineJumped ? CONFIRM_TOGETHER_MS : CONFIRM_ALONE_MS;
+    if (now - this.#suspected.since >= confirmMs) this.#set(measured);
+  }
+
+  #watchMachine(): void {
+    const behindMs = this.now() - this.#base.now();
+    const jumpMs = Math.round(this.#machineBehindMs - behindMs);
+    if (Math.abs(jumpMs) <= MAX_CORRECTION_MS) return;
+    this.#machineBehindMs = behindMs;
+    this.#onJump({ clock: 'machine', jumpMs });
   }
 }

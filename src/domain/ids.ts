@@ -3,7 +3,8 @@
  *
  *   tttttttt-tttt-7ccc-vrrr-rrrrrrrroooo
  *   t  48 bits  milliseconds since 1970
- *   c  12 bits  counter within the millisecond, with a random start: the ids of one process only grow
+ *   c  12 bits  counter within the millisecond, with a random start: the ids of one process only grow, unless its clock
+ *               goes back by seconds
  *   r  46 bits  random (v carries the UUID variant)
  *   o  16 bits  ordinal: 0000 for an event, 0000–ffff for its deliveries
  *
@@ -28,6 +29,11 @@ export type IdPrefix = (typeof idPrefixes)[keyof typeof idPrefixes];
 
 export const MAX_DELIVERIES_PER_EVENT = 0x10000;
 const COUNTER_LIMIT = 0x1000;
+/**
+ * Ids follow a clock that went back further than this. Otherwise a glitch into the future would give every later id a
+ * time for which there is no partition.
+ */
+const MAX_AHEAD_MS = 5_000;
 
 const pool = Buffer.allocUnsafeSlow(8192);
 let poolOffset = pool.length;
@@ -49,11 +55,11 @@ const hex = (value: number, width: number): string => value.toString(16).padStar
 const VARIANTS = '89ab';
 
 function newUuid(nowMs: number, tail: string): Uuid {
-  if (nowMs > lastMs) {
+  if (nowMs > lastMs || nowMs < lastMs - MAX_AHEAD_MS) {
     lastMs = nowMs;
     counter = Number.parseInt(takeRandomHex(2), 16) & 0x3ff;
   } else if (++counter >= COUNTER_LIMIT) {
-    // More than about 3,000 ids in a millisecond, or the clock went back: borrow from the next millisecond.
+    // More than about 3,000 ids in a millisecond, or the clock went back a little: borrow from the next millisecond.
     lastMs += 1;
     counter = 0;
   }

@@ -3,13 +3,15 @@ import { Batcher, type BatcherOptions } from '../domain/batcher.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { NewEvent } from '../domain/event.ts';
 import { newEventId } from '../domain/ids.ts';
-import type { Admission } from './admission.ts';
+import type { Admission, QueueLevel } from './admission.ts';
 import type { BatchWriter } from './batch-writer.ts';
+import { BlockedPath } from './blocked-path.ts';
 import { type Accepted, fingerprintOf, type PendingEvent } from './pending-event.ts';
+import { WidePath } from './wide-path.ts';
 
 export interface AcceptorOptions {
   readonly admission: Admission;
-  readonly writer: Pick<BatchWriter, 'write'>;
+  readonly writer: Pick<BatchWriter, 'write' | 'writeFirst'>;
   readonly clock: Clock;
   readonly batchRows: number;
   readonly batchBytes: number;
@@ -24,26 +26,52 @@ export class Acceptor {
   readonly #admission: Admission;
   readonly #clock: Clock;
   readonly #batcher: Batcher<PendingEvent>;
+  readonly #wide: WidePath;
+  readonly #blocked: BlockedPath;
 
   constructor({ admission, writer, clock, batchRows, batchBytes, onBatchWritten }: AcceptorOptions) {
     this.#admission = admission;
     this.#clock = clock;
+    const bytesOf = (item: PendingEvent): number => item.event.data.length + EVENT_OVERHEAD_BYTES;
+    const blocked: BlockedPath = new BlockedPath({
+      clock,
+      bytesOf,
+      write: (batch, mayBeStored) => writer.write(batch, { mayBeStored, blocked, hasConflicted: true }),
+    });
+    const wide = new WidePath({
+      maxItems: batchRows,
+      bytesOf,
+      writeFirst: (batch) => writer.writeFirst(batch, { mayBeStored: false, blocked }),
+    });
+    this.#wide = wide;
+    this.#blocked = blocked;
     this.#batcher = new Batcher<PendingEvent>({
       maxItems: batchRows,
       maxBytes: batchBytes,
-      bytesOf: (item) => item.event.data.length + EVENT_OVERHEAD_BYTES,
-      write: (batch) => writer.write(batch, { mayBeStored: false }),
+      bytesOf,
+      write: (batch) => writer.write(batch, { mayBeStored: false, wide, blocked }),
       onWritten: onBatchWritten,
     });
   }
 
   get waitingEvents(): number {
-    return this.#batcher.waitingItems;
+    return this.#batcher.waitingItems + this.#wide.waitingItems + this.#blocked.waitingItems;
+  }
+
+  /** Tenants on the wide path may fill half of the queue: what waits there counts twice for them. */
+  #levelFor(tenant: string): QueueLevel {
+    const weight = this.#wide.has(tenant) ? 2 : 1;
+    return {
+      waitingItems:
+        this.#batcher.waitingItems + this.#blocked.waitingItems + weight * this.#wide.waitingItems,
+      waitingBytes:
+        this.#batcher.waitingBytes + this.#blocked.waitingBytes + weight * this.#wide.waitingBytes,
+    };
   }
 
   /** Resolves when the event and its deliveries are durable. Throws a `Problem` if the event is rejected. */
   async accept(event: NewEvent): Promise<Accepted> {
-    this.#admission.checkLoad(event, this.#batcher);
+    this.#admission.checkLoad(event, this.#levelFor(event.tenant));
     if (event.endpointIds !== null) await this.#admission.checkTargets(event);
     const id = newEventId(this.#clock.now());
     const fingerprint = fingerprintOf(event);
@@ -61,7 +89,9 @@ export class Acceptor {
   }
 
   /** Resolves when every admitted event has been answered. */
-  waitUntilIdle(): Promise<void> {
-    return this.#batcher.waitUntilIdle();
+  async waitUntilIdle(): Promise<void> {
+    await this.#batcher.waitUntilIdle();
+    await this.#wide.waitUntilIdle();
+    await this.#blocked.waitUntilIdle();
   }
 }

@@ -10,9 +10,9 @@ import { BatchWriter } from './batch-writer.ts';
 import { KnownTenants } from './known-tenants.ts';
 import { Subscriptions } from './subscriptions.ts';
 
-const event = (idempotencyKey: string | null): NewEvent => ({
+const event = (idempotencyKey: string | null, type = 'a.b'): NewEvent => ({
   tenant: 'acme',
-  type: 'a.b',
+  type,
   data: Buffer.from('1'),
   idempotencyKey,
   schemaVersion: null,
@@ -33,7 +33,7 @@ function newAcceptor(acceptLog: AcceptLog, accepted: string[]): Acceptor {
       subscriptions,
       tenantRates: { take: () => 0 },
       queueEvents: 10,
-      queueBytes: 1000,
+      queueBytes: 100_000,
     }),
     writer: new BatchWriter({
       acceptLog,
@@ -51,7 +51,7 @@ function newAcceptor(acceptLog: AcceptLog, accepted: string[]): Acceptor {
     }),
     clock,
     batchRows: 10,
-    batchBytes: 1000,
+    batchBytes: 100_000,
   });
 }
 
@@ -79,4 +79,59 @@ test('a stored event is answered as stored even if looking up the key of its nei
   ]);
   expect(accepted).toEqual(['a.b']);
   expect(calls).toEqual(['append', 'findKeyHolders']);
+});
+
+test('a statement timeout halves the batch: only the event that takes too long is answered with 503', async () => {
+  const sizes: number[] = [];
+  const acceptLog: AcceptLog = {
+    async append(events) {
+      sizes.push(events.length);
+      if (events.some(({ type }) => type === 'slow')) throw new StoreError('timeout', 'statement timeout');
+      return { stale: false, written: 'all' };
+    },
+    findKeyHolders: async () => new Map(),
+    async ensureTenants() {},
+    async ensurePartitions() {},
+    now: async () => Date.now(),
+  };
+  const acceptor = newAcceptor(acceptLog, []);
+  const types = ['a', 'b', 'c', 'd', 'e', 'slow', 'g', 'h'];
+  const answers = await Promise.allSettled(types.map((type) => acceptor.accept(event(null, type))));
+  expect(answers.map(({ status }) => status)).toEqual(
+    types.map((type) => (type === 'slow' ? 'rejected' : 'fulfilled')),
+  );
+  expect(answers[5]).toMatchObject({ reason: { code: 'unavailable', cause: { failure: 'timeout' } } });
+  expect(sizes).toEqual([8, 4, 4, 2, 1, 1, 2]);
+});
+
+test('a locked key delays only its own event, is tried beside the others, and is answered with 503 in the end', async () => {
+  const tries: string[] = [];
+  const acceptLog: AcceptLog = {
+    async append(events) {
+      tries.push(events.map(({ type }) => type).join(''));
+      if (events.some(({ idempotencyKey }) => idempotencyKey === 'locked'))
+        throw new StoreError('conflict', 'lock timeout');
+      return { stale: false, written: 'all' };
+    },
+    findKeyHolders: async () => new Map(),
+    async ensureTenants() {},
+    async ensurePartitions() {},
+    now: async () => Date.now(),
+  };
+  const acceptor = newAcceptor(acceptLog, []);
+  const keys = ['1', '2', 'locked', '4'];
+  const answers = keys.map((key, n) => acceptor.accept(event(key, 'abcd'[n])));
+  const blocked = expect(answers[2]).rejects.toMatchObject({ code: 'unavailable' });
+  await Promise.all([answers[0], answers[1], answers[3]]);
+  expect(tries.slice(0, 5)).toEqual(['abcd', 'abcd', 'ab', 'cd', 'c']);
+  await expect.poll(() => acceptor.waitingEvents).toBe(1);
+
+  // Events that come later with the same key wait behind it, and never share a batch with others.
+  const [again] = [acceptor.accept(event('locked', 'e')), await acceptor.accept(event(null, 'f'))];
+  await Promise.all([blocked, expect(again).rejects.toMatchObject({ code: 'unavailable' })]);
+  expect(tries).toContain('f');
+  expect(tries).toContain('e');
+  expect(tries.filter((types) => types.length > 1)).toEqual(['abcd', 'abcd', 'ab', 'cd']);
+  await acceptor.waitUntilIdle();
+  expect(acceptor.waitingEvents).toBe(0);
 });

@@ -4,22 +4,24 @@
  *
  *   pending ──▶ matched ──▶ appended ──▶ routed, answered
  *      ▲           │ the endpoints changed meanwhile: match again
- *      └───────────┤ deadlock, lock timeout: write again
+ *                  │ large fan-out: write in several commits, or beside the other tenants
+ *      └───────────┤ deadlock, lock timeout: write again beside the others, then bisect
  *                  │ connection lost, outcome unknown: write the same ids again, guarded against writing twice
  *                  │ one invalid value: bisect, until only that event fails
+ *                  │ statement timeout: bisect, until only the event that takes too long is answered with 503
  *                  └ store unavailable for too long: 503
  */
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import { MAX_DELIVERIES_PER_EVENT, timeOfId, type Uuid } from '../domain/ids.ts';
-import { Problem } from '../domain/problem.ts';
 import { type AcceptLog, type EventRecord, idempotencyKeyName } from '../ports/accept-log.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Commit, CommittedDelivery } from '../ports/hand-over.ts';
 import type { DeliveryRouter } from '../ports/stages.ts';
 import { storeFailureOf } from '../ports/store-error.ts';
 import type { AcceptObservers } from './accept-observers.ts';
+import type { BlockedPath } from './blocked-path.ts';
 import { toRecord } from './event-record.ts';
 import type { KnownTenants } from './known-tenants.ts';
 import {
@@ -34,7 +36,9 @@ import {
   withoutKey,
   withUnknownOutcome,
 } from './pending-event.ts';
+import { rejectedValue, storeDidNotAnswer, tookTooLong } from './store-problems.ts';
 import type { Subscriptions } from './subscriptions.ts';
+import type { WidePath } from './wide-path.ts';
 
 export interface BatchWriterOptions {
   readonly acceptLog: Pick<AcceptLog, 'append' | 'findKeyHolders' | 'ensurePartitions'>;
@@ -53,11 +57,22 @@ export interface BatchWriterOptions {
 export interface WriteOptions {
   /** True if an earlier try may have stored some of these ids: they must not be written twice. */
   readonly mayBeStored: boolean;
+  /** Where requests of tenants with a large fan-out go. Undefined: they are written in order, in several commits. */
+  readonly wide?: Pick<WidePath, 'has' | 'add'> | undefined;
+  /** Where requests go that wait for a lock. Undefined: they are halved here, and a single event is rejected. */
+  readonly blocked?: Pick<BlockedPath, 'isBlocked' | 'addBatch' | 'addEvent' | 'waitingItems'> | undefined;
+  /** True if an earlier try ran into a lock: the next such failure halves the batch. */
+  readonly hasConflicted?: boolean | undefined;
 }
 
 const RETRY_PAUSE_MS = 100;
 /** A few milliseconds of filter steps. Then sockets, timers and lease renewals get their turn. */
 const MATCH_WORK_PER_TURN = 500_000;
+
+/**
+ * Bounds the time of a statement: about 40 µs per delivery. Other work of the same connection waits no longer than that.
+ */
+const MAX_ROWS_PER_COMMIT = 2_000;
 
 export class BatchWriter {
   readonly #options: BatchWriterOptions;
@@ -66,52 +81,89 @@ export class BatchWriter {
     this.#options = options;
   }
 
-  /** Resolves when every event of the batch has been resolved or rejected. Does not throw. */
+  /** Resolves when every event of the batch is answered or waits in a side path of `options`. Does not throw. */
   async write(batch: readonly PendingEvent[], options: WriteOptions): Promise<void> {
-    const { unique, repeated } = splitRepeatedKeys(batch);
-    try {
-      await this.#matchAndAppend(unique, options);
-    } catch (error) {
-      await this.#recover(unique, options, error);
-    }
+    const { unique, repeated } = splitRepeatedKeys(
+      this.#divertBlocked(divertTo(options.wide, batch), options),
+    );
+    let rest: readonly PendingEvent[] = unique;
+    while (rest.length > 0) rest = await this.#writePart(rest, options);
     // The same key twice in one batch: the second event is written afterwards, so that it finds the row of the first.
     if (repeated.length > 0) await this.write(repeated, options);
   }
 
-  async #matchAndAppend(batch: readonly PendingEvent[], { mayBeStored }: WriteOptions): Promise<void> {
-    const { acceptLog, endpoints, subscriptions, knownTenants, observers, clock, random } = this.#options;
-    const newTenants = knownTenants.unknownOf(batch);
-    if (newTenants !== null) await knownTenants.add(newTenants);
-    for (;;) {
-      const endpointVersion = endpoints.version;
-      const matched = await this.#matchAll(batch);
-      const sentAt = clock.now();
-      const records = batch.map((item, index) => toRecord(item, matched[index]!, sentAt, random));
-      const result = await acceptLog.append(records, {
-        endpointVersion,
-        mayBeStored,
-        idempotencyTtlMs: this.#options.idempotencyTtlMs,
-        outboxSeqs: outboxSeqsOf(batch),
-      });
-      subscriptions.countLookups(batch.length, !result.stale);
-      if (result.stale) {
-        observers.onRematched();
-        await endpoints.refresh();
-        continue;
-      }
-      observers.onCommitted(batch, sentAt, clock.now());
-      await this.#answerAll(batch, records, result.written, { sentAt, endpointVersion });
-      return;
-    }
+  /** Writes the first events of the batch, as many as one commit holds. Returns the others. Does not throw. */
+  async writeFirst(batch: readonly PendingEvent[], options: WriteOptions): Promise<readonly PendingEvent[]> {
+    const { unique, repeated } = splitRepeatedKeys(batch);
+    const rest = await this.#writePart(unique, options);
+    return repeated.length === 0 ? rest : [...rest, ...repeated];
   }
 
-  /** Yields to the event loop between expensive events. If endpoints change meanwhile, `append` reports it. */
-  async #matchAll(batch: readonly PendingEvent[]): Promise<(readonly Endpoint[])[]> {
+  /** Writes the first events of the batch, or diverts tenants with a large fan-out. Returns the other events. */
+  async #writePart(batch: readonly PendingEvent[], options: WriteOptions): Promise<readonly PendingEvent[]> {
+    const { endpoints, subscriptions, knownTenants, observers } = this.#options;
+    let part = batch;
+    try {
+      const newTenants = knownTenants.unknownOf(batch);
+      if (newTenants !== null) await knownTenants.add(newTenants);
+      for (;;) {
+        const endpointVersion = endpoints.version;
+        const matched = await this.#matchPart(batch);
+        part = matched.length === batch.length ? batch : batch.slice(0, matched.length);
+        if (options.wide !== undefined) {
+          const tenants = wideTenants(part, matched, batch.length);
+          if (tenants !== null) {
+            options.wide.add(batch.filter(({ event }) => tenants.has(event.tenant)));
+            return batch.filter(({ event }) => !tenants.has(event.tenant));
+          }
+        }
+        const isStale = await this.#append(part, matched, endpointVersion, options);
+        subscriptions.countLookups(part.length, !isStale);
+        if (!isStale) break;
+        observers.onRematched();
+        await endpoints.refresh();
+      }
+    } catch (error) {
+      await this.#recover(part, options, error);
+    }
+    return part.length === batch.length ? [] : batch.slice(part.length);
+  }
+
+  /** Appends and answers the events. Returns true if nothing was written because the endpoints have changed. */
+  async #append(
+    batch: readonly PendingEvent[],
+    matched: readonly (readonly Endpoint[])[],
+    endpointVersion: number,
+    { mayBeStored }: WriteOptions,
+  ): Promise<boolean> {
+    const { acceptLog, observers, clock, random } = this.#options;
+    const sentAt = clock.now();
+    const records = batch.map((item, index) => toRecord(item, matched[index]!, sentAt, random));
+    const result = await acceptLog.append(records, {
+      endpointVersion,
+      mayBeStored,
+      idempotencyTtlMs: this.#options.idempotencyTtlMs,
+      outboxSeqs: outboxSeqsOf(batch),
+    });
+    if (result.stale) return true;
+    observers.onCommitted(batch, sentAt, clock.now());
+    await this.#answerAll(batch, records, result.written, { sentAt, endpointVersion });
+    return false;
+  }
+
+  /**
+   * Matches the first events of the batch, as many as make no more than `MAX_ROWS_PER_COMMIT` deliveries; at least one.
+   * Yields to the event loop between expensive events. If endpoints change meanwhile, `append` reports it.
+   */
+  async #matchPart(batch: readonly PendingEvent[]): Promise<(readonly Endpoint[])[]> {
     const { subscriptions } = this.#options;
     const matched: (readonly Endpoint[])[] = [];
     let work = 0;
+    let rows = 0;
     for (const item of batch) {
       const endpoints = isDuplicate(item) ? [] : subscriptions.match(item.event);
+      rows += endpoints.length;
+      if (rows > MAX_ROWS_PER_COMMIT && matched.length > 0) break;
       matched.push(endpoints.slice(0, MAX_DELIVERIES_PER_EVENT));
       work += subscriptions.takeWork();
       if (work < MATCH_WORK_PER_TURN) continue;
@@ -194,10 +246,15 @@ export class BatchWriter {
 
   async #recover(batch: readonly PendingEvent[], options: WriteOptions, error: unknown): Promise<void> {
     const failure = storeFailureOf(error);
-    if (failure === 'invalid_row') return this.#bisect(batch, options, error);
+    if (failure === 'invalid_row') {
+      if (batch.length > 1) return this.#bisect(batch, options);
+      return batch[0]!.reject(rejectedValue(error));
+    }
+    if (failure === 'timeout') return this.#recoverFromTimeout(batch, options, error);
+    if (failure === 'conflict') return this.#recoverFromConflict(batch, options, error);
     if (failure === 'other') {
       // A trigger or a broken page may fail on one event only. Bisect, because committed events must not fail with it.
-      if (batch.length > 1 && batch[0]!.committed !== null) return this.#bisect(batch, options, error);
+      if (batch.length > 1 && batch[0]!.committed !== null) return this.#bisect(batch, options);
       for (const item of batch) item.reject(error);
       return;
     }
@@ -207,11 +264,70 @@ export class BatchWriter {
     }
     const inTime = this.#rejectOverdue(batch, error);
     if (inTime.length === 0) return;
-    await new Promise<void>((resolve) => this.#options.clock.after(RETRY_PAUSE_MS, resolve));
+    await this.#pause();
     // `mayBeStored` from now on: an event that is written twice would be delivered twice.
     if (failure === 'outcome_unknown')
-      await this.write(inTime.map(withUnknownOutcome), { mayBeStored: true });
+      await this.write(inTime.map(withUnknownOutcome), { ...options, mayBeStored: true });
     else await this.write(inTime, options);
+  }
+
+  /** Requests give up after their time. Nobody waits for committed events, and bisecting is the only way forward. */
+  async #recoverFromTimeout(
+    batch: readonly PendingEvent[],
+    options: WriteOptions,
+    error: unknown,
+  ): Promise<void> {
+    if (batch.length === 1) return batch[0]!.reject(tookTooLong(error));
+    const inTime = batch[0]!.committed === null ? this.#rejectOverdue(batch, error) : batch;
+    if (inTime.length > 1) await this.#bisect(inTime, options);
+    else if (inTime.length === 1) await this.write(inTime, options);
+  }
+
+  /**
+   * The first repeat is of the whole batch: after a deadlock that is enough. Then the batch is halved, until only the
+   * events that wait for a lock are left. Requests do all this on the blocked path, so that others need not wait.
+   */
+  async #recoverFromConflict(
+    batch: readonly PendingEvent[],
+    options: WriteOptions,
+    error: unknown,
+  ): Promise<void> {
+    const { blocked, mayBeStored, hasConflicted = false } = options;
+    const inTime = this.#rejectOverdue(batch, error);
+    if (inTime.length === 0) return;
+    if (inTime.length === 1 && blocked !== undefined)
+      return blocked.addEvent(inTime[0]!, mayBeStored, this.#lockOf(inTime[0]!));
+    if (!hasConflicted) {
+      if (blocked !== undefined) return blocked.addBatch(inTime, mayBeStored, keyNamesOf(inTime));
+      await this.#pause();
+      return this.write(inTime, { ...options, hasConflicted: true });
+    }
+    if (inTime.length > 1) await this.#bisect(inTime, options);
+    else inTime[0]!.reject(storeDidNotAnswer(error));
+  }
+
+  /** What an event may wait for: its tenant if that may have to be created, else its idempotency key. */
+  #lockOf(item: PendingEvent): string {
+    const { tenant, idempotencyKey } = item.event;
+    const isKnown = this.#options.knownTenants.unknownOf([item]) === null;
+    return isKnown && idempotencyKey !== null ? idempotencyKeyName(tenant, idempotencyKey) : tenant;
+  }
+
+  /** Adds events to the blocked path if others wait there for the same lock. Returns the others. */
+  #divertBlocked(
+    batch: readonly PendingEvent[],
+    { blocked, mayBeStored, hasConflicted }: WriteOptions,
+  ): readonly PendingEvent[] {
+    if (blocked === undefined || hasConflicted || blocked.waitingItems === 0) return batch;
+    return batch.filter((item) => {
+      const lock = [item.event.tenant, this.#lockOf(item)].find((each) => blocked.isBlocked(each));
+      if (lock !== undefined) blocked.addEvent(item, mayBeStored, lock);
+      return lock === undefined;
+    });
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => this.#options.clock.after(RETRY_PAUSE_MS, resolve));
   }
 
   /** Rejects events that have waited too long. Returns the others. */
@@ -220,31 +336,45 @@ export class BatchWriter {
     const oldest = clock.monotonic() - giveUpAfterMs;
     return batch.filter((item) => {
       if (item.receivedAt > oldest) return true;
-      item.reject(
-        new Problem(
-          'unavailable',
-          'The database did not answer in time. The event may or may not be stored: try again with the same idempotency key.',
-          { retryAfterSeconds: 2, cause },
-        ),
-      );
+      item.reject(storeDidNotAnswer(cause));
       return false;
     });
   }
 
-  async #bisect(batch: readonly PendingEvent[], options: WriteOptions, error: unknown): Promise<void> {
-    if (batch.length === 1) {
-      batch[0]!.reject(
-        new Problem('invalid', 'The event cannot be stored: the database rejects one of its values.', {
-          cause: error,
-        }),
-      );
-      return;
-    }
+  async #bisect(batch: readonly PendingEvent[], options: WriteOptions): Promise<void> {
     const middle = batch.length >> 1;
     await this.write(batch.slice(0, middle), options);
     await this.write(batch.slice(middle), options);
   }
 }
+
+/** Adds the events of tenants that are on the wide path already. Returns the others. */
+function divertTo(wide: WriteOptions['wide'], batch: readonly PendingEvent[]): readonly PendingEvent[] {
+  if (wide === undefined || !batch.some(({ event }) => wide.has(event.tenant))) return batch;
+  wide.add(batch.filter(({ event }) => wide.has(event.tenant)));
+  return batch.filter(({ event }) => !wide.has(event.tenant));
+}
+
+/** The tenants that make most of the deliveries of a batch that needs several commits. Null: none does. */
+function wideTenants(
+  part: readonly PendingEvent[],
+  matched: readonly (readonly Endpoint[])[],
+  batchLength: number,
+): ReadonlySet<string> | null {
+  if (part.length === batchLength && (part.length > 1 || matched[0]!.length <= MAX_ROWS_PER_COMMIT))
+    return null;
+  const rows = new Map<string, number>();
+  for (const [index, { event }] of part.entries())
+    rows.set(event.tenant, (rows.get(event.tenant) ?? 0) + matched[index]!.length);
+  const wide = new Set<string>();
+  for (const [tenant, count] of rows) if (count > MAX_ROWS_PER_COMMIT / 4) wide.add(tenant);
+  return wide.size === 0 ? null : wide;
+}
+
+const keyNamesOf = (batch: readonly PendingEvent[]): string[] =>
+  batch.flatMap(({ event: { tenant, idempotencyKey } }) =>
+    idempotencyKey === null ? [] : [idempotencyKeyName(tenant, idempotencyKey)],
+  );
 
 function addDeliveries(deliveries: CommittedDelivery[], item: PendingEvent, record: EventRecord): void {
   if (record.deliveries.length === 0) return;

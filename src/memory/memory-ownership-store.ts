@@ -108,6 +108,8 @@ function removeDeadWorkers(
   const now = store.now();
   const freed: { worker: string; shard: number }[] = [];
   for (const worker of [...store.workers.values()]) {
+    // Renewed before the clock stepped back: this counts as a renewal of now.
+    worker.renewedAt = Math.min(worker.renewedAt, now);
     const silenceMs = now - worker.renewedAt;
     const isDead = silenceMs > deadAfterMs || (silenceMs > leaseMs * LEASE_MARGIN && !worker.session.isOpen);
     if (worker.id === workerId || !isDead) continue;
@@ -136,7 +138,7 @@ function takeShards(store: MemoryStore, workerId: Uuid, crashWindowMs: number): 
     row.owner = workerId;
     row.takenAt = now;
     row.epoch = store.nextEpoch();
-    const crashes = row.uncleanAt.filter((at) => at > now - crashWindowMs).length;
+    const crashes = row.uncleanAt.filter((at) => at > now - crashWindowMs && at <= now).length;
     taken.push({ shard, epoch: row.epoch, crashes });
   }
   return taken;

@@ -16,7 +16,9 @@ export function createMemoryTaskStore(store: MemoryStore): TaskStore {
       const now = store.now();
       const free = [...store.tasks.values()]
         .filter(({ state }) => state === 'queued' || state === 'running')
-        .filter((task) => task.runner === null || task.heartbeatAt! < now - silentMs)
+        .filter(
+          (task) => task.runner === null || task.heartbeatAt! < now - silentMs || task.heartbeatAt! > now,
+        )
         .sort((a, b) => a.updatedAt - b.updatedAt)[0];
       if (free === undefined) return null;
       Object.assign(free, { state: 'running', runner, heartbeatAt: now, updatedAt: now });

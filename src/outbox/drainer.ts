@@ -5,6 +5,7 @@
  *                           ▲  │
  *                           │  ├ another process stored it: nothing to do
  *                           │  ├ the database is unavailable: the row stays and is read again
+ *                           │  ├ this row alone takes too long: it is tried again, after the rows behind it
  *                           │  └ this row alone fails ──▶ rejected (kept, with the reason)
  *                           └────────── posthorn.retry_rejected ───────────────┘
  *
@@ -17,6 +18,7 @@ import type { CommittedEvent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { isProblem, Problem } from '../domain/problem.ts';
 import type { OutboxStore } from '../ports/outbox-store.ts';
+import { storeFailureOf } from '../ports/store-error.ts';
 import { ReadPosition } from './read-position.ts';
 import { readRow } from './read-row.ts';
 
@@ -45,6 +47,8 @@ interface RejectedRow {
   readonly id: Uuid;
   readonly reason: string;
 }
+
+type Answers = ReadonlyMap<CommittedEvent, object | Error>;
 
 const PAUSE_AFTER_FAILURE_MS = 200;
 /** A row that fails this often for a reason that may be temporary is rejected. */
@@ -98,7 +102,7 @@ export class Drainer {
 
   /** Moves one batch. Returns true if it was full, so that there may be more. */
   async runOnce(): Promise<boolean> {
-    const { outbox, sink, clock, isLeader, standInMs, batchRows, batchBytes } = this.#options;
+    const { outbox, clock, isLeader, standInMs, batchRows, batchBytes } = this.#options;
     const startedAt = clock.monotonic();
     this.#lastReadAt = startedAt;
     const afterSeq = this.#position.afterSeq(startedAt);
@@ -119,21 +123,42 @@ export class Drainer {
       if (typeof event === 'string') rejected.push({ seq: row.seq, id: row.id, reason: event });
       else events.push(event);
     }
-    const answers = events.length > 0 ? await sink.accept(events) : [];
-    rejected.push(...this.#countFailures(events, answers));
+    const isFull = rows.length === batchRows;
+    const answered = await this.#acceptAll(events, isFull);
+    rejected.push(...this.#countFailures(events, answered));
     if (rejected.length > 0) await this.#reject(rejected);
-    return rows.length === batchRows && this.#failures.size === 0;
+    return isFull && [...answered.values()].some((answer) => !(answer instanceof Error));
+  }
+
+  /**
+   * Returns an answer for each event it tried. Rows that failed before are tried after the others, so that they cannot
+   * fail them again, and not at all while more rows wait behind a full batch.
+   */
+  async #acceptAll(events: readonly CommittedEvent[], isFull: boolean): Promise<Answers> {
+    const { sink } = this.#options;
+    const hasFailed = ({ outboxSeq }: CommittedEvent): boolean => this.#failures.has(outboxSeq!);
+    const first = events.filter((event) => !hasFailed(event));
+    const last = isFull && first.length > 0 ? [] : events.filter(hasFailed);
+    const answered = new Map<CommittedEvent, object | Error>();
+    for (const part of [first, last]) {
+      if (part.length === 0) continue;
+      const answers = await sink.accept(part);
+      for (const [index, answer] of answers.entries()) answered.set(part[index]!, answer);
+    }
+    return answered;
   }
 
   /** Counts the failures of rows that wait for another try. Returns the rows that are rejected. */
-  #countFailures(events: readonly CommittedEvent[], answers: readonly (object | Error)[]): RejectedRow[] {
+  #countFailures(events: readonly CommittedEvent[], answered: Answers): RejectedRow[] {
     const rejected: RejectedRow[] = [];
     const failures = new Map<string, number>();
-    for (const [index, answer] of answers.entries()) {
+    for (const event of events) {
+      const answer = answered.get(event);
+      if (answer === undefined) failures.set(event.outboxSeq!, this.#failures.get(event.outboxSeq!)!);
       if (!(answer instanceof Error)) continue;
-      const { id, outboxSeq } = events[index]!;
+      const { id, outboxSeq } = event;
       const seq = outboxSeq!;
-      const count = (this.#failures.get(seq) ?? 0) + (isProblem(answer, 'unavailable') ? 0 : 1);
+      const count = (this.#failures.get(seq) ?? 0) + (isOutage(answer) ? 0 : 1);
       if (isProblem(answer, 'invalid') || count >= MAX_FAILURES)
         rejected.push({ seq, id, reason: reasonOf(answer) });
       else failures.set(seq, count);
@@ -147,6 +172,10 @@ export class Drainer {
     for (const { id, reason } of rows) this.#options.onRejected(id, reason);
   }
 }
+
+/** A row that alone takes longer than a statement may is to blame itself. */
+const isOutage = (error: Error): boolean =>
+  isProblem(error, 'unavailable') && storeFailureOf(error.cause) !== 'timeout';
 
 /** A `Problem` hides the database's message from API clients. Producers that use the outbox may see it. */
 function reasonOf(error: Error): string {

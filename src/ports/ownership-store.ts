@@ -52,7 +52,10 @@ export interface OwnershipSession {
   /** Renews the lease. Null: other workers declared this one dead; it owns nothing and must register under a new id. */
   renew(workerId: Uuid, options: { readonly stopping: boolean }): Promise<Renewal | null>;
 
-  /** Removes workers whose lease has ended and frees their shards. Returns one entry per freed shard. */
+  /**
+   * Removes workers whose lease has ended and frees their shards. Returns one entry per freed shard. A renewal in the
+   * future (the store's clock stepped back) counts as a renewal of now.
+   */
   removeDeadWorkers(
     workerId: Uuid,
     times: OwnershipTimes,

@@ -9,6 +9,8 @@ export type StoreFailure =
   | 'missing_partition'
   /** Deadlock, serialization failure or lock timeout. Nothing was written: repeat the call. */
   | 'conflict'
+  /** The statement took too long and was cancelled. Nothing was written: a smaller batch may succeed. */
+  | 'timeout'
   /** The connection broke before the answer arrived. The write may or may not be committed. */
   | 'outcome_unknown'
   /** The store is starting, stopping, full, read only or out of connections. Nothing was written. */
@@ -31,7 +33,7 @@ export function storeFailureOf(error: unknown): StoreFailure {
   return error instanceof StoreError ? error.failure : 'outcome_unknown';
 }
 
-const OUTAGES: ReadonlySet<StoreFailure> = new Set(['conflict', 'outcome_unknown', 'unavailable']);
+const OUTAGES: ReadonlySet<StoreFailure> = new Set(['conflict', 'timeout', 'outcome_unknown', 'unavailable']);
 
 /** True if the call failed because the store is unavailable, overloaded or locked, and not because of its values. */
 export function isStoreOutage(error: unknown): boolean {

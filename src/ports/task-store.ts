@@ -14,7 +14,10 @@ export interface ChunkResult {
 }
 
 export interface TaskStore {
-  /** Claims the unclaimed task that has waited longest, or one whose runner has been silent for `silentMs`. */
+  /**
+   * Claims the unclaimed task that has waited longest, or one whose runner has been silent for `silentMs`
+   * or has its last heartbeat in the future, because the store's clock stepped back.
+   */
   claim(runner: Uuid, silentMs: number): Promise<ClaimedTask | null>;
   /** Works on the next chunk and records the progress in the same commit. */
   runChunk(task: ClaimedTask, maxDeliveries: number): Promise<ChunkResult>;

@@ -32,25 +32,40 @@ const BY_INDEX = ['set enable_seqscan = off', 'set enable_bitmapscan = off', 'se
 const BY_LOOKUP = [...BY_INDEX, 'set enable_hashjoin = off'];
 /** For the settle statement, which looks up its batch by index and joins it by hashing. */
 const BY_HASH = [...BY_INDEX, 'set enable_nestloop = off'];
+/**
+ * A process that is paused inside a transaction must not keep its locks. Shorter than the `lock_timeout` of the API, so
+ * that whoever waits for such a lock gets it in time.
+ */
+const END_IDLE_TRANSACTIONS = "set idle_in_transaction_session_timeout = '4s'";
 const ALWAYS = [
+  END_IDLE_TRANSACTIONS,
   // The default of a role or database could switch it off, and a 202 would no longer mean that the event is durable.
   'set synchronous_commit = on',
   'set jit = off',
   "set timezone = 'UTC'",
 ];
 
+const MESSAGES = [END_IDLE_TRANSACTIONS, 'set jit = off', "set lock_timeout = '1s'"];
+
 const SESSION: Record<Purpose, readonly string[]> = {
-  // lock_timeout: an idempotency key that another transaction holds must not block all producers.
-  ingest: [...ALWAYS, ...FIXED_PLAN, "set lock_timeout = '2s'", "set statement_timeout = '7s'"],
+  // lock_timeout: an idempotency key that another transaction holds must not block all producers. It takes about ten
+  // tries to find out which event of a batch waits for the lock.
+  ingest: [...ALWAYS, ...FIXED_PLAN, "set lock_timeout = '300ms'", "set statement_timeout = '7s'"],
   settle: [...ALWAYS, ...FIXED_PLAN, ...BY_HASH, "set lock_timeout = '5s'", "set statement_timeout = '12s'"],
-  dispatch: [...ALWAYS, ...FIXED_PLAN, ...BY_LOOKUP, "set statement_timeout = '30s'"],
+  dispatch: [
+    ...ALWAYS,
+    ...FIXED_PLAN,
+    ...BY_LOOKUP,
+    "set lock_timeout = '5s'",
+    "set statement_timeout = '30s'",
+  ],
   control: [...ALWAYS, "set statement_timeout = '5s'", "set lock_timeout = '2s'"],
   // LISTEN: writes nothing.
-  listen: ['set jit = off', "set statement_timeout = '5s'"],
+  listen: [...MESSAGES, "set statement_timeout = '5s'"],
   // A sweep finds the deliveries of a lost notification, so the commit need not wait for the disk.
-  notify: ['set synchronous_commit = off', 'set jit = off', "set statement_timeout = '5s'"],
+  notify: ['set synchronous_commit = off', ...MESSAGES, "set statement_timeout = '5s'"],
   // Live tail messages may be lost.
-  tail: ['set synchronous_commit = off', 'set jit = off', "set statement_timeout = '2s'"],
+  tail: ['set synchronous_commit = off', ...MESSAGES, "set statement_timeout = '2s'"],
   // Plans are made while the outbox is empty and must be good for a backlog: with sequential scans, a batch out of
   // 100,000 rows took 26 s.
   outbox: [
@@ -58,7 +73,7 @@ const SESSION: Record<Purpose, readonly string[]> = {
     ...FIXED_PLAN,
     'set enable_seqscan = off',
     'set enable_bitmapscan = off',
-    "set lock_timeout = '2s'",
+    "set lock_timeout = '300ms'",
     "set statement_timeout = '10s'",
   ],
   // API keys and endpoints: accepting needs them, and must not wait behind requests that read lists.
@@ -115,7 +130,8 @@ export interface DatabaseOptions {
 type Sizes = Pick<DatabaseOptions, 'apiConnections' | 'dispatchConnections'>;
 
 const poolSizes = ({ apiConnections, dispatchConnections }: Sizes): Record<Purpose, number> => ({
-  ingest: 2,
+  // Shared batches, tenants with a large fan-out, and requests that wait for a lock.
+  ingest: 3,
   settle: 1,
   dispatch: dispatchConnections,
   control: 1,

@@ -14,7 +14,7 @@ it.each([
   ['40001', {}, 'conflict'],
   ['55P03', {}, 'conflict'],
   ['57P01', {}, 'unknown'],
-  ['57014', {}, 'unknown'],
+  ['57014', {}, 'timeout'],
   ['08006', {}, 'unknown'],
   ['53300', {}, 'unavailable'],
   ['53100', {}, 'unavailable'],

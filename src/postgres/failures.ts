@@ -5,6 +5,7 @@ export type Failure =
   | 'bad_row' // class 22 and 23: one row of the batch is invalid
   | 'no_partition' // the id's time lies outside the partitions that exist
   | 'conflict' // deadlock, serialization, lock timeout: a retry may succeed
+  | 'timeout' // the statement was cancelled, by its timeout or by an administrator: nothing was written
   | 'unknown' // the connection was lost: the statement may have been committed
   | 'unavailable' // refused for now: starting, stopping, too many connections, disk full, read only
   | 'other';
@@ -17,6 +18,7 @@ export function failureOf(error: unknown): Failure {
   if (code === '23514' && isMissingPartition(error)) return 'no_partition';
   if (kind === '22' || kind === '23') return 'bad_row';
   if (kind === '40' || code === '55P03') return 'conflict';
+  if (code === '57014') return 'timeout';
   if (kind === '57' || kind === '08') return 'unknown';
   if (kind === '53' || code === '25006') return 'unavailable';
   return 'other';
@@ -35,7 +37,8 @@ const LOST_CONNECTION_CODES = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT']);
 export function isOutage(error: unknown): boolean {
   if (error instanceof StoreError) return isStoreOutage(error);
   const { severity, code, syscall, message } = (error ?? {}) as Record<string, unknown>;
-  if (typeof severity === 'string') return ['conflict', 'unknown', 'unavailable'].includes(failureOf(error));
+  if (typeof severity === 'string')
+    return ['conflict', 'timeout', 'unknown', 'unavailable'].includes(failureOf(error));
   return (
     syscall === 'connect' ||
     syscall === 'getaddrinfo' ||

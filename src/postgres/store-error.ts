@@ -6,6 +6,7 @@ const FAILURES: Readonly<Record<Failure, StoreFailure>> = {
   bad_row: 'invalid_row',
   no_partition: 'missing_partition',
   conflict: 'conflict',
+  timeout: 'timeout',
   unknown: 'outcome_unknown',
   unavailable: 'unavailable',
   other: 'other',

@@ -30,7 +30,11 @@ export function createPostgresUpkeepStore({
       withStoreErrors(
         inTransaction(pool, async (client) => {
           const isLocked = await tryLock(client, ADVISORY_LOCKS.upkeep);
-          if (isLocked) await work();
+          if (isLocked) {
+            // Other connections do the work, and this transaction holds nothing but the advisory lock.
+            await client.query('set local idle_in_transaction_session_timeout = 0');
+            await work();
+          }
           return isLocked;
         }),
       ),

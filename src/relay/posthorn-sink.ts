@@ -6,6 +6,7 @@
 import type { CommittedEvent, NewEvent } from '../domain/event.ts';
 import { eventIdFromForeignId, idPrefixes, isUuidV7, parsePublicId, publicId } from '../domain/ids.ts';
 import { invalidField, isProblem, Problem } from '../domain/problem.ts';
+import { storeFailureOf } from '../ports/store-error.ts';
 import type { Pool } from '../postgres/database.ts';
 import { recordRejected } from '../postgres/queries/relay-sources.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -76,8 +77,8 @@ export class PosthornSink implements Sink {
     for (const [order, answer] of answers.entries()) {
       if (!(answer instanceof Error) || isProblem(answer, 'invalid')) continue;
       const { id } = events[order]!;
-      const isCausedByEvent =
-        !isProblem(answer, 'unavailable') && (areSomeStored || isRaisedOrOverLimit(answer));
+      const isOutage = isProblem(answer, 'unavailable') && storeFailureOf(answer.cause) !== 'timeout';
+      const isCausedByEvent = !isOutage && (areSomeStored || isRaisedOrOverLimit(answer));
       const count = (this.#failures.get(id) ?? 0) + (isCausedByEvent ? 1 : 0);
       failures.set(id, count);
       if (count < MAX_FAILURES) temporary ??= answer;

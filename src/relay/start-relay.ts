@@ -15,6 +15,7 @@ import { isRelaySchemaThere } from '../postgres/queries/relay-sources.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
 import { openSourcePool } from '../postgres/source-database.ts';
 import { createPostgresTenantLimits } from '../postgres/tenant-limits.ts';
+import { clockJumpLogger } from '../telemetry/clock-jumps.ts';
 import type { Log } from '../telemetry/log.ts';
 import { recurringProblems } from '../telemetry/recurring-problems.ts';
 import { checkSource } from './check-source.ts';
@@ -96,7 +97,7 @@ async function startMoving(
       await ensurePartitions(database.pool('upkeep'), { days: config.partitionDays, oldestMs });
     },
   });
-  const clock = new DatabaseClock(systemClock);
+  const clock = new DatabaseClock(systemClock, clockJumpLogger(log));
   clock.correct(await acceptLog.now());
   const endpoints = createEndpointCache(pool, NO_SECRETS, () => {});
   await endpoints.refresh();

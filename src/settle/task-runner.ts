@@ -7,11 +7,13 @@
  *      │                 │  ▲ │
  *      │                 │  └─┘ the runner is silent, or its turn is over: another runner claims the task
  *      └──▶ cancelled ◀──┤
- *                        └──▶ failed (the store rejects the same chunk again and again)
+ *                        └──▶ failed (the store rejects the same chunk again and again, or a single delivery takes too long)
+ *
+ * A chunk that runs into the store's time limit is halved, because fewer deliveries take less time.
  */
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
-import { isStoreOutage } from '../ports/store-error.ts';
+import { isStoreOutage, storeFailureOf } from '../ports/store-error.ts';
 import type { ClaimedTask, TaskStore } from '../ports/task-store.ts';
 
 export interface TaskRunnerOptions {
@@ -28,6 +30,8 @@ export interface TaskRunnerOptions {
 }
 
 const DELIVERIES_PER_CHUNK = 500;
+/** A chunk that was halved doubles again after this many chunks that were quick enough. */
+const CHUNKS_BEFORE_GROWTH = 10;
 /** After this many chunks another task gets its turn, so that a task with a million deliveries does not delay the others. */
 const CHUNKS_PER_TURN = 20;
 const PAUSE_AFTER_FAILURE_MS = 200;
@@ -36,6 +40,8 @@ const MAX_REJECTIONS = 5;
 
 export class TaskRunner {
   readonly #options: TaskRunnerOptions;
+  /** Sizes of halved chunks, by task. They survive the turn, so that the next one does not time out again. */
+  readonly #sizes = new Map<Uuid, { size: number; done: number }>();
   #cancel: (() => void) | null = null;
   #running: Promise<void> | null = null;
   #runAgain = false;
@@ -85,7 +91,10 @@ export class TaskRunner {
   async runOnce(): Promise<boolean> {
     const { tasks, runner, silentMs } = this.#options;
     const task = await tasks.claim(runner, silentMs);
-    if (task === null) return false;
+    if (task === null) {
+      this.#sizes.clear();
+      return false;
+    }
     let rejections = 0;
     for (let chunks = 0; chunks < CHUNKS_PER_TURN && !this.#stopped; chunks += 1) {
       try {
@@ -93,9 +102,15 @@ export class TaskRunner {
         rejections = 0;
       } catch (error) {
         this.#options.onProblem('work on a task', error);
+        if (storeFailureOf(error) === 'timeout') {
+          // At once: the heartbeat is old by now, and another runner would begin with a whole chunk.
+          if (this.#halveChunk(task)) continue;
+          await this.#fail(task, 'A single delivery takes the database longer than a statement may take.');
+          return true;
+        }
         if (!isStoreOutage(error)) rejections += 1;
         if (rejections >= MAX_REJECTIONS) {
-          await tasks.fail(task, 'The database rejects this task. The reason is in the log.');
+          await this.#fail(task, 'The database rejects this task. The reason is in the log.');
           return true;
         }
         await this.#pause();
@@ -107,9 +122,33 @@ export class TaskRunner {
 
   /** Returns false if the task has ended, or belongs to another runner now. */
   async #runChunk(task: ClaimedTask): Promise<boolean> {
-    const { isRunning, endpointIds } = await this.#options.tasks.runChunk(task, DELIVERIES_PER_CHUNK);
+    const halved = this.#sizes.get(task.id);
+    const size = halved?.size ?? DELIVERIES_PER_CHUNK;
+    const { isRunning, endpointIds } = await this.#options.tasks.runChunk(task, size);
     for (const endpointId of endpointIds) this.#options.wake(endpointId);
+    if (!isRunning) this.#sizes.delete(task.id);
+    else if (halved !== undefined) this.#growChunk(task, halved);
     return isRunning;
+  }
+
+  /** Returns false if the chunk was a single delivery. */
+  #halveChunk({ id }: ClaimedTask): boolean {
+    const size = this.#sizes.get(id)?.size ?? DELIVERIES_PER_CHUNK;
+    if (size === 1) return false;
+    this.#sizes.set(id, { size: size >> 1, done: 0 });
+    return true;
+  }
+
+  #growChunk({ id }: ClaimedTask, halved: { size: number; done: number }): void {
+    halved.done += 1;
+    if (halved.done < CHUNKS_BEFORE_GROWTH) return;
+    if (halved.size * 2 > DELIVERIES_PER_CHUNK) this.#sizes.delete(id);
+    else this.#sizes.set(id, { size: halved.size * 2, done: 0 });
+  }
+
+  async #fail(task: ClaimedTask, reason: string): Promise<void> {
+    this.#sizes.delete(task.id);
+    await this.#options.tasks.fail(task, reason);
   }
 
   #pause(): Promise<void> {

@@ -158,10 +158,11 @@ export const faults = {
     fault.to = Date.now();
   },
 
-  /** The clock jumps by some seconds and back. Retries that are scheduled meanwhile are late by as much. */
+  /** The clock jumps by some seconds or by 40 days, and back. */
   async jump_the_clock({ system, random }, log) {
     const member = random.pick(system.members);
-    const aheadMs = Math.round(random.between(1000, 8000)) * (random.chance(0.5) ? 1 : -1);
+    const sizeMs = random.chance(0.5) ? 40 * 86_400_000 : Math.round(random.between(1000, 8000));
+    const aheadMs = sizeMs * (random.chance(0.5) ? 1 : -1);
     const fault = log({
       what: `the clock of ${member.name} jumps by ${aheadMs} ms, and back`,
       hits: 'none',

@@ -9,6 +9,7 @@ import { accept, batchOf, HOUR_MS, newStart, OPEN_BREAKER } from './support/reco
 const TIMES = { leaseMs: 60_000, deadAfterMs: 600_000 };
 const RUNNING = { stopping: false };
 const ALL_SHARDS = 256;
+const DAY_MS = 24 * HOUR_MS;
 
 interface TestWorker {
   readonly id: Uuid;
@@ -188,6 +189,41 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         const taken = await take(other);
         expect(taken).toHaveLength(ALL_SHARDS);
         expect(taken.every(({ crashes }) => crashes === 0)).toBe(true);
+      });
+    });
+
+    describe('when the clock steps back by 40 days', () => {
+      it('a dead worker loses its shards after its lease, not after 40 days', async () => {
+        const [dead, other] = [await join(), await join()];
+        await take(dead);
+        await store.breakSession(dead.id);
+        await store.stepClockBack(40 * DAY_MS);
+        expect(await removeDead(other)).toEqual([]);
+        await store.ageWorker(dead.id, TIMES.leaseMs * 1.2 + 1_000);
+        expect(await removeDead(other)).toHaveLength(128);
+        expect(await take(other)).toHaveLength(ALL_SHARDS);
+      });
+
+      it('a living worker keeps its shards', async () => {
+        const [living, other] = [await join(), await join()];
+        await take(living);
+        await store.stepClockBack(40 * DAY_MS);
+        expect(await removeDead(other)).toEqual([]);
+        await renew(living);
+        await store.ageWorker(living.id, TIMES.leaseMs * 2);
+        expect(await removeDead(other)).toEqual([]);
+        expect((await renew(living))!.shards).toHaveLength(128);
+      });
+
+      it('crashes of the time before do not make a shard suspicious until then', async () => {
+        const dead = await join();
+        await take(dead);
+        await store.ageWorker(dead.id, TIMES.deadAfterMs + 1_000);
+        const other = await join();
+        await removeDead(other);
+        await store.stepClockBack(40 * DAY_MS);
+        const taken = await take(other);
+        expect(new Set(taken.map(({ crashes }) => crashes))).toEqual(new Set([0]));
       });
     });
 

@@ -114,6 +114,19 @@ export function describeTaskStore(name: string, createFixture: CreateStoreFixtur
       expect(await store.findTask(next.id)).toMatchObject({ state: 'done', done: 3 });
     });
 
+    it('takes a task from a runner whose heartbeat lies in the future, because the clock stepped back by 40 days', async () => {
+      await acceptDead(2);
+      await store.createTask({ kind: 'replay', selection: {} });
+      const dead = await claim();
+      await store.tasks.runChunk(dead, 1);
+      expect(await store.tasks.claim(newRunner(), HOUR_MS)).toBeNull();
+      await store.stepClockBack(40 * 24 * HOUR_MS);
+      const next = await claim();
+      expect(next?.id).toBe(dead.id);
+      expect(await store.tasks.runChunk(dead, 10)).toEqual({ isRunning: false, endpointIds: [] });
+      expect(await store.tasks.claim(newRunner(), HOUR_MS)).toBeNull();
+    });
+
     it('continues after the last chunk when another runner takes the task over', async () => {
       const ids = await acceptDead(4);
       await store.createTask({ kind: 'replay', selection: {} });

@@ -1,5 +1,6 @@
 /** Situations of single endpoints on virtual time, with the real accept stage and the real engine. */
 import { describe, expect, it } from 'vitest';
+import { timeOfId } from '../../src/domain/ids.ts';
 import type { Publication } from './publication.ts';
 import { type Answer, World } from './world.ts';
 
@@ -309,5 +310,45 @@ describe('a rate limit', () => {
     expect(world.requests).toBe(0);
     await world.run(10_000);
     expect(world.requests).toBe(1);
+  });
+});
+
+describe('a machine whose clock jumps', () => {
+  const DAY_MS = 86_400_000;
+
+  it.each([
+    ['for 127 ms by 40 days', 40, 127],
+    ['for 11 s by 40 days', 40, 11_000],
+    ['for good by 40 days', 40, 60_000],
+    ['for 127 ms back by 40 days', -40, 127],
+    ['for good back by 40 days', -40, 60_000],
+  ])('%s accepts, delivers and expires as before', async (_, days, forMs) => {
+    const world = new World(7);
+    // Half of the receivers are slow to recover: their deliveries wait for a retry while the clock is wrong.
+    const recovering = (sinceMs: number): Answer => (sinceMs < 40_000 ? { status: 500, afterMs: 20 } : OK);
+    const endpoints = Array.from({ length: 20 }, (_, index) =>
+      world.addEndpoint({ retry: { max_age_seconds: 3_600 } }, index % 2 === 0 ? ok : recovering),
+    );
+    const glitching = await world.addProcess();
+    const healthy = await world.addProcess();
+    await world.run(4_000);
+    const publish = async (count: number): Promise<void> => {
+      for (let i = 0; i < count; i += 1) {
+        for (const process of [glitching, healthy]) world.publish([world.random.pick(endpoints).id], process);
+        await world.run(25);
+      }
+    };
+    await publish(20);
+    glitching.process.clockErrorMs = days * DAY_MS;
+    await publish(Math.ceil(forMs / 1_000));
+    await world.run(forMs);
+    glitching.process.clockErrorMs = 0;
+    await publish(20);
+    await world.run(600_000);
+    world.checkEnd();
+    expect(world.publications.filter(({ accepted }) => accepted === null)).toEqual([]);
+    expect([...world.store.deadLetters.values()]).toEqual([]);
+    expect(world.delivered.size).toBe(world.publications.length);
+    for (const [id, { at }] of world.accepted) expect(Math.abs(timeOfId(id) - at)).toBeLessThan(2_000);
   });
 });

@@ -103,7 +103,8 @@ export class SimulatedProcess {
     this.#environment = environment;
     this.role = options.role ?? 'all';
     this.process = new Process(name);
-    const machineClock = time.clockOf(this.process, { errorMs: options.clockErrorMs ?? 0 });
+    this.process.clockErrorMs = options.clockErrorMs ?? 0;
+    const machineClock = time.clockOf(this.process);
     const clock = new DatabaseClock(machineClock);
     let operation = '';
     const link = new Link({

@@ -144,7 +144,18 @@ class Storm {
     const { random, time, weather, running } = this.#world;
     const victim = running.length === 0 ? null : random.pick(running);
     const { id } = random.pick(this.#endpoints);
-    switch (random.integer(0, 13)) {
+    switch (random.integer(0, 14)) {
+      case 14:
+        // The clock of its machine jumps by days, for a moment or for good.
+        if (victim !== null) {
+          const before = victim.process.clockErrorMs;
+          victim.process.clockErrorMs += random.pick([-1, 1]) * 40 * 86_400_000;
+          if (random.chance(0.7))
+            time.after(random.between(50, 15_000), null, () => {
+              victim.process.clockErrorMs = before;
+            });
+        }
+        break;
       case 0:
         if (victim !== null) this.#world.crash(victim);
         break;

@@ -93,7 +93,8 @@ function toRevealed(secret: CurrentSecret | RotatedSecret): RevealedSecret {
     'previous' in secret
       ? (secret.previous.find(({ expires_at }) => expires_at !== null)?.expires_at ?? null)
       : secret.previous_expires_at;
-  return { verifier: secret.public_key ?? secret.secret, previousExpiresAt };
+  // The server keeps the private key of an endpoint with a public key.
+  return { verifier: secret.public_key ?? secret.secret ?? '', previousExpiresAt };
 }
 
 const OVERLAPS = [

@@ -63,7 +63,7 @@ test(
     process.kill(server, 'SIGSTOP');
     const cleared = clearLeftoverServer(home, () => {});
     const isAskedToStop = async () =>
-      /^ShdPnd:\s+\d{15}[2367abef]$/m.test(await readFile(`/proc/${server}/status`, 'utf8'));
+      /^ShdPnd:\s+[0-9a-f]{15}[2367abef]$/m.test(await readFile(`/proc/${server}/status`, 'utf8'));
     await until(isAskedToStop);
     process.kill(server, 'SIGKILL');
     await cleared;

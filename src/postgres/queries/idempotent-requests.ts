@@ -20,7 +20,8 @@ export interface EarlierRequest {
 export const sealOwnerOf = (id: Uuid): string => `answer ${id}`;
 
 // Of two concurrent requests, the second waits for the first one's commit and then finds its row. An expired key can be
-// taken over by any request, an expired claim only by the same one.
+// taken over by any request, an expired claim only by the same one. A claim that would last far longer than any claim was
+// made before the clock stepped back: it has expired too. Twice the time leaves room for a changed setting.
 const CLAIM = {
   name: 'claim_request',
   text: `
@@ -30,7 +31,8 @@ const CLAIM = {
        set id = excluded.id, fingerprint = excluded.fingerprint, claimed_until = excluded.claimed_until,
            expires_at = excluded.expires_at, key_id = null, answer = null
      where r.expires_at <= clock_timestamp()
-        or (r.answer is null and r.claimed_until <= clock_timestamp() and r.fingerprint = excluded.fingerprint)
+        or (r.answer is null and r.fingerprint = excluded.fingerprint
+            and (r.claimed_until <= clock_timestamp() or r.claimed_until > clock_timestamp() + 2 * make_interval(secs => $5)))
     returning id`,
 };
 

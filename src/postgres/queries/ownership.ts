@@ -96,11 +96,16 @@ export async function readTimeline(pool: Pool): Promise<string | null> {
 }
 
 // pg_locks shows a bigint lock key as two halves. The row is locked first: a renewal at the same time either comes first
-// (and the worker lives) or finds no row.
+// (and the worker lives) or finds no row. A renewal in the future was made before the clock stepped back: it counts as
+// a renewal of now, which is never earlier than the true one. Otherwise a dead worker would keep its shards until then.
 const REMOVE_DEAD = {
   name: 'bury_dead_workers',
   text: `
-    with silent as (
+    with early as (
+      update posthorn.workers set renewed_at = clock_timestamp()
+       where id = any (array(select id from posthorn.workers where renewed_at > clock_timestamp() for update skip locked))
+    ),
+    silent as (
       select w.id from posthorn.workers w
        where w.id <> $1
          and (w.renewed_at < clock_timestamp() - make_interval(secs => $3::float8 / 1000)
@@ -148,7 +153,8 @@ const TAKE_SHARDS = {
     update posthorn.shards s set owner = $1, epoch = nextval('posthorn.shard_epoch'), taken_at = clock_timestamp()
       from free f where s.shard = f.shard and exists (select from posthorn.workers w where w.id = $1 and not w.stopping)
     returning s.shard, s.epoch, s.unclean_at[1] as last_unclean,
-              (select count(*) from unnest(s.unclean_at) u where u > clock_timestamp() - make_interval(secs => $2::float8 / 1000)) as crashes`,
+              (select count(*) from unnest(s.unclean_at) u
+                where u between clock_timestamp() - make_interval(secs => $2::float8 / 1000) and clock_timestamp()) as crashes`,
 };
 
 export async function takeShards(

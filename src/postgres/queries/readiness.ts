@@ -18,7 +18,8 @@ export async function readReadiness(pool: Pool, deadAfterMs: number): Promise<Re
              exists (select from posthorn.partitions
                       where parent = 'events' and now() >= from_at and now() < to_at) as has_partition,
              (select count(*)::int from posthorn.shards s join posthorn.workers w on w.id = s.owner
-               where w.renewed_at > clock_timestamp() - make_interval(secs => $1::float8 / 1000)) as owned`,
+               where w.renewed_at > clock_timestamp() - make_interval(secs => $1::float8 / 1000)
+                 and w.renewed_at < clock_timestamp() + make_interval(secs => $1::float8 / 1000)) as owned`,
     values: [deadAfterMs],
   });
   const row = rows[0]!;

@@ -85,14 +85,16 @@ export interface ClaimedTask extends TaskView {
 
 /**
  * Takes the task that has waited longest and has no runner: it is new, its runner released it, or its runner sent no
- * heartbeat for `silentMs`. Materialized, because `skip locked … limit` must not be evaluated twice.
+ * heartbeat for `silentMs`. A heartbeat in the future is from before the clock stepped back and proves nothing; a runner
+ * that lives loses the task and nothing else. Materialized, because `skip locked … limit` must not be evaluated twice.
  */
 export async function claimTask(pool: Pool, runner: Uuid, silentMs: number): Promise<ClaimedTask | null> {
   const { rows } = await pool.query<ClaimedTask>(
     `with free as materialized (
        select id from posthorn.tasks
         where state in ('queued', 'running')
-          and (runner is null or heartbeat_at < clock_timestamp() - make_interval(secs => $2::float8 / 1000))
+          and (runner is null or heartbeat_at < clock_timestamp() - make_interval(secs => $2::float8 / 1000)
+               or heartbeat_at > clock_timestamp())
         order by updated_at limit 1 for update skip locked
      )
      update posthorn.tasks t set state = 'running', runner = $1, heartbeat_at = clock_timestamp(), updated_at = now()

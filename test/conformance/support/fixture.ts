@@ -79,6 +79,8 @@ export interface StoreFixture extends StorePorts {
 
   /** Moves the last renewal of a worker `ms` into the past. */
   ageWorker(workerId: Uuid, ms: number): Promise<void>;
+  /** The store's clock goes back by this much. Everything stored so far has a time in the future then. */
+  stepClockBack(ms: number): Promise<void>;
   /** Breaks the connection that holds a worker's session lock. */
   breakSession(workerId: Uuid): Promise<void>;
 

@@ -25,17 +25,26 @@ import { endpointIdOf, newId } from './ids.ts';
 /** A clock that returns a later time at every call, like that of PostgreSQL. */
 function createStoreClock() {
   let last = 0;
+  let behindMs = 0;
   return {
     now: () => {
-      last = Math.max(last + 0.001, Date.now());
+      last = Math.max(last + 0.001, Date.now() - behindMs);
       return last;
     },
     after: systemClock.after,
+    stepBack: (ms: number): void => {
+      behindMs += ms;
+      last -= ms;
+    },
+    reset: (): void => {
+      behindMs = 0;
+    },
   };
 }
 
 export async function createMemoryFixture(): Promise<StoreFixture> {
-  const store = new MemoryStore({ clock: createStoreClock() });
+  const clock = createStoreClock();
+  const store = new MemoryStore({ clock });
   const ports = {
     acceptLog: createMemoryAcceptLog(store),
     eventLookup: createMemoryEventLookup(store),
@@ -50,7 +59,11 @@ export async function createMemoryFixture(): Promise<StoreFixture> {
     tasks: createMemoryTaskStore(store),
     createOwnership: () => createMemoryOwnershipStore({ store, announceFreeShards: () => {} }),
     createDirectory: () => new MemoryEndpointDirectory(createMemoryEndpointSource(store)),
-    clear: async () => clear(store),
+    stepClockBack: async (ms) => clock.stepBack(ms),
+    clear: async () => {
+      clear(store);
+      clock.reset();
+    },
     close: async () => {},
   };
 }

@@ -183,6 +183,7 @@ type Administration = Pick<
   | 'createTask'
   | 'cancelTask'
   | 'ageWorker'
+  | 'stepClockBack'
   | 'breakSession'
 >;
 
@@ -239,6 +240,17 @@ function createAdministration({ query }: TestDatabase): Administration {
       await query(
         'update posthorn.workers set renewed_at = renewed_at - make_interval(secs => $2) where id = $1',
         [workerId, ms / 1000],
+      );
+    },
+    // The clock of the server cannot be set, so the stored times move instead.
+    async stepClockBack(ms) {
+      const later = `+ make_interval(secs => ${ms / 1000})`;
+      await query(
+        `with w as (update posthorn.workers set renewed_at = renewed_at ${later}),
+              s as (update posthorn.shards set taken_at = taken_at ${later},
+                           unclean_at = array(select u ${later} from unnest(unclean_at) u))
+         update posthorn.tasks set created_at = created_at ${later}, updated_at = updated_at ${later},
+                heartbeat_at = heartbeat_at ${later}`,
       );
     },
     async breakSession(workerId) {

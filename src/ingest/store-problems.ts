@@ -1,0 +1,20 @@
+/** What a caller is told when the store does not take its event. */
+import { Problem } from '../domain/problem.ts';
+
+export const rejectedValue = (cause: unknown): Problem =>
+  new Problem('invalid', 'The event cannot be stored: the database rejects one of its values.', { cause });
+
+export const storeDidNotAnswer = (cause: unknown): Problem =>
+  new Problem(
+    'unavailable',
+    'The database did not answer in time. The event may or may not be stored: try again with the same idempotency key.',
+    { retryAfterSeconds: 2, cause },
+  );
+
+/** For an event whose statement timed out although it held no other event. Nothing was written. */
+export const tookTooLong = (cause: unknown): Problem =>
+  new Problem(
+    'unavailable',
+    'The event was not stored: storing it with its deliveries took longer than the database allows. Try again later.',
+    { retryAfterSeconds: 2, cause },
+  );

@@ -1,0 +1,116 @@
+import { expect, test } from 'vitest';
+import { systemClock } from '../domain/clock.ts';
+import { resolveEndpoint } from '../domain/endpoint-config.ts';
+import type { NewEvent } from '../domain/event.ts';
+import { newEventId } from '../domain/ids.ts';
+import type { AcceptLog, EventRecord } from '../ports/accept-log.ts';
+import { Acceptor } from './accept.ts';
+import { AcceptObservers } from './accept-observers.ts';
+import { Admission } from './admission.ts';
+import { BatchWriter } from './batch-writer.ts';
+import { CommittedEvents } from './committed-events.ts';
+import { KnownTenants } from './known-tenants.ts';
+import { Subscriptions } from './subscriptions.ts';
+
+const endpointsOf = (tenant: string, count: number) =>
+  Array.from({ length: count }, (_, n) => {
+    const id = `0190aaaa-0000-7000-8000-${tenant.length}${String(n).padStart(11, '0')}`;
+    const record = { id, tenant, url: 'https://a.test/', config: {}, enabled: true, disabledReason: null };
+    return resolveEndpoint({ ...record, paused: false, deleted: false }, []);
+  });
+
+const event = (tenant: string, data: number): NewEvent => ({
+  tenant,
+  type: 'a.b',
+  data: Buffer.from(String(data)),
+  idempotencyKey: null,
+  schemaVersion: null,
+  channels: [],
+  endpointIds: null,
+  deliverAt: null,
+  headers: null,
+});
+
+/** An accept stage in which the tenant "wide" has 700 endpoints and "acme" has one. */
+function newIngest(wideCommits: Promise<void> = Promise.resolve()) {
+  const commits: (readonly EventRecord[])[] = [];
+  const acceptLog: AcceptLog = {
+    async append(events) {
+      if (events[0]!.tenant === 'wide') await wideCommits;
+      commits.push(events);
+      return { stale: false, written: 'all' };
+    },
+    findKeyHolders: async () => new Map(),
+    async ensureTenants() {},
+    async ensurePartitions() {},
+    now: async () => Date.now(),
+  };
+  const endpoints = { version: 1, refresh: async () => {} };
+  const subscriptions = new Subscriptions();
+  subscriptions.update([...endpointsOf('wide', 700), ...endpointsOf('acme1', 1)]);
+  const clock = systemClock;
+  const writer = new BatchWriter({
+    acceptLog,
+    endpoints,
+    subscriptions,
+    knownTenants: new KnownTenants(acceptLog),
+    router: { routeCommitted() {} },
+    observers: new AcceptObservers({}),
+    clock,
+    random: Math.random,
+    idempotencyTtlMs: 1000,
+    giveUpAfterMs: 1000,
+  });
+  const admission = new Admission({
+    clock,
+    endpoints,
+    subscriptions,
+    tenantRates: { take: () => 0 },
+    queueEvents: 100,
+    queueBytes: 100_000,
+  });
+  const acceptor = new Acceptor({ admission, writer, clock, batchRows: 100, batchBytes: 100_000 });
+  const committedEvents = new CommittedEvents({ acceptLog, writer, clock });
+  const shown = () => commits.map((events) => events.map(({ tenant, data }) => `${tenant} ${data}`));
+  return { acceptor, committedEvents, shown };
+}
+
+test('a tenant with a large fan-out is written beside the others, in order, 2,000 deliveries per commit', async () => {
+  const { acceptor, shown } = newIngest();
+  const wide = [1, 2, 3, 4, 5].map((n) => acceptor.accept(event('wide', n)));
+  const acme = acceptor.accept(event('acme1', 6));
+  const answers = await Promise.all([...wide, acme]);
+  expect(answers.map(({ deliveries }) => deliveries)).toEqual([700, 700, 700, 700, 700, 1]);
+  expect(shown().filter(([first]) => first!.startsWith('acme'))).toEqual([['acme1 6']]);
+  expect(shown().filter(([first]) => first!.startsWith('wide'))).toEqual([
+    ['wide 1', 'wide 2'],
+    ['wide 3', 'wide 4'],
+    ['wide 5'],
+  ]);
+  await acceptor.waitUntilIdle();
+  expect(acceptor.waitingEvents).toBe(0);
+});
+
+test('tenants on the wide path fill no more than half of the queue', async () => {
+  const gate = Promise.withResolvers<void>();
+  const { acceptor } = newIngest(gate.promise);
+  const first = Array.from({ length: 60 }, (_, n) => acceptor.accept(event('wide', n)));
+  await new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));
+  await expect(acceptor.accept(event('wide', 61))).rejects.toMatchObject({ code: 'overloaded' });
+  await expect(acceptor.accept(event('acme1', 62))).resolves.toMatchObject({ deliveries: 1 });
+  gate.resolve();
+  await Promise.all(first);
+});
+
+test('committed events with a large fan-out are written in several commits, in their order', async () => {
+  const { committedEvents, shown } = newIngest();
+  const tenants = ['wide', 'acme1', 'wide', 'wide', 'acme1', 'wide'];
+  const answers = await committedEvents.accept(
+    tenants.map((tenant, n) => ({ ...event(tenant, n), id: newEventId(Date.now()), outboxSeq: String(n) })),
+  );
+  expect(answers).toMatchObject(tenants.map((tenant) => ({ deliveries: tenant === 'wide' ? 700 : 1 })));
+  expect(shown()).toEqual([
+    ['wide 0', 'acme1 1', 'wide 2'],
+    ['wide 3', 'acme1 4', 'wide 5'],
+  ]);
+});

@@ -1,0 +1,73 @@
+/**
+ * Stores the events of tenants whose fan-out is too large to share a commit with others. It runs beside the shared
+ * batches. Tenants take turns; a turn is one commit of bounded size. The events of a tenant keep their order.
+ */
+import type { PendingEvent } from './pending-event.ts';
+
+export interface WidePathOptions {
+  readonly maxItems: number;
+  readonly bytesOf: (item: PendingEvent) => number;
+  /** Writes the first events of the batch in one commit. Returns the others. Does not throw. */
+  readonly writeFirst: (batch: readonly PendingEvent[]) => Promise<readonly PendingEvent[]>;
+}
+
+export class WidePath {
+  readonly #options: WidePathOptions;
+  /** By tenant, in the order of their turns. A tenant stays here while its events are being written. */
+  readonly #queues = new Map<string, PendingEvent[]>();
+  #items = 0;
+  #bytes = 0;
+  #running: Promise<void> | null = null;
+
+  constructor(options: WidePathOptions) {
+    this.#options = options;
+  }
+
+  /** Events that are not answered yet. */
+  get waitingItems(): number {
+    return this.#items;
+  }
+
+  get waitingBytes(): number {
+    return this.#bytes;
+  }
+
+  /** True while events of the tenant wait here: its next events must queue behind them. */
+  has(tenant: string): boolean {
+    return this.#queues.has(tenant);
+  }
+
+  add(items: readonly PendingEvent[]): void {
+    for (const item of items) {
+      const queue = this.#queues.get(item.event.tenant);
+      if (queue === undefined) this.#queues.set(item.event.tenant, [item]);
+      else queue.push(item);
+      this.#items += 1;
+      this.#bytes += this.#options.bytesOf(item);
+    }
+    this.#running ??= this.#run().finally(() => {
+      this.#running = null;
+    });
+  }
+
+  async waitUntilIdle(): Promise<void> {
+    while (this.#running !== null) await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { maxItems, bytesOf, writeFirst } = this.#options;
+    for (;;) {
+      const [next] = this.#queues;
+      if (next === undefined) return;
+      const [tenant, queue] = next;
+      const batch = queue.splice(0, maxItems);
+      const rest = await writeFirst(batch);
+      this.#items -= batch.length - rest.length;
+      for (const item of batch) this.#bytes -= bytesOf(item);
+      for (const item of rest) this.#bytes += bytesOf(item);
+      queue.unshift(...rest);
+      this.#queues.delete(tenant);
+      if (queue.length > 0) this.#queues.set(tenant, queue);
+    }
+  }
+}

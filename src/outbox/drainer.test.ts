@@ -1,0 +1,80 @@
+import { expect, test } from 'vitest';
+import { systemClock } from '../domain/clock.ts';
+import type { CommittedEvent } from '../domain/event.ts';
+import { newEventId } from '../domain/ids.ts';
+import { Problem } from '../domain/problem.ts';
+import type { OutboxRow } from '../ports/outbox-store.ts';
+import { StoreError } from '../ports/store-error.ts';
+import { Drainer } from './drainer.ts';
+
+const BATCH_ROWS = 4;
+
+/** An outbox with the given types, whose sink answers rows of the type "bad" with an error. */
+function newOutbox(types: readonly string[], error: Error) {
+  let waiting: OutboxRow[] = types.map((type, index) => ({
+    seq: String(index + 1),
+    id: newEventId(Date.now()),
+    tenant: 'acme',
+    type,
+    data: Buffer.from('1'),
+    idempotencyKey: null,
+    options: null,
+  }));
+  const calls: string[][] = [];
+  const rejected: string[] = [];
+  const remove = (seqs: readonly string[]): void => {
+    waiting = waiting.filter(({ seq }) => !seqs.includes(seq));
+  };
+  const drainer = new Drainer({
+    outbox: {
+      read: async ({ maxRows }) => waiting.slice(0, maxRows),
+      async reject(rows) {
+        for (const { seq, reason } of rows) rejected.push(`${seq}: ${reason}`);
+        remove(rows.map(({ seq }) => seq));
+      },
+    },
+    sink: {
+      async accept(events: readonly CommittedEvent[]) {
+        calls.push(events.map(({ type }) => type));
+        remove(events.flatMap(({ type, outboxSeq }) => (type === 'bad' ? [] : [outboxSeq!])));
+        return events.map(({ type }) => (type === 'bad' ? error : {}));
+      },
+    },
+    clock: systemClock,
+    isLeader: () => true,
+    pollMs: 20,
+    standInMs: 1000,
+    batchRows: BATCH_ROWS,
+    batchBytes: 1000,
+    onRejected() {},
+    onProblem() {},
+  });
+  return { drainer, calls, rejected, waiting: () => waiting.map(({ type }) => type) };
+}
+
+const unavailable = (failure: 'timeout' | 'unavailable') =>
+  new Problem('unavailable', 'Not stored.', { cause: new StoreError(failure, 'cancelled') });
+
+test('a row that times out alone lets the rows behind it pass, and is rejected with the reason after five tries', async () => {
+  const outbox = newOutbox(['bad', 'a', 'b', 'c', 'd', 'e', 'f', 'g'], unavailable('timeout'));
+  const hasMore: boolean[] = [];
+  for (let n = 1; n <= 7; n += 1) hasMore.push(await outbox.drainer.runOnce());
+  expect(outbox.calls).toEqual([
+    ['bad', 'a', 'b', 'c'],
+    ['d', 'e', 'f'],
+    ['g'],
+    ['bad'],
+    ['bad'],
+    ['bad'],
+    ['bad'],
+  ]);
+  expect(hasMore).toEqual([true, true, false, false, false, false, false]);
+  expect(outbox.rejected).toEqual(['1: Not stored. (cancelled)']);
+});
+
+test('a row is never rejected because the database is away', async () => {
+  const outbox = newOutbox(['bad', 'bad'], unavailable('unavailable'));
+  for (let n = 1; n <= 10; n += 1) expect(await outbox.drainer.runOnce()).toBe(false);
+  expect(outbox.rejected).toEqual([]);
+  expect(outbox.waiting()).toEqual(['bad', 'bad']);
+});
