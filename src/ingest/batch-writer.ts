@@ -302,8 +302,11 @@ export class BatchWriter {
       await this.#pause();
       return this.write(inTime, { ...options, hasConflicted: true });
     }
-    if (inTime.length > 1) await this.#bisect(inTime, options);
-    else inTime[0]!.reject(storeDidNotAnswer(error));
+    if (inTime.length > 1) return this.#bisect(inTime, options);
+    // A row of the outbox is read again later. A relay waits with its event, because it must not go on without it.
+    if (inTime[0]!.committed?.outboxSeq != null) return inTime[0]!.reject(storeDidNotAnswer(error));
+    await this.#pause();
+    await this.write(inTime, options);
   }
 
   /** What an event may wait for: its tenant if that may have to be created, else its idempotency key. */
