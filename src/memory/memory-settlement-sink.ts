@@ -36,7 +36,9 @@ function applySettlement(store: MemoryStore, settlement: Settlement): boolean {
   if (verdict.kind === 'retry') {
     row.attempts += 1;
     row.dueAt = toMicroseconds(verdict.dueAt);
-    row.startedAt = null;
+    // A start well after this attempt is one of the next owner, whose request is still on the wire.
+    const isOfNextOwner = row.startedAt !== null && row.startedAt > attempt!.outcome.startedAt + 2_000;
+    if (!isOfNextOwner) row.startedAt = null;
     row.carefulStarts = 0;
     row.fifo ||= settlement.fifo;
     row.lastStatusCode = statusCode;

@@ -63,6 +63,28 @@ export function describeSettlementSink(getStore: () => StoreFixture): void {
       ]);
     });
 
+    it('of a late retry keeps the start of the next owner, whose request is still on the wire', async () => {
+      const store = getStore();
+      const { endpointId, id } = await prepare();
+      const startedAt = Date.now();
+      await store.queue.recordOnWire([{ id, startedAt }]);
+      const early = newOutcome({ startedAt: startedAt - 8_000 });
+      const retry = retryAt(Date.now() + HOUR_MS);
+      await store.queue.settle(batchOf([newSettlement(id, endpointId, retry, { outcome: early })]));
+      expect(await loadOne(store, endpointId, id)).toMatchObject({ attempts: 1, startedAt });
+    });
+
+    it('of a retry ends its own start', async () => {
+      const store = getStore();
+      const { endpointId, id } = await prepare();
+      const startedAt = Date.now();
+      await store.queue.recordOnWire([{ id, startedAt }]);
+      const retry = retryAt(Date.now() + HOUR_MS);
+      const outcome = newOutcome({ startedAt: startedAt + 5 });
+      await store.queue.settle(batchOf([newSettlement(id, endpointId, retry, { outcome })]));
+      expect(await loadOne(store, endpointId, id)).toMatchObject({ attempts: 1, startedAt: null });
+    });
+
     it('schedules a retry and counts one more attempt', async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();

@@ -35,7 +35,9 @@ const SETTLE = {
     ),
     retried as (
       update posthorn.queue q
-         set attempts = q.attempts + 1, due_at = to_timestamp(i.due_at), started_at = null, careful_starts = 0,
+         set attempts = q.attempts + 1, due_at = to_timestamp(i.due_at), careful_starts = 0,
+             -- A start well after this attempt is one of the next owner, whose request is still on the wire.
+             started_at = case when q.started_at > to_timestamp(i.started_at + 2) then q.started_at end,
              fifo = q.fifo or coalesce(i.fifo, false),
              last_status_code = i.status_code, last_error_class = i.error_class, trigger = 'auto'
         from incoming i
