@@ -217,6 +217,8 @@ export async function startPosthorn(
         POSTHORN_EGRESS_HTTPS: 'except-loopback',
         POSTHORN_LOG_LEVEL: 'warn',
         POSTHORN_LAME_DUCK_MS: '0',
+        // A node that only accepts is started before the one that delivers.
+        POSTHORN_READY_NEEDS_WORKERS: 'false',
         ...env,
       },
     },
