@@ -34,8 +34,8 @@ export interface ControlPlaneDependencies {
   readonly discardUndoMs: number;
   /** A delivery of this endpoint became due or unblocked: wakes the worker that owns it. */
   readonly wake: (endpointId: Uuid) => void;
-  /** A key was revoked: drop it from the cache of this process. */
-  readonly onKeyRevoked: () => void;
+  /** A key was changed or revoked: drop it from the cache of this process. */
+  readonly onKeyChanged: () => void;
 }
 
 export interface ControlPlane {

@@ -36,7 +36,7 @@ beforeAll(async () => {
     signatureOverlapMs: 1000,
     discardUndoMs: 1000,
     wake: () => {},
-    onKeyRevoked: () => revoked.push('revoked'),
+    onKeyChanged: () => revoked.push('revoked'),
   });
 });
 afterAll(async () => {
@@ -44,7 +44,7 @@ afterAll(async () => {
   await testDatabase?.drop();
 });
 
-const ADMIN: Caller = { keyId: null, scope: 'admin', tenant: null, prefix: null };
+const ADMIN: Caller = { keyId: null, scope: 'admin', scopes: null, tenant: null, prefix: null };
 
 const actorWith = (requestId: string, caller = ADMIN): Actor => ({
   caller,

@@ -224,6 +224,7 @@ export interface CreatedEndpoint {
 export interface CreatedKey {
   id: string;
   scope: 'admin' | 'tenant' | 'read';
+  scopes: ('events:publish' | 'events:read' | 'deliveries:read' | 'deliveries:replay' | 'endpoints:read' | 'endpoints:write' | 'secrets:read' | 'catalogue:read' | 'catalogue:write')[] | null;
   tenant: string | null;
   description: string;
   /** The first characters of the key, to recognize it by. */
@@ -234,6 +235,8 @@ export interface CreatedKey {
     per_second: number;
     burst: number;
   } | null;
+  expires_at: Time | null;
+  allowed_ips: string[] | null;
   /** The key itself. It is shown here and never again. */
   key: string;
 }
@@ -241,6 +244,7 @@ export interface CreatedKey {
 export interface CurrentKey {
   id: string | null;
   scope: 'admin' | 'tenant' | 'read';
+  scopes: ('events:publish' | 'events:read' | 'deliveries:read' | 'deliveries:replay' | 'endpoints:read' | 'endpoints:write' | 'secrets:read' | 'catalogue:read' | 'catalogue:write')[] | null;
   tenant: string | null;
   /** The first characters of the key, to recognize it by. */
   prefix: string;
@@ -733,6 +737,7 @@ export interface InboxRequestPage {
 export interface Key {
   id: string;
   scope: 'admin' | 'tenant' | 'read';
+  scopes: ('events:publish' | 'events:read' | 'deliveries:read' | 'deliveries:replay' | 'endpoints:read' | 'endpoints:write' | 'secrets:read' | 'catalogue:read' | 'catalogue:write')[] | null;
   tenant: string | null;
   description: string;
   /** The first characters of the key, to recognize it by. */
@@ -743,11 +748,34 @@ export interface Key {
     per_second: number;
     burst: number;
   } | null;
+  expires_at: Time | null;
+  allowed_ips: string[] | null;
 }
 
 export interface KeyPage {
   data: Key[];
   next_cursor: string | null;
+}
+
+export interface KeyPatch {
+  description?: string;
+  scopes?: ('events:publish' | 'events:read' | 'deliveries:read' | 'deliveries:replay' | 'endpoints:read' | 'endpoints:write' | 'secrets:read' | 'catalogue:read' | 'catalogue:write')[] | null;
+  expires_at?: string | null;
+  allowed_ips?: string[] | null;
+  /** Read-only. May be sent with the value that it has. */
+  id?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  scope?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  tenant?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  prefix?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  created_at?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  rate_limit?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  last_used_at?: unknown;
 }
 
 export type Metrics = string;
@@ -867,6 +895,9 @@ export interface NewKey {
     /** How many at once after a quiet time. Default: one second’s worth. */
     burst?: number;
   } | null;
+  scopes?: ('events:publish' | 'events:read' | 'deliveries:read' | 'deliveries:replay' | 'endpoints:read' | 'endpoints:write' | 'secrets:read' | 'catalogue:read' | 'catalogue:write')[] | null;
+  expires_at?: string | null;
+  allowed_ips?: string[] | null;
 }
 
 export interface NotReady {
@@ -1382,6 +1413,16 @@ export class Keys extends Resource {
     return this.call('GET', `/v1/keys/current`, {}, options);
   }
 
+  /** Show an API key. */
+  get(id: string, options?: RequestOptions): Promise<Key> {
+    return this.call('GET', `/v1/keys/${encodeURIComponent(id)}`, {}, options);
+  }
+
+  /** Change what an API key may do. A JSON merge patch: an absent field stays as it is, `null` lifts the restriction. It applies at once, in every process. */
+  update(id: string, body: KeyPatch, options?: RequestOptions): Promise<Key> {
+    return this.call('PATCH', `/v1/keys/${encodeURIComponent(id)}`, { body }, options);
+  }
+
   /** Revoke an API key. It stops working at once, in every process. */
   revoke(id: string, options?: RequestOptions): Promise<void> {
     return this.call('DELETE', `/v1/keys/${encodeURIComponent(id)}`, {}, options);
@@ -1391,7 +1432,7 @@ export class Keys extends Resource {
 /** Who changed what, and when. */
 export class Audit extends Resource {
   /** Who changed what, newest first. */
-  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.replay' | 'event.replay' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
+  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.replay' | 'event.replay' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.update' | 'key.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
     return this.pages('GET', `/v1/audit`, { query }, options);
   }
 }
