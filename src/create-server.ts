@@ -129,6 +129,7 @@ function composeControlPlane(
       isRequired: config.requireChallenge,
     },
     endpointLimits: { perTenant: config.maxEndpointsPerTenant, unique: config.uniqueEndpoints },
+    operatorTenant: config.operatorTenant,
     signatureOverlapMs: config.signatureOverlapMs,
     discardUndoMs: config.discardUndoMs,
     wake: (endpointId) => engine.router.wake(endpointId),
@@ -144,6 +145,7 @@ function createAuthenticator(
   const authenticator = new Authenticator(store.database.pool('lookup'), clock, config.adminKey, {
     rates,
     isTrustedProxy,
+    operatorTenant: config.operatorTenant,
   });
   notifier.subscribe('keys', () => authenticator.forget());
   notifier.onReconnected(() => authenticator.forget());

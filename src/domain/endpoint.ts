@@ -44,6 +44,8 @@ export interface Endpoint {
   readonly url: string;
   readonly events: readonly string[];
   readonly channels: readonly string[];
+  /** Gets the operational events of all tenants. */
+  readonly operator: boolean;
   /** As it was given (docs/filters.md), not parsed. */
   readonly filter: Readonly<Record<string, unknown>> | null;
   readonly enabled: boolean;

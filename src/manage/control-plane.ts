@@ -28,6 +28,8 @@ export interface ControlPlaneDependencies {
   readonly egress: EgressPolicy;
   readonly challenges: ChallengeOptions;
   readonly endpointLimits: EndpointLimits;
+  /** Its endpoints may get the operational events of all tenants, and only admin keys may use it. */
+  readonly operatorTenant: string;
   /** How long the previous signing secret signs beside a new one. */
   readonly signatureOverlapMs: number;
   /** How long a discard can be undone. */

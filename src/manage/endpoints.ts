@@ -25,6 +25,7 @@ import type { EndpointChallenges } from './endpoint-challenges.ts';
 import { applyPatch, type EditableEndpoint, type EndpointPatch } from './endpoint-patch.ts';
 import { refuseOverlapping, warningsAbout } from './endpoint-warnings.ts';
 import { notFound } from './object-ids.ts';
+import { checkOperatorChange } from './operator-access.ts';
 import { type SentBack, type ShowEndpoint, withoutUnchanged } from './read-back.ts';
 import { type Consent, ReceiverConsent } from './receiver-consent.ts';
 import { checkSecret, generateSecret, shareSecrets, signatureProfileOf } from './signing-secrets.ts';
@@ -37,6 +38,8 @@ export interface EndpointDependencies {
   readonly egress: EgressPolicy;
   readonly challenges: EndpointChallenges;
   readonly endpointLimits: EndpointLimits;
+  /** The tenant whose endpoints may get the operational events of all tenants. */
+  readonly operatorTenant: string;
 }
 
 export interface EndpointLimits {
@@ -80,11 +83,14 @@ export class Endpoints {
 
   /** Challenges the receiver if needed, then creates the endpoint. Returns it with its signing secret. */
   async create(actor: Actor, input: NewEndpoint): Promise<ChangedEndpoint & { secret: string }> {
-    const { pool, clock, endpoints, secretBox, endpointLimits } = this.#dependencies;
+    const { pool, clock, endpoints, secretBox, endpointLimits, operatorTenant } = this.#dependencies;
     const { tenant: requestedTenant, secret: givenSecret, ...settings } = input;
-    const tenant = readTenant(requestedTenant, actor.caller.tenant);
+    const isOperators = settings.operator === true && actor.caller.tenant === null;
+    const defaultTenant = isOperators ? operatorTenant : undefined;
+    const tenant = readTenant(requestedTenant ?? defaultTenant, actor.caller.tenant);
     const id = newId(clock.now());
     const plain = applyPatch(BLANK, settings, this.#dependencies);
+    this.#checkOperator(actor.caller, tenant, BLANK, plain);
     const sealed = this.#seal(id, plain);
     const profile = signatureProfileOf(sealed.config.signature);
     if (givenSecret !== undefined) checkSecret(givenSecret, profile);
@@ -154,6 +160,7 @@ export class Endpoints {
       const changed = withoutUnchanged(before, patch, show);
       const after = this.#seal(id, applyPatch(before, changed, this.#dependencies));
       this.#consent.check(consent, caller, before, after);
+      this.#checkOperator(caller, before.tenant, before, after);
       if (JSON.stringify(editablePart(before)) === JSON.stringify(after)) return audit.nothingChanged();
       const switched = before.enabled === after.enabled ? null : after.enabled ? 'on' : 'off';
       await updateEndpoint(client, { id, ...after }, switched);
@@ -191,6 +198,15 @@ export class Endpoints {
     const sealed = secretBox.seal(secret, endpointId);
     await rotateSecret(client, { id: newId(clock.now()), endpointId, sealed }, 0);
     await revokePreviousSecrets(client, endpointId);
+  }
+
+  #checkOperator(caller: Caller, tenant: string, before: EditableEndpoint, after: EditableEndpoint): void {
+    const change = {
+      tenant,
+      before: before.config.operator ?? false,
+      after: after.config.operator ?? false,
+    };
+    checkOperatorChange(caller, change, this.#dependencies.operatorTenant);
   }
 
   #seal(id: Uuid, endpoint: EditableEndpoint): EditableEndpoint {

@@ -12,12 +12,14 @@ import type { AuditAction } from './audit-actions.ts';
 import { type Change, fieldChanges } from './audit-trail.ts';
 import type { Actor } from './caller.ts';
 import { notFound } from './object-ids.ts';
+import { refuseOperatorTenant } from './operator-access.ts';
 import { burstOf, type RateLimitInput } from './rate-limit.ts';
 import { dropReadOnly, type ReadOnlyFields } from './sent-back.ts';
 
 export interface KeyDependencies {
   readonly pool: Pool;
   readonly clock: Clock;
+  readonly operatorTenant: string;
   /** A key was changed or revoked: drop it from the cache of this process. The database notifies the other processes. */
   readonly onKeyChanged: () => void;
 }
@@ -60,6 +62,7 @@ export class Keys {
   /** Returns the key itself too: it cannot be read again. */
   async create(actor: Actor, input: NewKey): Promise<{ record: KeyRecord; key: string }> {
     checkTenant(input);
+    refuseOperatorTenant(input.tenant, this.#dependencies.operatorTenant);
     const { pool, clock } = this.#dependencies;
     const { scope, tenant, description, rate_limit: limit } = input;
     const restrictions = this.#readRestrictions(scope, input);

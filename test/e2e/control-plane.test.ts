@@ -33,6 +33,7 @@ beforeAll(async () => {
     egress: STRICT_EGRESS,
     challenges: { challenger: async () => null, maxConcurrent: 4, isRequired: false },
     endpointLimits: { perTenant: 10_000, unique: false },
+    operatorTenant: 'posthorn',
     signatureOverlapMs: 1000,
     discardUndoMs: 1000,
     wake: () => {},

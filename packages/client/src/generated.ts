@@ -145,6 +145,8 @@ export interface ChangedEndpoint {
   ordering: 'none' | 'fifo';
   fifo_on_dead: 'skip' | 'block';
   follow_redirects: number;
+  /** Gets the operational events of all tenants. */
+  operator: boolean;
   challenge: 'echo' | 'cloudevents' | null;
   batch: null;
   debounce: null;
@@ -206,6 +208,8 @@ export interface CreatedEndpoint {
   ordering: 'none' | 'fifo';
   fifo_on_dead: 'skip' | 'block';
   follow_redirects: number;
+  /** Gets the operational events of all tenants. */
+  operator: boolean;
   challenge: 'echo' | 'cloudevents' | null;
   batch: null;
   debounce: null;
@@ -375,6 +379,8 @@ export interface Endpoint {
   ordering: 'none' | 'fifo';
   fifo_on_dead: 'skip' | 'block';
   follow_redirects: number;
+  /** Gets the operational events of all tenants. */
+  operator: boolean;
   challenge: 'echo' | 'cloudevents' | null;
   batch: null;
   debounce: null;
@@ -456,6 +462,7 @@ export interface EndpointPatch {
   fifo_on_dead?: 'skip' | 'block' | null;
   follow_redirects?: number | null;
   challenge?: 'echo' | 'cloudevents' | null;
+  operator?: boolean | null;
   /** Not available yet. */
   batch?: null;
   /** Not available yet. */
@@ -851,6 +858,7 @@ export interface NewEndpoint {
   fifo_on_dead?: 'skip' | 'block' | null;
   follow_redirects?: number | null;
   challenge?: 'echo' | 'cloudevents' | null;
+  operator?: boolean | null;
   /** Not available yet. */
   batch?: null;
   /** Not available yet. */

@@ -203,6 +203,14 @@ const settings = {
       }),
     ),
   ),
+  operator: Type.Optional(
+    Nullable(
+      Type.Boolean({
+        description:
+          'True: it gets the operational events of all tenants that it subscribes to. Only admin keys may set it, and only on endpoints of the operator tenant.',
+      }),
+    ),
+  ),
   batch: NotYet,
   debounce: NotYet,
 };

@@ -44,6 +44,7 @@ export function showSettings(
     description: view.description,
     events: endpoint.events,
     channels: endpoint.channels,
+    operator: endpoint.operator,
     filter: endpoint.filter,
     enabled: view.enabled,
     disabled_reason: view.disabled_reason,

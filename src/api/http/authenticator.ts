@@ -6,6 +6,7 @@ import { Problem } from '../../domain/problem.ts';
 import type { TokenBucket } from '../../domain/token-bucket.ts';
 import { hashApiKey } from '../../manage/api-keys.ts';
 import type { Caller } from '../../manage/caller.ts';
+import { refuseOperatorCaller } from '../../manage/operator-access.ts';
 import type { Pool } from '../../postgres/database.ts';
 import { findKey, touchKeys } from '../../postgres/queries/keys.ts';
 import { clientAddress, type IsTrustedProxy } from './client-address.ts';
@@ -29,6 +30,13 @@ interface KnownKey {
   readonly caller: Caller;
   readonly restrictions: KeyRestrictions;
   readonly bucket: TokenBucket | null;
+}
+
+export interface AuthenticatorOptions {
+  readonly rates: KeyRates;
+  readonly isTrustedProxy: IsTrustedProxy;
+  /** Keys for this tenant are refused. */
+  readonly operatorTenant: string;
 }
 
 interface CacheEntry<T> {
@@ -56,6 +64,7 @@ export class Authenticator {
   readonly #adminHash: Buffer;
   readonly #rates: KeyRates;
   readonly #isTrustedProxy: IsTrustedProxy;
+  readonly #operatorTenant: string;
   readonly #validKeys = new Map<string, CacheEntry<KnownKey>>();
   /** A negative cache, kept separately so that guesses cannot evict valid keys. */
   readonly #invalidKeys = new Map<string, CacheEntry<null>>();
@@ -67,13 +76,14 @@ export class Authenticator {
     pool: Pool,
     clock: Clock,
     adminKey: string,
-    { rates, isTrustedProxy }: { readonly rates: KeyRates; readonly isTrustedProxy: IsTrustedProxy },
+    { rates, isTrustedProxy, operatorTenant }: AuthenticatorOptions,
   ) {
     this.#pool = pool;
     this.#clock = clock;
     this.#adminHash = hashApiKey(adminKey);
     this.#rates = rates;
     this.#isTrustedProxy = isTrustedProxy;
+    this.#operatorTenant = operatorTenant;
   }
 
   /** Clears the cache. Call it when a key was revoked. */
@@ -119,6 +129,7 @@ export class Authenticator {
     checkRestrictions(key.restrictions, this.#clock.now(), () =>
       clientAddress(socket.remoteAddress ?? '', headers['x-forwarded-for'], this.#isTrustedProxy),
     );
+    refuseOperatorCaller(key.caller, this.#operatorTenant);
     if (key.bucket !== null) this.#takeToken(key.bucket);
     if (key.caller.keyId !== null) this.#noteUse(key.caller.keyId);
     return key.caller;

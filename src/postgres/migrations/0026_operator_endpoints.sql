@@ -1,0 +1,8 @@
+-- Only endpoints with "operator": true get the operational events of all tenants. Which tenant had this right before is a
+-- setting, so the next start decides: null means undecided (mark-operator-endpoints.ts).
+update posthorn.endpoints
+   set config = jsonb_set(config, '{operator}', 'null')
+ where deleted_at is null
+   and exists (select from jsonb_array_elements_text(config->'events') as pattern where pattern like 'posthorn.%');
+
+create index endpoints_undecided on posthorn.endpoints (tenant) where config->'operator' = 'null'::jsonb;
