@@ -73,4 +73,11 @@ export interface Endpoint {
 export interface EndpointSecret {
   readonly secret: string;
   readonly expiresAt: number | null;
+  /**
+   * With a profile that has room for one signature: from when on this secret signs the main header. Null: when no older
+   * secret is left.
+   */
+  readonly mainFrom?: number | null;
+  /** The setting that an older secret keeps. Null: that of the endpoint. */
+  readonly signature?: SignatureSetting | null;
 }

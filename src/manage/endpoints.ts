@@ -1,5 +1,6 @@
 import { type EgressPolicy, isCredentialHeader } from '../deliver/index.ts';
 import type { Clock } from '../domain/clock.ts';
+import type { SignatureProfile, SignatureSetting } from '../domain/endpoint.ts';
 import { idPrefixes, newId, publicId, type Uuid } from '../domain/ids.ts';
 import { type FieldError, invalidField } from '../domain/problem.ts';
 import { readTenant } from '../ingest/index.ts';
@@ -15,7 +16,7 @@ import {
   lockEndpoint,
   updateEndpoint,
 } from '../postgres/queries/endpoints.ts';
-import { revokePreviousSecrets, rotateSecret } from '../postgres/queries/rotate-secret.ts';
+import { rotateSecret } from '../postgres/queries/rotate-secret.ts';
 import { sealConfig } from '../postgres/sealed-config.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
 import type { AuditAction } from './audit-actions.ts';
@@ -37,6 +38,8 @@ export interface EndpointDependencies {
   readonly secretBox: SecretBox;
   readonly egress: EgressPolicy;
   readonly challenges: EndpointChallenges;
+  /** How long the old secrets keep signing if the new signature needs another kind of secret. */
+  readonly signatureOverlapMs: number;
   readonly endpointLimits: EndpointLimits;
   /** The tenant whose endpoints may get the operational events of all tenants. */
   readonly operatorTenant: string;
@@ -177,8 +180,8 @@ export class Endpoints {
         objectId: publicId(idPrefixes.endpoint, id),
         changes,
       });
-      // The new profile cannot sign with the old secrets: without a new one nothing could be sent.
-      if (needsNewSecret) await this.#replaceSecrets(client, id, generateSecret(profile));
+      // The new profile cannot sign with the old secrets. They keep signing under the old one until the overlap ends.
+      if (needsNewSecret) await this.#addSecretOf(client, id, profile, before.config.signature ?? 'standard');
     });
     await endpoints.refresh();
     return (await findEndpoint(pool, id, caller.tenant))!;
@@ -193,11 +196,16 @@ export class Endpoints {
     return this.#consent.askForChange(caller, before, applyPatch(before, changed, this.#dependencies));
   }
 
-  async #replaceSecrets(client: Client, endpointId: Uuid, secret: string): Promise<void> {
-    const { clock, secretBox } = this.#dependencies;
-    const sealed = secretBox.seal(secret, endpointId);
-    await rotateSecret(client, { id: newId(clock.now()), endpointId, sealed }, 0);
-    await revokePreviousSecrets(client, endpointId);
+  async #addSecretOf(
+    client: Client,
+    endpointId: Uuid,
+    profile: SignatureProfile,
+    keptSignature: SignatureSetting,
+  ): Promise<void> {
+    const { clock, secretBox, signatureOverlapMs: overlapMs } = this.#dependencies;
+    const sealed = secretBox.seal(generateSecret(profile), endpointId);
+    const secret = { id: newId(clock.now()), endpointId, sealed };
+    await rotateSecret(client, secret, { overlapMs, mainFrom: 'now', keptSignature });
   }
 
   #checkOperator(caller: Caller, tenant: string, before: EditableEndpoint, after: EditableEndpoint): void {

@@ -151,6 +151,13 @@ export interface ChangedEndpoint {
   batch: null;
   debounce: null;
   metadata: Record<string, unknown>;
+  /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over. */
+  signing_secrets: ({
+    created_at: Time;
+    expires_at: Time | null;
+    header: string | null;
+    switch_at: Time | null;
+  })[];
   health: Health;
   created_at: Time;
   updated_at: Time;
@@ -214,6 +221,13 @@ export interface CreatedEndpoint {
   batch: null;
   debounce: null;
   metadata: Record<string, unknown>;
+  /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over. */
+  signing_secrets: ({
+    created_at: Time;
+    expires_at: Time | null;
+    header: string | null;
+    switch_at: Time | null;
+  })[];
   health: Health;
   created_at: Time;
   updated_at: Time;
@@ -263,10 +277,12 @@ export interface CurrentSecret {
   /** The public key of an Ed25519 secret, which receivers verify with. */
   public_key?: string;
   created_at: Time;
+  header: string | null;
   /** Older secrets that still sign. */
   previous: ({
     created_at: Time;
     expires_at: Time | null;
+    header: string | null;
   })[];
 }
 
@@ -385,6 +401,13 @@ export interface Endpoint {
   batch: null;
   debounce: null;
   metadata: Record<string, unknown>;
+  /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over. */
+  signing_secrets: ({
+    created_at: Time;
+    expires_at: Time | null;
+    header: string | null;
+    switch_at: Time | null;
+  })[];
   health: Health;
   created_at: Time;
   updated_at: Time;
@@ -481,6 +504,8 @@ export interface EndpointPatch {
   health?: unknown;
   /** Read-only. Ignored if it is sent. */
   public_key?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  signing_secrets?: unknown;
   /** Read-only. Ignored if it is sent. */
   warnings?: unknown;
 }
@@ -979,11 +1004,15 @@ export interface RotatedSecret {
   /** The public key of an Ed25519 secret, which receivers verify with. */
   public_key?: string;
   previous_expires_at: Time | null;
+  primary: 'old' | 'new';
+  switch_at: Time | null;
 }
 
 export interface Rotation {
-  /** How long the old secret still signs beside the new one. */
-  overlap_seconds?: number;
+  overlap_seconds?: number | null;
+  /** With `github` and `hex`, whose header has room for one signature: which secret signs it. The signature of the other one is in `<header>-next` or `<header>-previous`. */
+  primary?: 'old' | 'new';
+  switch_at?: string | null;
   /** The new secret. Default: a random one. */
   secret?: string;
 }

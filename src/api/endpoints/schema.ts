@@ -263,6 +263,7 @@ const patchFields = {
   updated_at: readOnly(IGNORED),
   health: readOnly(IGNORED),
   public_key: readOnly(IGNORED),
+  signing_secrets: readOnly(IGNORED),
   warnings: readOnly(IGNORED),
 };
 

@@ -106,6 +106,18 @@ const fields = {
   batch: Type.Null(),
   debounce: Type.Null(),
   metadata: Type.Record(Type.String(), Type.Unknown()),
+  signing_secrets: Type.Array(
+    Type.Object({
+      created_at: Time,
+      expires_at: Nullable(Time),
+      header: Nullable(Type.String({ description: 'The header that it signs now. Null: it signs none.' })),
+      switch_at: Nullable(Time),
+    }),
+    {
+      description:
+        'The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over.',
+    },
+  ),
   health: Health,
   created_at: Time,
   updated_at: Time,
@@ -129,6 +141,9 @@ const example = {
   tls: null,
   signature: 'standard',
   public_key: null,
+  signing_secrets: [
+    { created_at: EXAMPLE_TIME, expires_at: null, header: 'webhook-signature', switch_at: null },
+  ],
   retry: {
     schedule: retryPresets.default,
     jitter: 'proportional',
