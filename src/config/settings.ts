@@ -11,6 +11,7 @@ import { accepting, dispatching, ownership } from './settings/engine.ts';
 import { health, metrics, operational, stream, tracing } from './settings/observing.ts';
 import { relay } from './settings/relay.ts';
 import { log, processes, server, storage } from './settings/server.ts';
+import { signIn } from './settings/sign-in.ts';
 
 /** In the order of the documentation. */
 export const sections = {
@@ -18,6 +19,7 @@ export const sections = {
   Processes: processes,
   Storage: storage,
   Keys: keys,
+  'Console sign-in': signIn,
   Log: log,
   Accepting: accepting,
   Ownership: ownership,
@@ -37,6 +39,7 @@ export const settings = {
   ...processes,
   ...storage,
   ...keys,
+  ...signIn,
   ...log,
   ...accepting,
   ...ownership,

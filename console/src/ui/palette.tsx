@@ -3,7 +3,7 @@ import type { Endpoint, Page } from '@posthorn/client';
 import { type KeyboardEvent, useId, useState } from 'react';
 import { withQuery } from '../api/client.ts';
 import { useQuery } from '../api/query.ts';
-import { signOut, usePermissions, useSession } from '../api/session.ts';
+import { endSession, usePermissions, useSession } from '../api/session.ts';
 import { usePageEntries } from '../navigation.ts';
 import { navigate } from '../router.tsx';
 import { Modal } from './dialog.tsx';
@@ -11,6 +11,7 @@ import { nameEndpoint } from './endpoint-name.ts';
 import { Icon, type IconName } from './icons.tsx';
 import { findIdLink } from './id-links.ts';
 import { toggleTheme } from './theme.ts';
+import { showError } from './toasts.tsx';
 
 interface Choice {
   readonly key: string;
@@ -171,6 +172,6 @@ function useCommands(): Choice[] {
         ]
       : []),
     action('theme', 'moon', 'Switch between the light and the dark theme', toggleTheme),
-    action('sign-out', 'out', 'Sign out', () => signOut()),
+    action('sign-out', 'out', 'Sign out', () => void endSession().catch(showError)),
   ];
 }

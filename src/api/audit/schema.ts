@@ -8,7 +8,12 @@ export const AuditQuery = Type.Object(
   {
     ...PageQuery,
     tenant: tenantFilter("About this tenant's objects."),
-    actor: Type.Optional(Type.String({ maxLength: 64, description: 'The id of a key, or "admin".' })),
+    actor: Type.Optional(
+      Type.String({
+        maxLength: 300,
+        description: 'The id of a key, `user:` and the subject of a person, or "admin".',
+      }),
+    ),
     action: Type.Optional(Type.Enum([...auditActions])),
     object_id: Type.Optional(Type.String({ maxLength: 200 })),
     since: timeFilter('At or after this RFC 3339 time.'),
