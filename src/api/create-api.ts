@@ -15,6 +15,7 @@ import { eventTypeRoutes } from './event-types/routes.ts';
 import { publishRoutes } from './events/publish-routes.ts';
 import { eventRoutes } from './events/routes.ts';
 import { filterRoutes } from './filters/routes.ts';
+import { guideRoutes } from './guide/routes.ts';
 import { healthRoutes } from './health/routes.ts';
 import { createServer, type ServerOptions } from './http/server.ts';
 import { prepareV1 } from './http/v1.ts';
@@ -50,6 +51,7 @@ export async function createApi(
   await server.register(openApiRoutes(dependencies, routes));
   await server.register(rootRoutes(dependencies));
   await server.register(consoleRoutes());
+  await server.register(guideRoutes());
   if (inboxes !== null) await server.register(inboxReceiver(dependencies, inboxes));
   return server;
 }
