@@ -4,6 +4,7 @@
  *
  *   pending ──▶ matched ──▶ appended ──▶ routed, answered
  *      ▲           │ the endpoints changed meanwhile: match again
+ *                  │ more endpoints than an event can have deliveries: 422
  *                  │ large fan-out: write in several commits, or beside the other tenants
  *      └───────────┤ deadlock, lock timeout: write again beside the others, then bisect
  *                  │ connection lost, outcome unknown: write the same ids again, guarded against writing twice
@@ -36,7 +37,7 @@ import {
   withoutKey,
   withUnknownOutcome,
 } from './pending-event.ts';
-import { rejectedValue, storeDidNotAnswer, tookTooLong } from './store-problems.ts';
+import { rejectedValue, storeDidNotAnswer, tookTooLong, tooManyEndpoints } from './store-problems.ts';
 import type { Subscriptions } from './subscriptions.ts';
 import type { WidePath } from './wide-path.ts';
 
@@ -117,6 +118,13 @@ export class BatchWriter {
             return batch.filter(({ event }) => !tenants.has(event.tenant));
           }
         }
+        // Such an event is alone in its commit.
+        if (matched[0]!.length > MAX_DELIVERIES_PER_EVENT) {
+          await endpoints.refresh();
+          if (endpoints.version !== endpointVersion) continue;
+          part[0]!.reject(tooManyEndpoints(matched[0]!.length, MAX_DELIVERIES_PER_EVENT));
+          break;
+        }
         const isStale = await this.#append(part, matched, endpointVersion, options);
         subscriptions.countLookups(part.length, !isStale);
         if (!isStale) break;
@@ -164,7 +172,7 @@ export class BatchWriter {
       const endpoints = isDuplicate(item) ? [] : subscriptions.match(item.event);
       rows += endpoints.length;
       if (rows > MAX_ROWS_PER_COMMIT && matched.length > 0) break;
-      matched.push(endpoints.slice(0, MAX_DELIVERIES_PER_EVENT));
+      matched.push(endpoints);
       work += subscriptions.takeWork();
       if (work < MATCH_WORK_PER_TURN) continue;
       work = 0;
