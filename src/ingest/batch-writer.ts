@@ -5,7 +5,7 @@
  *   pending ──▶ matched ──▶ appended ──▶ routed, answered
  *      ▲           │ the endpoints changed meanwhile: match again
  *                  │ more endpoints than an event can have deliveries: 422
- *                  │ large fan-out: write in several commits, or beside the other tenants
+ *                  │ large fan-out: write in several commits (see fan-out-writer.ts), or beside the other tenants
  *      └───────────┤ deadlock, lock timeout: write again beside the others, then bisect
  *                  │ connection lost, outcome unknown: write the same ids again, guarded against writing twice
  *                  │ one invalid value: bisect, until only that event fails
@@ -16,7 +16,12 @@ import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import { MAX_DELIVERIES_PER_EVENT, timeOfId, type Uuid } from '../domain/ids.ts';
-import { type AcceptLog, type EventRecord, idempotencyKeyName } from '../ports/accept-log.ts';
+import {
+  type AcceptLog,
+  countDeliveries,
+  type EventRecord,
+  idempotencyKeyName,
+} from '../ports/accept-log.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Commit, CommittedDelivery } from '../ports/hand-over.ts';
 import type { DeliveryRouter } from '../ports/stages.ts';
@@ -53,6 +58,12 @@ export interface BatchWriterOptions {
   readonly idempotencyTtlMs: number;
   /** An event that could not be stored within this time is answered with 503. */
   readonly giveUpAfterMs: number;
+  /**
+   * Bounds the time of a statement: about 40 µs per delivery. Other work of the same connection waits no longer than that.
+   */
+  readonly deliveriesPerCommit: number;
+  /** Called after a commit that left deliveries of a large fan-out unwritten. */
+  readonly onSliced: () => void;
 }
 
 export interface WriteOptions {
@@ -69,11 +80,6 @@ export interface WriteOptions {
 const RETRY_PAUSE_MS = 100;
 /** A few milliseconds of filter steps. Then sockets, timers and lease renewals get their turn. */
 const MATCH_WORK_PER_TURN = 500_000;
-
-/**
- * Bounds the time of a statement: about 40 µs per delivery. Other work of the same connection waits no longer than that.
- */
-const MAX_ROWS_PER_COMMIT = 2_000;
 
 export class BatchWriter {
   readonly #options: BatchWriterOptions;
@@ -112,7 +118,7 @@ export class BatchWriter {
         const matched = await this.#matchPart(batch);
         part = matched.length === batch.length ? batch : batch.slice(0, matched.length);
         if (options.wide !== undefined) {
-          const tenants = wideTenants(part, matched, batch.length);
+          const tenants = wideTenants(part, matched, batch.length, this.#options.deliveriesPerCommit);
           if (tenants !== null) {
             options.wide.add(batch.filter(({ event }) => tenants.has(event.tenant)));
             return batch.filter(({ event }) => !tenants.has(event.tenant));
@@ -144,9 +150,10 @@ export class BatchWriter {
     endpointVersion: number,
     { mayBeStored }: WriteOptions,
   ): Promise<boolean> {
-    const { acceptLog, observers, clock, random } = this.#options;
+    const { acceptLog, observers, clock, random, deliveriesPerCommit, onSliced } = this.#options;
     const sentAt = clock.now();
-    const records = batch.map((item, index) => toRecord(item, matched[index]!, sentAt, random));
+    const context = { now: sentAt, random, deliveriesPerCommit };
+    const records = batch.map((item, index) => toRecord(item, matched[index]!, context));
     const result = await acceptLog.append(records, {
       endpointVersion,
       mayBeStored,
@@ -156,22 +163,24 @@ export class BatchWriter {
     if (result.stale) return true;
     observers.onCommitted(batch, sentAt, clock.now());
     await this.#answerAll(batch, records, result.written, { sentAt, endpointVersion });
+    // A large fan-out is alone in its commit.
+    if (records[0]!.unwritten !== undefined) onSliced();
     return false;
   }
 
   /**
-   * Matches the first events of the batch, as many as make no more than `MAX_ROWS_PER_COMMIT` deliveries; at least one.
+   * Matches the first events of the batch, as many as make no more than `deliveriesPerCommit`; at least one.
    * Yields to the event loop between expensive events. If endpoints change meanwhile, `append` reports it.
    */
   async #matchPart(batch: readonly PendingEvent[]): Promise<(readonly Endpoint[])[]> {
-    const { subscriptions } = this.#options;
+    const { subscriptions, deliveriesPerCommit } = this.#options;
     const matched: (readonly Endpoint[])[] = [];
     let work = 0;
     let rows = 0;
     for (const item of batch) {
       const endpoints = isDuplicate(item) ? [] : subscriptions.match(item.event);
       rows += endpoints.length;
-      if (rows > MAX_ROWS_PER_COMMIT && matched.length > 0) break;
+      if (rows > deliveriesPerCommit && matched.length > 0) break;
       matched.push(endpoints);
       work += subscriptions.takeWork();
       if (work < MATCH_WORK_PER_TURN) continue;
@@ -208,8 +217,8 @@ export class BatchWriter {
     }
   }
 
-  #resolve(item: PendingEvent, { deliveries }: EventRecord): void {
-    const accepted = toAccepted(item, deliveries.length);
+  #resolve(item: PendingEvent, record: EventRecord): void {
+    const accepted = toAccepted(item, countDeliveries(record));
     item.resolve(accepted);
     this.#options.observers.onAccepted(accepted);
   }
@@ -244,7 +253,7 @@ export class BatchWriter {
         const record = records[index]!;
         addDeliveries(storedEarlier, item, record);
         // The process that stored the event also reports it to the observers.
-        if (storedByOther(item)) item.resolve(toAccepted(item, record.deliveries.length));
+        if (storedByOther(item)) item.resolve(toAccepted(item, countDeliveries(record)));
         else this.#resolve(item, record);
       }
     }
@@ -371,14 +380,15 @@ function wideTenants(
   part: readonly PendingEvent[],
   matched: readonly (readonly Endpoint[])[],
   batchLength: number,
+  deliveriesPerCommit: number,
 ): ReadonlySet<string> | null {
-  if (part.length === batchLength && (part.length > 1 || matched[0]!.length <= MAX_ROWS_PER_COMMIT))
+  if (part.length === batchLength && (part.length > 1 || matched[0]!.length <= deliveriesPerCommit))
     return null;
   const rows = new Map<string, number>();
   for (const [index, { event }] of part.entries())
     rows.set(event.tenant, (rows.get(event.tenant) ?? 0) + matched[index]!.length);
   const wide = new Set<string>();
-  for (const [tenant, count] of rows) if (count > MAX_ROWS_PER_COMMIT / 4) wide.add(tenant);
+  for (const [tenant, count] of rows) if (count > deliveriesPerCommit / 4) wide.add(tenant);
   return wide.size === 0 ? null : wide;
 }
 

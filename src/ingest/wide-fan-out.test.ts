@@ -64,6 +64,8 @@ function newIngest(wideCommits: Promise<void> = Promise.resolve()) {
     random: Math.random,
     idempotencyTtlMs: 1000,
     giveUpAfterMs: 1000,
+    deliveriesPerCommit: 2_000,
+    onSliced: () => {},
   });
   const admission = new Admission({
     clock,

@@ -12,7 +12,7 @@ interface Committed {
   readonly visibleAt: number;
 }
 
-export interface StoredEvent extends Omit<EventRecord, 'deliveries'>, Committed {
+export interface StoredEvent extends Omit<EventRecord, 'deliveries' | 'unwritten'>, Committed {
   readonly deliveries: number;
 }
 
@@ -44,6 +44,20 @@ export interface QueueRow extends DeliveryFacts, Committed {
   attemptsBeforeReplay: number;
   carefulStarts: number;
   trigger: Trigger;
+}
+
+/** Deliveries of a large fan-out that are accepted but not written. */
+export interface UnwrittenSlice extends Committed {
+  readonly eventId: Uuid;
+  readonly firstOrdinal: number;
+  readonly tenant: string;
+  readonly eventType: string;
+  readonly seq: number;
+  readonly endpointIds: readonly Uuid[];
+  readonly hasFifo: boolean;
+  readonly deliverAt: number | null;
+  /** The moment of the commit that writes its deliveries. Infinity: none has begun. */
+  writtenAt: number;
 }
 
 /** A delivery that ended and is not a dead letter. */

@@ -26,6 +26,21 @@ export interface EventRecord {
   readonly fingerprint: Buffer | null;
   readonly options: Readonly<Record<string, unknown>> | null;
   readonly deliveries: readonly NewDelivery[];
+  /** The other deliveries of a large fan-out, which `FanOutStore` writes later. */
+  readonly unwritten?: UnwrittenDeliveries | undefined;
+}
+
+export interface UnwrittenDeliveries {
+  /** The ordinals continue those of `deliveries`. FIFO endpoints come first. */
+  readonly slices: readonly { readonly endpointIds: readonly Uuid[]; readonly hasFifo: boolean }[];
+  /** `deliver_at` of the event, in milliseconds since the epoch. */
+  readonly deliverAt: number | null;
+}
+
+/** Counts all deliveries of an event, those that are written later included. */
+export function countDeliveries({ deliveries, unwritten }: EventRecord): number {
+  if (unwritten === undefined) return deliveries.length;
+  return unwritten.slices.reduce((count, { endpointIds }) => count + endpointIds.length, deliveries.length);
 }
 
 export interface AppendOptions {
@@ -64,7 +79,8 @@ export const idempotencyKeyName = (tenant: string, key: string): string => `${te
 export interface AcceptLog {
   /**
    * Writes all events and deliveries of the batch in one commit, or none. Order within the batch is the order of
-   * acceptance. An event whose idempotency key belongs to another event is left out. Throws `StoreError`.
+   * acceptance. An event whose idempotency key belongs to another event is left out. The commit also stores the
+   * endpoints of `unwritten`, with the acceptance number that their FIFO deliveries will have. Throws `StoreError`.
    */
   append(events: readonly EventRecord[], options: AppendOptions): Promise<AppendResult>;
 

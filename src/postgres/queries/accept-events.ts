@@ -2,6 +2,7 @@ import type { Uuid } from '../../domain/ids.ts';
 import {
   type AppendOptions,
   type AppendResult,
+  countDeliveries,
   type EventRecord,
   type IdempotencyKey,
   idempotencyKeyName,
@@ -60,10 +61,26 @@ const LEAVE_OUTBOX = `
           select id from incoming where key is not null and id <> all (array(select event_id from won))))))
     ),`;
 
+// From parameter `first` on: index of the event (1-based), first ordinal, endpoints, has_fifo, deliver_at.
+const storeSlices = (first: number): string => `
+    reserved as materialized (
+      select n, nextval('posthorn.acceptance_order') as seq from (select n from incoming order by n) as events
+    ),
+    sliced as (
+      insert into posthorn.fan_out_slices
+             (event_id, first_ordinal, tenant, event_type, seq, endpoint_ids, has_fifo, deliver_at)
+      select i.id, s.first_ordinal, i.tenant, i.type, r.seq, s.endpoint_ids::uuid[], s.has_fifo, to_timestamp(s.deliver_at)
+        from unnest($${first}::int[], $${first + 1}::int[], $${first + 2}::text[], $${first + 3}::boolean[], $${first + 4}::float8[])
+             as s(n, first_ordinal, endpoint_ids, has_fifo, deliver_at)
+        join incoming i using (n) join accepted a on a.id = i.id join reserved r using (n)
+    ),`;
+
 // With idempotency keys, or if an earlier try may have been committed. Keys are sorted, or two batches with two keys in
 // common could deadlock. An expired key is taken over; a key that an earlier try of the same event took counts as won.
 // Deliveries are written only for events that this statement writes: those of an earlier try may be delivered already.
-const guarded = (name: string, { fromOutbox }: { fromOutbox: boolean }) => ({
+// With `isSliced`, the statement stores the endpoints whose deliveries are written later, and the deliveries of an event
+// share one acceptance number.
+const guarded = (name: string, { fromOutbox, isSliced }: { fromOutbox: boolean; isSliced: boolean }) => ({
   name,
   text: `
     with current as materialized (select version from posthorn.subscription_version),${fromOutbox ? STILL_HERE : ''}
@@ -87,11 +104,11 @@ const guarded = (name: string, { fromOutbox }: { fromOutbox: boolean }) => ({
         from incoming where key is null or id = any (array(select event_id from won))
           on conflict (id) do nothing
       returning id
-    ),${fromOutbox ? LEAVE_OUTBOX : ''}
+    ),${fromOutbox ? LEAVE_OUTBOX : ''}${isSliced ? storeSlices(fromOutbox ? 21 : 20) : ''}
     queued as (
-      insert into posthorn.queue (id, endpoint_id, due_at, ages_from, fifo, tenant, event_type)
-      select d.id, d.endpoint_id, to_timestamp(d.due_at), to_timestamp(d.due_at), d.fifo, i.tenant, i.type
-        from ${FANOUT} join incoming i using (n) join accepted a on a.id = i.id
+      insert into posthorn.queue (id, endpoint_id, due_at, ages_from, fifo, tenant, event_type${isSliced ? ', seq' : ''})
+      select d.id, d.endpoint_id, to_timestamp(d.due_at), to_timestamp(d.due_at), d.fifo, i.tenant, i.type${isSliced ? ', r.seq' : ''}
+        from ${FANOUT} join incoming i using (n) join accepted a on a.id = i.id ${isSliced ? 'join reserved r using (n)' : ''}
        order by d.position
     ),
     -- Usually all events are new. If not, the statement counts the new ones itself.
@@ -102,8 +119,10 @@ const guarded = (name: string, { fromOutbox }: { fromOutbox: boolean }) => ({
     )
     select version, array(select id::text from accepted) as written from current`,
 });
-const GUARDED = guarded('accept_guarded', { fromOutbox: false });
-const FROM_OUTBOX = guarded('accept_from_outbox', { fromOutbox: true });
+const GUARDED = guarded('accept_guarded', { fromOutbox: false, isSliced: false });
+const GUARDED_SLICED = guarded('accept_guarded_sliced', { fromOutbox: false, isSliced: true });
+const FROM_OUTBOX = guarded('accept_from_outbox', { fromOutbox: true, isSliced: false });
+const FROM_OUTBOX_SLICED = guarded('accept_from_outbox_sliced', { fromOutbox: true, isSliced: true });
 
 export async function acceptEvents(
   pool: Pool,
@@ -111,8 +130,12 @@ export async function acceptEvents(
   options: AppendOptions,
 ): Promise<AppendResult> {
   const { outboxSeqs } = options;
+  const isSliced = events.some((event) => event.unwritten !== undefined);
   const isGuarded =
-    outboxSeqs !== null || options.mayBeStored || events.some((event) => event.idempotencyKey !== null);
+    isSliced ||
+    outboxSeqs !== null ||
+    options.mayBeStored ||
+    events.some((event) => event.idempotencyKey !== null);
   const values = [
     options.endpointVersion,
     ...eventValues(events),
@@ -129,7 +152,7 @@ export async function acceptEvents(
       : { stale: true };
   }
   const { rows } = await pool.query<{ version: string; written: Uuid[] }>({
-    ...(outboxSeqs === null ? GUARDED : FROM_OUTBOX),
+    ...statementFor(outboxSeqs !== null, isSliced),
     values: [
       ...values,
       events.map((event) => event.idempotencyKey),
@@ -138,12 +161,18 @@ export async function acceptEvents(
       journalOfAccepted(events),
       events.length,
       ...(outboxSeqs === null ? [] : [literal(outboxSeqs)]),
+      ...(isSliced ? sliceValues(events) : []),
     ],
   });
   const answer = rows[0]!;
   return Number(answer.version) === options.endpointVersion
     ? { stale: false, written: new Set(answer.written) }
     : { stale: true };
+}
+
+function statementFor(fromOutbox: boolean, isSliced: boolean): typeof GUARDED {
+  if (fromOutbox) return isSliced ? FROM_OUTBOX_SLICED : FROM_OUTBOX;
+  return isSliced ? GUARDED_SLICED : GUARDED;
 }
 
 /** Formats a PostgreSQL array of values that need no quoting: ids, numbers, validated names. */
@@ -163,7 +192,7 @@ function eventValues(events: readonly EventRecord[]): unknown[] {
     literal(events.map((event) => `"${event.type}"`)),
     literal(starts),
     literal(events.map((event) => event.data.length)),
-    literal(events.map((event) => event.deliveries.length)),
+    literal(events.map(countDeliveries)),
   ];
 }
 
@@ -183,6 +212,24 @@ function deliveryValues(events: readonly EventRecord[]): unknown[] {
     }
   }
   return [literal(ids), literal(indexes), literal(endpoints), literal(due), literal(fifo)];
+}
+
+function sliceValues(events: readonly EventRecord[]): unknown[] {
+  const slices = events.flatMap(({ deliveries, unwritten }, index) => {
+    let firstOrdinal = deliveries.length;
+    return (unwritten?.slices ?? []).map(({ endpointIds, hasFifo }) => {
+      const slice = { n: index + 1, firstOrdinal, endpointIds: literal(endpointIds), hasFifo };
+      firstOrdinal += endpointIds.length;
+      return { ...slice, deliverAt: unwritten!.deliverAt };
+    });
+  });
+  return [
+    literal(slices.map(({ n }) => n)),
+    literal(slices.map(({ firstOrdinal }) => firstOrdinal)),
+    slices.map(({ endpointIds }) => endpointIds),
+    literal(slices.map(({ hasFifo }) => hasFifo)),
+    literal(slices.map(({ deliverAt }) => (deliverAt === null ? 'null' : deliverAt / 1000))),
+  ];
 }
 
 function payloadValues(events: readonly EventRecord[]): unknown[] {
