@@ -16,12 +16,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import { MAX_DELIVERIES_PER_EVENT, timeOfId, type Uuid } from '../domain/ids.ts';
-import {
-  type AcceptLog,
-  countDeliveries,
-  type EventRecord,
-  idempotencyKeyName,
-} from '../ports/accept-log.ts';
+import { type AcceptLog, type EventRecord, idempotencyKeyName } from '../ports/accept-log.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Commit, CommittedDelivery } from '../ports/hand-over.ts';
 import type { DeliveryRouter } from '../ports/stages.ts';
@@ -49,7 +44,7 @@ import type { WidePath } from './wide-path.ts';
 export interface BatchWriterOptions {
   readonly acceptLog: Pick<AcceptLog, 'append' | 'findKeyHolders' | 'ensurePartitions'>;
   readonly endpoints: Pick<EndpointDirectory, 'version' | 'refresh'>;
-  readonly subscriptions: Pick<Subscriptions, 'match' | 'takeWork' | 'countLookups'>;
+  readonly subscriptions: Pick<Subscriptions, 'match' | 'explainUnmatched' | 'takeWork' | 'countLookups'>;
   readonly knownTenants: Pick<KnownTenants, 'unknownOf' | 'add'>;
   readonly router: DeliveryRouter;
   readonly observers: AcceptObservers;
@@ -150,10 +145,9 @@ export class BatchWriter {
     endpointVersion: number,
     { mayBeStored }: WriteOptions,
   ): Promise<boolean> {
-    const { acceptLog, observers, clock, random, deliveriesPerCommit, onSliced } = this.#options;
+    const { acceptLog, observers, clock, onSliced } = this.#options;
     const sentAt = clock.now();
-    const context = { now: sentAt, random, deliveriesPerCommit };
-    const records = batch.map((item, index) => toRecord(item, matched[index]!, context));
+    const records = batch.map((item, index) => this.#toRecord(item, matched[index]!, sentAt));
     const result = await acceptLog.append(records, {
       endpointVersion,
       mayBeStored,
@@ -166,6 +160,14 @@ export class BatchWriter {
     // A large fan-out is alone in its commit.
     if (records[0]!.unwritten !== undefined) onSliced();
     return false;
+  }
+
+  #toRecord(item: PendingEvent, matched: readonly Endpoint[], now: number): EventRecord {
+    const { subscriptions, random, deliveriesPerCommit } = this.#options;
+    // Enabled endpoints come first, so the first one tells whether the event is sent at all.
+    const isSent = matched[0]?.enabled ?? false;
+    const reason = isSent || isDuplicate(item) ? null : subscriptions.explainUnmatched(item.event, matched);
+    return toRecord(item, matched, { unmatchedReason: reason, now, random, deliveriesPerCommit });
   }
 
   /**
@@ -218,7 +220,7 @@ export class BatchWriter {
   }
 
   #resolve(item: PendingEvent, record: EventRecord): void {
-    const accepted = toAccepted(item, countDeliveries(record));
+    const accepted = toAccepted(item, record);
     item.resolve(accepted);
     this.#options.observers.onAccepted(accepted);
   }
@@ -253,7 +255,7 @@ export class BatchWriter {
         const record = records[index]!;
         addDeliveries(storedEarlier, item, record);
         // The process that stored the event also reports it to the observers.
-        if (storedByOther(item)) item.resolve(toAccepted(item, countDeliveries(record)));
+        if (storedByOther(item)) item.resolve(toAccepted(item, record));
         else this.#resolve(item, record);
       }
     }

@@ -1,30 +1,53 @@
 /** Turns a pending event and its matched endpoints into the record that the accept log stores. */
 import type { Endpoint } from '../domain/endpoint.ts';
+import type { UnmatchedReason } from '../domain/event.ts';
 import { deliveryIdOf, timeOfId, type Uuid } from '../domain/ids.ts';
 import { delayMsBefore } from '../domain/retry.ts';
-import type { EventRecord, UnwrittenDeliveries } from '../ports/accept-log.ts';
+import type {
+  EventRecord,
+  NewDelivery,
+  SkippedDelivery,
+  UnwrittenDeliveries,
+  UnwrittenSlice,
+} from '../ports/accept-log.ts';
 import type { LostKey, PendingEvent } from './pending-event.ts';
 
 /** The age of a committed event that waited longer than this begins now, so that it does not expire before it is sent. */
 const LATE_AFTER_MS = 60_000;
 
 export interface RecordContext {
+  /** Null if at least one of the endpoints is enabled, or if the event is a duplicate. */
+  readonly unmatchedReason: UnmatchedReason | null;
   readonly now: number;
   readonly random: () => number;
-  /** An event with more deliveries is sliced: the others are written by later commits. */
+  /** Of an event with more deliveries, the others are written by later commits. */
   readonly deliveriesPerCommit: number;
 }
 
+/** `matched`: enabled endpoints first. */
 export function toRecord(
   item: PendingEvent,
   matched: readonly Endpoint[],
-  { now, random, deliveriesPerCommit }: RecordContext,
+  context: RecordContext,
 ): EventRecord {
   const { event, id, fingerprint, committed } = item;
+  const { unmatchedReason, now, random, deliveriesPerCommit } = context;
   const isSliced = matched.length > deliveriesPerCommit;
-  const ordered = isSliced ? fifoFirst(matched) : matched;
-  const endpoints = isSliced ? ordered.slice(0, deliveriesPerCommit) : ordered;
+  const { first, slices } = isSliced ? slice(matched, deliveriesPerCommit) : { first: matched, slices: [] };
   const start = { deliverAt: event.deliverAt, isLate: committed !== null && isLate(id, now) };
+  const deliveries: NewDelivery[] = [];
+  const skipped: SkippedDelivery[] = [];
+  for (const [ordinal, endpoint] of first.entries()) {
+    const delivery = { id: deliveryIdOf(id, ordinal), endpointId: endpoint.id };
+    if (endpoint.enabled)
+      deliveries.push({
+        ...delivery,
+        dueAt: firstDueAt(start, endpoint, now, random),
+        fifo: isFifo(endpoint),
+      });
+    else skipped.push(delivery);
+  }
+  const skippedLater = slices.reduce((n, each) => (each.wasDisabled ? n + each.endpointIds.length : n), 0);
   return {
     id,
     tenant: event.tenant,
@@ -32,41 +55,45 @@ export function toRecord(
     data: event.data,
     idempotencyKey: event.idempotencyKey,
     fingerprint,
-    options: storedOptions(item),
-    deliveries: endpoints.map((endpoint, ordinal) => ({
-      id: deliveryIdOf(id, ordinal),
-      endpointId: endpoint.id,
-      dueAt: firstDueAt(start, endpoint, now, random),
-      fifo: isFifo(endpoint),
-    })),
-    unwritten: isSliced
-      ? { slices: toSlices(ordered, deliveriesPerCommit), deliverAt: event.deliverAt }
-      : undefined,
+    options: storedOptions(item, unmatchedReason, skipped.length + skippedLater),
+    deliveries,
+    skipped,
+    unwritten: isSliced ? { slices, deliverAt: event.deliverAt } : undefined,
   };
 }
 
 const isFifo = ({ ordering }: Endpoint): boolean => ordering === 'fifo';
 
-/** FIFO deliveries that are written later hold back their lanes. If they come first, there are usually none. */
-const fifoFirst = (endpoints: readonly Endpoint[]): readonly Endpoint[] =>
-  endpoints.some(isFifo)
-    ? [...endpoints.filter(isFifo), ...endpoints.filter((endpoint) => !isFifo(endpoint))]
-    : endpoints;
-
 /** Half of what a commit may hold: nobody waits for these commits, and they should delay others even less. */
 export const sliceRowsOf = (deliveriesPerCommit: number): number => Math.ceil(deliveriesPerCommit / 2);
 
-function toSlices(
-  endpoints: readonly Endpoint[],
-  deliveriesPerCommit: number,
-): UnwrittenDeliveries['slices'] {
+interface Sliced {
+  /** Enabled endpoints whose deliveries are written with the event. */
+  readonly first: readonly Endpoint[];
+  readonly slices: UnwrittenDeliveries['slices'];
+}
+
+/** FIFO endpoints come first: FIFO deliveries that are written later hold back their lanes. Usually there are none. */
+function slice(endpoints: readonly Endpoint[], deliveriesPerCommit: number): Sliced {
+  const enabled = endpoints.filter((endpoint) => endpoint.enabled);
+  const ordered = enabled.some(isFifo)
+    ? [...enabled.filter(isFifo), ...enabled.filter((endpoint) => !isFifo(endpoint))]
+    : enabled;
   const size = sliceRowsOf(deliveriesPerCommit);
-  const slices: { endpointIds: Uuid[]; hasFifo: boolean }[] = [];
-  for (let first = deliveriesPerCommit; first < endpoints.length; first += size) {
-    const part = endpoints.slice(first, first + size);
-    slices.push({ endpointIds: part.map(({ id }) => id), hasFifo: part.some(isFifo) });
-  }
-  return slices;
+  const slices: UnwrittenSlice[] = [];
+  const addSlices = (rest: readonly Endpoint[], wasDisabled: boolean): void => {
+    for (let first = 0; first < rest.length; first += size) {
+      const part = rest.slice(first, first + size);
+      const hasFifo = !wasDisabled && part.some(isFifo);
+      slices.push({ endpointIds: part.map(({ id }) => id), hasFifo, wasDisabled });
+    }
+  };
+  addSlices(ordered.slice(deliveriesPerCommit), false);
+  addSlices(
+    endpoints.filter((endpoint) => !endpoint.enabled),
+    true,
+  );
+  return { first: ordered.slice(0, deliveriesPerCommit), slices };
 }
 
 /** True if the age of a delivery that is written now must not begin with the time in the event's id. */
@@ -87,7 +114,11 @@ export function firstDueAt(
   return isLate ? now : null;
 }
 
-function storedOptions({ event, committed }: PendingEvent): Record<string, unknown> | null {
+function storedOptions(
+  { event, committed }: PendingEvent,
+  unmatchedReason: UnmatchedReason | null,
+  skipped: number,
+): Record<string, unknown> | null {
   const lostKey = committed?.lostKey ?? null;
   const options: Record<string, unknown> = lostKey === null ? {} : lostKeyOptions(lostKey);
   if (event.channels.length > 0) options.channels = event.channels;
@@ -95,6 +126,8 @@ function storedOptions({ event, committed }: PendingEvent): Record<string, unkno
   if (event.schemaVersion !== null) options.schema_version = event.schemaVersion;
   if (event.endpointIds !== null) options.endpoint_ids = event.endpointIds;
   if (event.deliverAt !== null) options.deliver_at = event.deliverAt;
+  if (unmatchedReason !== null) options.unmatched_reason = unmatchedReason;
+  if (skipped > 0) options.skipped = skipped;
   return Object.keys(options).length === 0 ? null : options;
 }
 

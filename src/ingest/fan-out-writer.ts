@@ -16,7 +16,7 @@ import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type {
   FanOutSlice,
   FanOutStore,
-  SkippedDelivery,
+  SkippedWithReason,
   SliceDeliveries,
   SliceResult,
 } from '../ports/fan-out-store.ts';
@@ -140,20 +140,19 @@ export class FanOutWriter implements Service {
     }
   }
 
-  #toDeliveries(
-    { eventId, firstOrdinal, endpointIds, deliverAt }: FanOutSlice,
-    now: number,
-  ): SliceDeliveries {
+  #toDeliveries(slice: FanOutSlice, now: number): SliceDeliveries {
     const { endpoints, random } = this.#options;
+    const { eventId, firstOrdinal, endpointIds, wasDisabled, deliverAt } = slice;
     const start = { deliverAt, isLate: isLate(eventId, now) };
     const waiting: NewDelivery[] = [];
-    const skipped: SkippedDelivery[] = [];
+    const skipped: SkippedWithReason[] = [];
     for (const [index, endpointId] of endpointIds.entries()) {
       const id = deliveryIdOf(eventId, firstOrdinal + index);
       const endpoint = endpoints.get(endpointId);
       if (endpoint === undefined || endpoint.deleted)
         skipped.push({ id, endpointId, reason: 'endpoint_deleted' });
-      else if (!endpoint.enabled) skipped.push({ id, endpointId, reason: 'endpoint_disabled' });
+      else if (wasDisabled || !endpoint.enabled)
+        skipped.push({ id, endpointId, reason: 'endpoint_disabled' });
       else {
         const dueAt = firstDueAt(start, endpoint, now, random);
         waiting.push({ id, endpointId, dueAt, fifo: endpoint.ordering === 'fifo' });

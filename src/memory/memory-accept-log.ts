@@ -1,4 +1,4 @@
-import type { EventContent } from '../domain/event.ts';
+import type { EventContent, UnmatchedReason } from '../domain/event.ts';
 import { timeOfId, type Uuid } from '../domain/ids.ts';
 import {
   type AcceptLog,
@@ -34,6 +34,7 @@ export function createMemoryAcceptLog(store: MemoryStore): AcceptLog {
           eventId: stored.eventId,
           fingerprint: stored.fingerprint,
           deliveries: event?.deliveries ?? 0,
+          unmatchedReason: (event?.options?.unmatched_reason as UnmatchedReason | undefined) ?? null,
           type: event?.type ?? '',
         });
       }
@@ -122,6 +123,20 @@ function takeKeys(store: MemoryStore, events: readonly EventRecord[], ttlMs: num
 function write(store: MemoryStore, event: EventRecord, visibleAt: number): void {
   const { id: eventId, tenant, type: eventType, unwritten } = event;
   store.events.set(eventId, { ...event, deliveries: countDeliveries(event), visibleAt });
+  for (const { id, endpointId } of event.skipped)
+    store.finished.set(id, {
+      id,
+      endpointId,
+      tenant,
+      eventType,
+      status: 'skipped',
+      reason: 'endpoint_disabled',
+      attempts: 0,
+      replays: 0,
+      lastStatusCode: null,
+      lastErrorClass: null,
+      finishedAt: visibleAt,
+    });
   // The deliveries of a large fan-out share one number, because its FIFO deliveries that are written later need it.
   const reserved = unwritten === undefined ? null : store.nextSeq();
   for (const { id, endpointId, dueAt, fifo } of event.deliveries) {
@@ -131,19 +146,11 @@ function write(store: MemoryStore, event: EventRecord, visibleAt: number): void 
   }
   if (unwritten === undefined) return;
   let firstOrdinal = event.deliveries.length;
-  for (const { endpointIds, hasFifo } of unwritten.slices) {
-    const { deliverAt } = unwritten;
-    const slice = {
-      eventId,
-      firstOrdinal,
-      tenant,
-      eventType,
-      seq: reserved!,
-      endpointIds,
-      hasFifo,
-      deliverAt,
-    };
-    store.fanOutSlices.add({ ...slice, visibleAt, writtenAt: Number.POSITIVE_INFINITY });
+  const { deliverAt } = unwritten;
+  for (const slice of unwritten.slices) {
+    const { endpointIds } = slice;
+    const facts = { eventId, firstOrdinal, tenant, eventType, seq: reserved!, deliverAt };
+    store.fanOutSlices.add({ ...facts, ...slice, visibleAt, writtenAt: Number.POSITIVE_INFINITY });
     firstOrdinal += endpointIds.length;
   }
 }

@@ -1,7 +1,7 @@
 import type { FanOutSlice, FanOutStore, SliceDeliveries, SliceResult } from '../ports/fan-out-store.ts';
 import { type MemoryStore, toMicroseconds } from './memory-store.ts';
 import { newQueueRow } from './queue-table.ts';
-import type { UnwrittenSlice } from './rows.ts';
+import type { StoredSlice } from './rows.ts';
 
 export function createMemoryFanOutStore(store: MemoryStore): FanOutStore {
   return {
@@ -9,14 +9,9 @@ export function createMemoryFanOutStore(store: MemoryStore): FanOutStore {
       const waiting = store.unwrittenSlices.sort(byTurn);
       const slice = waiting.find(({ tenant }) => tenant > afterTenant) ?? waiting[0];
       if (slice === undefined) return null;
-      const { eventId, tenant, firstOrdinal, deliverAt } = slice;
-      return {
-        eventId,
-        tenant,
-        firstOrdinal,
-        endpointIds: slice.endpointIds.slice(0, maxEndpoints),
-        deliverAt,
-      };
+      const { eventId, tenant, firstOrdinal, wasDisabled, deliverAt } = slice;
+      const endpointIds = slice.endpointIds.slice(0, maxEndpoints);
+      return { eventId, tenant, firstOrdinal, endpointIds, wasDisabled, deliverAt };
     },
     async write(slice, deliveries, endpointVersion) {
       const delayMs = store.commitDelayMs();
@@ -27,7 +22,7 @@ export function createMemoryFanOutStore(store: MemoryStore): FanOutStore {
   };
 }
 
-const byTurn = (a: UnwrittenSlice, b: UnwrittenSlice): number =>
+const byTurn = (a: StoredSlice, b: StoredSlice): number =>
   compare(a.tenant, b.tenant) || a.seq - b.seq || a.firstOrdinal - b.firstOrdinal;
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -22,8 +22,8 @@ import type {
   StoredHealth,
   StoredKey,
   StoredOutboxRow,
+  StoredSlice,
   TaskRow,
-  UnwrittenSlice,
   WorkerRow,
 } from './rows.ts';
 
@@ -46,7 +46,7 @@ export class MemoryStore {
 
   readonly events = new Map<Uuid, StoredEvent>();
   readonly queue = new QueueTable(() => this.now());
-  readonly fanOutSlices = new Set<UnwrittenSlice>();
+  readonly fanOutSlices = new Set<StoredSlice>();
   readonly finished = new Map<Uuid, FinishedDelivery>();
   readonly deadLetters = new Map<Uuid, DeadLetter>();
   /** By delivery, then by attempt. */
@@ -98,7 +98,7 @@ export class MemoryStore {
   }
 
   /** Slices of large fan-outs from the commit that accepted them until the commit that writes them. */
-  get unwrittenSlices(): UnwrittenSlice[] {
+  get unwrittenSlices(): StoredSlice[] {
     const now = this.now();
     return [...this.fanOutSlices].filter(({ visibleAt, writtenAt }) => visibleAt <= now && writtenAt > now);
   }

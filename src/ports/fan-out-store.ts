@@ -3,7 +3,7 @@
  * its own short commit. A slice is written exactly once, whichever processes try.
  */
 import type { Uuid } from '../domain/ids.ts';
-import type { NewDelivery } from './accept-log.ts';
+import type { NewDelivery, SkippedDelivery } from './accept-log.ts';
 
 /** The next endpoints of an event that have no delivery yet. */
 export interface FanOutSlice {
@@ -12,20 +12,20 @@ export interface FanOutSlice {
   /** The ordinal of the delivery to the first endpoint. */
   readonly firstOrdinal: number;
   readonly endpointIds: readonly Uuid[];
+  /** True if all these endpoints were disabled when the event was accepted. */
+  readonly wasDisabled: boolean;
   /** `deliver_at` of the event, in milliseconds since the epoch. */
   readonly deliverAt: number | null;
 }
 
-export interface SkippedDelivery {
-  readonly id: Uuid;
-  readonly endpointId: Uuid;
+export interface SkippedWithReason extends SkippedDelivery {
   readonly reason: 'endpoint_disabled' | 'endpoint_deleted';
 }
 
 /** One delivery for each endpoint of a slice. */
 export interface SliceDeliveries {
   readonly waiting: readonly NewDelivery[];
-  readonly skipped: readonly SkippedDelivery[];
+  readonly skipped: readonly SkippedWithReason[];
 }
 
 export type SliceResult =

@@ -54,13 +54,17 @@ test('the answer counts all deliveries, and each endpoint gets exactly one', asy
   expect(counts).toEqual({ rows: 4_500, ids: 4_500, endpoints: 4_500 });
 });
 
-test('endpoints that are disabled or deleted before their slice is written get a skipped delivery', async () => {
+test('endpoints that are disabled when the event is accepted, or disabled or deleted before their slice is written, get a skipped delivery', async () => {
   const tenant = newTenant();
-  await createManyEndpoints(posthorn.database, { tenant, url: NOWHERE, count: 2_010 });
+  const ids = await createManyEndpoints(posthorn.database, { tenant, url: NOWHERE, count: 2_011 });
+  const before = publicId('ep', ids[7]!);
+  await expectStatus(posthorn.api('PATCH', `/v1/endpoints/${before}`, { enabled: false }), 200);
   const release = await holdSlices();
-  const { id } = await publish(posthorn, { tenant, type: 'a.b', data: 1, deliver_at: tomorrow() });
+  const accepted = await publish(posthorn, { tenant, type: 'a.b', data: 1, deliver_at: tomorrow() });
+  expect(accepted.deliveries).toBe(2_010);
+  const { id } = accepted;
   const unwritten = await posthorn.database.query<{ id: string }>(
-    'select unnest(endpoint_ids) as id from posthorn.fan_out_slices where tenant = $1',
+    'select unnest(endpoint_ids) as id from posthorn.fan_out_slices where tenant = $1 and not was_disabled',
     [tenant],
   );
   const [disabled, deleted] = unwritten.map((endpoint) => publicId('ep', endpoint.id));
@@ -75,6 +79,7 @@ test('endpoints that are disabled or deleted before their slice is written get a
   ]);
   expect(new Map(skipped)).toEqual(
     new Map([
+      [before, 'endpoint_disabled'],
       [disabled, 'endpoint_disabled'],
       [deleted, 'endpoint_deleted'],
     ]),

@@ -23,8 +23,8 @@ export function describeFanOutStore(name: string, createFixture: CreateStoreFixt
       ...newEvent({ ...parts, endpointIds: ids.slice(0, 1) }),
       unwritten: {
         slices: [
-          { endpointIds: ids.slice(1, 3), hasFifo },
-          { endpointIds: ids.slice(3), hasFifo },
+          { endpointIds: ids.slice(1, 3), hasFifo, wasDisabled: false },
+          { endpointIds: ids.slice(3), hasFifo, wasDisabled: false },
         ],
         deliverAt: null,
       },
@@ -60,6 +60,7 @@ export function describeFanOutStore(name: string, createFixture: CreateStoreFixt
         tenant: 'acme',
         firstOrdinal: 1,
         endpointIds: ids.slice(1, 3),
+        wasDisabled: false,
         deliverAt: null,
       });
       expect(await write(first)).toBe('written');

@@ -2,9 +2,10 @@ import type { Uuid } from '../../domain/ids.ts';
 import type { FanOutSlice, SliceDeliveries, SliceResult } from '../../ports/fan-out-store.ts';
 import { ADVISORY_LOCKS } from '../advisory-locks.ts';
 import type { Pool } from '../database.ts';
+import { journalSkipped } from './stats-journal.ts';
 
 const COLUMNS = `
-  event_id, tenant, first_ordinal, endpoint_ids[1:$2]::text[] as endpoint_ids, extract(epoch from deliver_at)::float8 * 1000 as deliver_at`;
+  event_id, tenant, first_ordinal, was_disabled, endpoint_ids[1:$2]::text[] as endpoint_ids, extract(epoch from deliver_at)::float8 * 1000 as deliver_at`;
 
 const FIND_NEXT = {
   name: 'find_next_slice',
@@ -25,6 +26,7 @@ export async function findNextSlice(
     tenant: string;
     first_ordinal: number;
     endpoint_ids: Uuid[];
+    was_disabled: boolean;
     deliver_at: number | null;
   }>({ ...FIND_NEXT, values: [afterTenant, maxEndpoints] });
   const row = rows[0];
@@ -34,6 +36,7 @@ export async function findNextSlice(
     tenant: row.tenant,
     firstOrdinal: row.first_ordinal,
     endpointIds: row.endpoint_ids,
+    wasDisabled: row.was_disabled,
     deliverAt: row.deliver_at,
   };
 }
@@ -73,6 +76,9 @@ const WRITE = {
       insert into posthorn.deliveries (id, endpoint_id, status, reason, attempts, replays, finished_at, tenant, event_type)
       select d.id, d.endpoint_id, 'skipped', d.reason, 0, 0, now(), s.tenant, s.event_type
         from slice s cross join unnest($9::uuid[], $10::uuid[], $11::text[]) as d(id, endpoint_id, reason)
+      returning endpoint_id, reason
+    ),
+    counted as (${journalSkipped("(select endpoint_id from skipped where reason = 'endpoint_disabled') as disabled")}
     )
     select is_current, is_free, exists (select from slice) as is_written from gate`,
 };

@@ -8,6 +8,7 @@ create table posthorn.fan_out_slices (
   seq           bigint not null,              -- the acceptance number of the event, for FIFO endpoints
   endpoint_ids  uuid[] not null,
   has_fifo      boolean not null,             -- at least one of the endpoints was FIFO when the event was accepted
+  was_disabled  boolean not null,             -- all of the endpoints were disabled when the event was accepted
   deliver_at    timestamptz,
   primary key (event_id, first_ordinal)
 );
