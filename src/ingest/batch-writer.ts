@@ -15,7 +15,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
-import { MAX_DELIVERIES_PER_EVENT, timeOfId, type Uuid } from '../domain/ids.ts';
+import { maxDeliveriesOf, timeOfId, type Uuid } from '../domain/ids.ts';
 import { type AcceptLog, type EventRecord, idempotencyKeyName } from '../ports/accept-log.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Commit, CommittedDelivery } from '../ports/hand-over.ts';
@@ -120,10 +120,11 @@ export class BatchWriter {
           }
         }
         // Such an event is alone in its commit.
-        if (matched[0]!.length > MAX_DELIVERIES_PER_EVENT) {
+        const most = maxDeliveriesOf(part[0]!.id);
+        if (matched[0]!.length > most) {
           await endpoints.refresh();
           if (endpoints.version !== endpointVersion) continue;
-          part[0]!.reject(tooManyEndpoints(matched[0]!.length, MAX_DELIVERIES_PER_EVENT));
+          part[0]!.reject(tooManyEndpoints(matched[0]!.length, most));
           break;
         }
         const isStale = await this.#append(part, matched, endpointVersion, options);

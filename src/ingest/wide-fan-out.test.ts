@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../domain/clock.ts';
 import { resolveEndpoint } from '../domain/endpoint-config.ts';
 import type { NewEvent } from '../domain/event.ts';
-import { MAX_DELIVERIES_PER_EVENT, newEventId } from '../domain/ids.ts';
+import { newEventId } from '../domain/ids.ts';
 import type { AcceptLog, EventRecord } from '../ports/accept-log.ts';
 import { Acceptor } from './accept.ts';
 import { AcceptObservers } from './accept-observers.ts';
@@ -31,7 +31,7 @@ const event = (tenant: string, data: number): NewEvent => ({
   headers: null,
 });
 
-/** An accept stage in which the tenant "wide" has 700 endpoints, "acme1" has one and "too-wide" has 65,537. */
+/** An accept stage in which the tenant "wide" has 700 endpoints, "acme1" has one and "too-wide" has 1,048,577. */
 function newIngest(wideCommits: Promise<void> = Promise.resolve()) {
   const commits: (readonly EventRecord[])[] = [];
   const acceptLog: AcceptLog = {
@@ -51,7 +51,7 @@ function newIngest(wideCommits: Promise<void> = Promise.resolve()) {
   const match = subscriptions.match.bind(subscriptions);
   const [endpoint] = endpointsOf('too-wide', 1);
   subscriptions.match = (query) =>
-    query.tenant === 'too-wide' ? new Array(MAX_DELIVERIES_PER_EVENT + 1).fill(endpoint) : match(query);
+    query.tenant === 'too-wide' ? new Array(0x100001).fill(endpoint) : match(query);
   const clock = systemClock;
   const writer = new BatchWriter({
     acceptLog,
@@ -125,7 +125,7 @@ test('an event that matches more endpoints than it can have deliveries is refuse
   const { acceptor, committedEvents, shown } = newIngest();
   const refused = acceptor.accept(event('too-wide', 1));
   await expect(refused).rejects.toMatchObject({ code: 'invalid', status: 422 });
-  await expect(refused).rejects.toThrow('matches 65537 endpoints');
+  await expect(refused).rejects.toThrow('matches 1048577 endpoints');
   // Code "invalid" is final: the outbox and a relay set the event aside and go on.
   const answers = await committedEvents.accept(
     ['too-wide', 'acme1'].map((tenant, n) => ({
