@@ -4,6 +4,7 @@ import { publicId } from './domain/ids.ts';
 import type { AcceptLog, EventLookup } from './ports/accept-log.ts';
 import type { DeliveryQueue } from './ports/delivery-queue.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
+import type { FanOutStore } from './ports/fan-out-store.ts';
 import type { OperationalStore } from './ports/operational-store.ts';
 import type { OutboxStore } from './ports/outbox-store.ts';
 import type { OwnershipStore } from './ports/ownership-store.ts';
@@ -15,6 +16,7 @@ import { createPostgresAcceptLog, createPostgresEventLookup } from './postgres/a
 import type { Database } from './postgres/database.ts';
 import { createPostgresDeliveryQueue } from './postgres/delivery-queue.ts';
 import { createEndpointCache } from './postgres/endpoint-cache.ts';
+import { createPostgresFanOutStore } from './postgres/fan-out-store.ts';
 import { migrate } from './postgres/migrate.ts';
 import { createPostgresOperationalStore } from './postgres/operational-store.ts';
 import { createPostgresOutboxStore } from './postgres/outbox-store.ts';
@@ -33,6 +35,7 @@ export interface Store {
   readonly acceptLog: AcceptLog;
   readonly queue: DeliveryQueue;
   readonly eventLookup: EventLookup;
+  readonly fanOuts: FanOutStore;
   readonly ownershipStore: OwnershipStore;
   readonly tenantLimits: TenantLimits;
   readonly outbox: OutboxStore;
@@ -74,6 +77,7 @@ export async function openStore(
     acceptLog: createPostgresAcceptLog({ database, ensurePartitions: makePartitions }),
     queue: createPostgresDeliveryQueue(database),
     eventLookup: createPostgresEventLookup(database),
+    fanOuts: createPostgresFanOutStore(database),
     ownershipStore: createPostgresOwnershipStore(database),
     tenantLimits: createPostgresTenantLimits(database),
     outbox: createPostgresOutboxStore(database),

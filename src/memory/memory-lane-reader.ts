@@ -17,8 +17,13 @@ export function createMemoryLaneReader(store: MemoryStore): LaneReader {
       return new Map(
         requests.map(({ endpointId, freshAfter, dueFrom, limit }) => {
           const rows = store.queue.of(endpointId);
+          const barrier = fifoBarrier(store, endpointId);
           const fresh =
-            freshAfter === null ? [] : rows.filter((row) => isFresh(row) && row.seq > freshAfter).sort(bySeq);
+            freshAfter === null
+              ? []
+              : rows
+                  .filter((row) => isFresh(row) && row.seq > freshAfter && (!row.fifo || row.seq < barrier))
+                  .sort(bySeq);
           const due =
             dueFrom === null
               ? []
@@ -37,6 +42,15 @@ export function createMemoryLaneReader(store: MemoryStore): LaneReader {
       return endpointIds.map((endpointId) => countWaiting(store.queue.of(endpointId), endpointId, max));
     },
   };
+}
+
+/** FIFO deliveries with this number or a higher one wait for a delivery that is accepted but not written. */
+function fifoBarrier(store: MemoryStore, endpointId: Uuid): number {
+  let barrier = Number.POSITIVE_INFINITY;
+  if (store.fanOutSlices.size === 0) return barrier;
+  for (const slice of store.unwrittenSlices)
+    if (slice.hasFifo && slice.endpointIds.includes(endpointId)) barrier = Math.min(barrier, slice.seq);
+  return barrier;
 }
 
 function toLoaded(row: QueueRow): LoadedDelivery {

@@ -632,6 +632,8 @@ export interface EventWithData {
   headers: Record<string, string>;
   duplicate_of: string | null;
   key_conflict_with: string | null;
+  /** How many of its deliveries are accepted but not in the queue yet: an event for thousands of endpoints is queued step by step. 0: all are queued. */
+  unwritten_deliveries: number;
   /** What was published, byte for byte. */
   data: unknown;
 }

@@ -80,7 +80,8 @@ export function eventRoutes({
       async (request, reply) => {
         const event = await find(request.caller, request.params.id);
         // `data` is the producer's own bytes, unchanged.
-        const head = `${JSON.stringify(showEvent(event)).slice(0, -1)},"data":`;
+        const { unwritten_deliveries } = event;
+        const head = `${JSON.stringify({ ...showEvent(event), unwritten_deliveries }).slice(0, -1)},"data":`;
         return reply
           .header('content-type', 'application/json; charset=utf-8')
           .send(Buffer.concat([Buffer.from(head), event.data ?? Buffer.from('null'), Buffer.from('}')]));

@@ -79,6 +79,16 @@ const exampleEvent = {
 };
 export const EventSchema = Type.Object(eventFields, { title: 'Event', examples: [exampleEvent] });
 export const EventWithData = Type.Object(
-  { ...eventFields, data: Type.Unknown({ description: 'What was published, byte for byte.' }) },
-  { title: 'EventWithData', examples: [{ ...exampleEvent, data: { order_id: 1001, total: '59.90' } }] },
+  {
+    ...eventFields,
+    unwritten_deliveries: Type.Integer({
+      description:
+        'How many of its deliveries are accepted but not in the queue yet: an event for thousands of endpoints is queued step by step. 0: all are queued.',
+    }),
+    data: Type.Unknown({ description: 'What was published, byte for byte.' }),
+  },
+  {
+    title: 'EventWithData',
+    examples: [{ ...exampleEvent, unwritten_deliveries: 0, data: { order_id: 1001, total: '59.90' } }],
+  },
 );

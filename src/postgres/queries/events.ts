@@ -101,11 +101,16 @@ export async function findEventsByKey(
 export interface EventWithData extends EventView {
   /** Null: the payload was deleted. */
   readonly data: Buffer | null;
+  /** How many deliveries of a large fan-out are accepted but not written yet. */
+  readonly unwritten_deliveries: number;
 }
 
 export async function findEvent(pool: Pool, id: Uuid, tenant: string | null): Promise<EventWithData | null> {
   const { rows } = await pool.query<EventWithData>(
-    `select ${COLUMNS}, e.data from posthorn.events e where e.id = $1 and ($2::text is null or e.tenant = $2)`,
+    `select ${COLUMNS}, e.data,
+            (select coalesce(sum(cardinality(s.endpoint_ids)), 0)::int from posthorn.fan_out_slices s
+              where s.event_id = e.id) as unwritten_deliveries
+       from posthorn.events e where e.id = $1 and ($2::text is null or e.tenant = $2)`,
     [id, tenant],
   );
   return rows[0] ?? null;
