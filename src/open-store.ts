@@ -22,6 +22,7 @@ import { createPostgresOperationalStore } from './postgres/operational-store.ts'
 import { createPostgresOutboxStore } from './postgres/outbox-store.ts';
 import { createPostgresOwnershipStore } from './postgres/ownership-store.ts';
 import { ensurePartitions } from './postgres/partitions.ts';
+import { markOperatorEndpoints } from './postgres/queries/mark-operator-endpoints.ts';
 import { writePublishLimits } from './postgres/queries/outbox.ts';
 import { createSecretBox, type SecretBox } from './postgres/secret-box.ts';
 import { createPostgresStatisticsStore } from './postgres/statistics-store.ts';
@@ -66,6 +67,7 @@ export async function openStore(
   const applied = await migrate(upkeepPool);
   if (applied.length > 0) log.info({ applied }, 'migrated the database');
   await makePartitions();
+  await markOperatorEndpoints(upkeepPool, config.operatorTenant);
   await writePublishLimits(database.pool('api'), config);
   const secretBox = createSecretBox(config.encryptionKey, config.previousEncryptionKeys);
   const endpoints = createEndpointCache(database.pool('lookup'), secretBox, (id, error) =>

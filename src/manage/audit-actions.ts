@@ -24,6 +24,7 @@ export const auditActions = [
   'event_type.update',
   'event_type.delete',
   'key.create',
+  'key.update',
   'key.delete',
 ] as const;
 export type AuditAction = (typeof auditActions)[number];

@@ -28,14 +28,16 @@ export interface ControlPlaneDependencies {
   readonly egress: EgressPolicy;
   readonly challenges: ChallengeOptions;
   readonly endpointLimits: EndpointLimits;
+  /** Its endpoints may get the operational events of all tenants, and only admin keys may use it. */
+  readonly operatorTenant: string;
   /** How long the previous signing secret signs beside a new one. */
   readonly signatureOverlapMs: number;
   /** How long a discard can be undone. */
   readonly discardUndoMs: number;
   /** A delivery of this endpoint became due or unblocked: wakes the worker that owns it. */
   readonly wake: (endpointId: Uuid) => void;
-  /** A key was revoked: drop it from the cache of this process. */
-  readonly onKeyRevoked: () => void;
+  /** A key was changed or revoked: drop it from the cache of this process. */
+  readonly onKeyChanged: () => void;
 }
 
 export interface ControlPlane {

@@ -107,6 +107,10 @@ describe('SEC-4: every change is recorded', () => {
         return posthorn.api('DELETE', '/v1/event-types/c.d');
       },
       'POST /v1/keys': (tenant) => posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant }),
+      'PATCH /v1/keys/:id': async (tenant) =>
+        posthorn.api('PATCH', `/v1/keys/${(await newKey({ scope: 'tenant', tenant })).id}`, {
+          scopes: ['events:publish'],
+        }),
       'DELETE /v1/keys/:id': async (tenant) =>
         posthorn.api('DELETE', `/v1/keys/${(await newKey({ scope: 'tenant', tenant })).id}`),
     };
@@ -386,7 +390,7 @@ describe('a route without its own audit entry', () => {
     server.decorateRequest('audit');
     server.addHook('onRoute', (route) => auditRoute(context, route));
     server.addHook('onRequest', async (request) => {
-      request.caller = { keyId: null, scope: 'admin', tenant: 'acme', prefix: null };
+      request.caller = { keyId: null, scope: 'admin', scopes: null, tenant: 'acme', prefix: null };
     });
     server.post('/v1/new-things/:id/shake', async () => ({ shaken: true }));
     server.post('/v1/new-things/look', { config: { reads: true } }, async () => ({ looked: true }));

@@ -146,10 +146,19 @@ export interface ChangedEndpoint {
   ordering: 'none' | 'fifo';
   fifo_on_dead: 'skip' | 'block';
   follow_redirects: number;
+  /** Gets the operational events of all tenants. */
+  operator: boolean;
   challenge: 'echo' | 'cloudevents' | null;
   batch: null;
   debounce: null;
   metadata: Record<string, unknown>;
+  /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over. */
+  signing_secrets: ({
+    created_at: Time;
+    expires_at: Time | null;
+    header: string | null;
+    switch_at: Time | null;
+  })[];
   health: Health;
   created_at: Time;
   updated_at: Time;
@@ -207,10 +216,19 @@ export interface CreatedEndpoint {
   ordering: 'none' | 'fifo';
   fifo_on_dead: 'skip' | 'block';
   follow_redirects: number;
+  /** Gets the operational events of all tenants. */
+  operator: boolean;
   challenge: 'echo' | 'cloudevents' | null;
   batch: null;
   debounce: null;
   metadata: Record<string, unknown>;
+  /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over. */
+  signing_secrets: ({
+    created_at: Time;
+    expires_at: Time | null;
+    header: string | null;
+    switch_at: Time | null;
+  })[];
   health: Health;
   created_at: Time;
   updated_at: Time;
@@ -225,6 +243,7 @@ export interface CreatedEndpoint {
 export interface CreatedKey {
   id: string;
   scope: 'admin' | 'tenant' | 'read';
+  scopes: ('events:publish' | 'events:read' | 'deliveries:read' | 'deliveries:replay' | 'endpoints:read' | 'endpoints:write' | 'secrets:read' | 'catalogue:read' | 'catalogue:write')[] | null;
   tenant: string | null;
   description: string;
   /** The first characters of the key, to recognize it by. */
@@ -235,6 +254,8 @@ export interface CreatedKey {
     per_second: number;
     burst: number;
   } | null;
+  expires_at: Time | null;
+  allowed_ips: string[] | null;
   /** The key itself. It is shown here and never again. */
   key: string;
 }
@@ -242,6 +263,7 @@ export interface CreatedKey {
 export interface CurrentKey {
   id: string | null;
   scope: 'admin' | 'tenant' | 'read';
+  scopes: ('events:publish' | 'events:read' | 'deliveries:read' | 'deliveries:replay' | 'endpoints:read' | 'endpoints:write' | 'secrets:read' | 'catalogue:read' | 'catalogue:write')[] | null;
   tenant: string | null;
   /** The first characters of the key, to recognize it by. */
   prefix: string;
@@ -256,10 +278,12 @@ export interface CurrentSecret {
   /** The public key of an Ed25519 secret, which receivers verify with. */
   public_key?: string;
   created_at: Time;
+  header: string | null;
   /** Older secrets that still sign. */
   previous: ({
     created_at: Time;
     expires_at: Time | null;
+    header: string | null;
   })[];
 }
 
@@ -372,10 +396,19 @@ export interface Endpoint {
   ordering: 'none' | 'fifo';
   fifo_on_dead: 'skip' | 'block';
   follow_redirects: number;
+  /** Gets the operational events of all tenants. */
+  operator: boolean;
   challenge: 'echo' | 'cloudevents' | null;
   batch: null;
   debounce: null;
   metadata: Record<string, unknown>;
+  /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over. */
+  signing_secrets: ({
+    created_at: Time;
+    expires_at: Time | null;
+    header: string | null;
+    switch_at: Time | null;
+  })[];
   health: Health;
   created_at: Time;
   updated_at: Time;
@@ -453,6 +486,7 @@ export interface EndpointPatch {
   fifo_on_dead?: 'skip' | 'block' | null;
   follow_redirects?: number | null;
   challenge?: 'echo' | 'cloudevents' | null;
+  operator?: boolean | null;
   /** Not available yet. */
   batch?: null;
   /** Not available yet. */
@@ -471,6 +505,8 @@ export interface EndpointPatch {
   health?: unknown;
   /** Read-only. Ignored if it is sent. */
   public_key?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  signing_secrets?: unknown;
   /** Read-only. Ignored if it is sent. */
   warnings?: unknown;
 }
@@ -744,6 +780,7 @@ export interface InboxRequestPage {
 export interface Key {
   id: string;
   scope: 'admin' | 'tenant' | 'read';
+  scopes: ('events:publish' | 'events:read' | 'deliveries:read' | 'deliveries:replay' | 'endpoints:read' | 'endpoints:write' | 'secrets:read' | 'catalogue:read' | 'catalogue:write')[] | null;
   tenant: string | null;
   description: string;
   /** The first characters of the key, to recognize it by. */
@@ -754,11 +791,34 @@ export interface Key {
     per_second: number;
     burst: number;
   } | null;
+  expires_at: Time | null;
+  allowed_ips: string[] | null;
 }
 
 export interface KeyPage {
   data: Key[];
   next_cursor: string | null;
+}
+
+export interface KeyPatch {
+  description?: string;
+  scopes?: ('events:publish' | 'events:read' | 'deliveries:read' | 'deliveries:replay' | 'endpoints:read' | 'endpoints:write' | 'secrets:read' | 'catalogue:read' | 'catalogue:write')[] | null;
+  expires_at?: string | null;
+  allowed_ips?: string[] | null;
+  /** Read-only. May be sent with the value that it has. */
+  id?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  scope?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  tenant?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  prefix?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  created_at?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  rate_limit?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  last_used_at?: unknown;
 }
 
 export type Metrics = string;
@@ -834,6 +894,7 @@ export interface NewEndpoint {
   fifo_on_dead?: 'skip' | 'block' | null;
   follow_redirects?: number | null;
   challenge?: 'echo' | 'cloudevents' | null;
+  operator?: boolean | null;
   /** Not available yet. */
   batch?: null;
   /** Not available yet. */
@@ -878,6 +939,9 @@ export interface NewKey {
     /** How many at once after a quiet time. Default: one second’s worth. */
     burst?: number;
   } | null;
+  scopes?: ('events:publish' | 'events:read' | 'deliveries:read' | 'deliveries:replay' | 'endpoints:read' | 'endpoints:write' | 'secrets:read' | 'catalogue:read' | 'catalogue:write')[] | null;
+  expires_at?: string | null;
+  allowed_ips?: string[] | null;
 }
 
 export interface NotReady {
@@ -951,11 +1015,15 @@ export interface RotatedSecret {
   /** The public key of an Ed25519 secret, which receivers verify with. */
   public_key?: string;
   previous_expires_at: Time | null;
+  primary: 'old' | 'new';
+  switch_at: Time | null;
 }
 
 export interface Rotation {
-  /** How long the old secret still signs beside the new one. */
-  overlap_seconds?: number;
+  overlap_seconds?: number | null;
+  /** With `github` and `hex`, whose header has room for one signature: which secret signs it. The signature of the other one is in `<header>-next` or `<header>-previous`. */
+  primary?: 'old' | 'new';
+  switch_at?: string | null;
   /** The new secret. Default: a random one. */
   secret?: string;
 }
@@ -1393,6 +1461,16 @@ export class Keys extends Resource {
     return this.call('GET', `/v1/keys/current`, {}, options);
   }
 
+  /** Show an API key. */
+  get(id: string, options?: RequestOptions): Promise<Key> {
+    return this.call('GET', `/v1/keys/${encodeURIComponent(id)}`, {}, options);
+  }
+
+  /** Change what an API key may do. A JSON merge patch: an absent field stays as it is, `null` lifts the restriction. It applies at once, in every process. */
+  update(id: string, body: KeyPatch, options?: RequestOptions): Promise<Key> {
+    return this.call('PATCH', `/v1/keys/${encodeURIComponent(id)}`, { body }, options);
+  }
+
   /** Revoke an API key. It stops working at once, in every process. */
   revoke(id: string, options?: RequestOptions): Promise<void> {
     return this.call('DELETE', `/v1/keys/${encodeURIComponent(id)}`, {}, options);
@@ -1402,7 +1480,7 @@ export class Keys extends Resource {
 /** Who changed what, and when. */
 export class Audit extends Resource {
   /** Who changed what, newest first. */
-  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.replay' | 'event.replay' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
+  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.replay' | 'event.replay' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.update' | 'key.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
     return this.pages('GET', `/v1/audit`, { query }, options);
   }
 }
