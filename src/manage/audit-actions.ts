@@ -3,6 +3,7 @@ export const auditActions = [
   'endpoint.create',
   'endpoint.update',
   'endpoint.delete',
+  'endpoint.disable',
   'endpoint.pause',
   'endpoint.resume',
   'endpoint.rotate_secret',

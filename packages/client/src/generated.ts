@@ -80,8 +80,9 @@ export interface AuditEntry {
     before?: unknown;
     after?: unknown;
   }[];
+  /** Empty if Posthorn made the change by itself. */
   request_id: string;
-  /** The IP address of the caller. */
+  /** The IP address of the caller. Empty if Posthorn made the change by itself. */
   address: string;
 }
 
@@ -1391,7 +1392,7 @@ export class Keys extends Resource {
 /** Who changed what, and when. */
 export class Audit extends Resource {
   /** Who changed what, newest first. */
-  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.replay' | 'event.replay' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
+  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.replay' | 'event.replay' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
     return this.pages('GET', `/v1/audit`, { query }, options);
   }
 }
