@@ -131,6 +131,7 @@ function composeControlPlane(
     signatureOverlapMs: config.signatureOverlapMs,
     discardUndoMs: config.discardUndoMs,
     wake: (endpointId) => engine.router.wake(endpointId),
+    wakeProbe: () => engine.router.requestProbe(),
     onKeyRevoked: () => authenticator.forget(),
   });
 }

@@ -10,6 +10,7 @@ export const auditActions = [
   'endpoint.revoke_previous_secrets',
   'endpoint.show_secret',
   'endpoint.test',
+  'endpoint.probe',
   'endpoint.replay',
   'event.replay',
   'delivery.replay',

@@ -14,6 +14,7 @@ import { EndpointSecrets } from './endpoint-secrets.ts';
 import { type EndpointLimits, Endpoints } from './endpoints.ts';
 import { EventTypes } from './event-types.ts';
 import { Keys } from './keys.ts';
+import { Probes } from './probes.ts';
 import { Replay } from './replay.ts';
 import { Tasks } from './tasks.ts';
 import { Tenants } from './tenants.ts';
@@ -34,6 +35,8 @@ export interface ControlPlaneDependencies {
   readonly discardUndoMs: number;
   /** A delivery of this endpoint became due or unblocked: wakes the worker that owns it. */
   readonly wake: (endpointId: Uuid) => void;
+  /** A probe was requested: tells the worker that owns its endpoint. */
+  readonly wakeProbe: () => void;
   /** A key was revoked: drop it from the cache of this process. */
   readonly onKeyRevoked: () => void;
 }
@@ -42,6 +45,7 @@ export interface ControlPlane {
   readonly endpoints: Endpoints;
   readonly endpointSecrets: EndpointSecrets;
   readonly testEvents: TestEvents;
+  readonly probes: Probes;
   readonly replay: Replay;
   readonly deadLetters: DeadLetters;
   readonly tasks: Tasks;
@@ -57,6 +61,7 @@ export function createControlPlane(dependencies: ControlPlaneDependencies): Cont
     endpoints: new Endpoints({ ...dependencies, challenges }),
     endpointSecrets: new EndpointSecrets(dependencies),
     testEvents: new TestEvents(dependencies),
+    probes: new Probes(dependencies),
     replay: new Replay({ ...dependencies, tasks }),
     deadLetters: new DeadLetters({ ...dependencies, tasks }),
     tasks,

@@ -44,6 +44,8 @@ export interface QueueRow extends DeliveryFacts, Committed {
   attemptsBeforeReplay: number;
   carefulStarts: number;
   trigger: Trigger;
+  /** A requested probe as long as it equals `attempts`. */
+  probeAfterAttempts?: number;
 }
 
 /** A delivery that ended and is not a dead letter. */

@@ -36,6 +36,7 @@ beforeAll(async () => {
     signatureOverlapMs: 1000,
     discardUndoMs: 1000,
     wake: () => {},
+    wakeProbe: () => {},
     onKeyRevoked: () => revoked.push('revoked'),
   });
 });
