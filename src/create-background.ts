@@ -86,6 +86,7 @@ function createUpkeep({ config, store, clock, log, metrics, onProblem }: Backgro
     autoDisable: {
       deadRate: config.autoDisableDeadRate,
       minDeliveries: config.autoDisableMinDeliveries,
+      minMs: config.autoDisableDeadMs,
       failingMs: config.autoDisableFailingMs,
     },
     onDisabled,

@@ -169,6 +169,7 @@ export function createEngine(ports: EnginePorts, stages: EngineStages, config: E
   notifier.onReconnected(() => void history.checkTimeline());
   if (ownsShards) {
     notifier.subscribe('shards', () => ownership.renewNow());
+    notifier.subscribe('probes', () => laneKeeper.loadProbes());
     notifier.subscribe('wake', (message) => laneKeeper.onWake(message));
     notifier.onReconnected(() => sweeper.sweepNow());
   }

@@ -134,6 +134,7 @@ function composeControlPlane(
     discardUndoMs: config.discardUndoMs,
     wake: (endpointId) => engine.router.wake(endpointId),
     onKeyChanged: () => authenticator.forget(),
+    wakeProbe: () => engine.router.requestProbe(),
   });
 }
 

@@ -7,6 +7,7 @@ import { deadLetterRoutes } from './dead-letters/routes.ts';
 import { deliveryRoutes } from './deliveries/routes.ts';
 import { sentRequestRoutes } from './deliveries/sent-request-routes.ts';
 import type { ApiDependencies } from './dependencies.ts';
+import { probeRoutes } from './endpoints/probe-routes.ts';
 import { endpointRoutes } from './endpoints/routes.ts';
 import { endpointSecretRoutes } from './endpoints/secret-routes.ts';
 import { endpointStatsRoutes } from './endpoints/stats-routes.ts';
@@ -68,6 +69,7 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(endpointStatsRoutes({ pool, clock }));
     await v1.register(statsRoutes(dependencies));
     await v1.register(streamRoutes(dependencies.liveTail, clock, access));
+    await v1.register(probeRoutes(manage.probes, { endpoints }));
     await v1.register(testEventRoutes(manage.testEvents, { endpoints, limits }));
     await v1.register(publishRoutes(publishing, metrics));
     await v1.register(eventRoutes({ pool, endpoints }));

@@ -60,6 +60,7 @@ export class Sweeper implements Service {
     this.#sweeps += 1;
     laneKeeper.endCarefulMode();
     for (const lane of lanes.all()) this.#sweepLane(lane);
+    laneKeeper.loadProbes();
     void laneKeeper.refreshBlocked([...lanes.all()].filter((lane) => lane.blocked));
   }
 

@@ -14,6 +14,7 @@ import { EndpointSecrets } from './endpoint-secrets.ts';
 import { type EndpointLimits, Endpoints } from './endpoints.ts';
 import { EventTypes } from './event-types.ts';
 import { Keys } from './keys.ts';
+import { Probes } from './probes.ts';
 import { Replay } from './replay.ts';
 import { Tasks } from './tasks.ts';
 import { Tenants } from './tenants.ts';
@@ -38,12 +39,15 @@ export interface ControlPlaneDependencies {
   readonly wake: (endpointId: Uuid) => void;
   /** A key was changed or revoked: drop it from the cache of this process. */
   readonly onKeyChanged: () => void;
+  /** A probe was requested: tells the worker that owns its endpoint. */
+  readonly wakeProbe: () => void;
 }
 
 export interface ControlPlane {
   readonly endpoints: Endpoints;
   readonly endpointSecrets: EndpointSecrets;
   readonly testEvents: TestEvents;
+  readonly probes: Probes;
   readonly replay: Replay;
   readonly deadLetters: DeadLetters;
   readonly tasks: Tasks;
@@ -59,6 +63,7 @@ export function createControlPlane(dependencies: ControlPlaneDependencies): Cont
     endpoints: new Endpoints({ ...dependencies, challenges }),
     endpointSecrets: new EndpointSecrets(dependencies),
     testEvents: new TestEvents(dependencies),
+    probes: new Probes(dependencies),
     replay: new Replay({ ...dependencies, tasks }),
     deadLetters: new DeadLetters({ ...dependencies, tasks }),
     tasks,

@@ -38,6 +38,7 @@ beforeAll(async () => {
     discardUndoMs: 1000,
     wake: () => {},
     onKeyChanged: () => revoked.push('revoked'),
+    wakeProbe: () => {},
   });
 });
 afterAll(async () => {

@@ -81,8 +81,9 @@ export interface AuditEntry {
     before?: unknown;
     after?: unknown;
   }[];
+  /** Empty if Posthorn made the change by itself. */
   request_id: string;
-  /** The IP address of the caller. */
+  /** The IP address of the caller. Empty if Posthorn made the change by itself. */
   address: string;
 }
 
@@ -1287,7 +1288,12 @@ export class Endpoints extends Resource {
     return this.call('GET', `/v1/endpoints/${encodeURIComponent(id)}/stats`, { query }, options);
   }
 
-  /** Send a test event to an endpoint. To this endpoint only, whatever it subscribes to. */
+  /** Send one request to an endpoint now. Sends the oldest waiting delivery once, even while the circuit is open. If nothing waits, sends a test event. The request waits for the rate limit and for `Retry-After`. A success closes the circuit. A failure leaves the cooldown as it was. */
+  probe(id: string, options?: RequestOptions): Promise<Delivery> {
+    return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/probe`, { keyed: true }, options);
+  }
+
+  /** Send a test event to an endpoint. To this endpoint only, whatever it subscribes to. It is sent even while the circuit is open, unless a probe is on its way or (FIFO) other deliveries wait before it. */
   sendTestEvent(id: string, body: TestEvent = {}, options?: RequestOptions): Promise<Delivery> {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/test`, { body, keyed: true }, options);
   }
@@ -1480,7 +1486,7 @@ export class Keys extends Resource {
 /** Who changed what, and when. */
 export class Audit extends Resource {
   /** Who changed what, newest first. */
-  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.replay' | 'event.replay' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.update' | 'key.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
+  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.update' | 'key.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
     return this.pages('GET', `/v1/audit`, { query }, options);
   }
 }

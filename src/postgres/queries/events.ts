@@ -117,8 +117,14 @@ export async function findEvent(pool: Pool, id: Uuid, tenant: string | null): Pr
 }
 
 /**
+ * When a test event is a requested probe, which is sent even while the circuit is open. `if_open`: if the circuit is open,
+ * no other probe was requested, and (FIFO) nothing waits before it.
+ */
+export type TestProbe = 'always' | 'if_open' | 'never';
+
+/**
  * Stores an event for one endpoint only. Not through the accept stage, which does not know test deliveries. Returns false
- * if the endpoint is disabled or deleted.
+ * if the endpoint is disabled or deleted. Throws a unique violation if another probe was requested at the same time.
  */
 export async function insertTestEvent(
   client: Queryable,
@@ -131,6 +137,7 @@ export async function insertTestEvent(
     data: Buffer;
     options: object;
   },
+  probe: TestProbe,
 ): Promise<boolean> {
   const { rowCount } = await client.query(
     `with live as materialized (
@@ -144,8 +151,15 @@ export async function insertTestEvent(
      counted as (
        insert into posthorn.stats_journal (counts) select $8::text from live
      )
-     insert into posthorn.queue (id, endpoint_id, fifo, trigger, tenant, event_type)
-     select $2, live.id, live.fifo, 'test', $4, $5 from live`,
+     insert into posthorn.queue (id, endpoint_id, fifo, trigger, tenant, event_type, probe_after_attempts)
+     select $2, live.id, live.fifo, 'test', $4, $5,
+            case when $9::text = 'always' then 0
+                 when $9::text = 'if_open'
+                  and exists (select from posthorn.endpoint_health h where h.endpoint_id = live.id and h.circuit <> 'closed')
+                  and not exists (select from posthorn.queue q
+                                   where q.endpoint_id = live.id and (live.fifo or q.probe_after_attempts = q.attempts))
+                 then 0 end
+       from live`,
     [
       event.id,
       event.deliveryId,
@@ -155,6 +169,7 @@ export async function insertTestEvent(
       event.data,
       JSON.stringify(event.options),
       journalOfAccepted([event]),
+      probe,
     ],
   );
   return rowCount === 1;

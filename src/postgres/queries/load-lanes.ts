@@ -38,6 +38,12 @@ const LOAD_DUE = {
             order by queue.due_at limit wanted.max) q`,
 };
 
+// The partial index holds requested probes only, which are few.
+const LOAD_PROBES = {
+  name: 'load_probes',
+  text: `select ${COLUMNS} from posthorn.queue where probe_after_attempts = attempts order by endpoint_id limit 10000`,
+};
+
 interface QueueRow {
   id: Uuid;
   endpoint_id: Uuid;
@@ -104,6 +110,8 @@ async function read(
     carefulStarts: row.careful_starts,
   }));
 }
+
+export const loadProbes = (pool: Pool): Promise<LoadedDelivery[]> => read(pool, LOAD_PROBES, []);
 
 /** Endpoints that are missing from the answer have never failed. */
 export async function loadLaneStates(
