@@ -55,6 +55,7 @@ export class AppMetrics {
   readonly #circuits = { open: 0, closed: 0 };
   readonly #shortages = new Map<string, number>([['EMFILE', 0]]);
   #internalProblems = 0;
+  #expiredDeadLetters = 0;
   #confirmedAt: number | null = null;
   #deadLetters: { readonly depth: DeadLetterDepth; readonly validUntil: number } | null = null;
   #measurements: Measurements<Figures> | null = null;
@@ -92,6 +93,10 @@ export class AppMetrics {
 
   onEndpointDisabled(reason: DisabledReason): void {
     this.#disabled.set(reason, (this.#disabled.get(reason) ?? 0) + 1);
+  }
+
+  onDeadLettersExpired(count: number): void {
+    this.#expiredDeadLetters += count;
   }
 
   /** Call this when the store has the same version of the endpoints as this process. */
@@ -158,6 +163,7 @@ export class AppMetrics {
     for (const [to, count] of Object.entries(this.#circuits))
       add('posthorn_circuit_changes_total', count, { to });
     for (const [reason, count] of this.#disabled) add('posthorn_endpoints_disabled_total', count, { reason });
+    add('posthorn_dead_letters_expired_total', this.#expiredDeadLetters);
     add('posthorn_build_info', 1, { version: readVersion(), role: this.#config.role });
   };
 

@@ -130,6 +130,7 @@ function composeControlPlane(
     endpointLimits: { perTenant: config.maxEndpointsPerTenant, unique: config.uniqueEndpoints },
     signatureOverlapMs: config.signatureOverlapMs,
     discardUndoMs: config.discardUndoMs,
+    retentionDays: config.retentionEventsDays,
     wake: (endpointId) => engine.router.wake(endpointId),
     onKeyRevoked: () => authenticator.forget(),
   });

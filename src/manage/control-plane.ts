@@ -32,6 +32,8 @@ export interface ControlPlaneDependencies {
   readonly signatureOverlapMs: number;
   /** How long a discard can be undone. */
   readonly discardUndoMs: number;
+  /** How many days events are kept. 0: for ever. */
+  readonly retentionDays: number;
   /** A delivery of this endpoint became due or unblocked: wakes the worker that owns it. */
   readonly wake: (endpointId: Uuid) => void;
   /** A key was revoked: drop it from the cache of this process. */

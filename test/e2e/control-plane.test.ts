@@ -35,6 +35,7 @@ beforeAll(async () => {
     endpointLimits: { perTenant: 10_000, unique: false },
     signatureOverlapMs: 1000,
     discardUndoMs: 1000,
+    retentionDays: 90,
     wake: () => {},
     onKeyRevoked: () => revoked.push('revoked'),
   });

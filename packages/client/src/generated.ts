@@ -1087,6 +1087,7 @@ export interface Tenant {
     burst: number;
   } | null;
   max_endpoints: number | null;
+  retention_days: number | null;
   created_at: Time;
   updated_at: Time;
 }
@@ -1106,6 +1107,7 @@ export interface TenantSettings {
     burst?: number;
   } | null;
   max_endpoints?: number | null;
+  retention_days?: number | null;
 }
 
 export interface TestEvent {

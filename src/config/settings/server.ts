@@ -130,9 +130,10 @@ export const storage = {
     about: 'Interval of housekeeping: partitions, expired keys, failing endpoints.',
   }),
   auditRetentionMs: duration({
-    default: 365 * DAY,
+    internal: true,
+    default: null,
     min: SECOND,
     max: 3650 * DAY,
-    about: 'How long audit log entries are kept.',
+    about: 'Deprecated: use `POSTHORN_RETENTION_AUDIT`. If it is set, it takes precedence.',
   }),
 };

@@ -111,6 +111,11 @@ export const catalogue = {
     help: 'Dead letters of the tenants that have the most. All other tenants together are "other".',
   },
 
+  posthorn_dead_letters_expired_total: {
+    type: 'counter',
+    help: 'Dead letters that were discarded because their retention ended.',
+  },
+
   // --- endpoints
   posthorn_endpoints: {
     type: 'gauge',
