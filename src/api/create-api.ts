@@ -26,6 +26,7 @@ import { openApiRoutes } from './openapi/routes.ts';
 import { replayRoutes } from './replay/routes.ts';
 import { rootRoutes } from './root/routes.ts';
 import { statsRoutes } from './stats/routes.ts';
+import { storageRoutes } from './storage/routes.ts';
 import { streamRoutes } from './stream/routes.ts';
 import { taskRoutes } from './tasks/routes.ts';
 import { tenantRoutes } from './tenants/routes.ts';
@@ -79,6 +80,7 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(tenantRoutes(manage.tenants, pool));
     await v1.register(eventTypeRoutes(manage.eventTypes, pool));
     await v1.register(auditRoutes(pool));
+    await v1.register(storageRoutes(dependencies.readStorage, () => clock.now()));
     if (inboxes !== null) await v1.register(inboxRoutes(dependencies, inboxes));
   };
 }

@@ -378,4 +378,46 @@ describe('LIF-1: with a running Posthorn', () => {
     expect(receiver.requests).toHaveLength(1);
     expect(await attemptsOf(posthorn, dlv(old.deliveryId))).toHaveLength(2);
   });
+
+  test('GET /v1/storage says how much is stored and for how long, to admins only', async () => {
+    await createDay(database, startOfDay(40));
+    const endpointId = newId(Date.now());
+    await storeOldEvent(database, { status: 'delivered', endpointId, atMs: startOfDay(40) });
+    await database.query('analyze posthorn.events');
+    const { body } = await expectStatus(posthorn.api('GET', '/v1/storage'), 200);
+    expect(body.kinds.events).toMatchObject({ retention_days: 90 });
+    expect(body.kinds.events.bytes).toBeGreaterThan(8192);
+    expect(body.kinds.events.days_kept).toBeGreaterThan(39.9);
+    expect(body.kinds.dead_letters.retention_days).toBeNull();
+    expect(body.kinds.audit.retention_days).toBe(365);
+    expect(body.disk.free_bytes).toBeGreaterThan(0);
+    expect(body.overdue_seconds).toBe(0);
+    const key = await expectStatus(posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant: 'a' }), 201);
+    await expectStatus(posthorn.api('GET', '/v1/storage', undefined, { key: key.body.key }), 403);
+  });
+
+  test("a tenant's retention_days may be shorter than everyone's, not longer", async () => {
+    const put = (retention_days: number | null) =>
+      posthorn.api('PUT', '/v1/tenants/short-lived', { retention_days });
+    expect((await expectStatus(put(7), 201)).body.retention_days).toBe(7);
+    expect((await expectStatus(put(null), 200)).body.retention_days).toBeNull();
+    const refused = await expectStatus(put(91), 422);
+    expect(refused.body.errors).toMatchObject([{ path: 'retention_days' }]);
+  });
+
+  test('a delivery whose payload has expired cannot be replayed: 409', async () => {
+    const tenant = newTenant();
+    const receiver = await newReceiver();
+    const endpoint = await createEndpoint(posthorn, { tenant, url: receiver.url });
+    const endpointId = parsePublicId('ep', endpoint.id)!;
+    const old = await storeOldEvent(database, { status: 'delivered', endpointId, tenant, atMs: Date.now() });
+    await database.query('update posthorn.events set data = null where id = $1', [old.id]);
+    const refused = await expectStatus(
+      posthorn.api('POST', `/v1/deliveries/${dlv(old.deliveryId)}/replay`),
+      409,
+    );
+    expect(refused.body.detail).toContain('payload');
+    await expectStatus(posthorn.api('POST', `/v1/events/${evt(old.id)}/replay`, {}), 409);
+    expect(receiver.requests).toEqual([]);
+  });
 });

@@ -1042,6 +1042,92 @@ export interface Stats {
   })[];
 }
 
+export interface Storage {
+  kinds: {
+    events: {
+      /** On disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    deliveries: {
+      /** On disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    attempts: {
+      /** On disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    queue: {
+      /** On disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    dead_letters: {
+      /** On disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    audit: {
+      /** On disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    statistics: {
+      /** On disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+  };
+  /** The whole database. */
+  database_bytes: number;
+  bytes_per_event: number | null;
+  bytes_per_day: number | null;
+  disk: {
+    total_bytes: number;
+    free_bytes: number;
+  } | null;
+  full_at: Time | null;
+  /** For how long the oldest partition should have been dropped. 0: none is overdue. */
+  overdue_seconds: number;
+}
+
 export type Stream = string;
 
 export interface Task {
@@ -1459,6 +1545,11 @@ export class Service extends Resource {
   /** Metrics for Prometheus. Of all processes of this node. Requests from the machine itself need no key; others need an admin key, or a read key without a tenant. */
   getMetrics(options?: RequestOptions): Promise<string> {
     return this.call('GET', `/metrics`, {}, options);
+  }
+
+  /** How much is stored, how long it is kept, and when the disk is full. */
+  getStorage(options?: RequestOptions): Promise<Storage> {
+    return this.call('GET', `/v1/storage`, {}, options);
   }
 
   /** This API as an OpenAPI 3.1 document. */

@@ -154,6 +154,35 @@ export const catalogue = {
     help: 'Bytes of write-ahead log that a source keeps for the relay that follows it.',
   },
 
+  // --- storage
+  posthorn_storage_bytes: {
+    type: 'gauge',
+    labels: ['kind'],
+    scope: 'database',
+    help: 'Bytes on disk, with indexes, by kind of data.',
+  },
+  posthorn_storage_oldest_age_seconds: {
+    type: 'gauge',
+    labels: ['kind'],
+    scope: 'database',
+    help: 'Age of the oldest data, by kind.',
+  },
+  posthorn_storage_growth_bytes_per_day: {
+    type: 'gauge',
+    scope: 'database',
+    help: 'Bytes that events, deliveries and attempts add per day. Missing until there is an hour of data.',
+  },
+  posthorn_storage_full_in_seconds: {
+    type: 'gauge',
+    scope: 'database',
+    help: 'Time until the disk of the database is full at the current rate. Missing if retention sets in before that, or if Posthorn cannot see the file system.',
+  },
+  posthorn_retention_overdue_seconds: {
+    type: 'gauge',
+    scope: 'database',
+    help: 'For how long the oldest expired partition could not be dropped. 0 if none is overdue.',
+  },
+
   // --- internals
   posthorn_subscription_cache_lookups_total: {
     type: 'counter',
