@@ -88,6 +88,8 @@ function createUpkeep({ config, store, clock, log, engine, metrics, onProblem }:
       metrics?.onDeadLettersExpired(count);
       for (const id of endpointIds) engine.router.wake(id);
     },
+    skippedPerEndpoint: config.skippedPerEndpoint,
+    skippedRetentionMs: config.skippedRetentionMs,
     autoDisable: {
       deadRate: config.autoDisableDeadRate,
       minDeliveries: config.autoDisableMinDeliveries,

@@ -16,6 +16,8 @@ export interface UpkeepOptions
   readonly everyMs: number;
   readonly retention: RetentionStore;
   readonly days: RetentionDays;
+  readonly skippedPerEndpoint: number;
+  readonly skippedRetentionMs: number;
   readonly autoDisable: AutoDisableOptions;
   readonly onDisabled: (endpoints: readonly DisabledEndpoint[]) => void;
   readonly onProblem: (what: string, error: unknown) => void;

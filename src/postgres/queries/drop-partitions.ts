@@ -1,4 +1,4 @@
-/** The steps that replace an expired partition. The functions of migration 0025 do the work as the owner of the tables. */
+/** The steps that replace an expired partition. The functions of migration 0026 do the work as the owner of the tables. */
 import type { Uuid } from '../../domain/ids.ts';
 import { firstIdAt } from '../../domain/ids.ts';
 import type { PartitionedTable } from '../../domain/retention.ts';
