@@ -1,4 +1,3 @@
-import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/domain/clock.ts';
@@ -20,7 +19,6 @@ import {
   type TestPosthorn,
   untilDeliveries,
 } from '../support/posthorn.ts';
-import { startProcess } from '../support/processes.ts';
 import {
   createDay,
   dropPartitions,
@@ -31,7 +29,6 @@ import {
   storeOldEvent,
 } from '../support/retention.ts';
 
-const CHILD = fileURLToPath(new URL('../support/retention-child.ts', import.meta.url));
 const evt = (id: Uuid): string => publicId('evt', id);
 const dlv = (id: Uuid): string => publicId('dlv', id);
 
@@ -192,39 +189,6 @@ describe('LIF-1: partitions are dropped when their retention ends', () => {
     await dropPartitions(database, { days: keepDays(30) });
     expect(await namesOf(database, "state <> 'attached'")).toEqual([]);
     expect(await countOf(database, 'events')).toBe(1);
-  });
-
-  test.each([
-    ['before_drop', 1],
-    ['prepare', 1],
-    ['copy', 1],
-    ['copied', 1],
-    ['swap', 1],
-    ['drop', 2],
-    ['prepare', 2],
-    ['copy', 2],
-    ['swap', 2],
-    ['prepare', 3],
-    ['copied', 3],
-    ['swap', 3],
-    ['drop', 4],
-  ])('a process that is killed before the step %s (time %i) loses nothing', async (step, count) => {
-    await createDay(database, startOfDay(50));
-    const needed = [await store(50, 'waiting'), await store(50, 'dead')];
-    await store(50, 'delivered');
-    const child = startProcess([CHILD, database.url, step, String(count)], { env: {} });
-    expect(await child.ended, child.output()).toBe('SIGKILL');
-    const found = await database.query('select id from posthorn.events where id = any ($1) order by id', [
-      needed.map(({ id }) => id),
-    ]);
-    expect(found).toHaveLength(2);
-    await dropPartitions(database, { days: keepDays(30) });
-    expect(await database.query('select id from posthorn.events order by id')).toEqual(
-      needed.map(({ id }) => ({ id })),
-    );
-    expect(await countOf(database, 'attempts')).toBe(2);
-    expect(await namesOf(database, "state <> 'attached'")).toEqual([]);
-    expect(await countOf(database, 'partition_changes')).toBe(0);
   });
 });
 
