@@ -12,6 +12,7 @@ import { endpointSecretRoutes } from './endpoints/secret-routes.ts';
 import { endpointStatsRoutes } from './endpoints/stats-routes.ts';
 import { testEventRoutes } from './endpoints/test-routes.ts';
 import { eventTypeRoutes } from './event-types/routes.ts';
+import { expungeRoutes } from './events/expunge-routes.ts';
 import { publishRoutes } from './events/publish-routes.ts';
 import { eventRoutes } from './events/routes.ts';
 import { filterRoutes } from './filters/routes.ts';
@@ -70,6 +71,7 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(testEventRoutes(manage.testEvents, { endpoints, limits }));
     await v1.register(publishRoutes(publishing, metrics));
     await v1.register(eventRoutes({ pool, endpoints }));
+    await v1.register(expungeRoutes(manage.expunge));
     await v1.register(deliveryRoutes({ pool, endpoints }));
     await v1.register(sentRequestRoutes(dependencies));
     await v1.register(replayRoutes(manage.replay, endpoints));

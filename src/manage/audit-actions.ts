@@ -11,6 +11,7 @@ export const auditActions = [
   'endpoint.test',
   'endpoint.replay',
   'event.replay',
+  'event.expunge',
   'delivery.replay',
   'delivery.discard',
   'delivery.restore',

@@ -13,6 +13,7 @@ import { type ChallengeOptions, EndpointChallenges } from './endpoint-challenges
 import { EndpointSecrets } from './endpoint-secrets.ts';
 import { type EndpointLimits, Endpoints } from './endpoints.ts';
 import { EventTypes } from './event-types.ts';
+import { Expunge } from './expunge.ts';
 import { Keys } from './keys.ts';
 import { Replay } from './replay.ts';
 import { Tasks } from './tasks.ts';
@@ -50,6 +51,7 @@ export interface ControlPlane {
   readonly keys: Keys;
   readonly tenants: Tenants;
   readonly eventTypes: EventTypes;
+  readonly expunge: Expunge;
 }
 
 export function createControlPlane(dependencies: ControlPlaneDependencies): ControlPlane {
@@ -65,5 +67,6 @@ export function createControlPlane(dependencies: ControlPlaneDependencies): Cont
     keys: new Keys(dependencies),
     tenants: new Tenants(dependencies),
     eventTypes: new EventTypes(dependencies),
+    expunge: new Expunge(dependencies),
   };
 }

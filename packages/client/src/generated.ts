@@ -579,6 +579,8 @@ export interface Event {
   headers: Record<string, string>;
   duplicate_of: string | null;
   key_conflict_with: string | null;
+  expunged_at: Time | null;
+  expunged_by: string | null;
 }
 
 export interface EventPage {
@@ -632,6 +634,8 @@ export interface EventWithData {
   headers: Record<string, string>;
   duplicate_of: string | null;
   key_conflict_with: string | null;
+  expunged_at: Time | null;
+  expunged_by: string | null;
   /** What was published, byte for byte. */
   data: unknown;
 }
@@ -1242,6 +1246,11 @@ export class Events extends Resource {
     return this.pages('GET', `/v1/events/${encodeURIComponent(id)}/attempts`, { query }, options);
   }
 
+  /** Delete the payload of an event for good. Deletes `data` and the headers of the event, and the headers and bodies of all its attempts. Waiting deliveries end as `skipped`, dead ones as `discarded`, with reason `expunged`. The event and its history stay, with `expunged_at`. It cannot be undone. */
+  expungePayload(id: string, options?: RequestOptions): Promise<void> {
+    return this.call('DELETE', `/v1/events/${encodeURIComponent(id)}/payload`, {}, options);
+  }
+
   /** Send an event again. All of its deliveries, or those that match. Deliveries to a disabled or deleted endpoint are skipped, but if you name such an endpoint, nothing is sent. */
   replay(id: string, body: EventReplay = {}, options?: RequestOptions): Promise<Replayed> {
     return this.call('POST', `/v1/events/${encodeURIComponent(id)}/replay`, { body, keyed: true }, options);
@@ -1488,7 +1497,7 @@ export class Keys extends Resource {
 /** Who changed what, and when. */
 export class Audit extends Resource {
   /** Who changed what, newest first. */
-  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.replay' | 'event.replay' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
+  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.replay' | 'event.replay' | 'event.expunge' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
     return this.pages('GET', `/v1/audit`, { query }, options);
   }
 }
