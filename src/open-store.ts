@@ -9,6 +9,7 @@ import type { OperationalStore } from './ports/operational-store.ts';
 import type { OutboxStore } from './ports/outbox-store.ts';
 import type { OwnershipStore } from './ports/ownership-store.ts';
 import type { TenantLimits } from './ports/rate-limits.ts';
+import type { RetentionStore } from './ports/retention-store.ts';
 import type { StatisticsStore } from './ports/statistics-store.ts';
 import type { TaskStore } from './ports/task-store.ts';
 import type { UpkeepStore } from './ports/upkeep-store.ts';
@@ -24,6 +25,7 @@ import { createPostgresOwnershipStore } from './postgres/ownership-store.ts';
 import { ensurePartitions } from './postgres/partitions.ts';
 import { markOperatorEndpoints } from './postgres/queries/mark-operator-endpoints.ts';
 import { writePublishLimits } from './postgres/queries/outbox.ts';
+import { createPostgresRetentionStore } from './postgres/retention-store.ts';
 import { createSecretBox, type SecretBox } from './postgres/secret-box.ts';
 import { createPostgresStatisticsStore } from './postgres/statistics-store.ts';
 import { createPostgresTaskStore } from './postgres/task-store.ts';
@@ -44,6 +46,7 @@ export interface Store {
   readonly statistics: StatisticsStore;
   readonly operational: OperationalStore;
   readonly upkeep: UpkeepStore;
+  readonly retention: RetentionStore;
   readonly endpoints: EndpointDirectory;
   readonly secretBox: SecretBox;
 }
@@ -87,6 +90,7 @@ export async function openStore(
     statistics: createPostgresStatisticsStore(database),
     operational: createPostgresOperationalStore(database),
     upkeep: createPostgresUpkeepStore({ database, ensurePartitions: makePartitions }),
+    retention: createPostgresRetentionStore(database),
     endpoints,
     secretBox,
   };

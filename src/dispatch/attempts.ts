@@ -47,7 +47,7 @@ export interface AttemptsOptions {
   readonly clock: Clock;
   readonly random: () => number;
   readonly ownership: Pick<Ownership, 'maySend'>;
-  readonly payloads: Pick<Payloads, 'load'>;
+  readonly payloads: Pick<Payloads, 'load' | 'isExpunged'>;
   readonly startLog: Pick<StartLog, 'record'>;
   readonly send: SendRequest;
   readonly settler: ResultRecorder;
@@ -117,8 +117,11 @@ export class Attempts {
   }
 
   #loadPayload(lane: Lane, item: LaneItem): void {
+    const eventId = eventIdOfDelivery(item.delivery.id);
+    // The lane may hold the payload. Its delivery has ended in the store, so the record of its end has no effect there.
+    if (this.#options.payloads.isExpunged(eventId)) return this.#markDead(lane, item, 'expired');
     if (item.event !== null) return this.#recordStart(lane, item, item.event);
-    this.#options.payloads.load(eventIdOfDelivery(item.delivery.id), (event) => {
+    this.#options.payloads.load(eventId, (event) => {
       if (event === undefined) this.#putBack(lane, item);
       else if (event === null) this.#markDead(lane, item, 'expired');
       else this.#recordStart(lane, item, event);

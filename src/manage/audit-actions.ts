@@ -13,6 +13,7 @@ export const auditActions = [
   'endpoint.probe',
   'endpoint.replay',
   'event.replay',
+  'event.expunge',
   'delivery.replay',
   'delivery.discard',
   'delivery.restore',

@@ -73,6 +73,10 @@ describe('SEC-4: every change is recorded', () => {
       'POST /v1/endpoints/:id/probe': ofEndpoint('POST', '/probe'),
       'POST /v1/endpoints/:id/replay': ofEndpoint('POST', '/replay', {}),
       'POST /v1/events/:id/replay': ofDeadLetter(({ event }) => [`/v1/events/${event}/replay`, {}]),
+      'DELETE /v1/events/:id/payload': async (tenant) => {
+        const { id } = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+        return posthorn.api('DELETE', `/v1/events/${id}/payload`);
+      },
       'POST /v1/deliveries/:id/replay': ofDeadLetter(({ delivery }) => [`/v1/deliveries/${delivery}/replay`]),
       'POST /v1/deliveries/:id/discard': ofDeadLetter(({ delivery }) => [
         `/v1/deliveries/${delivery}/discard`,

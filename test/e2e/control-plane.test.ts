@@ -36,6 +36,7 @@ beforeAll(async () => {
     operatorTenant: 'posthorn',
     signatureOverlapMs: 1000,
     discardUndoMs: 1000,
+    retentionDays: 90,
     wake: () => {},
     onKeyChanged: () => revoked.push('revoked'),
     wakeProbe: () => {},

@@ -616,6 +616,8 @@ export interface Event {
   headers: Record<string, string>;
   duplicate_of: string | null;
   key_conflict_with: string | null;
+  expunged_at: Time | null;
+  expunged_by: string | null;
 }
 
 export interface EventPage {
@@ -669,6 +671,8 @@ export interface EventWithData {
   headers: Record<string, string>;
   duplicate_of: string | null;
   key_conflict_with: string | null;
+  expunged_at: Time | null;
+  expunged_by: string | null;
   /** How many of its deliveries are accepted but not in the queue yet: an event for thousands of endpoints is queued step by step. 0: all are queued. */
   unwritten_deliveries: number;
   /** What was published, byte for byte. */
@@ -1122,6 +1126,92 @@ export interface Stats {
   })[];
 }
 
+export interface Storage {
+  kinds: {
+    events: {
+      /** On disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    deliveries: {
+      /** On disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    attempts: {
+      /** On disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    queue: {
+      /** On disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    dead_letters: {
+      /** On disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    audit: {
+      /** On disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    statistics: {
+      /** On disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+  };
+  /** The whole database. */
+  database_bytes: number;
+  bytes_per_event: number | null;
+  bytes_per_day: number | null;
+  disk: {
+    total_bytes: number;
+    free_bytes: number;
+  } | null;
+  full_at: Time | null;
+  /** For how long the oldest partition should have been dropped. 0: none is overdue. */
+  overdue_seconds: number;
+}
+
 export type Stream = string;
 
 export interface Task {
@@ -1167,6 +1257,7 @@ export interface Tenant {
     burst: number;
   } | null;
   max_endpoints: number | null;
+  retention_days: number | null;
   created_at: Time;
   updated_at: Time;
 }
@@ -1186,6 +1277,7 @@ export interface TenantSettings {
     burst?: number;
   } | null;
   max_endpoints?: number | null;
+  retention_days?: number | null;
 }
 
 export interface TestEvent {
@@ -1223,6 +1315,11 @@ export class Events extends Resource {
   /** List the attempts of all deliveries of an event. Delivery by delivery, oldest first. */
   listAttempts(id: string, query: { limit?: number; cursor?: string } = {}, options?: RequestOptions): PageRequest<Attempt> {
     return this.pages('GET', `/v1/events/${encodeURIComponent(id)}/attempts`, { query }, options);
+  }
+
+  /** Delete the payload of an event for good. Deletes `data` and the headers of the event, and the headers and bodies of all its attempts. Waiting deliveries end as `skipped`, dead ones as `discarded`, with reason `expunged`. The event and its history stay, with `expunged_at`. It cannot be undone. */
+  expungePayload(id: string, options?: RequestOptions): Promise<void> {
+    return this.call('DELETE', `/v1/events/${encodeURIComponent(id)}/payload`, {}, options);
   }
 
   /** Send an event again. All of its deliveries, or those that match. Deliveries to a disabled or deleted endpoint are skipped, but if you name such an endpoint, nothing is sent. */
@@ -1486,7 +1583,7 @@ export class Keys extends Resource {
 /** Who changed what, and when. */
 export class Audit extends Resource {
   /** Who changed what, newest first. */
-  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.update' | 'key.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
+  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'event.expunge' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.update' | 'key.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
     return this.pages('GET', `/v1/audit`, { query }, options);
   }
 }
@@ -1552,6 +1649,11 @@ export class Service extends Resource {
   /** Metrics for Prometheus. Of all processes of this node. Requests from the machine itself need no key; others need an admin key, or a read key without a tenant. */
   getMetrics(options?: RequestOptions): Promise<string> {
     return this.call('GET', `/metrics`, {}, options);
+  }
+
+  /** How much is stored, how long it is kept, and when the disk is full. */
+  getStorage(options?: RequestOptions): Promise<Storage> {
+    return this.call('GET', `/v1/storage`, {}, options);
   }
 
   /** This API as an OpenAPI 3.1 document. */

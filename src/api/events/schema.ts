@@ -59,6 +59,14 @@ const eventFields = {
       'It was published in a transaction with an idempotency key that this event, with other content, already had.',
     ),
   ),
+  expunged_at: Nullable(
+    Type.Unsafe<Date>({
+      type: 'string',
+      format: 'date-time',
+      description: 'When its payload was deleted on request.',
+    }),
+  ),
+  expunged_by: Nullable(Type.String({ description: 'The key that deleted its payload.' })),
 };
 const exampleEvent = {
   id: exampleId('evt'),
@@ -76,6 +84,8 @@ const exampleEvent = {
   headers: {},
   duplicate_of: null,
   key_conflict_with: null,
+  expunged_at: null,
+  expunged_by: null,
 };
 export const EventSchema = Type.Object(eventFields, { title: 'Event', examples: [exampleEvent] });
 export const EventWithData = Type.Object(

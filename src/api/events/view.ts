@@ -23,6 +23,8 @@ export function showEvent(event: EventView): Shown<typeof EventSchema> {
     headers: options?.headers ?? {},
     duplicate_of: showEventId(options?.duplicate_of),
     key_conflict_with: showEventId(options?.key_conflict_with),
+    expunged_at: options?.expunged_at === undefined ? null : new Date(options.expunged_at),
+    expunged_by: options?.expunged_by ?? null,
   };
 }
 

@@ -34,6 +34,9 @@ export interface EventOptions {
   readonly duplicate_of?: Uuid;
   /** The same, with different content. */
   readonly key_conflict_with?: Uuid;
+  /** When and by whom the payload was deleted on request. */
+  readonly expunged_at?: number;
+  readonly expunged_by?: string;
 }
 
 const columnsOf = (alias: string): string =>
@@ -111,6 +114,19 @@ export async function findEvent(pool: Pool, id: Uuid, tenant: string | null): Pr
             (select coalesce(sum(cardinality(s.endpoint_ids)), 0)::int from posthorn.fan_out_slices s
               where s.event_id = e.id) as unwritten_deliveries
        from posthorn.events e where e.id = $1 and ($2::text is null or e.tenant = $2)`,
+    [id, tenant],
+  );
+  return rows[0] ?? null;
+}
+
+/** Locks the event against replays and other changes until the transaction ends. */
+export async function lockEvent(
+  client: Queryable,
+  id: Uuid,
+  tenant: string | null,
+): Promise<EventView | null> {
+  const { rows } = await client.query<EventView>(
+    `select ${COLUMNS} from posthorn.events e where e.id = $1 and ($2::text is null or e.tenant = $2) for update`,
     [id, tenant],
   );
   return rows[0] ?? null;
