@@ -9,6 +9,7 @@ import { isolation } from './scenarios/isolation.ts';
 import { latency } from './scenarios/latency.ts';
 import { lists } from './scenarios/lists.ts';
 import { metrics } from './scenarios/metrics.ts';
+import { noisySlowEndpoints } from './scenarios/noisy-slow-endpoints.ts';
 import { outbox } from './scenarios/outbox.ts';
 import { relay } from './scenarios/relay.ts';
 import { simpleDesign } from './scenarios/simple-design.ts';
@@ -19,6 +20,7 @@ const ALL: Bench[] = [
   simpleDesign,
   latency,
   isolation,
+  noisySlowEndpoints,
   backlog,
   growth,
   bloat,

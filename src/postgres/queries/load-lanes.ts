@@ -10,21 +10,17 @@ const COLUMNS = `
   extract(epoch from started_at)::float8 * 1000 as started_at`;
 
 // Many lanes in one round trip, each with its own short range of an index: no read walks through another endpoint's
-// million rows.
-const LOAD_FRESH = {
-  name: 'load_fresh',
+// million rows. One statement for both kinds, so that a read takes one connection.
+const LOAD_LANES = {
+  name: 'load_lanes',
   text: `
-    select q.* from unnest($1::uuid[], $2::bigint[], $3::int[]) as wanted(endpoint_id, after, max)
+    select true as fresh, q.* from unnest($1::uuid[], $2::bigint[], $3::int[]) as wanted(endpoint_id, after, max)
      cross join lateral (
            select ${COLUMNS} from posthorn.queue
             where endpoint_id = wanted.endpoint_id and (due_at is null or fifo) and seq > wanted.after
-            order by seq limit wanted.max) q`,
-};
-
-const LOAD_DUE = {
-  name: 'load_due',
-  text: `
-    select q.* from unnest($1::uuid[], $2::float8[], $3::int[]) as wanted(endpoint_id, due_from, max)
+            order by seq limit wanted.max) q
+    union all
+    select false, q.* from unnest($4::uuid[], $5::float8[], $6::int[]) as wanted(endpoint_id, due_from, max)
      cross join lateral (
            select ${COLUMNS} from posthorn.queue
             where endpoint_id = wanted.endpoint_id and due_at is not null and not fifo
@@ -33,6 +29,7 @@ const LOAD_DUE = {
 };
 
 interface QueueRow {
+  fresh: boolean;
   id: Uuid;
   endpoint_id: Uuid;
   seq: string;
@@ -55,20 +52,18 @@ export async function loadLanes(
   );
   const fresh = requests.filter((request) => request.freshAfter !== null);
   const due = requests.filter((request) => request.dueFrom !== null);
-  const [freshRows, dueRows] = await Promise.all([
-    fresh.length === 0
-      ? []
-      : read(pool, LOAD_FRESH, [
-          ids(fresh),
-          literal(fresh.map((request) => request.freshAfter!)),
-          limits(fresh),
-        ]),
-    due.length === 0
-      ? []
-      : read(pool, LOAD_DUE, [ids(due), literal(due.map((request) => request.dueFrom! / 1000)), limits(due)]),
-  ]);
-  for (const row of freshRows) lanes.get(row.endpointId)!.fresh.push(row);
-  for (const row of dueRows) lanes.get(row.endpointId)!.due.push(row);
+  const { rows } = await pool.query<QueueRow>({
+    ...LOAD_LANES,
+    values: [
+      ids(fresh),
+      literal(fresh.map((request) => request.freshAfter!)),
+      limits(fresh),
+      ids(due),
+      literal(due.map((request) => request.dueFrom! / 1000)),
+      limits(due),
+    ],
+  });
+  for (const row of rows) lanes.get(row.endpoint_id)![row.fresh ? 'fresh' : 'due'].push(toLoaded(row));
   return lanes;
 }
 
@@ -78,13 +73,8 @@ const ids = (requests: readonly LaneRequest[]): string =>
 const limits = (requests: readonly LaneRequest[]): string =>
   literal(requests.map((request) => request.limit));
 
-async function read(
-  pool: Pool,
-  statement: { name: string; text: string },
-  values: string[],
-): Promise<LoadedDelivery[]> {
-  const { rows } = await pool.query<QueueRow>({ ...statement, values });
-  return rows.map((row) => ({
+function toLoaded(row: QueueRow): LoadedDelivery {
+  return {
     id: row.id,
     endpointId: row.endpoint_id,
     seq: Number(row.seq),
@@ -96,7 +86,7 @@ async function read(
     lastErrorClass: row.last_error_class,
     startedAt: row.started_at,
     carefulStarts: row.careful_starts,
-  }));
+  };
 }
 
 /** Endpoints that are missing from the answer have never failed. */
