@@ -4,6 +4,7 @@ import { startPostgres, startReceiver } from './harness.ts';
 import { type Bench, type Bound, type Figure, isWithin } from './scenario.ts';
 import { backlog } from './scenarios/backlog.ts';
 import { bloat } from './scenarios/bloat.ts';
+import { endpoints } from './scenarios/endpoints.ts';
 import { growth } from './scenarios/growth.ts';
 import { isolation } from './scenarios/isolation.ts';
 import { latency } from './scenarios/latency.ts';
@@ -22,6 +23,7 @@ const ALL: Bench[] = [
   isolation,
   noisySlowEndpoints,
   backlog,
+  endpoints,
   growth,
   bloat,
   outbox,
