@@ -67,7 +67,10 @@ test("a start in the future, from before the database's clock stepped back, hold
 });
 
 test('a lane with a new event is read while a sweep of other lanes still waits for its answer', async () => {
-  const swept = Array.from({ length: 300 }, () => new Lane(anEndpoint('https://example.com/'), HEALTHY, null));
+  const swept = Array.from(
+    { length: 300 },
+    () => new Lane(anEndpoint('https://example.com/'), HEALTHY, null),
+  );
   const fresh = new Lane(anEndpoint('https://example.com/'), HEALTHY, null);
   const reads: number[] = [];
   const freshRead = Promise.withResolvers<void>();

@@ -1,6 +1,6 @@
 import { CLOSED_BREAKER } from '../domain/breaker.ts';
 import { shardOf } from '../domain/endpoint.ts';
-import { timeOfId, type Uuid } from '../domain/ids.ts';
+import { firstIdAt, timeOfId, type Uuid } from '../domain/ids.ts';
 import type { LaneReader, LaneState, LoadedDelivery, WaitingCount } from '../ports/delivery-queue.ts';
 import type { MemoryStore } from './memory-store.ts';
 import type { QueueRow } from './rows.ts';
@@ -32,6 +32,10 @@ export function createMemoryLaneReader(store: MemoryStore): LaneReader {
     },
     async loadStates(endpointIds) {
       return new Map(endpointIds.map((id) => [id, stateOf(store, id)]));
+    },
+    async listRecent(since) {
+      const recent = store.queue.all().filter(({ id }) => id >= firstIdAt(since));
+      return [...new Set(recent.map(({ endpointId }) => endpointId))];
     },
     async countWaiting(endpointIds, max) {
       return endpointIds.map((endpointId) => countWaiting(store.queue.of(endpointId), endpointId, max));

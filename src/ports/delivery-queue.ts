@@ -72,6 +72,9 @@ export interface LaneReader {
   /** Loads the lane states of these endpoints. An endpoint that is missing has never failed. */
   loadStates(endpointIds: readonly Uuid[]): Promise<Map<Uuid, LaneState>>;
 
+  /** Returns the endpoints with waiting deliveries of events whose ids were made at `since` or later. */
+  listRecent(since: number): Promise<Uuid[]>;
+
   /** Counts waiting deliveries per endpoint, each kind up to `max`. */
   countWaiting(endpointIds: readonly Uuid[], max: number): Promise<WaitingCount[]>;
 }

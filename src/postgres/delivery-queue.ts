@@ -2,7 +2,7 @@ import type { DeliveryQueue } from '../ports/delivery-queue.ts';
 import type { Database } from './database.ts';
 import { countWaiting } from './queries/count-waiting.ts';
 import { expireWaiting, moveToFifo, recordOnWire, skipWaiting } from './queries/end-waiting.ts';
-import { loadLaneStates, loadLanes } from './queries/load-lanes.ts';
+import { listRecent, loadLaneStates, loadLanes } from './queries/load-lanes.ts';
 import { markStarted } from './queries/mark-started.ts';
 import { replayDeliveries } from './queries/replay.ts';
 import { settleDeliveries } from './queries/settle-deliveries.ts';
@@ -15,6 +15,7 @@ export function createPostgresDeliveryQueue(database: Pick<Database, 'pool'>): D
   return {
     loadLanes: (requests) => withStoreErrors(loadLanes(dispatch, requests)),
     loadStates: (ids) => withStoreErrors(loadLaneStates(dispatch, ids)),
+    listRecent: (since) => withStoreErrors(listRecent(dispatch, since)),
     countWaiting: (ids, max) => withStoreErrors(countWaiting(dispatch, ids, max)),
     markStarted: (starts, workerId) => withStoreErrors(markStarted(dispatch, starts, workerId)),
     recordOnWire: (deliveries) => withStoreErrors(recordOnWire(dispatch, deliveries)),

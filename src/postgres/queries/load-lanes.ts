@@ -1,5 +1,5 @@
 import { type Circuit, CLOSED_BREAKER } from '../../domain/breaker.ts';
-import { timeOfId, type Uuid } from '../../domain/ids.ts';
+import { firstIdAt, timeOfId, type Uuid } from '../../domain/ids.ts';
 import type { Trigger } from '../../domain/outcome.ts';
 import type { LaneRequest, LaneState, LoadedDelivery, LoadedLane } from '../../ports/delivery-queue.ts';
 import type { Pool } from '../database.ts';
@@ -87,6 +87,16 @@ function toLoaded(row: QueueRow): LoadedDelivery {
     startedAt: row.started_at,
     carefulStarts: row.careful_starts,
   };
+}
+
+/** One range of the primary key: the cost depends on the deliveries that were accepted lately, not on the endpoints. */
+export async function listRecent(pool: Pool, since: number): Promise<Uuid[]> {
+  const { rows } = await pool.query<{ endpoint_id: Uuid }>({
+    name: 'list_recent',
+    text: 'select distinct endpoint_id from posthorn.queue where id >= $1::uuid',
+    values: [firstIdAt(since)],
+  });
+  return rows.map((row) => row.endpoint_id);
 }
 
 /** Endpoints that are missing from the answer have never failed. */
