@@ -208,6 +208,7 @@ export class Attempts {
     const health = this.#updateHealth(lane, item, attempt, now);
     // Settling resets the count in the store.
     item.isStartCounted = false;
+    lane.responseTimes.recordAnswer(item, now);
     lane.markAnswered(item);
     scheduler.release(item);
     observer.onAnswered(lane, item, outcome, verdict, event);
@@ -271,7 +272,7 @@ export class Attempts {
         trigger: 'auto',
         lastErrorClass: attempt?.outcome.error?.class ?? null,
       } as const;
-      lane.reschedule(item, next, budget.hasRoom && lane.queuedRetries < budget.laneItems);
+      lane.reschedule(item, next, budget.hasRoom(lane.size) && lane.queuedRetries < budget.laneItems);
     } else {
       lane.finish(item, moved);
     }

@@ -1,6 +1,6 @@
 import { CLOSED_BREAKER } from '../domain/breaker.ts';
 import { shardOf } from '../domain/endpoint.ts';
-import { timeOfId, type Uuid } from '../domain/ids.ts';
+import { firstIdAt, timeOfId, type Uuid } from '../domain/ids.ts';
 import type {
   LaneReader,
   LaneState,
@@ -48,6 +48,10 @@ export function createMemoryLaneReader(store: MemoryStore): LaneReader {
     },
     async loadProbes() {
       return store.queue.all().filter(isRequestedProbe).map(toLoaded);
+    },
+    async listRecent(since) {
+      const recent = store.queue.all().filter(({ id }) => id >= firstIdAt(since));
+      return [...new Set(recent.map(({ endpointId }) => endpointId))];
     },
     async countWaiting(endpointIds, max) {
       return endpointIds.map((endpointId) => countWaiting(store.queue.of(endpointId), endpointId, max));
