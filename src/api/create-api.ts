@@ -68,7 +68,7 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(streamRoutes(dependencies.liveTail, clock, access));
     await v1.register(testEventRoutes(manage.testEvents, { endpoints, limits }));
     await v1.register(publishRoutes(publishing, metrics));
-    await v1.register(eventRoutes({ pool, endpoints }));
+    await v1.register(eventRoutes({ pool, clock, endpoints }));
     await v1.register(deliveryRoutes({ pool, endpoints }));
     await v1.register(sentRequestRoutes(dependencies));
     await v1.register(replayRoutes(manage.replay, endpoints));

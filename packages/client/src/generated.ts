@@ -567,6 +567,7 @@ export interface Event {
   created_at: Time;
   /** How many endpoints it is sent to. */
   deliveries: number;
+  outcome: EventOutcome | null;
   idempotency_key: string | null;
   schema_version: string | null;
   channels: string[];
@@ -575,6 +576,16 @@ export interface Event {
   headers: Record<string, string>;
   duplicate_of: string | null;
   key_conflict_with: string | null;
+}
+
+/** How many deliveries have each status. Null in lists for an event with more than 1,000 deliveries, and for the oldest events of a page that has more than 20,000 deliveries. */
+export interface EventOutcome {
+  delivered: number;
+  retrying: number;
+  pending: number;
+  dead: number;
+  skipped: number;
+  discarded: number;
 }
 
 export interface EventPage {
@@ -617,6 +628,7 @@ export interface EventWithData {
   created_at: Time;
   /** How many endpoints it is sent to. */
   deliveries: number;
+  outcome: EventOutcome | null;
   idempotency_key: string | null;
   schema_version: string | null;
   channels: string[];
@@ -1121,7 +1133,7 @@ export class Events extends Resource {
   }
 
   /** List events. */
-  list(query: { limit?: number; cursor?: string; tenant?: string; type?: string; since?: string; until?: string; idempotency_key?: string; has?: 'dead' | 'waiting' } = {}, options?: RequestOptions): PageRequest<Event> {
+  list(query: { limit?: number; cursor?: string; tenant?: string; type?: string; since?: string; until?: string; idempotency_key?: string; has?: 'pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped' | 'waiting' | 'none'; where?: string } = {}, options?: RequestOptions): PageRequest<Event> {
     return this.pages('GET', `/v1/events`, { query }, options);
   }
 
