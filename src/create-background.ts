@@ -81,6 +81,8 @@ function createUpkeep({ config, store, clock, log, metrics, onProblem }: Backgro
     clock,
     everyMs: config.upkeepMs,
     auditRetentionMs: config.auditRetentionMs,
+    skippedPerEndpoint: config.skippedPerEndpoint,
+    skippedRetentionMs: config.skippedRetentionMs,
     autoDisable: {
       deadRate: config.autoDisableDeadRate,
       minDeliveries: config.autoDisableMinDeliveries,

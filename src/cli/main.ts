@@ -67,4 +67,4 @@ async function run(): Promise<number> {
 }
 
 // Exit explicitly, so that an open handle cannot keep a stopped server alive.
-process.exit(await run());
+void run().then((code) => process.exit(code));

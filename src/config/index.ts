@@ -14,5 +14,6 @@ export {
 } from './load.ts';
 export { maskUrl } from './mask.ts';
 export { type NamedSetting, named, namedSettings } from './names.ts';
+export { readPackagedFolder } from './packaged-files.ts';
 export { sections } from './settings.ts';
 export { oldestNode, readVersion } from './version.ts';

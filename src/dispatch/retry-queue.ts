@@ -27,7 +27,7 @@ export class RetryQueue {
     return this.#heap.size - this.#outdated;
   }
 
-  /** When the first delivery is due. Infinity: there is none. */
+  /** When the first delivery is due. Infinity if nothing waits. */
   get firstDueAt(): number {
     return this.#first()?.dueAt ?? Number.POSITIVE_INFINITY;
   }

@@ -43,7 +43,7 @@ import type { WidePath } from './wide-path.ts';
 export interface BatchWriterOptions {
   readonly acceptLog: Pick<AcceptLog, 'append' | 'findKeyHolders' | 'ensurePartitions'>;
   readonly endpoints: Pick<EndpointDirectory, 'version' | 'refresh'>;
-  readonly subscriptions: Pick<Subscriptions, 'match' | 'takeWork' | 'countLookups'>;
+  readonly subscriptions: Pick<Subscriptions, 'match' | 'explainUnmatched' | 'takeWork' | 'countLookups'>;
   readonly knownTenants: Pick<KnownTenants, 'unknownOf' | 'add'>;
   readonly router: DeliveryRouter;
   readonly observers: AcceptObservers;
@@ -136,9 +136,9 @@ export class BatchWriter {
     endpointVersion: number,
     { mayBeStored }: WriteOptions,
   ): Promise<boolean> {
-    const { acceptLog, observers, clock, random } = this.#options;
+    const { acceptLog, observers, clock } = this.#options;
     const sentAt = clock.now();
-    const records = batch.map((item, index) => toRecord(item, matched[index]!, sentAt, random));
+    const records = batch.map((item, index) => this.#toRecord(item, matched[index]!, sentAt));
     const result = await acceptLog.append(records, {
       endpointVersion,
       mayBeStored,
@@ -149,6 +149,14 @@ export class BatchWriter {
     observers.onCommitted(batch, sentAt, clock.now());
     await this.#answerAll(batch, records, result.written, { sentAt, endpointVersion });
     return false;
+  }
+
+  #toRecord(item: PendingEvent, matched: readonly Endpoint[], now: number): EventRecord {
+    const { subscriptions, random } = this.#options;
+    // Enabled endpoints come first, so the first one tells whether the event is sent at all.
+    const isSent = matched[0]?.enabled ?? false;
+    const reason = isSent || isDuplicate(item) ? null : subscriptions.explainUnmatched(item.event, matched);
+    return toRecord(item, matched, reason, now, random);
   }
 
   /**
@@ -200,8 +208,8 @@ export class BatchWriter {
     }
   }
 
-  #resolve(item: PendingEvent, { deliveries }: EventRecord): void {
-    const accepted = toAccepted(item, deliveries.length);
+  #resolve(item: PendingEvent, record: EventRecord): void {
+    const accepted = toAccepted(item, record);
     item.resolve(accepted);
     this.#options.observers.onAccepted(accepted);
   }
@@ -236,7 +244,7 @@ export class BatchWriter {
         const record = records[index]!;
         addDeliveries(storedEarlier, item, record);
         // The process that stored the event also reports it to the observers.
-        if (storedByOther(item)) item.resolve(toAccepted(item, record.deliveries.length));
+        if (storedByOther(item)) item.resolve(toAccepted(item, record));
         else this.#resolve(item, record);
       }
     }

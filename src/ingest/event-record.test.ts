@@ -7,6 +7,7 @@ import type { PendingEvent } from './pending-event.ts';
 const NOW = Date.UTC(2027, 0, 31);
 const endpoint = {
   id: '018c251e-0000-7abc-8abc-000000000001',
+  enabled: true,
   ordering: 'none',
   retry: { kind: 'schedule', schedule: [0], jitter: 'none' },
 } as unknown as Endpoint;
@@ -26,7 +27,7 @@ function pendingSince(ms: number, committed: PendingEvent['committed']): Pending
   const id = `${firstIdAt(ms).slice(0, 14)}7abc-8abc-012345670000`;
   return { event, id, fingerprint: null, receivedAt: 0, committed, resolve() {}, reject() {} };
 }
-const dueAt = (item: PendingEvent) => toRecord(item, [endpoint], NOW, () => 0).deliveries[0]!.dueAt;
+const dueAt = (item: PendingEvent) => toRecord(item, [endpoint], null, NOW, () => 0).deliveries[0]!.dueAt;
 
 test('the age of a committed event that waited for more than a minute begins when it is accepted', () => {
   const committed = { outboxSeq: '1', lostKey: null, outcomeUnknown: false };

@@ -1,4 +1,4 @@
-import type { EventContent } from '../domain/event.ts';
+import type { EventContent, UnmatchedReason } from '../domain/event.ts';
 import { timeOfId, type Uuid } from '../domain/ids.ts';
 import {
   type AcceptLog,
@@ -32,6 +32,7 @@ export function createMemoryAcceptLog(store: MemoryStore): AcceptLog {
           eventId: stored.eventId,
           fingerprint: stored.fingerprint,
           deliveries: event?.deliveries ?? 0,
+          unmatchedReason: (event?.options?.unmatched_reason as UnmatchedReason | undefined) ?? null,
           type: event?.type ?? '',
         });
       }
@@ -119,6 +120,20 @@ function takeKeys(store: MemoryStore, events: readonly EventRecord[], ttlMs: num
 
 function write(store: MemoryStore, event: EventRecord, visibleAt: number): void {
   store.events.set(event.id, { ...event, deliveries: event.deliveries.length, visibleAt });
+  for (const { id, endpointId } of event.skipped)
+    store.finished.set(id, {
+      id,
+      endpointId,
+      tenant: event.tenant,
+      eventType: event.type,
+      status: 'skipped',
+      reason: 'endpoint_disabled',
+      attempts: 0,
+      replays: 0,
+      lastStatusCode: null,
+      lastErrorClass: null,
+      finishedAt: visibleAt,
+    });
   for (const { id, endpointId, dueAt, fifo } of event.deliveries) {
     const time = dueAt === null ? null : toMicroseconds(dueAt);
     store.queue.add({

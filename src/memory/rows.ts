@@ -12,7 +12,7 @@ interface Committed {
   readonly visibleAt: number;
 }
 
-export interface StoredEvent extends Omit<EventRecord, 'deliveries'>, Committed {
+export interface StoredEvent extends Omit<EventRecord, 'deliveries' | 'skipped'>, Committed {
   readonly deliveries: number;
 }
 

@@ -2,7 +2,7 @@
  * Where accepted events become durable. A 202 is sent only after `append` has resolved, so an implementation must not
  * resolve before the events and their deliveries survive a crash of every process and of the store.
  */
-import type { EventContent } from '../domain/event.ts';
+import type { EventContent, UnmatchedReason } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
 
 /** A delivery as the accept stage creates it: one event for one endpoint. */
@@ -15,6 +15,9 @@ export interface NewDelivery {
   readonly fifo: boolean;
 }
 
+/** A delivery to a disabled endpoint: it ends as `skipped` with the reason `endpoint_disabled`, and is never queued. */
+export type SkippedDelivery = Pick<NewDelivery, 'id' | 'endpointId'>;
+
 /** An event with its matched deliveries, ready to be written. */
 export interface EventRecord {
   readonly id: Uuid;
@@ -26,6 +29,7 @@ export interface EventRecord {
   readonly fingerprint: Buffer | null;
   readonly options: Readonly<Record<string, unknown>> | null;
   readonly deliveries: readonly NewDelivery[];
+  readonly skipped: readonly SkippedDelivery[];
 }
 
 export interface AppendOptions {
@@ -48,8 +52,10 @@ export type AppendResult =
 export interface KeyHolder {
   readonly eventId: Uuid;
   readonly fingerprint: Buffer;
-  /** How many deliveries that event has. */
+  /** How many deliveries that event has, without those that were skipped when it was accepted. */
   readonly deliveries: number;
+  /** Null if it has deliveries, or if it was stored before the reason was. */
+  readonly unmatchedReason: UnmatchedReason | null;
   readonly type: string;
 }
 

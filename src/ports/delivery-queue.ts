@@ -31,7 +31,7 @@ export interface LaneRequest {
 }
 
 export interface LoadedDelivery extends WaitingDelivery {
-  /** When an earlier owner recorded the start of a request that was never settled. Null: there is none. */
+  /** When an earlier owner recorded the start of a request that was never settled. Null if none was. */
   readonly startedAt: number | null;
   /** How many recorded careful starts were never settled: each may be a crash with this delivery on the wire. */
   readonly carefulStarts: number;
@@ -59,9 +59,9 @@ export interface WaitingCount {
   readonly endpointId: Uuid;
   readonly fresh: number;
   readonly retries: number;
-  /** When the age of the oldest fresh delivery began. Infinity: there is none. */
+  /** When the age of the oldest fresh delivery began. Infinity if nothing waits. */
   readonly oldestFresh: number;
-  /** When the first retry is or was due. Infinity: there is none. */
+  /** When the first retry is or was due. Infinity if nothing waits. */
   readonly firstDue: number;
 }
 

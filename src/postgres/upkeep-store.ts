@@ -5,6 +5,7 @@ import { deleteAuditEntries } from './queries/audit-log.ts';
 import { disableEndpoint } from './queries/endpoints.ts';
 import { deleteExpiredRequests } from './queries/idempotent-requests.ts';
 import { deleteOldInboxes } from './queries/inboxes.ts';
+import { dropOldSkipped, dropSurplusSkipped } from './queries/skipped-deliveries.ts';
 import {
   deleteExpiredKeys,
   deleteLeftovers,
@@ -50,6 +51,8 @@ export function createPostgresUpkeepStore({
     deleteStatistics: (seconds, keepHours, chunk) =>
       withStoreErrors(deleteOldStats(pool, { seconds, keepHours, chunk })),
     deleteAuditEntries: (firstKept, max) => withStoreErrors(deleteAuditEntries(pool, firstKept, max)),
+    deleteOldSkipped: (firstKept, max) => withStoreErrors(dropOldSkipped(pool, firstKept, max)),
+    deleteSurplusSkipped: (keep, max) => withStoreErrors(dropSurplusSkipped(pool, keep, max)),
     deleteInboxes: (now, requestsBefore) => withStoreErrors(deleteOldInboxes(pool, now, requestsBefore)),
     deleteLeftovers: (keepTaskDays) => withStoreErrors(deleteLeftovers(pool, keepTaskDays)),
   };

@@ -21,10 +21,13 @@ export interface DeleteExpiredOptions {
   readonly store: ExpiredDataCleaner;
   readonly clock: Clock;
   readonly auditRetentionMs: number;
+  /** How many deliveries that were skipped while an endpoint was disabled are kept per endpoint, and how long. */
+  readonly skippedPerEndpoint: number;
+  readonly skippedRetentionMs: number;
 }
 
 export async function deleteExpired(
-  { store, clock, auditRetentionMs }: DeleteExpiredOptions,
+  { store, clock, auditRetentionMs, skippedPerEndpoint, skippedRetentionMs }: DeleteExpiredOptions,
   isStopped: () => boolean,
 ): Promise<void> {
   await deleteInChunks(() => store.deleteIdempotencyKeys(CHUNK), isStopped);
@@ -35,6 +38,9 @@ export async function deleteExpired(
   await deleteInChunks(() => store.deleteIdempotentRequests(CHUNK), isStopped);
   const firstKept = firstIdAt(clock.now() - auditRetentionMs);
   await deleteInChunks(() => store.deleteAuditEntries(firstKept, CHUNK), isStopped);
+  const firstSkippedKept = firstIdAt(clock.now() - skippedRetentionMs);
+  await deleteInChunks(() => store.deleteOldSkipped(firstSkippedKept, CHUNK), isStopped);
+  await deleteInChunks(() => store.deleteSurplusSkipped(skippedPerEndpoint, CHUNK), isStopped);
   await store.deleteInboxes(clock.now(), clock.now() - KEEP_INBOX_REQUESTS_MS);
   await store.deleteLeftovers(KEEP_TASKS_DAYS);
 }

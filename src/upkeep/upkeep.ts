@@ -9,6 +9,8 @@ export interface UpkeepOptions {
   readonly clock: Clock;
   readonly everyMs: number;
   readonly auditRetentionMs: number;
+  readonly skippedPerEndpoint: number;
+  readonly skippedRetentionMs: number;
   readonly autoDisable: AutoDisableOptions;
   readonly onDisabled: (endpoints: readonly DisabledEndpoint[]) => void;
   readonly onProblem: (what: string, error: unknown) => void;

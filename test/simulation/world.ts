@@ -242,6 +242,11 @@ export class World {
       const fifo = ordering === 'fifo';
       return enabled ? [{ id: deliveryIdOf(id, ordinal), endpointId, dueAt: null, fifo }] : [];
     });
+    const skipped = endpointIds.flatMap((endpointId, ordinal) =>
+      store.endpoints.get(endpointId)!.endpoint.enabled
+        ? []
+        : [{ id: deliveryIdOf(id, ordinal), endpointId }],
+    );
     const event = newEvent(endpointIds, null);
     const { tenant, type, data } = event;
     const record: EventRecord = {
@@ -253,6 +258,7 @@ export class World {
       fingerprint: null,
       options: null,
       deliveries,
+      skipped,
     };
     const usualDelay = store.commitDelayMs;
     store.commitDelayMs = () => Math.ceil(commitMs);

@@ -14,7 +14,7 @@ import { showError, showToast } from '../ui/toasts.tsx';
 interface RevealedSecret {
   /** What receivers verify with: the public key of an Ed25519 secret, otherwise the secret itself. */
   readonly verifier: string;
-  /** When the previous secret stops signing; null: there is none. */
+  /** When the previous secret stops signing. Null if only one signs. */
   readonly previousExpiresAt: string | null;
 }
 

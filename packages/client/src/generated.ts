@@ -16,8 +16,9 @@ export interface AcceptedEvent {
   type: string;
   tenant: string;
   created_at: Time;
-  /** How many endpoints it is sent to. */
+  /** How many endpoints it is sent to. Disabled ones do not count. */
   deliveries: number;
+  unmatched_reason: 'no_endpoint' | 'filtered' | 'disabled' | null;
   /** True: an event with the same idempotency key was accepted before, and this is that event. */
   duplicate: boolean;
 }
@@ -565,9 +566,12 @@ export interface Event {
   type: string;
   tenant: string;
   created_at: Time;
-  /** How many endpoints it is sent to. */
-  deliveries: number;
   outcome: EventOutcome | null;
+  /** How many endpoints it is sent to. Disabled ones do not count. */
+  deliveries: number;
+  /** How many endpoints matched it but were disabled when it was accepted. */
+  skipped: number;
+  unmatched_reason: 'no_endpoint' | 'filtered' | 'disabled' | null;
   idempotency_key: string | null;
   schema_version: string | null;
   channels: string[];
@@ -626,9 +630,12 @@ export interface EventWithData {
   type: string;
   tenant: string;
   created_at: Time;
-  /** How many endpoints it is sent to. */
-  deliveries: number;
   outcome: EventOutcome | null;
+  /** How many endpoints it is sent to. Disabled ones do not count. */
+  deliveries: number;
+  /** How many endpoints matched it but were disabled when it was accepted. */
+  skipped: number;
+  unmatched_reason: 'no_endpoint' | 'filtered' | 'disabled' | null;
   idempotency_key: string | null;
   schema_version: string | null;
   channels: string[];
@@ -674,6 +681,8 @@ export interface Health {
   waiting: number;
   /** Dead letters, counted in the same way. */
   dead: number;
+  /** Deliveries that were skipped since the endpoint was last disabled, including those that are no longer kept. A few seconds behind. */
+  skipped_while_disabled: number;
   oldest_waiting_at: Time | null;
   success_rate: number | null;
   p50_ms: number | null;

@@ -1,11 +1,9 @@
 /** The files of the built console, read and compressed once and kept in memory. */
 import { hash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import { readPackagedFolder } from '../../config/index.ts';
 
 export interface ConsoleFile {
   readonly contentType: string;
@@ -27,25 +25,15 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.png': 'image/png',
 };
 
-/** The folder of the console: beside the compiled program, or in `dist` when Posthorn runs from its sources. */
-export function findConsole(): string | null {
-  for (const place of ['../../console/', '../../../dist/console/']) {
-    const directory = fileURLToPath(new URL(place, import.meta.url));
-    if (existsSync(path.join(directory, INDEX))) return directory;
-  }
-  return null;
-}
-
-export async function loadConsole(directory: string): Promise<ConsoleFiles> {
-  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile());
+/** Null if the console has not been built. */
+export async function loadConsole(): Promise<ConsoleFiles | null> {
+  const files = await readPackagedFolder('console');
+  if (files?.get(INDEX) === undefined) return null;
   return new Map(
     await Promise.all(
-      files.map(async (entry): Promise<[string, ConsoleFile]> => {
-        const file = path.join(entry.parentPath, entry.name);
-        const name = path.relative(directory, file).replaceAll(path.sep, '/');
-        return [name, await toFile(name, await readFile(file))];
-      }),
+      [...files].map(
+        async ([name, body]): Promise<[string, ConsoleFile]> => [name, await toFile(name, body)],
+      ),
     ),
   );
 }

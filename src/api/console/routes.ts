@@ -2,7 +2,7 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../../domain/problem.ts';
 import { matchesEtag } from '../http/etag.ts';
-import { type ConsoleFile, type ConsoleFiles, findConsole, INDEX, loadConsole } from './files.ts';
+import { type ConsoleFile, type ConsoleFiles, INDEX, loadConsole } from './files.ts';
 
 /** Only files from this server: nothing inline, no frames, no forms. */
 const CONTENT_SECURITY_POLICY = [
@@ -34,16 +34,10 @@ const NOT_BUILT = `<!doctype html>
 `;
 
 export function consoleRoutes(): FastifyPluginAsync {
-  let files: Promise<ConsoleFiles> | null = null;
-  /** Reads the files at the first request. */
-  const load = (): Promise<ConsoleFiles> | null => {
-    if (files !== null) return files;
-    const directory = findConsole();
-    if (directory === null) return null;
-    files = loadConsole(directory);
-    files.catch(() => {
-      files = null;
-    });
+  let files: ConsoleFiles | null = null;
+  /** Reads the files at the first request. Until they are built, it looks again each time. */
+  const load = async (): Promise<ConsoleFiles | null> => {
+    files ??= await loadConsole();
     return files;
   };
 

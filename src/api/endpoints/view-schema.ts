@@ -58,6 +58,10 @@ const Health = Type.Object(
         'Waiting deliveries, counted up to 10,000; in a list up to at least 200, depending on the size of the page.',
     }),
     dead: Type.Integer({ description: 'Dead letters, counted in the same way.' }),
+    skipped_while_disabled: Type.Integer({
+      description:
+        'Deliveries that were skipped since the endpoint was last disabled, including those that are no longer kept. A few seconds behind.',
+    }),
     oldest_waiting_at: Nullable(Time),
     ...Figures,
   },
@@ -160,6 +164,7 @@ const example = {
     consecutive_failures: 0,
     waiting: 0,
     dead: 0,
+    skipped_while_disabled: 0,
     oldest_waiting_at: null,
     success_rate: 1,
     p50_ms: 8.5,

@@ -178,9 +178,10 @@ async function countListedOutcomes(
   events: readonly EventView[],
 ): Promise<Map<Uuid, EventOutcome>> {
   let counted = 0;
-  const countable = events.filter(({ deliveries }) => {
-    if (deliveries > MAX_COUNTED_PER_EVENT) return false;
-    counted += deliveries;
+  const countable = events.filter(({ deliveries, options }) => {
+    const expected = deliveries + (options?.skipped ?? 0);
+    if (expected > MAX_COUNTED_PER_EVENT) return false;
+    counted += expected;
     return counted <= MAX_COUNTED_PER_PAGE;
   });
   return countOutcomes(

@@ -3,6 +3,7 @@ import { deliveryStatuses } from '../../domain/delivery.ts';
 import { ListFilters, PageQuery } from '../http/pagination.ts';
 import { Nullable } from '../http/validation.ts';
 import { EXAMPLE_TIME, exampleId, Id, idParams, Time } from '../openapi/describe.ts';
+import { UnmatchedReason } from './publish-schema.ts';
 
 export const EventQuery = Type.Object(
   {
@@ -60,8 +61,12 @@ const eventFields = {
   type: Type.String(),
   tenant: Type.String(),
   created_at: Time,
-  deliveries: Type.Integer({ description: 'How many endpoints it is sent to.' }),
   outcome: Nullable(EventOutcomeSchema),
+  deliveries: Type.Integer({ description: 'How many endpoints it is sent to. Disabled ones do not count.' }),
+  skipped: Type.Integer({
+    description: 'How many endpoints matched it but were disabled when it was accepted.',
+  }),
+  unmatched_reason: UnmatchedReason,
   idempotency_key: Nullable(Type.String()),
   schema_version: Nullable(Type.String()),
   channels: Type.Array(Type.String()),
@@ -88,6 +93,8 @@ const exampleEvent = {
   created_at: EXAMPLE_TIME,
   deliveries: 2,
   outcome: { delivered: 1, retrying: 1, pending: 0, dead: 0, skipped: 0, discarded: 0 },
+  skipped: 0,
+  unmatched_reason: null,
   idempotency_key: 'order-1001-created',
   schema_version: null,
   channels: [],

@@ -15,6 +15,8 @@ export function showEvent(event: EventView, outcome: EventOutcome | null): Shown
     created_at: new Date(timeOfId(event.id)),
     deliveries: event.deliveries,
     outcome,
+    skipped: options?.skipped ?? 0,
+    unmatched_reason: options?.unmatched_reason ?? null,
     idempotency_key: event.idempotency_key,
     schema_version: options?.schema_version ?? null,
     channels: options?.channels ?? [],
@@ -36,6 +38,7 @@ export function showAccepted(accepted: Accepted): Shown<typeof AcceptedEvent> {
     tenant: accepted.tenant,
     created_at: new Date(accepted.createdAt),
     deliveries: accepted.deliveries,
+    unmatched_reason: accepted.unmatchedReason,
     duplicate: accepted.duplicate,
   };
 }

@@ -1,3 +1,4 @@
+import type { UnmatchedReason } from '../../domain/event.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import {
   type AppendOptions,
@@ -8,7 +9,7 @@ import {
   type KeyHolder,
 } from '../../ports/accept-log.ts';
 import type { Pool } from '../database.ts';
-import { journalAccepted, journalOfAccepted } from './stats-journal.ts';
+import { journalAccepted, journalOfAccepted, journalSkipped } from './stats-journal.ts';
 
 // The payloads of a batch are sent as one blob that is cut up here. As an array of bytea they would be sent in
 // hexadecimal (31 instead of 10 µs per event). The arrays contain ids, numbers and names that need no quoting.
@@ -22,12 +23,35 @@ const FANOUT = `
   unnest($8::uuid[], $9::int[], $10::uuid[], $11::float8[], $12::boolean[])
          with ordinality as d(id, n, endpoint_id, due_at, fifo, position)`;
 
+/**
+ * Deliveries to disabled endpoints: delivery ids, index of the event (1-based), endpoints. A statement has them as its last
+ * parameters, and only if there are any, so that a batch without them costs nothing more.
+ */
+interface Skipping {
+  readonly firstParameter: number;
+  /** Joins and conditions that leave only the deliveries of events that this statement writes, with `n` and `k.id`. */
+  readonly ofWritten: string;
+}
+
+const skipping = ({ firstParameter, ofWritten }: Skipping): string => `
+    skipped as (
+      insert into posthorn.deliveries (id, endpoint_id, status, reason, attempts, replays, finished_at, tenant, event_type)
+      select k.id, k.endpoint_id, 'skipped', 'endpoint_disabled', 0, 0, now(), ($3::text[])[n], ($4::text[])[n]
+        from unnest($${firstParameter}::uuid[], $${firstParameter + 1}::int[], $${firstParameter + 2}::uuid[]) as k(id, n, endpoint_id)
+        ${ofWritten}
+      returning endpoint_id
+    ),
+    counted_skipped as (${journalSkipped('skipped')}
+    ),`;
+
 // The usual case: no keys, first try. The statement that writes also reads the version, and a batch that was matched
 // against an older version writes nothing.
-const PLAIN = {
-  name: 'accept_plain',
+const plain = (name: string, { skips }: { skips: boolean }) => ({
+  name,
   text: `
-    with current as materialized (select version from posthorn.subscription_version),
+    with current as materialized (select version from posthorn.subscription_version),${
+      skips ? skipping({ firstParameter: 16, ofWritten: 'where (select version from current) = $1' }) : ''
+    }
     accepted as (
       insert into posthorn.events (id, tenant, type, data, deliveries, options)
       select id, tenant, type, substring($13::bytea from start for length), fanout, ($14::json -> n::text)
@@ -42,7 +66,9 @@ const PLAIN = {
       insert into posthorn.stats_journal (counts) select $15::text where (select version from current) = $1
     )
     select version from current`,
-};
+});
+const PLAIN = plain('accept_plain', { skips: false });
+const PLAIN_SKIPPING = plain('accept_plain_skipping', { skips: true });
 
 // Locks the outbox rows before anything is written for them: a row that another process has stored meanwhile is gone,
 // and must not take the key. The statement deletes the rows, so each becomes an event exactly once. A row that loses its
@@ -63,7 +89,7 @@ const LEAVE_OUTBOX = `
 // With idempotency keys, or if an earlier try may have been committed. Keys are sorted, or two batches with two keys in
 // common could deadlock. An expired key is taken over; a key that an earlier try of the same event took counts as won.
 // Deliveries are written only for events that this statement writes: those of an earlier try may be delivered already.
-const guarded = (name: string, { fromOutbox }: { fromOutbox: boolean }) => ({
+const guarded = (name: string, { fromOutbox, skips }: { fromOutbox: boolean; skips: boolean }) => ({
   name,
   text: `
     with current as materialized (select version from posthorn.subscription_version),${fromOutbox ? STILL_HERE : ''}
@@ -87,7 +113,14 @@ const guarded = (name: string, { fromOutbox }: { fromOutbox: boolean }) => ({
         from incoming where key is null or id = any (array(select event_id from won))
           on conflict (id) do nothing
       returning id
-    ),${fromOutbox ? LEAVE_OUTBOX : ''}
+    ),${fromOutbox ? LEAVE_OUTBOX : ''}${
+      skips
+        ? skipping({
+            firstParameter: fromOutbox ? 21 : 20,
+            ofWritten: 'join incoming i using (n) join accepted a on a.id = i.id',
+          })
+        : ''
+    }
     queued as (
       insert into posthorn.queue (id, endpoint_id, due_at, ages_from, fifo, tenant, event_type)
       select d.id, d.endpoint_id, to_timestamp(d.due_at), to_timestamp(d.due_at), d.fifo, i.tenant, i.type
@@ -102,8 +135,10 @@ const guarded = (name: string, { fromOutbox }: { fromOutbox: boolean }) => ({
     )
     select version, array(select id::text from accepted) as written from current`,
 });
-const GUARDED = guarded('accept_guarded', { fromOutbox: false });
-const FROM_OUTBOX = guarded('accept_from_outbox', { fromOutbox: true });
+const GUARDED = guarded('accept_guarded', { fromOutbox: false, skips: false });
+const GUARDED_SKIPPING = guarded('accept_guarded_skipping', { fromOutbox: false, skips: true });
+const FROM_OUTBOX = guarded('accept_from_outbox', { fromOutbox: true, skips: false });
+const FROM_OUTBOX_SKIPPING = guarded('accept_from_outbox_skipping', { fromOutbox: true, skips: true });
 
 export async function acceptEvents(
   pool: Pool,
@@ -119,17 +154,19 @@ export async function acceptEvents(
     ...deliveryValues(events),
     ...payloadValues(events),
   ];
+  const skips = events.some(({ skipped }) => skipped.length > 0);
+  const skippedValues = skips ? toSkippedValues(events) : [];
   if (!isGuarded) {
     const { rows } = await pool.query<{ version: string }>({
-      ...PLAIN,
-      values: [...values, journalOfAccepted(events)],
+      ...(skips ? PLAIN_SKIPPING : PLAIN),
+      values: [...values, journalOfAccepted(events), ...skippedValues],
     });
     return Number(rows[0]!.version) === options.endpointVersion
       ? { stale: false, written: 'all' }
       : { stale: true };
   }
   const { rows } = await pool.query<{ version: string; written: Uuid[] }>({
-    ...(outboxSeqs === null ? GUARDED : FROM_OUTBOX),
+    ...guardedStatement(outboxSeqs !== null, skips),
     values: [
       ...values,
       events.map((event) => event.idempotencyKey),
@@ -138,12 +175,18 @@ export async function acceptEvents(
       journalOfAccepted(events),
       events.length,
       ...(outboxSeqs === null ? [] : [literal(outboxSeqs)]),
+      ...skippedValues,
     ],
   });
   const answer = rows[0]!;
   return Number(answer.version) === options.endpointVersion
     ? { stale: false, written: new Set(answer.written) }
     : { stale: true };
+}
+
+function guardedStatement(fromOutbox: boolean, skips: boolean) {
+  if (fromOutbox) return skips ? FROM_OUTBOX_SKIPPING : FROM_OUTBOX;
+  return skips ? GUARDED_SKIPPING : GUARDED;
 }
 
 /** Formats a PostgreSQL array of values that need no quoting: ids, numbers, validated names. */
@@ -185,6 +228,17 @@ function deliveryValues(events: readonly EventRecord[]): unknown[] {
   return [literal(ids), literal(indexes), literal(endpoints), literal(due), literal(fifo)];
 }
 
+function toSkippedValues(events: readonly EventRecord[]): unknown[] {
+  const rows = events.flatMap(({ skipped }, index) =>
+    skipped.map(({ id, endpointId }) => ({ id, n: index + 1, endpointId })),
+  );
+  return [
+    literal(rows.map(({ id }) => id)),
+    literal(rows.map(({ n }) => n)),
+    literal(rows.map(({ endpointId }) => endpointId)),
+  ];
+}
+
 function payloadValues(events: readonly EventRecord[]): unknown[] {
   const options: Record<string, unknown> = {};
   for (const [index, event] of events.entries())
@@ -204,7 +258,8 @@ export async function databaseNow(pool: Pool): Promise<number> {
 const KEY_HOLDERS = {
   name: 'idempotency_key_holders',
   text: `
-    select k.tenant, k.key, k.event_id, k.fingerprint, coalesce(e.deliveries, 0) as deliveries, e.type
+    select k.tenant, k.key, k.event_id, k.fingerprint, coalesce(e.deliveries, 0) as deliveries, e.type,
+           e.options ->> 'unmatched_reason' as unmatched_reason
       from unnest($1::text[], $2::text[]) as wanted(tenant, key)
       join posthorn.idempotency_keys k using (tenant, key)
       left join posthorn.events e on e.id = k.event_id`,
@@ -221,11 +276,18 @@ export async function findKeyHolders(
     fingerprint: Buffer;
     deliveries: number;
     type: string;
+    unmatched_reason: UnmatchedReason | null;
   }>({ ...KEY_HOLDERS, values: [wanted.map(({ tenant }) => tenant), wanted.map(({ key }) => key)] });
   return new Map(
     rows.map((row) => [
       idempotencyKeyName(row.tenant, row.key),
-      { eventId: row.event_id, fingerprint: row.fingerprint, deliveries: row.deliveries, type: row.type },
+      {
+        eventId: row.event_id,
+        fingerprint: row.fingerprint,
+        deliveries: row.deliveries,
+        unmatchedReason: row.unmatched_reason,
+        type: row.type,
+      },
     ]),
   );
 }

@@ -7,6 +7,7 @@ import type { Client, Pool } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import type { Sealed } from '../secret-box.ts';
 import { noteEndpoint } from './operational-notes.ts';
+import { restartSkippedCount } from './skipped-deliveries.ts';
 import { ensureTenant } from './tenants.ts';
 
 /** An endpoint as it is stored, with the state of its circuit and the number of its deliveries. */
@@ -30,6 +31,7 @@ export interface EndpointView {
   /** The id of the oldest delivery that waits; its time is when the event was accepted. */
   readonly oldest_waiting: Uuid | null;
   readonly dead: number;
+  readonly skipped_while_disabled: number;
 }
 
 /** Counting stops here, because the tables grow without bound. */
@@ -43,7 +45,9 @@ const selectEndpoints = (countLimit: number): string => `
          e.created_at, e.updated_at, h.circuit, h.consecutive_failures, h.opened_at, h.next_probe_at,
          (select count(*)::int from (select from posthorn.queue q where q.endpoint_id = e.id limit ${countLimit}) w) as waiting,
          (select q.id from posthorn.queue q where q.endpoint_id = e.id order by q.id limit 1) as oldest_waiting,
-         (select count(*)::int from (select from posthorn.dead_letters d where d.endpoint_id = e.id limit ${countLimit}) d) as dead
+         (select count(*)::int from (select from posthorn.dead_letters d where d.endpoint_id = e.id limit ${countLimit}) d) as dead,
+         coalesce((select (s.total - s.total_before)::float8 from posthorn.endpoint_skips s where s.endpoint_id = e.id), 0)
+           as skipped_while_disabled
     from posthorn.endpoints e left join posthorn.endpoint_health h on h.endpoint_id = e.id`;
 
 /**
@@ -147,7 +151,7 @@ export async function updateEndpoint(
   );
   if (endpoint.config.breaker === null) await closeCircuit(client, endpoint.id);
   if (switched === 'on') await noteEndpoint(client, endpoint.id, operationalTypes.endpointEnabled, {});
-  if (switched === 'off') await noteDisabled(client, endpoint.id, endpoint.disabled_reason);
+  if (switched === 'off') await onDisabled(client, endpoint.id, endpoint.disabled_reason);
 }
 
 /** Without a breaker the circuit must be closed. `failing_since` stays: an endpoint that keeps failing is disabled. */
@@ -198,12 +202,14 @@ export async function disableEndpoint(
     'update posthorn.endpoints set enabled = false, disabled_reason = $2, updated_at = now(), version = $3 where id = $1',
     [id, reason, version],
   );
-  await noteDisabled(client, id, reason);
+  await onDisabled(client, id, reason);
   return true;
 }
 
-const noteDisabled = (client: Client, id: Uuid, reason: DisabledReason | null): Promise<void> =>
-  noteEndpoint(client, id, operationalTypes.endpointDisabled, { reason });
+async function onDisabled(client: Client, id: Uuid, reason: DisabledReason | null): Promise<void> {
+  await restartSkippedCount(client, id);
+  await noteEndpoint(client, id, operationalTypes.endpointDisabled, { reason });
+}
 
 export async function findEndpoint(
   pool: Pool,

@@ -1,3 +1,4 @@
+import type { UnmatchedReason } from '../../domain/event.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import type { Pool, Queryable } from '../database.ts';
 import {
@@ -27,6 +28,9 @@ export interface EventOptions {
   readonly schema_version?: string;
   readonly endpoint_ids?: readonly Uuid[];
   readonly deliver_at?: number;
+  readonly unmatched_reason?: UnmatchedReason;
+  /** How many disabled endpoints matched the event when it was accepted. */
+  readonly skipped?: number;
   /** The event of an outbox whose idempotency key this event, with the same content, had already taken. */
   readonly duplicate_of?: Uuid;
   /** The same, with different content. */

@@ -25,7 +25,7 @@ export const catalogue = {
   },
   posthorn_events_unmatched_total: {
     type: 'counter',
-    help: 'Accepted events that no endpoint had subscribed to.',
+    help: 'Accepted events that are sent to no endpoint: none subscribes to them, filters leave them out, or all that match are disabled.',
   },
   posthorn_deliveries_created_total: { type: 'counter', help: 'Deliveries created for accepted events.' },
   posthorn_deliveries_handed_on_total: {
