@@ -51,7 +51,7 @@ interface TimeFieldProps {
   onChange: (iso: string) => void;
 }
 
-function TimeField({ label, value, onChange }: TimeFieldProps) {
+export function TimeField({ label, value, onChange }: TimeFieldProps) {
   return (
     <input
       className="input time"

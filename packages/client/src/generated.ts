@@ -486,7 +486,7 @@ export interface EndpointReplay {
 }
 
 export interface EndpointStats {
-  window: '1h' | '24h' | '7d';
+  window: '1h' | '24h' | '7d' | null;
   from: Time;
   to: Time;
   /** How long one point of `series` is. */
@@ -980,7 +980,7 @@ export interface ScheduledRetry {
 }
 
 export interface Stats {
-  window: '1h' | '24h' | '7d';
+  window: '1h' | '24h' | '7d' | null;
   from: Time;
   to: Time;
   /** How long one point of `series` is. */
@@ -1054,7 +1054,10 @@ export interface Stats {
   endpoints: ({
     endpoint_id: string;
     url: string;
+    description: string;
     tenant: string;
+    enabled: boolean;
+    paused: boolean;
     attempts: number;
     failures: number;
     success_rate: number | null;
@@ -1225,7 +1228,7 @@ export class Endpoints extends Resource {
   }
 
   /** Statistics of an endpoint. */
-  getStats(id: string, query: { window?: '1h' | '24h' | '7d' } = {}, options?: RequestOptions): Promise<EndpointStats> {
+  getStats(id: string, query: { window?: '1h' | '24h' | '7d'; since?: string; until?: string } = {}, options?: RequestOptions): Promise<EndpointStats> {
     return this.call('GET', `/v1/endpoints/${encodeURIComponent(id)}/stats`, { query }, options);
   }
 
@@ -1420,7 +1423,7 @@ export class Audit extends Resource {
 /** Figures over time, and the live tail. */
 export class Statistics extends Resource {
   /** Statistics of everything, of a tenant or of an event type. */
-  getStats(query: { window?: '1h' | '24h' | '7d'; tenant?: string; type?: string } = {}, options?: RequestOptions): Promise<Stats> {
+  getStats(query: { window?: '1h' | '24h' | '7d'; since?: string; until?: string; tenant?: string; type?: string } = {}, options?: RequestOptions): Promise<Stats> {
     return this.call('GET', `/v1/stats`, { query }, options);
   }
 }
