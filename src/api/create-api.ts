@@ -74,7 +74,7 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(probeRoutes(manage.probes, { endpoints }));
     await v1.register(testEventRoutes(manage.testEvents, { endpoints, limits }));
     await v1.register(publishRoutes(publishing, metrics));
-    await v1.register(eventRoutes({ pool, endpoints }));
+    await v1.register(eventRoutes({ pool, clock, endpoints }));
     await v1.register(expungeRoutes(manage.expunge));
     await v1.register(deliveryRoutes({ pool, endpoints }));
     await v1.register(sentRequestRoutes(dependencies));

@@ -523,7 +523,7 @@ export interface EndpointReplay {
 }
 
 export interface EndpointStats {
-  window: '1h' | '24h' | '7d';
+  window: '1h' | '24h' | '7d' | null;
   from: Time;
   to: Time;
   /** How long one point of `series` is. */
@@ -603,6 +603,7 @@ export interface Event {
   type: string;
   tenant: string;
   created_at: Time;
+  outcome: EventOutcome | null;
   /** How many endpoints it is sent to. Disabled ones do not count. */
   deliveries: number;
   /** How many endpoints matched it but were disabled when it was accepted. */
@@ -618,6 +619,16 @@ export interface Event {
   key_conflict_with: string | null;
   expunged_at: Time | null;
   expunged_by: string | null;
+}
+
+/** How many deliveries have each status. Null in lists for an event with more than 1,000 deliveries, and for the oldest events of a page that has more than 20,000 deliveries. */
+export interface EventOutcome {
+  delivered: number;
+  retrying: number;
+  pending: number;
+  dead: number;
+  skipped: number;
+  discarded: number;
 }
 
 export interface EventPage {
@@ -658,6 +669,7 @@ export interface EventWithData {
   type: string;
   tenant: string;
   created_at: Time;
+  outcome: EventOutcome | null;
   /** How many endpoints it is sent to. Disabled ones do not count. */
   deliveries: number;
   /** How many endpoints matched it but were disabled when it was accepted. */
@@ -1043,7 +1055,7 @@ export interface ScheduledRetry {
 }
 
 export interface Stats {
-  window: '1h' | '24h' | '7d';
+  window: '1h' | '24h' | '7d' | null;
   from: Time;
   to: Time;
   /** How long one point of `series` is. */
@@ -1117,7 +1129,10 @@ export interface Stats {
   endpoints: ({
     endpoint_id: string;
     url: string;
+    description: string;
     tenant: string;
+    enabled: boolean;
+    paused: boolean;
     attempts: number;
     failures: number;
     success_rate: number | null;
@@ -1293,7 +1308,7 @@ export class Events extends Resource {
   }
 
   /** List events. */
-  list(query: { limit?: number; cursor?: string; tenant?: string; type?: string; since?: string; until?: string; idempotency_key?: string; has?: 'dead' | 'waiting' } = {}, options?: RequestOptions): PageRequest<Event> {
+  list(query: { limit?: number; cursor?: string; tenant?: string; type?: string; since?: string; until?: string; idempotency_key?: string; has?: 'pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped' | 'waiting' | 'none'; where?: string } = {}, options?: RequestOptions): PageRequest<Event> {
     return this.pages('GET', `/v1/events`, { query }, options);
   }
 
@@ -1381,7 +1396,7 @@ export class Endpoints extends Resource {
   }
 
   /** Statistics of an endpoint. */
-  getStats(id: string, query: { window?: '1h' | '24h' | '7d' } = {}, options?: RequestOptions): Promise<EndpointStats> {
+  getStats(id: string, query: { window?: '1h' | '24h' | '7d'; since?: string; until?: string } = {}, options?: RequestOptions): Promise<EndpointStats> {
     return this.call('GET', `/v1/endpoints/${encodeURIComponent(id)}/stats`, { query }, options);
   }
 
@@ -1591,7 +1606,7 @@ export class Audit extends Resource {
 /** Figures over time, and the live tail. */
 export class Statistics extends Resource {
   /** Statistics of everything, of a tenant or of an event type. */
-  getStats(query: { window?: '1h' | '24h' | '7d'; tenant?: string; type?: string } = {}, options?: RequestOptions): Promise<Stats> {
+  getStats(query: { window?: '1h' | '24h' | '7d'; since?: string; until?: string; tenant?: string; type?: string } = {}, options?: RequestOptions): Promise<Stats> {
     return this.call('GET', `/v1/stats`, { query }, options);
   }
 }

@@ -5,6 +5,7 @@ import {
   byIndex,
   hideFromPlanner,
   type IdRange,
+  type IndexRange,
   type ListResult,
   listQuery,
   toListResult,
@@ -39,15 +40,17 @@ export interface EventOptions {
   readonly expunged_by?: string;
 }
 
-const columnsOf = (alias: string): string =>
+export const eventColumnsOf = (alias: string): string =>
   ['id', 'tenant', 'type', 'deliveries', 'idempotency_key', 'options']
     .map((name) => `${alias}.${name}`)
     .join(', ');
-const COLUMNS = columnsOf('e');
+const COLUMNS = eventColumnsOf('e');
 
 export interface EventFilter extends IdRange {
   readonly tenant: string | null;
   readonly type: string | null;
+  /** Only events that were sent to no endpoint. */
+  readonly unsent?: boolean;
   readonly limit: number;
 }
 
@@ -63,13 +66,25 @@ export async function listEvents(pool: Pool, filter: EventFilter): Promise<ListR
 export function eventsStatement(filter: EventFilter): { text: string; values: unknown[] } {
   const values: unknown[] = [filter.limit];
   const bind = (value: unknown): string => `$${values.push(value)}`;
-  const { tenant, type } = filter;
-  const range =
-    tenant === null
-      ? byIndex([], [], filter, bind)
-      : byIndex(['tenant'], [hideFromPlanner(bind(tenant))], filter, bind);
+  const range = eventRange(filter, bind);
+  return {
+    text: listQuery('events', eventColumnsOf('q'), range, eventConditions(filter, bind), '$1'),
+    values,
+  };
+}
+
+type Bind = (value: unknown) => string;
+
+export const eventRange = (filter: EventFilter, bind: Bind): IndexRange =>
+  filter.tenant === null
+    ? byIndex([], [], filter, bind)
+    : byIndex(['tenant'], [hideFromPlanner(bind(filter.tenant))], filter, bind);
+
+/** The conditions of the filter that no index serves. */
+export function eventConditions({ type, unsent = false }: EventFilter, bind: Bind): string[] {
   const conditions = type === null ? [] : [`q.type = ${bind(type)}`];
-  return { text: listQuery('events', columnsOf('q'), range, conditions, '$1'), values };
+  if (unsent) conditions.push('q.deliveries = 0');
+  return conditions;
 }
 
 /** The events with these ids, newest first. */
