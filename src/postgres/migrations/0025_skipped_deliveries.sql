@@ -9,4 +9,4 @@ create table posthorn.endpoint_skips (
 ) with (fillfactor = 70);
 
 -- Finds the skipped deliveries of an endpoint, to replay them and to delete those beyond the limit.
-create index deliveries_unusual_endpoint on posthorn.deliveries (endpoint_id, id) include (status, reason) where status <> 'delivered';
+create index deliveries_skipped on posthorn.deliveries (endpoint_id, id) where status = 'skipped' and reason = 'endpoint_disabled';

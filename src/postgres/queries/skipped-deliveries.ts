@@ -3,8 +3,8 @@ import type { Uuid } from '../../domain/ids.ts';
 import type { SkippedCount } from '../../ports/statistics-store.ts';
 import type { Client, Pool } from '../database.ts';
 
-/** The first condition lets the planner use the index `deliveries_unusual_endpoint`. */
-const SKIPPED = `d.status <> 'delivered' and d.status = 'skipped' and d.reason = 'endpoint_disabled'`;
+/** The condition of the index `deliveries_skipped`. */
+const SKIPPED = `d.status = 'skipped' and d.reason = 'endpoint_disabled'`;
 
 /** Starts a new count, within the transaction that disables the endpoint. */
 export async function restartSkippedCount(client: Client, endpointId: Uuid): Promise<void> {
