@@ -4,12 +4,16 @@ import type { Queryable } from '../database.ts';
 /** In whole milliseconds, so that the time is exact as a JavaScript number. */
 const NOW = "date_trunc('milliseconds', now())";
 
+/** False if the delivery is due and was not attempted since: a replay then makes no request of its own. */
+const SENDS_AGAIN = `(q.attempts > q.attempts_before_replay or coalesce(q.due_at > ${NOW}, false))`;
+
 /**
  * Common table expressions that replay the deliveries of `chunk (id, endpoint_id)`; `moved (id, endpoint_id)` has those
  * that were replayed.
  *
- *   waiting    the row becomes due now, and its schedule starts again. It keeps its place in a FIFO lane. One that was
- *              never attempted is already due.
+ *   waiting    the row becomes due now, and its schedule starts again. It keeps its place in a FIFO lane. If it is due
+ *              already and was not attempted since, only its age starts again, and it does not count as a replay: two
+ *              replays at the same time are one.
  *   dead       gets a row at the end of the queue. The dead letter stays, marked as replaying, until the replay succeeds.
  *   history    moves to the end of the queue.
  *
@@ -32,9 +36,9 @@ export const REPLAY_MOVES = `
     ),
     due_now as (
       update posthorn.queue q
-         set due_at = case when q.due_at is null then null else ${NOW} end, ages_from = ${NOW},
-             attempts_before_replay = q.attempts, replays = q.replays + 1,
-             trigger = case when q.due_at is null then q.trigger else 'replay' end
+         set due_at = case when ${SENDS_AGAIN} then ${NOW} else q.due_at end, ages_from = ${NOW},
+             attempts_before_replay = q.attempts, replays = q.replays + ${SENDS_AGAIN}::int,
+             trigger = case when ${SENDS_AGAIN} then 'replay' else q.trigger end
         from chunk c join live l on l.id = c.endpoint_id
        where q.id = c.id
       returning q.id, q.endpoint_id
