@@ -9,13 +9,14 @@ import { IdentityProvider } from './api/sign-in/identity-provider.ts';
 import type { SignInDependencies } from './api/sign-in/routes.ts';
 import { Sessions } from './api/sign-in/sessions.ts';
 import type { AppMetrics } from './app-metrics.ts';
-import type { ConfigWithKeys } from './config/index.ts';
+import { type ConfigWithKeys, retentionOf } from './config/index.ts';
 import { connectionLimit, readDescriptorLimit } from './connection-limit.ts';
 import type { Engine } from './create-engine.ts';
 import type { Ingest } from './create-ingest.ts';
 import { createChallenger, type Deliverer, type EgressPolicy } from './deliver/index.ts';
 import type { Clock } from './domain/clock.ts';
 import { type ControlPlane, createControlPlane } from './manage/control-plane.ts';
+import { reportStorage } from './manage/storage.ts';
 import type { Store } from './open-store.ts';
 import type { Notifier } from './ports/notifier.ts';
 import { readReadiness } from './postgres/queries/readiness.ts';
@@ -84,6 +85,8 @@ export function createServer(options: ServerOptions): ReturnType<typeof createAp
           heartbeatMs: config.streamHeartbeatMs,
         },
       },
+      readStorage: () =>
+        reportStorage(pool, { clock, days: retentionOf(config), partitionDays: config.partitionDays }),
       statsCacheMs: config.statsCacheMs,
       inboxes: config.inbox ? new Inboxes(pool, clock) : null,
       get publicUrl() {
@@ -136,8 +139,10 @@ function composeControlPlane(
     operatorTenant: config.operatorTenant,
     signatureOverlapMs: config.signatureOverlapMs,
     discardUndoMs: config.discardUndoMs,
+    retentionDays: config.retentionEventsDays,
     wake: (endpointId) => engine.router.wake(endpointId),
     onKeyChanged: () => authenticator.forget(),
+    wakeProbe: () => engine.router.requestProbe(),
   });
 }
 

@@ -10,6 +10,7 @@ import { egress, endpointLimits, keys } from './settings/access.ts';
 import { accepting, dispatching, ownership } from './settings/engine.ts';
 import { health, metrics, operational, stream, tracing } from './settings/observing.ts';
 import { relay } from './settings/relay.ts';
+import { retention } from './settings/retention.ts';
 import { log, processes, server, storage } from './settings/server.ts';
 import { signIn } from './settings/sign-in.ts';
 
@@ -18,6 +19,7 @@ export const sections = {
   Server: server,
   Processes: processes,
   Storage: storage,
+  Retention: retention,
   Keys: keys,
   'Console sign-in': signIn,
   Log: log,
@@ -38,6 +40,7 @@ export const settings = {
   ...server,
   ...processes,
   ...storage,
+  ...retention,
   ...keys,
   ...signIn,
   ...log,

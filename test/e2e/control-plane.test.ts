@@ -36,8 +36,10 @@ beforeAll(async () => {
     operatorTenant: 'posthorn',
     signatureOverlapMs: 1000,
     discardUndoMs: 1000,
+    retentionDays: 90,
     wake: () => {},
     onKeyChanged: () => revoked.push('revoked'),
+    wakeProbe: () => {},
   });
 });
 afterAll(async () => {

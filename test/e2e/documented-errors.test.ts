@@ -519,7 +519,7 @@ describe('a conflict with the current state', () => {
   test('a disabled or deleted endpoint', async () => {
     const place = await makeWorld(posthorn, rejecting.url);
     await expectStatus(call('updateEndpoint', { in: place, body: { enabled: false } }), 200);
-    for (const name of ['sendTestEvent', 'replayEndpoint', 'replayDelivery', 'replayEvent'])
+    for (const name of ['sendTestEvent', 'probeEndpoint', 'replayEndpoint', 'replayDelivery', 'replayEvent'])
       matrix.refused(op(name), 'conflict', await call(name, { in: place }));
     expect((await call('listEndpointDeliveries', { in: place })).body.data).toHaveLength(1);
     await expectStatus(call('deleteEndpoint', { in: place }), 204);

@@ -11,7 +11,7 @@ export const AuditQuery = Type.Object(
     actor: Type.Optional(
       Type.String({
         maxLength: 300,
-        description: 'The id of a key, `user:` and the subject of a person, or "admin".',
+        description: 'The id of a key, `user:` and the subject of a person, "admin" or "posthorn".',
       }),
     ),
     action: Type.Optional(Type.Enum([...auditActions])),
@@ -37,8 +37,10 @@ export const AuditEntrySchema = Type.Object(
         after: Type.Optional(Type.Unknown()),
       }),
     ),
-    request_id: Type.String(),
-    address: Type.String({ description: 'The IP address of the caller.' }),
+    request_id: Type.String({ description: 'Empty if Posthorn made the change by itself.' }),
+    address: Type.String({
+      description: 'The IP address of the caller. Empty if Posthorn made the change by itself.',
+    }),
   },
   {
     title: 'AuditEntry',
