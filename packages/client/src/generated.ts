@@ -435,13 +435,17 @@ export interface EndpointPatch {
   payload?: 'full' | 'thin' | null;
   headers?: Record<string, string | null> | null;
   auth?: {
-    type: 'basic' | 'bearer' | 'oauth2';
-    username?: string;
-    password?: string;
-    token?: string;
-    token_url?: string;
-    client_id?: string;
-    client_secret?: string;
+    type: 'basic';
+    username: string;
+    password: string;
+  } | {
+    type: 'bearer';
+    token: string;
+  } | {
+    type: 'oauth2';
+    token_url: string;
+    client_id: string;
+    client_secret: string;
     scope?: string | null;
   } | null;
   tls?: {
@@ -886,13 +890,17 @@ export interface NewEndpoint {
   payload?: 'full' | 'thin' | null;
   headers?: Record<string, string | null> | null;
   auth?: {
-    type: 'basic' | 'bearer' | 'oauth2';
-    username?: string;
-    password?: string;
-    token?: string;
-    token_url?: string;
-    client_id?: string;
-    client_secret?: string;
+    type: 'basic';
+    username: string;
+    password: string;
+  } | {
+    type: 'bearer';
+    token: string;
+  } | {
+    type: 'oauth2';
+    token_url: string;
+    client_id: string;
+    client_secret: string;
     scope?: string | null;
   } | null;
   tls?: {

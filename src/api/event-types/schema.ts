@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { EVENT_TYPE, MAX_EVENT_TYPE_LENGTH } from '../../domain/event.ts';
 import { PageQuery } from '../http/pagination.ts';
 import { Nullable } from '../http/validation.ts';
 import { AsShown, EXAMPLE_TIME, Ignored, Time } from '../openapi/describe.ts';
@@ -46,5 +47,11 @@ export const EventTypeSchema = Type.Object(
     ],
   },
 );
-export const EventTypeName = Type.Object({ name: Type.String({ description: 'Such as order.created.' }) });
+export const EventTypeName = Type.Object({
+  name: Type.String({
+    pattern: EVENT_TYPE.source,
+    maxLength: MAX_EVENT_TYPE_LENGTH,
+    description: 'Such as order.created.',
+  }),
+});
 export const EventTypeList = Type.Object(PageQuery, { additionalProperties: false });

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { TENANT_ID } from '../../domain/event.ts';
 import { PageQuery } from '../http/pagination.ts';
 import { RateLimitSchema } from '../http/rate-limit.ts';
 import { Nullable } from '../http/validation.ts';
@@ -70,5 +71,7 @@ export const TenantSchema = Type.Object(
     ],
   },
 );
-export const TenantId = Type.Object({ id: Type.String({ description: 'The id of the tenant.' }) });
+export const TenantId = Type.Object({
+  id: Type.String({ pattern: TENANT_ID.source, description: 'The id of the tenant.' }),
+});
 export const TenantList = Type.Object(PageQuery, { additionalProperties: false });
