@@ -80,7 +80,7 @@ export async function openStore(
     tasks: createPostgresTaskStore(database),
     statistics: createPostgresStatisticsStore(database),
     operational: createPostgresOperationalStore(database),
-    upkeep: createPostgresUpkeepStore({ database, ensurePartitions: makePartitions }),
+    upkeep: createPostgresUpkeepStore({ database, ensurePartitions: makePartitions, secretBox }),
     endpoints,
     secretBox,
   };

@@ -53,7 +53,10 @@ export interface EndpointConfig {
   filter?: Record<string, unknown>;
   api_version?: string;
   payload?: 'full' | 'thin';
+  /** In plain text: only in memory, and in rows of earlier versions until upkeep seals them. */
   headers?: Record<string, string>;
+  /** Names of headers whose values are shown to everybody who may see the endpoint. */
+  plain_headers?: string[];
   sealed_headers?: Record<string, SealedValue>;
   auth?: AuthConfig;
   tls?: TlsConfig;
@@ -146,6 +149,7 @@ export function resolveEndpoint(record: EndpointRecord, secrets: readonly Endpoi
     apiVersion: config.api_version ?? null,
     payload: config.payload ?? 'full',
     headers: config.headers ?? {},
+    plainHeaders: config.plain_headers ?? [],
     auth: resolveAuth(config.auth),
     certificate: resolveCertificate(config.tls),
     signature: config.signature ?? 'standard',

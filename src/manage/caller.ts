@@ -20,6 +20,9 @@ export interface Actor {
   readonly audit: AuditTrail;
 }
 
+/** Whether the caller may read secrets: signing secrets, and the values of an endpoint's headers. */
+export const mayReadSecrets = ({ scope }: Caller): boolean => scope !== 'read';
+
 /** How the audit log, tasks and discarded deliveries name a caller: `key_…` or `admin`. */
 export function nameOfCaller(caller: Caller): string {
   return caller.keyId === null ? 'admin' : publicId(idPrefixes.key, caller.keyId);

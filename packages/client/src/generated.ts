@@ -124,8 +124,9 @@ export interface ChangedEndpoint {
   paused: boolean;
   api_version: string | null;
   payload: 'full' | 'thin';
-  /** Credentials are not shown. */
+  /** `[redacted]` instead of a value that the key may not read: credentials, and for a read key all values but those of `plain_headers`. */
   headers: Record<string, string>;
+  plain_headers: string[];
   auth: BasicAuth | BearerAuth | OAuth2 | null;
   tls: ClientCertificate | null;
   signature: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
@@ -185,8 +186,9 @@ export interface CreatedEndpoint {
   paused: boolean;
   api_version: string | null;
   payload: 'full' | 'thin';
-  /** Credentials are not shown. */
+  /** `[redacted]` instead of a value that the key may not read: credentials, and for a read key all values but those of `plain_headers`. */
   headers: Record<string, string>;
+  plain_headers: string[];
   auth: BasicAuth | BearerAuth | OAuth2 | null;
   tls: ClientCertificate | null;
   signature: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
@@ -350,8 +352,9 @@ export interface Endpoint {
   paused: boolean;
   api_version: string | null;
   payload: 'full' | 'thin';
-  /** Credentials are not shown. */
+  /** `[redacted]` instead of a value that the key may not read: credentials, and for a read key all values but those of `plain_headers`. */
   headers: Record<string, string>;
+  plain_headers: string[];
   auth: BasicAuth | BearerAuth | OAuth2 | null;
   tls: ClientCertificate | null;
   signature: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
@@ -398,6 +401,7 @@ export interface EndpointPatch {
   api_version?: string | null;
   payload?: 'full' | 'thin' | null;
   headers?: Record<string, string | null> | null;
+  plain_headers?: string[] | null;
   auth?: {
     type: 'basic' | 'bearer' | 'oauth2';
     username?: string;
@@ -769,6 +773,7 @@ export interface NewEndpoint {
   api_version?: string | null;
   payload?: 'full' | 'thin' | null;
   headers?: Record<string, string | null> | null;
+  plain_headers?: string[] | null;
   auth?: {
     type: 'basic' | 'bearer' | 'oauth2';
     username?: string;
