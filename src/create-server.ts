@@ -126,6 +126,7 @@ function composeControlPlane(
       }),
       maxConcurrent: config.challengesAtOnce,
       isRequired: config.requireChallenge,
+      tokenHosts: config.tokenHosts,
     },
     endpointLimits: { perTenant: config.maxEndpointsPerTenant, unique: config.uniqueEndpoints },
     signatureOverlapMs: config.signatureOverlapMs,

@@ -260,6 +260,18 @@ export function cidrs(spec: Basics<readonly string[]>): Setting<readonly string[
   });
 }
 
+const HOST_NAME = /^(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;
+
+/** Names of hosts in lower case. `*.` in front means all names below it. */
+export function hostNames(spec: Basics<readonly string[]>): Setting<readonly string[]> {
+  return setting<readonly string[], readonly string[]>(spec, {
+    allowed: 'host names separated by commas, such as id.example.com,*.example.org, or none',
+    read: (given) =>
+      readList(given, (item) => (HOST_NAME.test(item.toLowerCase()) ? item.toLowerCase() : INVALID)),
+    show: showList,
+  });
+}
+
 export function integers(spec: Basics<readonly number[]> & Range): Setting<readonly number[]> {
   return setting<readonly number[], readonly number[]>(spec, {
     allowed: `whole numbers${describeRange(spec)} separated by commas, or none`,

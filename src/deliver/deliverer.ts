@@ -38,6 +38,7 @@ import {
   readTokenAnswer,
   TOKEN_RESPONSE_CAP_BYTES,
   TOKEN_TIMEOUT_MS,
+  tokenGroup,
   tokenKey,
   tokenRequest,
 } from './token-request.ts';
@@ -194,6 +195,7 @@ class HttpDeliverer implements Deliverer {
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.#tokens.close();
     for (const attempt of [...this.#inFlight]) attempt.abandon();
     await this.#pools.close();
   }
@@ -249,9 +251,14 @@ class HttpDeliverer implements Deliverer {
   #tokensOf(endpoint: Endpoint): TokenSource | null {
     const { auth: client } = endpoint;
     if (client?.type !== 'oauth2') return null;
-    return this.#tokens.source(tokenKey(endpoint.id, client), (done) =>
-      this.#begin({ endpoint, client }, this.#prepareTokenFetch, (outcome) => done(readTokenAnswer(outcome))),
-    );
+    return this.#tokens.source({
+      key: tokenKey(endpoint.id, client),
+      group: tokenGroup(endpoint.tenant, client),
+      request: (done) =>
+        this.#begin({ endpoint, client }, this.#prepareTokenFetch, (outcome) =>
+          done(readTokenAnswer(outcome)),
+        ),
+    });
   }
 
   readonly #prepareTokenFetch = ({ endpoint, client }: TokenFetch, done: Done): Attempt | ErrorClass => {

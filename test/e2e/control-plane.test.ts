@@ -31,7 +31,7 @@ beforeAll(async () => {
     endpoints: createEndpointCache(pool, secretBox, () => {}),
     secretBox,
     egress: STRICT_EGRESS,
-    challenges: { challenger: async () => null, maxConcurrent: 4, isRequired: false },
+    challenges: { challenger: async () => null, maxConcurrent: 4, isRequired: false, tokenHosts: [] },
     endpointLimits: { perTenant: 10_000, unique: false },
     signatureOverlapMs: 1000,
     discardUndoMs: 1000,

@@ -4,6 +4,7 @@ import {
   choice,
   cidrs,
   duration,
+  hostNames,
   integer,
   integers,
   key32,
@@ -104,6 +105,11 @@ export const egress = {
   requireChallenge: boolean({
     default: false,
     about: 'Whether endpoints that are registered with a tenant key must pass a `challenge`.',
+  }),
+  tokenHosts: hostNames({
+    default: [],
+    about:
+      'With POSTHORN_REQUIRE_CHALLENGE: hosts that tenant keys may name in `auth.token_url`, besides the host of the endpoint, which has passed the challenge. `*.example.com` means all names below it.',
   }),
   challengeTimeoutMs: duration({
     internal: true,
