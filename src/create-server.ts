@@ -1,5 +1,6 @@
 /** Composes the HTTP API from the configuration and the parts of the process. */
-import { createApi } from './api/create-api.ts';
+import { createApi, createMetricsApi } from './api/create-api.ts';
+import type { ApiDependencies } from './api/dependencies.ts';
 import { Readiness } from './api/health/readiness.ts';
 import { Authenticator } from './api/http/authenticator.ts';
 import { trustProxies } from './api/http/client-address.ts';
@@ -43,66 +44,91 @@ export interface ServerOptions {
   readonly isLeaving: () => boolean;
 }
 
-export function createServer(options: ServerOptions): ReturnType<typeof createApi> {
+export interface Servers {
+  readonly server: Awaited<ReturnType<typeof createApi>>;
+  /** Null: `server` answers `/metrics` too. */
+  readonly metricsServer: Awaited<ReturnType<typeof createApi>> | null;
+}
+
+export async function createServers(options: ServerOptions): Promise<Servers> {
+  const { config, isLeaving } = options;
+  const dependencies = apiDependencies(options);
+  const descriptors = readDescriptorLimit();
+  const limits = {
+    requestTimeoutMs: config.requestTimeoutMs,
+    closeWithinMs: config.drainMs / 4,
+    isLeaving,
+    maxConnections: descriptors === null ? null : connectionLimit(descriptors, config),
+  };
+  const hasOwnAddress = config.metricsAddr !== null;
+  return {
+    server: await createApi(dependencies, {
+      ...limits,
+      healthOnly: config.role === 'worker',
+      metricsElsewhere: hasOwnAddress,
+    }),
+    metricsServer: hasOwnAddress
+      ? await createMetricsApi(dependencies, { ...limits, maxConnections: METRICS_CONNECTIONS })
+      : null,
+  };
+}
+
+const METRICS_CONNECTIONS = 20;
+
+function apiDependencies(options: ServerOptions): ApiDependencies {
   const { config, store, clock, metrics, address } = options;
   const pool = store.database.pool('api');
   const authenticator = createAuthenticator(options);
-  const descriptors = readDescriptorLimit();
-  return createApi(
-    {
-      pool,
-      clock,
-      log: options.log,
-      endpoints: store.endpoints,
-      manage: composeControlPlane(options, authenticator),
-      access: { authenticator, isTrustedProxy: trustProxies(config.trustedProxies) },
-      publishing: {
-        acceptor: options.ingest.acceptor,
-        limits: {
-          maxEventBytes: config.maxEventBytes,
-          maxNesting: config.maxNesting,
-          maxBatchBytes: config.maxBatchBytes,
-        },
-        tracer: options.tracer,
+  return {
+    pool,
+    clock,
+    log: options.log,
+    endpoints: store.endpoints,
+    manage: composeControlPlane(options, authenticator),
+    access: {
+      authenticator,
+      isTrustedProxy: trustProxies(config.trustedProxies),
+      metricsAccess: config.metricsAccess,
+    },
+    publishing: {
+      acceptor: options.ingest.acceptor,
+      limits: {
+        maxEventBytes: config.maxEventBytes,
+        maxNesting: config.maxNesting,
+        maxBatchBytes: config.maxBatchBytes,
       },
-      idempotency: {
-        ttlMs: config.idempotencyTtlMs,
-        claimMs: config.idempotencyClaimMs,
-        secretBox: store.secretBox,
-      },
-      liveTail: {
-        tail: options.tail,
-        limits: {
-          clients: config.streamClients,
-          clientsPerKey: config.streamClientsPerKey,
-          bufferBytes: config.streamBufferBytes,
-          heartbeatMs: config.streamHeartbeatMs,
-        },
-      },
-      statsCacheMs: config.statsCacheMs,
-      inboxes: config.inbox ? new Inboxes(pool, clock) : null,
-      get publicUrl() {
-        return address.publicUrl;
-      },
-      metrics: metrics && {
-        rejected: (code) => metrics.accepts.rejected(code),
-        text: async () =>
-          toText((await options.gatherMetrics?.()) ?? [...metrics.metrics.read(), ...processCounts(1, 1)]),
-      },
-      health: {
-        notReady: createReadinessCheck(options),
-        outboxLag: () => store.outbox.readLag(),
-        relaySources: () => listRelaySources(pool),
+      tracer: options.tracer,
+    },
+    idempotency: {
+      ttlMs: config.idempotencyTtlMs,
+      claimMs: config.idempotencyClaimMs,
+      secretBox: store.secretBox,
+    },
+    liveTail: {
+      tail: options.tail,
+      limits: {
+        clients: config.streamClients,
+        clientsPerKey: config.streamClientsPerKey,
+        bufferBytes: config.streamBufferBytes,
+        heartbeatMs: config.streamHeartbeatMs,
       },
     },
-    {
-      requestTimeoutMs: config.requestTimeoutMs,
-      closeWithinMs: config.drainMs / 4,
-      isLeaving: options.isLeaving,
-      maxConnections: descriptors === null ? null : connectionLimit(descriptors, config),
-      healthOnly: config.role === 'worker',
+    statsCacheMs: config.statsCacheMs,
+    inboxes: config.inbox ? new Inboxes(pool, clock) : null,
+    get publicUrl() {
+      return address.publicUrl;
     },
-  );
+    metrics: metrics && {
+      rejected: (code) => metrics.accepts.rejected(code),
+      text: async () =>
+        toText((await options.gatherMetrics?.()) ?? [...metrics.metrics.read(), ...processCounts(1, 1)]),
+    },
+    health: {
+      notReady: createReadinessCheck(options),
+      outboxLag: () => store.outbox.readLag(),
+      relaySources: () => listRelaySources(pool),
+    },
+  };
 }
 
 function composeControlPlane(

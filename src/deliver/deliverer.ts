@@ -78,6 +78,8 @@ export interface DelivererOptions {
   readonly publicUrl: string;
   /** Follow redirects only within the host of the endpoint. Default: false. */
   readonly redirectsWithinHost?: boolean;
+  /** A name with a forbidden address fails like one that does not resolve. Default: false. */
+  readonly hidesForbiddenNames?: boolean;
   readonly connectTimeoutMs?: number;
   readonly responseCapBytes?: number;
   readonly keepAliveMs?: number;
@@ -153,6 +155,7 @@ class HttpDeliverer implements Deliverer {
         connectTimeoutMs: options.connectTimeoutMs ?? 5000,
         proxy: options.proxyUrl == null ? null : parseProxyUrl(options.proxyUrl),
         ca: options.ca ?? null,
+        hidesForbiddenNames: options.hidesForbiddenNames ?? false,
       }),
       keepAliveMs: options.keepAliveMs ?? 4000,
       maxIdleSockets: options.maxIdleSockets ?? 1024,

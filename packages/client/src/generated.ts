@@ -1459,7 +1459,7 @@ export class Service extends Resource {
     return this.call('GET', `/readyz`, {}, options);
   }
 
-  /** Metrics for Prometheus. Of all processes of this node. Requests from the machine itself need no key; others need an admin key, or a read key without a tenant. */
+  /** Metrics for Prometheus. Of all processes of this node. Requests from the machine itself need no key; others need an admin key, or a read key without a tenant. `POSTHORN_METRICS_ACCESS` changes this, and `POSTHORN_METRICS_ADDR` moves it to another address. */
   getMetrics(options?: RequestOptions): Promise<string> {
     return this.call('GET', `/metrics`, {}, options);
   }

@@ -89,6 +89,12 @@ export const egress = {
     default: (mode) => (mode === 'dev' ? 'except-loopback' : 'required'),
     about: 'Whether endpoint URLs must use https. `except-loopback` allows http to this machine only.',
   }),
+  egressErrors: choice({
+    of: ['uniform', 'detailed'],
+    default: (mode) => (mode === 'serve' ? 'uniform' : 'detailed'),
+    about:
+      'What attempts say about a host name that resolves to an address that may not be called. `uniform`: `dns_failed`, as for a name that does not resolve, so that tenants cannot find out which names your network knows. `detailed`: `egress_forbidden`, and the code of the resolver.',
+  }),
   egressProxy: url({
     default: null,
     schemes: ['http'],
