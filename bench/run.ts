@@ -5,6 +5,7 @@ import { type Bench, type Bound, type Figure, isWithin } from './scenario.ts';
 import { backlog } from './scenarios/backlog.ts';
 import { bloat } from './scenarios/bloat.ts';
 import { growth } from './scenarios/growth.ts';
+import { guessedKeys } from './scenarios/guessed-keys.ts';
 import { isolation } from './scenarios/isolation.ts';
 import { latency } from './scenarios/latency.ts';
 import { lists } from './scenarios/lists.ts';
@@ -26,6 +27,7 @@ const ALL: Bench[] = [
   relay,
   metrics,
   lists,
+  guessedKeys,
 ];
 
 const { values } = parseArgs({

@@ -5,6 +5,7 @@ import { Readiness } from './api/health/readiness.ts';
 import { Authenticator } from './api/http/authenticator.ts';
 import { trustProxies } from './api/http/client-address.ts';
 import { KeyRates } from './api/http/key-rates.ts';
+import { UncheckedKeys } from './api/http/unchecked-keys.ts';
 import { Inboxes } from './api/inbox/inboxes.ts';
 import type { AppMetrics } from './app-metrics.ts';
 import type { ConfigWithKeys } from './config/index.ts';
@@ -140,6 +141,7 @@ function composeControlPlane(
     clock,
     endpoints: store.endpoints,
     secretBox: store.secretBox,
+    keyFormat: store.keyFormat,
     egress,
     challenges: {
       challenger: createChallenger({
@@ -164,10 +166,16 @@ function composeControlPlane(
 
 function createAuthenticator({ config, store, clock, notifier }: ServerOptions): Authenticator {
   const rates = new KeyRates(config.keyRequestsPerSecond, config.keyRequestsBurst, clock);
-  const authenticator = new Authenticator(store.database.pool('lookup'), clock, config.adminKey, rates);
+  const pool = store.database.pool('lookup');
+  const uncheckedKeys = new UncheckedKeys(pool, clock);
+  const { keyFormat } = store;
+  const authenticator = new Authenticator(pool, clock, config.adminKey, rates, { keyFormat, uncheckedKeys });
   notifier.subscribe('keys', () => authenticator.forget());
   notifier.onReconnected(() => authenticator.forget());
-  store.endpoints.onReplaced(() => authenticator.forget());
+  store.endpoints.onReplaced(() => {
+    uncheckedKeys.forget();
+    authenticator.forget();
+  });
   return authenticator;
 }
 

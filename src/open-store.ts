@@ -1,6 +1,7 @@
 /** Prepares the database and makes the PostgreSQL implementations of the ports. */
 import type { ConfigWithKeys } from './config/index.ts';
 import { publicId } from './domain/ids.ts';
+import { ApiKeyFormat } from './manage/api-keys.ts';
 import type { AcceptLog, EventLookup } from './ports/accept-log.ts';
 import type { DeliveryQueue } from './ports/delivery-queue.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
@@ -20,6 +21,7 @@ import { createPostgresOperationalStore } from './postgres/operational-store.ts'
 import { createPostgresOutboxStore } from './postgres/outbox-store.ts';
 import { createPostgresOwnershipStore } from './postgres/ownership-store.ts';
 import { ensurePartitions } from './postgres/partitions.ts';
+import { readChecksumSecret } from './postgres/queries/keys.ts';
 import { writePublishLimits } from './postgres/queries/outbox.ts';
 import { createSecretBox, type SecretBox } from './postgres/secret-box.ts';
 import { createPostgresStatisticsStore } from './postgres/statistics-store.ts';
@@ -42,6 +44,7 @@ export interface Store {
   readonly upkeep: UpkeepStore;
   readonly endpoints: EndpointDirectory;
   readonly secretBox: SecretBox;
+  readonly keyFormat: ApiKeyFormat;
 }
 
 export interface OpenStoreOptions {
@@ -83,5 +86,6 @@ export async function openStore(
     upkeep: createPostgresUpkeepStore({ database, ensurePartitions: makePartitions, secretBox }),
     endpoints,
     secretBox,
+    keyFormat: new ApiKeyFormat(await readChecksumSecret(database.pool('api'))),
   };
 }

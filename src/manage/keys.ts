@@ -4,7 +4,7 @@ import { idPrefixes, newId, publicId, type Uuid } from '../domain/ids.ts';
 import { invalidField } from '../domain/problem.ts';
 import { inTransaction, type Pool } from '../postgres/database.ts';
 import { createKey, type KeyRecord, type KeyScope, revokeKey } from '../postgres/queries/keys.ts';
-import { generateApiKey, hashApiKey, prefixOfApiKey } from './api-keys.ts';
+import { type ApiKeyFormat, hashApiKey, prefixOfApiKey } from './api-keys.ts';
 import type { AuditAction } from './audit-actions.ts';
 import type { Change } from './audit-trail.ts';
 import type { Actor } from './caller.ts';
@@ -14,6 +14,7 @@ import { burstOf, type RateLimitInput } from './rate-limit.ts';
 export interface KeyDependencies {
   readonly pool: Pool;
   readonly clock: Clock;
+  readonly keyFormat: ApiKeyFormat;
   /** A key was revoked: drop it from the cache of this process. The database notifies the other processes. */
   readonly onKeyRevoked: () => void;
 }
@@ -38,7 +39,7 @@ export class Keys {
     checkTenant(input);
     const { pool, clock } = this.#dependencies;
     const { scope, tenant, description, rate_limit: limit } = input;
-    const key = generateApiKey();
+    const key = this.#dependencies.keyFormat.generate();
     const record = await inTransaction(pool, async (client) => {
       const created = await createKey(client, {
         id: newId(clock.now()),

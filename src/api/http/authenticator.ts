@@ -3,11 +3,18 @@ import type { Clock } from '../../domain/clock.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
 import type { TokenBucket } from '../../domain/token-bucket.ts';
-import { hashApiKey } from '../../manage/api-keys.ts';
+import { type ApiKeyFormat, hashApiKey } from '../../manage/api-keys.ts';
 import type { Caller } from '../../manage/caller.ts';
 import type { Pool } from '../../postgres/database.ts';
 import { findKey, touchKeys } from '../../postgres/queries/keys.ts';
 import type { KeyRates } from './key-rates.ts';
+import type { UncheckedKeys } from './unchecked-keys.ts';
+
+/** What recognizes guesses without a query per guess. */
+export interface GuessFilter {
+  readonly keyFormat: ApiKeyFormat;
+  readonly uncheckedKeys: UncheckedKeys;
+}
 
 /** A valid key: who uses it, and its rate limit (null: none). */
 interface KnownKey {
@@ -30,7 +37,7 @@ const TOUCH_EVERY_MS = 30_000;
 
 /**
  * Finds the caller behind an API key. Keys are looked up by their hash and cached for 10 seconds, so that most requests
- * need no database read. Revoking a key notifies every process (`posthorn_keys`), which clears its cache; the 10
+ * need no database read. A key without a valid checksum is a guess, unless an earlier version made it. Revoking a key notifies every process (`posthorn_keys`), which clears its cache; the 10
  * seconds are the limit if that notification is lost.
  */
 export class Authenticator {
@@ -38,6 +45,7 @@ export class Authenticator {
   readonly #clock: Clock;
   readonly #adminHash: Buffer;
   readonly #rates: KeyRates;
+  readonly #guesses: GuessFilter;
   readonly #validKeys = new Map<string, CacheEntry<KnownKey>>();
   /** A negative cache, kept separately so that guesses cannot evict valid keys. */
   readonly #invalidKeys = new Map<string, CacheEntry<null>>();
@@ -45,11 +53,12 @@ export class Authenticator {
   #touchedAt = Number.NEGATIVE_INFINITY;
   #generation = 0;
 
-  constructor(pool: Pool, clock: Clock, adminKey: string, rates: KeyRates) {
+  constructor(pool: Pool, clock: Clock, adminKey: string, rates: KeyRates, guesses: GuessFilter) {
     this.#pool = pool;
     this.#clock = clock;
     this.#adminHash = hashApiKey(adminKey);
     this.#rates = rates;
+    this.#guesses = guesses;
   }
 
   /** Clears the cache. Call it when a key was revoked. */
@@ -85,7 +94,11 @@ export class Authenticator {
     const name = hashed.toString('base64');
     const cached = this.#validKeys.get(name) ?? this.#invalidKeys.get(name);
     if (cached !== undefined && cached.expiresAt > this.#clock.monotonic()) return cached.key;
-    return this.#lookUp(hashed, name);
+    const { keyFormat, uncheckedKeys } = this.#guesses;
+    const mayExist = keyFormat.hasChecksum(key) || uncheckedKeys.has(hashed);
+    if (mayExist === false) return null;
+    if (mayExist === true) return this.#lookUp(hashed, name);
+    return mayExist.then((exists) => (exists ? this.#lookUp(hashed, name) : null));
   }
 
   #admit(key: KnownKey | null): Caller {
