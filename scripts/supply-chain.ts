@@ -74,6 +74,14 @@ export function productionDependencies(lock = readLock()): ProductionDependency[
   });
 }
 
+/** `name@version` of every package that users install, or whose code is in the console's bundle. */
+export function shippedPackages(lock = readLock()): Set<string> {
+  const direct = Object.keys(lock.packages['']!.dependencies ?? {});
+  const starts = [...direct, ...bundledPackages(lock)].map((name) => resolve(lock, '', name)!);
+  const entries = starts.flatMap((start) => [...closure(lock, start)]);
+  return new Set(entries.map((entry) => `${nameOf(entry)}@${lock.packages[entry]!.version}`));
+}
+
 /** Names of the packages whose code is in the console's bundle. */
 export function bundledPackages(lock = readLock()): string[] {
   const imported = new Set<string>();

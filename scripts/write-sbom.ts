@@ -4,31 +4,34 @@
  */
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { bundledPackages } from './supply-chain.ts';
-
-interface Component {
-  readonly name: string;
-  readonly group?: string;
-}
+import { shippedPackages } from './supply-chain.ts';
 
 interface Bom {
-  components: Component[];
+  readonly metadata: { readonly component: Record<string, unknown> };
+  readonly components: readonly {
+    readonly name: string;
+    readonly version: string;
+    readonly 'bom-ref': string;
+  }[];
+  readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[];
 }
 
 const root = fileURLToPath(new URL('..', import.meta.url));
+const args = ['sbom', '--sbom-format=cyclonedx', '--package-lock-only'];
+const bom = JSON.parse(execFileSync('npm', args, { cwd: root, encoding: 'utf8', maxBuffer: 2 ** 28 })) as Bom;
 
-function npmSbom(...options: readonly string[]): Bom {
-  const args = ['sbom', '--sbom-format=cyclonedx', '--package-lock-only', ...options];
-  return JSON.parse(execFileSync('npm', args, { cwd: root, encoding: 'utf8', maxBuffer: 2 ** 28 })) as Bom;
-}
-
-const nameOf = ({ group, name }: Component): string =>
-  group === undefined || name.startsWith('@') ? name : `${group}/${name}`;
-
-const installed = npmSbom('--omit=dev');
-const known = new Set(installed.components.map(nameOf));
-const bundled = new Set(bundledPackages());
-for (const component of npmSbom().components)
-  if (bundled.has(nameOf(component)) && !known.has(nameOf(component)))
-    installed.components.push({ ...component, scope: 'required' } as Component);
-process.stdout.write(`${JSON.stringify(installed, null, 2)}\n`);
+// Not `--omit=dev`: npm then leaves out packages that a development tool needs too.
+const shipped = shippedPackages();
+const components = bom.components
+  .filter(({ name, version }) => shipped.has(`${name}@${version}`))
+  .map((component) => ({ ...component, scope: 'required' }));
+const refs = new Set([
+  ...components.map((each) => each['bom-ref']),
+  String(bom.metadata.component['bom-ref']),
+]);
+const dependencies = bom.dependencies
+  .filter(({ ref }) => refs.has(ref))
+  .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((each) => refs.has(each)) }));
+// npm takes the name of the directory.
+const metadata = { ...bom.metadata, component: { ...bom.metadata.component, name: 'posthorn' } };
+process.stdout.write(`${JSON.stringify({ ...bom, metadata, components, dependencies }, null, 2)}\n`);
