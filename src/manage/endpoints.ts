@@ -28,7 +28,7 @@ import { refuseOverlapping, warningsAbout } from './endpoint-warnings.ts';
 import { notFound } from './object-ids.ts';
 import { type SentBack, type ShowEndpoint, withoutUnchanged } from './read-back.ts';
 import { type Consent, ReceiverConsent } from './receiver-consent.ts';
-import { refuseToReveal, showHeaders, withoutKnownHeaders } from './shown-headers.ts';
+import { refuseToReveal, refuseToTakeAlong, showHeaders, withoutKnownHeaders } from './shown-headers.ts';
 import { checkSecret, generateSecret, shareSecrets, signatureProfileOf } from './signing-secrets.ts';
 
 export interface EndpointDependencies {
@@ -202,6 +202,7 @@ export class Endpoints {
   #changedPart(caller: Caller, before: EndpointView, patch: SentBack, show: ShowEndpoint): EndpointPatch {
     const changed = withoutUnchanged(before, patch, show);
     refuseToReveal(before, changed, caller);
+    refuseToTakeAlong(before, changed, caller);
     if (changed.headers === undefined) return changed;
     const headers = withoutKnownHeaders(before, changed.headers, this.#dependencies.secretBox, caller);
     return { ...changed, headers: headers! };

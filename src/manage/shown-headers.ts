@@ -6,6 +6,7 @@ import { type FieldError, invalidFields } from '../domain/problem.ts';
 import { openHeaders } from '../postgres/sealed-headers.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
 import { type Caller, mayReadSecrets } from './caller.ts';
+import type { EndpointPatch } from './endpoint-patch.ts';
 import { REDACTED } from './redacted.ts';
 
 interface StoredConfig {
@@ -71,6 +72,31 @@ export function refuseToReveal(
   );
   if (errors.length > 0) throw invalidFields(errors);
 }
+
+/**
+ * Throws `invalid` if a caller who may not read secrets would send stored ones to another origin, where it could read
+ * them. Secrets that the same patch replaces or removes do not count.
+ */
+export function refuseToTakeAlong(
+  { url, config }: StoredConfig & { readonly url: string },
+  patch: EndpointPatch,
+  caller: Caller,
+): void {
+  if (patch.url === undefined || mayReadSecrets(caller) || originOf(patch.url) === originOf(url)) return;
+  const replaced = new Set(
+    Object.entries(patch.headers ?? {}).flatMap(([name, value]) => (value === REDACTED ? [] : [lower(name)])),
+  );
+  const headers = patch.headers === null ? {} : { ...config.headers, ...config.sealed_headers };
+  const kept = Object.keys(headers).flatMap((name) => (replaced.has(lower(name)) ? [] : [`headers.${name}`]));
+  for (const field of ['auth', 'tls'] as const)
+    if (config[field] !== undefined && patch[field] === undefined) kept.push(field);
+  if (kept.length === 0) return;
+  const message =
+    'would go to another origin, and this key may not read it: send it again, or null to remove it';
+  throw invalidFields(kept.map((path) => ({ path, message })));
+}
+
+const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : url);
 
 const lower = (name: string): string => name.toLowerCase();
 
