@@ -9,6 +9,7 @@ import type { OperationalStore } from './ports/operational-store.ts';
 import type { OutboxStore } from './ports/outbox-store.ts';
 import type { OwnershipStore } from './ports/ownership-store.ts';
 import type { TenantLimits } from './ports/rate-limits.ts';
+import type { RetentionStore } from './ports/retention-store.ts';
 import type { StatisticsStore } from './ports/statistics-store.ts';
 import type { TaskStore } from './ports/task-store.ts';
 import type { UpkeepStore } from './ports/upkeep-store.ts';
@@ -22,7 +23,9 @@ import { createPostgresOperationalStore } from './postgres/operational-store.ts'
 import { createPostgresOutboxStore } from './postgres/outbox-store.ts';
 import { createPostgresOwnershipStore } from './postgres/ownership-store.ts';
 import { ensurePartitions } from './postgres/partitions.ts';
+import { markOperatorEndpoints } from './postgres/queries/mark-operator-endpoints.ts';
 import { writePublishLimits } from './postgres/queries/outbox.ts';
+import { createPostgresRetentionStore } from './postgres/retention-store.ts';
 import { createSecretBox, type SecretBox } from './postgres/secret-box.ts';
 import { createPostgresStatisticsStore } from './postgres/statistics-store.ts';
 import { createPostgresTaskStore } from './postgres/task-store.ts';
@@ -43,6 +46,7 @@ export interface Store {
   readonly statistics: StatisticsStore;
   readonly operational: OperationalStore;
   readonly upkeep: UpkeepStore;
+  readonly retention: RetentionStore;
   readonly endpoints: EndpointDirectory;
   readonly secretBox: SecretBox;
 }
@@ -66,6 +70,7 @@ export async function openStore(
   const applied = await migrate(upkeepPool);
   if (applied.length > 0) log.info({ applied }, 'migrated the database');
   await makePartitions();
+  await markOperatorEndpoints(upkeepPool, config.operatorTenant);
   await writePublishLimits(database.pool('api'), config);
   const secretBox = createSecretBox(config.encryptionKey, config.previousEncryptionKeys);
   const endpoints = createEndpointCache(database.pool('lookup'), secretBox, (id, error) =>
@@ -85,6 +90,7 @@ export async function openStore(
     statistics: createPostgresStatisticsStore(database),
     operational: createPostgresOperationalStore(database),
     upkeep: createPostgresUpkeepStore({ database, ensurePartitions: makePartitions }),
+    retention: createPostgresRetentionStore(database),
     endpoints,
     secretBox,
   };

@@ -44,6 +44,8 @@ export interface QueueRow extends DeliveryFacts, Committed {
   attemptsBeforeReplay: number;
   carefulStarts: number;
   trigger: Trigger;
+  /** A requested probe as long as it equals `attempts`. */
+  probeAfterAttempts?: number;
 }
 
 /** Deliveries of a large fan-out that are accepted but not written. */

@@ -98,9 +98,8 @@ export class RequestChecks {
    */
   #isDuplicateAllowed(before: Wire, wire: Wire, shard: ShardRow): boolean {
     const row = this.#store.queue.get(wire.deliveryId);
-    const isReplayed =
-      before.missedReplay ||
-      (row !== undefined && row.replays > 0 && row.agesFrom! >= Math.floor(before.start));
+    // A replay is not counted if it makes no request of its own, but it always restarts the age.
+    const isReplayed = before.missedReplay || (row?.agesFrom ?? 0) >= Math.floor(before.start);
     const hasDied = shard.uncleanAt.some((at) => at >= before.start);
     const handOverFailedAt = before.from.problems.get('hand over requests on the wire') ?? 0;
     const hasStalled = Math.max(before.from.process.stalledAt, handOverFailedAt) >= before.start;

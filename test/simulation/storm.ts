@@ -146,7 +146,10 @@ class Storm {
     const { random, time, weather, running } = this.#world;
     const victim = running.length === 0 ? null : random.pick(running);
     const { id } = random.pick(this.#endpoints);
-    switch (random.integer(0, 14)) {
+    switch (random.integer(0, 15)) {
+      case 15:
+        await this.#probeSome();
+        break;
       case 14:
         // The clock of its machine jumps by days, for a moment or for good.
         if (victim !== null) {
@@ -224,6 +227,22 @@ class Storm {
     const { random, store } = this.#world;
     if (random.chance(0.5)) store.breakSession(workerId);
     else store.endSession(workerId);
+  }
+
+  /** Somebody requests probes of some endpoints, whatever the state of their circuits. */
+  async #probeSome(): Promise<void> {
+    const { random, time } = this.#world;
+    const accepting = this.#accepting;
+    if (accepting.length === 0) return;
+    const by = random.pick(accepting);
+    const chosen = this.#endpoints.filter(() => random.chance(0.4));
+    await time.inside(by.process, () => {
+      for (const { id } of chosen)
+        void by.queue.requestProbe(id).then(
+          () => by.notifier.publish('probes', [null]),
+          () => {},
+        );
+    });
   }
 
   /** Replays some deliveries, in any state. */
