@@ -10,14 +10,14 @@ const COLUMNS = `
   extract(epoch from started_at)::float8 * 1000 as started_at`;
 
 // Many lanes in one round trip, each with its own short range of an index: no read walks through another endpoint's
-// million rows. A FIFO lane stops before a delivery of a large fan-out that is not written yet. One statement for both
-// kinds, so that a read takes one connection.
+// million rows. A FIFO lane stops before a delivery of a large fan-out that is not written yet. (`is true` keeps the planner
+// from turning the lookup by hash into a join.) One statement for both kinds, so that a read takes one connection.
 const LOAD_LANES = {
   name: 'load_lanes',
   text: `
     with barrier as materialized (
       select e.id as endpoint_id, min(s.seq) as seq from posthorn.fan_out_slices s cross join unnest(s.endpoint_ids) as e(id)
-       where s.has_fifo and e.id = any ($1::uuid[]) group by e.id
+       where s.has_fifo and (e.id in (select unnest($1::uuid[]))) is true group by e.id
     )
     select true as fresh, q.* from unnest($1::uuid[], $2::bigint[], $3::int[]) as wanted(endpoint_id, after, max)
       left join barrier using (endpoint_id)

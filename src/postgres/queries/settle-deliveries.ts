@@ -4,6 +4,7 @@ import type { CircuitNote } from '../../domain/operational.ts';
 import type { HealthChange, Settlement } from '../../ports/delivery-queue.ts';
 import type { Pool } from '../database.ts';
 import { packHeaders } from '../sent-headers.ts';
+import { eventIdSql } from './delivery-ids.ts';
 import { noteCircuits, noteDeaths } from './operational-notes.ts';
 import { journalDeaths, journalOf } from './stats-journal.ts';
 
@@ -133,7 +134,7 @@ const SUPERSEDED = {
              error_class text, url text, request_headers text, trigger text)
      where attempt_id is not null
        -- An event that was expunged meanwhile leaves no trace.
-       and exists (select from posthorn.events e where e.id = (left(t.delivery_id::text, 32) || '0000')::uuid and e.data is not null)
+       and exists (select from posthorn.events e where e.id = ${eventIdSql('t.delivery_id')} and e.data is not null)
         on conflict (delivery_id, id) do nothing`,
 };
 
