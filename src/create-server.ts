@@ -3,18 +3,19 @@ import { createApi, createMetricsApi } from './api/create-api.ts';
 import type { ApiDependencies } from './api/dependencies.ts';
 import { Readiness } from './api/health/readiness.ts';
 import { Authenticator } from './api/http/authenticator.ts';
-import { trustProxies } from './api/http/client-address.ts';
+import { type IsTrustedProxy, trustProxies } from './api/http/client-address.ts';
 import { KeyRates } from './api/http/key-rates.ts';
 import { UncheckedKeys } from './api/http/unchecked-keys.ts';
 import { Inboxes } from './api/inbox/inboxes.ts';
 import type { AppMetrics } from './app-metrics.ts';
-import type { ConfigWithKeys } from './config/index.ts';
+import { type ConfigWithKeys, retentionOf } from './config/index.ts';
 import { connectionLimit, readDescriptorLimit } from './connection-limit.ts';
 import type { Engine } from './create-engine.ts';
 import type { Ingest } from './create-ingest.ts';
 import { createChallenger, type Deliverer, type EgressPolicy } from './deliver/index.ts';
 import type { Clock } from './domain/clock.ts';
 import { type ControlPlane, createControlPlane } from './manage/control-plane.ts';
+import { reportStorage } from './manage/storage.ts';
 import type { Store } from './open-store.ts';
 import type { Notifier } from './ports/notifier.ts';
 import { readReadiness } from './postgres/queries/readiness.ts';
@@ -79,7 +80,8 @@ const METRICS_CONNECTIONS = 20;
 function apiDependencies(options: ServerOptions): ApiDependencies {
   const { config, store, clock, metrics, address } = options;
   const pool = store.database.pool('api');
-  const authenticator = createAuthenticator(options);
+  const isTrustedProxy = trustProxies(config.trustedProxies);
+  const authenticator = createAuthenticator(options, isTrustedProxy);
   return {
     pool,
     clock,
@@ -88,7 +90,7 @@ function apiDependencies(options: ServerOptions): ApiDependencies {
     manage: composeControlPlane(options, authenticator),
     access: {
       authenticator,
-      isTrustedProxy: trustProxies(config.trustedProxies),
+      isTrustedProxy,
       metricsAccess: config.metricsAccess,
     },
     publishing: {
@@ -114,6 +116,8 @@ function apiDependencies(options: ServerOptions): ApiDependencies {
         heartbeatMs: config.streamHeartbeatMs,
       },
     },
+    readStorage: () =>
+      reportStorage(pool, { clock, days: retentionOf(config), partitionDays: config.partitionDays }),
     statsCacheMs: config.statsCacheMs,
     inboxes: config.inbox ? new Inboxes(pool, clock) : null,
     get publicUrl() {
@@ -157,19 +161,29 @@ function composeControlPlane(
       tokenHosts: config.tokenHosts,
     },
     endpointLimits: { perTenant: config.maxEndpointsPerTenant, unique: config.uniqueEndpoints },
+    operatorTenant: config.operatorTenant,
     signatureOverlapMs: config.signatureOverlapMs,
     discardUndoMs: config.discardUndoMs,
+    retentionDays: config.retentionEventsDays,
     wake: (endpointId) => engine.router.wake(endpointId),
-    onKeyRevoked: () => authenticator.forget(),
+    onKeyChanged: () => authenticator.forget(),
+    wakeProbe: () => engine.router.requestProbe(),
   });
 }
 
-function createAuthenticator({ config, store, clock, notifier }: ServerOptions): Authenticator {
+function createAuthenticator(
+  { config, store, clock, notifier }: ServerOptions,
+  isTrustedProxy: IsTrustedProxy,
+): Authenticator {
   const rates = new KeyRates(config.keyRequestsPerSecond, config.keyRequestsBurst, clock);
   const pool = store.database.pool('lookup');
   const uncheckedKeys = new UncheckedKeys(pool, clock);
-  const { keyFormat } = store;
-  const authenticator = new Authenticator(pool, clock, config.adminKey, rates, { keyFormat, uncheckedKeys });
+  const authenticator = new Authenticator(pool, clock, config.adminKey, {
+    rates,
+    guesses: { keyFormat: store.keyFormat, uncheckedKeys },
+    isTrustedProxy,
+    operatorTenant: config.operatorTenant,
+  });
   notifier.subscribe('keys', () => authenticator.forget());
   notifier.onReconnected(() => authenticator.forget());
   store.endpoints.onReplaced(() => {

@@ -20,3 +20,4 @@ export {
 } from './headers.ts';
 export { createDnsLookup, createSystemLookup, type Lookup } from './resolve.ts';
 export { signMessage } from './sign.ts';
+export { signatureHeaders } from './signature-headers.ts';

@@ -9,7 +9,13 @@ import { refuseToTakeAlong, showHeaders } from './shown-headers.ts';
 
 const box = createSecretBox(randomBytes(32));
 const id = newId(0);
-const callerWith = (scope: Caller['scope']): Caller => ({ keyId: id, scope, tenant: 'acme', prefix: 'phk_' });
+const callerWith = (scope: Caller['scope']): Caller => ({
+  keyId: id,
+  scope,
+  scopes: null,
+  tenant: 'acme',
+  prefix: 'phk_',
+});
 const mayRead = callerWith('tenant');
 /** Stands for any key that may not read secrets. */
 const mayNotRead = callerWith('read');

@@ -1,11 +1,12 @@
 /** The custom headers of an endpoint as a caller sees them. */
 import { isCredentialHeader } from '../deliver/index.ts';
+import { mayReadSecrets } from '../domain/access-scopes.ts';
 import type { EndpointConfig } from '../domain/endpoint-config.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { type FieldError, invalidFields } from '../domain/problem.ts';
 import { openHeaders } from '../postgres/sealed-headers.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
-import { type Caller, mayReadSecrets } from './caller.ts';
+import type { Caller } from './caller.ts';
 import type { EndpointPatch } from './endpoint-patch.ts';
 import { REDACTED } from './redacted.ts';
 

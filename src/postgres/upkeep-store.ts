@@ -6,6 +6,7 @@ import { disableEndpoint } from './queries/endpoints.ts';
 import { deleteExpiredRequests } from './queries/idempotent-requests.ts';
 import { deleteOldInboxes } from './queries/inboxes.ts';
 import { sealPlainHeaders } from './queries/seal-plain-headers.ts';
+import { dropOldSkipped, dropSurplusSkipped } from './queries/skipped-deliveries.ts';
 import {
   deleteExpiredKeys,
   deleteLeftovers,
@@ -46,15 +47,15 @@ export function createPostgresUpkeepStore({
     sealPlainHeaders: (max) => withStoreErrors(sealPlainHeaders(pool, secretBox, max)),
     findDying: (limits) => withStoreErrors(findDyingEndpoints(pool, limits)),
     findFailing: (failingMs) => withStoreErrors(findFailingEndpoints(pool, failingMs)),
-    disable: (id, reason, observation) =>
-      withStoreErrors(
-        inTransaction(pool, (client) => disableEndpoint(client, id, reason, observation ?? null)),
-      ),
+    disable: (id, reason, rule) =>
+      withStoreErrors(inTransaction(pool, (client) => disableEndpoint(client, id, { reason, rule }))),
     deleteIdempotencyKeys: (max) => withStoreErrors(deleteExpiredKeys(pool, max)),
     deleteIdempotentRequests: (max) => withStoreErrors(deleteExpiredRequests(pool, max)),
     deleteStatistics: (seconds, keepHours, chunk) =>
       withStoreErrors(deleteOldStats(pool, { seconds, keepHours, chunk })),
     deleteAuditEntries: (firstKept, max) => withStoreErrors(deleteAuditEntries(pool, firstKept, max)),
+    deleteOldSkipped: (firstKept, max) => withStoreErrors(dropOldSkipped(pool, firstKept, max)),
+    deleteSurplusSkipped: (keep, max) => withStoreErrors(dropSurplusSkipped(pool, keep, max)),
     deleteInboxes: (now, requestsBefore) => withStoreErrors(deleteOldInboxes(pool, now, requestsBefore)),
     deleteLeftovers: (keepTaskDays) => withStoreErrors(deleteLeftovers(pool, keepTaskDays)),
   };

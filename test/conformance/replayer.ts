@@ -1,15 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import type { Uuid } from '../../src/domain/ids.ts';
+import { deliveryIdOf, type Uuid } from '../../src/domain/ids.ts';
 import type { StoreFixture } from './support/fixture.ts';
-import { newId } from './support/ids.ts';
+import { newId, newWideEventId } from './support/ids.ts';
 import {
   accept,
+  appendOptions,
   batchOf,
   DEAD,
   DELIVERED,
   HOUR_MS,
   loadAll,
   loadOne,
+  newEvent,
   newSettlement,
   newStart,
   retryAt,
@@ -52,6 +54,24 @@ export function describeReplayer(getStore: () => StoreFixture): void {
       expect(fresh[0]).toMatchObject({ trigger: 'auto', dueAt: null });
     });
 
+    it('finds the event of a delivery whose ordinal has more than 16 bits', async () => {
+      const store = getStore();
+      const endpointId = await store.createEndpoint();
+      const event = newEvent({ id: newWideEventId() });
+      const id = deliveryIdOf(event.id, 70_000);
+      const deliveries = [{ id, endpointId, dueAt: null, fifo: false }];
+      await store.acceptLog.append([{ ...event, deliveries }], await appendOptions(store));
+      await store.queue.settle(batchOf([newSettlement(id, endpointId, DELIVERED)]));
+      // A late result of another worker is logged, because the event still exists.
+      await store.queue.settle(batchOf([newSettlement(id, endpointId, DELIVERED)]));
+      expect((await store.attemptsOf(id)).map(({ outcome }) => outcome).toSorted()).toEqual([
+        'delivered',
+        'superseded',
+      ]);
+      expect(await replay(endpointId, id)).toEqual(new Set([id]));
+      expect(await store.findDelivery(id)).toMatchObject({ place: 'queue', replays: 1 });
+    });
+
     it('queues dead and finished deliveries again, at the end of the order', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint({ config: { ordering: 'fifo' } });
@@ -79,6 +99,27 @@ export function describeReplayer(getStore: () => StoreFixture): void {
       await replay(endpointId, id);
       const { fresh, due } = await loadAll(store, endpointId);
       expect([...fresh, ...due].map((delivery) => delivery.id)).toEqual([id]);
+      expect(await store.findDelivery(id)).toMatchObject({ replays: 1 });
+    });
+
+    it('counts only replays that make a request of their own', async () => {
+      const store = getStore();
+      const endpointId = await store.createEndpoint();
+      const id = await accept(store, endpointId);
+      const replays = async () => (await store.findDelivery(id))?.replays;
+      await replay(endpointId, id);
+      expect(await replays()).toBe(0);
+      await store.queue.settle(batchOf([newSettlement(id, endpointId, DELIVERED)]));
+      await Promise.all([replay(endpointId, id), replay(endpointId, id)]);
+      await replay(endpointId, id);
+      expect(await replays()).toBe(1);
+      const later = retryAt(Date.now() + HOUR_MS);
+      const { attempts: attemptsBefore, agesFrom } = await loadOne(store, endpointId, id);
+      const failed = newSettlement(id, endpointId, later, { attemptsBefore, agesFrom, trigger: 'replay' });
+      expect(await store.queue.settle(batchOf([failed]))).toEqual(new Set([id]));
+      await replay(endpointId, id);
+      await replay(endpointId, id);
+      expect(await replays()).toBe(2);
     });
 
     it('moves nothing of a disabled or deleted endpoint, and nothing that does not exist', async () => {

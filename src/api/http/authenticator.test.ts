@@ -17,6 +17,9 @@ function setUp(oldKeys: readonly string[] = []) {
       id: key,
       scope: 'admin',
       tenant: null,
+      scopes: null,
+      expires_at: null,
+      allowed_ips: null,
       prefix: 'phk_',
       rate_per_second: null,
       rate_burst: null,
@@ -41,10 +44,15 @@ function setUp(oldKeys: readonly string[] = []) {
   const keyFormat = new ApiKeyFormat(randomBytes(32));
   const uncheckedKeys = new UncheckedKeys(pool, clock);
   const rates = new KeyRates(0, 1, clock);
-  const authenticator = new Authenticator(pool, clock, 'the admin key', rates, { keyFormat, uncheckedKeys });
+  const authenticator = new Authenticator(pool, clock, 'the admin key', {
+    rates,
+    guesses: { keyFormat, uncheckedKeys },
+    isTrustedProxy: () => false,
+    operatorTenant: 'posthorn',
+  });
   const isAccepted = async (key: string): Promise<boolean> => {
     try {
-      await authenticator.authenticate(`Bearer ${key}`);
+      await authenticator.authenticate({ headers: { authorization: `Bearer ${key}` }, socket: {} });
       return true;
     } catch {
       return false;

@@ -7,6 +7,7 @@ import type { DeliveryStatus } from '../../domain/delivery.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import type { Pool } from '../database.ts';
 import { type DeliveryTable, type DeliveryView, deliveryTables, selectViews } from './deliveries.ts';
+import { lastDeliveryIdSql } from './delivery-ids.ts';
 import {
   byIndex,
   hideFromPlanner,
@@ -237,10 +238,10 @@ function examineEvents(search: Search, most: number): Readonly<Record<string, st
   const range = byIndex(['tenant'], [hideFromPlanner(bind(tenant))], search, bind);
   return {
     examined_events: `
-      select q.id, q.tenant, q.type, q.deliveries from posthorn.events q
+      select q.id, q.tenant, q.type, q.deliveries, q.deliveries = 0 and q.options -> 'skipped' is not null as skipped from posthorn.events q
        where ${range.conditions.join(' and ')} order by ${range.order} limit ${MAX_EXAMINED}`,
     matching_events: `
-      select q.id, (left(q.id::text, 32) || 'ffff')::uuid as last_id from examined_events q
-       where q.deliveries > 0 ${type === null ? '' : `and q.type = ${bind(type)}`} order by ${range.order} limit ${most}`,
+      select q.id, ${lastDeliveryIdSql('q.id')} as last_id from examined_events q
+       where (q.deliveries > 0 or q.skipped) ${type === null ? '' : `and q.type = ${bind(type)}`} order by ${range.order} limit ${most}`,
   };
 }

@@ -4,6 +4,7 @@ import type { CircuitNote } from '../../domain/operational.ts';
 import type { HealthChange, Settlement } from '../../ports/delivery-queue.ts';
 import type { Pool } from '../database.ts';
 import { packHeaders } from '../sent-headers.ts';
+import { eventIdSql } from './delivery-ids.ts';
 import { noteCircuits, noteDeaths } from './operational-notes.ts';
 import { journalDeaths, journalOf } from './stats-journal.ts';
 
@@ -132,6 +133,8 @@ const SUPERSEDED = {
              delivery_id uuid, attempt_id uuid, before int, started_at float8, duration_ms int, status_code smallint,
              error_class text, url text, request_headers text, trigger text)
      where attempt_id is not null
+       -- An event that was expunged meanwhile leaves no trace.
+       and exists (select from posthorn.events e where e.id = ${eventIdSql('t.delivery_id')} and e.data is not null)
         on conflict (delivery_id, id) do nothing`,
 };
 
