@@ -59,7 +59,12 @@ export function endpointRoutes(
     const totals = await endpointTotals(pool, ids, { seconds: HOUR, at: clock.now() - HEALTH_WINDOW_MS });
     return Promise.all(
       views.map(async (view) =>
-        showEndpoint(manage.visibleTo(caller, view), totals.get(view.id)!, await publicKey(view), clock.now()),
+        showEndpoint(
+          manage.visibleTo(caller, view),
+          totals.get(view.id)!,
+          await publicKey(view),
+          clock.now(),
+        ),
       ),
     );
   }
