@@ -15,15 +15,22 @@ alter table posthorn.tenants add column expunging_at timestamptz;
 alter table posthorn.tasks drop constraint tasks_kind_check;
 alter table posthorn.tasks add constraint tasks_kind_check check (kind in ('replay', 'discard', 'expunge'));
 
+create index tenants_expunging on posthorn.tenants (id) where expunging_at is not null;
+
+create function posthorn.refuse_publish(tenant text) returns boolean
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  raise exception using errcode = 'PH409',
+    message = format('the data of the tenant "%s" is being deleted', tenant),
+    hint = 'Publish again when the deletion has ended.';
+end $$;
+revoke all on function posthorn.refuse_publish from public;
+
 -- Refuses posthorn.publish for a tenant that is being expunged.
 create function posthorn.refuse_expunged_tenant() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
-  if exists (select from posthorn.tenants t where t.id = new.tenant and t.expunging_at is not null) then
-    raise exception using errcode = '55000',
-      message = format('posthorn.publish: the data of the tenant "%s" is being deleted', new.tenant),
-      hint = 'Publish again when the deletion has ended.';
-  end if;
+  perform posthorn.refuse_publish(t.id) from posthorn.tenants t where t.id = new.tenant and t.expunging_at is not null;
   return new;
 end $$;
 revoke all on function posthorn.refuse_expunged_tenant from public;
