@@ -93,6 +93,7 @@ function createUpkeep({ config, store, clock, log, engine, metrics, onProblem }:
     autoDisable: {
       deadRate: config.autoDisableDeadRate,
       minDeliveries: config.autoDisableMinDeliveries,
+      minMs: config.autoDisableDeadMs,
       failingMs: config.autoDisableFailingMs,
     },
     onDisabled,

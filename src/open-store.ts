@@ -4,6 +4,7 @@ import { publicId } from './domain/ids.ts';
 import type { AcceptLog, EventLookup } from './ports/accept-log.ts';
 import type { DeliveryQueue } from './ports/delivery-queue.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
+import type { FanOutStore } from './ports/fan-out-store.ts';
 import type { OperationalStore } from './ports/operational-store.ts';
 import type { OutboxStore } from './ports/outbox-store.ts';
 import type { OwnershipStore } from './ports/ownership-store.ts';
@@ -16,11 +17,13 @@ import { createPostgresAcceptLog, createPostgresEventLookup } from './postgres/a
 import type { Database } from './postgres/database.ts';
 import { createPostgresDeliveryQueue } from './postgres/delivery-queue.ts';
 import { createEndpointCache } from './postgres/endpoint-cache.ts';
+import { createPostgresFanOutStore } from './postgres/fan-out-store.ts';
 import { migrate } from './postgres/migrate.ts';
 import { createPostgresOperationalStore } from './postgres/operational-store.ts';
 import { createPostgresOutboxStore } from './postgres/outbox-store.ts';
 import { createPostgresOwnershipStore } from './postgres/ownership-store.ts';
 import { ensurePartitions } from './postgres/partitions.ts';
+import { markOperatorEndpoints } from './postgres/queries/mark-operator-endpoints.ts';
 import { writePublishLimits } from './postgres/queries/outbox.ts';
 import { createPostgresRetentionStore } from './postgres/retention-store.ts';
 import { createSecretBox, type SecretBox } from './postgres/secret-box.ts';
@@ -35,6 +38,7 @@ export interface Store {
   readonly acceptLog: AcceptLog;
   readonly queue: DeliveryQueue;
   readonly eventLookup: EventLookup;
+  readonly fanOuts: FanOutStore;
   readonly ownershipStore: OwnershipStore;
   readonly tenantLimits: TenantLimits;
   readonly outbox: OutboxStore;
@@ -66,6 +70,7 @@ export async function openStore(
   const applied = await migrate(upkeepPool);
   if (applied.length > 0) log.info({ applied }, 'migrated the database');
   await makePartitions();
+  await markOperatorEndpoints(upkeepPool, config.operatorTenant);
   await writePublishLimits(database.pool('api'), config);
   const secretBox = createSecretBox(config.encryptionKey, config.previousEncryptionKeys);
   const endpoints = createEndpointCache(database.pool('lookup'), secretBox, (id, error) =>
@@ -77,6 +82,7 @@ export async function openStore(
     acceptLog: createPostgresAcceptLog({ database, ensurePartitions: makePartitions }),
     queue: createPostgresDeliveryQueue(database),
     eventLookup: createPostgresEventLookup(database),
+    fanOuts: createPostgresFanOutStore(database),
     ownershipStore: createPostgresOwnershipStore(database),
     tenantLimits: createPostgresTenantLimits(database),
     outbox: createPostgresOutboxStore(database),

@@ -3,12 +3,14 @@ export const auditActions = [
   'endpoint.create',
   'endpoint.update',
   'endpoint.delete',
+  'endpoint.disable',
   'endpoint.pause',
   'endpoint.resume',
   'endpoint.rotate_secret',
   'endpoint.revoke_previous_secrets',
   'endpoint.show_secret',
   'endpoint.test',
+  'endpoint.probe',
   'endpoint.replay',
   'event.replay',
   'event.expunge',
@@ -26,6 +28,7 @@ export const auditActions = [
   'event_type.update',
   'event_type.delete',
   'key.create',
+  'key.update',
   'key.delete',
 ] as const;
 export type AuditAction = (typeof auditActions)[number];

@@ -10,6 +10,8 @@ export type WakeScope = 'recent' | 'sweep';
 export interface Channels {
   /** Deliveries were committed for these endpoints: their owner should load them. */
   readonly wake: { readonly endpointIds: readonly Uuid[]; readonly scope: WakeScope };
+  /** A probe was requested: the owner of the endpoint should load and send it. */
+  readonly probes: null;
   /** Shards were freed: another worker can take them. */
   readonly shards: null;
   /** An endpoint was created, changed or deleted. */

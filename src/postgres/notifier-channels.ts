@@ -4,6 +4,7 @@ import type { Channel, Channels } from '../ports/notifier.ts';
 
 export const CHANNEL_NAMES: Readonly<Record<Channel, string>> = {
   wake: 'posthorn_wake',
+  probes: 'posthorn_probes',
   shards: 'posthorn_shards',
   endpoints: 'posthorn_endpoints',
   keys: 'posthorn_keys',
@@ -45,6 +46,7 @@ const toUuid = (hex: string): Uuid =>
 
 const DECODERS: { readonly [C in Channel]: (payload: string) => Channels[C] } = {
   wake: decodeWake,
+  probes: () => null,
   shards: () => null,
   endpoints: () => null,
   keys: () => null,

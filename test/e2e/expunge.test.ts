@@ -1,5 +1,7 @@
-import { describe, expect, test } from 'vitest';
-import { parsePublicId } from '../../src/domain/ids.ts';
+import pg from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { deliveryIdOf, newId, parsePublicId } from '../../src/domain/ids.ts';
+import { ADVISORY_LOCKS } from '../../src/postgres/advisory-locks.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   attemptsOf,
@@ -100,6 +102,39 @@ test('LIF-3: a delivery that waits in memory is not sent after its payload was e
       [parsePublicId('evt', secret.id)],
     ),
   ).toEqual([{ kind: 'event', done: true }]);
+});
+
+test('LIF-3: deliveries of a large fan-out are expunged too, written or not', async () => {
+  const tenant = newTenant();
+  const event = await publish(posthorn, { tenant, type: 'a.b', data: SECRET });
+  const id = parsePublicId('evt', event.id)!;
+  const endpointId = newId(Date.now());
+  const waiting = deliveryIdOf(id, 70_000);
+  // Keeps the server from writing the slice.
+  const writer = new pg.Client({ connectionString: posthorn.database.url });
+  await writer.connect();
+  onTestFinished(() => writer.end());
+  await writer.query('select pg_advisory_lock($1)', [ADVISORY_LOCKS.fanOuts]);
+  await posthorn.database.query(
+    "insert into posthorn.queue (id, endpoint_id, due_at, tenant, event_type) values ($1, $2, now() + interval '1 day', $3, 'a.b')",
+    [waiting, endpointId, tenant],
+  );
+  await posthorn.database.query(
+    `insert into posthorn.fan_out_slices (event_id, first_ordinal, tenant, event_type, seq, endpoint_ids, has_fifo, was_disabled, deliver_at)
+     values ($1, 70001, $2, 'a.b', 1, array[$3::uuid, $4::uuid], false, false, now() + interval '1 day')`,
+    [id, tenant, newId(Date.now()), newId(Date.now())],
+  );
+  await expectStatus(api('DELETE', `/v1/events/${event.id}/payload`), 204);
+  const rows = await posthorn.database.query<{ id: string; status: string }>(
+    "select id, status from posthorn.deliveries where tenant = $1 and reason = 'expunged' order by id",
+    [tenant],
+  );
+  expect(rows).toHaveLength(3);
+  expect(rows.map((row) => row.id)).toEqual([70_000, 70_001, 70_002].map((n) => deliveryIdOf(id, n)));
+  expect(await posthorn.database.query('select from posthorn.queue where tenant = $1', [tenant])).toEqual([]);
+  expect(
+    await posthorn.database.query('select from posthorn.fan_out_slices where tenant = $1', [tenant]),
+  ).toEqual([]);
 });
 
 test("LIF-3: nobody can expunge another tenant's payload", async () => {

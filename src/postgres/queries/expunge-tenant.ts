@@ -52,6 +52,9 @@ export async function deleteTenantRows(
   task: { readonly id: Uuid; readonly tenant: string },
   max: number,
 ): Promise<number> {
+  // Slices first: they would become deliveries.
+  const slices = await client.query(DELETE_SLICES, [task.tenant, max]);
+  if (slices.rowCount) return slices.rowCount;
   const events = await deleteEvents(client, task.tenant, max);
   if (events > 0) return events;
   const deliveries = await deleteDeliveries(client, task.tenant, max);
@@ -83,7 +86,7 @@ async function deleteEvents(client: Client, tenant: string, max: number): Promis
   ])
     await client.query(
       `delete from posthorn.${table} r using unnest($1::uuid[]) as e(id)
-        where r.${key} between e.id and (left(e.id::text, 32) || 'ffff')::uuid`,
+        where r.${key} between e.id and posthorn.last_delivery_id(e.id)`,
       [ids],
     );
   await client.query('delete from posthorn.events where id = any ($1::uuid[])', [ids]);
@@ -116,6 +119,8 @@ const byEndpoint = (table: string): string =>
   `delete from posthorn.${table}
     where ctid = any (array(select r.ctid from posthorn.endpoints e join posthorn.${table} r on r.endpoint_id = e.id
                              where e.tenant = $1 limit $2))`;
+
+const DELETE_SLICES = byTenant('fan_out_slices');
 
 const OTHER_ROWS: readonly string[] = [
   ...['outbox', 'outbox_rejected', 'idempotency_keys', 'audit_log', 'event_stats', 'inboxes'].map(byTenant),

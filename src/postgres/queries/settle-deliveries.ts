@@ -133,7 +133,7 @@ const SUPERSEDED = {
              error_class text, url text, request_headers text, trigger text)
      where attempt_id is not null
        -- An event that was expunged meanwhile leaves no trace.
-       and exists (select from posthorn.events e where e.id = (left(t.delivery_id::text, 32) || '0000')::uuid and e.data is not null)
+       and exists (select from posthorn.events e where e.id = posthorn.event_of_delivery(t.delivery_id) and e.data is not null)
         on conflict (delivery_id, id) do nothing`,
 };
 

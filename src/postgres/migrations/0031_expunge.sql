@@ -37,7 +37,7 @@ revoke all on function posthorn.refuse_expunged_tenant from public;
 create trigger refuse_expunged_tenant before insert on posthorn.outbox
   for each row execute function posthorn.refuse_expunged_tenant();
 
--- Deletes copies of events and attempts that wait in a replacement of their partition (0026). The rows that are still needed
+-- Deletes copies of events and attempts that wait in a replacement of their partition (0030). The rows that are still needed
 -- are copied again, because they changed too.
 create function posthorn.expunge_copies(event_ids uuid[]) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -48,7 +48,7 @@ begin
     select p.name, p.parent from posthorn.partitions p where p.state = 'preparing' and p.parent in ('events', 'attempts', 'deliveries')
   loop
     execute format('delete from posthorn.%I r using unnest($1) as e(id)
-                     where r.%I between e.id and (left(e.id::text, 32) || ''ffff'')::uuid', replacement.name,
+                     where r.%I between e.id and posthorn.last_delivery_id(e.id)', replacement.name,
                    case replacement.parent when 'attempts' then 'delivery_id' else 'id' end) using event_ids;
   end loop;
 end $$;
