@@ -75,15 +75,15 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(testEventRoutes(manage.testEvents, { endpoints, limits }));
     await v1.register(publishRoutes(publishing, metrics));
     await v1.register(eventRoutes({ pool, clock, endpoints }));
-    await v1.register(expungeRoutes(manage.expunge));
     await v1.register(deliveryRoutes({ pool, endpoints }));
     await v1.register(sentRequestRoutes(dependencies));
+    await v1.register(expungeRoutes(manage.expunge));
     await v1.register(replayRoutes(manage.replay, endpoints));
     await v1.register(deadLetterRoutes(manage, { pool, endpoints }));
     await v1.register(deadLetterGroupRoutes(pool));
     await v1.register(taskRoutes(manage.tasks, pool));
     await v1.register(keyRoutes(manage.keys, pool, { hasInbox: inboxes !== null }));
-    await v1.register(tenantRoutes(manage.tenants, pool));
+    await v1.register(tenantRoutes(manage, pool));
     await v1.register(eventTypeRoutes(manage.eventTypes, pool));
     await v1.register(auditRoutes(pool));
     await v1.register(storageRoutes(dependencies.readStorage, () => clock.now()));
