@@ -4,7 +4,12 @@ import { invalidField, Problem } from '../domain/problem.ts';
 import { inTransaction, type Pool } from '../postgres/database.ts';
 import type { EndpointCache } from '../postgres/endpoint-cache.ts';
 import { findEndpoint } from '../postgres/queries/endpoints.ts';
-import { loadSecrets, revokePreviousSecrets, rotateSecret } from '../postgres/queries/rotate-secret.ts';
+import {
+  loadSecrets,
+  MAX_LIVE_SECRETS,
+  revokePreviousSecrets,
+  rotateSecret,
+} from '../postgres/queries/rotate-secret.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
 import type { Actor } from './caller.ts';
 import { lockOrThrow } from './endpoints.ts';
@@ -36,7 +41,7 @@ export class EndpointSecrets {
     this.#dependencies = dependencies;
   }
 
-  /** Returns the new secret, and when the previous one stops signing. */
+  /** Returns the new secret, and when the previous one stops signing. Throws `invalid` if too many secrets would sign. */
   async rotate(
     { caller, audit }: Actor,
     id: Uuid,
@@ -54,7 +59,9 @@ export class EndpointSecrets {
       const secret = input.secret ?? generateSecret(profile);
       const sealed = secretBox.seal(secret, id);
       const newSecret = { id: newId(clock.now()), endpointId: id, sealed };
-      const previousExpiresAt = await rotateSecret(client, newSecret, overlapMs);
+      const { previousExpiresAt, liveSecrets } = await rotateSecret(client, newSecret, overlapMs);
+      // Not the oldest secret ends, because a receiver may still verify with it.
+      if (liveSecrets > MAX_LIVE_SECRETS) throw tooManySecrets();
       await audit.record(client, {
         action: 'endpoint.rotate_secret',
         tenant: endpoint.tenant,
@@ -97,3 +104,9 @@ export class EndpointSecrets {
     return { secret: secretBox.open(current.sealed, id), createdAt: current.createdAt, previous };
   }
 }
+
+const tooManySecrets = (): Problem =>
+  invalidField(
+    'overlap_seconds',
+    `${MAX_LIVE_SECRETS} secrets of this endpoint sign already: revoke the old ones (DELETE /v1/endpoints/{id}/secrets/previous), or use 0`,
+  );

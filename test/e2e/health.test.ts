@@ -249,21 +249,21 @@ describe('SIG-4: rotation', () => {
     await expectStatus(posthorn.api('POST', `${path}/rotate-secret`, { secret: 'short' }), 422);
   });
 
-  test('is never refused: beyond five secrets, the oldest one ends', async () => {
-    const { secret: first, rotate, sent } = await rotating();
+  test('a sixth secret is refused, and all five sign on, unless the previous one ends at once', async () => {
+    const { path, secret: first, rotate, sent } = await rotating();
     const secrets = [first];
-    for (let n = 0; n < 6; n += 1) secrets.push((await rotate()).secret);
+    for (let n = 0; n < 4; n += 1) secrets.push((await rotate()).secret);
+    const { body } = await expectStatus(posthorn.api('POST', `${path}/rotate-secret`, {}), 422);
+    expect(body.errors).toMatchObject([{ path: 'overlap_seconds' }]);
     const request = await sent();
-    expect(signaturesOf(request)).toBe(5);
-    expect(secrets.map((secret) => verifies(secret, request))).toEqual([
-      false,
-      false,
-      true,
-      true,
-      true,
-      true,
-      true,
-    ]);
+    expect(secrets.map((secret) => verifies(secret, request))).toEqual([true, true, true, true, true]);
+    const leaked = secrets.pop()!;
+    secrets.push((await rotate({ overlap_seconds: 0 })).secret);
+    const next = await sent();
+    expect(secrets.map((secret) => verifies(secret, next))).toEqual([true, true, true, true, true]);
+    expect([verifies(leaked, next), signaturesOf(next)]).toEqual([false, 5]);
+    await expectStatus(posthorn.api('DELETE', `${path}/secrets/previous`), 204);
+    await rotate();
   });
 
   test('SIG-5: the secret is shown by an explicit call, to those who may change the endpoint', async () => {

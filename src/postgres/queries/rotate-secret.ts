@@ -15,30 +15,30 @@ async function bumpVersion(client: Client, endpointId: Uuid): Promise<void> {
 }
 
 /**
- * The new secret signs from now on, and the previous one for another `overlapMs`. A rotation is never refused, because
- * the secret may have leaked: beyond the limit, the oldest secrets end at once. Call with the endpoint locked. Returns
- * when the previous secret ends.
+ * The new secret signs from now on, and the previous one for another `overlapMs`. Call with the endpoint locked. Returns
+ * when the previous secret ends, and how many secrets sign now: the caller rolls back if they are more than
+ * `MAX_LIVE_SECRETS`.
  */
 export async function rotateSecret(
   client: Client,
   secret: { id: Uuid; endpointId: Uuid; sealed: Sealed },
   overlapMs: number,
-): Promise<Date | null> {
+): Promise<{ previousExpiresAt: Date | null; liveSecrets: number }> {
   const { rows } = await client.query<{ expires_at: Date }>(
     `update posthorn.endpoint_secrets set expires_at = now() + make_interval(secs => $2::float8 / 1000)
       where endpoint_id = $1 and expires_at is null returning expires_at`,
     [secret.endpointId, overlapMs],
   );
   await addSecret(client, secret);
-  await client.query(
-    `delete from posthorn.endpoint_secrets
-      where endpoint_id = $1 and expires_at is not null
-        and id <> all (array(select id from posthorn.endpoint_secrets
-                              where endpoint_id = $1 and expires_at > now() order by created_at desc limit $2))`,
-    [secret.endpointId, MAX_LIVE_SECRETS - 1],
+  await client.query('delete from posthorn.endpoint_secrets where endpoint_id = $1 and expires_at <= now()', [
+    secret.endpointId,
+  ]);
+  const { rows: live } = await client.query<{ count: number }>(
+    'select count(*)::int as count from posthorn.endpoint_secrets where endpoint_id = $1',
+    [secret.endpointId],
   );
   await bumpVersion(client, secret.endpointId);
-  return rows[0]?.expires_at ?? null;
+  return { previousExpiresAt: rows[0]?.expires_at ?? null, liveSecrets: live[0]!.count };
 }
 
 /** Deletes every secret but the current one. Call with the endpoint locked. */
