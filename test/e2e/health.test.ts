@@ -34,6 +34,34 @@ async function publishMany(tenant: string, count: number, data: unknown = 1): Pr
 }
 
 describe('HLT-3: health figures', () => {
+  test('OBS-4: during an outage the success rate counts the deliveries that are being retried', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    const retry = { schedule: [0, 3600], jitter: 'none' };
+    const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant, breaker: null, retry });
+    await publishMany(tenant, 6);
+    await receiver.waitFor(6);
+    receiver.answer({ status: 503 });
+    await publishMany(tenant, 4, 'outage');
+    const stats = async (query = '') =>
+      (await expectStatus(posthorn.api('GET', `/v1/stats?window=1h&tenant=${tenant}${query}`), 200)).body;
+    await eventually('all are counted', async () => {
+      const { attempts, now } = await stats();
+      return attempts === 10 && now.retrying === 4;
+    });
+    expect(await stats()).toMatchObject({ success_rate: 0.6, final_success_rate: 1 });
+    expect(await stats('&type=a.b')).toMatchObject({ success_rate: 0.6, types: [{ success_rate: 0.6 }] });
+    const { body } = await posthorn.api('GET', `/v1/endpoints/${id}/stats?window=1h`);
+    const inSeries = body.series.filter(({ attempts }: { attempts: number }) => attempts > 0);
+    expect(Math.min(...inSeries.map((point: { success_rate: number }) => point.success_rate))).toBeLessThan(
+      1,
+    );
+    const { health } = await endpointNow(id);
+    expect(health).toMatchObject({ success_rate: 0.6, waiting: 4, dead: 0, count_limit: 10_000 });
+    const { body: list } = await posthorn.api('GET', `/v1/endpoints?tenant=${tenant}&limit=100`);
+    expect(list.data[0].health).toMatchObject({ waiting: 4, count_limit: expect.any(Number) });
+  });
+
   test('include success rate, response times, retries, dead letters, depth and age', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();

@@ -665,10 +665,12 @@ export interface Health {
   opened_at: Time | null;
   next_probe_at: Time | null;
   consecutive_failures: number;
-  /** Waiting deliveries, counted up to 10,000; in a list up to at least 200, depending on the size of the page. */
+  /** Waiting deliveries, counted up to `count_limit`. */
   waiting: number;
   /** Dead letters, counted in the same way. */
   dead: number;
+  /** Counting stops here: an equal `waiting` or `dead` is that or more. 10,000; in a list at least 200, depending on the size of the page. */
+  count_limit: number;
   /** Deliveries that were skipped since the endpoint was last disabled, including those that are no longer kept. A few seconds behind. */
   skipped_while_disabled: number;
   oldest_waiting_at: Time | null;

@@ -31,6 +31,8 @@ export interface EndpointView {
   /** The id of the oldest delivery that waits; its time is when the event was accepted. */
   readonly oldest_waiting: Uuid | null;
   readonly dead: number;
+  /** Where counting `waiting` and `dead` stopped. */
+  readonly count_limit: number;
   readonly skipped_while_disabled: number;
 }
 
@@ -46,6 +48,7 @@ const selectEndpoints = (countLimit: number): string => `
          (select count(*)::int from (select from posthorn.queue q where q.endpoint_id = e.id limit ${countLimit}) w) as waiting,
          (select q.id from posthorn.queue q where q.endpoint_id = e.id order by q.id limit 1) as oldest_waiting,
          (select count(*)::int from (select from posthorn.dead_letters d where d.endpoint_id = e.id limit ${countLimit}) d) as dead,
+         ${countLimit} as count_limit,
          coalesce((select (s.total - s.total_before)::float8 from posthorn.endpoint_skips s where s.endpoint_id = e.id), 0)
            as skipped_while_disabled
     from posthorn.endpoints e left join posthorn.endpoint_health h on h.endpoint_id = e.id`;
