@@ -720,10 +720,12 @@ export interface Health {
   opened_at: Time | null;
   next_probe_at: Time | null;
   consecutive_failures: number;
-  /** Waiting deliveries, counted up to 10,000; in a list up to at least 200, depending on the size of the page. */
+  /** Waiting deliveries, counted up to `count_limit`. */
   waiting: number;
   /** Dead letters, counted in the same way. */
   dead: number;
+  /** Counting stops here: an equal `waiting` or `dead` is that or more. 10,000; in a list at least 200, depending on the size of the page. */
+  count_limit: number;
   /** Deliveries that were skipped since the endpoint was last disabled, including those that are no longer kept. A few seconds behind. */
   skipped_while_disabled: number;
   oldest_waiting_at: Time | null;
@@ -1380,7 +1382,7 @@ export class Endpoints extends Resource {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/resume`, { keyed: true }, options);
   }
 
-  /** Give an endpoint a new signing secret. Both the old and the new secret sign for a while, so that receivers can switch. */
+  /** Give an endpoint a new signing secret. Both the old and the new secret sign for a while, so that receivers can switch. At most five secrets sign at once: a sixth is refused, unless `overlap_seconds` is 0. */
   rotateSecret(id: string, body: Rotation = {}, options?: RequestOptions): Promise<RotatedSecret> {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/rotate-secret`, { body, keyed: true }, options);
   }
