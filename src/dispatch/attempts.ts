@@ -47,7 +47,7 @@ export interface AttemptsOptions {
   readonly clock: Clock;
   readonly random: () => number;
   readonly ownership: Pick<Ownership, 'maySend'>;
-  readonly payloads: Pick<Payloads, 'load'>;
+  readonly payloads: Pick<Payloads, 'load' | 'isExpunged'>;
   readonly startLog: Pick<StartLog, 'record'>;
   readonly send: SendRequest;
   readonly settler: ResultRecorder;
@@ -117,8 +117,11 @@ export class Attempts {
   }
 
   #loadPayload(lane: Lane, item: LaneItem): void {
+    const eventId = eventIdOfDelivery(item.delivery.id);
+    // The lane may hold the payload. Its delivery has ended in the store, so the record of its end has no effect there.
+    if (this.#options.payloads.isExpunged(eventId)) return this.#markDead(lane, item, 'expired');
     if (item.event !== null) return this.#recordStart(lane, item, item.event);
-    this.#options.payloads.load(eventIdOfDelivery(item.delivery.id), (event) => {
+    this.#options.payloads.load(eventId, (event) => {
       if (event === undefined) this.#putBack(lane, item);
       else if (event === null) this.#markDead(lane, item, 'expired');
       else this.#recordStart(lane, item, event);
@@ -205,6 +208,7 @@ export class Attempts {
     const health = this.#updateHealth(lane, item, attempt, now);
     // Settling resets the count in the store.
     item.isStartCounted = false;
+    lane.responseTimes.recordAnswer(item, now);
     lane.markAnswered(item);
     scheduler.release(item);
     observer.onAnswered(lane, item, outcome, verdict, event);
@@ -268,7 +272,7 @@ export class Attempts {
         trigger: 'auto',
         lastErrorClass: attempt?.outcome.error?.class ?? null,
       } as const;
-      lane.reschedule(item, next, budget.hasRoom && lane.queuedRetries < budget.laneItems);
+      lane.reschedule(item, next, budget.hasRoom(lane.size) && lane.queuedRetries < budget.laneItems);
     } else {
       lane.finish(item, moved);
     }

@@ -27,7 +27,7 @@ export function updateHealth(
   const isCircuitChanged = lane.breaker.recordSignal(signal, now, item.isProbe, item.isRequested);
   if (signal === 'success') {
     lane.failingSince = null;
-    lane.recordSuccess(now);
+    lane.recordSuccess();
   } else if (signal === 'failure') {
     lane.failingSince ??= now;
   }

@@ -112,7 +112,7 @@ describe('a lane', () => {
     const limits: number[] = [];
     for (let i = 0; i < 16; i += 1) {
       limits.push(lane.inFlightLimit);
-      lane.recordSuccess(NOW);
+      lane.recordSuccess();
     }
     expect(limits).toEqual([1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8, 8, 8, 10]);
   });
@@ -166,7 +166,7 @@ describe('a lane', () => {
     const lane = newLane();
     lane.addFresh(newItem(1));
     lane.putBack(takeNext(lane, NOW)!);
-    expect(lane.oldestStartAt).toBe(Number.POSITIVE_INFINITY);
+    expect(lane.responseTimes.oldestStartAt).toBe(Number.POSITIVE_INFINITY);
   });
 });
 

@@ -20,6 +20,7 @@ import type { LaneMemory } from './lane-budget.ts';
 import { dueTime, type LaneItem, requestDueTime } from './lane-item.ts';
 import { LaneQueue } from './lane-queue.ts';
 import type { ReadProgress } from './read-progress.ts';
+import { ResponseTimes } from './response-times.ts';
 import { SlowStart } from './slow-start.ts';
 
 export type { LaneBacklog, LaneItem };
@@ -31,6 +32,12 @@ export type Kind = 'fresh' | 'retry';
  * retries.
  */
 const FRESH_TURNS = 3;
+/** What a lane keeps in memory that cannot send now: candidates for a probe. */
+const PROBE_CANDIDATES = 2;
+/** A lane that must wait for longer than this keeps only candidates for a probe. */
+const HOLD_KEEPS_NOTHING_MS = 5_000;
+/** A lane with a rate limit keeps what it may send in this time. */
+const RATE_AHEAD_SECONDS = 10;
 
 export class Lane {
   readonly id: Uuid;
@@ -48,8 +55,7 @@ export class Lane {
   isClosed = false;
   /** True while the shard is suspected to crash workers: one request at a time, each recorded before it is sent. */
   isCareful = false;
-  lastSuccessAt = 0;
-  oldestStartAt = Number.POSITIVE_INFINITY;
+  readonly responseTimes = new ResponseTimes();
 
   readonly #queue: LaneQueue;
   readonly #slowStart = new SlowStart();
@@ -134,6 +140,19 @@ export class Lane {
     return this.isActive && this.breaker.allowsTraffic;
   }
 
+  /** How many deliveries of each kind are useful in memory: as many as the lane can send soon. At most `max`. */
+  usefulItems(max: number, now: number): number {
+    // A request of an earlier owner may not be at the head of a FIFO lane: it must know all that it can.
+    if (this.fifo) return max;
+    if (!this.isFlowing || this.holdUntil - now > HOLD_KEEPS_NOTHING_MS)
+      return Math.min(max, PROBE_CANDIDATES);
+    const { rateLimit } = this.endpoint;
+    const byRate =
+      rateLimit === null ? max : Math.ceil(rateLimit.perSecond * RATE_AHEAD_SECONDS + rateLimit.burst);
+    const byPlaces = this.responseTimes.isSlow(now) ? 2 * this.inFlightLimit : max;
+    return Math.max(PROBE_CANDIDATES, Math.min(max, byRate, byPlaces));
+  }
+
   // --- changes --------------------------------------------------------------------------------------------
 
   /** Applies a change of the endpoint. */
@@ -195,8 +214,7 @@ export class Lane {
     this.#queue.close();
   }
 
-  recordSuccess(now: number): void {
-    this.lastSuccessAt = now;
+  recordSuccess(): void {
     this.#slowStart.recordSuccess(this.endpoint.maxInFlight);
   }
 
@@ -301,7 +319,7 @@ export class Lane {
     item.isProbe = isProbe;
     if (this.fifo) item.isRequested = this.#isRequestedHead(item);
     if (isProbe) this.#probe = item;
-    if (this.inFlight === 0) this.oldestStartAt = now;
+    this.responseTimes.recordStart(item, now);
     this.inFlight += 1;
     return item;
   }
@@ -390,7 +408,7 @@ export class Lane {
 
   #endFlight(item: LaneItem): void {
     this.inFlight -= 1;
-    if (this.inFlight === 0) this.oldestStartAt = Number.POSITIVE_INFINITY;
+    this.responseTimes.recordEnd(item);
     if (this.#probe === item) this.#probe = null;
   }
 }

@@ -13,6 +13,7 @@ export const auditActions = [
   'endpoint.probe',
   'endpoint.replay',
   'event.replay',
+  'event.expunge',
   'delivery.replay',
   'delivery.discard',
   'delivery.restore',
@@ -26,6 +27,7 @@ export const auditActions = [
   'event_type.update',
   'event_type.delete',
   'key.create',
+  'key.update',
   'key.delete',
 ] as const;
 export type AuditAction = (typeof auditActions)[number];

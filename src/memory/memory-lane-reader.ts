@@ -1,6 +1,6 @@
 import { CLOSED_BREAKER } from '../domain/breaker.ts';
 import { shardOf } from '../domain/endpoint.ts';
-import { timeOfId, type Uuid } from '../domain/ids.ts';
+import { firstIdAt, timeOfId, type Uuid } from '../domain/ids.ts';
 import type {
   LaneReader,
   LaneState,
@@ -25,8 +25,13 @@ export function createMemoryLaneReader(store: MemoryStore): LaneReader {
       return new Map(
         requests.map(({ endpointId, freshAfter, dueFrom, limit }) => {
           const rows = store.queue.of(endpointId);
+          const barrier = fifoBarrier(store, endpointId);
           const fresh =
-            freshAfter === null ? [] : rows.filter((row) => isFresh(row) && row.seq > freshAfter).sort(bySeq);
+            freshAfter === null
+              ? []
+              : rows
+                  .filter((row) => isFresh(row) && row.seq > freshAfter && (!row.fifo || row.seq < barrier))
+                  .sort(bySeq);
           const due =
             dueFrom === null
               ? []
@@ -44,10 +49,23 @@ export function createMemoryLaneReader(store: MemoryStore): LaneReader {
     async loadProbes() {
       return store.queue.all().filter(isRequestedProbe).map(toLoaded);
     },
+    async listRecent(since) {
+      const recent = store.queue.all().filter(({ id }) => id >= firstIdAt(since));
+      return [...new Set(recent.map(({ endpointId }) => endpointId))];
+    },
     async countWaiting(endpointIds, max) {
       return endpointIds.map((endpointId) => countWaiting(store.queue.of(endpointId), endpointId, max));
     },
   };
+}
+
+/** FIFO deliveries with this number or a higher one wait for a delivery that is accepted but not written. */
+function fifoBarrier(store: MemoryStore, endpointId: Uuid): number {
+  let barrier = Number.POSITIVE_INFINITY;
+  if (store.fanOutSlices.size === 0) return barrier;
+  for (const slice of store.unwrittenSlices)
+    if (slice.hasFifo && slice.endpointIds.includes(endpointId)) barrier = Math.min(barrier, slice.seq);
+  return barrier;
 }
 
 export function createMemoryProbeRequester(store: MemoryStore): ProbeRequester {

@@ -75,6 +75,9 @@ export interface LaneReader {
   /** Loads the requested probes of all endpoints: waiting deliveries that were not attempted since `requestProbe`. */
   loadProbes(): Promise<LoadedDelivery[]>;
 
+  /** Returns the endpoints with waiting deliveries of events whose ids were made at `since` or later. */
+  listRecent(since: number): Promise<Uuid[]>;
+
   /** Counts waiting deliveries per endpoint, each kind up to `max`. */
   countWaiting(endpointIds: readonly Uuid[], max: number): Promise<WaitingCount[]>;
 }

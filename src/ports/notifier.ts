@@ -22,6 +22,8 @@ export interface Channels {
   readonly tasks: null;
   /** A tenant was changed or deleted. */
   readonly tenants: null;
+  /** The payload of this event was deleted on request: nothing may send it any more. */
+  readonly expunged: Uuid;
   /** A process announces which live tails its clients watch. */
   readonly tailInterest: string;
   /** Messages for live tails. Only processes with an open live tail subscribe. */

@@ -10,6 +10,7 @@ export const CHANNEL_NAMES: Readonly<Record<Channel, string>> = {
   keys: 'posthorn_keys',
   tasks: 'posthorn_tasks',
   tenants: 'posthorn_tenants',
+  expunged: 'posthorn_expunged',
   tailInterest: 'posthorn_tail_interest',
   tail: 'posthorn_tail',
 };
@@ -51,6 +52,7 @@ const DECODERS: { readonly [C in Channel]: (payload: string) => Channels[C] } = 
   keys: () => null,
   tasks: () => null,
   tenants: () => null,
+  expunged: (payload) => payload,
   tailInterest: (payload) => payload,
   tail: (payload) => payload,
 };

@@ -73,6 +73,10 @@ describe('SEC-4: every change is recorded', () => {
       'POST /v1/endpoints/:id/probe': ofEndpoint('POST', '/probe'),
       'POST /v1/endpoints/:id/replay': ofEndpoint('POST', '/replay', {}),
       'POST /v1/events/:id/replay': ofDeadLetter(({ event }) => [`/v1/events/${event}/replay`, {}]),
+      'DELETE /v1/events/:id/payload': async (tenant) => {
+        const { id } = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+        return posthorn.api('DELETE', `/v1/events/${id}/payload`);
+      },
       'POST /v1/deliveries/:id/replay': ofDeadLetter(({ delivery }) => [`/v1/deliveries/${delivery}/replay`]),
       'POST /v1/deliveries/:id/discard': ofDeadLetter(({ delivery }) => [
         `/v1/deliveries/${delivery}/discard`,
@@ -108,6 +112,10 @@ describe('SEC-4: every change is recorded', () => {
         return posthorn.api('DELETE', '/v1/event-types/c.d');
       },
       'POST /v1/keys': (tenant) => posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant }),
+      'PATCH /v1/keys/:id': async (tenant) =>
+        posthorn.api('PATCH', `/v1/keys/${(await newKey({ scope: 'tenant', tenant })).id}`, {
+          scopes: ['events:publish'],
+        }),
       'DELETE /v1/keys/:id': async (tenant) =>
         posthorn.api('DELETE', `/v1/keys/${(await newKey({ scope: 'tenant', tenant })).id}`),
     };
@@ -388,7 +396,7 @@ describe('a route without its own audit entry', () => {
     server.decorateRequest('audit');
     server.addHook('onRoute', (route) => auditRoute(context, route));
     server.addHook('onRequest', async (request) => {
-      request.caller = { keyId: null, scope: 'admin', tenant: 'acme', prefix: null };
+      request.caller = { keyId: null, scope: 'admin', scopes: null, tenant: 'acme', prefix: null };
     });
     server.post('/v1/new-things/:id/shake', async () => ({ shaken: true }));
     server.post('/v1/new-things/look', { config: { reads: true } }, async () => ({ looked: true }));

@@ -302,6 +302,13 @@ describe('whatever the operation', () => {
     );
   });
 
+  test('a key that may not be used from here: 403', async () => {
+    const settings = { scope: 'admin', allowed_ips: ['192.0.2.1'] };
+    const { body } = await expectStatus(posthorn.api('POST', '/v1/keys', settings), 201);
+    const headers = { via: 'a proxy' };
+    await refuseAll('forbidden', async (operation) => [await call(operation, { key: body.key, headers })]);
+  });
+
   test('another tenant than that of the key, in the query or in the body: 403', async () => {
     const query = matrix.documenting('forbidden').filter((o) => o.role === 'read' && hasQuery(o, 'tenant'));
     await refuseAll(

@@ -122,7 +122,8 @@ export const operational = {
   operatorTenant: text({
     default: 'posthorn',
     maxLength: 128,
-    about: 'The tenant whose endpoints receive operational events of all tenants, if they subscribe by name.',
+    about:
+      'The tenant whose endpoints may receive operational events of all tenants: those with `operator: true` that subscribe by name. Only admin keys may use this tenant.',
   }),
   operationalEventsMs: duration({
     internal: true,

@@ -1,5 +1,5 @@
 import type { Circuit } from '../../domain/breaker.ts';
-import type { DisabledReason } from '../../domain/endpoint.ts';
+import type { DisabledReason, SignatureSetting } from '../../domain/endpoint.ts';
 import type { EndpointConfig, EndpointRecord } from '../../domain/endpoint-config.ts';
 import { idPrefixes, publicId, type Uuid } from '../../domain/ids.ts';
 import { operationalTypes } from '../../domain/operational.ts';
@@ -33,6 +33,15 @@ export interface EndpointView {
   readonly oldest_waiting: Uuid | null;
   readonly dead: number;
   readonly skipped_while_disabled: number;
+  /** When its active secrets were created and end, the current one first. In milliseconds since 1970. */
+  readonly secrets: readonly SecretTimes[] | null;
+}
+
+export interface SecretTimes {
+  readonly createdAt: number;
+  readonly expiresAt: number | null;
+  readonly mainFrom: number | null;
+  readonly signature: SignatureSetting | null;
 }
 
 /** Counting stops here, because the tables grow without bound. */
@@ -48,7 +57,14 @@ const selectEndpoints = (countLimit: number): string => `
          (select q.id from posthorn.queue q where q.endpoint_id = e.id order by q.id limit 1) as oldest_waiting,
          (select count(*)::int from (select from posthorn.dead_letters d where d.endpoint_id = e.id limit ${countLimit}) d) as dead,
          coalesce((select (s.total - s.total_before)::float8 from posthorn.endpoint_skips s where s.endpoint_id = e.id), 0)
-           as skipped_while_disabled
+           as skipped_while_disabled,
+         (select json_agg(json_build_object('createdAt', extract(epoch from s.created_at) * 1000,
+                                            'expiresAt', extract(epoch from s.expires_at) * 1000,
+                                            'mainFrom', extract(epoch from s.main_from) * 1000,
+                                            'signature', s.signature)
+                          order by s.expires_at desc nulls first, s.created_at desc, s.id desc)
+            from posthorn.endpoint_secrets s
+           where s.endpoint_id = e.id and (s.expires_at is null or s.expires_at > now())) as secrets
     from posthorn.endpoints e left join posthorn.endpoint_health h on h.endpoint_id = e.id`;
 
 /**

@@ -5,6 +5,7 @@ import {
   byIndex,
   hideFromPlanner,
   type IdRange,
+  type IndexRange,
   type ListResult,
   listQuery,
   toListResult,
@@ -34,17 +35,22 @@ export interface EventOptions {
   readonly duplicate_of?: Uuid;
   /** The same, with different content. */
   readonly key_conflict_with?: Uuid;
+  /** When and by whom the payload was deleted on request. */
+  readonly expunged_at?: number;
+  readonly expunged_by?: string;
 }
 
-const columnsOf = (alias: string): string =>
+export const eventColumnsOf = (alias: string): string =>
   ['id', 'tenant', 'type', 'deliveries', 'idempotency_key', 'options']
     .map((name) => `${alias}.${name}`)
     .join(', ');
-const COLUMNS = columnsOf('e');
+const COLUMNS = eventColumnsOf('e');
 
 export interface EventFilter extends IdRange {
   readonly tenant: string | null;
   readonly type: string | null;
+  /** Only events that were sent to no endpoint. */
+  readonly unsent?: boolean;
   readonly limit: number;
 }
 
@@ -60,13 +66,25 @@ export async function listEvents(pool: Pool, filter: EventFilter): Promise<ListR
 export function eventsStatement(filter: EventFilter): { text: string; values: unknown[] } {
   const values: unknown[] = [filter.limit];
   const bind = (value: unknown): string => `$${values.push(value)}`;
-  const { tenant, type } = filter;
-  const range =
-    tenant === null
-      ? byIndex([], [], filter, bind)
-      : byIndex(['tenant'], [hideFromPlanner(bind(tenant))], filter, bind);
+  const range = eventRange(filter, bind);
+  return {
+    text: listQuery('events', eventColumnsOf('q'), range, eventConditions(filter, bind), '$1'),
+    values,
+  };
+}
+
+type Bind = (value: unknown) => string;
+
+export const eventRange = (filter: EventFilter, bind: Bind): IndexRange =>
+  filter.tenant === null
+    ? byIndex([], [], filter, bind)
+    : byIndex(['tenant'], [hideFromPlanner(bind(filter.tenant))], filter, bind);
+
+/** The conditions of the filter that no index serves. */
+export function eventConditions({ type, unsent = false }: EventFilter, bind: Bind): string[] {
   const conditions = type === null ? [] : [`q.type = ${bind(type)}`];
-  return { text: listQuery('events', columnsOf('q'), range, conditions, '$1'), values };
+  if (unsent) conditions.push('q.deliveries = 0');
+  return conditions;
 }
 
 /** The events with these ids, newest first. */
@@ -101,11 +119,29 @@ export async function findEventsByKey(
 export interface EventWithData extends EventView {
   /** Null: the payload was deleted. */
   readonly data: Buffer | null;
+  /** How many deliveries of a large fan-out are accepted but not written yet. */
+  readonly unwritten_deliveries: number;
 }
 
 export async function findEvent(pool: Pool, id: Uuid, tenant: string | null): Promise<EventWithData | null> {
   const { rows } = await pool.query<EventWithData>(
-    `select ${COLUMNS}, e.data from posthorn.events e where e.id = $1 and ($2::text is null or e.tenant = $2)`,
+    `select ${COLUMNS}, e.data,
+            (select coalesce(sum(cardinality(s.endpoint_ids)), 0)::int from posthorn.fan_out_slices s
+              where s.event_id = e.id) as unwritten_deliveries
+       from posthorn.events e where e.id = $1 and ($2::text is null or e.tenant = $2)`,
+    [id, tenant],
+  );
+  return rows[0] ?? null;
+}
+
+/** Locks the event against replays and other changes until the transaction ends. */
+export async function lockEvent(
+  client: Queryable,
+  id: Uuid,
+  tenant: string | null,
+): Promise<EventView | null> {
+  const { rows } = await client.query<EventView>(
+    `select ${COLUMNS} from posthorn.events e where e.id = $1 and ($2::text is null or e.tenant = $2) for update`,
     [id, tenant],
   );
   return rows[0] ?? null;
