@@ -1,6 +1,6 @@
 /**
  * Measures what a breaker does to an endpoint whose requests fail at random, on virtual time with the real engine. Run it
- * with `npm run breaker-lab`. The table in docs/adr/0015-breaker-cooldown.md comes from it.
+ * with `npm run breaker-lab`. The table in docs/adr/0018-breaker-cooldown.md comes from it.
  */
 import { pathToFileURL } from 'node:url';
 import type { EndpointConfig } from '../src/domain/endpoint-config.ts';

@@ -22,7 +22,7 @@ export interface BreakerSettings {
   readonly maxCooldownSeconds: number;
 }
 
-/** Measured in docs/adr/0015-breaker-cooldown.md: with a cooldown of five minutes, a flaky endpoint was open most of the time. */
+/** Measured in docs/adr/0018-breaker-cooldown.md: with a cooldown of five minutes, a flaky endpoint was open most of the time. */
 export const DEFAULT_BREAKER: BreakerSettings = {
   consecutive: 5,
   failureRate: 0.5,

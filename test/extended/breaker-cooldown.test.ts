@@ -1,4 +1,4 @@
-/** What the default breaker does to an endpoint that fails at random: docs/adr/0015-breaker-cooldown.md. */
+/** What the default breaker does to an endpoint that fails at random: docs/adr/0018-breaker-cooldown.md. */
 import { expect, test } from 'vitest';
 import { runTrial } from '../../bench/breaker-lab.ts';
 

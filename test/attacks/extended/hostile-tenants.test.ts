@@ -36,6 +36,23 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
     endpoints: 200,
     backlog: 2,
   },
+  '200 endpoints never answer, and each may have ten requests in flight': {
+    config: NO_BREAKER,
+    behaviour: never,
+    endpoints: 200,
+    backlog: 2,
+  },
+  'an endpoint with 1,000 requests in flight never answers': {
+    config: { ...NO_BREAKER, max_in_flight: 1_000 },
+    behaviour: never,
+    backlog: 500,
+  },
+  '100 endpoints answer 200 after 14 seconds': {
+    config: {},
+    behaviour: answer(200, 14_000),
+    endpoints: 100,
+    backlog: 5,
+  },
   '20 endpoints answer 200 after 14 seconds': {
     config: {},
     behaviour: answer(200, 14_000),
