@@ -22,12 +22,13 @@ export interface BreakerSettings {
   readonly maxCooldownSeconds: number;
 }
 
+/** Measured in docs/adr/0018-breaker-cooldown.md: with a cooldown of five minutes, a flaky endpoint was open most of the time. */
 export const DEFAULT_BREAKER: BreakerSettings = {
   consecutive: 5,
   failureRate: 0.5,
   minRequests: 20,
   windowSeconds: 600,
-  cooldownSeconds: 300,
+  cooldownSeconds: 30,
   maxCooldownSeconds: 3600,
 };
 

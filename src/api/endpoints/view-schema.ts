@@ -161,7 +161,7 @@ const example = {
     failure_rate: 0.5,
     min_requests: 20,
     window_seconds: 600,
-    cooldown_seconds: 300,
+    cooldown_seconds: 30,
     max_cooldown_seconds: 3600,
   },
   timeout_ms: 15_000,
