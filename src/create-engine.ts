@@ -169,6 +169,7 @@ export function createEngine(ports: EnginePorts, stages: EngineStages, config: E
   notifier.onReconnected(() => void history.checkTimeline());
   if (ownsShards) {
     notifier.subscribe('shards', () => ownership.renewNow());
+    notifier.subscribe('probes', () => laneKeeper.loadProbes());
     notifier.subscribe('wake', (message) => laneKeeper.onWake(message));
     notifier.onReconnected(() => sweeper.sweepNow());
   }
@@ -267,11 +268,13 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
     onBatchWritten: stages.onBatchWritten,
     onProblem,
   });
+  const payloads = new Payloads({ events: ports.eventLookup, onProblem });
+  ports.notifier.subscribe('expunged', (eventId) => payloads.expunge(eventId));
   const attempts = new Attempts({
     clock,
     random,
     ownership,
-    payloads: new Payloads({ events: ports.eventLookup, onProblem }),
+    payloads,
     startLog: new StartLog({ queue, ownership, onProblem }),
     send: stages.send,
     settler,

@@ -15,29 +15,17 @@ import { type Endpoint, shardOf } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { Pace } from '../domain/pace.ts';
 import type { LaneState } from '../ports/delivery-queue.ts';
+import type { LaneBacklog } from './lane-backlog.ts';
 import type { LaneMemory } from './lane-budget.ts';
-import { dueTime, type LaneItem } from './lane-item.ts';
+import { dueTime, type LaneItem, requestDueTime } from './lane-item.ts';
 import { LaneQueue } from './lane-queue.ts';
 import type { ReadProgress } from './read-progress.ts';
 import { ResponseTimes } from './response-times.ts';
 import { SlowStart } from './slow-start.ts';
 
-export type { LaneItem };
+export type { LaneBacklog, LaneItem };
 
 export type Kind = 'fresh' | 'retry';
-
-export interface LaneBacklog {
-  /** True if no more deliveries wait in the store. */
-  readonly isComplete: boolean;
-  readonly fresh: number;
-  readonly retries: number;
-  /** When the age of the oldest fresh delivery began. Infinity: there is none. */
-  readonly oldestFresh: number;
-  /** When the first retry is or was due. Infinity: there is none. */
-  readonly firstDue: number;
-  /** FIFO: the head's retry blocks the rest of the lane. */
-  readonly isBlockedByHead: boolean;
-}
 
 /**
  * While both kinds are ready, every fourth turn is for a retry, so that a stream of new events does not starve
@@ -73,6 +61,8 @@ export class Lane {
   readonly #slowStart = new SlowStart();
   #pace: Pace | null;
   #probe: LaneItem | null = null;
+  /** FIFO: the delivery that somebody requested as a probe, for its next attempt. It is sent when it is at the head. */
+  #requestedHead: Pick<WaitingDelivery, 'id' | 'attempts'> | null = null;
   #freshInARow = 0;
 
   constructor(
@@ -132,7 +122,7 @@ export class Lane {
     return {
       isComplete: this.fifo ? !this.readProgress.hasMoreFresh : this.readProgress.isComplete,
       fresh: this.queuedFresh,
-      retries: this.queuedRetries,
+      retries: this.queuedRetries + (this.#queue.requested === null ? 0 : 1),
       oldestFresh: head?.delivery.agesFrom ?? Number.POSITIVE_INFINITY,
       firstDue: this.#queue.retries.firstDueAt,
       isBlockedByHead: this.fifo && head !== undefined && head.delivery.attempts > 0,
@@ -169,6 +159,8 @@ export class Lane {
   reconfigure(endpoint: Endpoint, pace: Pace | null): void {
     const before = this.endpoint;
     this.endpoint = endpoint;
+    // Of a lane that becomes FIFO, the next load brings all deliveries in order.
+    if (this.fifo && !this.#queue.fifo) this.#queue.cancelRequest();
     this.#queue.fifo = this.fifo;
     if (JSON.stringify(before.breaker) !== JSON.stringify(endpoint.breaker)) {
       this.breaker = new Breaker(endpoint.breaker, this.breaker.record);
@@ -196,7 +188,17 @@ export class Lane {
     return this.#queue.addRetry(item);
   }
 
-  /** Forgets all queued deliveries. Those in flight or unsettled stay. */
+  /**
+   * Makes a delivery the next one to be sent, even while the circuit is open. The caller has loaded it as a requested
+   * probe.
+   */
+  requestProbe(item: LaneItem): void {
+    if (this.isClosed) return;
+    if (this.fifo) this.#requestedHead = item.delivery;
+    else this.#queue.request(item);
+  }
+
+  /** Forgets all queued deliveries. Those in flight or unsettled stay, and a requested probe. */
   clearQueue(): void {
     this.#queue.clear();
   }
@@ -235,8 +237,31 @@ export class Lane {
     return Math.max(dueAt, this.#allowedAt(now, monotonic));
   }
 
+  /** The delivery that somebody requested as a probe. A FIFO lane sends it only from its head. */
+  get #requested(): LaneItem | null {
+    if (!this.fifo) return this.#queue.requested;
+    const { head } = this.#queue.fresh;
+    return head !== undefined && this.#isRequestedHead(head) ? head : null;
+  }
+
+  #isRequestedHead({ delivery }: LaneItem): boolean {
+    const requested = this.#requestedHead;
+    return requested !== null && delivery.id === requested.id && delivery.attempts === requested.attempts;
+  }
+
   /** When the next queued delivery is due. */
   #nextDueAt(now: number): number {
+    const requested = this.#requested;
+    if (requested !== null) {
+      const dueAt = Math.max(now, requestDueTime(requested));
+      // While the circuit is open, nothing else is sent before the requested probe.
+      if (dueAt === now || this.fifo || !this.breaker.allowsTraffic) return dueAt;
+      return Math.min(dueAt, this.#nextQueuedDueAt(now));
+    }
+    return this.#nextQueuedDueAt(now);
+  }
+
+  #nextQueuedDueAt(now: number): number {
     const head = this.#queue.fresh.head;
     if (head !== undefined) return this.fifo ? Math.max(now, dueTime(head)) : now;
     return Math.max(now, this.#queue.retries.firstDueAt);
@@ -252,7 +277,9 @@ export class Lane {
     let allowedAt = Math.max(now, this.holdUntil, placeFreeAt);
     if (!this.breaker.allowsTraffic) {
       if (this.#probe !== null) return Number.POSITIVE_INFINITY;
-      allowedAt = Math.max(allowedAt, this.breaker.probeAt ?? now);
+      // A requested probe waits only for a probe of an earlier owner that may still be on the wire.
+      if (this.#requested === null || this.breaker.record.circuit === 'half_open')
+        allowedAt = Math.max(allowedAt, this.breaker.probeAt ?? now);
     }
     if (this.#pace !== null) allowedAt = Math.max(allowedAt, now + this.#pace.msUntilTurn(monotonic));
     return allowedAt;
@@ -265,7 +292,9 @@ export class Lane {
       const fresh = head !== undefined && head.delivery.attempts === 0;
       return { fresh, retry: head !== undefined && !fresh };
     }
-    const retryReady = this.#queue.retries.due(now) !== null;
+    const requested = this.#queue.requested;
+    const retryReady =
+      this.#queue.retries.due(now) !== null || (requested !== null && requestDueTime(requested) <= now);
     // A probe is the oldest delivery that is due, and counts as a retry even if it is fresh.
     if (!this.breaker.allowsTraffic) return { fresh: false, retry: retryReady || this.queuedFresh > 0 };
     return { fresh: this.queuedFresh > 0, retry: retryReady };
@@ -288,6 +317,7 @@ export class Lane {
     this.#freshInARow = kind === 'fresh' ? this.#freshInARow + 1 : 0;
     item.state = 'in_flight';
     item.isProbe = isProbe;
+    if (this.fifo) item.isRequested = this.#isRequestedHead(item);
     if (isProbe) this.#probe = item;
     this.responseTimes.recordStart(item, now);
     this.inFlight += 1;
@@ -297,6 +327,12 @@ export class Lane {
   #pick(kind: Kind, now: number, isProbe: boolean): LaneItem | null {
     const { fresh, retries } = this.#queue;
     if (kind === 'fresh' || this.fifo) return fresh.shift();
+    const { requested } = this.#queue;
+    if (requested !== null && requestDueTime(requested) <= now) {
+      this.#queue.requested = null;
+      return requested;
+    }
+    if (requested !== null && isProbe) return null;
     const retry = retries.due(now);
     const { head } = fresh;
     if (isProbe && head !== undefined && (retry === null || head.delivery.agesFrom < retry.delivery.agesFrom))
@@ -325,6 +361,7 @@ export class Lane {
   /** Forgets a delivery that was taken, because its state in the store has changed. The caller loads the lane again. */
   drop(item: LaneItem): void {
     this.#endFlight(item);
+    this.#endRequest(item);
     this.#queue.forget(item);
     this.#clearIfFifo();
   }
@@ -332,6 +369,7 @@ export class Lane {
   /** Call this when the request has ended and its result is not recorded yet. */
   markAnswered(item: LaneItem): void {
     this.#endFlight(item);
+    this.#endRequest(item);
     this.unsettled += 1;
     item.state = 'unsettled';
     this.#queue.dropPayload(item);
@@ -361,6 +399,11 @@ export class Lane {
   /** A FIFO lane may not have the right head in memory any more: it sends nothing before it is loaded again. */
   #clearIfFifo(): void {
     if (this.fifo) this.clearQueue();
+  }
+
+  #endRequest(item: LaneItem): void {
+    item.isRequested = false;
+    if (this.#isRequestedHead(item)) this.#requestedHead = null;
   }
 
   #endFlight(item: LaneItem): void {

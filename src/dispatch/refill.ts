@@ -263,7 +263,8 @@ export class Refill {
   }
 }
 
-function toItem(row: LoadedDelivery, lane: Lane, now: number): LaneItem {
+/** Makes a delivery of the lane from its stored row. */
+export function toItem(row: LoadedDelivery, lane: Lane, now: number): LaneItem {
   // A start in the future is from before the database's clock stepped back.
   const deadline = Math.min(row.startedAt ?? 0, now) + lane.endpoint.timeoutMs + ON_THE_WIRE_MARGIN_MS;
   return {

@@ -36,6 +36,7 @@ function newSweeper(laneCount: number, recent: () => readonly Uuid[] = () => [])
       refreshBlocked: async () => {},
       reconcileLane: () => {},
       moveToFifo: () => {},
+      loadProbes: () => {},
     },
     refill: { request: (lane, scope) => requests.push([lane, scope]) },
     scheduler: { consider: () => {} },

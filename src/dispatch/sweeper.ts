@@ -18,7 +18,10 @@ export interface SweeperOptions {
   readonly everyMs: number;
   readonly queue: Pick<LaneReader, 'listRecent'>;
   readonly lanes: LaneRegistry;
-  readonly laneKeeper: Pick<LaneKeeper, 'endCarefulMode' | 'refreshBlocked' | 'reconcileLane' | 'moveToFifo'>;
+  readonly laneKeeper: Pick<
+    LaneKeeper,
+    'endCarefulMode' | 'refreshBlocked' | 'reconcileLane' | 'moveToFifo' | 'loadProbes'
+  >;
   readonly refill: Pick<Refill, 'request'>;
   readonly scheduler: Pick<Scheduler, 'consider'>;
   readonly janitor: Pick<Janitor, 'expire'>;
@@ -81,6 +84,7 @@ export class Sweeper implements Service {
       if (lane.blocked) blocked.push(lane);
       if (lane.size > 0 || !lane.readProgress.isComplete) this.#check(lane);
     }
+    laneKeeper.loadProbes();
     void laneKeeper.refreshBlocked(blocked);
     if (lanes.size > this.#lanesPerSweep) void this.#readRecent();
     this.#readNext();

@@ -35,6 +35,13 @@ export interface CommittedEvent extends NewEvent {
   readonly outboxSeq: string | null;
 }
 
+/**
+ * Why an event is sent to no endpoint: none subscribes to it, channels or filters leave it out, or all that match are
+ * disabled.
+ */
+export type UnmatchedReason = 'no_endpoint' | 'filtered' | 'disabled';
+export const unmatchedReasons: readonly UnmatchedReason[] = ['no_endpoint', 'filtered', 'disabled'];
+
 export const MAX_EVENT_TYPE_LENGTH = 128;
 export const EVENT_TYPE = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
 const EVENT_PATTERN = /^(\*|[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(\.\*)?)$/;

@@ -88,6 +88,8 @@ export interface JournalEntry {
   readonly attempts?: readonly (readonly [Uuid, string, string, readonly number[]])[];
   /** Endpoint, tenant, type, number of deliveries that died without a last attempt. */
   readonly dead?: readonly (readonly [Uuid, string, string, number])[];
+  /** Endpoint, number of deliveries that were skipped because it is disabled. */
+  readonly skipped?: readonly (readonly [Uuid, number])[];
 }
 
 export const NUMBERS_PER_ATTEMPT = 4;

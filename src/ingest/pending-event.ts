@@ -1,9 +1,14 @@
 /** An event in the accept stage: admitted, but not answered yet. */
 import { createHash } from 'node:crypto';
-import type { EventContent, NewEvent } from '../domain/event.ts';
+import type { EventContent, NewEvent, UnmatchedReason } from '../domain/event.ts';
 import { timeOfId, type Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
-import { idempotencyKeyName, type KeyHolder } from '../ports/accept-log.ts';
+import {
+  countDeliveries,
+  type EventRecord,
+  idempotencyKeyName,
+  type KeyHolder,
+} from '../ports/accept-log.ts';
 
 /** The answer to a stored event. */
 export interface Accepted {
@@ -11,7 +16,10 @@ export interface Accepted {
   readonly type: string;
   readonly tenant: string;
   readonly createdAt: number;
+  /** How many endpoints it is sent to. */
   readonly deliveries: number;
+  /** Why it is sent to none. Null if it is sent to some, or if it repeats another event. */
+  readonly unmatchedReason: UnmatchedReason | null;
   /** True if the idempotency key belongs to an earlier event with the same content. `id` is then that event's. */
   readonly duplicate: boolean;
 }
@@ -114,14 +122,15 @@ export function toContent({ event, id }: PendingEvent): EventContent {
   };
 }
 
-export function toAccepted(item: PendingEvent, deliveries: number): Accepted {
+export function toAccepted(item: PendingEvent, record: EventRecord): Accepted {
   const { type, tenant } = item.event;
   return {
     id: item.id,
     type,
     tenant,
     createdAt: timeOfId(item.id),
-    deliveries,
+    deliveries: countDeliveries(record),
+    unmatchedReason: (record.options?.unmatched_reason as UnmatchedReason | undefined) ?? null,
     duplicate: isDuplicate(item),
   };
 }
@@ -141,6 +150,14 @@ export function answerWithHolder(item: PendingEvent, holder: KeyHolder): void {
     return;
   }
   const { type, tenant } = item.event;
-  const { eventId, deliveries } = holder;
-  item.resolve({ id: eventId, type, tenant, createdAt: timeOfId(eventId), deliveries, duplicate: true });
+  const { eventId, deliveries, unmatchedReason } = holder;
+  item.resolve({
+    id: eventId,
+    type,
+    tenant,
+    createdAt: timeOfId(eventId),
+    deliveries,
+    unmatchedReason,
+    duplicate: true,
+  });
 }

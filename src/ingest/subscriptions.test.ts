@@ -88,17 +88,40 @@ describe('FAN-1: the endpoints of an event', () => {
   });
 
   it.each([
-    ['paused', { paused: true }, 1],
-    ['disabled', { enabled: false }, 0],
-    ['deleted', { deleted: true }, 0],
-  ])('HLT-4: %s', (_, part, expected) => {
+    ['paused', { paused: true }, 1, true],
+    ['disabled, so that its deliveries are recorded as skipped', { enabled: false }, 1, false],
+    ['deleted', { deleted: true }, 0, false],
+  ])('HLT-4: %s', (_, part, expected, canBeNamed) => {
     const one = endpoint();
     const subscriptions = new Subscriptions();
     subscriptions.update([one]);
     subscriptions.match(event('a'));
     subscriptions.update([{ ...one, ...part }]);
     expect(subscriptions.match(event('a'))).toHaveLength(expected);
-    expect(subscriptions.get('acme', one.id) !== undefined).toBe(expected === 1);
+    expect(subscriptions.get('acme', one.id) !== undefined).toBe(canBeNamed);
+  });
+
+  it('HLT-4: are followed by the disabled ones', () => {
+    const off = endpoint({ channels: ['eu'] }, { enabled: false });
+    const on = endpoint();
+    const subscriptions = new Subscriptions();
+    subscriptions.update([off, on]);
+    expect(subscriptions.match(event('a', { channels: ['eu'] }))).toEqual([on, off]);
+    expect(subscriptions.match(event('a'))).toEqual([on]);
+  });
+
+  it('are missing for a reason', () => {
+    const off = endpoint({ events: ['a'], channels: ['eu'] }, { enabled: false });
+    const subscriptions = new Subscriptions();
+    subscriptions.update([off, endpoint({ events: ['b'], filter: { 'data.amount': 1 } })]);
+    const explain = (query: ReturnType<typeof event>) =>
+      subscriptions.explainUnmatched(query, subscriptions.match(query));
+    expect(explain(event('a', { channels: ['eu'] }))).toBe('disabled');
+    expect(explain(event('a'))).toBe('filtered');
+    expect(explain(event('b'))).toBe('filtered');
+    expect(explain(event('c'))).toBe('no_endpoint');
+    expect(explain(event('a', { endpointIds: [off.id] }))).toBe('disabled');
+    expect(explain(event('a', { endpointIds: [] }))).toBe('no_endpoint');
   });
 
   it('stay correct when every event has a new type', () => {

@@ -1,5 +1,5 @@
 import type { Endpoint } from '../domain/endpoint.ts';
-import type { NewEvent } from '../domain/event.ts';
+import type { NewEvent, UnmatchedReason } from '../domain/event.ts';
 import {
   type FilterNode,
   type FilterSubject,
@@ -30,24 +30,26 @@ const STEPS_PER_MATCH = 10;
  * filters.
  */
 export class Subscriptions {
-  /** The endpoints that take new deliveries. */
+  /** All endpoints that are not deleted. */
   readonly #endpoints = new Map<Uuid, Endpoint>();
   readonly #byTenant = new Map<string, PatternIndex<Endpoint>>();
   readonly #filters = new Map<Uuid, FilterNode>();
+  #disabled = 0;
   #work = 0;
   /** Events that were matched with the current endpoints, and with outdated ones. */
   readonly lookups = { hits: 0, misses: 0 };
 
-  /** Applies changed endpoints. Keeps those that take new deliveries: paused ones do, disabled and deleted ones do not. */
+  /** Applies changed endpoints. Disabled ones stay, because their deliveries are recorded as skipped. */
   update(changed: Iterable<Endpoint>): void {
     for (const endpoint of changed) {
       this.#remove(endpoint.id);
-      if (endpoint.enabled && !endpoint.deleted) this.#add(endpoint);
+      if (!endpoint.deleted) this.#add(endpoint);
     }
   }
 
   #add(endpoint: Endpoint): void {
     this.#endpoints.set(endpoint.id, endpoint);
+    if (!endpoint.enabled) this.#disabled += 1;
     let patterns = this.#byTenant.get(endpoint.tenant);
     if (patterns === undefined) {
       patterns = new PatternIndex();
@@ -63,16 +65,17 @@ export class Subscriptions {
     const known = this.#endpoints.get(id);
     if (known === undefined) return;
     this.#endpoints.delete(id);
+    if (!known.enabled) this.#disabled -= 1;
     this.#filters.delete(id);
     const patterns = this.#byTenant.get(known.tenant)!;
     for (const pattern of known.events) patterns.remove(pattern, known);
     if (patterns.isEmpty) this.#byTenant.delete(known.tenant);
   }
 
-  /** Returns the endpoint if it belongs to the tenant and takes new deliveries. */
+  /** Returns the endpoint if it belongs to the tenant and is enabled. */
   get(tenant: string, id: Uuid): Endpoint | undefined {
     const endpoint = this.#endpoints.get(id);
-    return endpoint?.tenant === tenant ? endpoint : undefined;
+    return endpoint?.tenant === tenant && endpoint.enabled ? endpoint : undefined;
   }
 
   /** Returns the work since the last call: steps of filters, and parsed bytes of `data`, which cost about the same. */
@@ -88,21 +91,35 @@ export class Subscriptions {
     else this.lookups.misses += events;
   }
 
+  /** Returns the endpoints that get the event, and after them the disabled ones that would get it. */
   match(event: MatchQuery): readonly Endpoint[] {
-    if (event.endpointIds !== null) {
-      const named = [...new Set(event.endpointIds)].flatMap((id) => {
-        const endpoint = this.#endpoints.get(id);
-        return endpoint !== undefined && endpoint.tenant === event.tenant ? [endpoint] : [];
-      });
-      // Naming an endpoint overrides its types and channels, but not its filter.
-      return this.#applyFilters(named, event);
-    }
-    const subscribed = this.#byTenant.get(event.tenant)?.match(event.type) ?? [];
-    this.#work += subscribed.length * STEPS_PER_MATCH;
-    const inChannel = subscribed.filter(
-      ({ channels }) => channels.length === 0 || channels.some((channel) => event.channels.includes(channel)),
-    );
-    return this.#applyFilters(inChannel, event);
+    const addressed = this.#addressedBy(event);
+    this.#work += addressed.length * STEPS_PER_MATCH;
+    // Naming an endpoint overrides its types and channels, but not its filter.
+    const candidates =
+      event.endpointIds !== null
+        ? addressed
+        : addressed.filter(
+            ({ channels }) =>
+              channels.length === 0 || channels.some((channel) => event.channels.includes(channel)),
+          );
+    const matched = this.#applyFilters(candidates, event);
+    return this.#disabled === 0 ? matched : enabledFirst(matched);
+  }
+
+  /** Says why an event that `match` returned no enabled endpoint for is not sent. */
+  explainUnmatched(event: MatchQuery, matched: readonly Endpoint[]): UnmatchedReason {
+    if (matched.length > 0) return 'disabled';
+    return this.#addressedBy(event).length > 0 ? 'filtered' : 'no_endpoint';
+  }
+
+  /** The endpoints of the tenant that the event names, or that subscribe to its type. */
+  #addressedBy(event: MatchQuery): readonly Endpoint[] {
+    if (event.endpointIds === null) return this.#byTenant.get(event.tenant)?.match(event.type) ?? [];
+    return [...new Set(event.endpointIds)].flatMap((id) => {
+      const endpoint = this.#endpoints.get(id);
+      return endpoint !== undefined && endpoint.tenant === event.tenant ? [endpoint] : [];
+    });
   }
 
   #applyFilters(endpoints: readonly Endpoint[], event: MatchQuery): readonly Endpoint[] {
@@ -128,6 +145,11 @@ export class Subscriptions {
     this.#work += subject.parsedBytes + filterCount * STEPS_PER_FILTER_CALL;
     return matched;
   }
+}
+
+function enabledFirst(endpoints: readonly Endpoint[]): readonly Endpoint[] {
+  const disabled = endpoints.filter(({ enabled }) => !enabled);
+  return disabled.length === 0 ? endpoints : [...endpoints.filter(({ enabled }) => enabled), ...disabled];
 }
 
 /** The event as filters see it. Parses `data` on first access. */

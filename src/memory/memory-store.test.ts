@@ -29,6 +29,7 @@ it('can make a commit visible after a later one that has a higher acceptance num
           fingerprint: null,
           options: null,
           deliveries: [{ id, endpointId, dueAt: null, fifo: false }],
+          skipped: [],
         },
       ],
       { endpointVersion: store.endpointVersion, mayBeStored: false, idempotencyTtlMs: 0, outboxSeqs: null },

@@ -2,7 +2,7 @@
  * Where accepted events become durable. A 202 is sent only after `append` has resolved, so an implementation must not
  * resolve before the events and their deliveries survive a crash of every process and of the store.
  */
-import type { EventContent } from '../domain/event.ts';
+import type { EventContent, UnmatchedReason } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
 
 /** A delivery as the accept stage creates it: one event for one endpoint. */
@@ -15,6 +15,9 @@ export interface NewDelivery {
   readonly fifo: boolean;
 }
 
+/** A delivery to a disabled endpoint: it ends as `skipped` with the reason `endpoint_disabled`, and is never queued. */
+export type SkippedDelivery = Pick<NewDelivery, 'id' | 'endpointId'>;
+
 /** An event with its matched deliveries, ready to be written. */
 export interface EventRecord {
   readonly id: Uuid;
@@ -26,6 +29,31 @@ export interface EventRecord {
   readonly fingerprint: Buffer | null;
   readonly options: Readonly<Record<string, unknown>> | null;
   readonly deliveries: readonly NewDelivery[];
+  readonly skipped: readonly SkippedDelivery[];
+  /** Deliveries of a large fan-out that `FanOutStore` writes later. The event is then alone in its batch. */
+  readonly unwritten?: UnwrittenDeliveries | undefined;
+}
+
+export interface UnwrittenDeliveries {
+  /** The ordinals continue those of `deliveries`. FIFO endpoints come first, disabled ones last. */
+  readonly slices: readonly UnwrittenSlice[];
+  /** `deliver_at` of the event, in milliseconds since the epoch. */
+  readonly deliverAt: number | null;
+}
+
+export interface UnwrittenSlice {
+  readonly endpointIds: readonly Uuid[];
+  readonly hasFifo: boolean;
+  /** True if all its endpoints are disabled. */
+  readonly wasDisabled: boolean;
+}
+
+/** Counts the deliveries of an event that will be sent, those that are written later included. */
+export function countDeliveries({ deliveries, unwritten }: EventRecord): number {
+  let count = deliveries.length;
+  for (const { endpointIds, wasDisabled } of unwritten?.slices ?? [])
+    if (!wasDisabled) count += endpointIds.length;
+  return count;
 }
 
 export interface AppendOptions {
@@ -48,8 +76,10 @@ export type AppendResult =
 export interface KeyHolder {
   readonly eventId: Uuid;
   readonly fingerprint: Buffer;
-  /** How many deliveries that event has. */
+  /** How many deliveries that event has, without those that were skipped when it was accepted. */
   readonly deliveries: number;
+  /** Null if it has deliveries, or if it was stored before the reason was. */
+  readonly unmatchedReason: UnmatchedReason | null;
   readonly type: string;
 }
 
@@ -64,7 +94,8 @@ export const idempotencyKeyName = (tenant: string, key: string): string => `${te
 export interface AcceptLog {
   /**
    * Writes all events and deliveries of the batch in one commit, or none. Order within the batch is the order of
-   * acceptance. An event whose idempotency key belongs to another event is left out. Throws `StoreError`.
+   * acceptance. An event whose idempotency key belongs to another event is left out. The commit also stores the
+   * endpoints of `unwritten`, with the acceptance number that their FIFO deliveries will have. Throws `StoreError`.
    */
   append(events: readonly EventRecord[], options: AppendOptions): Promise<AppendResult>;
 

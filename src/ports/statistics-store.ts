@@ -1,4 +1,5 @@
 /** The statistics journal, to which the accept log and the delivery queue add rows, and the totals that upkeep computes from it. */
+import type { Uuid } from '../domain/ids.ts';
 import type { EndpointBucket, EventBucket } from '../domain/statistics.ts';
 
 export interface JournalRow {
@@ -18,6 +19,13 @@ export interface TenantHour {
   readonly at: number;
 }
 
+/** Deliveries that were skipped, around the time `at`, because their endpoint is disabled. */
+export interface SkippedCount {
+  readonly endpointId: Uuid;
+  readonly at: number;
+  readonly count: number;
+}
+
 /** One round of adding up. All its calls belong to one commit. */
 export interface JournalRound {
   /** Removes up to `maxRows` rows from the journal and returns them, in any order. */
@@ -31,6 +39,8 @@ export interface JournalRound {
   /** Adds to the totals. No two buckets have the same key. Returns how many buckets there were. */
   addEndpointTotals(buckets: Iterable<EndpointBucket>): Promise<number>;
   addEventTotals(buckets: Iterable<EventBucket>): Promise<number>;
+  /** Adds to the numbers of skipped deliveries. */
+  addSkipped(counts: readonly SkippedCount[]): Promise<void>;
 }
 
 export interface StatisticsStore {

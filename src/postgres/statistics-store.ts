@@ -1,6 +1,7 @@
 import type { StatisticsStore } from '../ports/statistics-store.ts';
 import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { type Database, inTransaction } from './database.ts';
+import { addSkipped } from './queries/skipped-deliveries.ts';
 import { addEndpointStats, addEventStats, countedTypes } from './queries/stats.ts';
 import { insertUnreadable, takeJournal } from './queries/stats-journal.ts';
 import { tryLock } from './queries/upkeep.ts';
@@ -19,6 +20,7 @@ export function createPostgresStatisticsStore(database: Pick<Database, 'pool'>):
             findCountedTypes: (hours) => countedTypes(client, hours),
             addEndpointTotals: (buckets) => addEndpointStats(client, buckets),
             addEventTotals: (buckets) => addEventStats(client, buckets),
+            addSkipped: (counts) => addSkipped(client, counts),
           });
         }),
       ),

@@ -5,6 +5,7 @@ import { deleteAuditEntries } from './queries/audit-log.ts';
 import { disableEndpoint } from './queries/endpoints.ts';
 import { deleteExpiredRequests } from './queries/idempotent-requests.ts';
 import { deleteOldInboxes } from './queries/inboxes.ts';
+import { dropOldSkipped, dropSurplusSkipped } from './queries/skipped-deliveries.ts';
 import {
   deleteExpiredKeys,
   deleteLeftovers,
@@ -41,15 +42,15 @@ export function createPostgresUpkeepStore({
     ensurePartitions: () => withStoreErrors(ensurePartitions()),
     findDying: (limits) => withStoreErrors(findDyingEndpoints(pool, limits)),
     findFailing: (failingMs) => withStoreErrors(findFailingEndpoints(pool, failingMs)),
-    disable: (id, reason, observation) =>
-      withStoreErrors(
-        inTransaction(pool, (client) => disableEndpoint(client, id, reason, observation ?? null)),
-      ),
+    disable: (id, reason, rule) =>
+      withStoreErrors(inTransaction(pool, (client) => disableEndpoint(client, id, { reason, rule }))),
     deleteIdempotencyKeys: (max) => withStoreErrors(deleteExpiredKeys(pool, max)),
     deleteIdempotentRequests: (max) => withStoreErrors(deleteExpiredRequests(pool, max)),
     deleteStatistics: (seconds, keepHours, chunk) =>
       withStoreErrors(deleteOldStats(pool, { seconds, keepHours, chunk })),
     deleteAuditEntries: (firstKept, max) => withStoreErrors(deleteAuditEntries(pool, firstKept, max)),
+    deleteOldSkipped: (firstKept, max) => withStoreErrors(dropOldSkipped(pool, firstKept, max)),
+    deleteSurplusSkipped: (keep, max) => withStoreErrors(dropSurplusSkipped(pool, keep, max)),
     deleteInboxes: (now, requestsBefore) => withStoreErrors(deleteOldInboxes(pool, now, requestsBefore)),
     deleteLeftovers: (keepTaskDays) => withStoreErrors(deleteLeftovers(pool, keepTaskDays)),
   };

@@ -16,6 +16,7 @@ import {
   type Totals,
   VERDICTS,
 } from '../domain/statistics.ts';
+import type { SkippedCount } from '../ports/statistics-store.ts';
 import type { ReadableRow } from './read-journal.ts';
 
 /** The last place of `Totals.tries` counts deliveries that needed this many attempts or more. */
@@ -46,6 +47,8 @@ const startOf = (seconds: number, at: number): number => Math.floor(at / (second
 export class JournalSums {
   readonly #endpoints = new MinuteTotals<{ endpointId: Uuid }>();
   readonly #types = new MinuteTotals<{ tenant: string; type: string }>();
+  /** By endpoint and second: a long journal of a large fan-out has too many entries to keep each. */
+  readonly #skipped = new Map<string, { endpointId: Uuid; at: number; count: number }>();
 
   add(rows: readonly ReadableRow[]): void {
     for (const { at, entry } of rows) {
@@ -61,7 +64,19 @@ export class JournalSums {
         addAttempts(ofEndpoint(endpointId), numbers);
         addAttempts(ofType(tenant, type), numbers);
       }
+      for (const [endpointId, count] of entry.skipped ?? []) this.#addSkipped(endpointId, at, count);
     }
+  }
+
+  #addSkipped(endpointId: Uuid, at: number, count: number): void {
+    const key = `${endpointId} ${Math.floor(at / 1000)}`;
+    const found = this.#skipped.get(key);
+    if (found === undefined) this.#skipped.set(key, { endpointId, at, count });
+    else found.count += count;
+  }
+
+  skipped(): readonly SkippedCount[] {
+    return [...this.#skipped.values()];
   }
 
   /** Every tenant, hour and event type in the rows, and the same for all tenants together. */

@@ -29,10 +29,11 @@ export function readJournal(rows: readonly JournalRow[]): {
   return { readable, unreadable };
 }
 
-function isEntry({ accepted = [], attempts = [], dead = [] }: JournalEntry): boolean {
+function isEntry({ accepted = [], attempts = [], dead = [], skipped = [] }: JournalEntry): boolean {
   return (
     accepted.every(([, , count]) => Number.isInteger(count)) &&
     dead.every(([, , , count]) => Number.isInteger(count)) &&
+    skipped.every(([, count]) => Number.isInteger(count)) &&
     attempts.every(([, , , numbers]) => areAttempts(numbers))
   );
 }

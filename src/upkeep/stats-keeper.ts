@@ -73,6 +73,7 @@ export class StatsKeeper extends Recurring {
     if (unreadable.length > 0) await round.setAside(unreadable);
     const { endpoints, events } = sums.buckets(await this.#nameTypes(round, sums));
     const written = (await round.addEndpointTotals(endpoints)) + (await round.addEventTotals(events));
+    await round.addSkipped(sums.skipped());
     return { taken: rows.length, written, unreadable: unreadable[0]?.problem ?? null };
   }
 

@@ -96,6 +96,30 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
       expect(await waitingIds()).toEqual(events.map(({ deliveries }) => deliveries[0]!.id));
     });
 
+    it('HLT-4: stores deliveries to a disabled endpoint as skipped, and queues none', async () => {
+      await newEndpoint();
+      const disabled = await store.createEndpoint();
+      await store.setEnabled(disabled, false);
+      const plain = newEvent({ endpointIds: [endpointId], disabledIds: [disabled] });
+      expect(await store.acceptLog.append([plain], await appendOptions(store))).toEqual(ALL);
+      const keyed = newEvent({
+        disabledIds: [disabled],
+        idempotencyKey: 'skipping',
+        options: { unmatched_reason: 'disabled', skipped: 1 },
+      });
+      expect(await store.acceptLog.append([keyed], await appendOptions(store))).toEqual(written(keyed.id));
+      const again = await appendOptions(store, { mayBeStored: true });
+      expect(await store.acceptLog.append([plain, keyed], again)).toEqual(written());
+
+      const skipped = { place: 'finished', status: 'skipped', reason: 'endpoint_disabled', attempts: 0 };
+      for (const event of [plain, keyed])
+        expect(await store.findDelivery(event.skipped[0]!.id)).toMatchObject(skipped);
+      expect(await waitingIds()).toEqual(deliveryIds([plain]));
+      expect((await loadAll(store, disabled)).fresh).toEqual([]);
+      const holders = await store.acceptLog.findKeyHolders([{ tenant: 'acme', key: 'skipping' }]);
+      expect([...holders.values()]).toMatchObject([{ deliveries: 0, unmatchedReason: 'disabled' }]);
+    });
+
     it('returns the time, and creates tenants once', async () => {
       await store.acceptLog.ensureTenants(['newco', 'acme']);
       await store.acceptLog.ensureTenants(['newco']);
@@ -185,7 +209,13 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         expect(await store.acceptLog.append([second, neighbour], options)).toEqual(written(neighbour.id));
         expect(await waitingIds()).toEqual(deliveryIds([first, neighbour]));
         const { fingerprint } = first;
-        expect(await holderOf('k1')).toEqual({ eventId: first.id, fingerprint, deliveries: 1, type: 'a.b' });
+        expect(await holderOf('k1')).toEqual({
+          eventId: first.id,
+          fingerprint,
+          unmatchedReason: null,
+          deliveries: 1,
+          type: 'a.b',
+        });
         expect((await store.eventLookup.load([first.id])).get(first.id)!.idempotencyKey).toBe('k1');
       });
 
@@ -284,6 +314,21 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         await expect(store.unreliable.acceptLog.append([event], options)).rejects.toMatchObject(UNKNOWN);
         expect(await store.outboxIds()).not.toContain(id);
         expect(await waitingIds()).toEqual(deliveryIds([event]));
+      });
+
+      it('HLT-4: stores deliveries to a disabled endpoint as skipped', async () => {
+        await newEndpoint();
+        await store.setEnabled(endpointId, false);
+        const id = await publish();
+        const event = newEvent({ id, disabledIds: [endpointId] });
+        const options = await appendOptions(store, { outboxSeqs: await readSeqs([id]) });
+        expect(await store.acceptLog.append([event], options)).toEqual(written(id));
+        const [delivery] = event.skipped;
+        expect(await store.findDelivery(delivery!.id)).toMatchObject({
+          status: 'skipped',
+          reason: 'endpoint_disabled',
+        });
+        expect(await waitingIds()).toEqual([]);
       });
 
       it('stores a row once if two processes have read it', async () => {

@@ -91,7 +91,7 @@ describe.each([
     reason: 'endpoint_deleted',
   },
 ])('HLT-4: $how', ({ end, reason }) => {
-  test('waiting deliveries are skipped, no new ones are created, and history stays', async () => {
+  test('waiting deliveries are skipped, new events are not sent, and history stays', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -111,18 +111,26 @@ describe.each([
       const [delivery] = await untilDeliveries(posthorn, event.id, 'skipped');
       expect(delivery).toMatchObject({ reason, attempts, next_attempt_at: null, waiting_reason: null });
     }
-    expect((await publish(posthorn, { tenant, type: 'a.b', data: 'after' })).deliveries).toBe(0);
+    const after = await publish(posthorn, { tenant, type: 'a.b', data: 'after' });
+    const isDisabled = reason === 'endpoint_disabled';
+    expect(after).toMatchObject({
+      deliveries: 0,
+      unmatched_reason: isDisabled ? 'disabled' : 'no_endpoint',
+    });
 
     const list: { body: { data: ShownDelivery[] } } = await posthorn.api(
       'GET',
       `/v1/deliveries?endpoint_id=${id}`,
     );
     expect(list.body.data.map(({ event_id, status }) => [event_id, status])).toEqual([
+      ...(isDisabled ? [[after.id, 'skipped']] : []),
       [waiting.id, 'skipped'],
       [failed.id, 'skipped'],
       [delivered.id, 'delivered'],
     ]);
-    expect(await attemptsOf(posthorn, list.body.data[1]!.id)).toMatchObject([{ status_code: 503 }]);
+    expect(
+      await attemptsOf(posthorn, list.body.data.find(({ event_id }) => event_id === failed.id)!.id),
+    ).toMatchObject([{ status_code: 503 }]);
     expect(receiver.requests).toHaveLength(2);
   });
 

@@ -16,7 +16,14 @@ test('OUT-1: statements that were planned for an empty outbox use the index', as
   await database.query(`select posthorn.publish('a.b', '1')`);
   const [row] = await readOutbox(pool, { afterSeq: '0', minAgeMs: 0, maxRows: 10, maxBytes: 1000 });
   const [current] = await database.query('select version from posthorn.subscription_version');
-  const event = { ...row!, options: null, idempotencyKey: null, fingerprint: null, deliveries: [] };
+  const event = {
+    ...row!,
+    options: null,
+    idempotencyKey: null,
+    fingerprint: null,
+    deliveries: [],
+    skipped: [],
+  };
   const answer = await acceptEvents(pool, [event], {
     endpointVersion: Number(current!.version),
     mayBeStored: true,

@@ -299,6 +299,7 @@ export interface AcceptedEvent {
   readonly tenant: string;
   readonly created_at: string;
   readonly deliveries: number;
+  readonly unmatched_reason: string | null;
   readonly duplicate: boolean;
 }
 

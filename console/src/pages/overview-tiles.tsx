@@ -54,16 +54,10 @@ export function OverviewTiles({ stats }: { stats: Stats | undefined }) {
         label="Throughput"
         value={stats && formatPerSecond(computeCurrentRate(stats))}
         unit="/ s"
-        note={stats && `${formatCount(stats.delivered)} in ${describePeriod(stats.window)}`}
+        note={stats && `${formatCount(stats.delivered)} in ${describePeriod(stats)}`}
         to="/live"
       />
-      <Tile
-        label="Success rate"
-        value={stats && formatRate(stats.success_rate)}
-        note={stats && `${formatRate(stats.first_attempt_success_rate)} first attempt`}
-        to="/events"
-        tone={(stats?.success_rate ?? 1) < 0.95 ? 'warn' : ''}
-      />
+      <SuccessTile stats={stats} />
       <Tile
         label="Response time, p95"
         value={stats && formatMs(stats.response_ms.p95)}
@@ -79,6 +73,27 @@ export function OverviewTiles({ stats }: { stats: Stats | undefined }) {
       />
       <PublishingLagTile />
     </div>
+  );
+}
+
+/**
+ * Deliveries that are being retried count as failing now: in an outage, nothing has ended yet, and the share of those that
+ * ended would stay at 100 %. They have no place in a period of the past.
+ */
+function SuccessTile({ stats }: { stats: Stats | undefined }) {
+  if (stats === undefined) return <Tile label="Success rate" value={undefined} to="/events" />;
+  const { delivered, dead, now, first_attempt_success_rate: first } = stats;
+  const retrying = stats.window === null ? 0 : now.retrying;
+  const total = delivered + dead + retrying;
+  const rate = total === 0 ? null : delivered / total;
+  return (
+    <Tile
+      label="Success rate"
+      value={formatRate(rate)}
+      note={retrying > 0 ? `${formatCount(retrying)} failing now` : `${formatRate(first)} first attempt`}
+      to={retrying > 0 ? '/events?has=retrying' : '/events'}
+      tone={rate === null ? '' : rate < 0.5 ? 'bad' : rate < 0.95 ? 'warn' : ''}
+    />
   );
 }
 

@@ -58,6 +58,10 @@ const Health = Type.Object(
         'Waiting deliveries, counted up to 10,000; in a list up to at least 200, depending on the size of the page.',
     }),
     dead: Type.Integer({ description: 'Dead letters, counted in the same way.' }),
+    skipped_while_disabled: Type.Integer({
+      description:
+        'Deliveries that were skipped since the endpoint was last disabled, including those that are no longer kept. A few seconds behind.',
+    }),
     oldest_waiting_at: Nullable(Time),
     ...Figures,
   },
@@ -101,10 +105,23 @@ const fields = {
   ordering: Type.Enum(['none', 'fifo']),
   fifo_on_dead: Type.Enum(['skip', 'block']),
   follow_redirects: Type.Integer(),
+  operator: Type.Boolean({ description: 'Gets the operational events of all tenants.' }),
   challenge: Nullable(Type.Enum([...challenges])),
   batch: Type.Null(),
   debounce: Type.Null(),
   metadata: Type.Record(Type.String(), Type.Unknown()),
+  signing_secrets: Type.Array(
+    Type.Object({
+      created_at: Time,
+      expires_at: Nullable(Time),
+      header: Nullable(Type.String({ description: 'The header that it signs now. Null: it signs none.' })),
+      switch_at: Nullable(Time),
+    }),
+    {
+      description:
+        'The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over.',
+    },
+  ),
   health: Health,
   created_at: Time,
   updated_at: Time,
@@ -128,6 +145,9 @@ const example = {
   tls: null,
   signature: 'standard',
   public_key: null,
+  signing_secrets: [
+    { created_at: EXAMPLE_TIME, expires_at: null, header: 'webhook-signature', switch_at: null },
+  ],
   retry: {
     schedule: retryPresets.default,
     jitter: 'proportional',
@@ -149,6 +169,7 @@ const example = {
   ordering: 'none',
   fifo_on_dead: 'skip',
   follow_redirects: 0,
+  operator: false,
   challenge: null,
   batch: null,
   debounce: null,
@@ -160,6 +181,7 @@ const example = {
     consecutive_failures: 0,
     waiting: 0,
     dead: 0,
+    skipped_while_disabled: 0,
     oldest_waiting_at: null,
     success_rate: 1,
     p50_ms: 8.5,

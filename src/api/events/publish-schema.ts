@@ -3,7 +3,7 @@
  * itself, so that `data` stays byte for byte the same.
  */
 import { Type } from 'typebox';
-import { MAX_EVENT_TYPE_LENGTH } from '../../domain/event.ts';
+import { MAX_EVENT_TYPE_LENGTH, unmatchedReasons } from '../../domain/event.ts';
 import type { ProblemCode } from '../../domain/problem.ts';
 import { Nullable } from '../http/validation.ts';
 import { EXAMPLE_TIME, exampleId, Id, ProblemOf, Time } from '../openapi/describe.ts';
@@ -107,12 +107,20 @@ export const PublishHeaders = Type.Object({
   ),
 });
 
+export const UnmatchedReason = Nullable(
+  Type.Enum([...unmatchedReasons], {
+    description:
+      'Why it is sent to no endpoint. `no_endpoint`: none subscribes to its type. `filtered`: channels or filters leave it out. `disabled`: all endpoints that match are disabled, and their deliveries are `skipped`. Otherwise null.',
+  }),
+);
+
 const accepted = {
   id: exampleId('evt'),
   type: 'order.created',
   tenant: 'acme',
   created_at: EXAMPLE_TIME,
   deliveries: 2,
+  unmatched_reason: null,
   duplicate: false,
 };
 
@@ -122,7 +130,10 @@ export const AcceptedEvent = Type.Object(
     type: Type.String(),
     tenant: Type.String(),
     created_at: Time,
-    deliveries: Type.Integer({ description: 'How many endpoints it is sent to.' }),
+    deliveries: Type.Integer({
+      description: 'How many endpoints it is sent to. Disabled ones do not count.',
+    }),
+    unmatched_reason: UnmatchedReason,
     duplicate: Type.Boolean({
       description:
         'True: an event with the same idempotency key was accepted before, and this is that event.',

@@ -129,10 +129,24 @@ export const storage = {
     max: DAY,
     about: 'Interval of housekeeping: partitions, expired keys, failing endpoints.',
   }),
-  auditRetentionMs: duration({
-    default: 365 * DAY,
+  skippedPerEndpoint: integer({
+    default: 100_000,
+    min: 0,
+    max: 10_000_000,
+    about:
+      'How many deliveries that were skipped while an endpoint was disabled are kept per endpoint, the newest.',
+  }),
+  skippedRetentionMs: duration({
+    default: 30 * DAY,
     min: SECOND,
     max: 3650 * DAY,
-    about: 'How long audit log entries are kept.',
+    about: 'How long deliveries that were skipped while an endpoint was disabled are kept.',
+  }),
+  auditRetentionMs: duration({
+    internal: true,
+    default: null,
+    min: SECOND,
+    max: 3650 * DAY,
+    about: 'Deprecated: use `POSTHORN_RETENTION_AUDIT`. If it is set, it takes precedence.',
   }),
 };

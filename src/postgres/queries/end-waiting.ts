@@ -1,7 +1,7 @@
 import { firstIdAt, type Uuid } from '../../domain/ids.ts';
 import type { Pool } from '../database.ts';
 import { noteDeaths } from './operational-notes.ts';
-import { journalDeaths } from './stats-journal.ts';
+import { journalDeaths, journalSkipped } from './stats-journal.ts';
 
 /** Deliveries per statement: an endpoint may have a million of them. */
 const CHUNK = 2000;
@@ -28,6 +28,9 @@ const SKIP = {
              (id, endpoint_id, status, reason, attempts, replays, last_status_code, last_error_class, finished_at, tenant, event_type)
       select id, endpoint_id, 'skipped', $2, attempts, replays, last_status_code, last_error_class, now(), tenant, event_type
         from removed r where not exists (select from posthorn.dead_letters d where d.id = r.id)
+      returning endpoint_id, reason
+    ),
+    counted as (${journalSkipped("(select endpoint_id from skipped where reason = 'endpoint_disabled') as disabled")}
     ),
     -- The replay of a dead letter ends: it is an ordinary dead letter again.
     still_dead as (

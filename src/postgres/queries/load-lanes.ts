@@ -10,14 +10,21 @@ const COLUMNS = `
   extract(epoch from started_at)::float8 * 1000 as started_at`;
 
 // Many lanes in one round trip, each with its own short range of an index: no read walks through another endpoint's
-// million rows. One statement for both kinds, so that a read takes one connection.
+// million rows. A FIFO lane stops before a delivery of a large fan-out that is not written yet. One statement for both
+// kinds, so that a read takes one connection.
 const LOAD_LANES = {
   name: 'load_lanes',
   text: `
+    with barrier as materialized (
+      select e.id as endpoint_id, min(s.seq) as seq from posthorn.fan_out_slices s cross join unnest(s.endpoint_ids) as e(id)
+       where s.has_fifo and e.id = any ($1::uuid[]) group by e.id
+    )
     select true as fresh, q.* from unnest($1::uuid[], $2::bigint[], $3::int[]) as wanted(endpoint_id, after, max)
+      left join barrier using (endpoint_id)
      cross join lateral (
            select ${COLUMNS} from posthorn.queue
             where endpoint_id = wanted.endpoint_id and (due_at is null or fifo) and seq > wanted.after
+              and (barrier.seq is null or not fifo or seq < barrier.seq)
             order by seq limit wanted.max) q
     union all
     select false, q.* from unnest($4::uuid[], $5::float8[], $6::int[]) as wanted(endpoint_id, due_from, max)
@@ -26,6 +33,12 @@ const LOAD_LANES = {
             where endpoint_id = wanted.endpoint_id and due_at is not null and not fifo
               and due_at >= to_timestamp(wanted.due_from)
             order by queue.due_at limit wanted.max) q`,
+};
+
+// The partial index holds requested probes only, which are few.
+const LOAD_PROBES = {
+  name: 'load_probes',
+  text: `select ${COLUMNS} from posthorn.queue where probe_after_attempts = attempts order by endpoint_id limit 10000`,
 };
 
 interface QueueRow {
@@ -73,7 +86,7 @@ const ids = (requests: readonly LaneRequest[]): string =>
 const limits = (requests: readonly LaneRequest[]): string =>
   literal(requests.map((request) => request.limit));
 
-function toLoaded(row: QueueRow): LoadedDelivery {
+function toLoaded(row: Omit<QueueRow, 'fresh'>): LoadedDelivery {
   return {
     id: row.id,
     endpointId: row.endpoint_id,
@@ -97,6 +110,11 @@ export async function listRecent(pool: Pool, since: number): Promise<Uuid[]> {
     values: [firstIdAt(since)],
   });
   return rows.map((row) => row.endpoint_id);
+}
+
+export async function loadProbes(pool: Pool): Promise<LoadedDelivery[]> {
+  const { rows } = await pool.query<Omit<QueueRow, 'fresh'>>(LOAD_PROBES);
+  return rows.map(toLoaded);
 }
 
 /** Endpoints that are missing from the answer have never failed. */

@@ -53,6 +53,13 @@ export const journalDeaths = (from: string): string => `
     from (select endpoint_id, tenant, event_type, count(*) as n from ${from} group by endpoint_id, tenant, event_type) as died
   having count(*) > 0`;
 
+/** Part of a statement that has a CTE `from` of deliveries that it skips because their endpoint is disabled. */
+export const journalSkipped = (from: string): string => `
+  insert into posthorn.stats_journal (counts)
+  select json_build_object('skipped', json_agg(json_build_array(endpoint_id, n)))::text
+    from (select endpoint_id, count(*) as n from ${from} group by endpoint_id) as skipped
+  having count(*) > 0`;
+
 /** Part of a statement that has a CTE `from` of events that it stores. */
 export const journalAccepted = (from: string): string => `
   insert into posthorn.stats_journal (counts)

@@ -13,12 +13,18 @@ import { newEventId, newId } from './ids.ts';
 export const WORKER = { id: newId(), name: 'worker-1' };
 export const HOUR_MS = 3_600_000;
 
-type EventParts = Partial<Omit<EventRecord, 'deliveries'>> & {
+type EventParts = Partial<Omit<EventRecord, 'deliveries' | 'skipped'>> & {
   readonly endpointIds?: readonly Uuid[];
+  readonly disabledIds?: readonly Uuid[];
   readonly delivery?: Partial<Pick<NewDelivery, 'dueAt' | 'fifo'>>;
 };
 
-export function newEvent({ endpointIds = [], delivery, ...parts }: EventParts = {}): EventRecord {
+export function newEvent({
+  endpointIds = [],
+  disabledIds = [],
+  delivery,
+  ...parts
+}: EventParts = {}): EventRecord {
   const id = parts.id ?? newEventId();
   const key = parts.idempotencyKey ?? null;
   const data = parts.data ?? Buffer.from('{"a":1}');
@@ -37,6 +43,10 @@ export function newEvent({ endpointIds = [], delivery, ...parts }: EventParts = 
       dueAt: null,
       fifo: false,
       ...delivery,
+    })),
+    skipped: disabledIds.map((endpointId, index) => ({
+      id: deliveryIdOf(id, endpointIds.length + index),
+      endpointId,
     })),
   };
 }
