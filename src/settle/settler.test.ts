@@ -164,6 +164,14 @@ describe('the settler', () => {
     expect(idsOf(sent.at(-1)!)).toEqual(['b']);
   });
 
+  it('keeps the longest time that a receiver asked to wait, whichever result of a batch said so', async () => {
+    const { settler, sent } = setUp(idsOf);
+    settler.settle(settlement('a'), { ...health('e', 1), holdUntil: 5_000 }, () => {});
+    settler.settle(settlement('b'), health('e', 2), () => {});
+    await settler.waitUntilIdle();
+    expect(sent[0]!.health).toEqual([{ ...health('e', 2), holdUntil: 5_000 }]);
+  });
+
   it('records only the latest health of an endpoint', async () => {
     const { settler, sent } = setUp(idsOf);
     for (let i = 1; i <= 3; i += 1) settler.settle(settlement(`d${i}`), health('0190-00', i), () => {});

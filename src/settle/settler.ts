@@ -96,7 +96,9 @@ export class Settler implements ResultRecorder {
     const circuitNotes: CircuitNote[] = [];
     for (const { health: change } of batch) {
       if (change === null) continue;
-      health.set(change.endpointId, change);
+      const before = health.get(change.endpointId)?.holdUntil ?? 0;
+      const isHeld = before > (change.holdUntil ?? 0);
+      health.set(change.endpointId, isHeld ? { ...change, holdUntil: before } : change);
       if (change.circuitNote !== undefined) circuitNotes.push(change.circuitNote);
     }
     const { sink, worker } = this.#options;
