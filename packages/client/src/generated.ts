@@ -268,6 +268,7 @@ export interface CurrentKey {
   tenant: string | null;
   /** The first characters of the key, to recognize it by. */
   prefix: string;
+  user: string | null;
   capabilities: {
     /** Whether there is a built-in receiver. */
     inbox: boolean;
