@@ -25,10 +25,13 @@ import {
   type AttemptFacts,
   addProfileHeaders,
   attemptHeaders,
+  type GivenNames,
+  givenNames,
   type HeaderRedaction,
   REDACT_CREDENTIALS,
   redactionOf,
   staticHeaders,
+  withEventNames,
 } from './headers.ts';
 import { parseProxyUrl } from './proxy.ts';
 import { createDnsLookup, type Lookup } from './resolve.ts';
@@ -121,6 +124,7 @@ interface Plan {
   readonly destination: Destination | ErrorClass;
   readonly headers: Readonly<Record<string, string>>;
   readonly redaction: HeaderRedaction;
+  readonly names: GivenNames;
   readonly tokens: TokenSource | null;
   readonly profile: SignatureProfile;
   readonly sign: Signer;
@@ -241,6 +245,7 @@ class HttpDeliverer implements Deliverer {
         destination: locateUrl(endpoint.url, this.#options.egress, identityOf(endpoint)),
         headers: staticHeaders(endpoint, this.#options.userAgent),
         redaction: redactionOf(endpoint),
+        names: givenNames(endpoint),
         tokens: this.#tokensOf(endpoint),
         profile: typeof endpoint.signature === 'string' ? endpoint.signature : endpoint.signature.profile,
         sign: createSigner(endpoint),
@@ -275,6 +280,7 @@ class HttpDeliverer implements Deliverer {
       redirectsAllowed: 0,
       customHeaders: [],
       redaction: REDACT_CREDENTIALS,
+      names: {},
       timeoutMs: Math.min(endpoint.timeoutMs, TOKEN_TIMEOUT_MS),
       startedAt: this.#clock.now(),
       startMonotonic: this.#clock.monotonic(),
@@ -314,6 +320,7 @@ class HttpDeliverer implements Deliverer {
       redirectsAllowed: endpoint.followRedirects,
       customHeaders: [endpoint.headers, event.headers],
       redaction: plan.redaction,
+      names: withEventNames(plan.names, event),
       timeoutMs: Math.min(request.timeoutMs ?? endpoint.timeoutMs, endpoint.timeoutMs),
       startedAt,
       startMonotonic,
@@ -336,6 +343,7 @@ class HttpDeliverer implements Deliverer {
       redirectsAllowed: endpoint.followRedirects,
       customHeaders: [endpoint.headers],
       redaction: plan.redaction,
+      names: plan.names,
       timeoutMs,
       startedAt: this.#clock.now(),
       startMonotonic: this.#clock.monotonic(),

@@ -49,6 +49,7 @@ function setUp(oldKeys: readonly string[] = []) {
     guesses: { keyFormat, uncheckedKeys },
     isTrustedProxy: () => false,
     operatorTenant: 'posthorn',
+    sessions: null,
   });
   const isAccepted = async (key: string): Promise<boolean> => {
     try {

@@ -1,5 +1,4 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../../domain/clock.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
@@ -9,6 +8,7 @@ import type { Caller } from '../../manage/caller.ts';
 import { refuseOperatorCaller } from '../../manage/operator-access.ts';
 import type { Pool } from '../../postgres/database.ts';
 import { findKey, touchKeys } from '../../postgres/queries/keys.ts';
+import type { Sessions } from '../sign-in/sessions.ts';
 import { clientAddress, type IsTrustedProxy } from './client-address.ts';
 import type { KeyRates } from './key-rates.ts';
 import {
@@ -18,18 +18,13 @@ import {
   restrictionsOf,
   UNRESTRICTED,
 } from './key-restrictions.ts';
+import type { Sender } from './sender.ts';
 import type { UncheckedKeys } from './unchecked-keys.ts';
 
 /** What recognizes guesses without a query per guess. */
 export interface GuessFilter {
   readonly keyFormat: ApiKeyFormat;
   readonly uncheckedKeys: UncheckedKeys;
-}
-
-/** What identifies the sender of a request. A Fastify request is one. */
-export interface Sender {
-  readonly headers: IncomingHttpHeaders;
-  readonly socket: { readonly remoteAddress?: string | undefined };
 }
 
 /** A valid key: who uses it, its restrictions, and its rate limit (null: none). */
@@ -45,6 +40,8 @@ export interface AuthenticatorOptions {
   readonly isTrustedProxy: IsTrustedProxy;
   /** Keys for this tenant are refused. */
   readonly operatorTenant: string;
+  /** Null: people cannot sign in to the console without a key. */
+  readonly sessions: Sessions | null;
 }
 
 interface CacheEntry<T> {
@@ -75,6 +72,7 @@ export class Authenticator {
   readonly #guesses: GuessFilter;
   readonly #isTrustedProxy: IsTrustedProxy;
   readonly #operatorTenant: string;
+  readonly #sessions: Sessions | null;
   readonly #validKeys = new Map<string, CacheEntry<KnownKey>>();
   /** A negative cache, kept separately so that guesses cannot evict valid keys. */
   readonly #invalidKeys = new Map<string, CacheEntry<null>>();
@@ -86,7 +84,7 @@ export class Authenticator {
     pool: Pool,
     clock: Clock,
     adminKey: string,
-    { rates, guesses, isTrustedProxy, operatorTenant }: AuthenticatorOptions,
+    { rates, guesses, isTrustedProxy, operatorTenant, sessions }: AuthenticatorOptions,
   ) {
     this.#pool = pool;
     this.#clock = clock;
@@ -95,10 +93,12 @@ export class Authenticator {
     this.#guesses = guesses;
     this.#isTrustedProxy = isTrustedProxy;
     this.#operatorTenant = operatorTenant;
+    this.#sessions = sessions;
   }
 
   /** Clears the cache. Call it when a key was revoked. */
   forget(): void {
+    this.#sessions?.forget();
     this.#validKeys.clear();
     this.#invalidKeys.clear();
     this.#generation += 1;
@@ -109,15 +109,17 @@ export class Authenticator {
    * more than the rest. Throws `unauthorized`, `forbidden` or `rate_limited`.
    */
   authenticate(sender: Sender): Caller | Promise<Caller> {
+    if (this.#sessions?.isUsedBy(sender)) return this.#sessions.authenticate(sender);
     const found = this.#find(sender.headers.authorization);
     return found instanceof Promise
       ? found.then((key) => this.#admit(key, sender))
       : this.#admit(found, sender);
   }
 
-  /** Whether the key of a long request is still valid. Does not count against its rate limit. */
-  async isStillKnown(authorization: string | undefined): Promise<boolean> {
-    const key = await this.#find(authorization);
+  /** Whether the key or session of a long request is still valid. Does not count against its rate limit. */
+  async isStillKnown(sender: Sender): Promise<boolean> {
+    if (this.#sessions?.isUsedBy(sender)) return this.#sessions.isStillKnown(sender);
+    const key = await this.#find(sender.headers.authorization);
     if (key?.caller.keyId != null) this.#noteUse(key.caller.keyId);
     return key !== null && !isExpired(key.restrictions, this.#clock.now());
   }
