@@ -107,6 +107,10 @@ function SideBar({ isOpen }: { isOpen: boolean }) {
       {developers.map((entry) => (
         <SideLink key={entry.to} {...entry} />
       ))}
+      <a className="side-link" href="/docs" target="_blank" rel="noreferrer">
+        <Icon name="book" />
+        API reference
+      </a>
       <div className="side-foot small faint">
         <div>
           Signed in with <span className="mono">{prefix}…</span>

@@ -170,7 +170,12 @@ describe('deliveries in the console', needsBrowser(), () => {
     const tenant = newTenant();
     const receiver = await newReceiver();
     receiver.answer({ status: 400 });
-    await createEndpoint(posthorn, { url: receiver.url, tenant, max_in_flight: 50, breaker: null });
+    const endpoint = await createEndpoint(posthorn, {
+      url: receiver.url,
+      tenant,
+      max_in_flight: 50,
+      breaker: null,
+    });
     const events = Array.from({ length: 40 }, (_, n) => ({ type: 'order.created', tenant, data: { n } }));
     await posthorn.api('POST', '/v1/events/batch', { events });
     await receiver.waitFor(40);
@@ -209,10 +214,28 @@ describe('deliveries in the console', needsBrowser(), () => {
     await page.getByText('Replay 40 dead letters').waitFor();
     await page.reload();
     await page.getByText('Replay 40 dead letters').waitFor();
-    await page.getByText('40 done').waitFor();
+    await page.getByText('40 replayed').waitFor();
     await page.getByRole('progressbar').waitFor();
     await page.getByText('No dead letters').waitFor();
     await receiver.waitFor(80);
+
+    // A replay says before and after what it leaves out.
+    receiver.answer({ status: 400 });
+    await publish(posthorn, { type: 'order.created', tenant, data: {} });
+    await receiver.waitFor(81);
+    await posthorn.api('PATCH', `/v1/endpoints/${endpoint.id}`, { enabled: false });
+    await page.getByRole('link', { name: /order.created/ }).waitFor();
+    await page.getByRole('button', { name: 'Replay all matching' }).click();
+    await page.getByText('Nothing will be sent').waitFor();
+    await page.keyboard.press('Escape');
+    const filter = { tenant, endpoint_id: endpoint.id };
+    await posthorn.api('POST', '/v1/dead-letters/replay', { filter });
+    await page.getByRole('link', { name: 'Tasks', exact: true }).click();
+    const tasks = page.getByRole('table', { name: 'Tasks' });
+    await tasks.getByText('0 replayed, 1 skipped: endpoint disabled or deleted').waitFor();
+    await tasks.getByRole('link', { name: /Replay 40 dead letters/ }).click();
+    await page.getByRole('heading', { name: 'Replay 40 dead letters' }).waitFor();
+    await page.getByText('40 replayed').waitFor();
   });
 });
 

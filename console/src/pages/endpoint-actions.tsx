@@ -1,5 +1,5 @@
 /** The buttons of an endpoint's page: test, pause, disable, replay, delete. */
-import type { Endpoint, Task } from '@posthorn/client';
+import type { Endpoint } from '@posthorn/client';
 import { useState } from 'react';
 import { callApi } from '../api/client.ts';
 import { invalidate } from '../api/query.ts';
@@ -8,10 +8,10 @@ import { navigate } from '../router.tsx';
 import { Button } from '../ui/button.tsx';
 import { FormDialog } from '../ui/dialog.tsx';
 import { nameEndpoint } from '../ui/endpoint-name.ts';
-import { SelectField } from '../ui/fields.tsx';
 import { plural } from '../ui/format.ts';
 import { Notice } from '../ui/notice.tsx';
 import { showError, showToast } from '../ui/toasts.tsx';
+import { EndpointReplayDialog } from './endpoint-replay-dialog.tsx';
 import { TestEventDialog } from './test-event-dialog.tsx';
 
 export function EndpointActions({ endpoint }: { endpoint: Endpoint }) {
@@ -62,7 +62,7 @@ export function EndpointActions({ endpoint }: { endpoint: Endpoint }) {
       </Button>
       <Button icon="trash" kind="danger" label="Delete endpoint" onClick={() => setDialog('delete')} />
       {dialog === 'test' && <TestEventDialog endpoint={endpoint} onClose={closeDialog} />}
-      {dialog === 'replay' && <ReplayDialog endpoint={endpoint} onClose={closeDialog} />}
+      {dialog === 'replay' && <EndpointReplayDialog endpoint={endpoint} onClose={closeDialog} />}
       {dialog === 'delete' && <DeleteDialog endpoint={endpoint} onClose={closeDialog} />}
     </>
   );
@@ -95,34 +95,6 @@ function DeleteDialog({ endpoint, onClose }: DialogProps) {
       {waiting > 0 && (
         <Notice tone="warn">{plural(waiting, 'delivery is', 'deliveries are')} waiting for it.</Notice>
       )}
-    </FormDialog>
-  );
-}
-
-const PERIODS = [
-  ['1', 'In the last hour'],
-  ['24', 'In the last 24 hours'],
-  ['168', 'In the last 7 days'],
-  ['', 'At any time'],
-] as const;
-
-function ReplayDialog({ endpoint, onClose }: DialogProps) {
-  const [hours, setHours] = useState<string>('24');
-  const since = hours === '' ? undefined : new Date(Date.now() - Number(hours) * 3_600_000).toISOString();
-  return (
-    <FormDialog
-      title="Replay failed deliveries"
-      submitLabel="Start replay"
-      onClose={onClose}
-      onSubmit={async () => {
-        const task = await callApi<Task>('POST', `/v1/endpoints/${endpoint.id}/replay`, { since });
-        navigate(`/dead-letters?task=${task.id}`);
-      }}
-    >
-      <p className="soft">
-        Posthorn sends the dead and skipped deliveries of this endpoint again, in the background.
-      </p>
-      <SelectField label="Events accepted" value={hours} onChange={setHours} options={PERIODS} />
     </FormDialog>
   );
 }
