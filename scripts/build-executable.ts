@@ -7,7 +7,9 @@ import { copyFile, glob, mkdir, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'vite';
+import { buildGuide } from './build-guide.ts';
 import { CONSOLE_OUTPUT } from './console-config.ts';
+import { GUIDE_OUTPUT } from './guide/is-outdated.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const work = path.join(root, 'tmp/executable');
@@ -46,7 +48,11 @@ async function bundle(): Promise<string> {
 
 async function listAssets(): Promise<Record<string, string>> {
   const assets: Record<string, string> = { 'package.json': path.join(root, 'package.json') };
-  const folders = { migrations: path.join(root, 'src/postgres/migrations'), console: CONSOLE_OUTPUT };
+  const folders = {
+    migrations: path.join(root, 'src/postgres/migrations'),
+    console: CONSOLE_OUTPUT,
+    guide: GUIDE_OUTPUT,
+  };
   for (const [name, folder] of Object.entries(folders))
     for await (const file of glob('**/*.*', { cwd: folder }))
       assets[`${name}/${file}`] = path.join(folder, file);
@@ -56,6 +62,7 @@ async function listAssets(): Promise<Record<string, string>> {
 await rm(work, { recursive: true, force: true });
 await mkdir(work, { recursive: true });
 execFileSync(process.execPath, [path.join(root, 'scripts/build-console.ts')], { stdio: 'inherit' });
+await buildGuide();
 const configuration = {
   main: await bundle(),
   output: path.join(work, 'posthorn.blob'),

@@ -1,5 +1,5 @@
 /**
- * Files that belong to the program and are not code: package.json, the migrations, the built console. They lie beside the
+ * Files that belong to the program and are not code: package.json, the migrations, the built console and guide. They lie beside the
  * code. In the single-file executable they lie inside it, and scripts/executable/packaged-files.ts takes this module's
  * place.
  */
@@ -9,10 +9,11 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** `console` is beside the compiled program, or in `dist` when Posthorn runs from its sources. */
+/** Console and guide are beside the compiled program, or in `dist` when Posthorn runs from its sources. */
 const FOLDERS = {
   migrations: ['../postgres/migrations'],
   console: ['../console', '../../dist/console'],
+  guide: ['../guide', '../../dist/guide'],
 } as const;
 export type PackagedFolder = keyof typeof FOLDERS;
 

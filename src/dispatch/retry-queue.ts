@@ -43,6 +43,11 @@ export class RetryQueue {
     this.push(item);
   }
 
+  /** Call this when a delivery left the queue without `removeFirst`: `isQueued` must return false for it now. */
+  recordDetached(): void {
+    this.#outdated += 1;
+  }
+
   /** The first delivery that is due by now. Does not remove it. */
   due(now: number): LaneItem | null {
     const entry = this.#first();

@@ -40,12 +40,16 @@ export function replayDelivery(store: MemoryStore, id: Uuid, endpointId: Uuid): 
   return true;
 }
 
-/** Makes a waiting delivery due now, in its place in the order of acceptance. One that was never attempted is due already. */
+/**
+ * Makes a waiting delivery due now, in its place in the order of acceptance. If it is due already and was not attempted
+ * since, this replay makes no request of its own and does not count.
+ */
 function restart(row: QueueRow, now: number): void {
+  const sendsAgain = row.attempts > row.attemptsBeforeReplay || (row.dueAt ?? 0) > now;
   row.agesFrom = now;
   row.attemptsBeforeReplay = row.attempts;
+  if (!sendsAgain) return;
   row.replays += 1;
-  if (row.dueAt === null) return;
   row.dueAt = now;
   row.trigger = 'replay';
 }

@@ -72,6 +72,12 @@ export interface LaneReader {
   /** Loads the lane states of these endpoints. An endpoint that is missing has never failed. */
   loadStates(endpointIds: readonly Uuid[]): Promise<Map<Uuid, LaneState>>;
 
+  /** Loads the requested probes of all endpoints: waiting deliveries that were not attempted since `requestProbe`. */
+  loadProbes(): Promise<LoadedDelivery[]>;
+
+  /** Returns the endpoints with waiting deliveries of events whose ids were made at `since` or later. */
+  listRecent(since: number): Promise<Uuid[]>;
+
   /** Counts waiting deliveries per endpoint, each kind up to `max`. */
   countWaiting(endpointIds: readonly Uuid[], max: number): Promise<WaitingCount[]>;
 }
@@ -188,4 +194,19 @@ export interface Replayer {
   replay(deliveries: readonly { readonly id: Uuid; readonly endpointId: Uuid }[]): Promise<Set<Uuid>>;
 }
 
-export interface DeliveryQueue extends LaneReader, StartRecorder, SettlementSink, QueueCleaner, Replayer {}
+export interface ProbeRequester {
+  /**
+   * Requests that the owner sends the oldest waiting delivery of an endpoint next, even while its circuit is open (FIFO:
+   * the head). Leaves out deliveries that are scheduled for later and were never attempted. Returns null if nothing
+   * waits, or if an earlier probe of this endpoint was not attempted yet.
+   */
+  requestProbe(endpointId: Uuid): Promise<Uuid | null>;
+}
+
+export interface DeliveryQueue
+  extends LaneReader,
+    StartRecorder,
+    SettlementSink,
+    QueueCleaner,
+    Replayer,
+    ProbeRequester {}

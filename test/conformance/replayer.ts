@@ -79,6 +79,27 @@ export function describeReplayer(getStore: () => StoreFixture): void {
       await replay(endpointId, id);
       const { fresh, due } = await loadAll(store, endpointId);
       expect([...fresh, ...due].map((delivery) => delivery.id)).toEqual([id]);
+      expect(await store.findDelivery(id)).toMatchObject({ replays: 1 });
+    });
+
+    it('counts only replays that make a request of their own', async () => {
+      const store = getStore();
+      const endpointId = await store.createEndpoint();
+      const id = await accept(store, endpointId);
+      const replays = async () => (await store.findDelivery(id))?.replays;
+      await replay(endpointId, id);
+      expect(await replays()).toBe(0);
+      await store.queue.settle(batchOf([newSettlement(id, endpointId, DELIVERED)]));
+      await Promise.all([replay(endpointId, id), replay(endpointId, id)]);
+      await replay(endpointId, id);
+      expect(await replays()).toBe(1);
+      const later = retryAt(Date.now() + HOUR_MS);
+      const { attempts: attemptsBefore, agesFrom } = await loadOne(store, endpointId, id);
+      const failed = newSettlement(id, endpointId, later, { attemptsBefore, agesFrom, trigger: 'replay' });
+      expect(await store.queue.settle(batchOf([failed]))).toEqual(new Set([id]));
+      await replay(endpointId, id);
+      await replay(endpointId, id);
+      expect(await replays()).toBe(2);
     });
 
     it('moves nothing of a disabled or deleted endpoint, and nothing that does not exist', async () => {

@@ -153,7 +153,7 @@ describe('deliveries in the console', needsBrowser(), () => {
     await page.getByText(endpoint.secret).waitFor();
     await page.getByRole('button', { name: 'Rotate…' }).click();
     await page.getByRole('button', { name: 'Rotate secret' }).click();
-    await page.getByText('Two secrets sign each request').waitFor();
+    await page.getByText('2 secrets sign each request').waitFor();
     const shown = await page.getByRole('button', { name: 'Copy the secret' }).textContent();
     expect(shown).toMatch(/^whsec_/);
     expect(shown).not.toBe(endpoint.secret);
@@ -163,7 +163,7 @@ describe('deliveries in the console', needsBrowser(), () => {
     const [request] = await receiver.waitFor(1);
     expect(request!.headers['webhook-signature']!.split(' ')).toHaveLength(2);
     await page.getByRole('button', { name: 'Revoke the old secret' }).click();
-    await page.getByText('Two secrets sign each request').waitFor({ state: 'detached' });
+    await page.getByText('2 secrets sign each request').waitFor({ state: 'detached' });
   });
 
   test('CON-4: dead letters are grouped, a discard can be undone, and the progress of a bulk replay survives a reload', async () => {

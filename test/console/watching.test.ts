@@ -147,10 +147,14 @@ describe('monitoring in the console', needsBrowser(), () => {
     await page.getByRole('button', { name: 'Create key' }).click();
     await page.getByRole('dialog').getByLabel('Tenant').fill('acme');
     await page.getByRole('dialog').getByLabel('Description').fill('Checkout');
+    await page.getByRole('dialog').getByLabel('Publish events').check();
+    await page.getByRole('dialog').getByLabel('Expires at').fill('2999-01-31T12:00');
+    await page.getByRole('dialog').getByLabel('Allowed IP addresses').fill('127.0.0.0/8, ::1');
     await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();
     const key = (await page.getByRole('button', { name: /^Copy the key/ }).textContent())!;
     expect((await posthorn.api('GET', '/v1/keys/current', undefined, { key })).body).toMatchObject({
       tenant: 'acme',
+      scopes: ['events:publish'],
     });
     await page.getByRole('button', { name: 'Done' }).click();
     expect(await page.content()).not.toContain(key);

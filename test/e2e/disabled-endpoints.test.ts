@@ -124,3 +124,31 @@ test('HLT-4: only the newest skipped deliveries are kept, and the count includes
   expect(await skippedCount(id)).toBe(5);
   expect((await posthorn.api('GET', `/v1/events/${events[0]!.id}`)).body).toMatchObject({ skipped: 1 });
 });
+
+test('HLT-4, RPL-3: an endpoint that is enabled again gets what it missed in a window of time', async () => {
+  const { tenant, receiver, id } = await disabledEndpoint();
+  const timesOf: number[] = [];
+  for (let n = 0; n < 4; n += 1) {
+    const { created_at } = await publish(posthorn, { tenant, type: 'a.b', data: n });
+    timesOf.push(Date.parse(created_at));
+    await eventually('the next event is accepted later', async () => Date.now() > timesOf[n]! + 1);
+  }
+  const order = {
+    since: new Date(timesOf[1]!).toISOString(),
+    until: new Date(timesOf[3]!).toISOString(),
+    status: ['skipped'],
+  };
+  const replay = (body: object) => posthorn.api('POST', `/v1/endpoints/${id}/replay`, body);
+  await expectStatus(replay(order), 409);
+  await expectStatus(posthorn.api('PATCH', `/v1/endpoints/${id}`, { enabled: true }), 200);
+  expect((await expectStatus(replay({ ...order, dry_run: true }), 200)).body).toEqual({
+    count: 2,
+    more: false,
+  });
+  await expectStatus(replay(order), 202);
+  const requests = await receiver.waitFor(2);
+  expect(requests.map((request) => request.json().data).toSorted()).toEqual([1, 2]);
+  await expectStatus(replay({ status: ['skipped'] }), 202);
+  await receiver.waitFor(4);
+  expect(new Set(receiver.requests.map((request) => request.json().data))).toEqual(new Set([0, 1, 2, 3]));
+});

@@ -80,6 +80,17 @@ describe('DLQ-2: replaying one delivery', () => {
     ]);
   });
 
+  test('many replays at the same time count as often as they send', async () => {
+    const { receiver, delivery, event } = await oneDead();
+    receiver.answer(OK);
+    await Promise.all(Array.from({ length: 8 }, () => replay(delivery.id)));
+    await untilDeliveries(posthorn, event.id, 'delivered');
+    await Promise.all(Array.from({ length: 8 }, () => replay(delivery.id)));
+    await untilDeliveries(posthorn, event.id, 'delivered');
+    const { replays, attempts } = await deliveryNow(delivery.id);
+    expect([replays, attempts]).toEqual([receiver.requests.length - 1, receiver.requests.length]);
+  });
+
   test('the schedule starts again, attempt numbers continue, and a delivery that fails again is dead again', async () => {
     const receiver = await newReceiver();
     receiver.answer({ status: 503 });

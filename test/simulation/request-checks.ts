@@ -98,9 +98,8 @@ export class RequestChecks {
    */
   #isDuplicateAllowed(before: Wire, wire: Wire, shard: ShardRow): boolean {
     const row = this.#store.queue.get(wire.deliveryId);
-    const isReplayed =
-      before.missedReplay ||
-      (row !== undefined && row.replays > 0 && row.agesFrom! >= Math.floor(before.start));
+    // A replay is not counted if it makes no request of its own, but it always restarts the age.
+    const isReplayed = before.missedReplay || (row?.agesFrom ?? 0) >= Math.floor(before.start);
     const hasDied = shard.uncleanAt.some((at) => at >= before.start);
     const handOverFailedAt = before.from.problems.get('hand over requests on the wire') ?? 0;
     const hasStalled = Math.max(before.from.process.stalledAt, handOverFailedAt) >= before.start;
@@ -119,6 +118,15 @@ export class RequestChecks {
         (row) => own !== undefined && row.seq < own.seq && row.visibleAt < wire.start - MAX_COMMIT_AGE_MS,
       );
     if (earlier !== undefined) this.#violate('out of order', wire, endpoint);
+    const unwritten = this.#store.unwrittenSlices.find(
+      ({ endpointIds, hasFifo, seq, visibleAt }) =>
+        own !== undefined &&
+        hasFifo &&
+        endpointIds.includes(endpoint.id) &&
+        seq < own.seq &&
+        visibleAt < wire.start - MAX_COMMIT_AGE_MS,
+    );
+    if (unwritten !== undefined) this.#violate('passed a delivery that is not written yet', wire, endpoint);
   }
 
   #checkRate(endpoint: Endpoint, wire: Wire): void {

@@ -67,7 +67,7 @@ export function EndpointPage({ id }: { id: string }) {
       {tab === 'filter' && data !== undefined && <FilterEditor endpoint={data} />}
       {tab === 'configuration' && data !== undefined && (
         <div className="grid">
-          <SecretCard endpoint={data} />
+          <SecretCard endpoint={data} onChanged={refresh} />
           <EndpointForm key={data.id} endpoint={data} />
         </div>
       )}

@@ -1,14 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify';
 import type { Static } from 'typebox';
 import type { DeliveryStatus } from '../../domain/delivery.ts';
-import {
-  deliveryRangeOfEvent,
-  firstIdAt,
-  idPrefixes,
-  MAX_DELIVERIES_PER_EVENT,
-  publicId,
-  type Uuid,
-} from '../../domain/ids.ts';
+import { deliveryRangeOfEvent, firstIdAt, idPrefixes, publicId, type Uuid } from '../../domain/ids.ts';
 import { readTime } from '../../ingest/index.ts';
 import { type Caller, visibleTenant } from '../../manage/caller.ts';
 import { notFound, readObjectId } from '../../manage/object-ids.ts';
@@ -17,6 +10,7 @@ import { type DeliveryView, listAttempts } from '../../postgres/queries/deliveri
 import {
   countOutcomes,
   type EventOutcome,
+  MAX_COUNTED_ALONE,
   MAX_COUNTED_PER_EVENT,
   MAX_COUNTED_PER_PAGE,
 } from '../../postgres/queries/event-outcomes.ts';
@@ -98,10 +92,11 @@ export function eventRoutes({
       },
       async (request, reply) => {
         const event = await find(request.caller, request.params.id);
-        const outcomes = await countOutcomes(pool, [event.id], MAX_DELIVERIES_PER_EVENT);
+        const outcomes = await countOutcomes(pool, [event.id], MAX_COUNTED_ALONE);
         // `data` is the producer's own bytes, unchanged.
         const shown = showEvent(event, outcomes.get(event.id) ?? null);
-        const head = `${JSON.stringify(shown).slice(0, -1)},"data":`;
+        const { unwritten_deliveries } = event;
+        const head = `${JSON.stringify({ ...shown, unwritten_deliveries }).slice(0, -1)},"data":`;
         return reply
           .header('content-type', 'application/json; charset=utf-8')
           .send(Buffer.concat([Buffer.from(head), event.data ?? Buffer.from('null'), Buffer.from('}')]));

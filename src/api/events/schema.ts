@@ -85,6 +85,14 @@ const eventFields = {
       'It was published in a transaction with an idempotency key that this event, with other content, already had.',
     ),
   ),
+  expunged_at: Nullable(
+    Type.Unsafe<Date>({
+      type: 'string',
+      format: 'date-time',
+      description: 'When its payload was deleted on request.',
+    }),
+  ),
+  expunged_by: Nullable(Type.String({ description: 'The key that deleted its payload.' })),
 };
 const exampleEvent = {
   id: exampleId('evt'),
@@ -103,9 +111,21 @@ const exampleEvent = {
   headers: {},
   duplicate_of: null,
   key_conflict_with: null,
+  expunged_at: null,
+  expunged_by: null,
 };
 export const EventSchema = Type.Object(eventFields, { title: 'Event', examples: [exampleEvent] });
 export const EventWithData = Type.Object(
-  { ...eventFields, data: Type.Unknown({ description: 'What was published, byte for byte.' }) },
-  { title: 'EventWithData', examples: [{ ...exampleEvent, data: { order_id: 1001, total: '59.90' } }] },
+  {
+    ...eventFields,
+    unwritten_deliveries: Type.Integer({
+      description:
+        'How many of its deliveries are accepted but not in the queue yet: an event for thousands of endpoints is queued step by step. 0: all are queued.',
+    }),
+    data: Type.Unknown({ description: 'What was published, byte for byte.' }),
+  },
+  {
+    title: 'EventWithData',
+    examples: [{ ...exampleEvent, unwritten_deliveries: 0, data: { order_id: 1001, total: '59.90' } }],
+  },
 );

@@ -25,6 +25,8 @@ export function showEvent(event: EventView, outcome: EventOutcome | null): Shown
     headers: options?.headers ?? {},
     duplicate_of: showEventId(options?.duplicate_of),
     key_conflict_with: showEventId(options?.key_conflict_with),
+    expunged_at: options?.expunged_at === undefined ? null : new Date(options.expunged_at),
+    expunged_by: options?.expunged_by ?? null,
   };
 }
 

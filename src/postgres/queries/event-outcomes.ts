@@ -1,13 +1,14 @@
 import type { DeliveryStatus } from '../../domain/delivery.ts';
-import type { Uuid } from '../../domain/ids.ts';
+import { deliveryRangeOfEvent, type Uuid } from '../../domain/ids.ts';
 import type { Pool } from '../database.ts';
 
 /** How many deliveries of an event have each status. */
 export type EventOutcome = Readonly<Record<DeliveryStatus, number>>;
 
-/** How many deliveries of one event a list counts, and how many of all events of a page. */
+/** How many deliveries of one event a list counts, and how many of all events of a page. A single event is counted up to the third. */
 export const MAX_COUNTED_PER_EVENT = 1_000;
 export const MAX_COUNTED_PER_PAGE = 20_000;
+export const MAX_COUNTED_ALONE = 100_000;
 
 /**
  * The deliveries of an event are one range of ids in each table. One statement sees one state: a delivery that moves from
@@ -15,7 +16,7 @@ export const MAX_COUNTED_PER_PAGE = 20_000;
  */
 const OUTCOMES = `
   select e.id, c.*
-    from unnest($1::uuid[]) as e(id)
+    from unnest($1::uuid[], $2::uuid[]) as e(id, last)
    cross join lateral (
      select count(*)::int as counted,
             count(*) filter (where status = 'pending')::int as pending,
@@ -26,13 +27,13 @@ const OUTCOMES = `
             count(*) filter (where status = 'skipped')::int as skipped
        from ((select case when q.attempts > q.attempts_before_replay then 'retrying' else 'pending' end as status
                 from posthorn.queue q
-               where q.id >= e.id and q.id <= (left(e.id::text, 32) || 'ffff')::uuid limit $2)
+               where q.id >= e.id and q.id <= e.last limit $3)
              union all
              (select 'dead' from posthorn.dead_letters q
-               where q.id >= e.id and q.id <= (left(e.id::text, 32) || 'ffff')::uuid and not q.replaying limit $2)
+               where q.id >= e.id and q.id <= e.last and not q.replaying limit $3)
              union all
              (select q.status from posthorn.deliveries q
-               where q.id >= e.id and q.id <= (left(e.id::text, 32) || 'ffff')::uuid limit $2)) s
+               where q.id >= e.id and q.id <= e.last limit $3)) s
    ) c`;
 
 /**
@@ -48,7 +49,11 @@ export async function countOutcomes(
   const { rows } = await pool.query<EventOutcome & { id: Uuid; counted: number }>({
     name: 'count_outcomes',
     text: OUTCOMES,
-    values: [`{${eventIds.join(',')}}`, most + 1],
+    values: [
+      `{${eventIds.join(',')}}`,
+      `{${eventIds.map((id) => deliveryRangeOfEvent(id)[1]).join(',')}}`,
+      most + 1,
+    ],
   });
   return new Map(
     rows.filter(({ counted }) => counted <= most).map(({ id, counted: _, ...outcome }) => [id, outcome]),

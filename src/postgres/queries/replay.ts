@@ -4,16 +4,20 @@ import type { Queryable } from '../database.ts';
 /** In whole milliseconds, so that the time is exact as a JavaScript number. */
 const NOW = "date_trunc('milliseconds', now())";
 
+/** False if the delivery is due and was not attempted since: a replay then makes no request of its own. */
+const SENDS_AGAIN = `(q.attempts > q.attempts_before_replay or coalesce(q.due_at > ${NOW}, false))`;
+
 /**
  * Common table expressions that replay the deliveries of `chunk (id, endpoint_id)`; `moved (id, endpoint_id)` has those
  * that were replayed.
  *
- *   waiting    the row becomes due now, and its schedule starts again. It keeps its place in a FIFO lane. One that was
- *              never attempted is already due.
+ *   waiting    the row becomes due now, and its schedule starts again. It keeps its place in a FIFO lane. If it is due
+ *              already and was not attempted since, only its age starts again, and it does not count as a replay: two
+ *              replays at the same time are one.
  *   dead       gets a row at the end of the queue. The dead letter stays, marked as replaying, until the replay succeeds.
  *   history    moves to the end of the queue.
  *
- * The endpoints are locked against being disabled: a delivery that comes back after the waiting ones were skipped would
+ * A delivery whose payload was deleted stays in the history. The endpoints are locked against being disabled: a delivery that comes back after the waiting ones were skipped would
  * wait for ever. A dead letter that is already being replayed is treated as waiting.
  */
 export const REPLAY_MOVES = `
@@ -23,11 +27,18 @@ export const REPLAY_MOVES = `
        where e.id in (select endpoint_id from chunk) and e.enabled and e.deleted_at is null
        order by e.id for share of e
     ),
+    -- Locked against the deletion of the payload (queries/expire-rows.ts): without it nothing can be sent.
+    with_payload as materialized (
+      select ev.id from posthorn.events ev
+       where ev.id = any (array(select (left(c.id::text, 32) || '0000')::uuid from chunk c join posthorn.deliveries h on h.id = c.id))
+         and ev.data is not null
+       order by ev.id for share of ev
+    ),
     due_now as (
       update posthorn.queue q
-         set due_at = case when q.due_at is null then null else ${NOW} end, ages_from = ${NOW},
-             attempts_before_replay = q.attempts, replays = q.replays + 1,
-             trigger = case when q.due_at is null then q.trigger else 'replay' end
+         set due_at = case when ${SENDS_AGAIN} then ${NOW} else q.due_at end, ages_from = ${NOW},
+             attempts_before_replay = q.attempts, replays = q.replays + ${SENDS_AGAIN}::int,
+             trigger = case when ${SENDS_AGAIN} then 'replay' else q.trigger end
         from chunk c join live l on l.id = c.endpoint_id
        where q.id = c.id
       returning q.id, q.endpoint_id
@@ -40,7 +51,7 @@ export const REPLAY_MOVES = `
     ),
     from_history as (
       delete from posthorn.deliveries h using chunk c join live l on l.id = c.endpoint_id
-       where h.id = c.id
+       where h.id = c.id and (left(c.id::text, 32) || '0000')::uuid in (select id from with_payload)
       returning h.id, h.endpoint_id, l.fifo, h.attempts, h.replays + 1 as replays, h.last_status_code, h.last_error_class,
                 h.tenant, h.event_type
     ),

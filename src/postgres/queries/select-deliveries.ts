@@ -78,11 +78,16 @@ function conditionsOf(
         ...(bounds.selectedAt === undefined ? [] : [`q.dead_at <= ${bounds.selectedAt}`]),
         ...(reason === null ? [] : [`q.reason = ${bind(reason)}::text`]),
       ];
-    case 'deliveries':
+    case 'deliveries': {
+      const finished = statuses.filter((status) => TABLE_OF[status] === table);
+      // Uses the index of skipped deliveries. Those of an endpoint that is not deleted all have this reason.
+      if (selection.endpointId !== null && finished.join() === 'skipped' && reason === null)
+        return [`q.status = 'skipped'`, `q.reason = 'endpoint_disabled'`];
       return [
-        `q.status = any (${bind(statuses.filter((status) => TABLE_OF[status] === table))}::text[])`,
+        `q.status = any (${bind(finished)}::text[])`,
         ...(reason === null ? [] : [`q.reason = ${bind(reason)}::text`]),
       ];
+    }
   }
 }
 
@@ -145,7 +150,7 @@ function scansOf(selection: Selection, bind: Bind): Scan[] {
       range.conditions.push(`q.id = any (${bind(`{${ids.join(',')}}`)}::uuid[])`);
       return [{ table, range, conditions }];
     }
-    // Skipped and discarded deliveries are few, and have an index of their own.
+    // Skipped and discarded deliveries have indexes of their own.
     if (table === 'deliveries' && !statuses.includes('delivered'))
       return statuses
         .filter((status) => TABLE_OF[status] === table)
