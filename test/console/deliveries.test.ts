@@ -105,6 +105,12 @@ describe('deliveries in the console', needsBrowser(), () => {
     await page.getByRole('region', { name: 'response body' }).getByText('"thanks"').waitFor();
     await page.getByRole('region', { name: 'request body' }).getByText(`"${event.id}"`).waitFor();
     await page.getByText(/Waiting for the response/).waitFor();
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.getByRole('button', { name: 'Copy as curl' }).click();
+    const command = String(await page.evaluate('navigator.clipboard.readText()'));
+    expect(command).toContain(`curl -X POST '${receiver.url}`);
+    expect(command).toContain(`-H 'webhook-id: ${event.id}'`);
+    expect(command).toContain('12345678901234567890.10');
   });
 
   test('CON-2: the endpoint form shows API errors at their fields, creates an endpoint, and sends it a test event', async () => {

@@ -7,7 +7,7 @@ import { setQuery } from '../router.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
 import { Card } from '../ui/card.tsx';
-import { useEndpointNames } from '../ui/endpoint-name.ts';
+import { type EndpointName, useEndpointNames } from '../ui/endpoint-name.ts';
 import { ExportButton } from '../ui/export-button.tsx';
 import { describeDeath, describeReason } from '../ui/failure-text.ts';
 import { FilterInput } from '../ui/filter-input.tsx';
@@ -45,7 +45,7 @@ export function DeadLetterList({ filter }: { filter: DeadLetterFilter }) {
   const nameEndpoint = useEndpointNames();
   const columns = [
     ...(canWrite ? [buildSelectColumn(rows, selected, setSelected)] : []),
-    ...buildColumns((id) => nameEndpoint(id).name),
+    ...buildColumns(nameEndpoint),
   ];
   return (
     <Card>
@@ -87,13 +87,16 @@ export function DeadLetterList({ filter }: { filter: DeadLetterFilter }) {
   );
 }
 
-const buildColumns = (nameEndpoint: (id: string) => string): Column<Delivery>[] => [
+const buildColumns = (nameEndpoint: (id: string) => EndpointName): Column<Delivery>[] => [
   { name: 'Event', isLink: true, render: ({ event_type }) => <span className="mono">{event_type}</span> },
   {
     name: 'Endpoint',
     width: '20%',
     hideOnPhone: true,
-    render: ({ endpoint_id }) => nameEndpoint(endpoint_id),
+    render: ({ endpoint_id }) => {
+      const { name, detail } = nameEndpoint(endpoint_id);
+      return <span title={`${detail ?? ''} ${endpoint_id}`.trim()}>{name}</span>;
+    },
   },
   {
     name: 'Reason',
