@@ -24,13 +24,13 @@ import type { Actor, Caller } from './caller.ts';
 import { endpointChanges } from './endpoint-audit.ts';
 import type { EndpointChallenges } from './endpoint-challenges.ts';
 import { applyPatch, type EditableEndpoint, type EndpointPatch } from './endpoint-patch.ts';
-import { tooManySecrets } from './endpoint-secrets.ts';
 import { refuseOverlapping, warningsAbout } from './endpoint-warnings.ts';
 import { notFound } from './object-ids.ts';
 import { checkOperatorChange } from './operator-access.ts';
 import { type SentBack, type ShowEndpoint, withoutUnchanged } from './read-back.ts';
 import { type Consent, ReceiverConsent } from './receiver-consent.ts';
 import { checkSecret, generateSecret, shareSecrets, signatureProfileOf } from './signing-secrets.ts';
+import { tooManySecrets } from './too-many-secrets.ts';
 
 export interface EndpointDependencies {
   readonly pool: Pool;
