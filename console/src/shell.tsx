@@ -108,6 +108,10 @@ function SideBar({ isOpen }: { isOpen: boolean }) {
       {developers.map((entry) => (
         <SideLink key={entry.to} {...entry} />
       ))}
+      <a className="side-link" href="/docs" target="_blank" rel="noreferrer">
+        <Icon name="book" />
+        API reference
+      </a>
       <div className="side-foot small faint">
         <div>
           {user === null ? (

@@ -17,6 +17,7 @@ import type { Actor } from './caller.ts';
 import { lockOrThrow } from './endpoints.ts';
 import { notFound } from './object-ids.ts';
 import { checkSecret, generateSecret, signatureProfileOf } from './signing-secrets.ts';
+import { tooManySecrets } from './too-many-secrets.ts';
 import { isWholeMilliseconds, WHOLE_MILLISECONDS_RULE } from './whole-milliseconds.ts';
 
 export interface SecretDependencies {
@@ -165,10 +166,3 @@ function readSwitchTime(
     throw invalidField('switch_at', 'must not be after the old secret stops signing: see overlap_seconds');
   return new Date(time);
 }
-
-/** `field`: what the caller asked for that adds a secret. */
-export const tooManySecrets = (field: string): Problem =>
-  invalidField(
-    field,
-    `${MAX_LIVE_SECRETS} secrets of this endpoint sign already: revoke the old ones (DELETE /v1/endpoints/{id}/secrets/previous), or use 0`,
-  );

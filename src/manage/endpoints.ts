@@ -25,7 +25,6 @@ import type { Actor, Caller } from './caller.ts';
 import { endpointChanges } from './endpoint-audit.ts';
 import type { EndpointChallenges } from './endpoint-challenges.ts';
 import { applyPatch, type EditableEndpoint, type EndpointPatch } from './endpoint-patch.ts';
-import { tooManySecrets } from './endpoint-secrets.ts';
 import { refuseOverlapping, warningsAbout } from './endpoint-warnings.ts';
 import { notFound } from './object-ids.ts';
 import { checkOperatorChange } from './operator-access.ts';
@@ -33,6 +32,7 @@ import { type SentBack, type ShowEndpoint, withoutUnchanged } from './read-back.
 import { type Consent, ReceiverConsent } from './receiver-consent.ts';
 import { refuseToReveal, refuseToTakeAlong, showHeaders, withoutKnownHeaders } from './shown-headers.ts';
 import { checkSecret, generateSecret, shareSecrets, signatureProfileOf } from './signing-secrets.ts';
+import { tooManySecrets } from './too-many-secrets.ts';
 
 export interface EndpointDependencies {
   readonly pool: Pool;

@@ -105,6 +105,12 @@ describe('deliveries in the console', needsBrowser(), () => {
     await page.getByRole('region', { name: 'response body' }).getByText('"thanks"').waitFor();
     await page.getByRole('region', { name: 'request body' }).getByText(`"${event.id}"`).waitFor();
     await page.getByText(/Waiting for the response/).waitFor();
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.getByRole('button', { name: 'Copy as curl' }).click();
+    const command = String(await page.evaluate('navigator.clipboard.readText()'));
+    expect(command).toContain(`curl -X POST '${receiver.url}`);
+    expect(command).toContain(`-H 'webhook-id: ${event.id}'`);
+    expect(command).toContain('12345678901234567890.10');
   });
 
   test('CON-2: the endpoint form shows API errors at their fields, creates an endpoint, and sends it a test event', async () => {
@@ -170,7 +176,12 @@ describe('deliveries in the console', needsBrowser(), () => {
     const tenant = newTenant();
     const receiver = await newReceiver();
     receiver.answer({ status: 400 });
-    await createEndpoint(posthorn, { url: receiver.url, tenant, max_in_flight: 50, breaker: null });
+    const endpoint = await createEndpoint(posthorn, {
+      url: receiver.url,
+      tenant,
+      max_in_flight: 50,
+      breaker: null,
+    });
     const events = Array.from({ length: 40 }, (_, n) => ({ type: 'order.created', tenant, data: { n } }));
     await posthorn.api('POST', '/v1/events/batch', { events });
     await receiver.waitFor(40);
@@ -209,10 +220,28 @@ describe('deliveries in the console', needsBrowser(), () => {
     await page.getByText('Replay 40 dead letters').waitFor();
     await page.reload();
     await page.getByText('Replay 40 dead letters').waitFor();
-    await page.getByText('40 done').waitFor();
+    await page.getByText('40 replayed').waitFor();
     await page.getByRole('progressbar').waitFor();
     await page.getByText('No dead letters').waitFor();
     await receiver.waitFor(80);
+
+    // A replay says before and after what it leaves out.
+    receiver.answer({ status: 400 });
+    await publish(posthorn, { type: 'order.created', tenant, data: {} });
+    await receiver.waitFor(81);
+    await posthorn.api('PATCH', `/v1/endpoints/${endpoint.id}`, { enabled: false });
+    await page.getByRole('link', { name: /order.created/ }).waitFor();
+    await page.getByRole('button', { name: 'Replay all matching' }).click();
+    await page.getByText('Nothing will be sent').waitFor();
+    await page.keyboard.press('Escape');
+    const filter = { tenant, endpoint_id: endpoint.id };
+    await posthorn.api('POST', '/v1/dead-letters/replay', { filter });
+    await page.getByRole('link', { name: 'Tasks', exact: true }).click();
+    const tasks = page.getByRole('table', { name: 'Tasks' });
+    await tasks.getByText('0 replayed, 1 skipped: endpoint disabled or deleted').waitFor();
+    await tasks.getByRole('link', { name: /Replay 40 dead letters/ }).click();
+    await page.getByRole('heading', { name: 'Replay 40 dead letters' }).waitFor();
+    await page.getByText('40 replayed').waitFor();
   });
 
   test('HLT-4: disabling asks first, says how many will be skipped and offers to pause; enabling offers to recover', async () => {

@@ -1,6 +1,6 @@
 /** The buttons of an endpoint's page: test, pause, disable, replay, delete. */
-import type { Count, Endpoint, Task } from '@posthorn/client';
-import { useEffect, useMemo, useState } from 'react';
+import type { Endpoint } from '@posthorn/client';
+import { useState } from 'react';
 import { callApi } from '../api/client.ts';
 import { invalidate } from '../api/query.ts';
 import { usePermissions } from '../api/session.ts';
@@ -8,10 +8,10 @@ import { navigate } from '../router.tsx';
 import { Button } from '../ui/button.tsx';
 import { FormDialog } from '../ui/dialog.tsx';
 import { nameEndpoint } from '../ui/endpoint-name.ts';
-import { SelectField } from '../ui/fields.tsx';
-import { formatUpTo, plural } from '../ui/format.ts';
+import { formatUpTo } from '../ui/format.ts';
 import { Notice } from '../ui/notice.tsx';
 import { showError, showToast } from '../ui/toasts.tsx';
+import { EndpointReplayDialog } from './endpoint-replay-dialog.tsx';
 import { TestEventDialog } from './test-event-dialog.tsx';
 
 export function EndpointActions({ endpoint }: { endpoint: Endpoint }) {
@@ -78,8 +78,9 @@ export function EndpointActions({ endpoint }: { endpoint: Endpoint }) {
       <Button icon="trash" kind="danger" label="Delete endpoint" onClick={() => setDialog('delete')} />
       {dialog === 'test' && <TestEventDialog endpoint={endpoint} onClose={closeDialog} />}
       {dialog === 'disable' && <DisableDialog endpoint={endpoint} run={run} onClose={closeDialog} />}
-      {dialog === 'replay' && <ReplayDialog endpoint={endpoint} what="missed" onClose={closeDialog} />}
-      {dialog === 'recover' && <ReplayDialog endpoint={endpoint} what="skipped" onClose={closeDialog} />}
+      {(dialog === 'replay' || dialog === 'recover') && (
+        <EndpointReplayDialog endpoint={endpoint} isRecovery={dialog === 'recover'} onClose={closeDialog} />
+      )}
       {dialog === 'delete' && <DeleteDialog endpoint={endpoint} onClose={closeDialog} />}
     </>
   );
@@ -162,71 +163,6 @@ function DeleteDialog({ endpoint, onClose }: DialogProps) {
           {formatUpTo(waiting, limit)} {waiting === 1 ? 'delivery is' : 'deliveries are'} waiting for it.
         </Notice>
       )}
-    </FormDialog>
-  );
-}
-
-const PERIODS = [
-  ['1', 'In the last hour'],
-  ['24', 'In the last 24 hours'],
-  ['168', 'In the last 7 days'],
-  ['', 'At any time'],
-] as const;
-
-const MISSED = [
-  ['missed', 'Dead and skipped deliveries'],
-  ['skipped', 'Skipped deliveries'],
-  ['dead', 'Dead deliveries'],
-] as const;
-type Missed = (typeof MISSED)[number][0];
-const STATUSES: Record<Missed, readonly string[]> = {
-  missed: ['dead', 'skipped'],
-  skipped: ['skipped'],
-  dead: ['dead'],
-};
-
-/** Counts what would be sent before it starts. `what` is preselected. */
-function ReplayDialog({ endpoint, what: preselected, onClose }: DialogProps & { what: Missed }) {
-  const [what, setWhat] = useState<Missed>(preselected);
-  const [hours, setHours] = useState<string>(preselected === 'skipped' ? '' : '24');
-  const [counted, setCounted] = useState<Count | null>(null);
-  const path = `/v1/endpoints/${endpoint.id}/replay`;
-  const order = useMemo(
-    () => ({
-      status: STATUSES[what],
-      ...(hours !== '' && { since: new Date(Date.now() - Number(hours) * 3_600_000).toISOString() }),
-    }),
-    [what, hours],
-  );
-  useEffect(() => {
-    let isCurrent = true;
-    setCounted(null);
-    callApi<Count>('POST', path, { ...order, dry_run: true }).then(
-      (count) => isCurrent && setCounted(count),
-      (error: unknown) => isCurrent && showError(error),
-    );
-    return () => {
-      isCurrent = false;
-    };
-  }, [path, order]);
-  const count =
-    counted === null
-      ? '…'
-      : `${plural(counted.count, 'delivery', 'deliveries')}${counted.more ? ' or more' : ''}`;
-  return (
-    <FormDialog
-      title={preselected === 'skipped' ? 'Recover skipped deliveries' : 'Replay failed deliveries'}
-      submitLabel={`Replay ${count}`}
-      disabled={counted === null || (counted.count === 0 && !counted.more)}
-      onClose={onClose}
-      onSubmit={async () => {
-        const task = await callApi<Task>('POST', path, order);
-        navigate(`/dead-letters?task=${task.id}`);
-      }}
-    >
-      <p className="soft">Posthorn sends them again, in the background.</p>
-      <SelectField label="Which" value={what} onChange={setWhat} options={MISSED} />
-      <SelectField label="Events accepted" value={hours} onChange={setHours} options={PERIODS} />
     </FormDialog>
   );
 }

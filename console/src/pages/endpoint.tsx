@@ -46,7 +46,7 @@ export function EndpointPage({ id }: { id: string }) {
           data === undefined ? (
             <Skeleton width={320} label="Endpoint" />
           ) : (
-            <span className="truncate">{nameEndpoint(data).name}</span>
+            <span className="break-anywhere">{nameEndpoint(data).name}</span>
           )
         }
         below={<EndpointFacts id={id} endpoint={data} />}
@@ -88,7 +88,7 @@ function EndpointFacts({ id, endpoint }: { id: string; endpoint: Endpoint | unde
     <div className="row wrap small faint" style={{ minHeight: 24 }}>
       <Badge tone={tone}>{name}</Badge>
       {explanation !== '' && <span>{explanation}</span>}
-      {detail !== null && <span className="truncate">{detail}</span>}
+      {detail !== null && <span className="break-anywhere">{detail}</span>}
       <CopyButton text={id} />
       <span>{endpoint.tenant}</span>
     </div>

@@ -181,6 +181,8 @@ export interface Count {
   count: number;
   /** There may be more: only the newest 100,000 were examined. */
   more: boolean;
+  /** How many of them a replay leaves out, because their endpoint is disabled or was deleted. */
+  left_out: number;
 }
 
 export interface CreatedEndpoint {
@@ -1246,6 +1248,8 @@ export interface Task {
   done: number;
   /** Deliveries that could not be changed, for instance because their endpoint is disabled. */
   failed: number;
+  /** How many of the failed ones belong to an endpoint that is disabled or was deleted. */
+  left_out: number;
   tenant: string | null;
   filter: {
     endpoint_id: string | null;
@@ -1485,7 +1489,7 @@ export class DeadLetters extends Resource {
   }
 
   /** Count dead letters by endpoint and reason. Counts the newest 20,000. */
-  listGroups(query: { tenant?: string } = {}, options?: RequestOptions): PageRequest<{
+  listGroups(query: { tenant?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<{
   endpoint_id: string;
   url: string | null;
   tenant: string;
@@ -1501,7 +1505,7 @@ export class DeadLetters extends Resource {
 /** Replays and discards of many deliveries, in the background. */
 export class Tasks extends Resource {
   /** List tasks. */
-  list(query: { limit?: number; cursor?: string; tenant?: string } = {}, options?: RequestOptions): PageRequest<Task> {
+  list(query: { limit?: number; cursor?: string; tenant?: string; state?: 'queued' | 'running' | 'done' | 'cancelled' | 'failed'; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<Task> {
     return this.pages('GET', `/v1/tasks`, { query }, options);
   }
 
