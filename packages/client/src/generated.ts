@@ -669,6 +669,12 @@ export interface EventTypeSettings {
   /** A sample of `data`. It must match the schema. */
   example?: unknown;
   deprecated?: boolean;
+  /** Read-only. May be sent with the value that it has. */
+  name?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  created_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  updated_at?: unknown;
 }
 
 export interface EventWithData {
@@ -774,6 +780,27 @@ export interface InboxPatch {
   delay_ms?: number;
   /** Cut the connection instead of answering. */
   reset?: boolean;
+  /** The same fields, as GET shows them. Fields outside of it take precedence. */
+  answer?: {
+    /** The status that requests get. */
+    status?: number;
+    /** Delay of the answer in milliseconds. */
+    delay_ms?: number;
+    /** Cut the connection instead of answering. */
+    reset?: boolean;
+  };
+  /** Read-only. May be sent with the value that it has. */
+  token?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  url?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  tenant?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  created_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  received?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  expires_at?: unknown;
 }
 
 export interface InboxRequest {
@@ -1305,6 +1332,12 @@ export interface TenantSettings {
   } | null;
   max_endpoints?: number | null;
   retention_days?: number | null;
+  /** Read-only. May be sent with the value that it has. */
+  id?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  created_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  updated_at?: unknown;
 }
 
 export interface TestEvent {
