@@ -16,7 +16,7 @@ import {
   lockEndpoint,
   updateEndpoint,
 } from '../postgres/queries/endpoints.ts';
-import { rotateSecret } from '../postgres/queries/rotate-secret.ts';
+import { MAX_LIVE_SECRETS, rotateSecret } from '../postgres/queries/rotate-secret.ts';
 import { sealConfig } from '../postgres/sealed-config.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
 import type { AuditAction } from './audit-actions.ts';
@@ -30,6 +30,7 @@ import { checkOperatorChange } from './operator-access.ts';
 import { type SentBack, type ShowEndpoint, withoutUnchanged } from './read-back.ts';
 import { type Consent, ReceiverConsent } from './receiver-consent.ts';
 import { checkSecret, generateSecret, shareSecrets, signatureProfileOf } from './signing-secrets.ts';
+import { tooManySecrets } from './too-many-secrets.ts';
 
 export interface EndpointDependencies {
   readonly pool: Pool;
@@ -205,7 +206,9 @@ export class Endpoints {
     const { clock, secretBox, signatureOverlapMs: overlapMs } = this.#dependencies;
     const sealed = secretBox.seal(generateSecret(profile), endpointId);
     const secret = { id: newId(clock.now()), endpointId, sealed };
-    await rotateSecret(client, secret, { overlapMs, mainFrom: 'now', keptSignature });
+    const rotation = { overlapMs, mainFrom: 'now', keptSignature } as const;
+    const { liveSecrets } = await rotateSecret(client, secret, rotation);
+    if (liveSecrets > MAX_LIVE_SECRETS) throw tooManySecrets('signature');
   }
 
   #checkOperator(caller: Caller, tenant: string, before: EditableEndpoint, after: EditableEndpoint): void {

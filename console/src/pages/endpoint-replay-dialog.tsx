@@ -19,10 +19,17 @@ const SELECTIONS = [
 ] as const;
 type SelectionName = (typeof SELECTIONS)[number][0];
 
+interface EndpointReplayDialogProps {
+  endpoint: Endpoint;
+  /** Preselects all deliveries that were skipped while the endpoint was disabled. */
+  isRecovery: boolean;
+  onClose: () => void;
+}
+
 /** Replays what an endpoint missed in a time range. Counts it first. */
-export function EndpointReplayDialog({ endpoint, onClose }: { endpoint: Endpoint; onClose: () => void }) {
-  const [selection, setSelection] = useState<SelectionName>('dead skipped');
-  const [choice, setChoice] = useState<RangeChoice>({ ...ANY_TIME, hours: '24' });
+export function EndpointReplayDialog({ endpoint, isRecovery, onClose }: EndpointReplayDialogProps) {
+  const [selection, setSelection] = useState<SelectionName>(isRecovery ? 'skipped' : 'dead skipped');
+  const [choice, setChoice] = useState<RangeChoice>(isRecovery ? ANY_TIME : { ...ANY_TIME, hours: '24' });
   const order = useMemo(
     () => ({ status: selection.split(' '), ...toTimeRange(choice, Date.now()) }),
     [selection, choice],
@@ -35,9 +42,9 @@ export function EndpointReplayDialog({ endpoint, onClose }: { endpoint: Endpoint
       : `${plural(counted.count, 'delivery', 'deliveries')}${counted.more ? ' or more' : ''}`;
   return (
     <FormDialog
-      title="Replay deliveries"
+      title={isRecovery ? 'Recover skipped deliveries' : 'Replay deliveries'}
       submitLabel={`Replay ${count}`}
-      disabled={counted === null || counted.count === 0}
+      disabled={counted === null || (counted.count === 0 && !counted.more)}
       onClose={onClose}
       onSubmit={async () => {
         const task = await callApi<Task>('POST', path, order);

@@ -15,7 +15,7 @@ import { ENDPOINT_STATES, readSort, type SortKey, sortEndpoints } from '../ui/en
 import { describeEndpointState } from '../ui/endpoint-state.tsx';
 import { ExportButton } from '../ui/export-button.tsx';
 import { FilterSelect } from '../ui/filter-select.tsx';
-import { formatCount, formatMs, formatRate } from '../ui/format.ts';
+import { formatCount, formatMs, formatRate, formatUpTo } from '../ui/format.ts';
 import { PageHeader } from '../ui/page-header.tsx';
 import { usePageTitle } from '../ui/page-title.ts';
 import { SortHead, toAriaSort } from '../ui/sort-head.tsx';
@@ -198,14 +198,16 @@ const buildColumns = (hasTenantColumn: boolean, sort: string): Column<Endpoint>[
     width: 80,
     isNumeric: true,
     hideOnPhone: true,
-    render: ({ health }) => formatCount(health.waiting),
+    render: ({ health }) => formatUpTo(health.waiting, health.count_limit),
   },
   {
     ...sortable('Dead', 'dead', sort),
     width: 72,
     isNumeric: true,
     hideOnPhone: true,
-    render: ({ health }) => <span className={health.dead > 0 ? 'bad' : ''}>{formatCount(health.dead)}</span>,
+    render: ({ health }) => (
+      <span className={health.dead > 0 ? 'bad' : ''}>{formatUpTo(health.dead, health.count_limit)}</span>
+    ),
   },
 ];
 
