@@ -716,6 +716,21 @@ export interface ExponentialRetry {
   transient: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
 }
 
+export interface FilterCount {
+  filter: Record<string, unknown> | null;
+  /** Event types and patterns, as endpoints have them. Default: all types. */
+  events?: string[];
+  /** Of this tenant only. */
+  tenant?: string;
+}
+
+export interface FilterCounted {
+  /** How many events there were to examine, at most 100. */
+  examined: number;
+  /** How many of them the types and the filter select. */
+  matching: number;
+}
+
 export interface FilterTried {
   matches: boolean;
   reason: string | null;
@@ -1558,6 +1573,11 @@ export class Filters extends Resource {
   /** Try a filter on an event that is neither stored nor sent. */
   try(body: FilterTry, options?: RequestOptions): Promise<FilterTried> {
     return this.call('POST', `/v1/filters/try`, { body, reads: true }, options);
+  }
+
+  /** Count the last 100 events that a filter selects. */
+  countMatches(body: FilterCount, options?: RequestOptions): Promise<FilterCounted> {
+    return this.call('POST', `/v1/filters/count`, { body, reads: true }, options);
   }
 }
 
