@@ -5,6 +5,9 @@ import { Authenticator } from './api/http/authenticator.ts';
 import { type IsTrustedProxy, trustProxies } from './api/http/client-address.ts';
 import { KeyRates } from './api/http/key-rates.ts';
 import { Inboxes } from './api/inbox/inboxes.ts';
+import { IdentityProvider } from './api/sign-in/identity-provider.ts';
+import type { SignInDependencies } from './api/sign-in/routes.ts';
+import { Sessions } from './api/sign-in/sessions.ts';
 import type { AppMetrics } from './app-metrics.ts';
 import { type ConfigWithKeys, retentionOf } from './config/index.ts';
 import { connectionLimit, readDescriptorLimit } from './connection-limit.ts';
@@ -48,7 +51,8 @@ export function createServer(options: ServerOptions): ReturnType<typeof createAp
   const { config, store, clock, metrics, address } = options;
   const pool = store.database.pool('api');
   const isTrustedProxy = trustProxies(config.trustedProxies);
-  const authenticator = createAuthenticator(options, isTrustedProxy);
+  const signIn = createSignIn(options);
+  const authenticator = createAuthenticator(options, isTrustedProxy, signIn?.sessions ?? null);
   const descriptors = readDescriptorLimit();
   return createApi(
     {
@@ -57,7 +61,7 @@ export function createServer(options: ServerOptions): ReturnType<typeof createAp
       log: options.log,
       endpoints: store.endpoints,
       manage: composeControlPlane(options, authenticator),
-      access: { authenticator, isTrustedProxy },
+      access: { authenticator, isTrustedProxy, signIn },
       publishing: {
         acceptor: options.ingest.acceptor,
         limits: {
@@ -145,17 +149,51 @@ function composeControlPlane(
 function createAuthenticator(
   { config, store, clock, notifier }: ServerOptions,
   isTrustedProxy: IsTrustedProxy,
+  sessions: Sessions | null,
 ): Authenticator {
   const rates = new KeyRates(config.keyRequestsPerSecond, config.keyRequestsBurst, clock);
   const authenticator = new Authenticator(store.database.pool('lookup'), clock, config.adminKey, {
     rates,
     isTrustedProxy,
     operatorTenant: config.operatorTenant,
+    sessions,
   });
   notifier.subscribe('keys', () => authenticator.forget());
   notifier.onReconnected(() => authenticator.forget());
   store.endpoints.onReplaced(() => authenticator.forget());
   return authenticator;
+}
+
+/** Signing in to the console with OpenID Connect. Null: it is switched off. */
+function createSignIn({ config, store, clock, address }: ServerOptions): SignInDependencies | null {
+  const { oidcIssuer: issuer, oidcClientId: clientId, oidcTenantClaim: tenantClaim } = config;
+  if (issuer === null || clientId === null) return null;
+  const isSecure = () => address.publicUrl.startsWith('https:');
+  return {
+    provider: new IdentityProvider({
+      issuer,
+      clientId,
+      clientSecret: config.oidcClientSecret,
+      scope: config.oidcScope,
+      neededClaims: [config.oidcRolesClaim, 'email', ...(tenantClaim === null ? [] : [tenantClaim])],
+    }),
+    sessions: new Sessions({
+      pool: store.database.pool('lookup'),
+      clock,
+      lifetimeMs: config.sessionMs,
+      isSecure,
+    }),
+    rules: {
+      rolesClaim: config.oidcRolesClaim,
+      tenantClaim,
+      adminRoles: config.oidcAdminRoles,
+      tenantRoles: config.oidcTenantRoles,
+      readRoles: config.oidcReadRoles,
+      operatorTenant: config.operatorTenant,
+    },
+    secretBox: store.secretBox,
+    isSecure,
+  };
 }
 
 /** Returns a function that says why the process is not ready. Null: it is ready. */

@@ -86,7 +86,10 @@ export async function openStore(
     ownershipStore: createPostgresOwnershipStore(database),
     tenantLimits: createPostgresTenantLimits(database),
     outbox: createPostgresOutboxStore(database),
-    tasks: createPostgresTaskStore(database),
+    tasks: createPostgresTaskStore(database, {
+      operatorTenant: config.operatorTenant,
+      settleMs: config.expungeSettleMs,
+    }),
     statistics: createPostgresStatisticsStore(database),
     operational: createPostgresOperationalStore(database),
     upkeep: createPostgresUpkeepStore({ database, ensurePartitions: makePartitions }),

@@ -28,6 +28,7 @@ import { metricsRoutes } from './metrics/routes.ts';
 import { openApiRoutes } from './openapi/routes.ts';
 import { replayRoutes } from './replay/routes.ts';
 import { rootRoutes } from './root/routes.ts';
+import { signInRoutes } from './sign-in/routes.ts';
 import { statsRoutes } from './stats/routes.ts';
 import { storageRoutes } from './storage/routes.ts';
 import { streamRoutes } from './stream/routes.ts';
@@ -54,9 +55,17 @@ export async function createApi(
   await server.register(openApiRoutes(dependencies, routes));
   await server.register(rootRoutes(dependencies));
   await server.register(consoleRoutes());
+  await server.register(signInRoutes(signInContext(dependencies)));
   await server.register(guideRoutes());
   if (inboxes !== null) await server.register(inboxReceiver(dependencies, inboxes));
   return server;
+}
+
+function signInContext(dependencies: ApiDependencies): Parameters<typeof signInRoutes>[0] {
+  const { log, access } = dependencies;
+  // Read per request: with port 0 the URL is only known once the server listens.
+  if (access.signIn == null) return null;
+  return { ...access.signIn, log, publicUrl: () => dependencies.publicUrl };
 }
 
 /** The routes that need a key, in the order of the OpenAPI document. */
@@ -75,15 +84,15 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(testEventRoutes(manage.testEvents, { endpoints, limits }));
     await v1.register(publishRoutes(publishing, metrics));
     await v1.register(eventRoutes({ pool, clock, endpoints }));
-    await v1.register(expungeRoutes(manage.expunge));
     await v1.register(deliveryRoutes({ pool, endpoints }));
     await v1.register(sentRequestRoutes(dependencies));
+    await v1.register(expungeRoutes(manage.expunge));
     await v1.register(replayRoutes(manage.replay, endpoints));
     await v1.register(deadLetterRoutes(manage, { pool, endpoints }));
     await v1.register(deadLetterGroupRoutes(pool));
     await v1.register(taskRoutes(manage.tasks, pool));
     await v1.register(keyRoutes(manage.keys, pool, { hasInbox: inboxes !== null }));
-    await v1.register(tenantRoutes(manage.tenants, pool));
+    await v1.register(tenantRoutes(manage, pool));
     await v1.register(eventTypeRoutes(manage.eventTypes, pool));
     await v1.register(auditRoutes(pool));
     await v1.register(storageRoutes(dependencies.readStorage, () => clock.now()));

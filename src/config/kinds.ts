@@ -242,6 +242,14 @@ const showList = (items: readonly unknown[]): string => (items.length === 0 ? 'n
 /** An address without a prefix length means that single address. */
 const readCidr = (given: string): string | Invalid => readAddressRange(given) ?? INVALID;
 
+export function texts(spec: Basics<readonly string[]>): Setting<readonly string[]> {
+  return setting<readonly string[], readonly string[]>(spec, {
+    allowed: 'texts separated by commas, or none',
+    read: (given) => readList(given, (item) => (item === '' ? INVALID : item)),
+    show: showList,
+  });
+}
+
 /** Address ranges, each as `address/prefix`. */
 export function cidrs(spec: Basics<readonly string[]>): Setting<readonly string[]> {
   return setting<readonly string[], readonly string[]>(spec, {

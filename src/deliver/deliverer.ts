@@ -21,7 +21,15 @@ import { type CertificateAuthorities, createConnector } from './connector.ts';
 import { type Destination, locateUrl } from './destination.ts';
 import { compilePolicy, type EgressPolicy } from './egress/policy.ts';
 import { buildMessage } from './envelope.ts';
-import { type AttemptFacts, addProfileHeaders, attemptHeaders, staticHeaders } from './headers.ts';
+import {
+  type AttemptFacts,
+  addProfileHeaders,
+  attemptHeaders,
+  type GivenNames,
+  givenNames,
+  staticHeaders,
+  withEventNames,
+} from './headers.ts';
 import { parseProxyUrl } from './proxy.ts';
 import { createDnsLookup, type Lookup } from './resolve.ts';
 import { createSigner, SIGNING_HEADROOM, type Signer } from './sign.ts';
@@ -109,6 +117,7 @@ const ALWAYS = (): boolean => true;
 interface Plan {
   readonly destination: Destination | ErrorClass;
   readonly headers: Readonly<Record<string, string>>;
+  readonly names: GivenNames;
   readonly tokens: TokenSource | null;
   readonly profile: SignatureProfile;
   readonly sign: Signer;
@@ -226,6 +235,7 @@ class HttpDeliverer implements Deliverer {
       plan = {
         destination: locateUrl(endpoint.url, this.#options.egress, identityOf(endpoint)),
         headers: staticHeaders(endpoint, this.#options.userAgent),
+        names: givenNames(endpoint),
         tokens: this.#tokensOf(endpoint),
         profile: typeof endpoint.signature === 'string' ? endpoint.signature : endpoint.signature.profile,
         sign: createSigner(endpoint),
@@ -254,6 +264,7 @@ class HttpDeliverer implements Deliverer {
       tokens: null,
       redirectsAllowed: 0,
       customHeaders: [],
+      names: {},
       timeoutMs: Math.min(endpoint.timeoutMs, TOKEN_TIMEOUT_MS),
       startedAt: this.#clock.now(),
       startMonotonic: this.#clock.monotonic(),
@@ -292,6 +303,7 @@ class HttpDeliverer implements Deliverer {
       body: message.memory.subarray(message.bodyAt),
       redirectsAllowed: endpoint.followRedirects,
       customHeaders: [endpoint.headers, event.headers],
+      names: withEventNames(plan.names, event),
       timeoutMs: Math.min(request.timeoutMs ?? endpoint.timeoutMs, endpoint.timeoutMs),
       startedAt,
       startMonotonic,
@@ -313,6 +325,7 @@ class HttpDeliverer implements Deliverer {
       body: null,
       redirectsAllowed: endpoint.followRedirects,
       customHeaders: [endpoint.headers],
+      names: plan.names,
       timeoutMs,
       startedAt: this.#clock.now(),
       startMonotonic: this.#clock.monotonic(),

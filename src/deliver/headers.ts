@@ -92,6 +92,46 @@ function copySendable(
   return to;
 }
 
+/** Names as an endpoint or event gave them, by their lower case. Only names that are sent. */
+export type GivenNames = Readonly<Record<string, string>>;
+
+/** All code compares names in lower case. Some receivers do not, so the wire has them as they were given. */
+export function withGivenNames(
+  headers: Readonly<Record<string, string>>,
+  names: GivenNames,
+): Readonly<Record<string, string>> {
+  let named: Record<string, string> | null = null;
+  for (const lower in names) {
+    const name = names[lower]!;
+    if (name === lower || headers[lower] === undefined) continue;
+    named ??= { ...headers };
+    delete named[lower];
+    named[name] = headers[lower];
+  }
+  return named ?? headers;
+}
+
+function namesOf(headers: Readonly<Record<string, string>>): Record<string, string> {
+  const names: Record<string, string> = {};
+  for (const name in headers) if (!isReservedHeader(name)) names[name.toLowerCase()] = name;
+  return names;
+}
+
+/** The names that the endpoint gave: of its headers, and of its signature. */
+export function givenNames({ headers, signature }: Endpoint): GivenNames {
+  const names = namesOf(headers);
+  const header = typeof signature === 'string' ? null : signature.header;
+  if (header !== null) {
+    names[header.toLowerCase()] = header;
+    names[`${header.toLowerCase()}-next`] = `${header}-next`;
+  }
+  return names;
+}
+
+/** Adds the names of an event's headers. Headers of the endpoint take precedence. */
+export const withEventNames = (names: GivenNames, { headers }: EventContent): GivenNames =>
+  headers === null ? names : { ...namesOf(headers), ...names };
+
 /** Headers that are the same in every attempt to this endpoint. Computed once per endpoint. */
 export function staticHeaders(endpoint: Endpoint, userAgent: string): Record<string, string> {
   const headers = copySendable(endpoint.headers, {});

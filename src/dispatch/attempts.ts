@@ -224,9 +224,12 @@ export class Attempts {
       observer.onCircuitChanged(lane);
     }
     const { statusCode, retryAfterMs } = attempt.outcome;
-    if (statusCode === 429 && retryAfterMs !== null)
-      lane.holdUntil = Math.max(lane.holdUntil, now + Math.min(retryAfterMs, retryAfterCapMs));
-    return health;
+    if (statusCode !== 429 || retryAfterMs === null) return health;
+    const holdUntil = now + Math.min(retryAfterMs, retryAfterCapMs);
+    lane.holdUntil = Math.max(lane.holdUntil, holdUntil);
+    // It is stored, so that a worker that takes the endpoint over waits too.
+    const unchanged = { endpointId: lane.id, breaker: lane.breaker.record, failingSince: lane.failingSince };
+    return { ...(health ?? unchanged), holdUntil };
   }
 
   /** `endpoint` is the endpoint as it was when the request was sent. It may have another URL by now. */

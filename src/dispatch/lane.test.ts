@@ -162,6 +162,12 @@ describe('a lane', () => {
     expect(lane.queuedRetries).toBe(3);
   });
 
+  it('waits as long as a receiver asked the earlier owner to wait', () => {
+    const lane = new Lane(endpointOf({}), { ...HEALTHY, holdUntil: NOW + 60_000 }, null);
+    lane.addFresh(newItem(1));
+    expect(lane.readyAt(NOW, 0)).toBe(NOW + 60_000);
+  });
+
   it('does not count a request that was never sent as hanging', () => {
     const lane = newLane();
     lane.addFresh(newItem(1));

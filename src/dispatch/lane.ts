@@ -77,6 +77,7 @@ export class Lane {
     this.breaker = new Breaker(endpoint.breaker, state.breaker);
     this.failingSince = state.failingSince;
     this.blocked = state.blocked;
+    this.holdUntil = state.holdUntil ?? 0;
     this.#pace = pace;
     this.#queue = new LaneQueue(this.fifo, memory);
   }

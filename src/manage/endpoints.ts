@@ -16,7 +16,7 @@ import {
   lockEndpoint,
   updateEndpoint,
 } from '../postgres/queries/endpoints.ts';
-import { rotateSecret } from '../postgres/queries/rotate-secret.ts';
+import { MAX_LIVE_SECRETS, rotateSecret } from '../postgres/queries/rotate-secret.ts';
 import { sealConfig } from '../postgres/sealed-config.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
 import type { AuditAction } from './audit-actions.ts';
@@ -24,6 +24,7 @@ import type { Actor, Caller } from './caller.ts';
 import { endpointChanges } from './endpoint-audit.ts';
 import type { EndpointChallenges } from './endpoint-challenges.ts';
 import { applyPatch, type EditableEndpoint, type EndpointPatch } from './endpoint-patch.ts';
+import { tooManySecrets } from './endpoint-secrets.ts';
 import { refuseOverlapping, warningsAbout } from './endpoint-warnings.ts';
 import { notFound } from './object-ids.ts';
 import { checkOperatorChange } from './operator-access.ts';
@@ -205,7 +206,9 @@ export class Endpoints {
     const { clock, secretBox, signatureOverlapMs: overlapMs } = this.#dependencies;
     const sealed = secretBox.seal(generateSecret(profile), endpointId);
     const secret = { id: newId(clock.now()), endpointId, sealed };
-    await rotateSecret(client, secret, { overlapMs, mainFrom: 'now', keptSignature });
+    const rotation = { overlapMs, mainFrom: 'now', keptSignature } as const;
+    const { liveSecrets } = await rotateSecret(client, secret, rotation);
+    if (liveSecrets > MAX_LIVE_SECRETS) throw tooManySecrets('signature');
   }
 
   #checkOperator(caller: Caller, tenant: string, before: EditableEndpoint, after: EditableEndpoint): void {

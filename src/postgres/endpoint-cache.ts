@@ -6,6 +6,7 @@ import type { Pool } from './database.ts';
 import { NEWEST_SECRET_FIRST } from './queries/rotate-secret.ts';
 import { openConfig, withoutSecrets } from './sealed-config.ts';
 import type { SecretBox } from './secret-box.ts';
+import { SharedValues } from './shared-values.ts';
 import { withStoreErrors } from './store-error.ts';
 
 export type EndpointCache = EndpointDirectory;
@@ -63,6 +64,7 @@ export function createEndpointCache(
   onUnreadable: (id: Uuid, error: unknown) => void,
 ): EndpointCache {
   const endpoints = new Map<Uuid, Endpoint>();
+  const shared = new SharedValues();
   const listeners: ((changed: readonly Endpoint[]) => void)[] = [];
   const replacedListeners: (() => void)[] = [];
   let version = 0;
@@ -102,11 +104,15 @@ export function createEndpointCache(
    */
   function decryptOrPause(row: EndpointRow): Endpoint {
     try {
-      return toEndpoint(row, box);
+      return toEndpoint(row, box, shared);
     } catch (error) {
       if (version === 0) throw error;
       onUnreadable(row.id!, error);
-      return toEndpoint({ ...row, secrets: null, config: withoutSecrets(row.config), paused: true }, box);
+      return toEndpoint(
+        { ...row, secrets: null, config: withoutSecrets(row.config), paused: true },
+        box,
+        shared,
+      );
     }
   }
 
@@ -143,10 +149,11 @@ export function createEndpointCache(
   };
 }
 
-function toEndpoint(row: EndpointRow, box: SecretBox): Endpoint {
+function toEndpoint(row: EndpointRow, box: SecretBox, shared: SharedValues): Endpoint {
   const id = row.id!;
   // The deliveries of a deleted endpoint are only skipped, which needs no secrets.
-  const config = row.deleted ? withoutSecrets(row.config) : openConfig(row.config, id, box);
+  const opened = row.deleted ? withoutSecrets(row.config) : openConfig(row.config, id, box);
+  const config = opened.events === undefined ? opened : { ...opened, events: shared.list(opened.events) };
   const secrets = (row.deleted ? [] : (row.secrets ?? [])).map((sealed) => ({
     secret: box.open({ keyId: sealed.key_id, ciphertext: Buffer.from(sealed.ciphertext, 'base64') }, id),
     expiresAt: sealed.expires_at,
@@ -156,7 +163,7 @@ function toEndpoint(row: EndpointRow, box: SecretBox): Endpoint {
   return resolveEndpoint(
     {
       id,
-      tenant: row.tenant,
+      tenant: shared.text(row.tenant),
       url: row.url,
       config,
       enabled: row.enabled,

@@ -214,6 +214,40 @@ describe('deliveries in the console', needsBrowser(), () => {
     await page.getByText('No dead letters').waitFor();
     await receiver.waitFor(80);
   });
+
+  test('HLT-4: disabling asks first, says how many will be skipped and offers to pause; enabling offers to recover', async () => {
+    const tenant = newTenant();
+    const receiver = await newReceiver();
+    const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant, paused: true });
+    for (let n = 0; n < 3; n += 1) await publish(posthorn, { type: 'order.created', tenant, data: n });
+
+    const page = await browser.open(posthorn.key, `/endpoints/${id}`);
+    await page.getByRole('button', { name: 'Resume' }).waitFor();
+    await page.getByRole('button', { name: 'Disable…' }).click();
+    await page.getByText('3 deliveries wait for it and will be skipped.').waitFor();
+    expect(await page.getByRole('button', { name: 'Pause instead' }).count()).toBe(0);
+    await page.getByRole('button', { name: 'Disable endpoint' }).click();
+    await page.getByRole('button', { name: 'Enable', exact: true }).waitFor();
+    await publish(posthorn, { type: 'order.created', tenant, data: 3 });
+    await page.getByText('Skipped while disabled').waitFor();
+    await page.getByRole('definition').filter({ hasText: /^4$/ }).waitFor();
+
+    await posthorn.api('PATCH', `/v1/endpoints/${id}`, { paused: false });
+    await page.getByRole('button', { name: 'Enable', exact: true }).click();
+    await page.getByRole('heading', { name: 'Recover skipped deliveries' }).waitFor();
+    await page.getByRole('button', { name: 'Replay 4 deliveries' }).click();
+    await receiver.waitFor(4);
+
+    await page.goto(`${posthorn.url}/console/endpoints/${id}`);
+    await page.getByRole('button', { name: 'Disable…' }).click();
+    await page.getByText('No deliveries wait for it now.').waitFor();
+    await page.getByRole('button', { name: 'Pause instead' }).click();
+    await page.getByRole('button', { name: 'Resume' }).waitFor();
+    expect((await posthorn.api('GET', `/v1/endpoints/${id}`)).body).toMatchObject({
+      enabled: true,
+      paused: true,
+    });
+  });
 });
 
 /** Asserts the error message of a field, found as a screen reader finds it. */

@@ -11,7 +11,7 @@ import { Sparkline } from '../ui/chart.tsx';
 import { EmptyState } from '../ui/empty-state.tsx';
 import { nameEndpoint } from '../ui/endpoint-name.ts';
 import { describeEndpointState } from '../ui/endpoint-state.tsx';
-import { formatCount, formatMs, formatRate } from '../ui/format.ts';
+import { formatCount, formatMs, formatRate, formatUpTo } from '../ui/format.ts';
 import { PageHeader } from '../ui/page-header.tsx';
 import { usePageTitle } from '../ui/page-title.ts';
 import { type Column, PagedTable, TALL_ROW } from '../ui/table.tsx';
@@ -144,13 +144,15 @@ const buildColumns = (hasTenantColumn: boolean): Column<Endpoint>[] => [
     width: 80,
     isNumeric: true,
     hideOnPhone: true,
-    render: ({ health }) => formatCount(health.waiting),
+    render: ({ health }) => formatUpTo(health.waiting, health.count_limit),
   },
   {
     name: 'Dead',
     width: 72,
     isNumeric: true,
-    render: ({ health }) => <span className={health.dead > 0 ? 'bad' : ''}>{formatCount(health.dead)}</span>,
+    render: ({ health }) => (
+      <span className={health.dead > 0 ? 'bad' : ''}>{formatUpTo(health.dead, health.count_limit)}</span>
+    ),
   },
 ];
 

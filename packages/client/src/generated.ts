@@ -268,6 +268,7 @@ export interface CurrentKey {
   tenant: string | null;
   /** The first characters of the key, to recognize it by. */
   prefix: string;
+  user: string | null;
   capabilities: {
     /** Whether there is a built-in receiver. */
     inbox: boolean;
@@ -720,10 +721,12 @@ export interface Health {
   opened_at: Time | null;
   next_probe_at: Time | null;
   consecutive_failures: number;
-  /** Waiting deliveries, counted up to 10,000; in a list up to at least 200, depending on the size of the page. */
+  /** Waiting deliveries, counted up to `count_limit`. */
   waiting: number;
   /** Dead letters, counted in the same way. */
   dead: number;
+  /** Counting stops here: an equal `waiting` or `dead` is that or more. 10,000; in a list at least 200, depending on the size of the page. */
+  count_limit: number;
   /** Deliveries that were skipped since the endpoint was last disabled, including those that are no longer kept. A few seconds behind. */
   skipped_while_disabled: number;
   oldest_waiting_at: Time | null;
@@ -1231,7 +1234,7 @@ export type Stream = string;
 
 export interface Task {
   id: string;
-  kind: 'replay' | 'discard';
+  kind: 'replay' | 'discard' | 'expunge';
   state: 'queued' | 'running' | 'done' | 'cancelled' | 'failed';
   /** How many deliveries it changes. An estimate from the newest 100,000 at first, exact when it has ended. */
   total: number;
@@ -1380,7 +1383,7 @@ export class Endpoints extends Resource {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/resume`, { keyed: true }, options);
   }
 
-  /** Give an endpoint a new signing secret. Both the old and the new secret sign for a while, so that receivers can switch. */
+  /** Give an endpoint a new signing secret. Both the old and the new secret sign for a while, so that receivers can switch. At most five secrets sign at once: a sixth is refused, unless `overlap_seconds` is 0. */
   rotateSecret(id: string, body: Rotation = {}, options?: RequestOptions): Promise<RotatedSecret> {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/rotate-secret`, { body, keyed: true }, options);
   }
@@ -1556,9 +1559,9 @@ export class Tenants extends Resource {
     return this.call('PUT', `/v1/tenants/${encodeURIComponent(id)}`, { body }, options);
   }
 
-  /** Delete a tenant that has no endpoints and no keys. */
-  delete(id: string, options?: RequestOptions): Promise<void> {
-    return this.call('DELETE', `/v1/tenants/${encodeURIComponent(id)}`, {}, options);
+  /** Delete a tenant that has no endpoints and no keys, or everything of a tenant. With `expunge=true` a task deletes every row of the tenant: events, deliveries, attempts, endpoints, keys, statistics, audit entries. Publishing for it is 409 until the task has ended. It cannot be undone. */
+  delete(id: string, query: { expunge?: boolean; confirm?: string; dry_run?: boolean } = {}, options?: RequestOptions): Promise<Count | Task | void> {
+    return this.call('DELETE', `/v1/tenants/${encodeURIComponent(id)}`, { query }, options);
   }
 }
 
@@ -1598,7 +1601,7 @@ export class Keys extends Resource {
 /** Who changed what, and when. */
 export class Audit extends Resource {
   /** Who changed what, newest first. */
-  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'event.expunge' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.update' | 'key.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
+  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'event.expunge' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'tenant.expunge' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.update' | 'key.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
     return this.pages('GET', `/v1/audit`, { query }, options);
   }
 }

@@ -50,6 +50,7 @@ function showHealth(view: EndpointView, lastDay: Totals): Shown<typeof EndpointS
     consecutive_failures: view.consecutive_failures ?? 0,
     waiting: view.waiting,
     dead: view.dead,
+    count_limit: view.count_limit,
     skipped_while_disabled: view.skipped_while_disabled,
     oldest_waiting_at: view.oldest_waiting === null ? null : new Date(timeOfId(view.oldest_waiting)),
     ...showFigures(lastDay),

@@ -1,5 +1,4 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../../domain/clock.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
@@ -9,6 +8,7 @@ import type { Caller } from '../../manage/caller.ts';
 import { refuseOperatorCaller } from '../../manage/operator-access.ts';
 import type { Pool } from '../../postgres/database.ts';
 import { findKey, touchKeys } from '../../postgres/queries/keys.ts';
+import type { Sessions } from '../sign-in/sessions.ts';
 import { clientAddress, type IsTrustedProxy } from './client-address.ts';
 import type { KeyRates } from './key-rates.ts';
 import {
@@ -18,12 +18,7 @@ import {
   restrictionsOf,
   UNRESTRICTED,
 } from './key-restrictions.ts';
-
-/** What identifies the sender of a request. A Fastify request is one. */
-export interface Sender {
-  readonly headers: IncomingHttpHeaders;
-  readonly socket: { readonly remoteAddress?: string | undefined };
-}
+import type { Sender } from './sender.ts';
 
 /** A valid key: who uses it, its restrictions, and its rate limit (null: none). */
 interface KnownKey {
@@ -37,6 +32,8 @@ export interface AuthenticatorOptions {
   readonly isTrustedProxy: IsTrustedProxy;
   /** Keys for this tenant are refused. */
   readonly operatorTenant: string;
+  /** Null: people cannot sign in to the console without a key. */
+  readonly sessions: Sessions | null;
 }
 
 interface CacheEntry<T> {
@@ -65,6 +62,7 @@ export class Authenticator {
   readonly #rates: KeyRates;
   readonly #isTrustedProxy: IsTrustedProxy;
   readonly #operatorTenant: string;
+  readonly #sessions: Sessions | null;
   readonly #validKeys = new Map<string, CacheEntry<KnownKey>>();
   /** A negative cache, kept separately so that guesses cannot evict valid keys. */
   readonly #invalidKeys = new Map<string, CacheEntry<null>>();
@@ -76,7 +74,7 @@ export class Authenticator {
     pool: Pool,
     clock: Clock,
     adminKey: string,
-    { rates, isTrustedProxy, operatorTenant }: AuthenticatorOptions,
+    { rates, isTrustedProxy, operatorTenant, sessions }: AuthenticatorOptions,
   ) {
     this.#pool = pool;
     this.#clock = clock;
@@ -84,10 +82,12 @@ export class Authenticator {
     this.#rates = rates;
     this.#isTrustedProxy = isTrustedProxy;
     this.#operatorTenant = operatorTenant;
+    this.#sessions = sessions;
   }
 
   /** Clears the cache. Call it when a key was revoked. */
   forget(): void {
+    this.#sessions?.forget();
     this.#validKeys.clear();
     this.#invalidKeys.clear();
     this.#generation += 1;
@@ -98,15 +98,17 @@ export class Authenticator {
    * more than the rest. Throws `unauthorized`, `forbidden` or `rate_limited`.
    */
   authenticate(sender: Sender): Caller | Promise<Caller> {
+    if (this.#sessions?.isUsedBy(sender)) return this.#sessions.authenticate(sender);
     const found = this.#find(sender.headers.authorization);
     return found instanceof Promise
       ? found.then((key) => this.#admit(key, sender))
       : this.#admit(found, sender);
   }
 
-  /** Whether the key of a long request is still valid. Does not count against its rate limit. */
-  async isStillKnown(authorization: string | undefined): Promise<boolean> {
-    const key = await this.#find(authorization);
+  /** Whether the key or session of a long request is still valid. Does not count against its rate limit. */
+  async isStillKnown(sender: Sender): Promise<boolean> {
+    if (this.#sessions?.isUsedBy(sender)) return this.#sessions.isStillKnown(sender);
+    const key = await this.#find(sender.headers.authorization);
     if (key?.caller.keyId != null) this.#noteUse(key.caller.keyId);
     return key !== null && !isExpired(key.restrictions, this.#clock.now());
   }

@@ -19,6 +19,7 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   getSecret: ['secrets:read'],
   getEndpointStats: ['endpoints:read'],
   sendTestEvent: ['endpoints:write'],
+  probeEndpoint: ['endpoints:write'],
   tryFilter: ['endpoints:read'],
 
   publishEvent: ['events:publish'],
@@ -72,6 +73,8 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   getInbox: 'unnarrowed',
   updateInbox: 'unnarrowed',
   deleteInbox: 'unnarrowed',
+  expungeEventPayload: 'unnarrowed',
+  getStorage: 'unnarrowed',
   listInboxRequests: 'unnarrowed',
   clearInbox: 'unnarrowed',
 };

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { deliveryStatuses } from '../../domain/delivery.ts';
 import { deadReasons } from '../../domain/outcome.ts';
-import { taskStates } from '../../postgres/queries/tasks.ts';
+import { taskKinds, taskStates } from '../../postgres/queries/tasks.ts';
 import { ListFilters, PageQuery } from '../http/pagination.ts';
 import { Nullable } from '../http/validation.ts';
 import { EXAMPLE_TIME, exampleId, Id, idParams, Time } from '../openapi/describe.ts';
@@ -15,7 +15,7 @@ export const TaskId = idParams('task', 'task');
 export const TaskSchema = Type.Object(
   {
     id: Id('task'),
-    kind: Type.Enum(['replay', 'discard']),
+    kind: Type.Enum([...taskKinds]),
     state: Type.Enum([...taskStates]),
     total: Type.Integer({
       description:

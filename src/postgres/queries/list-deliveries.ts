@@ -7,7 +7,6 @@ import type { DeliveryStatus } from '../../domain/delivery.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import type { Pool } from '../database.ts';
 import { type DeliveryTable, type DeliveryView, deliveryTables, selectViews } from './deliveries.ts';
-import { lastDeliveryIdSql } from './delivery-ids.ts';
 import {
   byIndex,
   hideFromPlanner,
@@ -241,7 +240,7 @@ function examineEvents(search: Search, most: number): Readonly<Record<string, st
       select q.id, q.tenant, q.type, q.deliveries, q.deliveries = 0 and q.options -> 'skipped' is not null as skipped from posthorn.events q
        where ${range.conditions.join(' and ')} order by ${range.order} limit ${MAX_EXAMINED}`,
     matching_events: `
-      select q.id, ${lastDeliveryIdSql('q.id')} as last_id from examined_events q
+      select q.id, posthorn.last_delivery_id(q.id) as last_id from examined_events q
        where (q.deliveries > 0 or q.skipped) ${type === null ? '' : `and q.type = ${bind(type)}`} order by ${range.order} limit ${most}`,
   };
 }

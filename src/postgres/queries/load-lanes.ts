@@ -130,6 +130,7 @@ export async function loadLaneStates(
     cooldown_ms: string;
     next_probe_at: number | null;
     failing_since: number | null;
+    hold_until: number | null;
     blocked: boolean;
     is_new: boolean | null;
   }>({
@@ -139,6 +140,7 @@ export async function loadLaneStates(
              extract(epoch from h.opened_at)::float8 * 1000 as opened_at,
              extract(epoch from h.next_probe_at)::float8 * 1000 as next_probe_at,
              extract(epoch from h.failing_since)::float8 * 1000 as failing_since,
+             extract(epoch from h.hold_until)::float8 * 1000 as hold_until,
              exists (select from posthorn.dead_letters d
                       where d.endpoint_id = e.id and d.blocks_lane and not d.replaying) as blocked,
              (select made.created_at > s.taken_at and made.enabled_since is null
@@ -154,6 +156,7 @@ export async function loadLaneStates(
         blocked: row.blocked,
         isNew: row.is_new ?? false,
         failingSince: row.failing_since,
+        holdUntil: row.hold_until,
         breaker:
           row.circuit === null
             ? CLOSED_BREAKER

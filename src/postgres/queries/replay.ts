@@ -1,6 +1,5 @@
 import type { Uuid } from '../../domain/ids.ts';
 import type { Queryable } from '../database.ts';
-import { eventIdSql } from './delivery-ids.ts';
 
 /** In whole milliseconds, so that the time is exact as a JavaScript number. */
 const NOW = "date_trunc('milliseconds', now())";
@@ -31,7 +30,7 @@ export const REPLAY_MOVES = `
     -- Locked against the deletion of the payload (queries/expire-rows.ts): without it nothing can be sent.
     with_payload as materialized (
       select ev.id from posthorn.events ev
-       where ev.id = any (array(select ${eventIdSql('c.id')} from chunk c join posthorn.deliveries h on h.id = c.id))
+       where ev.id = any (array(select posthorn.event_of_delivery(c.id) from chunk c join posthorn.deliveries h on h.id = c.id))
          and ev.data is not null
        order by ev.id for share of ev
     ),
@@ -52,7 +51,7 @@ export const REPLAY_MOVES = `
     ),
     from_history as (
       delete from posthorn.deliveries h using chunk c join live l on l.id = c.endpoint_id
-       where h.id = c.id and ${eventIdSql('c.id')} in (select id from with_payload)
+       where h.id = c.id and posthorn.event_of_delivery(c.id) in (select id from with_payload)
       returning h.id, h.endpoint_id, l.fifo, h.attempts, h.replays + 1 as replays, h.last_status_code, h.last_error_class,
                 h.tenant, h.event_type
     ),

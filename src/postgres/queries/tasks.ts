@@ -5,7 +5,8 @@ import { discardMoves } from './dead-letters.ts';
 import { REPLAY_MOVES } from './replay.ts';
 import { type Selection, selectDeliveries } from './select-deliveries.ts';
 
-export type TaskKind = 'replay' | 'discard';
+export const taskKinds = ['replay', 'discard', 'expunge'] as const;
+export type TaskKind = (typeof taskKinds)[number];
 export const taskStates = ['queued', 'running', 'done', 'cancelled', 'failed'] as const;
 export type TaskState = (typeof taskStates)[number];
 
