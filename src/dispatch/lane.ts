@@ -32,12 +32,6 @@ export type Kind = 'fresh' | 'retry';
  * retries.
  */
 const FRESH_TURNS = 3;
-/** What a lane keeps in memory that cannot send now: candidates for a probe. */
-const PROBE_CANDIDATES = 2;
-/** A lane that must wait for longer than this keeps only candidates for a probe. */
-const HOLD_KEEPS_NOTHING_MS = 5_000;
-/** A lane with a rate limit keeps what it may send in this time. */
-const RATE_AHEAD_SECONDS = 10;
 
 export class Lane {
   readonly id: Uuid;
@@ -139,19 +133,6 @@ export class Lane {
   /** True if the lane may send more than probes. */
   get isFlowing(): boolean {
     return this.isActive && this.breaker.allowsTraffic;
-  }
-
-  /** How many deliveries of each kind are useful in memory: as many as the lane can send soon. At most `max`. */
-  usefulItems(max: number, now: number): number {
-    // A request of an earlier owner may not be at the head of a FIFO lane: it must know all that it can.
-    if (this.fifo) return max;
-    if (!this.isFlowing || this.holdUntil - now > HOLD_KEEPS_NOTHING_MS)
-      return Math.min(max, PROBE_CANDIDATES);
-    const { rateLimit } = this.endpoint;
-    const byRate =
-      rateLimit === null ? max : Math.ceil(rateLimit.perSecond * RATE_AHEAD_SECONDS + rateLimit.burst);
-    const byPlaces = this.responseTimes.isSlow(now) ? 2 * this.inFlightLimit : max;
-    return Math.max(PROBE_CANDIDATES, Math.min(max, byRate, byPlaces));
   }
 
   // --- changes --------------------------------------------------------------------------------------------
