@@ -12,6 +12,7 @@
 import { Breaker } from '../domain/breaker.ts';
 import type { WaitingDelivery } from '../domain/delivery.ts';
 import { type Endpoint, shardOf } from '../domain/endpoint.ts';
+import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { Pace } from '../domain/pace.ts';
 import type { LaneState } from '../ports/delivery-queue.ts';
@@ -80,7 +81,6 @@ export class Lane {
     return this.endpoint.ordering === 'fifo';
   }
 
-  /** Which of the stored deliveries are in memory. */
   get readProgress(): ReadProgress {
     return this.#queue.readProgress;
   }
@@ -137,7 +137,6 @@ export class Lane {
 
   // --- changes --------------------------------------------------------------------------------------------
 
-  /** Applies a change of the endpoint. */
   reconfigure(endpoint: Endpoint, pace: Pace | null): void {
     const before = this.endpoint;
     this.endpoint = endpoint;
@@ -324,6 +323,11 @@ export class Lane {
   }
 
   // --- after a delivery was taken -------------------------------------------------------------------------
+
+  /** Counts a payload that was loaded for sending as memory of this lane, until the request has ended. */
+  holdPayload(item: LaneItem, event: EventContent): void {
+    this.#queue.holdPayload(item, event);
+  }
 
   /** Returns 0 if the rate limit allows the request now, otherwise the milliseconds to wait before the next call. */
   tryStart(monotonic: number): number {
