@@ -17,7 +17,12 @@ import {
 
 const SECRET = 'very-private-thing';
 const posthorn = usePosthorn({
-  env: { POSTHORN_INBOX: 'true', POSTHORN_EXPUNGE_SETTLE_MS: '500ms', POSTHORN_STATS_FLUSH_MS: '100ms' },
+  env: {
+    POSTHORN_INBOX: 'true',
+    POSTHORN_EXPUNGE_SETTLE_MS: '500ms',
+    POSTHORN_STATS_FLUSH_MS: '100ms',
+    POSTHORN_UPKEEP_MS: '300ms',
+  },
 });
 const { api } = posthorn;
 
@@ -243,6 +248,32 @@ describe('LIF-3: expunging a tenant', () => {
     expect(await rowsOf(other)).toEqual(before);
     // It can begin anew.
     await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+  });
+
+  test('a tombstone that was not applied, as after a restore, is applied by upkeep', async () => {
+    const tenant = newTenant();
+    const kept = await publish(posthorn, { tenant: newTenant(), type: 'a.b', data: 1 });
+    const restored = await publish(posthorn, { tenant: newTenant(), type: 'a.b', data: SECRET });
+    await publish(posthorn, { tenant, type: 'a.b', data: SECRET });
+    await posthorn.database.query(
+      "insert into posthorn.expunged (kind, id, at) values ('event', $1, now()), ('tenant', $2, now()), ('tenant', 'nobody', now())",
+      [parsePublicId('evt', restored.id), tenant],
+    );
+    await eventually(
+      'all are applied',
+      async () =>
+        (await posthorn.database.query('select from posthorn.expunged where applied_at is null')).length ===
+        0,
+      { timeoutMs: 20_000 },
+    );
+    expect((await api('GET', `/v1/events/${restored.id}`)).body).toMatchObject({
+      data: null,
+      expunged_by: 'tombstone',
+    });
+    expect(await posthorn.database.query('select from posthorn.events where tenant = $1', [tenant])).toEqual(
+      [],
+    );
+    expect((await api('GET', `/v1/events/${kept.id}`)).body.data).toBe(1);
   });
 });
 
