@@ -92,14 +92,17 @@ test('LIF-3: the payload of an event is gone from every table, with what receive
 test('LIF-3: a delivery that waits in memory is not sent after its payload was expunged', async () => {
   const tenant = newTenant();
   const receiver = await newReceiver();
-  const endpoint = await createEndpoint(posthorn, { tenant, url: receiver.url });
-  await expectStatus(api('POST', `/v1/endpoints/${endpoint.id}/pause`), 200);
-  const secret = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
-  const other = await publish(posthorn, { tenant, type: 'a.b', data: 2 });
+  await createEndpoint(posthorn, { tenant, url: receiver.url, max_in_flight: 1 });
+  receiver.hang();
+  const first = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+  await receiver.waitFor(1);
+  // It waits in the lane, with its payload, for the first one.
+  const secret = await publish(posthorn, { tenant, type: 'a.b', data: 2 });
   await expectStatus(api('DELETE', `/v1/events/${secret.id}/payload`), 204);
-  await expectStatus(api('POST', `/v1/endpoints/${endpoint.id}/resume`), 200);
-  await untilDeliveries(posthorn, other.id, 'delivered');
-  expect(receiver.requests.map(({ headers }) => headers['webhook-id'])).toEqual([other.id]);
+  const last = await publish(posthorn, { tenant, type: 'a.b', data: 3 });
+  receiver.release();
+  await untilDeliveries(posthorn, last.id, 'delivered');
+  expect(receiver.requests.map(({ headers }) => headers['webhook-id'])).toEqual([first.id, last.id]);
   expect(await deliveriesOf(posthorn, secret.id)).toMatchObject([{ status: 'skipped', reason: 'expunged' }]);
   expect(
     await posthorn.database.query(
