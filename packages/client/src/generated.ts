@@ -1068,7 +1068,7 @@ export interface Ready {
 
 export interface RefusedEvent {
   error: Problem & {
-    code: 'forbidden' | 'idempotency_conflict' | 'too_large' | 'invalid' | 'rate_limited' | 'overloaded' | 'unavailable';
+    code: 'forbidden' | 'conflict' | 'idempotency_conflict' | 'too_large' | 'invalid' | 'rate_limited' | 'overloaded' | 'unavailable';
   };
 }
 
