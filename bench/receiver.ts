@@ -1,6 +1,6 @@
 /**
- * A minimal receiver: answers 200 and counts requests. `/fail…` answers 500, `/hang…` never answers. The parent process
- * asks for the counts.
+ * A minimal receiver: answers 200 and counts requests. `/fail…` answers 500, `/hang…` never answers, `/slow/25000…`
+ * answers 200 after so many milliseconds. The parent process asks for the counts.
  */
 import { createServer } from 'node:net';
 
@@ -34,6 +34,10 @@ const server = createServer({ noDelay: true }, (socket) => {
       buffered = buffered.subarray(end);
       received += 1;
       if (path.startsWith('/hang')) continue;
+      if (path.startsWith('/slow/')) {
+        setTimeout(() => socket.write(OK_RESPONSE), Number(path.split('/')[2]));
+        continue;
+      }
       if (path.startsWith('/fail')) socket.write('HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n');
       else socket.write(OK_RESPONSE);
     }

@@ -26,7 +26,7 @@ if (isTooOld(process.versions.node)) {
   else runWith(pinned);
 } else {
   keepCompiledCode();
-  if (isCheckout && startsServer()) await buildConsole();
+  if (isCheckout && startsServer()) await Promise.all([buildConsole(), buildGuide()]);
   await import(pathToFileURL(main).href);
 }
 
@@ -88,6 +88,17 @@ function keepCompiledCode() {
 /** False in the children of `serve --processes`: the parent has built the console. */
 function startsServer() {
   return ['dev', 'serve'].includes(process.argv[2]) && process.env.NODE_UNIQUE_ID === undefined;
+}
+
+/** Without the development dependencies it cannot be built; /docs/guide then says so. */
+async function buildGuide() {
+  const { isGuideOutdated } = await import('../scripts/guide/is-outdated.ts');
+  if (!(await isGuideOutdated())) return;
+  try {
+    await (await import('../scripts/build-guide.ts')).buildGuide();
+  } catch (error) {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
+  }
 }
 
 /** Without the development dependencies it cannot be built; the page at /console then says so. */

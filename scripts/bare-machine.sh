@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # bare-machine.sh COMMAND: runs COMMAND in a fresh clone of this repository's HEAD, as on a machine that has a minimal Debian,
-# git, Node and npm, and nothing else: no browser, promtool, Java, Docker, Python, PostgreSQL, apt, ps or compiler. HOME is
+# git, curl, openssl, Node and npm, and nothing else: no browser, promtool, Java, Docker, Python, PostgreSQL, apt, ps or compiler. HOME is
 # empty, and no locale is set.
 # Of the environment only TEST_REPORT, npm's configuration (a registry or proxy) and certificates come along.
 set -euo pipefail
 command=${1:?usage: bare-machine.sh COMMAND}
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-# Part of what `debian:stable-slim` brings, besides Node: coreutils, findutils, grep, sed, tar, gzip, mount, passwd, a shell.
-tools='bash sh env node npm npx git
+# Part of what `debian:stable-slim` brings, besides Node and what the README's commands use: coreutils, findutils, grep, sed, tar, gzip, mount, passwd, a shell.
+tools='bash sh env node npm npx git curl openssl
   [ basename cat chgrp chmod chown cp cut date dd df dirname du echo expr false find grep egrep fgrep gunzip gzip head hostname id
   install kill ln ls mkdir mktemp mount mv nice nohup nproc od pwd readlink realpath rm rmdir sed seq sha256sum sleep sort
   stat tail tar tee test timeout touch tr true tty uname umount uniq useradd userdel wc which xargs'

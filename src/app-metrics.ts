@@ -1,13 +1,14 @@
 /**
  * The metrics of a process: counters that its parts increase, and figures read from the parts when they are scraped.
  */
-import { type Config, readVersion } from './config/index.ts';
+import { type Config, readVersion, retentionOf } from './config/index.ts';
 import type { Engine } from './create-engine.ts';
 import type { Ingest } from './create-ingest.ts';
 import type { Deliverer } from './deliver/index.ts';
 import type { QueueDepth } from './dispatch/index.ts';
 import type { Clock } from './domain/clock.ts';
 import { type DisabledReason, shardOf } from './domain/endpoint.ts';
+import { reportStorage, type StorageReport } from './manage/storage.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
 import type { OutboxLag, OutboxStore } from './ports/outbox-store.ts';
 import { type Database, type Pool, purposes } from './postgres/database.ts';
@@ -38,6 +39,8 @@ export interface MeasuredParts {
 const MAX_DEAD_LETTERS = 1_000_000;
 const MANY_DEAD_LETTERS = 20_000;
 const MAX_RELAYS = 50;
+/** Sizes change slowly, and reading them takes some milliseconds: once in this many measurements. */
+const STORAGE_EVERY = 4;
 
 export class AppMetrics {
   readonly metrics = new Metrics();
@@ -55,8 +58,10 @@ export class AppMetrics {
   readonly #circuits = { open: 0, closed: 0 };
   readonly #shortages = new Map<string, number>([['EMFILE', 0]]);
   #internalProblems = 0;
+  #expiredDeadLetters = 0;
   #confirmedAt: number | null = null;
   #deadLetters: { readonly depth: DeadLetterDepth; readonly validUntil: number } | null = null;
+  #storage: { readonly report: StorageReport; readonly validUntil: number } | null = null;
   #measurements: Measurements<Figures> | null = null;
 
   constructor(config: Config) {
@@ -94,6 +99,10 @@ export class AppMetrics {
     this.#disabled.set(reason, (this.#disabled.get(reason) ?? 0) + 1);
   }
 
+  onDeadLettersExpired(count: number): void {
+    this.#expiredDeadLetters += count;
+  }
+
   /** Call this when the store has the same version of the endpoints as this process. */
   onEndpointsConfirmed(monotonic: number): void {
     this.#confirmedAt = monotonic;
@@ -125,6 +134,7 @@ export class AppMetrics {
           deadLetters: await this.#countDeadLetters(pool, parts.clock),
           outbox: await parts.outbox.readLag(),
           relays: await listRelaySources(pool),
+          storage: await this.#readStorage(pool, parts.clock),
         }
       : null;
     return { queue: await engine.countQueue(), endpoints: countEndpoints(parts), deployment };
@@ -152,12 +162,23 @@ export class AppMetrics {
     return depth;
   }
 
+  async #readStorage(pool: Pool, clock: Clock): Promise<StorageReport> {
+    const now = clock.monotonic();
+    if (this.#storage === null || now >= this.#storage.validUntil) {
+      const { partitionDays } = this.#config;
+      const report = await reportStorage(pool, { clock, days: retentionOf(this.#config), partitionDays });
+      this.#storage = { report, validUntil: now + STORAGE_EVERY * this.#config.measureMs };
+    }
+    return this.#storage.report;
+  }
+
   readonly #ownSource: Source = (add) => {
     add('posthorn_internal_problems_total', this.#internalProblems);
     for (const [code, count] of this.#shortages) add('posthorn_local_shortages_total', count, { code });
     for (const [to, count] of Object.entries(this.#circuits))
       add('posthorn_circuit_changes_total', count, { to });
     for (const [reason, count] of this.#disabled) add('posthorn_endpoints_disabled_total', count, { reason });
+    add('posthorn_dead_letters_expired_total', this.#expiredDeadLetters);
     add('posthorn_build_info', 1, { version: readVersion(), role: this.#config.role });
   };
 
@@ -174,6 +195,7 @@ export class AppMetrics {
     if (deployment === null) return;
     addDeadLetters(add, deployment.deadLetters);
     addRelays(add, deployment.outbox, deployment.relays);
+    addStorage(add, deployment.storage, clock.now());
   }
 }
 
@@ -185,6 +207,7 @@ interface Figures {
     readonly deadLetters: DeadLetterDepth;
     readonly outbox: OutboxLag;
     readonly relays: readonly RelaySource[];
+    readonly storage: StorageReport;
   } | null;
 }
 
@@ -249,6 +272,18 @@ function addRelays(add: Add, outbox: OutboxLag, relays: readonly RelaySource[]):
     add('posthorn_relay_rejected', rejected, { source });
     if (retainedBytes !== null) add('posthorn_relay_retained_bytes', retainedBytes, { source });
   }
+}
+
+function addStorage(add: Add, storage: StorageReport, now: number): void {
+  for (const [kind, { bytes, oldestAt }] of Object.entries(storage.kinds)) {
+    add('posthorn_storage_bytes', bytes, { kind });
+    const ageMs = oldestAt === null ? 0 : Math.max(0, now - oldestAt);
+    add('posthorn_storage_oldest_age_seconds', ageMs / 1000, { kind });
+  }
+  if (storage.bytesPerDay !== null) add('posthorn_storage_growth_bytes_per_day', storage.bytesPerDay);
+  if (storage.fullAt !== null)
+    add('posthorn_storage_full_in_seconds', Math.max(0, storage.fullAt - now) / 1000);
+  add('posthorn_retention_overdue_seconds', storage.overdueMs / 1000);
 }
 
 /** Counts only the shards of this process, so that the sum over all processes is right. */

@@ -114,6 +114,7 @@ function servicesOf(parts: AppParts, listener: Listener, connections: Service): 
     notifier,
     engine,
     inParallel(tenants, background.upkeep, background.operationalEvents, background.tasks, metrics),
+    ingest.fanOutWriter,
     onStop(() => ingest.acceptor.waitUntilIdle()),
     inParallel(background.drainer, listener),
   ];

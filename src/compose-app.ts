@@ -99,6 +99,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
         onFailed: (error) => onProblem('show accepted events in live tails and traces', error),
       },
       onBatchWritten: metrics?.acceptCommits.written,
+      onProblem,
     },
     config,
   );

@@ -1,6 +1,6 @@
 /** Composes the background work: statistics, upkeep, operational events, tasks and the outbox. */
 import type { AppMetrics } from './app-metrics.ts';
-import type { Config } from './config/index.ts';
+import { type Config, retentionOf } from './config/index.ts';
 import type { Engine } from './create-engine.ts';
 import type { Ingest } from './create-ingest.ts';
 import type { Clock } from './domain/clock.ts';
@@ -68,7 +68,7 @@ export function createBackground(options: BackgroundOptions): Background {
   };
 }
 
-function createUpkeep({ config, store, clock, log, metrics, onProblem }: BackgroundOptions): Service {
+function createUpkeep({ config, store, clock, log, engine, metrics, onProblem }: BackgroundOptions): Service {
   const onDisabled = (disabled: readonly { id: Uuid; reason: DisabledReason }[]): void => {
     for (const { id, reason } of disabled) {
       metrics?.onEndpointDisabled(reason);
@@ -80,12 +80,20 @@ function createUpkeep({ config, store, clock, log, metrics, onProblem }: Backgro
     store: store.upkeep,
     clock,
     everyMs: config.upkeepMs,
-    auditRetentionMs: config.auditRetentionMs,
+    retention: store.retention,
+    days: retentionOf(config),
+    onDropped: (partitions) => log.info({ partitions }, 'dropped expired partitions'),
+    onDeadLettersExpired: (count, endpointIds) => {
+      log.warn({ count }, 'dead letters expired');
+      metrics?.onDeadLettersExpired(count);
+      for (const id of endpointIds) engine.router.wake(id);
+    },
     skippedPerEndpoint: config.skippedPerEndpoint,
     skippedRetentionMs: config.skippedRetentionMs,
     autoDisable: {
       deadRate: config.autoDisableDeadRate,
       minDeliveries: config.autoDisableMinDeliveries,
+      minMs: config.autoDisableDeadMs,
       failingMs: config.autoDisableFailingMs,
     },
     onDisabled,

@@ -125,7 +125,7 @@ export function createEngine(ports: EnginePorts, stages: EngineStages, config: E
   const intake = new LaneIntake({ clock, ...parts });
   const router = new CommitRouter({ intake, laneKeeper, endpoints, notifier, handOver, onProblem });
   const shardHandOver = new ShardHandOver({ queue, clock, ...parts, onProblem });
-  const sweeper = new Sweeper({ clock, everyMs: config.sweepMs, ...parts });
+  const sweeper = new Sweeper({ queue, clock, everyMs: config.sweepMs, ...parts, onProblem });
   const depthCounter = new QueueDepthCounter(queue);
   // An API process owns no shards. It needs only the clock and the version of the endpoints.
   const ownsShards = config.role !== 'api';
@@ -169,6 +169,7 @@ export function createEngine(ports: EnginePorts, stages: EngineStages, config: E
   notifier.onReconnected(() => void history.checkTimeline());
   if (ownsShards) {
     notifier.subscribe('shards', () => ownership.renewNow());
+    notifier.subscribe('probes', () => laneKeeper.loadProbes());
     notifier.subscribe('wake', (message) => laneKeeper.onWake(message));
     notifier.onReconnected(() => sweeper.sweepNow());
   }
@@ -267,11 +268,13 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
     onBatchWritten: stages.onBatchWritten,
     onProblem,
   });
+  const payloads = new Payloads({ events: ports.eventLookup, onProblem });
+  ports.notifier.subscribe('expunged', (eventId) => payloads.expunge(eventId));
   const attempts = new Attempts({
     clock,
     random,
     ownership,
-    payloads: new Payloads({ events: ports.eventLookup, onProblem }),
+    payloads,
     startLog: new StartLog({ queue, ownership, onProblem }),
     send: stages.send,
     settler,

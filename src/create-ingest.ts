@@ -9,17 +9,22 @@ import {
   Admission,
   BatchWriter,
   CommittedEvents,
+  FanOutWriter,
   KnownTenants,
   Subscriptions,
+  sliceRowsOf,
   TenantRates,
 } from './ingest/index.ts';
-import type { AcceptLog } from './ports/accept-log.ts';
+import type { AcceptLog, EventLookup } from './ports/accept-log.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
+import type { FanOutStore } from './ports/fan-out-store.ts';
 import type { TenantLimits } from './ports/rate-limits.ts';
 import type { DeliveryRouter } from './ports/stages.ts';
 
 export interface IngestPorts {
   readonly acceptLog: AcceptLog;
+  readonly eventLookup: EventLookup;
+  readonly fanOuts: FanOutStore;
   readonly endpoints: EndpointDirectory;
   readonly tenantLimits: TenantLimits;
   readonly clock: Clock;
@@ -32,6 +37,7 @@ export interface IngestStages {
   readonly observers?: AcceptObserverOptions | undefined;
   /** Called after each batch of requests, with its size and times. */
   readonly onBatchWritten?: BatcherOptions<unknown>['onWritten'];
+  readonly onProblem: (what: string, error: unknown) => void;
 }
 
 export type IngestConfig = Pick<
@@ -43,13 +49,15 @@ export type IngestConfig = Pick<
   | 'idempotencyTtlMs'
   | 'tenantIngestPerSecond'
   | 'tenantIngestBurst'
->;
+> & { readonly deliveriesPerCommit?: number };
 
 export interface Ingest {
   /** Accepts events from requests. */
   readonly acceptor: Acceptor;
   /** Accepts events from the outbox and from a relay. */
   readonly committedEvents: CommittedEvents;
+  /** Writes the deliveries of large fan-outs, also of events that other processes accepted. */
+  readonly fanOutWriter: FanOutWriter;
   readonly subscriptionLookups: Subscriptions['lookups'];
   reloadTenantLimits(): Promise<void>;
   /** Call this when a tenant was changed or deleted. */
@@ -59,8 +67,11 @@ export interface Ingest {
 /** While the store does not answer, a request waits this long for it. */
 const GIVE_UP_AFTER_MS = 10_000;
 
+const DELIVERIES_PER_COMMIT = 2_000;
+
 export function createIngest(ports: IngestPorts, stages: IngestStages, config: IngestConfig): Ingest {
-  const { acceptLog, endpoints, tenantLimits, clock, random } = ports;
+  const { acceptLog, eventLookup, fanOuts, endpoints, tenantLimits, clock, random } = ports;
+  const { deliveriesPerCommit = DELIVERIES_PER_COMMIT } = config;
 
   const subscriptions = new Subscriptions();
   subscriptions.update(endpoints.all());
@@ -83,6 +94,16 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
     queueEvents: config.acceptQueueEvents,
     queueBytes: config.acceptQueueBytes,
   });
+  const fanOutWriter = new FanOutWriter({
+    fanOuts,
+    eventLookup,
+    endpoints,
+    router: stages.router,
+    clock,
+    random,
+    sliceRows: sliceRowsOf(deliveriesPerCommit),
+    onProblem: stages.onProblem,
+  });
   const writer = new BatchWriter({
     acceptLog,
     endpoints,
@@ -94,6 +115,8 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
     random,
     idempotencyTtlMs: config.idempotencyTtlMs,
     giveUpAfterMs: GIVE_UP_AFTER_MS,
+    deliveriesPerCommit,
+    onSliced: () => fanOutWriter.runSoon(),
   });
 
   return {
@@ -106,6 +129,7 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
       onBatchWritten: stages.onBatchWritten,
     }),
     committedEvents: new CommittedEvents({ acceptLog, writer, clock }),
+    fanOutWriter,
     subscriptionLookups: subscriptions.lookups,
     reloadTenantLimits: () => tenantRates.reload(),
     onTenantsChanged() {

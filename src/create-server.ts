@@ -2,17 +2,18 @@
 import { createApi } from './api/create-api.ts';
 import { Readiness } from './api/health/readiness.ts';
 import { Authenticator } from './api/http/authenticator.ts';
-import { trustProxies } from './api/http/client-address.ts';
+import { type IsTrustedProxy, trustProxies } from './api/http/client-address.ts';
 import { KeyRates } from './api/http/key-rates.ts';
 import { Inboxes } from './api/inbox/inboxes.ts';
 import type { AppMetrics } from './app-metrics.ts';
-import type { ConfigWithKeys } from './config/index.ts';
+import { type ConfigWithKeys, retentionOf } from './config/index.ts';
 import { connectionLimit, readDescriptorLimit } from './connection-limit.ts';
 import type { Engine } from './create-engine.ts';
 import type { Ingest } from './create-ingest.ts';
 import { createChallenger, type Deliverer, type EgressPolicy } from './deliver/index.ts';
 import type { Clock } from './domain/clock.ts';
 import { type ControlPlane, createControlPlane } from './manage/control-plane.ts';
+import { reportStorage } from './manage/storage.ts';
 import type { Store } from './open-store.ts';
 import type { Notifier } from './ports/notifier.ts';
 import { readReadiness } from './postgres/queries/readiness.ts';
@@ -46,7 +47,8 @@ export interface ServerOptions {
 export function createServer(options: ServerOptions): ReturnType<typeof createApi> {
   const { config, store, clock, metrics, address } = options;
   const pool = store.database.pool('api');
-  const authenticator = createAuthenticator(options);
+  const isTrustedProxy = trustProxies(config.trustedProxies);
+  const authenticator = createAuthenticator(options, isTrustedProxy);
   const descriptors = readDescriptorLimit();
   return createApi(
     {
@@ -55,7 +57,7 @@ export function createServer(options: ServerOptions): ReturnType<typeof createAp
       log: options.log,
       endpoints: store.endpoints,
       manage: composeControlPlane(options, authenticator),
-      access: { authenticator, isTrustedProxy: trustProxies(config.trustedProxies) },
+      access: { authenticator, isTrustedProxy },
       publishing: {
         acceptor: options.ingest.acceptor,
         limits: {
@@ -79,6 +81,8 @@ export function createServer(options: ServerOptions): ReturnType<typeof createAp
           heartbeatMs: config.streamHeartbeatMs,
         },
       },
+      readStorage: () =>
+        reportStorage(pool, { clock, days: retentionOf(config), partitionDays: config.partitionDays }),
       statsCacheMs: config.statsCacheMs,
       inboxes: config.inbox ? new Inboxes(pool, clock) : null,
       get publicUrl() {
@@ -128,16 +132,26 @@ function composeControlPlane(
       isRequired: config.requireChallenge,
     },
     endpointLimits: { perTenant: config.maxEndpointsPerTenant, unique: config.uniqueEndpoints },
+    operatorTenant: config.operatorTenant,
     signatureOverlapMs: config.signatureOverlapMs,
     discardUndoMs: config.discardUndoMs,
+    retentionDays: config.retentionEventsDays,
     wake: (endpointId) => engine.router.wake(endpointId),
-    onKeyRevoked: () => authenticator.forget(),
+    onKeyChanged: () => authenticator.forget(),
+    wakeProbe: () => engine.router.requestProbe(),
   });
 }
 
-function createAuthenticator({ config, store, clock, notifier }: ServerOptions): Authenticator {
+function createAuthenticator(
+  { config, store, clock, notifier }: ServerOptions,
+  isTrustedProxy: IsTrustedProxy,
+): Authenticator {
   const rates = new KeyRates(config.keyRequestsPerSecond, config.keyRequestsBurst, clock);
-  const authenticator = new Authenticator(store.database.pool('lookup'), clock, config.adminKey, rates);
+  const authenticator = new Authenticator(store.database.pool('lookup'), clock, config.adminKey, {
+    rates,
+    isTrustedProxy,
+    operatorTenant: config.operatorTenant,
+  });
   notifier.subscribe('keys', () => authenticator.forget());
   notifier.onReconnected(() => authenticator.forget());
   store.endpoints.onReplaced(() => authenticator.forget());

@@ -112,7 +112,12 @@ export class EngineTelemetry implements EngineObserver {
   async #disable({ id, url }: Endpoint, startedAt: number): Promise<void> {
     const { pool, metrics, log, endpoints } = this.#options;
     const isDisabled = await inTransaction(pool, (client) =>
-      disableEndpoint(client, id, 'gone', { url, at: startedAt }),
+      disableEndpoint(
+        client,
+        id,
+        { reason: 'gone', rule: 'The endpoint answered 410.' },
+        { url, at: startedAt },
+      ),
     );
     if (isDisabled) {
       metrics?.onEndpointDisabled('gone');

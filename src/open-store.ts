@@ -4,10 +4,12 @@ import { publicId } from './domain/ids.ts';
 import type { AcceptLog, EventLookup } from './ports/accept-log.ts';
 import type { DeliveryQueue } from './ports/delivery-queue.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
+import type { FanOutStore } from './ports/fan-out-store.ts';
 import type { OperationalStore } from './ports/operational-store.ts';
 import type { OutboxStore } from './ports/outbox-store.ts';
 import type { OwnershipStore } from './ports/ownership-store.ts';
 import type { TenantLimits } from './ports/rate-limits.ts';
+import type { RetentionStore } from './ports/retention-store.ts';
 import type { StatisticsStore } from './ports/statistics-store.ts';
 import type { TaskStore } from './ports/task-store.ts';
 import type { UpkeepStore } from './ports/upkeep-store.ts';
@@ -15,12 +17,15 @@ import { createPostgresAcceptLog, createPostgresEventLookup } from './postgres/a
 import type { Database } from './postgres/database.ts';
 import { createPostgresDeliveryQueue } from './postgres/delivery-queue.ts';
 import { createEndpointCache } from './postgres/endpoint-cache.ts';
+import { createPostgresFanOutStore } from './postgres/fan-out-store.ts';
 import { migrate } from './postgres/migrate.ts';
 import { createPostgresOperationalStore } from './postgres/operational-store.ts';
 import { createPostgresOutboxStore } from './postgres/outbox-store.ts';
 import { createPostgresOwnershipStore } from './postgres/ownership-store.ts';
 import { ensurePartitions } from './postgres/partitions.ts';
+import { markOperatorEndpoints } from './postgres/queries/mark-operator-endpoints.ts';
 import { writePublishLimits } from './postgres/queries/outbox.ts';
+import { createPostgresRetentionStore } from './postgres/retention-store.ts';
 import { createSecretBox, type SecretBox } from './postgres/secret-box.ts';
 import { createPostgresStatisticsStore } from './postgres/statistics-store.ts';
 import { createPostgresTaskStore } from './postgres/task-store.ts';
@@ -33,6 +38,7 @@ export interface Store {
   readonly acceptLog: AcceptLog;
   readonly queue: DeliveryQueue;
   readonly eventLookup: EventLookup;
+  readonly fanOuts: FanOutStore;
   readonly ownershipStore: OwnershipStore;
   readonly tenantLimits: TenantLimits;
   readonly outbox: OutboxStore;
@@ -40,6 +46,7 @@ export interface Store {
   readonly statistics: StatisticsStore;
   readonly operational: OperationalStore;
   readonly upkeep: UpkeepStore;
+  readonly retention: RetentionStore;
   readonly endpoints: EndpointDirectory;
   readonly secretBox: SecretBox;
 }
@@ -63,6 +70,7 @@ export async function openStore(
   const applied = await migrate(upkeepPool);
   if (applied.length > 0) log.info({ applied }, 'migrated the database');
   await makePartitions();
+  await markOperatorEndpoints(upkeepPool, config.operatorTenant);
   await writePublishLimits(database.pool('api'), config);
   const secretBox = createSecretBox(config.encryptionKey, config.previousEncryptionKeys);
   const endpoints = createEndpointCache(database.pool('lookup'), secretBox, (id, error) =>
@@ -74,6 +82,7 @@ export async function openStore(
     acceptLog: createPostgresAcceptLog({ database, ensurePartitions: makePartitions }),
     queue: createPostgresDeliveryQueue(database),
     eventLookup: createPostgresEventLookup(database),
+    fanOuts: createPostgresFanOutStore(database),
     ownershipStore: createPostgresOwnershipStore(database),
     tenantLimits: createPostgresTenantLimits(database),
     outbox: createPostgresOutboxStore(database),
@@ -81,6 +90,7 @@ export async function openStore(
     statistics: createPostgresStatisticsStore(database),
     operational: createPostgresOperationalStore(database),
     upkeep: createPostgresUpkeepStore({ database, ensurePartitions: makePartitions }),
+    retention: createPostgresRetentionStore(database),
     endpoints,
     secretBox,
   };

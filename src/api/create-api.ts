@@ -7,14 +7,17 @@ import { deadLetterRoutes } from './dead-letters/routes.ts';
 import { deliveryRoutes } from './deliveries/routes.ts';
 import { sentRequestRoutes } from './deliveries/sent-request-routes.ts';
 import type { ApiDependencies } from './dependencies.ts';
+import { probeRoutes } from './endpoints/probe-routes.ts';
 import { endpointRoutes } from './endpoints/routes.ts';
 import { endpointSecretRoutes } from './endpoints/secret-routes.ts';
 import { endpointStatsRoutes } from './endpoints/stats-routes.ts';
 import { testEventRoutes } from './endpoints/test-routes.ts';
 import { eventTypeRoutes } from './event-types/routes.ts';
+import { expungeRoutes } from './events/expunge-routes.ts';
 import { publishRoutes } from './events/publish-routes.ts';
 import { eventRoutes } from './events/routes.ts';
 import { filterRoutes } from './filters/routes.ts';
+import { guideRoutes } from './guide/routes.ts';
 import { healthRoutes } from './health/routes.ts';
 import { createServer, type ServerOptions } from './http/server.ts';
 import { prepareV1 } from './http/v1.ts';
@@ -26,6 +29,7 @@ import { openApiRoutes } from './openapi/routes.ts';
 import { replayRoutes } from './replay/routes.ts';
 import { rootRoutes } from './root/routes.ts';
 import { statsRoutes } from './stats/routes.ts';
+import { storageRoutes } from './storage/routes.ts';
 import { streamRoutes } from './stream/routes.ts';
 import { taskRoutes } from './tasks/routes.ts';
 import { tenantRoutes } from './tenants/routes.ts';
@@ -50,6 +54,7 @@ export async function createApi(
   await server.register(openApiRoutes(dependencies, routes));
   await server.register(rootRoutes(dependencies));
   await server.register(consoleRoutes());
+  await server.register(guideRoutes());
   if (inboxes !== null) await server.register(inboxReceiver(dependencies, inboxes));
   return server;
 }
@@ -66,9 +71,11 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(endpointStatsRoutes({ pool, clock }));
     await v1.register(statsRoutes(dependencies));
     await v1.register(streamRoutes(dependencies.liveTail, clock, access));
+    await v1.register(probeRoutes(manage.probes, { endpoints }));
     await v1.register(testEventRoutes(manage.testEvents, { endpoints, limits }));
     await v1.register(publishRoutes(publishing, metrics));
-    await v1.register(eventRoutes({ pool, endpoints }));
+    await v1.register(eventRoutes({ pool, clock, endpoints }));
+    await v1.register(expungeRoutes(manage.expunge));
     await v1.register(deliveryRoutes({ pool, endpoints }));
     await v1.register(sentRequestRoutes(dependencies));
     await v1.register(replayRoutes(manage.replay, endpoints));
@@ -79,6 +86,7 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(tenantRoutes(manage.tenants, pool));
     await v1.register(eventTypeRoutes(manage.eventTypes, pool));
     await v1.register(auditRoutes(pool));
+    await v1.register(storageRoutes(dependencies.readStorage, () => clock.now()));
     if (inboxes !== null) await v1.register(inboxRoutes(dependencies, inboxes));
   };
 }

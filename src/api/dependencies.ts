@@ -2,6 +2,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { ProblemCode } from '../domain/problem.ts';
 import type { Acceptor, ReadLimits } from '../ingest/index.ts';
 import type { ControlPlane } from '../manage/control-plane.ts';
+import type { StorageReport } from '../manage/storage.ts';
 import type { OutboxLag } from '../outbox/index.ts';
 import type { Pool } from '../postgres/database.ts';
 import type { EndpointCache } from '../postgres/endpoint-cache.ts';
@@ -33,6 +34,7 @@ export interface ApiDependencies {
   /** `Idempotency-Key` of requests other than publishing. */
   readonly idempotency: IdempotencyOptions;
   readonly liveTail: LiveTailDependencies;
+  readonly readStorage: () => Promise<StorageReport>;
   /** How long statistics are cached. */
   readonly statsCacheMs: number;
   /** Null: there is no built-in receiver. */

@@ -8,6 +8,7 @@ describe('parseArguments', () => {
     expect(parseArguments(['dev', '--port', '80', '--egress-allow=10.0.0.0/8,::1'])).toEqual({
       positionals: ['dev'],
       flags: { port: '80', 'egress-allow': '10.0.0.0/8,::1' },
+      options: {},
       wantsHelp: false,
       wantsVersion: false,
       wantsPrint: false,

@@ -6,6 +6,8 @@ export interface Arguments {
   readonly positionals: readonly string[];
   /** By flag name, as `loadConfig` takes them. */
   readonly flags: Readonly<Record<string, string>>;
+  /** Options of single commands, by name. */
+  readonly options: Readonly<Record<string, string>>;
   readonly wantsHelp: boolean;
   readonly wantsVersion: boolean;
   /** Show what would be done instead of doing it. */
@@ -19,8 +21,11 @@ const settingOptions = Object.fromEntries(
     { type: setting.isSwitch ? ('boolean' as const) : ('string' as const) },
   ]),
 );
+/** Options of single commands, which are not settings. A command lists those that it takes. */
+const COMMAND_OPTIONS = ['scope', 'tenant', 'description', 'scopes', 'expires-at', 'allowed-ips'];
 const options = {
   ...settingOptions,
+  ...Object.fromEntries(COMMAND_OPTIONS.map((name) => [name, { type: 'string' as const }])),
   help: { type: 'boolean' as const, short: 'h' },
   version: { type: 'boolean' as const, short: 'v' },
   print: { type: 'boolean' as const },
@@ -47,6 +52,7 @@ export function parseArguments(argv: readonly string[]): Arguments {
   });
   const positionals: string[] = [];
   const flags: Record<string, string> = {};
+  const ofCommand: Record<string, string> = {};
   const plain = new Set<string>();
   for (const token of tokens) {
     if (token.kind === 'positional') positionals.push(token.value);
@@ -60,6 +66,8 @@ export function parseArguments(argv: readonly string[]): Arguments {
     const known = optionNamed(token.name);
     if (known === undefined) throw unknownFlag(token.rawName, token.name);
     if (PLAIN.has(token.name)) plain.add(token.name);
+    else if (token.value !== undefined && COMMAND_OPTIONS.includes(token.name))
+      ofCommand[token.name] = token.value;
     else if (token.value !== undefined) flags[token.name] = token.value;
     else if (known.type === 'boolean') flags[token.name] = 'true';
     else throw new UsageError(`${token.rawName} needs a value: ${token.rawName} <value>`);
@@ -67,6 +75,7 @@ export function parseArguments(argv: readonly string[]): Arguments {
   return {
     positionals,
     flags,
+    options: ofCommand,
     wantsHelp: plain.has('help'),
     wantsVersion: plain.has('version'),
     wantsPrint: plain.has('print'),

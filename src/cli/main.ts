@@ -19,6 +19,8 @@ async function main(argv: readonly string[]): Promise<number> {
   refuseExtra(command.actions?.includes(rest[0] ?? '') ? rest.slice(1) : rest);
   if (args.wantsJson && command.takesJson !== true)
     throw new UsageError(`posthorn ${name} does not support --json.`);
+  const foreign = Object.keys(args.options).find((option) => !command.options?.includes(option));
+  if (foreign !== undefined) throw new UsageError(`posthorn ${name} has no option --${foreign}.`);
   const problem = checkNodeVersion();
   if (problem !== null) throw new UsageError(problem);
   return command.run(args);
@@ -67,4 +69,4 @@ async function run(): Promise<number> {
 }
 
 // Exit explicitly, so that an open handle cannot keep a stopped server alive.
-process.exit(await run());
+void run().then((code) => process.exit(code));

@@ -1,8 +1,10 @@
 /** Conditions between settings: each value may be valid alone, but not together with the other. */
 import { isTenantId } from '../domain/event.ts';
+import { expiresFirst } from '../domain/retention.ts';
 import { showBytes, showDuration } from './kinds.ts';
 import type { Config } from './load.ts';
 import type { SettingKey } from './names.ts';
+import { retentionOf } from './retention.ts';
 
 export interface Check {
   /** The settings it compares. The check is skipped if one of them is invalid. */
@@ -31,6 +33,9 @@ export const checks: readonly Check[] = [
   atMost('maxEventBytes', 'maxBatchBytes', showBytes),
   // A batch of the maximum size must fit into the empty queue. Otherwise it would always be refused.
   atMost('maxBatchBytes', 'acceptQueueBytes', showBytes),
+  retainedNoLonger('retentionDeliveriesDays', 'deliveries', 'retentionEventsDays', 'events'),
+  retainedNoLonger('retentionPayloadsDays', 'payloads', 'retentionEventsDays', 'events'),
+  retainedNoLonger('retentionAttemptsDays', 'attempts', 'retentionDeliveriesDays', 'deliveries'),
   atMost('laneItems', 'laneBudgetItems', String),
   atMost('maxEventBytes', 'laneBudgetBytes', showBytes),
   {
@@ -72,5 +77,26 @@ function atMost(smaller: NumericKey, larger: NumericKey, show: (value: number) =
       config[smaller] <= config[larger]
         ? null
         : `${name(smaller)} (${show(config[smaller])}) must not be larger than ${name(larger)} (${show(config[larger])})`,
+  };
+}
+
+type RetentionKind = keyof ReturnType<typeof retentionOf>;
+
+/** A part cannot outlive what it belongs to: nobody could find it. */
+function retainedNoLonger(
+  partKey: SettingKey,
+  part: RetentionKind,
+  wholeKey: SettingKey,
+  whole: RetentionKind,
+): Check {
+  const show = (days: number): string => (days === 0 ? '0: for ever' : `${days} days`);
+  return {
+    about: [partKey, wholeKey],
+    problem: (config, name) => {
+      const days = retentionOf(config);
+      return expiresFirst(days[part], days[whole])
+        ? null
+        : `${name(partKey)} (${show(days[part])}) must not be longer than ${name(wholeKey)} (${show(days[whole])})`;
+    },
   };
 }

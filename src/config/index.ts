@@ -14,5 +14,7 @@ export {
 } from './load.ts';
 export { maskUrl } from './mask.ts';
 export { type NamedSetting, named, namedSettings } from './names.ts';
+export { type PackagedFolder, readPackagedFolder } from './packaged-files.ts';
+export { retentionOf } from './retention.ts';
 export { sections } from './settings.ts';
 export { oldestNode, readVersion } from './version.ts';

@@ -2,7 +2,7 @@
  * The kinds of settings. A kind reads a value from text, describes which values are allowed, and shows a value as text.
  * `read` never throws: it returns an `Invalid`, so that all invalid settings can be reported at once.
  */
-import { isIP } from 'node:net';
+import { readAddressRange } from '../domain/address-range.ts';
 import { MASK } from './mask.ts';
 
 export type Mode = 'dev' | 'serve';
@@ -240,16 +240,7 @@ function readList<T>(given: string, readItem: (item: string) => T | Invalid): re
 const showList = (items: readonly unknown[]): string => (items.length === 0 ? 'none' : items.join(','));
 
 /** An address without a prefix length means that single address. */
-function readCidr(given: string): string | Invalid {
-  const [address = '', prefix, ...more] = given.split('/');
-  const family = isIP(address);
-  if (family === 0 || more.length > 0 || address.includes('%')) return INVALID;
-  const widest = family === 4 ? 32 : 128;
-  if (prefix === undefined) return `${address}/${widest}`;
-  return WHOLE.test(prefix) && Number(prefix) >= 0 && Number(prefix) <= widest
-    ? `${address}/${Number(prefix)}`
-    : INVALID;
-}
+const readCidr = (given: string): string | Invalid => readAddressRange(given) ?? INVALID;
 
 /** Address ranges, each as `address/prefix`. */
 export function cidrs(spec: Basics<readonly string[]>): Setting<readonly string[]> {

@@ -51,6 +51,7 @@ export interface ConfigSources {
 export function loadConfig({ mode, env, flags = {}, onWarning = () => {} }: ConfigSources): Config {
   const problems: ConfigProblem[] = unknownFlags(flags);
   for (const message of unknownVariables(env)) onWarning(message);
+  for (const message of deprecatedVariables(env)) onWarning(message);
 
   const values: Record<string, unknown> = { mode };
   const sources = new Map<SettingKey, string>();
@@ -145,4 +146,15 @@ function unknownVariables(env: ConfigSources['env']): string[] {
       (variable) =>
         `${variable} is not a setting of Posthorn and has no effect.${hint(variable, known, String)}`,
     );
+}
+
+/** Settings that still work under their old name, with the name that replaces it. */
+const DEPRECATED: Readonly<Record<string, string>> = {
+  POSTHORN_AUDIT_RETENTION_MS: 'POSTHORN_RETENTION_AUDIT (in days)',
+};
+
+function deprecatedVariables(env: ConfigSources['env']): string[] {
+  return Object.entries(DEPRECATED)
+    .filter(([old]) => (env[old] ?? '').trim() !== '')
+    .map(([old, replacement]) => `${old} is deprecated. Use ${replacement} instead.`);
 }

@@ -10,6 +10,7 @@ import { egress, endpointLimits, keys } from './settings/access.ts';
 import { accepting, dispatching, ownership } from './settings/engine.ts';
 import { health, metrics, operational, stream, tracing } from './settings/observing.ts';
 import { relay } from './settings/relay.ts';
+import { retention } from './settings/retention.ts';
 import { log, processes, server, storage } from './settings/server.ts';
 
 /** In the order of the documentation. */
@@ -17,6 +18,7 @@ export const sections = {
   Server: server,
   Processes: processes,
   Storage: storage,
+  Retention: retention,
   Keys: keys,
   Log: log,
   Accepting: accepting,
@@ -36,6 +38,7 @@ export const settings = {
   ...server,
   ...processes,
   ...storage,
+  ...retention,
   ...keys,
   ...log,
   ...accepting,

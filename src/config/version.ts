@@ -1,14 +1,11 @@
-import { readFileSync } from 'node:fs';
+import { readPackageJson } from './packaged-files.ts';
 
 interface PackageJson {
   readonly version: string;
   readonly engines: { readonly node: string };
 }
 
-/** package.json is two levels above src/config and above dist/config. */
-function readPackage(): PackageJson {
-  return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as PackageJson;
-}
+const readPackage = (): PackageJson => readPackageJson() as PackageJson;
 
 export function readVersion(): string {
   return readPackage().version;

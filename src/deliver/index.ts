@@ -13,3 +13,4 @@ export { buildBody } from './envelope.ts';
 export { isCredentialHeader, isReservedHeader, isSendableHeader, withoutCredentials } from './headers.ts';
 export { createDnsLookup, createSystemLookup, type Lookup } from './resolve.ts';
 export { signMessage } from './sign.ts';
+export { signatureHeaders } from './signature-headers.ts';

@@ -9,14 +9,22 @@
  * | hex              | `body`                    | literal text    | x-webhook-signature: sha256=…       |
  * | github           | `body`                    | literal text    | x-hub-signature-256: sha256=…       |
  *
- * The first three have one signature per active secret. The last two have room for one: until the previous secret
- * expires or is revoked, its signature stays in the header, and that of the new secret is sent in `<header>-next`. So a
- * rotation does not break receivers that have not changed their secret yet.
+ * The first three have one signature per active secret. The last two have room for one: a rotation chooses which secret
+ * signs the header, and from when on. The signature of the other one is in `<header>-next` or `<header>-previous`
+ * (docs/signatures.md).
  */
 import { createPrivateKey, type KeyObject, sign as signAsymmetric } from 'node:crypto';
-import type { Endpoint, SignatureProfile } from '../domain/endpoint.ts';
+import type { Endpoint, EndpointSecret, SignatureProfile } from '../domain/endpoint.ts';
 import type { Message } from './envelope.ts';
 import { HMAC_HEADROOM, hmac, hmacKey } from './hmac.ts';
+import {
+  groupByForm,
+  headersOfOneSignature,
+  isActive,
+  isStandard,
+  type SignatureForm,
+  signatureForm,
+} from './signature-headers.ts';
 
 /** Free bytes that a signer needs before the body: for `id.timestamp.`, and for the HMAC block before that. */
 export const SIGNING_HEADROOM = HMAC_HEADROOM + 64;
@@ -33,34 +41,17 @@ export interface SignInput {
 export type Signer = (input: SignInput, headers: Record<string, string>) => void;
 
 interface Key {
-  readonly expiresAt: number | null;
   /** Signs `memory` from `start` on. */
   sign(memory: Buffer, start: number): string;
 }
-
-const DEFAULT_HEADER: Record<SignatureProfile, string> = {
-  standard: 'webhook-signature',
-  'standard-ed25519': 'webhook-signature',
-  hex: 'x-webhook-signature',
-  stripe: 'stripe-signature',
-  github: 'x-hub-signature-256',
-};
-
-const DEFAULT_PREFIX: Record<SignatureProfile, string> = {
-  standard: 'v1,',
-  'standard-ed25519': 'v1a,',
-  hex: 'sha256=',
-  stripe: 'v1=',
-  github: 'sha256=',
-};
 
 export class SecretUnusableError extends Error {
   override readonly name = 'SecretUnusableError';
 }
 
-function symmetric(secret: Buffer, encoding: 'base64' | 'hex', expiresAt: number | null): Key {
+function symmetric(secret: Buffer, encoding: 'base64' | 'hex'): Key {
   const key = hmacKey(secret);
-  return { expiresAt, sign: (memory, start) => hmac(key, memory, start, encoding) };
+  return { sign: (memory, start) => hmac(key, memory, start, encoding) };
 }
 
 /** An ed25519 private key in PKCS #8 is this fixed header followed by the 32 bytes of the seed. */
@@ -83,60 +74,98 @@ function decodeSecret(secret: string, prefix: string): Buffer {
   return bytes;
 }
 
-function keyOf(profile: SignatureProfile, secret: string, expiresAt: number | null): Key {
+function keyOf(profile: SignatureProfile, secret: string): Key {
   switch (profile) {
     case 'standard':
-      return symmetric(decodeSecret(secret, 'whsec_'), 'base64', expiresAt);
+      return symmetric(decodeSecret(secret, 'whsec_'), 'base64');
     case 'standard-ed25519': {
       const key = ed25519Key(secret);
       return {
-        expiresAt,
         sign: (memory, start) => signAsymmetric(null, memory.subarray(start), key).toString('base64'),
       };
     }
     case 'hex':
     case 'stripe':
     case 'github':
-      return symmetric(Buffer.from(secret), 'hex', expiresAt);
+      return symmetric(Buffer.from(secret), 'hex');
   }
 }
 
-export function createSigner(endpoint: Endpoint): Signer {
-  const setting = typeof endpoint.signature === 'string' ? null : endpoint.signature;
-  const profile = setting === null ? (endpoint.signature as SignatureProfile) : setting.profile;
-  const header = (setting?.header ?? DEFAULT_HEADER[profile]).toLowerCase();
-  const prefix = setting?.prefix ?? DEFAULT_PREFIX[profile];
-  const keys = endpoint.secrets.map((entry) => keyOf(profile, entry.secret, entry.expiresAt));
+/** Adds the signatures of one form. Returns false if none of its secrets is active. */
+type FormSigner = (input: SignInput, headers: Record<string, string>) => boolean;
 
-  const sign = (message: Message, before: string, nowMs: number): string[] => {
+/**
+ * A change between HMAC and Ed25519 leaves older secrets that sign in the form that they had. Their signatures join those
+ * of the endpoint if both forms are lists of the same kind, and otherwise have their own header.
+ */
+export function createSigner(endpoint: Endpoint): Signer {
+  const own = signatureForm(endpoint.signature);
+  const [current, ...kept] = groupByForm(own, endpoint.secrets).map(({ form, members }) => ({
+    form,
+    sign: createFormSigner(form, members),
+  }));
+  const nothingSigned = () => new SecretUnusableError('The endpoint has no active secret.');
+  if (kept.length === 0)
+    return (input, headers) => {
+      if (!current!.sign(input, headers)) throw nothingSigned();
+    };
+  return (input, headers) => {
+    const signed: Record<string, string> = {};
+    let isSigned = current!.sign(input, signed);
+    for (const { form, sign } of kept) {
+      const older: Record<string, string> = {};
+      isSigned = sign(input, older) || isSigned;
+      for (const [name, value] of Object.entries(older)) {
+        if (signed[name] === undefined) signed[name] = value;
+        else if (isStandard(form.profile) && isStandard(own.profile)) signed[name] += ` ${value}`;
+        else signed[`${name}-previous`] ??= value;
+      }
+    }
+    if (!isSigned) throw nothingSigned();
+    Object.assign(headers, signed);
+  };
+}
+
+function createFormSigner(
+  { profile, header, prefix }: SignatureForm,
+  secrets: readonly EndpointSecret[],
+): FormSigner {
+  const keys = secrets.map((entry) => ({
+    expiresAt: entry.expiresAt,
+    mainFrom: entry.mainFrom ?? null,
+    key: keyOf(profile, entry.secret),
+  }));
+
+  const sign = (message: Message, before: string, active: typeof keys): string[] => {
     const start = message.bodyAt - before.length;
     message.memory.write(before, start, 'latin1');
-    const signatures: string[] = [];
-    for (const key of keys) {
-      if (key.expiresAt === null || key.expiresAt > nowMs)
-        signatures.push(prefix + key.sign(message.memory, start));
-    }
-    if (signatures.length === 0) throw new SecretUnusableError('The endpoint has no active secret.');
-    return signatures;
+    return active.map(({ key }) => prefix + key.sign(message.memory, start));
   };
+  const activeAt = (nowMs: number): typeof keys => keys.filter((entry) => isActive(entry, nowMs));
 
   switch (profile) {
     case 'standard':
     case 'standard-ed25519':
       return ({ eventId, timestampSeconds, message, nowMs }, headers) => {
-        headers[header] = sign(message, `${eventId}.${timestampSeconds}.`, nowMs).join(' ');
+        const signatures = sign(message, `${eventId}.${timestampSeconds}.`, activeAt(nowMs));
+        if (signatures.length > 0) headers[header] = signatures.join(' ');
+        return signatures.length > 0;
       };
     case 'stripe':
       return ({ timestampSeconds, message, nowMs }, headers) => {
-        const signatures = sign(message, `${timestampSeconds}.`, nowMs);
-        headers[header] = `t=${timestampSeconds},${signatures.join(',')}`;
+        const signatures = sign(message, `${timestampSeconds}.`, activeAt(nowMs));
+        if (signatures.length > 0) headers[header] = `t=${timestampSeconds},${signatures.join(',')}`;
+        return signatures.length > 0;
       };
     case 'hex':
     case 'github':
       return ({ message, nowMs }, headers) => {
-        const signatures = sign(message, '', nowMs);
-        headers[header] = signatures.at(-1)!;
-        if (signatures.length > 1) headers[`${header}-next`] = signatures[0]!;
+        const active = activeAt(nowMs);
+        const signatures = sign(message, '', active);
+        headersOfOneSignature(header, active, nowMs).forEach((name, index) => {
+          if (name !== null) headers[name] = signatures[index]!;
+        });
+        return signatures.length > 0;
       };
   }
 }

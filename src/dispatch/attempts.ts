@@ -47,7 +47,7 @@ export interface AttemptsOptions {
   readonly clock: Clock;
   readonly random: () => number;
   readonly ownership: Pick<Ownership, 'maySend'>;
-  readonly payloads: Pick<Payloads, 'load'>;
+  readonly payloads: Pick<Payloads, 'load' | 'isExpunged'>;
   readonly startLog: Pick<StartLog, 'record'>;
   readonly send: SendRequest;
   readonly settler: ResultRecorder;
@@ -117,8 +117,11 @@ export class Attempts {
   }
 
   #loadPayload(lane: Lane, item: LaneItem): void {
+    const eventId = eventIdOfDelivery(item.delivery.id);
+    // The lane may hold the payload. Its delivery has ended in the store, so the record of its end has no effect there.
+    if (this.#options.payloads.isExpunged(eventId)) return this.#markDead(lane, item, 'expired');
     if (item.event !== null) return this.#recordStart(lane, item, item.event);
-    this.#options.payloads.load(eventIdOfDelivery(item.delivery.id), (event) => {
+    this.#options.payloads.load(eventId, (event) => {
       if (event === undefined) this.#putBack(lane, item);
       else if (event === null) this.#markDead(lane, item, 'expired');
       else this.#recordStart(lane, item, event);
@@ -127,7 +130,8 @@ export class Attempts {
 
   #recordStart(lane: Lane, item: LaneItem, event: EventContent): void {
     // `notBefore` is set: an earlier owner may have settled the delivery. Recording the start then fails.
-    const mustRecord = lane.fifo || item.isProbe || lane.isCareful || item.notBefore > 0;
+    // A requested delivery may have been settled since the request was read.
+    const mustRecord = lane.fifo || item.isProbe || item.isRequested || lane.isCareful || item.notBefore > 0;
     if (!mustRecord) return this.#send(lane, item, event);
     const { ownership, clock, startLog } = this.#options;
     if (!ownership.maySend(lane.shard)) return this.#putBack(lane, item);
@@ -149,7 +153,11 @@ export class Attempts {
       // The store has already counted a start that was recorded but not sent.
       careful: lane.isCareful && !item.isStartCounted,
       shard: lane.shard,
-      probe: item.isProbe ? { endpointId: lane.id, breaker: lane.breaker.startProbe(deadline) } : null,
+      // A requested probe leaves the circuit open, with its cooldown. Its mark in the store keeps others from starting one.
+      probe:
+        item.isProbe && !item.isRequested
+          ? { endpointId: lane.id, breaker: lane.breaker.startProbe(deadline) }
+          : null,
     };
   }
 
@@ -200,6 +208,7 @@ export class Attempts {
     const health = this.#updateHealth(lane, item, attempt, now);
     // Settling resets the count in the store.
     item.isStartCounted = false;
+    lane.responseTimes.recordAnswer(item, now);
     lane.markAnswered(item);
     scheduler.release(item);
     observer.onAnswered(lane, item, outcome, verdict, event);
@@ -263,7 +272,7 @@ export class Attempts {
         trigger: 'auto',
         lastErrorClass: attempt?.outcome.error?.class ?? null,
       } as const;
-      lane.reschedule(item, next, budget.hasRoom && lane.queuedRetries < budget.laneItems);
+      lane.reschedule(item, next, budget.hasRoom(lane.size) && lane.queuedRetries < budget.laneItems);
     } else {
       lane.finish(item, moved);
     }
@@ -314,7 +323,7 @@ export class Attempts {
   }
 
   #abandonProbe(lane: Lane, item: LaneItem): void {
-    if (item.isProbe) lane.breaker.abandonProbe(this.#options.clock.now() + BACK_OFF_MS);
+    if (item.isProbe && !item.isRequested) lane.breaker.abandonProbe(this.#options.clock.now() + BACK_OFF_MS);
   }
 
   #endAttempt(lane: Lane, item: LaneItem): void {

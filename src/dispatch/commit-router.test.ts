@@ -46,7 +46,7 @@ async function start(directory: string, number: number, owns: boolean, version: 
         return owns;
       },
     },
-    laneKeeper: { wake: () => {} },
+    laneKeeper: { wake: () => {}, loadProbes: () => {} },
     endpoints,
     notifier: { publish: () => {} },
     handOver,

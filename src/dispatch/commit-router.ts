@@ -12,7 +12,7 @@ import type { LaneKeeper } from './lane-keeper.ts';
 
 export interface CommitRouterOptions {
   readonly intake: Pick<LaneIntake, 'offer'>;
-  readonly laneKeeper: Pick<LaneKeeper, 'wake'>;
+  readonly laneKeeper: Pick<LaneKeeper, 'wake' | 'loadProbes'>;
   readonly endpoints: Pick<EndpointDirectory, 'version' | 'refresh'>;
   readonly notifier: Pick<Notifier, 'publish'>;
   /** Null: this node has one process. */
@@ -70,6 +70,13 @@ export class CommitRouter implements DeliveryRouter {
     const { laneKeeper, notifier } = this.#options;
     laneKeeper.wake(endpointId, 'recent');
     notifier.publish('wake', [{ endpointIds: [endpointId], scope: 'recent' }]);
+  }
+
+  /** Tells the owner of the endpoint that a probe was requested. */
+  requestProbe(): void {
+    const { laneKeeper, notifier } = this.#options;
+    laneKeeper.loadProbes();
+    notifier.publish('probes', [null]);
   }
 
   #offerFromSibling(deliveries: readonly CommittedDelivery[], commit: Commit): void {

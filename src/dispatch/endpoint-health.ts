@@ -24,14 +24,17 @@ export function updateHealth(
   const signal = signalOf(outcome);
   const wasFailing = lane.failingSince !== null;
   const before = lane.breaker.record;
-  const isCircuitChanged = lane.breaker.recordSignal(signal, now, item.isProbe);
+  const isCircuitChanged = lane.breaker.recordSignal(signal, now, item.isProbe, item.isRequested);
   if (signal === 'success') {
     lane.failingSince = null;
-    lane.recordSuccess(now);
+    lane.recordSuccess();
   } else if (signal === 'failure') {
     lane.failingSince ??= now;
   }
   if (isCircuitChanged && lane.breaker.allowsTraffic) lane.startSlowStart();
+  // A late result of a request that was in flight when the circuit opened must not overwrite the start of a probe that was
+  // recorded meanwhile: the next owner would start a second one.
+  if (!isCircuitChanged && !lane.breaker.allowsTraffic) return UNCHANGED;
   if (!isCircuitChanged && signal !== 'failure' && !(signal === 'success' && wasFailing)) return UNCHANGED;
   const health = { endpointId: lane.id, breaker: lane.breaker.record, failingSince: lane.failingSince };
   if (!isCircuitChanged) return { health, isCircuitChanged };

@@ -32,6 +32,14 @@ export class FreshQueue {
     return item;
   }
 
+  /** Returns false if the item is not in this queue. */
+  remove(item: LaneItem): boolean {
+    const index = this.#items.indexOf(item, this.#head);
+    if (index < 0) return false;
+    this.#items.splice(index, 1);
+    return true;
+  }
+
   putFirst(item: LaneItem): void {
     this.#items = [item, ...this.#items.slice(this.#head)];
     this.#head = 0;

@@ -13,6 +13,11 @@ export interface LaneLimits {
   readonly totalBytes: number;
 }
 
+/** Lanes with a backlog leave a quarter of the memory to lanes that hold little. */
+const SHARE_OF_BACKLOGS = 0.75;
+/** A lane with fewer deliveries than this may use the reserved quarter. */
+const SMALL_LANE_ITEMS = 20;
+
 /** Bounds the memory of all lanes. Deliveries that do not fit stay in the store. */
 export class LaneBudget implements LaneMemory {
   items = 0;
@@ -25,15 +30,27 @@ export class LaneBudget implements LaneMemory {
     this.laneItems = limits.laneItems;
   }
 
-  get freeItems(): number {
-    return this.#limits.totalItems - this.items;
+  /** True if lanes must give back what they cannot send soon. */
+  get isTight(): boolean {
+    return this.items >= this.#limits.totalItems * SHARE_OF_BACKLOGS;
   }
 
-  get hasRoom(): boolean {
-    return this.items < this.#limits.totalItems;
+  /** True if a lane that holds `size` deliveries may take another one. */
+  hasRoom(size: number): boolean {
+    return !this.isTight || (size < SMALL_LANE_ITEMS && this.items < this.#limits.totalItems);
   }
 
-  hasRoomForPayload(bytes: number): boolean {
-    return this.bytes + bytes <= this.#limits.totalBytes;
+  /** How many more deliveries a lane that holds `size` may load, if `lanes` lanes load at the same time. At least one. */
+  roomFor(size: number, lanes: number): number {
+    const { totalItems } = this.#limits;
+    const shared = Math.ceil((totalItems * SHARE_OF_BACKLOGS - this.items) / lanes);
+    const reserved = Math.min(SMALL_LANE_ITEMS - size, Math.ceil((totalItems - this.items) / lanes));
+    return Math.max(1, shared, reserved);
+  }
+
+  /** True if a lane that holds `size` deliveries may also hold a payload of this many bytes. */
+  hasRoomForPayload(bytes: number, size: number): boolean {
+    const { totalBytes } = this.#limits;
+    return this.bytes + bytes <= (size < SMALL_LANE_ITEMS ? totalBytes : totalBytes * SHARE_OF_BACKLOGS);
   }
 }

@@ -53,15 +53,16 @@ export class LaneIntake {
       refill.request(lane, 'recent');
       return true;
     }
-    const hasRoom = lane.isFlowing && budget.hasRoom;
+    const hasRoom = lane.isFlowing && budget.hasRoom(lane.size);
+    const maxQueued = lane.usefulItems(budget.laneItems, clock.now());
     if (delivery.dueAt !== null) {
-      if (delivery.dueAt < lane.readProgress.retryHorizon && hasRoom && lane.queuedRetries < budget.laneItems)
+      if (delivery.dueAt < lane.readProgress.retryHorizon && hasRoom && lane.queuedRetries < maxQueued)
         lane.addRetry(newItem(delivery, null));
       else lane.readProgress.leaveRetryInStore(delivery.dueAt);
-    } else if (lane.readProgress.hasMoreFresh || lane.queuedFresh >= budget.laneItems || !hasRoom) {
+    } else if (lane.readProgress.hasMoreFresh || lane.queuedFresh >= maxQueued || !hasRoom) {
       lane.readProgress.leaveFreshInStore(refill.seqBefore(LOOK_BACK_MS));
     } else {
-      lane.addFresh(newItem(delivery, budget.hasRoomForPayload(event.data.length) ? event : null));
+      lane.addFresh(newItem(delivery, budget.hasRoomForPayload(event.data.length, lane.size) ? event : null));
     }
     scheduler.consider(lane);
     return true;

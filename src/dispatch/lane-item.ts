@@ -9,12 +9,19 @@ export interface LaneItem {
   state: 'queued' | 'in_flight' | 'unsettled';
   /** True while this is the probe of an open circuit: the request that tests whether the receiver has recovered. */
   isProbe: boolean;
+  /** True while this attempt was requested by somebody: it may be sent before it is due and while the circuit is open. */
+  isRequested?: boolean;
   /** Do not send before this time: an earlier owner may have a request of this delivery on the wire until then. */
   notBefore: number;
   /** How many workers crashed with this delivery on the wire. */
   crashes: number;
   /** True if this worker recorded a careful start and did not send it: the store must not count it again. */
   isStartCounted?: boolean;
+}
+
+/** The earliest time at which a requested probe may be sent. A delivery that is scheduled for later is not sent before. */
+export function requestDueTime({ delivery, notBefore }: LaneItem): number {
+  return Math.max(notBefore, delivery.attempts === 0 ? (delivery.dueAt ?? 0) : 0);
 }
 
 /** The earliest time at which the delivery may be sent. */

@@ -6,7 +6,7 @@ import type { Clock } from '../domain/clock.ts';
 import { type Endpoint, shardOf } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { Pace } from '../domain/pace.ts';
-import type { LaneReader, LaneState } from '../ports/delivery-queue.ts';
+import type { LaneReader, LaneState, LoadedDelivery } from '../ports/delivery-queue.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Channels } from '../ports/notifier.ts';
 import type { TakenShard } from '../ports/ownership-store.ts';
@@ -17,11 +17,11 @@ import { Lane } from './lane.ts';
 import type { LaneBudget } from './lane-budget.ts';
 import type { LaneRegistry } from './lane-registry.ts';
 import type { Ownership, OwnershipListener } from './ownership.ts';
-import type { LoadScope, Refill } from './refill.ts';
+import { type LoadScope, type Refill, toItem } from './refill.ts';
 import type { Scheduler } from './scheduler.ts';
 
 export interface LaneKeeperOptions {
-  readonly queue: Pick<LaneReader, 'loadStates'>;
+  readonly queue: Pick<LaneReader, 'loadStates' | 'loadProbes'>;
   readonly clock: Clock;
   readonly endpoints: Pick<EndpointDirectory, 'all' | 'get'>;
   readonly ownership: Pick<Ownership, 'epochOf'>;
@@ -39,6 +39,8 @@ const RETRY_PAUSE_MS = 500;
 
 export class LaneKeeper implements OwnershipListener {
   readonly #options: LaneKeeperOptions;
+  #loadingProbes: Promise<void> | null = null;
+  #loadProbesAgain = false;
   #stopped = false;
 
   constructor(options: LaneKeeperOptions) {
@@ -74,14 +76,22 @@ export class LaneKeeper implements OwnershipListener {
     for (let i = 0; i < endpoints.length; i += LANES_PER_STATE_READ) {
       const chunk = endpoints.slice(i, i + LANES_PER_STATE_READ);
       const epochs = chunk.map(({ id }) => ownership.epochOf(shardOf(id)));
-      const states = await this.#loadStates(chunk.map(({ id }) => id));
+      const [states, probes] = await Promise.all([
+        this.#loadStates(chunk.map(({ id }) => id)),
+        this.#loadRequestedProbes(),
+      ]);
       for (const [index, { id }] of chunk.entries())
-        this.#openLane(id, epochs[index], states.get(id) ?? HEALTHY);
+        this.#openLane(id, epochs[index], states.get(id) ?? HEALTHY, probes.get(id));
     }
   }
 
-  #openLane(id: Uuid, epoch: number | undefined, state: LaneState): void {
-    const { lanes, ownership, endpoints, budget, carefulShards } = this.#options;
+  #openLane(
+    id: Uuid,
+    epoch: number | undefined,
+    state: LaneState,
+    requestedProbe: LoadedDelivery | undefined,
+  ): void {
+    const { lanes, ownership, endpoints, budget, carefulShards, clock } = this.#options;
     const shard = shardOf(id);
     const endpoint = endpoints.get(id);
     // The shard may be lost, or lost and taken again, since its states were requested.
@@ -90,6 +100,8 @@ export class LaneKeeper implements OwnershipListener {
     const lane = new Lane(endpoint, state, this.#newPace(endpoint, state.isNew), budget);
     lane.isCareful = carefulShards.has(shard);
     lanes.add(lane);
+    // Before anything is sent: an earlier owner may have this probe on the wire, and there is only one at a time.
+    if (requestedProbe !== undefined) lane.requestProbe(toItem(requestedProbe, lane, clock.now()));
     this.reconcileLane(lane);
   }
 
@@ -170,6 +182,28 @@ export class LaneKeeper implements OwnershipListener {
     if (lane !== undefined) this.reload(lane, scope);
   }
 
+  /** Loads the probes that somebody requested, and lets the lanes of this worker send theirs. */
+  loadProbes(): void {
+    if (this.#options.lanes.size === 0) return;
+    this.#loadProbesAgain = true;
+    this.#loadingProbes ??= this.#loadProbesUntilDone().finally(() => {
+      this.#loadingProbes = null;
+    });
+  }
+
+  async #loadProbesUntilDone(): Promise<void> {
+    const { clock, lanes, scheduler } = this.#options;
+    while (this.#loadProbesAgain && !this.#stopped) {
+      this.#loadProbesAgain = false;
+      for (const row of (await this.#loadRequestedProbes()).values()) {
+        const lane = lanes.get(row.endpointId);
+        if (lane === undefined) continue;
+        lane.requestProbe(toItem(row, lane, clock.now()));
+        scheduler.consider(lane);
+      }
+    }
+  }
+
   reload(lane: Lane, scope: LoadScope): void {
     this.#options.refill.request(lane, scope);
     void this.refreshBlocked([lane]);
@@ -207,14 +241,26 @@ export class LaneKeeper implements OwnershipListener {
       for (const lane of lanes.ofShard(shard)) lane.isCareful = false;
   }
 
-  /** Repeats the read until it succeeds. */
-  async #loadStates(ids: readonly Uuid[]): Promise<Map<Uuid, LaneState>> {
-    const { queue, clock, onProblem } = this.#options;
+  #loadStates(ids: readonly Uuid[]): Promise<Map<Uuid, LaneState>> {
+    return this.#readUntilDone('read the state of endpoints', () => this.#options.queue.loadStates(ids));
+  }
+
+  /** Loads the requested probes of all endpoints, by endpoint. */
+  #loadRequestedProbes(): Promise<Map<Uuid, LoadedDelivery>> {
+    return this.#readUntilDone('read requested probes', async () => {
+      const rows = await this.#options.queue.loadProbes();
+      return new Map(rows.map((row) => [row.endpointId, row]));
+    });
+  }
+
+  /** Repeats the read until it succeeds. Returns an empty map if the engine stops. */
+  async #readUntilDone<T>(what: string, read: () => Promise<Map<Uuid, T>>): Promise<Map<Uuid, T>> {
+    const { clock, onProblem } = this.#options;
     for (;;) {
       try {
-        return await queue.loadStates(ids);
+        return await read();
       } catch (error) {
-        onProblem('read the state of endpoints', error);
+        onProblem(what, error);
         if (this.#stopped) return new Map();
         await new Promise<void>((resolve) => clock.after(RETRY_PAUSE_MS, resolve));
       }

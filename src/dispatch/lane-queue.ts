@@ -16,8 +16,11 @@ export class LaneQueue {
   fifo: boolean;
   readonly fresh = new FreshQueue();
   readonly retries = new RetryQueue(
-    (item) => item.state === 'queued' && this.#itemsById.get(item.delivery.id) === item,
+    (item) =>
+      item.state === 'queued' && this.#itemsById.get(item.delivery.id) === item && item !== this.requested,
   );
+  /** The requested probe of a lane that is not FIFO. It is in no other queue. */
+  requested: LaneItem | null = null;
   /** Which of the stored deliveries are in memory. */
   readonly readProgress = new ReadProgress();
   readonly earlierRequests = new EarlierRequests();
@@ -67,6 +70,10 @@ export class LaneQueue {
   addRetry(item: LaneItem): boolean {
     const { id } = item.delivery;
     const known = this.#itemsById.get(id);
+    if (known !== undefined && known === this.requested) {
+      if (isNewer(item, known)) known.delivery = item.delivery;
+      return true;
+    }
     if (known !== undefined) {
       if (wasReplayed(item, known)) this.readProgress.leaveRetryInStore(item.delivery.dueAt ?? 0);
       if (this.fifo || !isNewer(item, known)) return false;
@@ -85,10 +92,40 @@ export class LaneQueue {
     return true;
   }
 
+  /** Makes a delivery the requested probe. Ignores it if it is under way, or known with more attempts. */
+  request(item: LaneItem): void {
+    const known = this.#itemsById.get(item.delivery.id);
+    if (known === undefined && this.readProgress.wasRemoved(item.delivery.id)) return;
+    if (known !== undefined) {
+      if (known.state !== 'queued' || known.delivery.attempts > item.delivery.attempts) return;
+      known.delivery = item.delivery;
+      if (known === this.requested) return;
+      if (!this.fresh.remove(known)) this.retries.recordDetached();
+    } else {
+      this.#remember(item);
+    }
+    this.cancelRequest();
+    this.requested = known ?? item;
+    this.requested.isRequested = true;
+  }
+
+  /** Puts the requested probe back among the other deliveries. */
+  cancelRequest(): void {
+    const item = this.requested;
+    if (item === null) return;
+    this.requested = null;
+    item.isRequested = false;
+    this.requeue(item);
+  }
+
   /** Queues a delivery again: a fresh one, and any of a FIFO lane, at the head. */
   requeue(item: LaneItem): void {
     item.state = 'queued';
     item.isProbe = false;
+    if (item.isRequested && !this.fifo) {
+      this.requested = item;
+      return;
+    }
     if (this.fifo || (item.delivery.dueAt === null && item.notBefore === 0)) this.fresh.putFirst(item);
     else this.retries.push(item);
   }
@@ -100,6 +137,7 @@ export class LaneQueue {
   }
 
   forget(item: LaneItem): void {
+    if (this.requested === item) this.requested = null;
     this.dropPayload(item);
     if (this.#itemsById.delete(item.delivery.id)) this.#memory.items -= 1;
     this.readProgress.recordRemoved(item.delivery.id);
@@ -107,7 +145,8 @@ export class LaneQueue {
 
   /** Forgets all queued deliveries. Those in flight or unsettled stay. */
   clear(): void {
-    for (const item of this.#itemsById.values()) if (item.state === 'queued') this.forget(item);
+    for (const item of this.#itemsById.values())
+      if (item.state === 'queued' && item !== this.requested) this.forget(item);
     this.fresh.clear();
     this.retries.clear();
     this.readProgress.reset();

@@ -112,7 +112,7 @@ describe('a lane', () => {
     const limits: number[] = [];
     for (let i = 0; i < 16; i += 1) {
       limits.push(lane.inFlightLimit);
-      lane.recordSuccess(NOW);
+      lane.recordSuccess();
     }
     expect(limits).toEqual([1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8, 8, 8, 10]);
   });
@@ -166,6 +166,107 @@ describe('a lane', () => {
     const lane = newLane();
     lane.addFresh(newItem(1));
     lane.putBack(takeNext(lane, NOW)!);
-    expect(lane.oldestStartAt).toBe(Number.POSITIVE_INFINITY);
+    expect(lane.responseTimes.oldestStartAt).toBe(Number.POSITIVE_INFINITY);
+  });
+});
+
+describe('a requested probe', () => {
+  const OPEN = {
+    circuit: 'open',
+    consecutiveFailures: 5,
+    openedAt: NOW,
+    cooldownMs: 300_000,
+    nextProbeAt: NOW + 300_000,
+  } as const;
+  const openLane = (config = {}, pace: Pace | null = null) =>
+    new Lane(endpointOf(config), { ...HEALTHY, breaker: OPEN }, pace);
+
+  it('is sent while the circuit is open, before it is due, and nothing else with it', () => {
+    const lane = openLane();
+    lane.addFresh(newItem(1));
+    lane.addRetry(newItem(2, { attempts: 1, dueAt: NOW + 60_000 }));
+    lane.requestProbe(newItem(2, { attempts: 1, dueAt: NOW + 60_000 }));
+    const probe = takeNext(lane, NOW)!;
+    expect(probe).toMatchObject({ delivery: { seq: 2 }, isProbe: true, isRequested: true });
+    expect(lane.readyAt(NOW, 0)).toBe(Number.POSITIVE_INFINITY);
+    // A failure leaves the cooldown as it was.
+    expect(lane.breaker.recordSignal('failure', NOW + 10, probe.isProbe, probe.isRequested)).toBe(false);
+    lane.markAnswered(probe);
+    lane.reschedule(probe, { ...probe.delivery, attempts: 2, dueAt: NOW + 90_000 }, true);
+    expect(lane.breaker.record).toEqual(OPEN);
+    expect(lane.readyAt(NOW, 0)).toBe(NOW + 300_000);
+    expect([lane.queuedFresh, lane.queuedRetries, lane.size]).toEqual([1, 0, 1]);
+  });
+
+  it('closes the circuit if it succeeds', () => {
+    const lane = openLane();
+    lane.requestProbe(newItem(1));
+    const probe = takeNext(lane, NOW)!;
+    expect(lane.breaker.recordSignal('success', NOW, probe.isProbe, probe.isRequested)).toBe(true);
+    expect(lane.breaker.allowsTraffic).toBe(true);
+  });
+
+  it('waits for a token of the rate limit, for Retry-After, and for a probe of an earlier owner', () => {
+    const limited = openLane({}, new Pace({ perSecond: 1, burst: 1 }, 0, 0));
+    limited.requestProbe(newItem(1));
+    expect(limited.readyAt(NOW, 0)).toBe(NOW + 1_000);
+    const held = openLane();
+    held.requestProbe(newItem(1));
+    held.holdUntil = NOW + 700;
+    expect(held.readyAt(NOW, 0)).toBe(NOW + 700);
+    held.breaker.startProbe(NOW + 5_000);
+    expect(held.readyAt(NOW, 0)).toBe(NOW + 5_000);
+    const onWire = openLane();
+    onWire.requestProbe(newItem(1, {}, NOW + 9_000));
+    onWire.addFresh(newItem(2));
+    expect(onWire.readyAt(NOW, 0)).toBe(NOW + 9_000);
+  });
+
+  it('stays requested when the request was not sent, and when the queue is cleared', () => {
+    const lane = openLane();
+    lane.addFresh(newItem(1));
+    lane.requestProbe(newItem(1));
+    lane.putBack(takeNext(lane, NOW)!);
+    lane.clearQueue();
+    expect(lane.size).toBe(1);
+    expect(takeNext(lane, NOW)).toMatchObject({ delivery: { seq: 1 }, isRequested: true });
+  });
+
+  it('is not sent a second time if its request is read again while it is under way', () => {
+    const lane = openLane();
+    lane.readProgress.retryHorizon = Number.POSITIVE_INFINITY;
+    lane.requestProbe(newItem(1));
+    const probe = takeNext(lane, NOW)!;
+    lane.requestProbe(newItem(1));
+    lane.markAnswered(probe);
+    lane.requestProbe(newItem(1));
+    expect(takeNext(lane, NOW)).toBeNull();
+    lane.reschedule(probe, { ...probe.delivery, attempts: 1, dueAt: NOW + 10 }, true);
+    lane.requestProbe(newItem(1));
+    expect(takeNext(lane, NOW + 100)).toBeNull();
+  });
+
+  it('FIFO: is sent only from the head, before it is due', () => {
+    const lane = openLane({ ordering: 'fifo' });
+    lane.requestProbe(newItem(1, { attempts: 1, dueAt: NOW + 60_000 }));
+    expect(takeNext(lane, NOW)).toBeNull();
+    lane.addFresh(newItem(1, { attempts: 1, dueAt: NOW + 60_000 }));
+    lane.addFresh(newItem(2));
+    const probe = takeNext(lane, NOW)!;
+    expect(probe).toMatchObject({ delivery: { seq: 1 }, isProbe: true, isRequested: true });
+    lane.markAnswered(probe);
+    lane.reschedule(probe, { ...probe.delivery, attempts: 2, dueAt: NOW + 90_000 }, true);
+    // Read before the result was recorded.
+    lane.requestProbe(newItem(1, { attempts: 1, dueAt: NOW + 60_000 }));
+    expect(takeNext(lane, NOW)).toBeNull();
+  });
+
+  it('is the next delivery of a closed circuit, and a delivery scheduled for later waits', () => {
+    const lane = newLane();
+    lane.addFresh(newItem(1));
+    lane.requestProbe(newItem(2, { dueAt: NOW + 5_000 }));
+    expect(takeNext(lane, NOW)).toMatchObject({ delivery: { seq: 1 } });
+    expect(lane.readyAt(NOW, 0)).toBe(NOW + 5_000);
+    expect(takeNext(lane, NOW + 5_000)).toMatchObject({ delivery: { seq: 2 }, isProbe: false });
   });
 });

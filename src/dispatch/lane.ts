@@ -15,34 +15,29 @@ import { type Endpoint, shardOf } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { Pace } from '../domain/pace.ts';
 import type { LaneState } from '../ports/delivery-queue.ts';
+import type { LaneBacklog } from './lane-backlog.ts';
 import type { LaneMemory } from './lane-budget.ts';
-import { dueTime, type LaneItem } from './lane-item.ts';
+import { dueTime, type LaneItem, requestDueTime } from './lane-item.ts';
 import { LaneQueue } from './lane-queue.ts';
 import type { ReadProgress } from './read-progress.ts';
+import { ResponseTimes } from './response-times.ts';
 import { SlowStart } from './slow-start.ts';
 
-export type { LaneItem };
+export type { LaneBacklog, LaneItem };
 
 export type Kind = 'fresh' | 'retry';
-
-export interface LaneBacklog {
-  /** True if no more deliveries wait in the store. */
-  readonly isComplete: boolean;
-  readonly fresh: number;
-  readonly retries: number;
-  /** When the age of the oldest fresh delivery began. Infinity: there is none. */
-  readonly oldestFresh: number;
-  /** When the first retry is or was due. Infinity: there is none. */
-  readonly firstDue: number;
-  /** FIFO: the head's retry blocks the rest of the lane. */
-  readonly isBlockedByHead: boolean;
-}
 
 /**
  * While both kinds are ready, every fourth turn is for a retry, so that a stream of new events does not starve
  * retries.
  */
 const FRESH_TURNS = 3;
+/** What a lane keeps in memory that cannot send now: candidates for a probe. */
+const PROBE_CANDIDATES = 2;
+/** A lane that must wait for longer than this keeps only candidates for a probe. */
+const HOLD_KEEPS_NOTHING_MS = 5_000;
+/** A lane with a rate limit keeps what it may send in this time. */
+const RATE_AHEAD_SECONDS = 10;
 
 export class Lane {
   readonly id: Uuid;
@@ -60,13 +55,14 @@ export class Lane {
   isClosed = false;
   /** True while the shard is suspected to crash workers: one request at a time, each recorded before it is sent. */
   isCareful = false;
-  lastSuccessAt = 0;
-  oldestStartAt = Number.POSITIVE_INFINITY;
+  readonly responseTimes = new ResponseTimes();
 
   readonly #queue: LaneQueue;
   readonly #slowStart = new SlowStart();
   #pace: Pace | null;
   #probe: LaneItem | null = null;
+  /** FIFO: the delivery that somebody requested as a probe, for its next attempt. It is sent when it is at the head. */
+  #requestedHead: Pick<WaitingDelivery, 'id' | 'attempts'> | null = null;
   #freshInARow = 0;
 
   constructor(
@@ -126,7 +122,7 @@ export class Lane {
     return {
       isComplete: this.fifo ? !this.readProgress.hasMoreFresh : this.readProgress.isComplete,
       fresh: this.queuedFresh,
-      retries: this.queuedRetries,
+      retries: this.queuedRetries + (this.#queue.requested === null ? 0 : 1),
       oldestFresh: head?.delivery.agesFrom ?? Number.POSITIVE_INFINITY,
       firstDue: this.#queue.retries.firstDueAt,
       isBlockedByHead: this.fifo && head !== undefined && head.delivery.attempts > 0,
@@ -144,12 +140,27 @@ export class Lane {
     return this.isActive && this.breaker.allowsTraffic;
   }
 
+  /** How many deliveries of each kind are useful in memory: as many as the lane can send soon. At most `max`. */
+  usefulItems(max: number, now: number): number {
+    // A request of an earlier owner may not be at the head of a FIFO lane: it must know all that it can.
+    if (this.fifo) return max;
+    if (!this.isFlowing || this.holdUntil - now > HOLD_KEEPS_NOTHING_MS)
+      return Math.min(max, PROBE_CANDIDATES);
+    const { rateLimit } = this.endpoint;
+    const byRate =
+      rateLimit === null ? max : Math.ceil(rateLimit.perSecond * RATE_AHEAD_SECONDS + rateLimit.burst);
+    const byPlaces = this.responseTimes.isSlow(now) ? 2 * this.inFlightLimit : max;
+    return Math.max(PROBE_CANDIDATES, Math.min(max, byRate, byPlaces));
+  }
+
   // --- changes --------------------------------------------------------------------------------------------
 
   /** Applies a change of the endpoint. */
   reconfigure(endpoint: Endpoint, pace: Pace | null): void {
     const before = this.endpoint;
     this.endpoint = endpoint;
+    // Of a lane that becomes FIFO, the next load brings all deliveries in order.
+    if (this.fifo && !this.#queue.fifo) this.#queue.cancelRequest();
     this.#queue.fifo = this.fifo;
     if (JSON.stringify(before.breaker) !== JSON.stringify(endpoint.breaker)) {
       this.breaker = new Breaker(endpoint.breaker, this.breaker.record);
@@ -177,7 +188,17 @@ export class Lane {
     return this.#queue.addRetry(item);
   }
 
-  /** Forgets all queued deliveries. Those in flight or unsettled stay. */
+  /**
+   * Makes a delivery the next one to be sent, even while the circuit is open. The caller has loaded it as a requested
+   * probe.
+   */
+  requestProbe(item: LaneItem): void {
+    if (this.isClosed) return;
+    if (this.fifo) this.#requestedHead = item.delivery;
+    else this.#queue.request(item);
+  }
+
+  /** Forgets all queued deliveries. Those in flight or unsettled stay, and a requested probe. */
   clearQueue(): void {
     this.#queue.clear();
   }
@@ -193,8 +214,7 @@ export class Lane {
     this.#queue.close();
   }
 
-  recordSuccess(now: number): void {
-    this.lastSuccessAt = now;
+  recordSuccess(): void {
     this.#slowStart.recordSuccess(this.endpoint.maxInFlight);
   }
 
@@ -217,8 +237,31 @@ export class Lane {
     return Math.max(dueAt, this.#allowedAt(now, monotonic));
   }
 
+  /** The delivery that somebody requested as a probe. A FIFO lane sends it only from its head. */
+  get #requested(): LaneItem | null {
+    if (!this.fifo) return this.#queue.requested;
+    const { head } = this.#queue.fresh;
+    return head !== undefined && this.#isRequestedHead(head) ? head : null;
+  }
+
+  #isRequestedHead({ delivery }: LaneItem): boolean {
+    const requested = this.#requestedHead;
+    return requested !== null && delivery.id === requested.id && delivery.attempts === requested.attempts;
+  }
+
   /** When the next queued delivery is due. */
   #nextDueAt(now: number): number {
+    const requested = this.#requested;
+    if (requested !== null) {
+      const dueAt = Math.max(now, requestDueTime(requested));
+      // While the circuit is open, nothing else is sent before the requested probe.
+      if (dueAt === now || this.fifo || !this.breaker.allowsTraffic) return dueAt;
+      return Math.min(dueAt, this.#nextQueuedDueAt(now));
+    }
+    return this.#nextQueuedDueAt(now);
+  }
+
+  #nextQueuedDueAt(now: number): number {
     const head = this.#queue.fresh.head;
     if (head !== undefined) return this.fifo ? Math.max(now, dueTime(head)) : now;
     return Math.max(now, this.#queue.retries.firstDueAt);
@@ -234,7 +277,9 @@ export class Lane {
     let allowedAt = Math.max(now, this.holdUntil, placeFreeAt);
     if (!this.breaker.allowsTraffic) {
       if (this.#probe !== null) return Number.POSITIVE_INFINITY;
-      allowedAt = Math.max(allowedAt, this.breaker.probeAt ?? now);
+      // A requested probe waits only for a probe of an earlier owner that may still be on the wire.
+      if (this.#requested === null || this.breaker.record.circuit === 'half_open')
+        allowedAt = Math.max(allowedAt, this.breaker.probeAt ?? now);
     }
     if (this.#pace !== null) allowedAt = Math.max(allowedAt, now + this.#pace.msUntilTurn(monotonic));
     return allowedAt;
@@ -247,7 +292,9 @@ export class Lane {
       const fresh = head !== undefined && head.delivery.attempts === 0;
       return { fresh, retry: head !== undefined && !fresh };
     }
-    const retryReady = this.#queue.retries.due(now) !== null;
+    const requested = this.#queue.requested;
+    const retryReady =
+      this.#queue.retries.due(now) !== null || (requested !== null && requestDueTime(requested) <= now);
     // A probe is the oldest delivery that is due, and counts as a retry even if it is fresh.
     if (!this.breaker.allowsTraffic) return { fresh: false, retry: retryReady || this.queuedFresh > 0 };
     return { fresh: this.queuedFresh > 0, retry: retryReady };
@@ -270,8 +317,9 @@ export class Lane {
     this.#freshInARow = kind === 'fresh' ? this.#freshInARow + 1 : 0;
     item.state = 'in_flight';
     item.isProbe = isProbe;
+    if (this.fifo) item.isRequested = this.#isRequestedHead(item);
     if (isProbe) this.#probe = item;
-    if (this.inFlight === 0) this.oldestStartAt = now;
+    this.responseTimes.recordStart(item, now);
     this.inFlight += 1;
     return item;
   }
@@ -279,6 +327,12 @@ export class Lane {
   #pick(kind: Kind, now: number, isProbe: boolean): LaneItem | null {
     const { fresh, retries } = this.#queue;
     if (kind === 'fresh' || this.fifo) return fresh.shift();
+    const { requested } = this.#queue;
+    if (requested !== null && requestDueTime(requested) <= now) {
+      this.#queue.requested = null;
+      return requested;
+    }
+    if (requested !== null && isProbe) return null;
     const retry = retries.due(now);
     const { head } = fresh;
     if (isProbe && head !== undefined && (retry === null || head.delivery.agesFrom < retry.delivery.agesFrom))
@@ -307,6 +361,7 @@ export class Lane {
   /** Forgets a delivery that was taken, because its state in the store has changed. The caller loads the lane again. */
   drop(item: LaneItem): void {
     this.#endFlight(item);
+    this.#endRequest(item);
     this.#queue.forget(item);
     this.#clearIfFifo();
   }
@@ -314,6 +369,7 @@ export class Lane {
   /** Call this when the request has ended and its result is not recorded yet. */
   markAnswered(item: LaneItem): void {
     this.#endFlight(item);
+    this.#endRequest(item);
     this.unsettled += 1;
     item.state = 'unsettled';
     this.#queue.dropPayload(item);
@@ -345,9 +401,14 @@ export class Lane {
     if (this.fifo) this.clearQueue();
   }
 
+  #endRequest(item: LaneItem): void {
+    item.isRequested = false;
+    if (this.#isRequestedHead(item)) this.#requestedHead = null;
+  }
+
   #endFlight(item: LaneItem): void {
     this.inFlight -= 1;
-    if (this.inFlight === 0) this.oldestStartAt = Number.POSITIVE_INFINITY;
+    this.responseTimes.recordEnd(item);
     if (this.#probe === item) this.#probe = null;
   }
 }

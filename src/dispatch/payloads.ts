@@ -23,11 +23,14 @@ export interface PayloadsOptions {
 const BATCH_EVENTS = 200;
 const CACHE_BYTES = 8 * 1024 * 1024;
 const EVENT_OVERHEAD_BYTES = 200;
+/** More than a lane can still hold in memory when an expunge is announced. */
+const MAX_EXPUNGED = 10_000;
 
 export class Payloads {
   readonly #options: PayloadsOptions;
   readonly #cache = new Map<Uuid, EventContent>();
   #cachedBytes = 0;
+  readonly #expunged = new Set<Uuid>();
   readonly #batcher: Batcher<Waiting>;
 
   constructor(options: PayloadsOptions) {
@@ -40,7 +43,27 @@ export class Payloads {
     });
   }
 
+  /** Forgets the payload of an event, and refuses to load it again. */
+  expunge(id: Uuid): void {
+    const cached = this.#cache.get(id);
+    if (cached !== undefined) {
+      this.#cache.delete(id);
+      this.#cachedBytes -= cached.data.length + EVENT_OVERHEAD_BYTES;
+    }
+    this.#expunged.add(id);
+    if (this.#expunged.size > MAX_EXPUNGED)
+      for (const oldest of this.#expunged) {
+        this.#expunged.delete(oldest);
+        break;
+      }
+  }
+
+  isExpunged(id: Uuid): boolean {
+    return this.#expunged.has(id);
+  }
+
   load(id: Uuid, done: Callback): void {
+    if (this.#expunged.has(id)) return done(null);
     const cached = this.#cache.get(id);
     if (cached === undefined) this.#batcher.add({ id, done });
     else done(cached);
@@ -58,7 +81,7 @@ export class Payloads {
   }
 
   #cacheEvent(event: EventContent): void {
-    if (event.data.length > CACHE_BYTES / 8 || this.#cache.has(event.id)) return;
+    if (event.data.length > CACHE_BYTES / 8 || this.#cache.has(event.id) || this.isExpunged(event.id)) return;
     this.#cache.set(event.id, event);
     this.#cachedBytes += event.data.length + EVENT_OVERHEAD_BYTES;
     for (const [id, oldest] of this.#cache) {

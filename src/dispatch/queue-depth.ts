@@ -10,9 +10,9 @@ import type { Lane } from './lane.ts';
 export interface WaitingDeliveries {
   fresh: number;
   retries: number;
-  /** When the age of the oldest fresh delivery began. Infinity: there is none. */
+  /** When the age of the oldest fresh delivery began. Infinity if nothing waits. */
   oldestFresh: number;
-  /** When the first retry is or was due. Infinity: there is none. */
+  /** When the first retry is or was due. Infinity if nothing waits. */
   firstDue: number;
 }
 

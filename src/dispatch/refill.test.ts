@@ -65,3 +65,35 @@ test("a start in the future, from before the database's clock stepped back, hold
   expect(readyAt).toBeLessThan(now + endpoint.timeoutMs + 60_000);
   await refill.stop();
 });
+
+test('a lane with a new event is read while a sweep of other lanes still waits for its answer', async () => {
+  const swept = Array.from(
+    { length: 300 },
+    () => new Lane(anEndpoint('https://example.com/'), HEALTHY, null),
+  );
+  const fresh = new Lane(anEndpoint('https://example.com/'), HEALTHY, null);
+  const reads: number[] = [];
+  const freshRead = Promise.withResolvers<void>();
+  const sweepAnswer = Promise.withResolvers<void>();
+  const refill = new Refill({
+    queue: {
+      loadLanes: async (requests) => {
+        reads.push(requests.length);
+        const answer = new Map(requests.map(({ endpointId }) => [endpointId, { fresh: [], due: [] }]));
+        if (requests.some(({ endpointId }) => endpointId === fresh.id)) freshRead.resolve();
+        else await sweepAnswer.promise;
+        return answer;
+      },
+    },
+    clock: systemClock,
+    budget: new LaneBudget({ laneItems: 10, totalItems: 100, totalBytes: 1_000 }),
+    scheduler: { consider: () => {} },
+    onProblem: (_what, error) => freshRead.reject(error),
+  });
+  for (const lane of swept) refill.request(lane, 'sweep');
+  refill.request(fresh, 'recent');
+  await freshRead.promise;
+  expect(reads.toSorted((a, b) => a - b)).toEqual([1, 200]);
+  sweepAnswer.resolve();
+  await refill.stop();
+});

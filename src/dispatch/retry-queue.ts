@@ -27,7 +27,7 @@ export class RetryQueue {
     return this.#heap.size - this.#outdated;
   }
 
-  /** When the first delivery is due. Infinity: there is none. */
+  /** When the first delivery is due. Infinity if nothing waits. */
   get firstDueAt(): number {
     return this.#first()?.dueAt ?? Number.POSITIVE_INFINITY;
   }
@@ -41,6 +41,11 @@ export class RetryQueue {
   move(item: LaneItem): void {
     this.#outdated += 1;
     this.push(item);
+  }
+
+  /** Call this when a delivery left the queue without `removeFirst`: `isQueued` must return false for it now. */
+  recordDetached(): void {
+    this.#outdated += 1;
   }
 
   /** The first delivery that is due by now. Does not remove it. */

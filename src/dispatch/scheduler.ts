@@ -27,8 +27,6 @@ export interface SchedulerParts {
 }
 
 const STARTS_PER_TURN = 32;
-/** A lane hangs if its oldest request has run for this long without any success since then. */
-const HANGING_AFTER_MS = 1_000;
 
 export class Scheduler {
   readonly #options: SchedulerOptions;
@@ -36,8 +34,8 @@ export class Scheduler {
   readonly #budget: SocketBudget;
   readonly #alarms: Alarms;
   readonly #started = new Map<LaneItem, { kind: Kind; at: number; lane: Lane }>();
-  /** Lanes with signs of trouble that wait until the sockets are less crowded. */
-  readonly #parked = new Set<Lane>();
+  /** Lanes with signs of trouble that wait until the sockets are less crowded: for their first one, or for more. */
+  readonly #parked = { first: new Turns(), more: new Turns() };
   #parts: SchedulerParts | null = null;
   #isPumpScheduled = false;
   #preferRetry = false;
@@ -70,7 +68,8 @@ export class Scheduler {
   forget(lane: Lane): void {
     this.#turns.fresh.remove(lane);
     this.#turns.retry.remove(lane);
-    this.#parked.delete(lane);
+    this.#parked.first.remove(lane);
+    this.#parked.more.remove(lane);
     this.#alarms.forget(lane);
   }
 
@@ -98,17 +97,18 @@ export class Scheduler {
     if (started === undefined) return;
     this.#started.delete(item);
     this.#budget.inFlight[started.kind] -= 1;
-    if (!this.#budget.isCrowded) this.#unparkOne();
+    this.#unparkOne();
     this.consider(started.lane);
     this.pumpSoon();
   }
 
   /** One lane per free socket: checking thousands of lanes each time would be too slow. */
   #unparkOne(): void {
-    for (const lane of this.#parked) {
-      this.#parked.delete(lane);
-      return this.consider(lane);
-    }
+    const { first, more } = this.#parked;
+    const lane =
+      (this.#budget.isNearlyFull ? undefined : first.next()) ??
+      (this.#budget.isCrowded ? undefined : more.next());
+    if (lane !== undefined) this.consider(lane);
   }
 
   pumpSoon(): void {
@@ -151,7 +151,7 @@ export class Scheduler {
     // A lane with signs of trouble keeps one request in flight as long as possible: otherwise it could never recover.
     const isCrowded = lane.inFlight > 0 ? this.#budget.isCrowded : this.#budget.isNearlyFull;
     if (isCrowded && this.#showsTrouble(lane, now)) {
-      this.#parked.add(lane);
+      this.#parked[lane.inFlight > 0 ? 'more' : 'first'].add(lane);
       return;
     }
     // If no socket is free for a retry, send the fresh delivery: retries never delay fresh deliveries.
@@ -166,8 +166,8 @@ export class Scheduler {
     this.consider(lane);
   }
 
+  /** A lane that has not answered yet may be slow: until it answers, it gets what slow lanes get. */
   #showsTrouble(lane: Lane, now: number): boolean {
-    const isHanging = now - lane.oldestStartAt > HANGING_AFTER_MS && lane.lastSuccessAt < lane.oldestStartAt;
-    return isHanging || lane.failingSince !== null;
+    return lane.failingSince !== null || !lane.responseTimes.isKnownToBeFast(now);
   }
 }

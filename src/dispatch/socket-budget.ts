@@ -2,7 +2,8 @@ import type { Kind } from './lane.ts';
 
 /**
  * Divides the sockets of this process. Retries use at most their share, and fresh deliveries leave a tenth to them. The
- * last quarter is for lanes without signs of trouble.
+ * last quarter is for the first request of each lane and for lanes without signs of trouble, the last fifth only for the
+ * latter.
  */
 export class SocketBudget {
   readonly #max: number;
@@ -26,11 +27,12 @@ export class SocketBudget {
     return this.total < this.#max && this.inFlight[kind] < this.#maxOf[kind];
   }
 
+  /** True if only lanes without signs of trouble may get a socket. Fresh deliveries can use half of what is left. */
   get isNearlyFull(): boolean {
-    return this.total >= this.#max * 0.9;
+    return this.total >= this.#max * 0.8;
   }
 
-  /** True if only lanes without signs of trouble may get a socket. */
+  /** True if a lane with signs of trouble may have no more than one socket. */
   get isCrowded(): boolean {
     return this.total >= this.#max * 0.75;
   }

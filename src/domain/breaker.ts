@@ -8,7 +8,8 @@
  *     └──────────── probe succeeded ───────────── half_open ─────────┘
  *
  * While the circuit is open, nothing is sent and attempts are not counted. In half_open one delivery is the probe: the
- * oldest that is due. A probe without an outcome (its worker died) ends at its deadline.
+ * oldest that is due. A probe without an outcome (its worker died) ends at its deadline. Somebody can also request a probe
+ * while the circuit is open: its success closes the circuit, its failure changes nothing.
  * 5xx, timeouts and transport errors are failures. 4xx and 429 show that the receiver works: while the circuit is closed
  * they do not count, and as the answer to a probe they close it.
  */
@@ -101,15 +102,16 @@ export class Breaker {
 
   /**
    * Records what an attempt says about the endpoint. Returns true if the record must be stored because the circuit
-   * changed.
+   * changed. A failed probe that somebody requested leaves the cooldown as it was.
    */
-  recordSignal(signal: Signal, now: number, wasProbe: boolean): boolean {
+  recordSignal(signal: Signal, now: number, wasProbe: boolean, wasRequested = false): boolean {
     const settings = this.#settings;
     if (settings === null) return false;
     const before = this.#record;
     if (before.circuit !== 'closed') {
       // Attempts that were in flight when the circuit opened say nothing about a recovery.
       if (!wasProbe) return false;
+      if (wasRequested && (signal === 'failure' || signal === 'none')) return false;
       if (signal === 'none') {
         this.#record = this.#openRecord(now, before.cooldownMs, before);
         return true;

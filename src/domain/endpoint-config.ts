@@ -70,6 +70,7 @@ export interface EndpointConfig {
   fifo_on_dead?: 'skip' | 'block';
   follow_redirects?: number;
   challenge?: Challenge;
+  operator?: boolean;
 }
 
 export const DEFAULT_TIMEOUT_MS = 15_000;
@@ -142,6 +143,7 @@ export function resolveEndpoint(record: EndpointRecord, secrets: readonly Endpoi
     deleted: record.deleted,
     events: config.events ?? ['*'],
     channels: config.channels ?? [],
+    operator: config.operator ?? false,
     filter: config.filter ?? null,
     apiVersion: config.api_version ?? null,
     payload: config.payload ?? 'full',

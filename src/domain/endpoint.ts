@@ -44,6 +44,8 @@ export interface Endpoint {
   readonly url: string;
   readonly events: readonly string[];
   readonly channels: readonly string[];
+  /** Gets the operational events of all tenants. */
+  readonly operator: boolean;
   /** As it was given (docs/filters.md), not parsed. */
   readonly filter: Readonly<Record<string, unknown>> | null;
   readonly enabled: boolean;
@@ -71,4 +73,11 @@ export interface Endpoint {
 export interface EndpointSecret {
   readonly secret: string;
   readonly expiresAt: number | null;
+  /**
+   * With a profile that has room for one signature: from when on this secret signs the main header. Null: when no older
+   * secret is left.
+   */
+  readonly mainFrom?: number | null;
+  /** The setting that an older secret keeps. Null: that of the endpoint. */
+  readonly signature?: SignatureSetting | null;
 }

@@ -6,6 +6,8 @@ import {
   eventIdFromForeignId,
   eventIdOfDelivery,
   firstIdAt,
+  isEventId,
+  maxDeliveriesOf,
   newEventId,
   newId,
   parsePublicId,
@@ -76,24 +78,37 @@ describe('new ids', () => {
     }
   });
 
-  it('are version 7, variant 10, and contain their time', () => {
+  it('are version 7 or, of events, 8, variant 10, and contain their time', () => {
     const now = at + 60_000;
-    for (const id of [newId(now), newEventId(now + 1)]) {
-      expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    for (const [id, version] of [
+      [newId(now), 7],
+      [newEventId(now + 1), 8],
+    ] as const) {
+      expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-[78][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+      expect(id[14]).toBe(String(version));
       expect([now, now + 1]).toContain(timeOfId(id));
     }
   });
 
-  it('of events leave room for the ordinals of deliveries', () => {
+  const eventIds: readonly [string, () => string, number][] = [
+    ['of version 8', () => newEventId(at), 0x100000],
+    ['of version 7', () => eventIdFromForeignId(crypto.randomUUID(), at), 0x10000],
+  ];
+  it.each(eventIds)('of events leave room for the ordinals of deliveries (%s)', (_version, create, most) => {
     fc.assert(
-      fc.property(fc.integer({ min: 0, max: 0xffff }), (ordinal) => {
-        const event = newEventId(at);
+      fc.property(fc.integer({ min: 0, max: most - 1 }), (ordinal) => {
+        const event = create();
         const delivery = deliveryIdOf(event, ordinal);
-        expect(event.endsWith('0000')).toBe(true);
+        expect(isEventId(event)).toBe(true);
+        expect(maxDeliveriesOf(event)).toBe(most);
+        expect(deliveryIdOf(event, 0)).toBe(event);
+        expect(delivery).toHaveLength(36);
         expect(eventIdOfDelivery(delivery)).toBe(event);
         expect(timeOfId(delivery)).toBe(timeOfId(event));
         const [first, last] = deliveryRangeOfEvent(event);
         expect(first <= delivery && delivery <= last).toBe(true);
+        expect(eventIdOfDelivery(last)).toBe(event);
+        expect(isEventId(delivery)).toBe(ordinal === 0);
       }),
     );
   });
@@ -129,7 +144,7 @@ describe('the event id for an id of another system', () => {
   it('has the time of a UUID of version 7, and equals that id if it already is an event id', () => {
     const id = newId(1_700_000_000_000);
     expect(timeOfId(eventIdFromForeignId(id, 0))).toBe(timeOfId(id));
-    const eventId = newEventId(1_700_000_000_000);
+    const eventId = eventIdFromForeignId(id, 0);
     expect(eventIdFromForeignId(eventId, 0)).toBe(eventId);
   });
 

@@ -1,15 +1,17 @@
 /**
- * Ids are time-sortable UUIDs (version 7): 16 bytes in PostgreSQL, shown to people as TypeIDs (`evt_…`).
+ * Ids are time-sortable UUIDs (version 7 or 8): 16 bytes in PostgreSQL, shown to people as TypeIDs (`evt_…`).
  *
- *   tttttttt-tttt-7ccc-vrrr-rrrrrrrroooo
+ *   tttttttt-tttt-Vccc-vrrr-rrrrrrrooooo
  *   t  48 bits  milliseconds since 1970
+ *   V   4 bits  version: says how long the ordinal is
  *   c  12 bits  counter within the millisecond, with a random start: the ids of one process only grow, unless its clock
  *               goes back by seconds
- *   r  46 bits  random (v carries the UUID variant)
- *   o  16 bits  ordinal: 0000 for an event, 0000–ffff for its deliveries
+ *   r  42 bits  random (v carries the UUID variant)
+ *   o  20 bits  ordinal: 00000 for an event, 00000–fffff for its deliveries. In version 7 it has 16 bits (one random digit
+ *               more), as all events had once. Events of the outbox and of relays still have version 7.
  *
  * A delivery's id is its event's id with the ordinal filled in. So the event of a delivery follows from the id, and all
- * deliveries of an event are one key range.
+ * deliveries of an event are one key range. See docs/adr/0016-ids-for-large-fan-outs.md.
  */
 import { createHash, randomFillSync } from 'node:crypto';
 
@@ -27,7 +29,6 @@ export const idPrefixes = {
 } as const;
 export type IdPrefix = (typeof idPrefixes)[keyof typeof idPrefixes];
 
-export const MAX_DELIVERIES_PER_EVENT = 0x10000;
 const COUNTER_LIMIT = 0x1000;
 /**
  * Ids follow a clock that went back further than this. Otherwise a glitch into the future would give every later id a
@@ -54,7 +55,8 @@ const hex = (value: number, width: number): string => value.toString(16).padStar
 
 const VARIANTS = '89ab';
 
-function newUuid(nowMs: number, tail: string): Uuid {
+/** `tail`: the last four or five digits. */
+function newUuid(nowMs: number, version: '7' | '8', tail: string): Uuid {
   if (nowMs > lastMs || nowMs < lastMs - MAX_AHEAD_MS) {
     lastMs = nowMs;
     counter = Number.parseInt(takeRandomHex(2), 16) & 0x3ff;
@@ -66,24 +68,31 @@ function newUuid(nowMs: number, tail: string): Uuid {
   const time = hex(lastMs, 12);
   const random = takeRandomHex(6);
   const variant = VARIANTS[Number.parseInt(random[0]!, 16) & 3];
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${hex(counter, 3)}-${variant}${random.slice(1, 4)}-${random.slice(4)}${tail}`;
+  return `${time.slice(0, 8)}-${time.slice(8)}-${version}${hex(counter, 3)}-${variant}${random.slice(1, 4)}-${random.slice(4, 16 - tail.length)}${tail}`;
 }
 
-/** Makes an event id. Its last 16 bits are zero: they are the ordinal of its deliveries. */
+/** Makes an event id. Its last 20 bits are zero: they are the ordinal of its deliveries. */
 export function newEventId(nowMs: number): Uuid {
-  return newUuid(nowMs, '0000');
+  return newUuid(nowMs, '8', '00000');
 }
 
-/** Makes an id for anything but an event: all its last 16 bits are random. */
+/** Makes an id for anything but an event: all its last bits are random. */
 export function newId(nowMs: number): Uuid {
-  return newUuid(nowMs, takeRandomHex(2));
+  return newUuid(nowMs, '7', takeRandomHex(2));
 }
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
+const EVENT_ID =
+  /^[0-9a-f]{8}-[0-9a-f]{4}-(7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{8}0000|8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{7}00000)$/;
+
+/** True if the id has the form of an event id. */
+export const isEventId = (id: Uuid): boolean => EVENT_ID.test(id);
+
 /**
- * Derives an event id from an id of another system. The same input always gives the same event id. The time comes from
- * the id if it is a UUID of version 7, otherwise from `createdAtMs`.
+ * Derives an event id from an id of another system. The same input always gives the same event id, in every release: a
+ * relay may read an item again after an upgrade. The time comes from the id if it is a UUID of version 7, otherwise from
+ * `createdAtMs`.
  */
 export function eventIdFromForeignId(id: Uuid, createdAtMs: number): Uuid {
   const hasTime = UUID_V7.test(id);
@@ -98,17 +107,24 @@ export function isUuidV7(id: Uuid): boolean {
   return UUID_V7.test(id);
 }
 
+const isVersion8 = (id: Uuid): boolean => id[14] === '8';
+
+/** How many deliveries an event with this id can have. */
+export const maxDeliveriesOf = (eventId: Uuid): number => (isVersion8(eventId) ? 0x100000 : 0x10000);
+
 export function deliveryIdOf(eventId: Uuid, ordinal: number): Uuid {
-  return eventId.slice(0, 32) + hex(ordinal, 4);
+  return isVersion8(eventId)
+    ? eventId.slice(0, 31) + hex(ordinal, 5)
+    : eventId.slice(0, 32) + hex(ordinal, 4);
 }
 
 export function eventIdOfDelivery(deliveryId: Uuid): Uuid {
-  return `${deliveryId.slice(0, 32)}0000`;
+  return isVersion8(deliveryId) ? `${deliveryId.slice(0, 31)}00000` : `${deliveryId.slice(0, 32)}0000`;
 }
 
 /** The first and last id that a delivery of this event can have. */
 export function deliveryRangeOfEvent(eventId: Uuid): [first: Uuid, last: Uuid] {
-  return [deliveryIdOf(eventId, 0), deliveryIdOf(eventId, 0xffff)];
+  return [deliveryIdOf(eventId, 0), deliveryIdOf(eventId, maxDeliveriesOf(eventId) - 1)];
 }
 
 export function timeOfId(id: Uuid): number {

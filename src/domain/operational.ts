@@ -11,6 +11,7 @@ export const operationalTypes = {
   circuitClosed: 'posthorn.circuit.closed',
   deliveryDead: 'posthorn.delivery.dead',
   deadLettersThreshold: 'posthorn.dead_letters.threshold',
+  deadLettersExpired: 'posthorn.dead_letters.expired',
   queueAge: 'posthorn.queue.age',
 } as const;
 export type OperationalType = (typeof operationalTypes)[keyof typeof operationalTypes];

@@ -47,6 +47,8 @@ function newAcceptor(acceptLog: AcceptLog, accepted: string[]): Acceptor {
       clock,
       random: Math.random,
       idempotencyTtlMs: 1000,
+      deliveriesPerCommit: 2_000,
+      onSliced: () => {},
       giveUpAfterMs: 1000,
     }),
     clock,

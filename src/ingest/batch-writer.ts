@@ -4,7 +4,8 @@
  *
  *   pending ──▶ matched ──▶ appended ──▶ routed, answered
  *      ▲           │ the endpoints changed meanwhile: match again
- *                  │ large fan-out: write in several commits, or beside the other tenants
+ *                  │ more endpoints than an event can have deliveries: 422
+ *                  │ large fan-out: write in several commits (see fan-out-writer.ts), or beside the other tenants
  *      └───────────┤ deadlock, lock timeout: write again beside the others, then bisect
  *                  │ connection lost, outcome unknown: write the same ids again, guarded against writing twice
  *                  │ one invalid value: bisect, until only that event fails
@@ -14,7 +15,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
-import { MAX_DELIVERIES_PER_EVENT, timeOfId, type Uuid } from '../domain/ids.ts';
+import { maxDeliveriesOf, timeOfId, type Uuid } from '../domain/ids.ts';
 import { type AcceptLog, type EventRecord, idempotencyKeyName } from '../ports/accept-log.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Commit, CommittedDelivery } from '../ports/hand-over.ts';
@@ -36,7 +37,7 @@ import {
   withoutKey,
   withUnknownOutcome,
 } from './pending-event.ts';
-import { rejectedValue, storeDidNotAnswer, tookTooLong } from './store-problems.ts';
+import { rejectedValue, storeDidNotAnswer, tookTooLong, tooManyEndpoints } from './store-problems.ts';
 import type { Subscriptions } from './subscriptions.ts';
 import type { WidePath } from './wide-path.ts';
 
@@ -52,6 +53,12 @@ export interface BatchWriterOptions {
   readonly idempotencyTtlMs: number;
   /** An event that could not be stored within this time is answered with 503. */
   readonly giveUpAfterMs: number;
+  /**
+   * Bounds the time of a statement: about 40 µs per delivery. Other work of the same connection waits no longer than that.
+   */
+  readonly deliveriesPerCommit: number;
+  /** Called after a commit that left deliveries of a large fan-out unwritten. */
+  readonly onSliced: () => void;
 }
 
 export interface WriteOptions {
@@ -68,11 +75,6 @@ export interface WriteOptions {
 const RETRY_PAUSE_MS = 100;
 /** A few milliseconds of filter steps. Then sockets, timers and lease renewals get their turn. */
 const MATCH_WORK_PER_TURN = 500_000;
-
-/**
- * Bounds the time of a statement: about 40 µs per delivery. Other work of the same connection waits no longer than that.
- */
-const MAX_ROWS_PER_COMMIT = 2_000;
 
 export class BatchWriter {
   readonly #options: BatchWriterOptions;
@@ -111,11 +113,19 @@ export class BatchWriter {
         const matched = await this.#matchPart(batch);
         part = matched.length === batch.length ? batch : batch.slice(0, matched.length);
         if (options.wide !== undefined) {
-          const tenants = wideTenants(part, matched, batch.length);
+          const tenants = wideTenants(part, matched, batch.length, this.#options.deliveriesPerCommit);
           if (tenants !== null) {
             options.wide.add(batch.filter(({ event }) => tenants.has(event.tenant)));
             return batch.filter(({ event }) => !tenants.has(event.tenant));
           }
+        }
+        // Such an event is alone in its commit.
+        const most = maxDeliveriesOf(part[0]!.id);
+        if (matched[0]!.length > most) {
+          await endpoints.refresh();
+          if (endpoints.version !== endpointVersion) continue;
+          part[0]!.reject(tooManyEndpoints(matched[0]!.length, most));
+          break;
         }
         const isStale = await this.#append(part, matched, endpointVersion, options);
         subscriptions.countLookups(part.length, !isStale);
@@ -136,7 +146,7 @@ export class BatchWriter {
     endpointVersion: number,
     { mayBeStored }: WriteOptions,
   ): Promise<boolean> {
-    const { acceptLog, observers, clock } = this.#options;
+    const { acceptLog, observers, clock, onSliced } = this.#options;
     const sentAt = clock.now();
     const records = batch.map((item, index) => this.#toRecord(item, matched[index]!, sentAt));
     const result = await acceptLog.append(records, {
@@ -148,31 +158,33 @@ export class BatchWriter {
     if (result.stale) return true;
     observers.onCommitted(batch, sentAt, clock.now());
     await this.#answerAll(batch, records, result.written, { sentAt, endpointVersion });
+    // A large fan-out is alone in its commit.
+    if (records[0]!.unwritten !== undefined) onSliced();
     return false;
   }
 
   #toRecord(item: PendingEvent, matched: readonly Endpoint[], now: number): EventRecord {
-    const { subscriptions, random } = this.#options;
+    const { subscriptions, random, deliveriesPerCommit } = this.#options;
     // Enabled endpoints come first, so the first one tells whether the event is sent at all.
     const isSent = matched[0]?.enabled ?? false;
     const reason = isSent || isDuplicate(item) ? null : subscriptions.explainUnmatched(item.event, matched);
-    return toRecord(item, matched, reason, now, random);
+    return toRecord(item, matched, { unmatchedReason: reason, now, random, deliveriesPerCommit });
   }
 
   /**
-   * Matches the first events of the batch, as many as make no more than `MAX_ROWS_PER_COMMIT` deliveries; at least one.
+   * Matches the first events of the batch, as many as make no more than `deliveriesPerCommit`; at least one.
    * Yields to the event loop between expensive events. If endpoints change meanwhile, `append` reports it.
    */
   async #matchPart(batch: readonly PendingEvent[]): Promise<(readonly Endpoint[])[]> {
-    const { subscriptions } = this.#options;
+    const { subscriptions, deliveriesPerCommit } = this.#options;
     const matched: (readonly Endpoint[])[] = [];
     let work = 0;
     let rows = 0;
     for (const item of batch) {
       const endpoints = isDuplicate(item) ? [] : subscriptions.match(item.event);
       rows += endpoints.length;
-      if (rows > MAX_ROWS_PER_COMMIT && matched.length > 0) break;
-      matched.push(endpoints.slice(0, MAX_DELIVERIES_PER_EVENT));
+      if (rows > deliveriesPerCommit && matched.length > 0) break;
+      matched.push(endpoints);
       work += subscriptions.takeWork();
       if (work < MATCH_WORK_PER_TURN) continue;
       work = 0;
@@ -371,14 +383,15 @@ function wideTenants(
   part: readonly PendingEvent[],
   matched: readonly (readonly Endpoint[])[],
   batchLength: number,
+  deliveriesPerCommit: number,
 ): ReadonlySet<string> | null {
-  if (part.length === batchLength && (part.length > 1 || matched[0]!.length <= MAX_ROWS_PER_COMMIT))
+  if (part.length === batchLength && (part.length > 1 || matched[0]!.length <= deliveriesPerCommit))
     return null;
   const rows = new Map<string, number>();
   for (const [index, { event }] of part.entries())
     rows.set(event.tenant, (rows.get(event.tenant) ?? 0) + matched[index]!.length);
   const wide = new Set<string>();
-  for (const [tenant, count] of rows) if (count > MAX_ROWS_PER_COMMIT / 4) wide.add(tenant);
+  for (const [tenant, count] of rows) if (count > deliveriesPerCommit / 4) wide.add(tenant);
   return wide.size === 0 ? null : wide;
 }
 

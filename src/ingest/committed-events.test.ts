@@ -11,6 +11,9 @@ test('a committed event must have an id that an event can have', () => {
   expect(findIdProblem(idAt(NOW), NOW)).toBeNull();
   expect(findIdProblem(idAt(NOW + HOUR_MS / 2), NOW)).toBeNull();
   expect(findIdProblem(idAt(NOW - 5 * 365 * 24 * HOUR_MS), NOW)).toBeNull();
+  const version8 = `${firstIdAt(NOW).slice(0, 14)}8abc-8abc-012345600000`;
+  expect(findIdProblem(version8, NOW)).toBeNull();
+  expect(findIdProblem(version8.replace(/.{5}$/, '10000'), NOW)).toMatchObject({ code: 'invalid' });
   // The last 16 bits number the deliveries.
   expect(findIdProblem(idAt(NOW).replace(/.{4}$/, 'abcd'), NOW)).toMatchObject({ code: 'invalid' });
   expect(findIdProblem('550e8400-e29b-41d4-a716-446655440000', NOW)).toMatchObject({ code: 'invalid' });

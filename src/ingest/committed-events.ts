@@ -12,7 +12,7 @@
  */
 import type { Clock } from '../domain/clock.ts';
 import type { CommittedEvent } from '../domain/event.ts';
-import { timeOfId, type Uuid } from '../domain/ids.ts';
+import { isEventId, timeOfId, type Uuid } from '../domain/ids.ts';
 import { invalidField, type Problem } from '../domain/problem.ts';
 import type { AcceptLog } from '../ports/accept-log.ts';
 import type { BatchWriter } from './batch-writer.ts';
@@ -67,7 +67,6 @@ export class CommittedEvents {
   }
 }
 
-const EVENT_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{8}0000$/;
 const EARLIEST_MS = Date.UTC(2020, 0);
 /** The producer's clock may be this far ahead: partitions for such ids always exist. */
 const MAX_AHEAD_MS = 3_600_000;
@@ -76,8 +75,11 @@ const isFromFuture = (id: Uuid, now: number): boolean => timeOfId(id) > now + MA
 
 /** Returns what is wrong with an id that was made elsewhere, or null if an event can have it. */
 export function findIdProblem(id: Uuid, now: number): Problem | null {
-  if (!EVENT_ID.test(id))
-    return invalidField('id', 'must be an event id: a UUID of version 7 whose last 16 bits are zero');
+  if (!isEventId(id))
+    return invalidField(
+      'id',
+      'must be an event id: a UUID of version 7 whose last 16 bits are zero, or of version 8 whose last 20 bits are zero',
+    );
   const time = timeOfId(id);
   if (time < EARLIEST_MS || isFromFuture(id, now))
     return invalidField(

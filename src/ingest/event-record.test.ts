@@ -27,11 +27,39 @@ function pendingSince(ms: number, committed: PendingEvent['committed']): Pending
   const id = `${firstIdAt(ms).slice(0, 14)}7abc-8abc-012345670000`;
   return { event, id, fingerprint: null, receivedAt: 0, committed, resolve() {}, reject() {} };
 }
-const dueAt = (item: PendingEvent) => toRecord(item, [endpoint], null, NOW, () => 0).deliveries[0]!.dueAt;
+const context = { unmatchedReason: null, now: NOW, random: () => 0, deliveriesPerCommit: 4 };
+const dueAt = (item: PendingEvent) => toRecord(item, [endpoint], context).deliveries[0]!.dueAt;
 
 test('the age of a committed event that waited for more than a minute begins when it is accepted', () => {
   const committed = { outboxSeq: '1', lostKey: null, outcomeUnknown: false };
   expect(dueAt(pendingSince(NOW - 61_000, committed))).toBe(NOW);
   expect(dueAt(pendingSince(NOW - 59_000, committed))).toBeNull();
   expect(dueAt(pendingSince(NOW - 61_000, null))).toBeNull();
+});
+
+test('a large fan-out is sliced: FIFO endpoints come first, disabled ones last', () => {
+  const endpoints = Array.from({ length: 11 }, (_, n) => ({
+    ...endpoint,
+    id: `0190aaaa-0000-7000-8000-${String(n).padStart(12, '0')}`,
+    enabled: n < 9,
+    ordering: n > 3 ? ('fifo' as const) : ('none' as const),
+  }));
+  const { deliveries, skipped, unwritten, options } = toRecord(pendingSince(NOW, null), endpoints, context);
+  const numberOf = (id: string) => Number(id.slice(-12));
+  expect(deliveries.map(({ endpointId }) => numberOf(endpointId))).toEqual([4, 5, 6, 7]);
+  expect(skipped).toEqual([]);
+  expect(options).toEqual({ skipped: 2 });
+  expect(
+    unwritten?.slices.map(({ endpointIds, hasFifo, wasDisabled }) => [
+      endpointIds.map(numberOf),
+      hasFifo,
+      wasDisabled,
+    ]),
+  ).toEqual([
+    [[8, 0], true, false],
+    [[1, 2], false, false],
+    [[3], false, false],
+    [[9, 10], false, true],
+  ]);
+  expect(toRecord(pendingSince(NOW, null), endpoints.slice(0, 4), context).unwritten).toBeUndefined();
 });

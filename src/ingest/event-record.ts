@@ -1,34 +1,53 @@
 /** Turns a pending event and its matched endpoints into the record that the accept log stores. */
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { UnmatchedReason } from '../domain/event.ts';
-import { deliveryIdOf, timeOfId } from '../domain/ids.ts';
+import { deliveryIdOf, timeOfId, type Uuid } from '../domain/ids.ts';
 import { delayMsBefore } from '../domain/retry.ts';
-import type { EventRecord, NewDelivery, SkippedDelivery } from '../ports/accept-log.ts';
+import type {
+  EventRecord,
+  NewDelivery,
+  SkippedDelivery,
+  UnwrittenDeliveries,
+  UnwrittenSlice,
+} from '../ports/accept-log.ts';
 import type { LostKey, PendingEvent } from './pending-event.ts';
 
 /** The age of a committed event that waited longer than this begins now, so that it does not expire before it is sent. */
 const LATE_AFTER_MS = 60_000;
 
-/** `unmatchedReason` is null if at least one of the endpoints is enabled, or if the event is a duplicate. */
+export interface RecordContext {
+  /** Null if at least one of the endpoints is enabled, or if the event is a duplicate. */
+  readonly unmatchedReason: UnmatchedReason | null;
+  readonly now: number;
+  readonly random: () => number;
+  /** Of an event with more deliveries, the others are written by later commits. */
+  readonly deliveriesPerCommit: number;
+}
+
+/** `matched`: enabled endpoints first. */
 export function toRecord(
   item: PendingEvent,
-  endpoints: readonly Endpoint[],
-  unmatchedReason: UnmatchedReason | null,
-  now: number,
-  random: () => number,
+  matched: readonly Endpoint[],
+  context: RecordContext,
 ): EventRecord {
-  const { event, id, fingerprint } = item;
+  const { event, id, fingerprint, committed } = item;
+  const { unmatchedReason, now, random, deliveriesPerCommit } = context;
+  const isSliced = matched.length > deliveriesPerCommit;
+  const { first, slices } = isSliced ? slice(matched, deliveriesPerCommit) : { first: matched, slices: [] };
+  const start = { deliverAt: event.deliverAt, isLate: committed !== null && isLate(id, now) };
   const deliveries: NewDelivery[] = [];
   const skipped: SkippedDelivery[] = [];
-  for (const [ordinal, endpoint] of endpoints.entries()) {
+  for (const [ordinal, endpoint] of first.entries()) {
     const delivery = { id: deliveryIdOf(id, ordinal), endpointId: endpoint.id };
-    if (!endpoint.enabled) {
-      skipped.push(delivery);
-      continue;
-    }
-    const dueAt = firstDueAt(item, endpoint, now, random);
-    deliveries.push({ ...delivery, dueAt, fifo: endpoint.ordering === 'fifo' });
+    if (endpoint.enabled)
+      deliveries.push({
+        ...delivery,
+        dueAt: firstDueAt(start, endpoint, now, random),
+        fifo: isFifo(endpoint),
+      });
+    else skipped.push(delivery);
   }
+  const skippedLater = slices.reduce((n, each) => (each.wasDisabled ? n + each.endpointIds.length : n), 0);
   return {
     id,
     tenant: event.tenant,
@@ -36,14 +55,53 @@ export function toRecord(
     data: event.data,
     idempotencyKey: event.idempotencyKey,
     fingerprint,
-    options: storedOptions(item, unmatchedReason, skipped.length),
+    options: storedOptions(item, unmatchedReason, skipped.length + skippedLater),
     deliveries,
     skipped,
+    unwritten: isSliced ? { slices, deliverAt: event.deliverAt } : undefined,
   };
 }
 
-function firstDueAt(
-  { event, id, committed }: PendingEvent,
+const isFifo = ({ ordering }: Endpoint): boolean => ordering === 'fifo';
+
+/** Half of what a commit may hold: nobody waits for these commits, and they should delay others even less. */
+export const sliceRowsOf = (deliveriesPerCommit: number): number => Math.ceil(deliveriesPerCommit / 2);
+
+interface Sliced {
+  /** Enabled endpoints whose deliveries are written with the event. */
+  readonly first: readonly Endpoint[];
+  readonly slices: UnwrittenDeliveries['slices'];
+}
+
+/** FIFO endpoints come first: FIFO deliveries that are written later hold back their lanes. Usually there are none. */
+function slice(endpoints: readonly Endpoint[], deliveriesPerCommit: number): Sliced {
+  const enabled = endpoints.filter((endpoint) => endpoint.enabled);
+  const ordered = enabled.some(isFifo)
+    ? [...enabled.filter(isFifo), ...enabled.filter((endpoint) => !isFifo(endpoint))]
+    : enabled;
+  const size = sliceRowsOf(deliveriesPerCommit);
+  const slices: UnwrittenSlice[] = [];
+  const addSlices = (rest: readonly Endpoint[], wasDisabled: boolean): void => {
+    for (let first = 0; first < rest.length; first += size) {
+      const part = rest.slice(first, first + size);
+      const hasFifo = !wasDisabled && part.some(isFifo);
+      slices.push({ endpointIds: part.map(({ id }) => id), hasFifo, wasDisabled });
+    }
+  };
+  addSlices(ordered.slice(deliveriesPerCommit), false);
+  addSlices(
+    endpoints.filter((endpoint) => !endpoint.enabled),
+    true,
+  );
+  return { first: ordered.slice(0, deliveriesPerCommit), slices };
+}
+
+/** True if the age of a delivery that is written now must not begin with the time in the event's id. */
+export const isLate = (eventId: Uuid, now: number): boolean => now - timeOfId(eventId) > LATE_AFTER_MS;
+
+/** When to send a new delivery first. Null: as soon as possible, and its age begins with the time in its id. */
+export function firstDueAt(
+  { deliverAt, isLate }: { readonly deliverAt: number | null; readonly isLate: boolean },
   endpoint: Endpoint,
   now: number,
   random: () => number,
@@ -51,10 +109,9 @@ function firstDueAt(
   const delayMs = delayMsBefore(endpoint.retry, 1, random);
   // A FIFO endpoint sends in the order of acceptance and ignores `deliver_at`. (A request that names a FIFO endpoint
   // together with `deliver_at` was rejected before; this one matched by its subscription.)
-  if (event.deliverAt !== null && event.deliverAt > now && endpoint.ordering !== 'fifo')
-    return event.deliverAt + delayMs;
+  if (deliverAt !== null && deliverAt > now && !isFifo(endpoint)) return deliverAt + delayMs;
   if (delayMs > 0) return now + delayMs;
-  return committed !== null && now - timeOfId(id) > LATE_AFTER_MS ? now : null;
+  return isLate ? now : null;
 }
 
 function storedOptions(

@@ -5,6 +5,8 @@ export { Admission } from './admission.ts';
 export { BatchWriter } from './batch-writer.ts';
 export { CommittedEvents } from './committed-events.ts';
 export { readTenant, readTime } from './event-fields.ts';
+export { sliceRowsOf } from './event-record.ts';
+export { FanOutWriter } from './fan-out-writer.ts';
 export { expectJson, JsonDepthError, JsonSyntaxError } from './json-scan.ts';
 export { KnownTenants } from './known-tenants.ts';
 export type { Accepted } from './pending-event.ts';

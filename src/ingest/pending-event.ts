@@ -3,7 +3,12 @@ import { createHash } from 'node:crypto';
 import type { EventContent, NewEvent, UnmatchedReason } from '../domain/event.ts';
 import { timeOfId, type Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
-import { type EventRecord, idempotencyKeyName, type KeyHolder } from '../ports/accept-log.ts';
+import {
+  countDeliveries,
+  type EventRecord,
+  idempotencyKeyName,
+  type KeyHolder,
+} from '../ports/accept-log.ts';
 
 /** The answer to a stored event. */
 export interface Accepted {
@@ -117,15 +122,15 @@ export function toContent({ event, id }: PendingEvent): EventContent {
   };
 }
 
-export function toAccepted(item: PendingEvent, { deliveries, options }: EventRecord): Accepted {
+export function toAccepted(item: PendingEvent, record: EventRecord): Accepted {
   const { type, tenant } = item.event;
   return {
     id: item.id,
     type,
     tenant,
     createdAt: timeOfId(item.id),
-    deliveries: deliveries.length,
-    unmatchedReason: (options?.unmatched_reason as UnmatchedReason | undefined) ?? null,
+    deliveries: countDeliveries(record),
+    unmatchedReason: (record.options?.unmatched_reason as UnmatchedReason | undefined) ?? null,
     duplicate: isDuplicate(item),
   };
 }

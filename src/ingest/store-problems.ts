@@ -18,3 +18,10 @@ export const tookTooLong = (cause: unknown): Problem =>
     'The event was not stored: storing it with its deliveries took longer than the database allows. Try again later.',
     { retryAfterSeconds: 2, cause },
   );
+
+/** For an event that matches more endpoints than its id has ordinals for. Nothing was written. */
+export const tooManyEndpoints = (matched: number, most: number): Problem =>
+  new Problem(
+    'invalid',
+    `The event matches ${matched} endpoints, and an event can have at most ${most} deliveries. Nothing was stored: publish it several times, with \`channels\` or \`endpoint_ids\` that divide the endpoints.`,
+  );

@@ -31,7 +31,7 @@ const event = (tenant: string, data: number): NewEvent => ({
   headers: null,
 });
 
-/** An accept stage in which the tenant "wide" has 700 endpoints and "acme" has one. */
+/** An accept stage in which the tenant "wide" has 700 endpoints, "acme1" has one and "too-wide" has 1,048,577. */
 function newIngest(wideCommits: Promise<void> = Promise.resolve()) {
   const commits: (readonly EventRecord[])[] = [];
   const acceptLog: AcceptLog = {
@@ -48,6 +48,10 @@ function newIngest(wideCommits: Promise<void> = Promise.resolve()) {
   const endpoints = { version: 1, refresh: async () => {} };
   const subscriptions = new Subscriptions();
   subscriptions.update([...endpointsOf('wide', 700), ...endpointsOf('acme1', 1)]);
+  const match = subscriptions.match.bind(subscriptions);
+  const [endpoint] = endpointsOf('too-wide', 1);
+  subscriptions.match = (query) =>
+    query.tenant === 'too-wide' ? new Array(0x100001).fill(endpoint) : match(query);
   const clock = systemClock;
   const writer = new BatchWriter({
     acceptLog,
@@ -60,6 +64,8 @@ function newIngest(wideCommits: Promise<void> = Promise.resolve()) {
     random: Math.random,
     idempotencyTtlMs: 1000,
     giveUpAfterMs: 1000,
+    deliveriesPerCommit: 2_000,
+    onSliced: () => {},
   });
   const admission = new Admission({
     clock,
@@ -113,4 +119,21 @@ test('committed events with a large fan-out are written in several commits, in t
     ['wide 0', 'acme1 1', 'wide 2'],
     ['wide 3', 'acme1 4', 'wide 5'],
   ]);
+});
+
+test('an event that matches more endpoints than it can have deliveries is refused, and nothing of it is stored', async () => {
+  const { acceptor, committedEvents, shown } = newIngest();
+  const refused = acceptor.accept(event('too-wide', 1));
+  await expect(refused).rejects.toMatchObject({ code: 'invalid', status: 422 });
+  await expect(refused).rejects.toThrow('matches 1048577 endpoints');
+  // Code "invalid" is final: the outbox and a relay set the event aside and go on.
+  const answers = await committedEvents.accept(
+    ['too-wide', 'acme1'].map((tenant, n) => ({
+      ...event(tenant, n),
+      id: newEventId(Date.now()),
+      outboxSeq: String(n),
+    })),
+  );
+  expect(answers).toMatchObject([{ code: 'invalid' }, { deliveries: 1 }]);
+  expect(shown()).toEqual([['acme1 1']]);
 });

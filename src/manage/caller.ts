@@ -1,6 +1,6 @@
+import type { AccessScope, KeyScope } from '../domain/access-scopes.ts';
 import { idPrefixes, publicId, type Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
-import type { KeyScope } from '../postgres/queries/keys.ts';
 import type { AuditTrail } from './audit-trail.ts';
 
 /** Who makes a request, and which tenant's objects they may see and change. */
@@ -8,6 +8,8 @@ export interface Caller {
   /** Null: the admin key of the configuration. */
   readonly keyId: Uuid | null;
   readonly scope: KeyScope;
+  /** Null: everything that `scope` allows. */
+  readonly scopes: readonly AccessScope[] | null;
   /** The only tenant that the key may use. Null: all tenants. */
   readonly tenant: string | null;
   /** The first characters of the key, to recognize it by. Null: the admin key of the configuration. */

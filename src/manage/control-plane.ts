@@ -13,7 +13,9 @@ import { type ChallengeOptions, EndpointChallenges } from './endpoint-challenges
 import { EndpointSecrets } from './endpoint-secrets.ts';
 import { type EndpointLimits, Endpoints } from './endpoints.ts';
 import { EventTypes } from './event-types.ts';
+import { Expunge } from './expunge.ts';
 import { Keys } from './keys.ts';
+import { Probes } from './probes.ts';
 import { Replay } from './replay.ts';
 import { Tasks } from './tasks.ts';
 import { Tenants } from './tenants.ts';
@@ -28,26 +30,34 @@ export interface ControlPlaneDependencies {
   readonly egress: EgressPolicy;
   readonly challenges: ChallengeOptions;
   readonly endpointLimits: EndpointLimits;
+  /** Its endpoints may get the operational events of all tenants, and only admin keys may use it. */
+  readonly operatorTenant: string;
   /** How long the previous signing secret signs beside a new one. */
   readonly signatureOverlapMs: number;
   /** How long a discard can be undone. */
   readonly discardUndoMs: number;
+  /** How many days events are kept. 0: for ever. */
+  readonly retentionDays: number;
   /** A delivery of this endpoint became due or unblocked: wakes the worker that owns it. */
   readonly wake: (endpointId: Uuid) => void;
-  /** A key was revoked: drop it from the cache of this process. */
-  readonly onKeyRevoked: () => void;
+  /** A key was changed or revoked: drop it from the cache of this process. */
+  readonly onKeyChanged: () => void;
+  /** A probe was requested: tells the worker that owns its endpoint. */
+  readonly wakeProbe: () => void;
 }
 
 export interface ControlPlane {
   readonly endpoints: Endpoints;
   readonly endpointSecrets: EndpointSecrets;
   readonly testEvents: TestEvents;
+  readonly probes: Probes;
   readonly replay: Replay;
   readonly deadLetters: DeadLetters;
   readonly tasks: Tasks;
   readonly keys: Keys;
   readonly tenants: Tenants;
   readonly eventTypes: EventTypes;
+  readonly expunge: Expunge;
 }
 
 export function createControlPlane(dependencies: ControlPlaneDependencies): ControlPlane {
@@ -57,11 +67,13 @@ export function createControlPlane(dependencies: ControlPlaneDependencies): Cont
     endpoints: new Endpoints({ ...dependencies, challenges }),
     endpointSecrets: new EndpointSecrets(dependencies),
     testEvents: new TestEvents(dependencies),
+    probes: new Probes(dependencies),
     replay: new Replay({ ...dependencies, tasks }),
     deadLetters: new DeadLetters({ ...dependencies, tasks }),
     tasks,
     keys: new Keys(dependencies),
     tenants: new Tenants(dependencies),
     eventTypes: new EventTypes(dependencies),
+    expunge: new Expunge(dependencies),
   };
 }

@@ -32,6 +32,7 @@ const SHOWN = new Set([
   'batch',
   'debounce',
   'challenge',
+  'operator',
 ]);
 
 export function endpointChanges(before: EditableEndpoint, after: EditableEndpoint): FieldChange[] {

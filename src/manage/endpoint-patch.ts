@@ -36,6 +36,7 @@ const CONFIG_FIELDS = [
   'fifo_on_dead',
   'follow_redirects',
   'challenge',
+  'operator',
 ] as const satisfies readonly (keyof EndpointConfig)[];
 
 type Nullable<T> = { readonly [K in keyof T]?: T[K] | null };

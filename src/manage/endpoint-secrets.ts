@@ -1,6 +1,8 @@
+import { signatureHeaders } from '../deliver/index.ts';
 import type { Clock } from '../domain/clock.ts';
 import { idPrefixes, newId, publicId, type Uuid } from '../domain/ids.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
+import { parseTime, TIME_RULE } from '../domain/time.ts';
 import { inTransaction, type Pool } from '../postgres/database.ts';
 import type { EndpointCache } from '../postgres/endpoint-cache.ts';
 import { findEndpoint } from '../postgres/queries/endpoints.ts';
@@ -14,7 +16,7 @@ import type { SecretBox } from '../postgres/secret-box.ts';
 import type { Actor } from './caller.ts';
 import { lockOrThrow } from './endpoints.ts';
 import { notFound } from './object-ids.ts';
-import { checkSecret, generateSecret, signatureProfileOf } from './signing-secrets.ts';
+import { checkSecret, generateSecret, signatureProfileOf, tooManySecrets } from './signing-secrets.ts';
 import { isWholeMilliseconds, WHOLE_MILLISECONDS_RULE } from './whole-milliseconds.ts';
 
 export interface SecretDependencies {
@@ -29,8 +31,31 @@ export interface SecretDependencies {
 export interface CurrentSecret {
   readonly secret: string;
   readonly createdAt: Date;
+  /** The header that it signs now. */
+  readonly header: string | null;
   /** Older secrets that still sign. */
-  readonly previous: readonly { readonly createdAt: Date; readonly expiresAt: Date | null }[];
+  readonly previous: readonly {
+    readonly createdAt: Date;
+    readonly expiresAt: Date | null;
+    readonly header: string | null;
+  }[];
+}
+
+export interface RotationInput {
+  readonly secret?: string;
+  /** Null: the old secret signs until it is revoked. */
+  readonly overlap_seconds?: number | null;
+  /** Which secret signs the main header of a profile with room for one. */
+  readonly primary?: 'old' | 'new';
+  /** When the new secret takes the main header over. Only with `primary: "old"`. */
+  readonly switch_at?: string | null;
+}
+
+export interface RotatedSecret {
+  readonly secret: string;
+  readonly previousExpiresAt: Date | null;
+  readonly primary: 'old' | 'new';
+  readonly switchAt: Date | null;
 }
 
 /** The signing secrets of endpoints. */
@@ -41,17 +66,18 @@ export class EndpointSecrets {
     this.#dependencies = dependencies;
   }
 
-  /** Returns the new secret, and when the previous one stops signing. Throws `invalid` if too many secrets would sign. */
-  async rotate(
-    { caller, audit }: Actor,
-    id: Uuid,
-    input: { readonly secret?: string; readonly overlap_seconds?: number },
-  ): Promise<{ secret: string; previousExpiresAt: Date | null }> {
+  /**
+   * Returns the new secret, when the previous one stops signing, and which of them signs a header with room for one.
+   * Throws `invalid` if too many secrets would sign.
+   */
+  async rotate({ caller, audit }: Actor, id: Uuid, input: RotationInput): Promise<RotatedSecret> {
     const { pool, clock, endpoints, secretBox, signatureOverlapMs } = this.#dependencies;
     const { overlap_seconds: overlap } = input;
-    if (overlap !== undefined && !isWholeMilliseconds(overlap))
+    if (overlap != null && !isWholeMilliseconds(overlap))
       throw invalidField('overlap_seconds', WHOLE_MILLISECONDS_RULE);
-    const overlapMs = overlap === undefined ? signatureOverlapMs : Math.round(overlap * 1000);
+    const overlapMs = overlap === undefined ? signatureOverlapMs : overlap && Math.round(overlap * 1000);
+    const { primary = 'old' } = input;
+    const switchAt = readSwitchTime(input, clock.now(), overlapMs);
     const rotated = await inTransaction(pool, async (client) => {
       const endpoint = await lockOrThrow(client, id, caller);
       const profile = signatureProfileOf(endpoint.config.signature);
@@ -59,16 +85,19 @@ export class EndpointSecrets {
       const secret = input.secret ?? generateSecret(profile);
       const sealed = secretBox.seal(secret, id);
       const newSecret = { id: newId(clock.now()), endpointId: id, sealed };
-      const { previousExpiresAt, liveSecrets } = await rotateSecret(client, newSecret, overlapMs);
+      const { previousExpiresAt, liveSecrets } = await rotateSecret(client, newSecret, {
+        overlapMs,
+        mainFrom: primary === 'new' ? 'now' : switchAt,
+      });
       // Not the oldest secret ends, because a receiver may still verify with it.
-      if (liveSecrets > MAX_LIVE_SECRETS) throw tooManySecrets();
+      if (liveSecrets > MAX_LIVE_SECRETS) throw tooManySecrets('overlap_seconds');
       await audit.record(client, {
         action: 'endpoint.rotate_secret',
         tenant: endpoint.tenant,
         objectId: publicId(idPrefixes.endpoint, id),
         changes: [{ field: 'secret' }],
       });
-      return { secret, previousExpiresAt };
+      return { secret, previousExpiresAt, primary, switchAt };
     });
     await endpoints.refresh();
     return rotated;
@@ -91,22 +120,48 @@ export class EndpointSecrets {
 
   /** Reading a secret is recorded too: whoever has it can sign as Posthorn. */
   async show({ caller, audit }: Actor, id: Uuid): Promise<CurrentSecret> {
-    const { pool, secretBox } = this.#dependencies;
+    const { pool, clock, secretBox } = this.#dependencies;
     const endpoint = await findEndpoint(pool, id, caller.tenant);
     if (endpoint === null) throw notFound('endpoint', id);
-    const [current, ...previous] = await loadSecrets(pool, id);
+    const stored = await loadSecrets(pool, id);
+    const [current, ...previous] = stored;
     if (current === undefined) throw new Problem('not_found', 'The endpoint has no secret.');
     await audit.record(pool, {
       action: 'endpoint.show_secret',
       tenant: endpoint.tenant,
       objectId: publicId(idPrefixes.endpoint, id),
     });
-    return { secret: secretBox.open(current.sealed, id), createdAt: current.createdAt, previous };
+    const [header, ...older] = signatureHeaders(
+      endpoint.config.signature ?? 'standard',
+      stored.map(({ expiresAt, mainFrom, signature }) => ({
+        expiresAt: expiresAt?.getTime() ?? null,
+        mainFrom: mainFrom?.getTime() ?? null,
+        signature,
+      })),
+      clock.now(),
+    );
+    return {
+      secret: secretBox.open(current.sealed, id),
+      createdAt: current.createdAt,
+      header: header ?? null,
+      previous: previous.map((secret, index) => ({ ...secret, header: older[index] ?? null })),
+    };
   }
 }
 
-const tooManySecrets = (): Problem =>
-  invalidField(
-    'overlap_seconds',
-    `${MAX_LIVE_SECRETS} secrets of this endpoint sign already: revoke the old ones (DELETE /v1/endpoints/{id}/secrets/previous), or use 0`,
-  );
+/** Throws `invalid` if the time does not fit the rotation. */
+function readSwitchTime(
+  { primary = 'old', switch_at }: RotationInput,
+  nowMs: number,
+  overlapMs: number | null,
+): Date | null {
+  if (switch_at == null) return null;
+  const time = parseTime(switch_at);
+  if (Number.isNaN(time)) throw invalidField('switch_at', TIME_RULE);
+  if (primary === 'new')
+    throw invalidField('switch_at', 'must be left out with primary "new": the new secret takes over at once');
+  if (time <= nowMs) throw invalidField('switch_at', 'must be in the future');
+  if (overlapMs !== null && time > nowMs + overlapMs)
+    throw invalidField('switch_at', 'must not be after the old secret stops signing: see overlap_seconds');
+  return new Date(time);
+}

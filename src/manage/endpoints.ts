@@ -1,5 +1,6 @@
 import { type EgressPolicy, isCredentialHeader } from '../deliver/index.ts';
 import type { Clock } from '../domain/clock.ts';
+import type { SignatureProfile, SignatureSetting } from '../domain/endpoint.ts';
 import { idPrefixes, newId, publicId, type Uuid } from '../domain/ids.ts';
 import { type FieldError, invalidField } from '../domain/problem.ts';
 import { readTenant } from '../ingest/index.ts';
@@ -15,7 +16,7 @@ import {
   lockEndpoint,
   updateEndpoint,
 } from '../postgres/queries/endpoints.ts';
-import { revokePreviousSecrets, rotateSecret } from '../postgres/queries/rotate-secret.ts';
+import { MAX_LIVE_SECRETS, rotateSecret } from '../postgres/queries/rotate-secret.ts';
 import { sealConfig } from '../postgres/sealed-config.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
 import type { AuditAction } from './audit-actions.ts';
@@ -25,9 +26,16 @@ import type { EndpointChallenges } from './endpoint-challenges.ts';
 import { applyPatch, type EditableEndpoint, type EndpointPatch } from './endpoint-patch.ts';
 import { refuseOverlapping, warningsAbout } from './endpoint-warnings.ts';
 import { notFound } from './object-ids.ts';
+import { checkOperatorChange } from './operator-access.ts';
 import { type SentBack, type ShowEndpoint, withoutUnchanged } from './read-back.ts';
 import { type Consent, ReceiverConsent } from './receiver-consent.ts';
-import { checkSecret, generateSecret, shareSecrets, signatureProfileOf } from './signing-secrets.ts';
+import {
+  checkSecret,
+  generateSecret,
+  shareSecrets,
+  signatureProfileOf,
+  tooManySecrets,
+} from './signing-secrets.ts';
 
 export interface EndpointDependencies {
   readonly pool: Pool;
@@ -36,7 +44,11 @@ export interface EndpointDependencies {
   readonly secretBox: SecretBox;
   readonly egress: EgressPolicy;
   readonly challenges: EndpointChallenges;
+  /** How long the old secrets keep signing if the new signature needs another kind of secret. */
+  readonly signatureOverlapMs: number;
   readonly endpointLimits: EndpointLimits;
+  /** The tenant whose endpoints may get the operational events of all tenants. */
+  readonly operatorTenant: string;
 }
 
 export interface EndpointLimits {
@@ -80,11 +92,14 @@ export class Endpoints {
 
   /** Challenges the receiver if needed, then creates the endpoint. Returns it with its signing secret. */
   async create(actor: Actor, input: NewEndpoint): Promise<ChangedEndpoint & { secret: string }> {
-    const { pool, clock, endpoints, secretBox, endpointLimits } = this.#dependencies;
+    const { pool, clock, endpoints, secretBox, endpointLimits, operatorTenant } = this.#dependencies;
     const { tenant: requestedTenant, secret: givenSecret, ...settings } = input;
-    const tenant = readTenant(requestedTenant, actor.caller.tenant);
+    const isOperators = settings.operator === true && actor.caller.tenant === null;
+    const defaultTenant = isOperators ? operatorTenant : undefined;
+    const tenant = readTenant(requestedTenant ?? defaultTenant, actor.caller.tenant);
     const id = newId(clock.now());
     const plain = applyPatch(BLANK, settings, this.#dependencies);
+    this.#checkOperator(actor.caller, tenant, BLANK, plain);
     const sealed = this.#seal(id, plain);
     const profile = signatureProfileOf(sealed.config.signature);
     if (givenSecret !== undefined) checkSecret(givenSecret, profile);
@@ -154,6 +169,7 @@ export class Endpoints {
       const changed = withoutUnchanged(before, patch, show);
       const after = this.#seal(id, applyPatch(before, changed, this.#dependencies));
       this.#consent.check(consent, caller, before, after);
+      this.#checkOperator(caller, before.tenant, before, after);
       if (JSON.stringify(editablePart(before)) === JSON.stringify(after)) return audit.nothingChanged();
       const switched = before.enabled === after.enabled ? null : after.enabled ? 'on' : 'off';
       await updateEndpoint(client, { id, ...after }, switched);
@@ -170,8 +186,8 @@ export class Endpoints {
         objectId: publicId(idPrefixes.endpoint, id),
         changes,
       });
-      // The new profile cannot sign with the old secrets: without a new one nothing could be sent.
-      if (needsNewSecret) await this.#replaceSecrets(client, id, generateSecret(profile));
+      // The new profile cannot sign with the old secrets. They keep signing under the old one until the overlap ends.
+      if (needsNewSecret) await this.#addSecretOf(client, id, profile, before.config.signature ?? 'standard');
     });
     await endpoints.refresh();
     return (await findEndpoint(pool, id, caller.tenant))!;
@@ -186,11 +202,27 @@ export class Endpoints {
     return this.#consent.askForChange(caller, before, applyPatch(before, changed, this.#dependencies));
   }
 
-  async #replaceSecrets(client: Client, endpointId: Uuid, secret: string): Promise<void> {
-    const { clock, secretBox } = this.#dependencies;
-    const sealed = secretBox.seal(secret, endpointId);
-    await rotateSecret(client, { id: newId(clock.now()), endpointId, sealed }, 0);
-    await revokePreviousSecrets(client, endpointId);
+  async #addSecretOf(
+    client: Client,
+    endpointId: Uuid,
+    profile: SignatureProfile,
+    keptSignature: SignatureSetting,
+  ): Promise<void> {
+    const { clock, secretBox, signatureOverlapMs: overlapMs } = this.#dependencies;
+    const sealed = secretBox.seal(generateSecret(profile), endpointId);
+    const secret = { id: newId(clock.now()), endpointId, sealed };
+    const rotation = { overlapMs, mainFrom: 'now', keptSignature } as const;
+    const { liveSecrets } = await rotateSecret(client, secret, rotation);
+    if (liveSecrets > MAX_LIVE_SECRETS) throw tooManySecrets('signature');
+  }
+
+  #checkOperator(caller: Caller, tenant: string, before: EditableEndpoint, after: EditableEndpoint): void {
+    const change = {
+      tenant,
+      before: before.config.operator ?? false,
+      after: after.config.operator ?? false,
+    };
+    checkOperatorChange(caller, change, this.#dependencies.operatorTenant);
   }
 
   #seal(id: Uuid, endpoint: EditableEndpoint): EditableEndpoint {

@@ -1,29 +1,55 @@
+import { type AccessScope, type KeyScope, scopesWithin } from '../domain/access-scopes.ts';
+import { ADDRESS_RANGE_RULE, readAddressRange } from '../domain/address-range.ts';
 import type { Clock } from '../domain/clock.ts';
 import { isTenantId, TENANT_ID_RULE } from '../domain/event.ts';
 import { idPrefixes, newId, publicId, type Uuid } from '../domain/ids.ts';
-import { invalidField } from '../domain/problem.ts';
+import { type FieldError, invalidField, invalidFields } from '../domain/problem.ts';
+import { parseTime, TIME_RULE } from '../domain/time.ts';
 import { inTransaction, type Pool } from '../postgres/database.ts';
-import { createKey, type KeyRecord, type KeyScope, revokeKey } from '../postgres/queries/keys.ts';
+import { createKey, type KeyRecord, readKey, revokeKey, updateKey } from '../postgres/queries/keys.ts';
 import { generateApiKey, hashApiKey, prefixOfApiKey } from './api-keys.ts';
 import type { AuditAction } from './audit-actions.ts';
-import type { Change } from './audit-trail.ts';
+import { type Change, fieldChanges } from './audit-trail.ts';
 import type { Actor } from './caller.ts';
 import { notFound } from './object-ids.ts';
+import { refuseOperatorTenant } from './operator-access.ts';
 import { burstOf, type RateLimitInput } from './rate-limit.ts';
+import { dropReadOnly, type ReadOnlyFields } from './sent-back.ts';
 
 export interface KeyDependencies {
   readonly pool: Pool;
   readonly clock: Clock;
-  /** A key was revoked: drop it from the cache of this process. The database notifies the other processes. */
-  readonly onKeyRevoked: () => void;
+  readonly operatorTenant: string;
+  /** A key was changed or revoked: drop it from the cache of this process. The database notifies the other processes. */
+  readonly onKeyChanged: () => void;
 }
 
-export interface NewKey {
+/** What narrows a key. Null: nothing does. */
+interface Restrictions {
+  readonly scopes?: readonly AccessScope[] | null;
+  readonly expires_at?: string | null;
+  readonly allowed_ips?: readonly string[] | null;
+}
+
+export interface NewKey extends Restrictions {
   readonly scope: KeyScope;
   readonly tenant?: string;
   readonly description?: string;
   readonly rate_limit?: RateLimitInput | null;
 }
+
+/** Fields that are absent stay as they are. */
+export interface KeyPatch extends Restrictions {
+  readonly description?: string;
+}
+
+/** A key as the API shows it. */
+export type ShowKey = (key: KeyRecord) => object;
+
+const READ_ONLY: ReadOnlyFields = {
+  asShown: ['id', 'scope', 'tenant', 'prefix', 'created_at', 'rate_limit'],
+  ignored: ['last_used_at'],
+};
 
 /** API keys. */
 export class Keys {
@@ -36,8 +62,10 @@ export class Keys {
   /** Returns the key itself too: it cannot be read again. */
   async create(actor: Actor, input: NewKey): Promise<{ record: KeyRecord; key: string }> {
     checkTenant(input);
+    refuseOperatorTenant(input.tenant, this.#dependencies.operatorTenant);
     const { pool, clock } = this.#dependencies;
     const { scope, tenant, description, rate_limit: limit } = input;
+    const restrictions = this.#readRestrictions(scope, input);
     const key = generateApiKey();
     const record = await inTransaction(pool, async (client) => {
       const created = await createKey(client, {
@@ -49,6 +77,9 @@ export class Keys {
         hash: hashApiKey(key),
         rate_per_second: limit?.per_second ?? null,
         rate_burst: limit == null ? null : burstOf(limit),
+        scopes: restrictions.scopes ?? null,
+        expires_at: restrictions.expires_at ?? null,
+        allowed_ips: restrictions.allowed_ips ?? null,
       });
       await actor.audit.record(client, changeOf('key.create', created));
       return created;
@@ -56,16 +87,78 @@ export class Keys {
     return { record, key };
   }
 
+  /** Throws `not_found` if there is no such key, or it was revoked. `patch` may repeat what `show` returns. */
+  async update(actor: Actor, id: Uuid, patch: KeyPatch, show: ShowKey): Promise<KeyRecord> {
+    const { pool, onKeyChanged } = this.#dependencies;
+    const updated = await inTransaction(pool, async (client) => {
+      const before = await readKey(client, id, { forUpdate: true });
+      if (before === null) throw notFound('key', id);
+      const changed = dropReadOnly(patch, show(before), READ_ONLY);
+      const { description = before.description } = changed;
+      const after = { ...before, description, ...this.#readRestrictions(before.scope, changed, before) };
+      const changes = fieldChanges(changeable(before), changeable(after), () => true);
+      if (changes.length === 0) {
+        actor.audit.nothingChanged();
+        return before;
+      }
+      await actor.audit.record(client, { ...changeOf('key.update', before), changes });
+      return updateKey(client, after);
+    });
+    onKeyChanged();
+    return updated;
+  }
+
   /** Throws `not_found` if there is no such key, or it was revoked before. */
   async revoke(actor: Actor, id: Uuid): Promise<void> {
-    const { pool, onKeyRevoked } = this.#dependencies;
+    const { pool, onKeyChanged } = this.#dependencies;
     await inTransaction(pool, async (client) => {
       const revoked = await revokeKey(client, id);
       if (revoked === null) throw notFound('key', id);
       await actor.audit.record(client, changeOf('key.delete', revoked));
     });
-    onKeyRevoked();
+    onKeyChanged();
   }
+
+  /** The given restrictions as they are stored. Throws `invalid`. A date that stays may be in the past. */
+  #readRestrictions(
+    scope: KeyScope,
+    { scopes, expires_at, allowed_ips }: Restrictions,
+    before?: KeyRecord,
+  ): Partial<Pick<KeyRecord, 'scopes' | 'expires_at' | 'allowed_ips'>> {
+    const errors: FieldError[] = [...beyondScope(scope, scopes ?? [])];
+    const expiry = expires_at == null ? null : new Date(parseTime(expires_at));
+    if (expiry !== null && Number.isNaN(expiry.getTime()))
+      errors.push({ path: 'expires_at', message: TIME_RULE });
+    else if (
+      expiry !== null &&
+      expiry.getTime() !== before?.expires_at?.getTime() &&
+      expiry.getTime() <= this.#dependencies.clock.now()
+    )
+      errors.push({ path: 'expires_at', message: 'must be in the future' });
+    const ranges = (allowed_ips ?? []).map((range, index) => {
+      const read = readAddressRange(range);
+      if (read === null) errors.push({ path: `allowed_ips[${index}]`, message: ADDRESS_RANGE_RULE });
+      return read ?? '';
+    });
+    if (errors.length > 0) throw invalidFields(errors);
+    return {
+      ...(scopes !== undefined && { scopes: scopes && [...scopes] }),
+      ...(expires_at !== undefined && { expires_at: expiry }),
+      ...(allowed_ips !== undefined && { allowed_ips: allowed_ips && ranges }),
+    };
+  }
+}
+
+function beyondScope(scope: KeyScope, scopes: readonly AccessScope[]): FieldError[] {
+  const allowed = scopesWithin[scope];
+  return scopes.flatMap((each, index) =>
+    allowed.includes(each)
+      ? []
+      : {
+          path: `scopes[${index}]`,
+          message: `is more than a key with the scope "${scope}" may do; it may have ${allowed.join(', ')}`,
+        },
+  );
 }
 
 function checkTenant({ scope, tenant }: NewKey): void {
@@ -76,6 +169,13 @@ function checkTenant({ scope, tenant }: NewKey): void {
   if (tenant !== undefined && !isTenantId(tenant)) throw invalidField('tenant', TENANT_ID_RULE);
 }
 
+const changeable = ({ description, scopes, expires_at, allowed_ips }: KeyRecord) => ({
+  description,
+  scopes,
+  expires_at,
+  allowed_ips,
+});
+
 const changeOf = (action: AuditAction, key: KeyRecord): Change => ({
   action,
   tenant: key.tenant,
@@ -84,5 +184,8 @@ const changeOf = (action: AuditAction, key: KeyRecord): Change => ({
     { field: 'prefix', after: key.prefix },
     { field: 'scope', after: key.scope },
     { field: 'description', after: key.description },
+    ...(['scopes', 'expires_at', 'allowed_ips'] as const).flatMap((field) =>
+      key[field] === null ? [] : [{ field, after: key[field] }],
+    ),
   ],
 });

@@ -9,7 +9,7 @@ import { REDACTED } from './redacted.ts';
 /** These may be sent with the value that they have. */
 const READ_ONLY = ['id', 'tenant', 'disabled_reason', 'created_at'] as const;
 /** These change by themselves, and may be sent with any value. */
-const VOLATILE = ['health', 'public_key', 'updated_at', 'warnings'] as const;
+const VOLATILE = ['health', 'public_key', 'signing_secrets', 'updated_at', 'warnings'] as const;
 
 /** A patch that may also have the fields that are shown and cannot be changed. */
 export type SentBack = EndpointPatch & {

@@ -1,7 +1,14 @@
 /** Sends again: one delivery, the deliveries of an event, those that an endpoint missed, or many dead letters. */
 import type { Clock } from '../domain/clock.ts';
 import type { DeliveryStatus } from '../domain/delivery.ts';
-import { deliveryRangeOfEvent, idPrefixes, parsePublicId, publicId, type Uuid } from '../domain/ids.ts';
+import {
+  deliveryRangeOfEvent,
+  eventIdOfDelivery,
+  idPrefixes,
+  parsePublicId,
+  publicId,
+  type Uuid,
+} from '../domain/ids.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
 import { readTime } from '../ingest/index.ts';
 import { type Client, inTransaction, type Pool } from '../postgres/database.ts';
@@ -42,6 +49,7 @@ const MISSED: readonly DeliveryStatus[] = ['dead', 'skipped'];
 /** How often to try again if a worker or another replay moved the deliveries at the same moment. */
 const MAX_TRIES = 5;
 const PER_STATEMENT = 500;
+const NO_PAYLOAD = 'The payload of this event has been deleted, so it cannot be sent again.';
 const ENDPOINT_DELETED = 'The endpoint of this delivery has been deleted.';
 const ENDPOINT_DISABLED = 'The endpoint of this delivery is disabled. Enable it first.';
 
@@ -74,6 +82,8 @@ export class Replay {
       const endpoint = await findEndpoint(pool, found.endpoint_id, null);
       if (endpoint === null) throw new Problem('conflict', ENDPOINT_DELETED);
       if (!endpoint.enabled) throw new Problem('conflict', ENDPOINT_DISABLED);
+      const event = await findEvent(pool, eventIdOfDelivery(id), caller.tenant);
+      if (event === null || event.data === null) throw new Problem('conflict', NO_PAYLOAD);
     }
     throw new Problem('unavailable', 'The delivery is changing at this moment. Try again.', {
       retryAfterSeconds: 1,
@@ -92,6 +102,7 @@ export class Replay {
     const { pool, wake } = this.#dependencies;
     const event = await findEvent(pool, id, caller.tenant);
     if (event === null) throw notFound('event', id);
+    if (event.data === null) throw new Problem('conflict', NO_PAYLOAD);
     const named = readEndpointIds(endpoint_ids);
     const statuses = toList(status);
     const all = await deliveriesOfEvent(pool, ...deliveryRangeOfEvent(id));

@@ -1,5 +1,6 @@
 import { isTenantId, TENANT_ID_RULE } from '../domain/event.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
+import { expiresFirst } from '../domain/retention.ts';
 import { inTransaction, type Pool } from '../postgres/database.ts';
 import {
   deleteTenant,
@@ -20,13 +21,17 @@ export interface TenantInput {
   readonly metadata?: Record<string, unknown>;
   readonly ingest_rate_limit?: RateLimitInput | null;
   readonly max_endpoints?: number | null;
+  readonly retention_days?: number | null;
 }
 
 export class Tenants {
   readonly #pool: Pool;
+  readonly #retentionDays: number;
 
-  constructor({ pool }: { readonly pool: Pool }) {
+  /** `retentionDays`: how long events are kept. 0: for ever. */
+  constructor({ pool, retentionDays }: { readonly pool: Pool; readonly retentionDays: number }) {
     this.#pool = pool;
+    this.#retentionDays = retentionDays;
   }
 
   /** Creates the tenant, or replaces all of its settings. */
@@ -36,6 +41,11 @@ export class Tenants {
     input: TenantInput,
   ): Promise<{ created: boolean; tenant: TenantRecord }> {
     const after = toSettings(id, input);
+    if (after.retention_days !== null && !expiresFirst(after.retention_days, this.#retentionDays))
+      throw invalidField(
+        'retention_days',
+        `must be at most ${this.#retentionDays}, because POSTHORN_RETENTION_EVENTS deletes events after that`,
+      );
     return inTransaction(this.#pool, async (client) => {
       const before = await lockTenant(client, id);
       const changes = fieldChanges(
@@ -84,6 +94,7 @@ function toSettings(id: string, input: TenantInput): TenantSettings {
     metadata = {},
     ingest_rate_limit: limit,
     max_endpoints = null,
+    retention_days = null,
   } = input;
   const tooLarge = checkMetadataSize(metadata);
   if (tooLarge !== null) throw invalidField(tooLarge.path, tooLarge.message);
@@ -95,6 +106,7 @@ function toSettings(id: string, input: TenantInput): TenantSettings {
     ingest_per_second: limit?.per_second ?? null,
     ingest_burst: limit == null ? null : burstOf(limit),
     max_endpoints,
+    retention_days,
   };
 }
 
@@ -106,6 +118,7 @@ export const tenantFields = ({
   ingest_per_second,
   ingest_burst,
   max_endpoints,
+  retention_days,
 }: TenantSettings) => ({
   name,
   description,
@@ -115,4 +128,5 @@ export const tenantFields = ({
       ? null
       : { per_second: ingest_per_second, burst: ingest_burst },
   max_endpoints,
+  retention_days,
 });

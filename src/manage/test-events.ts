@@ -1,10 +1,11 @@
 import type { Clock } from '../domain/clock.ts';
 import { deliveryIdOf, idPrefixes, newEventId, publicId, type Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
-import { inTransaction, type Pool } from '../postgres/database.ts';
+import { inTransaction, type Pool, type Queryable } from '../postgres/database.ts';
 import { type DeliveryView, findDelivery } from '../postgres/queries/deliveries.ts';
 import { findEndpoint } from '../postgres/queries/endpoints.ts';
-import { insertTestEvent } from '../postgres/queries/events.ts';
+import { insertTestEvent, type TestProbe } from '../postgres/queries/events.ts';
+import { isProbeConflict } from '../postgres/queries/probes.ts';
 import type { Actor } from './caller.ts';
 import { notFound } from './object-ids.ts';
 
@@ -13,6 +14,8 @@ export interface TestEventDependencies {
   readonly clock: Clock;
   /** A delivery of this endpoint became due: wake the worker that owns it. */
   readonly wake: (endpointId: Uuid) => void;
+  /** A probe was requested: tell the worker that owns its endpoint. */
+  readonly wakeProbe: () => void;
 }
 
 export interface TestEvent {
@@ -20,6 +23,12 @@ export interface TestEvent {
   /** JSON text, sent byte for byte. */
   readonly data: string;
 }
+
+/** A reserved type, so that nobody mistakes a test for a real event. */
+export const DEFAULT_TEST_EVENT: TestEvent = {
+  type: 'posthorn.test',
+  data: '{"message":"This is a test event."}',
+};
 
 /** Events for one endpoint only, whatever it subscribes to: to see whether they arrive. */
 export class TestEvents {
@@ -29,33 +38,65 @@ export class TestEvents {
     this.#dependencies = dependencies;
   }
 
-  /** Returns the delivery. Throws `conflict` if the endpoint is disabled. */
-  async send({ caller, audit }: Actor, endpointId: Uuid, { type, data }: TestEvent): Promise<DeliveryView> {
-    const { pool, clock, wake } = this.#dependencies;
+  /**
+   * Returns the delivery. It is sent even while the circuit is open, unless another probe is on its way. Throws `conflict`
+   * if the endpoint is disabled.
+   */
+  async send({ caller, audit }: Actor, endpointId: Uuid, content: TestEvent): Promise<DeliveryView> {
+    const { pool, wake, wakeProbe } = this.#dependencies;
     const endpoint = await findEndpoint(pool, endpointId, caller.tenant);
     if (endpoint === null) throw notFound('endpoint', endpointId);
     const { tenant } = endpoint;
-    const id = newEventId(clock.now());
-    const deliveryId = deliveryIdOf(id, 0);
-    await inTransaction(pool, async (client) => {
-      const isInserted = await insertTestEvent(client, {
-        id,
-        deliveryId,
-        endpointId,
-        tenant,
-        type,
-        data: Buffer.from(data),
-        options: { endpoint_ids: [endpointId] },
+    const insert = (probe: TestProbe): Promise<Uuid> =>
+      inTransaction(pool, async (client) => {
+        const { eventId, deliveryId } = await insertTest(client, this.#dependencies.clock, {
+          endpointId,
+          tenant,
+          content,
+          probe,
+        });
+        await audit.record(client, {
+          action: 'endpoint.test',
+          tenant,
+          objectId: publicId(idPrefixes.endpoint, endpointId),
+          changes: [{ field: 'event', after: publicId(idPrefixes.event, eventId) }],
+        });
+        return deliveryId;
       });
-      if (!isInserted) throw new Problem('conflict', 'The endpoint is disabled. Enable it first.');
-      await audit.record(client, {
-        action: 'endpoint.test',
-        tenant,
-        objectId: publicId(idPrefixes.endpoint, endpointId),
-        changes: [{ field: 'event', after: publicId(idPrefixes.event, id) }],
-      });
+    const deliveryId = await insert('if_open').catch((error: unknown) => {
+      if (!isProbeConflict(error)) throw error;
+      return insert('never');
     });
+    wakeProbe();
     wake(endpointId);
     return (await findDelivery(pool, deliveryId, tenant))!;
   }
+}
+
+/** Stores a test event. Throws `conflict` if the endpoint is disabled. */
+export async function insertTest(
+  client: Queryable,
+  clock: Clock,
+  test: {
+    readonly endpointId: Uuid;
+    readonly tenant: string;
+    readonly content: TestEvent;
+    readonly probe: TestProbe;
+  },
+): Promise<{ eventId: Uuid; deliveryId: Uuid }> {
+  const { endpointId, tenant, content, probe } = test;
+  const id = newEventId(clock.now());
+  const deliveryId = deliveryIdOf(id, 0);
+  const event = {
+    id,
+    deliveryId,
+    endpointId,
+    tenant,
+    type: content.type,
+    data: Buffer.from(content.data),
+    options: { endpoint_ids: [endpointId] },
+  };
+  if (!(await insertTestEvent(client, event, probe)))
+    throw new Problem('conflict', 'The endpoint is disabled. Enable it first.');
+  return { eventId: id, deliveryId };
 }

@@ -4,6 +4,7 @@ import {
   type AcceptLog,
   type AppendOptions,
   type AppendResult,
+  countDeliveries,
   type EventLookup,
   type EventRecord,
   idempotencyKeyName,
@@ -11,6 +12,7 @@ import {
 } from '../ports/accept-log.ts';
 import { StoreError } from '../ports/store-error.ts';
 import { type MemoryStore, toMicroseconds } from './memory-store.ts';
+import { newQueueRow } from './queue-table.ts';
 import { checkEvent } from './stored-values.ts';
 
 export function createMemoryAcceptLog(store: MemoryStore): AcceptLog {
@@ -58,7 +60,7 @@ function append(
   const isGuarded =
     options.outboxSeqs !== null ||
     options.mayBeStored ||
-    events.some((event) => event.idempotencyKey !== null);
+    events.some((event) => event.idempotencyKey !== null || event.unwritten !== undefined);
   const incoming = options.outboxSeqs === null ? events : findInOutbox(store, events, options.outboxSeqs);
   checkEvents(store, incoming, isGuarded);
 
@@ -119,13 +121,14 @@ function takeKeys(store: MemoryStore, events: readonly EventRecord[], ttlMs: num
 }
 
 function write(store: MemoryStore, event: EventRecord, visibleAt: number): void {
-  store.events.set(event.id, { ...event, deliveries: event.deliveries.length, visibleAt });
+  const { id: eventId, tenant, type: eventType, unwritten } = event;
+  store.events.set(eventId, { ...event, deliveries: countDeliveries(event), visibleAt });
   for (const { id, endpointId } of event.skipped)
     store.finished.set(id, {
       id,
       endpointId,
-      tenant: event.tenant,
-      eventType: event.type,
+      tenant,
+      eventType,
       status: 'skipped',
       reason: 'endpoint_disabled',
       attempts: 0,
@@ -134,27 +137,21 @@ function write(store: MemoryStore, event: EventRecord, visibleAt: number): void 
       lastErrorClass: null,
       finishedAt: visibleAt,
     });
+  // The deliveries of a large fan-out share one number, because its FIFO deliveries that are written later need it.
+  const reserved = unwritten === undefined ? null : store.nextSeq();
   for (const { id, endpointId, dueAt, fifo } of event.deliveries) {
     const time = dueAt === null ? null : toMicroseconds(dueAt);
-    store.queue.add({
-      id,
-      endpointId,
-      tenant: event.tenant,
-      eventType: event.type,
-      seq: store.nextSeq(),
-      visibleAt,
-      fifo,
-      dueAt: time,
-      agesFrom: time,
-      startedAt: null,
-      attempts: 0,
-      attemptsBeforeReplay: 0,
-      replays: 0,
-      carefulStarts: 0,
-      trigger: 'auto',
-      lastStatusCode: null,
-      lastErrorClass: null,
-    });
+    const seq = reserved ?? store.nextSeq();
+    store.queue.add(newQueueRow({ id, endpointId, tenant, eventType, seq, visibleAt, fifo, dueAt: time }));
+  }
+  if (unwritten === undefined) return;
+  let firstOrdinal = event.deliveries.length;
+  const { deliverAt } = unwritten;
+  for (const slice of unwritten.slices) {
+    const { endpointIds } = slice;
+    const facts = { eventId, firstOrdinal, tenant, eventType, seq: reserved!, deliverAt };
+    store.fanOutSlices.add({ ...facts, ...slice, visibleAt, writtenAt: Number.POSITIVE_INFINITY });
+    firstOrdinal += endpointIds.length;
   }
 }
 

@@ -1,5 +1,5 @@
 import type { DeliveryQueue } from '../ports/delivery-queue.ts';
-import { createMemoryLaneReader } from './memory-lane-reader.ts';
+import { createMemoryLaneReader, createMemoryProbeRequester } from './memory-lane-reader.ts';
 import { createMemoryQueueCleaner } from './memory-queue-cleaner.ts';
 import { createMemoryReplayer } from './memory-replayer.ts';
 import { createMemorySettlementSink } from './memory-settlement-sink.ts';
@@ -13,5 +13,6 @@ export function createMemoryDeliveryQueue(store: MemoryStore): DeliveryQueue {
     ...createMemorySettlementSink(store),
     ...createMemoryQueueCleaner(store),
     ...createMemoryReplayer(store),
+    ...createMemoryProbeRequester(store),
   };
 }

@@ -1,12 +1,20 @@
 import { CLOSED_BREAKER } from '../domain/breaker.ts';
 import { shardOf } from '../domain/endpoint.ts';
-import { timeOfId, type Uuid } from '../domain/ids.ts';
-import type { LaneReader, LaneState, LoadedDelivery, WaitingCount } from '../ports/delivery-queue.ts';
+import { firstIdAt, timeOfId, type Uuid } from '../domain/ids.ts';
+import type {
+  LaneReader,
+  LaneState,
+  LoadedDelivery,
+  ProbeRequester,
+  WaitingCount,
+} from '../ports/delivery-queue.ts';
 import type { MemoryStore } from './memory-store.ts';
 import type { QueueRow } from './rows.ts';
 
 /** A row is fresh or scheduled. Rows of FIFO endpoints are always fresh, even if they wait for a retry. */
 const isFresh = (row: QueueRow): boolean => row.dueAt === null || row.fifo;
+
+const isRequestedProbe = (row: QueueRow): boolean => row.probeAfterAttempts === row.attempts;
 
 const bySeq = (a: QueueRow, b: QueueRow): number => a.seq - b.seq;
 const byDueTime = (a: QueueRow, b: QueueRow): number => a.dueAt! - b.dueAt!;
@@ -17,8 +25,13 @@ export function createMemoryLaneReader(store: MemoryStore): LaneReader {
       return new Map(
         requests.map(({ endpointId, freshAfter, dueFrom, limit }) => {
           const rows = store.queue.of(endpointId);
+          const barrier = fifoBarrier(store, endpointId);
           const fresh =
-            freshAfter === null ? [] : rows.filter((row) => isFresh(row) && row.seq > freshAfter).sort(bySeq);
+            freshAfter === null
+              ? []
+              : rows
+                  .filter((row) => isFresh(row) && row.seq > freshAfter && (!row.fifo || row.seq < barrier))
+                  .sort(bySeq);
           const due =
             dueFrom === null
               ? []
@@ -33,8 +46,40 @@ export function createMemoryLaneReader(store: MemoryStore): LaneReader {
     async loadStates(endpointIds) {
       return new Map(endpointIds.map((id) => [id, stateOf(store, id)]));
     },
+    async loadProbes() {
+      return store.queue.all().filter(isRequestedProbe).map(toLoaded);
+    },
+    async listRecent(since) {
+      const recent = store.queue.all().filter(({ id }) => id >= firstIdAt(since));
+      return [...new Set(recent.map(({ endpointId }) => endpointId))];
+    },
     async countWaiting(endpointIds, max) {
       return endpointIds.map((endpointId) => countWaiting(store.queue.of(endpointId), endpointId, max));
+    },
+  };
+}
+
+/** FIFO deliveries with this number or a higher one wait for a delivery that is accepted but not written. */
+function fifoBarrier(store: MemoryStore, endpointId: Uuid): number {
+  let barrier = Number.POSITIVE_INFINITY;
+  if (store.fanOutSlices.size === 0) return barrier;
+  for (const slice of store.unwrittenSlices)
+    if (slice.hasFifo && slice.endpointIds.includes(endpointId)) barrier = Math.min(barrier, slice.seq);
+  return barrier;
+}
+
+export function createMemoryProbeRequester(store: MemoryStore): ProbeRequester {
+  return {
+    async requestProbe(endpointId) {
+      const rows = store.queue.of(endpointId);
+      if (rows.some(isRequestedProbe)) return null;
+      const isSendable = ({ dueAt, attempts }: QueueRow): boolean =>
+        dueAt === null || dueAt <= store.now() || attempts > 0;
+      const head = rows.filter((row) => row.fifo).sort(bySeq)[0];
+      const oldest = head ?? rows.filter(isSendable).sort((a, b) => (a.id < b.id ? -1 : 1))[0];
+      if (oldest === undefined) return null;
+      oldest.probeAfterAttempts = oldest.attempts;
+      return oldest.id;
     },
   };
 }

@@ -22,6 +22,7 @@ import type {
   StoredHealth,
   StoredKey,
   StoredOutboxRow,
+  StoredSlice,
   TaskRow,
   WorkerRow,
 } from './rows.ts';
@@ -45,6 +46,7 @@ export class MemoryStore {
 
   readonly events = new Map<Uuid, StoredEvent>();
   readonly queue = new QueueTable(() => this.now());
+  readonly fanOutSlices = new Set<StoredSlice>();
   readonly finished = new Map<Uuid, FinishedDelivery>();
   readonly deadLetters = new Map<Uuid, DeadLetter>();
   /** By delivery, then by attempt. */
@@ -93,6 +95,12 @@ export class MemoryStore {
 
   get endpointVersion(): number {
     return this.#endpointVersion;
+  }
+
+  /** Slices of large fan-outs from the commit that accepted them until the commit that writes them. */
+  get unwrittenSlices(): StoredSlice[] {
+    const now = this.now();
+    return [...this.fanOutSlices].filter(({ visibleAt, writtenAt }) => visibleAt <= now && writtenAt > now);
   }
 
   nextSeq(): number {

@@ -2,6 +2,25 @@
 import type { Uuid } from '../domain/ids.ts';
 import type { QueueRow } from './rows.ts';
 
+type NewRow = Pick<
+  QueueRow,
+  'id' | 'endpointId' | 'tenant' | 'eventType' | 'seq' | 'visibleAt' | 'fifo' | 'dueAt'
+>;
+
+/** A delivery that was just accepted. Its age begins when it is due. */
+export const newQueueRow = (row: NewRow): QueueRow => ({
+  ...row,
+  agesFrom: row.dueAt,
+  startedAt: null,
+  attempts: 0,
+  attemptsBeforeReplay: 0,
+  replays: 0,
+  carefulStarts: 0,
+  trigger: 'auto',
+  lastStatusCode: null,
+  lastErrorClass: null,
+});
+
 export class QueueTable {
   readonly #now: () => number;
   readonly #byId = new Map<Uuid, QueueRow>();

@@ -4,7 +4,7 @@ import type { DeliveryStatus } from '../domain/delivery.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { DeadReason, Trigger, Verdict } from '../domain/outcome.ts';
-import type { EventRecord } from '../ports/accept-log.ts';
+import type { EventRecord, UnwrittenSlice } from '../ports/accept-log.ts';
 import type { OutboxRow } from '../ports/outbox-store.ts';
 
 /** Rows are visible to readers from `visibleAt` on: the moment of their commit. */
@@ -12,7 +12,7 @@ interface Committed {
   readonly visibleAt: number;
 }
 
-export interface StoredEvent extends Omit<EventRecord, 'deliveries' | 'skipped'>, Committed {
+export interface StoredEvent extends Omit<EventRecord, 'deliveries' | 'skipped' | 'unwritten'>, Committed {
   readonly deliveries: number;
 }
 
@@ -44,6 +44,20 @@ export interface QueueRow extends DeliveryFacts, Committed {
   attemptsBeforeReplay: number;
   carefulStarts: number;
   trigger: Trigger;
+  /** A requested probe as long as it equals `attempts`. */
+  probeAfterAttempts?: number;
+}
+
+/** Deliveries of a large fan-out that are accepted but not written. */
+export interface StoredSlice extends UnwrittenSlice, Committed {
+  readonly eventId: Uuid;
+  readonly firstOrdinal: number;
+  readonly tenant: string;
+  readonly eventType: string;
+  readonly seq: number;
+  readonly deliverAt: number | null;
+  /** The moment of the commit that writes its deliveries. Infinity: none has begun. */
+  writtenAt: number;
 }
 
 /** A delivery that ended and is not a dead letter. */

@@ -30,6 +30,30 @@ export interface EventRecord {
   readonly options: Readonly<Record<string, unknown>> | null;
   readonly deliveries: readonly NewDelivery[];
   readonly skipped: readonly SkippedDelivery[];
+  /** Deliveries of a large fan-out that `FanOutStore` writes later. The event is then alone in its batch. */
+  readonly unwritten?: UnwrittenDeliveries | undefined;
+}
+
+export interface UnwrittenDeliveries {
+  /** The ordinals continue those of `deliveries`. FIFO endpoints come first, disabled ones last. */
+  readonly slices: readonly UnwrittenSlice[];
+  /** `deliver_at` of the event, in milliseconds since the epoch. */
+  readonly deliverAt: number | null;
+}
+
+export interface UnwrittenSlice {
+  readonly endpointIds: readonly Uuid[];
+  readonly hasFifo: boolean;
+  /** True if all its endpoints are disabled. */
+  readonly wasDisabled: boolean;
+}
+
+/** Counts the deliveries of an event that will be sent, those that are written later included. */
+export function countDeliveries({ deliveries, unwritten }: EventRecord): number {
+  let count = deliveries.length;
+  for (const { endpointIds, wasDisabled } of unwritten?.slices ?? [])
+    if (!wasDisabled) count += endpointIds.length;
+  return count;
 }
 
 export interface AppendOptions {
@@ -70,7 +94,8 @@ export const idempotencyKeyName = (tenant: string, key: string): string => `${te
 export interface AcceptLog {
   /**
    * Writes all events and deliveries of the batch in one commit, or none. Order within the batch is the order of
-   * acceptance. An event whose idempotency key belongs to another event is left out. Throws `StoreError`.
+   * acceptance. An event whose idempotency key belongs to another event is left out. The commit also stores the
+   * endpoints of `unwritten`, with the acceptance number that their FIFO deliveries will have. Throws `StoreError`.
    */
   append(events: readonly EventRecord[], options: AppendOptions): Promise<AppendResult>;
 

@@ -31,7 +31,7 @@ export interface LaneRequest {
 }
 
 export interface LoadedDelivery extends WaitingDelivery {
-  /** When an earlier owner recorded the start of a request that was never settled. Null: there is none. */
+  /** When an earlier owner recorded the start of a request that was never settled. Null if none was. */
   readonly startedAt: number | null;
   /** How many recorded careful starts were never settled: each may be a crash with this delivery on the wire. */
   readonly carefulStarts: number;
@@ -59,9 +59,9 @@ export interface WaitingCount {
   readonly endpointId: Uuid;
   readonly fresh: number;
   readonly retries: number;
-  /** When the age of the oldest fresh delivery began. Infinity: there is none. */
+  /** When the age of the oldest fresh delivery began. Infinity if nothing waits. */
   readonly oldestFresh: number;
-  /** When the first retry is or was due. Infinity: there is none. */
+  /** When the first retry is or was due. Infinity if nothing waits. */
   readonly firstDue: number;
 }
 
@@ -71,6 +71,12 @@ export interface LaneReader {
 
   /** Loads the lane states of these endpoints. An endpoint that is missing has never failed. */
   loadStates(endpointIds: readonly Uuid[]): Promise<Map<Uuid, LaneState>>;
+
+  /** Loads the requested probes of all endpoints: waiting deliveries that were not attempted since `requestProbe`. */
+  loadProbes(): Promise<LoadedDelivery[]>;
+
+  /** Returns the endpoints with waiting deliveries of events whose ids were made at `since` or later. */
+  listRecent(since: number): Promise<Uuid[]>;
 
   /** Counts waiting deliveries per endpoint, each kind up to `max`. */
   countWaiting(endpointIds: readonly Uuid[], max: number): Promise<WaitingCount[]>;
@@ -188,4 +194,19 @@ export interface Replayer {
   replay(deliveries: readonly { readonly id: Uuid; readonly endpointId: Uuid }[]): Promise<Set<Uuid>>;
 }
 
-export interface DeliveryQueue extends LaneReader, StartRecorder, SettlementSink, QueueCleaner, Replayer {}
+export interface ProbeRequester {
+  /**
+   * Requests that the owner sends the oldest waiting delivery of an endpoint next, even while its circuit is open (FIFO:
+   * the head). Leaves out deliveries that are scheduled for later and were never attempted. Returns null if nothing
+   * waits, or if an earlier probe of this endpoint was not attempted yet.
+   */
+  requestProbe(endpointId: Uuid): Promise<Uuid | null>;
+}
+
+export interface DeliveryQueue
+  extends LaneReader,
+    StartRecorder,
+    SettlementSink,
+    QueueCleaner,
+    Replayer,
+    ProbeRequester {}

@@ -10,6 +10,8 @@ export type WakeScope = 'recent' | 'sweep';
 export interface Channels {
   /** Deliveries were committed for these endpoints: their owner should load them. */
   readonly wake: { readonly endpointIds: readonly Uuid[]; readonly scope: WakeScope };
+  /** A probe was requested: the owner of the endpoint should load and send it. */
+  readonly probes: null;
   /** Shards were freed: another worker can take them. */
   readonly shards: null;
   /** An endpoint was created, changed or deleted. */
@@ -20,6 +22,8 @@ export interface Channels {
   readonly tasks: null;
   /** A tenant was changed or deleted. */
   readonly tenants: null;
+  /** The payload of this event was deleted on request: nothing may send it any more. */
+  readonly expunged: Uuid;
   /** A process announces which live tails its clients watch. */
   readonly tailInterest: string;
   /** Messages for live tails. Only processes with an open live tail subscribe. */

@@ -3,22 +3,27 @@ import type { DisabledReason } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { Resolution } from '../domain/statistics.ts';
 
+export interface DyingLimits {
+  readonly deadRate: number;
+  readonly minDeliveries: number;
+  readonly minMs: number;
+}
+
 export interface EndpointDisabler {
-  /** Enabled endpoints with at least `minDeliveries` in the last day, more than `deadRate` of them dead. */
-  findDying(limits: { readonly deadRate: number; readonly minDeliveries: number }): Promise<readonly Uuid[]>;
+  /**
+   * Enabled endpoints with at least `minDeliveries` in the last day, more than `deadRate` of them dead. The dead ones span
+   * at least `minMs`, and the same share died within the last `minMs`.
+   */
+  findDying(limits: DyingLimits): Promise<readonly Uuid[]>;
 
   /** Enabled endpoints whose attempts have failed for `failingMs` without a success. */
   findFailing(failingMs: number): Promise<readonly Uuid[]>;
 
   /**
-   * Disables an endpoint. Returns false if it is disabled or deleted already, or if it has changed since the
-   * `observation` that led to this: it has another URL, or was enabled again after `at`.
+   * Disables an endpoint, and records the rule that caused it in the audit log. Returns false if the endpoint is disabled
+   * or deleted already.
    */
-  disable(
-    id: Uuid,
-    reason: DisabledReason,
-    observation?: { readonly url: string; readonly at: number },
-  ): Promise<boolean>;
+  disable(id: Uuid, reason: DisabledReason, rule: string): Promise<boolean>;
 }
 
 /** Each method deletes up to `max` rows and returns how many it deleted. Fewer than `max`: none is left. */

@@ -6,4 +6,5 @@ export const ADVISORY_LOCKS = {
   statistics: 7_283_640_004,
   operationalEvents: 7_283_640_005,
   inboxes: 7_283_640_006,
+  fanOuts: 7_283_640_007,
 } as const;

@@ -2,8 +2,9 @@ import type { DeliveryQueue } from '../ports/delivery-queue.ts';
 import type { Database } from './database.ts';
 import { countWaiting } from './queries/count-waiting.ts';
 import { expireWaiting, moveToFifo, recordOnWire, skipWaiting } from './queries/end-waiting.ts';
-import { loadLaneStates, loadLanes } from './queries/load-lanes.ts';
+import { listRecent, loadLaneStates, loadLanes, loadProbes } from './queries/load-lanes.ts';
 import { markStarted } from './queries/mark-started.ts';
+import { markProbe } from './queries/probes.ts';
 import { replayDeliveries } from './queries/replay.ts';
 import { settleDeliveries } from './queries/settle-deliveries.ts';
 import { withStoreErrors } from './store-error.ts';
@@ -15,6 +16,9 @@ export function createPostgresDeliveryQueue(database: Pick<Database, 'pool'>): D
   return {
     loadLanes: (requests) => withStoreErrors(loadLanes(dispatch, requests)),
     loadStates: (ids) => withStoreErrors(loadLaneStates(dispatch, ids)),
+    loadProbes: () => withStoreErrors(loadProbes(dispatch)),
+    requestProbe: (endpointId) => withStoreErrors(markProbe(dispatch, endpointId)),
+    listRecent: (since) => withStoreErrors(listRecent(dispatch, since)),
     countWaiting: (ids, max) => withStoreErrors(countWaiting(dispatch, ids, max)),
     markStarted: (starts, workerId) => withStoreErrors(markStarted(dispatch, starts, workerId)),
     recordOnWire: (deliveries) => withStoreErrors(recordOnWire(dispatch, deliveries)),

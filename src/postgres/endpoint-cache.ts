@@ -1,8 +1,9 @@
-import type { DisabledReason, Endpoint } from '../domain/endpoint.ts';
+import type { DisabledReason, Endpoint, SignatureSetting } from '../domain/endpoint.ts';
 import { type EndpointConfig, resolveEndpoint } from '../domain/endpoint-config.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Pool } from './database.ts';
+import { NEWEST_SECRET_FIRST } from './queries/rotate-secret.ts';
 import { openConfig, withoutSecrets } from './sealed-config.ts';
 import type { SecretBox } from './secret-box.ts';
 import { withStoreErrors } from './store-error.ts';
@@ -21,7 +22,15 @@ interface EndpointRow {
   disabled_reason: DisabledReason | null;
   paused: boolean;
   deleted: boolean;
-  secrets: { key_id: string; ciphertext: string; expires_at: number | null }[] | null;
+  secrets:
+    | {
+        key_id: string;
+        ciphertext: string;
+        expires_at: number | null;
+        main_from: number | null;
+        signature: SignatureSetting | null;
+      }[]
+    | null;
 }
 
 // One statement, so that the version and the endpoints belong together. The outer join returns the version even if no
@@ -36,8 +45,10 @@ const CHANGED_SINCE = {
     select v.version, (select version from known) = 0 as is_full, e.id, e.tenant, e.url, e.config, e.enabled, e.disabled_reason, e.paused,
            e.deleted_at is not null as deleted,
            (select json_agg(json_build_object('key_id', s.key_id, 'ciphertext', encode(s.ciphertext, 'base64'),
-                                              'expires_at', extract(epoch from s.expires_at) * 1000)
-                            order by s.expires_at desc nulls first, s.created_at desc)
+                                              'expires_at', extract(epoch from s.expires_at) * 1000,
+                                              'main_from', extract(epoch from s.main_from) * 1000,
+                                              'signature', s.signature)
+                            order by ${NEWEST_SECRET_FIRST})
               from posthorn.endpoint_secrets s
              where s.endpoint_id = e.id and (s.expires_at is null or s.expires_at > now())) as secrets
       from posthorn.subscription_version v
@@ -139,6 +150,8 @@ function toEndpoint(row: EndpointRow, box: SecretBox): Endpoint {
   const secrets = (row.deleted ? [] : (row.secrets ?? [])).map((sealed) => ({
     secret: box.open({ keyId: sealed.key_id, ciphertext: Buffer.from(sealed.ciphertext, 'base64') }, id),
     expiresAt: sealed.expires_at,
+    mainFrom: sealed.main_from,
+    signature: sealed.signature,
   }));
   return resolveEndpoint(
     {

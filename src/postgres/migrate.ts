@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
+import { readPackagedFolder } from '../config/index.ts';
 import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { type Client, inTransaction, type Pool } from './database.ts';
 import { isOutage } from './failures.ts';
@@ -36,19 +35,16 @@ export interface Migration {
   readonly checksum: string;
 }
 
-export async function readMigrations(
-  folder = fileURLToPath(new URL('./migrations/', import.meta.url)),
-): Promise<Migration[]> {
-  const names = (await readdir(folder)).filter((name) => name.endsWith('.sql')).sort();
-  return Promise.all(
-    names.map(async (name, index) => {
-      const version = Number.parseInt(name, 10);
-      if (version !== index + 1)
-        throw new SchemaError(`Migration ${name} is out of sequence: expected number ${index + 1}.`);
-      const sql = await readFile(`${folder}/${name}`, 'utf8');
-      return { version, name, sql, checksum: checksumOf(name, sql) };
-    }),
-  );
+export async function readMigrations(): Promise<Migration[]> {
+  const files = (await readPackagedFolder('migrations')) ?? new Map<string, Buffer>();
+  const names = [...files.keys()].filter((name) => name.endsWith('.sql')).sort();
+  return names.map((name, index) => {
+    const version = Number.parseInt(name, 10);
+    if (version !== index + 1)
+      throw new SchemaError(`Migration ${name} is out of sequence: expected number ${index + 1}.`);
+    const sql = files.get(name)!.toString();
+    return { version, name, sql, checksum: checksumOf(name, sql) };
+  });
 }
 
 function checksumOf(name: string, sql: string): string {

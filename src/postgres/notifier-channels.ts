@@ -4,11 +4,13 @@ import type { Channel, Channels } from '../ports/notifier.ts';
 
 export const CHANNEL_NAMES: Readonly<Record<Channel, string>> = {
   wake: 'posthorn_wake',
+  probes: 'posthorn_probes',
   shards: 'posthorn_shards',
   endpoints: 'posthorn_endpoints',
   keys: 'posthorn_keys',
   tasks: 'posthorn_tasks',
   tenants: 'posthorn_tenants',
+  expunged: 'posthorn_expunged',
   tailInterest: 'posthorn_tail_interest',
   tail: 'posthorn_tail',
 };
@@ -44,11 +46,13 @@ const toUuid = (hex: string): Uuid =>
 
 const DECODERS: { readonly [C in Channel]: (payload: string) => Channels[C] } = {
   wake: decodeWake,
+  probes: () => null,
   shards: () => null,
   endpoints: () => null,
   keys: () => null,
   tasks: () => null,
   tenants: () => null,
+  expunged: (payload) => payload,
   tailInterest: (payload) => payload,
   tail: (payload) => payload,
 };

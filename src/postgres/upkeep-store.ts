@@ -42,10 +42,8 @@ export function createPostgresUpkeepStore({
     ensurePartitions: () => withStoreErrors(ensurePartitions()),
     findDying: (limits) => withStoreErrors(findDyingEndpoints(pool, limits)),
     findFailing: (failingMs) => withStoreErrors(findFailingEndpoints(pool, failingMs)),
-    disable: (id, reason, observation) =>
-      withStoreErrors(
-        inTransaction(pool, (client) => disableEndpoint(client, id, reason, observation ?? null)),
-      ),
+    disable: (id, reason, rule) =>
+      withStoreErrors(inTransaction(pool, (client) => disableEndpoint(client, id, { reason, rule }))),
     deleteIdempotencyKeys: (max) => withStoreErrors(deleteExpiredKeys(pool, max)),
     deleteIdempotentRequests: (max) => withStoreErrors(deleteExpiredRequests(pool, max)),
     deleteStatistics: (seconds, keepHours, chunk) =>

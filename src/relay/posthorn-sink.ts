@@ -4,7 +4,14 @@
  * an id once. So the relay needs no table of seen items, and two relays may read the same event.
  */
 import type { CommittedEvent, NewEvent } from '../domain/event.ts';
-import { eventIdFromForeignId, idPrefixes, isUuidV7, parsePublicId, publicId } from '../domain/ids.ts';
+import {
+  eventIdFromForeignId,
+  idPrefixes,
+  isEventId,
+  isUuidV7,
+  parsePublicId,
+  publicId,
+} from '../domain/ids.ts';
 import { invalidField, isProblem, Problem } from '../domain/problem.ts';
 import { storeFailureOf } from '../ports/store-error.ts';
 import type { Pool } from '../postgres/database.ts';
@@ -120,8 +127,9 @@ const isRaisedOrOverLimit = ({ cause }: Error): boolean =>
 
 function eventIdOf({ id, createdAt }: Incoming, given: unknown): string {
   if (given !== null) {
-    const ownId =
-      typeof given === 'string' ? (parsePublicId(idPrefixes.event, given) ?? given.toLowerCase()) : '';
+    const eventId = typeof given === 'string' ? parsePublicId(idPrefixes.event, given) : null;
+    if (eventId !== null && isEventId(eventId)) return eventId;
+    const ownId = eventId ?? (typeof given === 'string' ? given.toLowerCase() : '');
     if (!isUuidV7(ownId))
       throw invalidField(
         'id',

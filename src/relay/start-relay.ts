@@ -5,9 +5,10 @@ import { isReservedHeader } from '../deliver/index.ts';
 import { DatabaseClock, systemClock } from '../domain/clock.ts';
 import { readEventWithId } from '../ingest/index.ts';
 import type { AcceptLog } from '../ports/accept-log.ts';
-import { createPostgresAcceptLog } from '../postgres/accept-log.ts';
+import { createPostgresAcceptLog, createPostgresEventLookup } from '../postgres/accept-log.ts';
 import { type Database, openDatabase, type Pool } from '../postgres/database.ts';
 import { createEndpointCache } from '../postgres/endpoint-cache.ts';
+import { createPostgresFanOutStore } from '../postgres/fan-out-store.ts';
 import { PostgresNotifier } from '../postgres/notifier.ts';
 import { ensurePartitions } from '../postgres/partitions.ts';
 import { checkRoute } from '../postgres/pooler.ts';
@@ -101,14 +102,21 @@ async function startMoving(
   clock.correct(await acceptLog.now());
   const endpoints = createEndpointCache(pool, NO_SECRETS, () => {});
   await endpoints.refresh();
-  const notifier = new PostgresNotifier({
-    database,
-    clock,
-    onProblem: recurringProblems(log, systemClock),
-  });
+  const onProblem = recurringProblems(log, systemClock);
+  const notifier = new PostgresNotifier({ database, clock, onProblem });
+  // The servers write the slices of large fan-outs: `fanOutWriter` is not started here.
   const { committedEvents } = createIngest(
-    { acceptLog, endpoints, tenantLimits: createPostgresTenantLimits(database), clock, random: Math.random },
     {
+      acceptLog,
+      eventLookup: createPostgresEventLookup(database),
+      fanOuts: createPostgresFanOutStore(database),
+      endpoints,
+      tenantLimits: createPostgresTenantLimits(database),
+      clock,
+      random: Math.random,
+    },
+    {
+      onProblem,
       router: {
         routeCommitted: (deliveries, commit) => {
           // No commit: an earlier try stored the deliveries, and may not have notified their owner.

@@ -62,3 +62,66 @@ describe('a task whose chunk runs into the statement timeout', () => {
     expect(failures).toEqual(['A single delivery takes the database longer than a statement may take.']);
   });
 });
+
+describe('a task that waits for a row that another transaction keeps locked', () => {
+  const OTHER = { ...TASK, id: '01900000-0000-7000-8000-000000000003' };
+
+  /** Two tasks. Every try of the first takes five seconds and fails until `unlockedAt`. */
+  function createBlockedRunner(unlockedAt: number) {
+    let now = 0;
+    const [tries, failures, queue]: [string[], string[], (typeof TASK)[]] = [[], [], [TASK, OTHER]];
+    const runner = new TaskRunner({
+      tasks: {
+        claim: async () => queue.shift() ?? null,
+        async runChunk(task, size) {
+          tries.push(`${task.id === TASK.id ? 'blocked' : 'other'} ${size}`);
+          if (task.id === OTHER.id) return { isRunning: false, endpointIds: [] };
+          if (now < unlockedAt) {
+            now += 5_000;
+            throw new StoreError('conflict', 'canceling statement due to lock timeout');
+          }
+          return { isRunning: false, endpointIds: [] };
+        },
+        release: async (task) => void queue.push(task as typeof TASK),
+        fail: async (_, reason) => void failures.push(reason),
+      },
+      clock: {
+        ...systemClock,
+        monotonic: () => now,
+        after(_, call) {
+          setImmediate(call);
+          return () => {};
+        },
+      },
+      runner: TASK.runner,
+      silentMs: 10_000,
+      pollMs: 10_000,
+      wake: () => {},
+      onProblem: () => {},
+    });
+    return { runner, tries, failures };
+  }
+
+  test('lets other tasks run at once, and goes on with smaller chunks', async () => {
+    const { runner, tries, failures } = createBlockedRunner(20_000);
+    while (await runner.runOnce());
+    expect(tries).toEqual([
+      'blocked 500',
+      'other 500',
+      'blocked 250',
+      'blocked 125',
+      'blocked 62',
+      'blocked 31',
+    ]);
+    expect(failures).toEqual([]);
+  });
+
+  test('fails with the reason after five minutes', async () => {
+    const { runner, tries, failures } = createBlockedRunner(Number.POSITIVE_INFINITY);
+    while (await runner.runOnce());
+    expect(tries.length).toBeLessThan(70);
+    expect(failures).toEqual([
+      'Another transaction keeps a row of this task locked. End it, then try again.',
+    ]);
+  });
+});

@@ -7,9 +7,11 @@
  *      │                 │  ▲ │
  *      │                 │  └─┘ the runner is silent, or its turn is over: another runner claims the task
  *      └──▶ cancelled ◀──┤
- *                        └──▶ failed (the store rejects the same chunk again and again, or a single delivery takes too long)
+ *                        └──▶ failed (the store rejects the same chunk again and again, a single delivery takes too long,
+ *                             or another transaction keeps a row locked)
  *
- * A chunk that runs into the store's time limit is halved, because fewer deliveries take less time.
+ * A chunk that runs into the store's time limit is halved, because fewer deliveries take less time. A chunk that waits for
+ * a locked row is halved too, so that the deliveries before that row go on, and other tasks get their turn at once.
  */
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
@@ -37,11 +39,18 @@ const CHUNKS_PER_TURN = 20;
 const PAUSE_AFTER_FAILURE_MS = 200;
 /** A task fails if the store rejects a chunk this often in a row. */
 const MAX_REJECTIONS = 5;
+/** A task fails if a locked row has stopped it for this long, and at least this often in a row. */
+const MAX_BLOCKED_MS = 300_000;
+const MIN_BLOCKED_TRIES = 10;
+/** How many blocked tasks are tracked. Tasks that ended in other processes leave entries behind. */
+const MAX_BLOCKED_TASKS = 1_000;
 
 export class TaskRunner {
   readonly #options: TaskRunnerOptions;
   /** Sizes of halved chunks, by task. They survive the turn, so that the next one does not time out again. */
   readonly #sizes = new Map<Uuid, { size: number; done: number }>();
+  /** Tasks that a locked row stops: when that began on the monotonic clock, and how often they tried. */
+  readonly #blocked = new Map<Uuid, { readonly since: number; tries: number }>();
   #cancel: (() => void) | null = null;
   #running: Promise<void> | null = null;
   #runAgain = false;
@@ -108,6 +117,10 @@ export class TaskRunner {
           await this.#fail(task, 'A single delivery takes the database longer than a statement may take.');
           return true;
         }
+        if (storeFailureOf(error) === 'conflict') {
+          await this.#yieldBlocked(task);
+          return true;
+        }
         if (!isStoreOutage(error)) rejections += 1;
         if (rejections >= MAX_REJECTIONS) {
           await this.#fail(task, 'The database rejects this task. The reason is in the log.');
@@ -126,6 +139,7 @@ export class TaskRunner {
     const size = halved?.size ?? DELIVERIES_PER_CHUNK;
     const { isRunning, endpointIds } = await this.#options.tasks.runChunk(task, size);
     for (const endpointId of endpointIds) this.#options.wake(endpointId);
+    this.#blocked.delete(task.id);
     if (!isRunning) this.#sizes.delete(task.id);
     else if (halved !== undefined) this.#growChunk(task, halved);
     return isRunning;
@@ -146,8 +160,23 @@ export class TaskRunner {
     else this.#sizes.set(id, { size: halved.size * 2, done: 0 });
   }
 
+  /** Lets other tasks run. A task that was blocked for too long fails. */
+  async #yieldBlocked(task: ClaimedTask): Promise<void> {
+    const { tasks, clock } = this.#options;
+    const blocked = this.#blocked.get(task.id) ?? { since: clock.monotonic(), tries: 0 };
+    blocked.tries += 1;
+    if (blocked.tries >= MIN_BLOCKED_TRIES && clock.monotonic() - blocked.since >= MAX_BLOCKED_MS)
+      return this.#fail(task, 'Another transaction keeps a row of this task locked. End it, then try again.');
+    if (this.#blocked.size >= MAX_BLOCKED_TASKS) this.#blocked.clear();
+    this.#blocked.set(task.id, blocked);
+    this.#halveChunk(task);
+    await this.#pause();
+    await tasks.release(task);
+  }
+
   async #fail(task: ClaimedTask, reason: string): Promise<void> {
     this.#sizes.delete(task.id);
+    this.#blocked.delete(task.id);
     await this.#options.tasks.fail(task, reason);
   }
 

@@ -1,17 +1,15 @@
 /** Disables endpoints with too many dead letters, and endpoints without a success for days. */
 import type { DisabledReason } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
-import type { EndpointDisabler } from '../ports/upkeep-store.ts';
+import type { DyingLimits, EndpointDisabler } from '../ports/upkeep-store.ts';
 
-export interface AutoDisableOptions {
-  readonly deadRate: number;
-  readonly minDeliveries: number;
+export interface AutoDisableOptions extends DyingLimits {
   readonly failingMs: number;
 }
 
 export interface DisabledEndpoint {
   readonly id: Uuid;
-  readonly reason: DisabledReason;
+  readonly reason: Extract<DisabledReason, 'dead_letters' | 'failing'>;
 }
 
 /** Returns the endpoints that were disabled. */
@@ -27,7 +25,16 @@ export async function autoDisable(
   ];
   const disabled: DisabledEndpoint[] = [];
   for (const endpoint of candidates) {
-    if (await store.disable(endpoint.id, endpoint.reason)) disabled.push(endpoint);
+    if (await store.disable(endpoint.id, endpoint.reason, describeRule(endpoint.reason, options)))
+      disabled.push(endpoint);
   }
   return disabled;
 }
+
+function describeRule(reason: 'dead_letters' | 'failing', options: AutoDisableOptions): string {
+  if (reason === 'failing') return `Every attempt failed for at least ${inHours(options.failingMs)}.`;
+  const share = `${Number((options.deadRate * 100).toFixed(2))} %`;
+  return `More than ${share} of at least ${options.minDeliveries} deliveries within 24 h died, over at least ${inHours(options.minMs)}.`;
+}
+
+const inHours = (ms: number): string => `${Number((ms / 3_600_000).toFixed(4))} h`;

@@ -1,17 +1,17 @@
 /** Deletes expired data in chunks, so that no statement takes long or holds many locks. */
 import type { Clock } from '../domain/clock.ts';
 import { firstIdAt } from '../domain/ids.ts';
+import { cutoffOf, type RetentionDays } from '../domain/retention.ts';
 import { HOUR, MINUTE, QUARTER, RESOLUTIONS, type Resolution } from '../domain/statistics.ts';
 import type { ExpiredDataCleaner } from '../ports/upkeep-store.ts';
 
 const CHUNK = 5_000;
 /** The limit per kind and round. The rest waits for the next round, so that other upkeep gets its turn. */
 const CHUNKS_PER_ROUND = 200;
-/** A little longer than the windows of 1 h, 24 h and 7 d need. Hours are kept longer, to look at the last month. */
-const KEEP_STATISTICS_HOURS: Readonly<Record<Resolution, number>> = {
+/** A little longer than the windows of 1 h and 24 h need. A setting says how long hours are kept. */
+const KEEP_STATISTICS_HOURS: Readonly<Record<Exclude<Resolution, typeof HOUR>, number>> = {
   [MINUTE]: 2,
   [QUARTER]: 26,
-  [HOUR]: 35 * 24,
 };
 const KEEP_TASKS_DAYS = 90;
 /** An inbox that an endpoint delivers to does not expire, but the requests in it do. */
@@ -20,24 +20,28 @@ const KEEP_INBOX_REQUESTS_MS = 7 * 24 * 3_600_000;
 export interface DeleteExpiredOptions {
   readonly store: ExpiredDataCleaner;
   readonly clock: Clock;
-  readonly auditRetentionMs: number;
+  readonly days: Pick<RetentionDays, 'audit' | 'statistics'>;
   /** How many deliveries that were skipped while an endpoint was disabled are kept per endpoint, and how long. */
   readonly skippedPerEndpoint: number;
   readonly skippedRetentionMs: number;
 }
 
 export async function deleteExpired(
-  { store, clock, auditRetentionMs, skippedPerEndpoint, skippedRetentionMs }: DeleteExpiredOptions,
+  { store, clock, days, skippedPerEndpoint, skippedRetentionMs }: DeleteExpiredOptions,
   isStopped: () => boolean,
 ): Promise<void> {
   await deleteInChunks(() => store.deleteIdempotencyKeys(CHUNK), isStopped);
   for (const resolution of RESOLUTIONS) {
-    const keepHours = KEEP_STATISTICS_HOURS[resolution];
+    const keepHours = resolution === HOUR ? days.statistics * 24 : KEEP_STATISTICS_HOURS[resolution];
+    if (keepHours === 0) continue;
     await deleteInChunks(() => store.deleteStatistics(resolution, keepHours, CHUNK), isStopped);
   }
   await deleteInChunks(() => store.deleteIdempotentRequests(CHUNK), isStopped);
-  const firstKept = firstIdAt(clock.now() - auditRetentionMs);
-  await deleteInChunks(() => store.deleteAuditEntries(firstKept, CHUNK), isStopped);
+  const auditCutoffMs = cutoffOf(days.audit, clock.now());
+  if (auditCutoffMs !== null) {
+    const firstKept = firstIdAt(auditCutoffMs);
+    await deleteInChunks(() => store.deleteAuditEntries(firstKept, CHUNK), isStopped);
+  }
   const firstSkippedKept = firstIdAt(clock.now() - skippedRetentionMs);
   await deleteInChunks(() => store.deleteOldSkipped(firstSkippedKept, CHUNK), isStopped);
   await deleteInChunks(() => store.deleteSurplusSkipped(skippedPerEndpoint, CHUNK), isStopped);

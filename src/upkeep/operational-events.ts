@@ -10,6 +10,7 @@
  * the thresholds do not count operational events.
  */
 import type { Clock } from '../domain/clock.ts';
+import type { Endpoint } from '../domain/endpoint.ts';
 import { eventIdFromForeignId, newEventId, timeOfId, type Uuid } from '../domain/ids.ts';
 import { type OperationalType, operationalTypes } from '../domain/operational.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
@@ -31,7 +32,7 @@ export interface OperationalEventsOptions extends ThresholdOptions {
   readonly endpoints: Pick<EndpointDirectory, 'version' | 'all' | 'refresh'>;
   readonly everyMs: number;
   readonly thresholdsEveryMs: number;
-  /** Its endpoints get the events about every tenant's endpoints. */
+  /** Its endpoints with `operator` get the events about every tenant's endpoints. */
   readonly operatorTenant: string;
   /** An endpoint's dead letters are reported at most once in this time. */
   readonly deadWindowMs: number;
@@ -132,8 +133,9 @@ export class OperationalEvents extends Recurring {
   async #publishThresholds(): Promise<void> {
     const { store, clock, endpoints, operatorTenant } = this.#options;
     const subscribers = collectSubscribers(endpoints.all());
+    const operators = (type: OperationalType) => subscribers(operatorTenant, type).filter(isOperator);
     const types = [operationalTypes.deadLettersThreshold, operationalTypes.queueAge].filter(
-      (type) => subscribers(operatorTenant, type).length > 0,
+      (type) => operators(type).length > 0,
     );
     if (types.length === 0) return;
     await store.runRound(async (round) => {
@@ -144,14 +146,17 @@ export class OperationalEvents extends Recurring {
           tenant: operatorTenant,
           type,
           data,
-          endpointIds: null,
+          endpointIds: operators(type).map(({ id }) => id),
         })),
       );
       return true;
     });
   }
 
-  /** One event for the operator and one for the endpoint's tenant, if any of their endpoints subscribes. */
+  /**
+   * One event for the operator and one for the endpoint's tenant, if any of their endpoints subscribes. Only endpoints with
+   * `operator` get events about another tenant.
+   */
   #toEvents(
     subscribersOf: FindSubscribers,
     note: OperationalNote,
@@ -162,9 +167,10 @@ export class OperationalEvents extends Recurring {
     const type = note.kind;
     return [...new Set([about.tenant, operatorTenant])].flatMap((tenant) => {
       const subscribers = subscribersOf(tenant, type);
+      const allowed = tenant === about.tenant ? subscribers : subscribers.filter(isOperator);
       const receivers = SENT_TO_ENDPOINT_ITSELF.has(type)
-        ? subscribers
-        : subscribers.filter(({ id }) => id !== about.id);
+        ? allowed
+        : allowed.filter(({ id }) => id !== about.id);
       if (receivers.length === 0) return [];
       return {
         // The same note always makes the same id, so a note that is written twice is one event.
@@ -180,6 +186,8 @@ export class OperationalEvents extends Recurring {
     });
   }
 }
+
+const isOperator = ({ operator }: Endpoint): boolean => operator;
 
 /** Keeps track of which circuits were reported open. An endpoint that is enabled again starts with a closed circuit. */
 async function isWorthReporting(

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe } from 'vitest';
 import { describeLaneReader } from './lane-reader.ts';
+import { describeProbes } from './probes.ts';
 import { describeQueueCleaner } from './queue-cleaner.ts';
 import { describeReplayer } from './replayer.ts';
 import { describeSettlementSink } from './settlement-sink.ts';
@@ -23,5 +24,6 @@ export function describeDeliveryQueue(name: string, createFixture: CreateStoreFi
     describeSettlementSink(store);
     describeQueueCleaner(store);
     describeReplayer(store);
+    describeProbes(store);
   });
 }

@@ -31,6 +31,26 @@ export function describeLaneReader(getStore: () => StoreFixture): void {
     return ids;
   };
 
+  describe('listing endpoints with recent deliveries', () => {
+    it('returns each endpoint with a waiting delivery of a recent event once', async () => {
+      const { queue, createEndpoint } = getStore();
+      const [busy, scheduled, settled, idle] = [
+        await createEndpoint(),
+        await createEndpoint(),
+        await createEndpoint(),
+        await createEndpoint(),
+      ];
+      const ids = await acceptMany(busy, 3);
+      await acceptMany(scheduled, 1, Date.now() + HOUR_MS);
+      const [done] = await acceptMany(settled, 1);
+      await queue.settle(batchOf([newSettlement(done!, settled, { kind: 'delivered' })]));
+      const mine = (found: readonly Uuid[]) =>
+        found.filter((id) => [busy, scheduled, settled, idle].includes(id)).toSorted();
+      expect(mine(await queue.listRecent(timeOfId(ids[0]!)))).toEqual([busy, scheduled].toSorted());
+      expect(mine(await queue.listRecent(timeOfId(ids[0]!) + HOUR_MS))).toEqual([]);
+    });
+  });
+
   describe('loading lanes', () => {
     it('returns a lane for every endpoint, each with its own deliveries', async () => {
       const { queue, createEndpoint } = getStore();

@@ -6,6 +6,7 @@ import { newId } from './support/ids.ts';
 import {
   accept,
   batchOf,
+  FAILED,
   HOUR_MS,
   loadOne,
   newSettlement,
@@ -60,7 +61,8 @@ export function describeStartRecorder(getStore: () => StoreFixture): void {
       await store.queue.markStarted(careful, WORKER.id);
       await store.queue.markStarted(careful, WORKER.id);
       expect((await loadOne(store, endpointId, id)).carefulStarts).toBe(2);
-      await store.queue.settle(batchOf([newSettlement(id, endpointId, retryAt(Date.now()))]));
+      const outcome = { ...FAILED, startedAt: Date.now() };
+      await store.queue.settle(batchOf([newSettlement(id, endpointId, retryAt(Date.now()), { outcome })]));
       expect(await loadOne(store, endpointId, id)).toMatchObject({ carefulStarts: 0, startedAt: null });
     });
 

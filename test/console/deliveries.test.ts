@@ -44,6 +44,48 @@ describe('deliveries in the console', needsBrowser(), () => {
     expect(receiver.requests).toHaveLength(3);
   });
 
+  test('CON-3: an event is found by a value in its payload, by its outcome and by its idempotency key', async () => {
+    const tenant = newTenant();
+    const receiver = await newReceiver();
+    receiver.answer(({ headers }) => ({
+      status: headers['posthorn-event-type'] === 'order.paid' ? 400 : 200,
+    }));
+    await createEndpoint(posthorn, { url: receiver.url, tenant });
+    const key = `${tenant}-key`;
+    const paid = await publish(posthorn, {
+      type: 'order.paid',
+      tenant,
+      idempotency_key: key,
+      data: { order_id: 'ord-00123' },
+    });
+    await publish(posthorn, { type: 'order.created', tenant, data: { order_id: 'ord-00124' } });
+    await untilDeliveries(posthorn, paid.id, 'dead');
+
+    const page = await browser.open(posthorn.key, '/events');
+    await page.getByRole('combobox', { name: 'Tenant' }).selectOption(tenant);
+    const rows = page.getByRole('table', { name: 'Events' }).locator('tr.linked');
+    await rows.nth(1).waitFor();
+    await page
+      .getByRole('searchbox', { name: 'Find by a value in the payload' })
+      .fill('order_id = ord-00123');
+    await page.keyboard.press('Enter');
+    await page.getByText('Searched for').waitFor();
+    expect(await rows.allTextContents()).toEqual([expect.stringMatching(/order\.paid.*1 dead/)]);
+    await page.getByRole('button', { name: 'Clear' }).click();
+    await rows.nth(1).waitFor();
+    await page.getByRole('combobox', { name: 'Outcome' }).selectOption('delivered');
+    await expect.poll(() => rows.allTextContents()).toEqual([expect.stringMatching(/1 delivered/)]);
+    await page.getByRole('combobox', { name: 'Time' }).selectOption('custom');
+    await page.getByLabel('To', { exact: true }).fill('2020-01-01T00:00');
+    await page.getByText('No event matches').waitFor();
+
+    await page.keyboard.press('Control+k');
+    await page.keyboard.insertText(key);
+    await page.getByRole('option', { name: /^Event order.paid/ }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'order.paid' }).waitFor();
+  });
+
   test('CON-3: an attempt shows its request and response, and large numbers keep all their digits', async () => {
     const tenant = newTenant();
     const receiver = await newReceiver();
@@ -111,7 +153,7 @@ describe('deliveries in the console', needsBrowser(), () => {
     await page.getByText(endpoint.secret).waitFor();
     await page.getByRole('button', { name: 'Rotate…' }).click();
     await page.getByRole('button', { name: 'Rotate secret' }).click();
-    await page.getByText('Two secrets sign each request').waitFor();
+    await page.getByText('2 secrets sign each request').waitFor();
     const shown = await page.getByRole('button', { name: 'Copy the secret' }).textContent();
     expect(shown).toMatch(/^whsec_/);
     expect(shown).not.toBe(endpoint.secret);
@@ -121,7 +163,7 @@ describe('deliveries in the console', needsBrowser(), () => {
     const [request] = await receiver.waitFor(1);
     expect(request!.headers['webhook-signature']!.split(' ')).toHaveLength(2);
     await page.getByRole('button', { name: 'Revoke the old secret' }).click();
-    await page.getByText('Two secrets sign each request').waitFor({ state: 'detached' });
+    await page.getByText('2 secrets sign each request').waitFor({ state: 'detached' });
   });
 
   test('CON-4: dead letters are grouped, a discard can be undone, and the progress of a bulk replay survives a reload', async () => {

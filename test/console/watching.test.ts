@@ -39,12 +39,27 @@ describe('monitoring in the console', needsBrowser(), () => {
 
   test('CON-1: the overview shows the statistics, and links failing endpoints by their description', async () => {
     const tenant = newTenant();
-    const [good, bad] = [await newReceiver(), await newReceiver()];
+    const [good, bad, down] = [await newReceiver(), await newReceiver(), await newReceiver()];
     bad.answer({ status: 400 });
+    down.answer({ status: 503 });
     await createEndpoint(posthorn, { url: good.url, tenant });
     await createEndpoint(posthorn, { url: bad.url, tenant, description: 'Broken shop' });
+    const retry = { schedule: [0, 3600], jitter: 'none' };
+    await createEndpoint(posthorn, {
+      url: down.url,
+      tenant,
+      description: 'Shop that is down',
+      retry,
+      breaker: null,
+    });
+    await createEndpoint(posthorn, {
+      url: `${good.url}/unused`,
+      tenant,
+      description: 'Unused',
+      events: ['none'],
+    });
     for (let n = 0; n < 5; n += 1) await publish(posthorn, { type: 'order.created', tenant, data: n });
-    await Promise.all([good.waitFor(5), bad.waitFor(5)]);
+    await Promise.all([good.waitFor(5), bad.waitFor(5), down.waitFor(5)]);
     await posthorn.database.query(
       `insert into posthorn.relay_sources (name, mode, lag_seconds) values ('shop', 'poll', 41)`,
     );
@@ -54,11 +69,23 @@ describe('monitoring in the console', needsBrowser(), () => {
     const tile = (name: string) => page.getByRole('main').getByRole('link', { name: new RegExp(`^${name}`) });
     await tile('Publishing lag').getByText('1 relay source').waitFor();
     await tile('Dead letters').getByText('5', { exact: true }).waitFor();
-    await tile('Success rate').getByText('50.0%').first().waitFor();
-    await tile('Queue depth').getByText('queue is empty').waitFor();
+    // 5 delivered, 5 dead, and 5 that fail now and will be retried.
+    await tile('Success rate').getByText('33.3%').first().waitFor();
+    await tile('Success rate').getByText('5 failing now').waitFor();
+    await tile('Queue depth').getByText('5 retrying').waitFor();
     expect(await page.getByRole('figure').count()).toBe(4);
     const failing = page.getByRole('table', { name: 'Failing endpoints' });
-    await failing.getByRole('link', { name: 'Broken shop' }).click();
+    await failing
+      .getByRole('row', { name: /Shop that is down/ })
+      .getByText('Failing')
+      .waitFor();
+    await page.getByRole('button', { name: 'From–to' }).click();
+    await page.getByLabel('To', { exact: true }).fill('2099-01-01T00:00');
+    await tile('Throughput')
+      .getByText(/15 in .* to |5 in .* to /)
+      .waitFor();
+    await page.getByRole('button', { name: '1 hour' }).click();
+    await failing.getByRole('link', { name: /Broken shop/ }).click();
     await page.getByText('Consecutive failures').waitFor();
     await page.getByRole('link', { name: 'Deliveries', exact: true }).click();
     await page.getByText('The receiver rejected it').first().waitFor();
@@ -119,10 +146,14 @@ describe('monitoring in the console', needsBrowser(), () => {
     await page.getByRole('button', { name: 'Create key' }).click();
     await page.getByRole('dialog').getByLabel('Tenant').fill('acme');
     await page.getByRole('dialog').getByLabel('Description').fill('Checkout');
+    await page.getByRole('dialog').getByLabel('Publish events').check();
+    await page.getByRole('dialog').getByLabel('Expires at').fill('2999-01-31T12:00');
+    await page.getByRole('dialog').getByLabel('Allowed IP addresses').fill('127.0.0.0/8, ::1');
     await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();
     const key = (await page.getByRole('button', { name: /^Copy the key/ }).textContent())!;
     expect((await posthorn.api('GET', '/v1/keys/current', undefined, { key })).body).toMatchObject({
       tenant: 'acme',
+      scopes: ['events:publish'],
     });
     await page.getByRole('button', { name: 'Done' }).click();
     expect(await page.content()).not.toContain(key);

@@ -33,10 +33,13 @@ beforeAll(async () => {
     egress: STRICT_EGRESS,
     challenges: { challenger: async () => null, maxConcurrent: 4, isRequired: false },
     endpointLimits: { perTenant: 10_000, unique: false },
+    operatorTenant: 'posthorn',
     signatureOverlapMs: 1000,
     discardUndoMs: 1000,
+    retentionDays: 90,
     wake: () => {},
-    onKeyRevoked: () => revoked.push('revoked'),
+    onKeyChanged: () => revoked.push('revoked'),
+    wakeProbe: () => {},
   });
 });
 afterAll(async () => {
@@ -44,7 +47,7 @@ afterAll(async () => {
   await testDatabase?.drop();
 });
 
-const ADMIN: Caller = { keyId: null, scope: 'admin', tenant: null, prefix: null };
+const ADMIN: Caller = { keyId: null, scope: 'admin', scopes: null, tenant: null, prefix: null };
 
 const actorWith = (requestId: string, caller = ADMIN): Actor => ({
   caller,

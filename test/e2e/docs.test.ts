@@ -19,6 +19,7 @@ import {
   readBlocks,
 } from '../support/doc-blocks.ts';
 import { eventually } from '../support/eventually.ts';
+import { missingProgram, needs } from '../support/needs.ts';
 import { temporaryDirectory } from '../support/postgres.ts';
 import {
   createEndpoint,
@@ -179,7 +180,11 @@ function start(text: string) {
   return { ended, stop, output: () => output };
 }
 
-const isInstalled = (program: string): boolean => spawnSync('which', [program]).status === 0;
+/** Programs of the commands that not every machine has. */
+function missingFor({ text, options }: DocBlock): string | null {
+  const used = ['curl', 'openssl'].filter((program) => new RegExp(`\\b${program} `).test(text));
+  return missingProgram(...used, ...(options.needs === undefined ? [] : [options.needs]));
+}
 const runnable = blocks.filter(
   (block) => block.language === 'sh' && !noRun(block) && runBy(block) === undefined,
 );
@@ -190,11 +195,10 @@ describe.each([...new Set(runnable.map(({ file }) => file))])('%s', (file) => {
     for (const { process: running } of inBackground) await running.stop();
   });
 
-  test.each(runnable.filter((block) => block.file === file).map((block) => [block.line, block] as const))(
-    'the commands in line %i work as printed',
-    async (_line, block) => {
-      const { needs, terminal, until, prints } = block.options;
-      if (needs !== undefined && !isInstalled(needs)) return;
+  const blocksOfFile = runnable.filter((block) => block.file === file);
+  for (const block of blocksOfFile)
+    test(`the commands in line ${block.line} work as printed`, needs(missingFor(block)), async () => {
+      const { terminal, until, prints } = block.options;
       const running = start(fillIn(block.text));
       if (terminal !== undefined) {
         inBackground.push({ block, process: running });
@@ -211,10 +215,10 @@ describe.each([...new Set(runnable.map(({ file }) => file))])('%s', (file) => {
           saw: running.output,
         });
       if (prints !== undefined) expect(running.output()).toContain(prints);
-    },
-  );
+    });
 
-  test('background commands print the expected output', async () => {
+  const missing = blocksOfFile.map(missingFor).find((each) => each !== null) ?? null;
+  test('background commands print the expected output', needs(missing), async () => {
     for (const { block, process: running } of inBackground)
       await eventually(`${place(block)} prints`, () => running.output().includes(block.options.prints!), {
         saw: running.output,

@@ -302,6 +302,13 @@ describe('whatever the operation', () => {
     );
   });
 
+  test('a key that may not be used from here: 403', async () => {
+    const settings = { scope: 'admin', allowed_ips: ['192.0.2.1'] };
+    const { body } = await expectStatus(posthorn.api('POST', '/v1/keys', settings), 201);
+    const headers = { via: 'a proxy' };
+    await refuseAll('forbidden', async (operation) => [await call(operation, { key: body.key, headers })]);
+  });
+
   test('another tenant than that of the key, in the query or in the body: 403', async () => {
     const query = matrix.documenting('forbidden').filter((o) => o.role === 'read' && hasQuery(o, 'tenant'));
     await refuseAll(
@@ -512,7 +519,7 @@ describe('a conflict with the current state', () => {
   test('a disabled or deleted endpoint', async () => {
     const place = await makeWorld(posthorn, rejecting.url);
     await expectStatus(call('updateEndpoint', { in: place, body: { enabled: false } }), 200);
-    for (const name of ['sendTestEvent', 'replayEndpoint', 'replayDelivery', 'replayEvent'])
+    for (const name of ['sendTestEvent', 'probeEndpoint', 'replayEndpoint', 'replayDelivery', 'replayEvent'])
       matrix.refused(op(name), 'conflict', await call(name, { in: place }));
     expect((await call('listEndpointDeliveries', { in: place })).body.data).toHaveLength(1);
     await expectStatus(call('deleteEndpoint', { in: place }), 204);

@@ -1,5 +1,6 @@
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
+import { parsePublicId } from '../../src/domain/ids.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   attemptsOf,
@@ -149,7 +150,7 @@ describe('HLT-2: auto-disable', () => {
       return !endpoint.enabled && endpoint;
     });
 
-  test('happens if more than half of the deliveries of a day died, and starts over after the endpoint is enabled again', async () => {
+  test('happens if more than half of the deliveries of a day died, and not within an hour, and starts over after the endpoint is enabled again', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -159,8 +160,32 @@ describe('HLT-2: auto-disable', () => {
     await receiver.waitFor(6);
     receiver.answer(REJECT);
     await publishMany(tenant, 7);
+    // Two rounds of upkeep later it is still on: the rejections do not span an hour.
+    await receiver.waitFor(13);
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    expect(await endpointNow(id)).toMatchObject({ enabled: true });
+    await posthorn.database.query(
+      "update posthorn.endpoint_stats set at = at - interval '75 minutes' where endpoint_id = $1 and seconds = 900",
+      [parsePublicId('ep', id)],
+    );
+    await publishMany(tenant, 1);
     expect(await untilDisabled(id)).toMatchObject({ disabled_reason: 'dead_letters' });
     expect(posthorn.output()).toContain('endpoint was disabled');
+    const audit = await posthorn.api('GET', `/v1/audit?object_id=${id}&action=endpoint.disable`);
+    expect(audit.body.data).toEqual([
+      expect.objectContaining({
+        actor: { id: 'posthorn', prefix: null, scope: 'system' },
+        tenant,
+        changes: [
+          { field: 'enabled', before: true, after: false },
+          { field: 'disabled_reason', before: null, after: 'dead_letters' },
+          {
+            field: 'rule',
+            after: 'More than 50 % of at least 12 deliveries within 24 h died, over at least 1 h.',
+          },
+        ],
+      }),
+    ]);
     expect(await endpointNow(fine.id)).toMatchObject({ enabled: true });
     await posthorn.api('PATCH', `/v1/endpoints/${id}`, { enabled: true });
     // Two rounds of upkeep later it is still on.
@@ -338,13 +363,13 @@ describe('SIG-4: rotation', () => {
     expect(rotated.public_key).not.toBe(shown.public_key);
     expect((await posthorn.api('GET', address)).body.public_key).toBe(rotated.public_key);
     expect((await posthorn.api('GET', path)).body.public_key).toBeNull();
-    // Another kind of signature needs another kind of secret: one is made.
+    // Another kind of signature needs another kind of secret: one is made, and the old ones keep signing.
     await expectStatus(posthorn.api('PATCH', path, { signature: 'standard-ed25519' }), 200);
     expect((await posthorn.api('GET', `${path}/secret`)).body).toMatchObject({
       secret: expect.stringMatching(/^whsk_/),
-      previous: [],
+      previous: [{ header: 'webhook-signature' }, { header: 'webhook-signature' }],
     });
-    expect((await sent()).headers['webhook-signature']).toMatch(/^v1a,[^ ]+$/);
+    expect((await sent()).headers['webhook-signature']).toMatch(/^v1a,[^ ]+ v1,[^ ]+ v1,[^ ]+$/);
   });
 });
 

@@ -12,6 +12,7 @@ import { groupDeadLetters } from '../../src/postgres/queries/dead-letter-groups.
 import { listDeadLetters } from '../../src/postgres/queries/dead-letters.ts';
 import { listAttempts } from '../../src/postgres/queries/deliveries.ts';
 import { listEndpoints } from '../../src/postgres/queries/endpoints.ts';
+import { countOutcomes, MAX_COUNTED_PER_EVENT } from '../../src/postgres/queries/event-outcomes.ts';
 import { findEventsByKey, listEvents } from '../../src/postgres/queries/events.ts';
 import { listKeys } from '../../src/postgres/queries/keys.ts';
 import { listDeliveries } from '../../src/postgres/queries/list-deliveries.ts';
@@ -164,6 +165,16 @@ test('events, by every filter', async () => {
           rows: type === null ? LIMIT : MAX_EXAMINED,
         });
       }
+  for (const range of ranges()) {
+    const { rows } = await listEvents(watched.pool, { tenant: null, type: null, ...range, limit: LIMIT });
+    watched.take();
+    await countOutcomes(
+      watched.pool,
+      rows.map(({ id }) => id),
+      MAX_COUNTED_PER_EVENT,
+    );
+    expectBounded('outcomes', { rows: 10 * LIMIT });
+  }
   for (const tenant of [null, event.tenant]) {
     await findEventsByKey(watched.pool, tenant, event.key, 'default');
     expectBounded('by key', { rows: 10 });

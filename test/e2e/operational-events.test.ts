@@ -38,7 +38,8 @@ const FRAGILE = {
 
 async function subscriber(tenant: string, events: string[], part: Record<string, unknown> = {}) {
   const receiver = await newReceiver();
-  const endpoint = await createEndpoint(posthorn, { url: receiver.url, tenant, events, ...part });
+  const settings = { url: receiver.url, tenant, events, ...(tenant === OPERATOR && { operator: true }) };
+  const endpoint = await createEndpoint(posthorn, { ...settings, ...part });
   onTestFinished(async () => void (await posthorn.api('DELETE', `/v1/endpoints/${endpoint.id}`)));
   return { receiver, endpoint };
 }
@@ -367,6 +368,7 @@ describe('OBS-4: no loops, no losses', () => {
     });
     await createEndpoint(running, {
       url: receiver.url,
+      operator: true,
       tenant: OPERATOR,
       events: ['posthorn.circuit.*', 'posthorn.delivery.*', 'posthorn.endpoint.*'],
     });

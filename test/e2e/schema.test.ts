@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Migration, migrate, readMigrations, SchemaError } from '../../src/postgres/migrate.ts';
+import { markOperatorEndpoints } from '../../src/postgres/queries/mark-operator-endpoints.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { ADMIN_KEY, MAIN, startTestPosthorn, TEST_SETTINGS } from '../support/posthorn.ts';
 import { startProcess } from '../support/processes.ts';
@@ -99,6 +100,34 @@ describe('migrations', () => {
     expect(await database.query("select to_regclass('posthorn.half') as half")).toEqual([{ half: null }]);
     expect(await appliedIn(database)).toEqual(await migrationNames());
     expect(await migrate(database.pool())).toEqual([]);
+  });
+
+  test('make the endpoints of the operator tenant that subscribe to operational events `operator: true`', async () => {
+    const database = await emptyDatabase();
+    const all = await readMigrations();
+    const before = all.filter(
+      ({ version }) => version < all.find(({ name }) => /operator/.test(name))!.version,
+    );
+    await migrate(database.pool(), before);
+    const insert = `insert into posthorn.endpoints (id, tenant, url, config, version)
+                    values (gen_random_uuid(), $1, 'https://example.com/', $2, 1)`;
+    await database.query("insert into posthorn.tenants (id) values ('ops'), ('posthorn')");
+    for (const [tenant, config] of [
+      ['ops', { events: ['a.b', 'posthorn.circuit.*'] }],
+      ['ops', { events: ['a.b'] }],
+      ['ops', {}],
+      ['posthorn', { events: ['posthorn.*'] }],
+    ] as const)
+      await database.query(insert, [tenant, config]);
+    const pool = database.pool();
+    await migrate(pool);
+    await markOperatorEndpoints(pool, 'ops');
+    await database.query(insert, ['ops', { events: ['posthorn.*'] }]);
+    await markOperatorEndpoints(pool, 'ops');
+    const operators = "select config from posthorn.endpoints where config ? 'operator'";
+    expect(await database.query(operators)).toEqual([
+      { config: { events: ['a.b', 'posthorn.circuit.*'], operator: true } },
+    ]);
   });
 
   test('of a newer Posthorn are refused, with name and number', async () => {

@@ -156,6 +156,29 @@ describe('statistics', () => {
     });
   });
 
+  test('are read from a time to a time, in points as fine as they are kept', async () => {
+    const ago = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString();
+    for (const [hours, seconds] of [
+      [1, 60],
+      [20, 900],
+      [24 * 20, 3600],
+    ] as const) {
+      for (const path of ['/v1/stats', `/v1/endpoints/${endpointId}/stats`]) {
+        const { body } = await expectStatus(posthorn.api('GET', `${path}?since=${ago(hours)}`), 200);
+        expect(body).toMatchObject({ window: null, bucket_seconds: seconds });
+        expect(body.delivered).toBeGreaterThanOrEqual(workload.delivered);
+        expect(Date.parse(body.from)).toBeLessThanOrEqual(Date.parse(ago(hours)));
+        const earlier = await expectStatus(
+          posthorn.api('GET', `${path}?since=${ago(hours + 24)}&until=${ago(3)}`),
+          200,
+        );
+        expect(earlier.body.delivered).toBe(0);
+      }
+    }
+    await expectStatus(posthorn.api('GET', `/v1/stats?since=${ago(1)}&until=${ago(2)}`), 422);
+    await expectStatus(posthorn.api('GET', `/v1/stats?since=${ago(-1)}`), 422);
+  });
+
   test.each([
     ['1h', 60, 60],
     ['24h', 96, 900],

@@ -1,5 +1,5 @@
 /** A body that is too large is answered with 413, and clients in several languages can read that answer. */
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,14 +7,13 @@ import { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { request } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { missingProgram, needs } from '../support/needs.ts';
 import { ADMIN_KEY, usePosthorn } from '../support/posthorn.ts';
 
 // A process of its own: a client in the same process would never send while the server answers.
 const posthorn = usePosthorn();
 const MB = 1_000_000;
 const run = promisify(execFile);
-const isInstalled = (command: string, argument: string): boolean =>
-  spawnSync(command, [argument], { stdio: 'ignore' }).status === 0;
 
 const headers = { authorization: `Bearer ${ADMIN_KEY}`, 'content-type': 'application/json' };
 const PATHS = ['/v1/endpoints', '/v1/events'];
@@ -47,12 +46,12 @@ describe.each([8 * MB, 60 * MB])('413 of %d bytes is readable', (bytes) => {
       }
   });
 
-  test.skipIf(!isInstalled('python3', '--version'))('with Python', async () => {
+  test('with Python', needs(missingProgram('python3')), async () => {
     const { stdout } = await run('python3', ['-c', PYTHON, posthorn.url, ADMIN_KEY, `${bytes}`, `${TIMES}`]);
     expect(stdout.trim().split('\n')).toEqual(Array(TIMES).fill('413 too_large'));
   });
 
-  test.skipIf(!isInstalled('go', 'version'))('with Go', { timeout: 180_000 }, async () => {
+  test('with Go', { timeout: 180_000, ...needs(missingProgram('go')) }, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'posthorn-go-'));
     onTestFinished(() => rm(folder, { recursive: true }));
     await writeFile(join(folder, 'main.go'), GO);

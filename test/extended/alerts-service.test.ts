@@ -4,11 +4,13 @@
  */
 import pg from 'pg';
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
+import { newEventId } from '../../src/domain/ids.ts';
 import * as alerts from '../support/alerts.ts';
 import { ABOUT_TIME, expectAlerts, judged, named } from '../support/alerts.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
-import { freePort, startTestPosthorn, type TestPosthorn } from '../support/posthorn.ts';
+import { expectStatus, freePort, startTestPosthorn, type TestPosthorn } from '../support/posthorn.ts';
+import { createDay, startOfDay } from '../support/retention.ts';
 import type { Scrape } from '../support/scrape.ts';
 
 let database: TestDatabase;
@@ -134,6 +136,33 @@ judged(
     });
   },
 );
+
+judged('LIF-1: a disk that fills and partitions that cannot be dropped trigger their alerts', async () => {
+  const before = await untilScrape('all is well', isWell);
+  const unlock = await lock('posthorn.tasks');
+  const hourAgo = Date.now() - 61 * 60_000;
+  await createDay(database, startOfDay(900));
+  const { body } = await expectStatus(node.api('GET', '/v1/storage'), 200);
+  // As much as fills the disk in ten days, at the rate of one hour.
+  const megabytes = Math.ceil(body.disk.free_bytes / (24 * 10) / 1e6);
+  const [partition] = await database.query<{ name: string }>(
+    "select name from posthorn.partitions where parent = 'events' and now() between from_at and to_at",
+  );
+  await database.query(`alter table posthorn.${partition!.name} alter column data set storage external`);
+  for (let n = 0; n < megabytes; n += 1)
+    await database.query(
+      "insert into posthorn.events (id, tenant, type, data, deliveries) values ($1, 'a', 'a.b', convert_to(repeat('x', 1000000), 'UTF8'), 0)",
+      [newEventId(hourAgo)],
+    );
+  const after = await untilScrape('both are seen', (now) => {
+    const fullIn = now.samples.find(({ name }) => name === 'posthorn_storage_full_in_seconds')?.value;
+    return fullIn !== undefined && now.value('posthorn_retention_overdue_seconds') > 0;
+  });
+  await unlock();
+  await expectAlerts([before, after], {
+    firing: ['PosthornDiskFull', 'PosthornRetentionOverdue'].map(named),
+  });
+});
 
 judged('OBS-2: a server that is down triggers its alert', async () => {
   const before = await untilScrape('all is well', isWell);

@@ -118,6 +118,15 @@ export class RequestChecks {
         (row) => own !== undefined && row.seq < own.seq && row.visibleAt < wire.start - MAX_COMMIT_AGE_MS,
       );
     if (earlier !== undefined) this.#violate('out of order', wire, endpoint);
+    const unwritten = this.#store.unwrittenSlices.find(
+      ({ endpointIds, hasFifo, seq, visibleAt }) =>
+        own !== undefined &&
+        hasFifo &&
+        endpointIds.includes(endpoint.id) &&
+        seq < own.seq &&
+        visibleAt < wire.start - MAX_COMMIT_AGE_MS,
+    );
+    if (unwritten !== undefined) this.#violate('passed a delivery that is not written yet', wire, endpoint);
   }
 
   #checkRate(endpoint: Endpoint, wire: Wire): void {

@@ -17,6 +17,7 @@ import type { MemoryStore } from '../../src/memory/memory-store.ts';
 import { Drainer } from '../../src/outbox/index.ts';
 import type { AcceptLog } from '../../src/ports/accept-log.ts';
 import type { DeliveryQueue } from '../../src/ports/delivery-queue.ts';
+import type { FanOutStore } from '../../src/ports/fan-out-store.ts';
 import { Publication } from './publication.ts';
 import { Process, type Random, type VirtualTime } from './virtual-time.ts';
 import type { Weather } from './weather.ts';
@@ -29,6 +30,7 @@ export interface Environment {
   readonly random: Random;
   readonly store: MemoryStore;
   readonly acceptLog: AcceptLog;
+  readonly fanOuts: FanOutStore;
   readonly queue: DeliveryQueue;
   readonly bus: MemoryBus;
   /** Null: every process has a node of its own. */
@@ -73,6 +75,8 @@ const INGEST = {
   idempotencyTtlMs: 86_400_000,
   tenantIngestPerSecond: 0,
   tenantIngestBurst: 1,
+  // So few that an event with some more endpoints is a large fan-out.
+  deliveriesPerCommit: 4,
 };
 
 const OUTBOX = { pollMs: 500, standInMs: 5_000, batchRows: 50, batchBytes: 1024 * 1024 };
@@ -157,12 +161,14 @@ export class SimulatedProcess {
     this.ingest = createIngest(
       {
         acceptLog,
+        eventLookup: withFaults(createMemoryEventLookup(store), link),
+        fanOuts: withFaults(environment.fanOuts, link),
         endpoints: this.#endpoints,
         tenantLimits: { load: async () => new Map() },
         clock,
         random: random.next,
       },
-      { router: this.engine.router },
+      { router: this.engine.router, onProblem },
       INGEST,
     );
     this.#drainer = new Drainer({
@@ -202,12 +208,14 @@ export class SimulatedProcess {
     }
     await this.notifier.start();
     await this.engine.start();
+    this.ingest.fanOutWriter.start();
     this.#drainer.start();
   }
 
   async stop(): Promise<void> {
     await this.ingest.acceptor.waitUntilIdle();
     await this.#drainer.stop();
+    await this.ingest.fanOutWriter.stop();
     await this.engine.stop();
     await this.notifier.stop();
   }

@@ -113,7 +113,9 @@ class Storm {
   #publishSome(): void {
     const { random } = this.#world;
     for (let i = random.integer(0, 6); i > 0; i -= 1) {
-      const targets = this.#endpoints.filter(() => random.chance(0.1)).map(({ id }) => id);
+      // Sometimes a large fan-out, which is written in slices.
+      const share = random.chance(0.05) ? random.pick([0.5, 1]) : 0.1;
+      const targets = this.#endpoints.filter(() => random.chance(share)).map(({ id }) => id);
       if (targets.length === 0) continue;
       const commitMs = random.chance(0.3) ? random.between(0, 6_000) : 0;
       const accepting = this.#accepting;
@@ -144,7 +146,10 @@ class Storm {
     const { random, time, weather, running } = this.#world;
     const victim = running.length === 0 ? null : random.pick(running);
     const { id } = random.pick(this.#endpoints);
-    switch (random.integer(0, 14)) {
+    switch (random.integer(0, 15)) {
+      case 15:
+        await this.#probeSome();
+        break;
       case 14:
         // The clock of its machine jumps by days, for a moment or for good.
         if (victim !== null) {
@@ -224,6 +229,22 @@ class Storm {
     else store.endSession(workerId);
   }
 
+  /** Somebody requests probes of some endpoints, whatever the state of their circuits. */
+  async #probeSome(): Promise<void> {
+    const { random, time } = this.#world;
+    const accepting = this.#accepting;
+    if (accepting.length === 0) return;
+    const by = random.pick(accepting);
+    const chosen = this.#endpoints.filter(() => random.chance(0.4));
+    await time.inside(by.process, () => {
+      for (const { id } of chosen)
+        void by.queue.requestProbe(id).then(
+          () => by.notifier.publish('probes', [null]),
+          () => {},
+        );
+    });
+  }
+
   /** Replays some deliveries, in any state. */
   async #replaySome(): Promise<void> {
     const { random, time, accepted, checks } = this.#world;
@@ -251,9 +272,10 @@ class Storm {
     for (const { process } of this.#world.processes) time.resume(process);
     await this.#addProcess('all');
     const giveUpAt = time.now() + LONGEST_RUN_MS;
-    while (store.queue.size + store.outbox.size > 0 && time.now() < giveUpAt) await this.#world.run(5_000);
+    const countLeft = (): number => store.queue.size + store.outbox.size + store.unwrittenSlices.length;
+    while (countLeft() > 0 && time.now() < giveUpAt) await this.#world.run(5_000);
     await this.#world.run(PRODUCER_TIMEOUT_MS + 5_000);
-    while (store.queue.size > 0 && time.now() < giveUpAt) await this.#world.run(5_000);
+    while (countLeft() > 0 && time.now() < giveUpAt) await this.#world.run(5_000);
     this.#world.checkEnd();
   }
 

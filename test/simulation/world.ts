@@ -7,11 +7,13 @@ import { deliveryIdOf, newEventId, type Uuid } from '../../src/domain/ids.ts';
 import type { AttemptOutcome } from '../../src/domain/outcome.ts';
 import { createMemoryAcceptLog } from '../../src/memory/memory-accept-log.ts';
 import { createMemoryDeliveryQueue } from '../../src/memory/memory-delivery-queue.ts';
+import { createMemoryFanOutStore } from '../../src/memory/memory-fan-out-store.ts';
 import { MemoryHandOverHub } from '../../src/memory/memory-hand-over.ts';
 import { MemoryBus } from '../../src/memory/memory-notifier.ts';
 import { MemoryStore } from '../../src/memory/memory-store.ts';
 import type { AcceptLog, EventRecord } from '../../src/ports/accept-log.ts';
 import type { DeliveryQueue } from '../../src/ports/delivery-queue.ts';
+import type { FanOutStore } from '../../src/ports/fan-out-store.ts';
 import type { AttemptRequest } from '../../src/ports/stages.ts';
 import { findEndViolations } from './end-checks.ts';
 import { Publication } from './publication.ts';
@@ -73,6 +75,7 @@ export class World {
   readonly #behaviours = new Map<Uuid, Behaviour>();
   readonly #hub: MemoryHandOverHub | null;
   readonly #acceptLog: AcceptLog;
+  readonly #fanOuts: FanOutStore;
   readonly #queue: DeliveryQueue;
   readonly #limits: Partial<Limits>;
 
@@ -88,6 +91,7 @@ export class World {
       chunkSize: CHUNK_SIZE,
     });
     this.#acceptLog = this.#recordCommits(createMemoryAcceptLog(this.store));
+    this.#fanOuts = this.#recordSlices(createMemoryFanOutStore(this.store));
     this.#queue = this.#recordReplays(createMemoryDeliveryQueue(this.store));
     this.bus = new MemoryBus({
       delayMs: () => (this.weather.losesMessage() ? Number.POSITIVE_INFINITY : this.random.between(0.5, 3)),
@@ -187,6 +191,7 @@ export class World {
         random: this.random,
         store: this.store,
         acceptLog: this.#acceptLog,
+        fanOuts: this.#fanOuts,
         queue: this.#queue,
         bus: this.bus,
         hub: this.#hub,
@@ -291,6 +296,19 @@ export class World {
           for (const { id: deliveryId, endpointId } of deliveries)
             this.accepted.set(deliveryId, { endpointId, at: this.time.now() });
         }
+        return result;
+      },
+    };
+  }
+
+  #recordSlices(fanOuts: FanOutStore): FanOutStore {
+    return {
+      ...fanOuts,
+      write: async (slice, deliveries, endpointVersion) => {
+        const result = await fanOuts.write(slice, deliveries, endpointVersion);
+        if (result === 'written')
+          for (const { id, endpointId } of deliveries.waiting)
+            this.accepted.set(id, { endpointId, at: this.time.now() });
         return result;
       },
     };

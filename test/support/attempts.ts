@@ -13,6 +13,7 @@ export function anEndpoint(url: string, overrides: Partial<Endpoint> = {}): Endp
     url,
     events: ['*'],
     channels: [],
+    operator: false,
     filter: null,
     enabled: true,
     disabledReason: null,

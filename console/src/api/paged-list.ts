@@ -7,6 +7,8 @@ import { asApiError, pollWhileVisible } from './query.ts';
 export interface PagedList<T> {
   readonly rows: readonly T[] | undefined;
   readonly hasMore: boolean;
+  /** Where the next page begins; null: there is none. */
+  readonly cursor: string | null;
   readonly isLoadingMore: boolean;
   readonly error: ApiError | null;
   loadMore(): void;
@@ -93,6 +95,7 @@ export function usePagedList<T>(
   return {
     rows: shown?.rows,
     hasMore: shown !== undefined && shown.cursor !== null,
+    cursor: shown?.cursor ?? null,
     isLoadingMore,
     error,
     loadMore,

@@ -40,10 +40,10 @@ export interface Permissions {
 
 /** What the key is allowed to do. Buttons for anything else are hidden. */
 export function usePermissions(): Permissions {
-  const { scope, tenant, capabilities } = useSession();
+  const { scope, scopes, tenant, capabilities } = useSession();
   return {
-    canWrite: scope !== 'read',
-    isAdmin: scope === 'admin',
+    canWrite: scope !== 'read' && (scopes === null || scopes.some((name) => !name.endsWith(':read'))),
+    isAdmin: scope === 'admin' && scopes === null,
     canSeeAllTenants: tenant === null,
     hasInbox: capabilities.inbox,
   };

@@ -9,7 +9,6 @@ import { Card } from '../ui/card.tsx';
 import { CopyButton } from '../ui/copy-button.tsx';
 import { Dialog, FormDialog } from '../ui/dialog.tsx';
 import { EmptyState } from '../ui/empty-state.tsx';
-import { findFieldError, SelectField, TextField } from '../ui/fields.tsx';
 import { Notice } from '../ui/notice.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { usePageTitle } from '../ui/page-title.ts';
@@ -17,12 +16,8 @@ import { type Column, HIDDEN_ACTIONS_HEAD, PagedTable, TALL_ROW } from '../ui/ta
 import { Ago } from '../ui/time.tsx';
 import { showToast } from '../ui/toasts.tsx';
 import { TwoLineCell } from '../ui/two-line-cell.tsx';
+import { CreateKeyDialog } from './create-key-dialog.tsx';
 
-const SCOPES = [
-  ['tenant', 'Tenant: read and write for one tenant'],
-  ['read', 'Read-only: for one tenant or all'],
-  ['admin', 'Admin: everything'],
-] as const;
 const TONES = { admin: 'accent', tenant: 'info', read: 'mute' } as const;
 
 export function ApiKeysPage() {
@@ -102,12 +97,33 @@ const buildColumns = (onRevoke: (key: Key) => void): Column<Key>[] => [
       return description === '' ? shownPrefix : <TwoLineCell first={description} second={shownPrefix} />;
     },
   },
-  { name: 'Scope', width: 96, render: ({ scope }) => <Badge tone={TONES[scope]}>{scope}</Badge> },
+  {
+    name: 'Scope',
+    width: 200,
+    render: ({ scope, scopes }) => {
+      const badge = <Badge tone={TONES[scope]}>{scope}</Badge>;
+      return scopes === null ? badge : <TwoLineCell first={badge} second={scopes.join(', ')} />;
+    },
+  },
   {
     name: 'Tenant',
     width: 140,
     hideOnPhone: true,
     render: ({ tenant }) => tenant ?? <span className="faint">all tenants</span>,
+  },
+  {
+    name: 'Restrictions',
+    width: 150,
+    hideOnPhone: true,
+    render: ({ expires_at, allowed_ips }) =>
+      expires_at === null && allowed_ips === null ? (
+        <span className="faint">none</span>
+      ) : (
+        <TwoLineCell
+          first={expires_at === null ? 'never expires' : <Expiry at={expires_at} />}
+          second={allowed_ips === null ? 'from everywhere' : allowed_ips.join(', ')}
+        />
+      ),
   },
   {
     name: 'Last used',
@@ -129,6 +145,14 @@ const buildColumns = (onRevoke: (key: Key) => void): Column<Key>[] => [
     ),
   },
 ];
+
+function Expiry({ at }: { at: string }) {
+  return (
+    <>
+      {Date.parse(at) <= Date.now() ? 'expired' : 'expires'} <Ago at={at} />
+    </>
+  );
+}
 
 function NewKeyDialog({ apiKey, onClose }: { apiKey: string; onClose: () => void }) {
   return (
@@ -170,56 +194,6 @@ function RevokeDialog({ apiKey, onClose, onRevoked }: RevokeDialogProps) {
       <p>
         Posthorn rejects every request with <code>{apiKey.prefix}…</code> from now on.
       </p>
-    </FormDialog>
-  );
-}
-
-interface CreateKeyDialogProps {
-  onClose: () => void;
-  onCreated: (key: CreatedKey) => void;
-}
-
-function CreateKeyDialog({ onClose, onCreated }: CreateKeyDialogProps) {
-  const { selectedTenant } = useSession();
-  const [scope, setScope] = useState<Key['scope']>('tenant');
-  const [tenant, setTenant] = useState(selectedTenant ?? '');
-  const [description, setDescription] = useState('');
-  const create = async (): Promise<void> =>
-    onCreated(
-      await callApi<CreatedKey>('POST', '/v1/keys', {
-        scope,
-        ...(scope !== 'admin' && tenant.trim() !== '' && { tenant: tenant.trim() }),
-        ...(description !== '' && { description }),
-      }),
-    );
-  return (
-    <FormDialog title="Create a key" submitLabel="Create key" onClose={onClose} onSubmit={create}>
-      {(error) => (
-        <>
-          <SelectField
-            label="Scope"
-            value={scope}
-            onChange={setScope}
-            options={SCOPES}
-            error={findFieldError(error?.errors ?? [], 'scope')}
-          />
-          {scope !== 'admin' && (
-            <TextField
-              label="Tenant"
-              value={tenant}
-              onChange={setTenant}
-              hint={scope === 'read' ? 'If empty, the key can read all tenants.' : undefined}
-              error={findFieldError(error?.errors ?? [], 'tenant')}
-            />
-          )}
-          <TextField
-            label="Description"
-            value={description}
-            onChange={setDescription}
-            placeholder="Billing service"
-          />
-        </>
-      )}
     </FormDialog>
   );
 }

@@ -50,6 +50,10 @@ export function AuditLogPage() {
   );
 }
 
+/** Posthorn itself disables endpoints by its rules. */
+const nameOfActor = ({ id, prefix }: AuditEntry['actor']): string =>
+  id === 'posthorn' ? 'Posthorn' : (prefix ?? 'first admin key');
+
 const buildColumns = (onOpen: (entry: AuditEntry) => void): Column<AuditEntry>[] => [
   { name: 'Time', width: 104, render: ({ created_at }) => <Ago at={created_at} /> },
   { name: 'Action', render: ({ action }) => <span className="mono">{action}</span> },
@@ -59,7 +63,7 @@ const buildColumns = (onOpen: (entry: AuditEntry) => void): Column<AuditEntry>[]
     hideOnPhone: true,
     render: ({ actor }) => (
       <span className="soft" title={actor.id}>
-        {actor.prefix === null ? 'first admin key' : <span className="mono">{actor.prefix}…</span>}
+        {actor.prefix === null ? nameOfActor(actor) : <span className="mono">{actor.prefix}…</span>}
       </span>
     ),
   },
@@ -93,8 +97,8 @@ function ChangesDialog({ entry, onClose }: { entry: AuditEntry; onClose: () => v
     <Dialog title={entry.action} onClose={onClose} wide>
       <div className="dialog-body">
         <p className="small faint">
-          <At at={entry.created_at} /> · {entry.actor.prefix ?? 'first admin key'} ({entry.actor.scope}) ·
-          from {entry.address}
+          <At at={entry.created_at} /> · {nameOfActor(entry.actor)}
+          {entry.address !== '' && ` (${entry.actor.scope}) · from ${entry.address}`}
         </p>
         <dl className="facts">
           {entry.changes.map(({ field, before, after }) => (

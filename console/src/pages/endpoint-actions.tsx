@@ -18,7 +18,7 @@ export function EndpointActions({ endpoint }: { endpoint: Endpoint }) {
   const { canWrite } = usePermissions();
   const [dialog, setDialog] = useState<'test' | 'delete' | 'disable' | 'replay' | 'recover' | null>(null);
   if (!canWrite) return null;
-  const { id, paused, enabled } = endpoint;
+  const { id, paused, enabled, health } = endpoint;
   const closeDialog = (): void => setDialog(null);
   const run = async (request: Promise<unknown>, confirmation: string): Promise<void> => {
     try {
@@ -34,6 +34,18 @@ export function EndpointActions({ endpoint }: { endpoint: Endpoint }) {
       <Button icon="send" kind="primary" disabled={!enabled} onClick={() => setDialog('test')}>
         Send test event
       </Button>
+      {enabled && !paused && health.circuit !== 'closed' && (
+        <Button
+          onClick={() =>
+            void run(
+              callApi('POST', `/v1/endpoints/${id}/probe`),
+              'Sending the oldest waiting delivery: if it succeeds, the circuit closes',
+            )
+          }
+        >
+          Try now
+        </Button>
+      )}
       {enabled && (
         <Button
           icon={paused ? 'play' : 'pause'}

@@ -14,12 +14,10 @@ import { showError, showToast } from '../ui/toasts.tsx';
 interface RevealedSecret {
   /** What receivers verify with: the public key of an Ed25519 secret, otherwise the secret itself. */
   readonly verifier: string;
-  /** When the previous secret stops signing; null: there is none. */
-  readonly previousExpiresAt: string | null;
 }
 
 /** The signing secret. It is fetched only when the user reveals it, and not cached. */
-export function SecretCard({ endpoint }: { endpoint: Endpoint }) {
+export function SecretCard({ endpoint, onChanged }: { endpoint: Endpoint; onChanged: () => void }) {
   const { canWrite } = usePermissions();
   const [secret, setSecret] = useState<RevealedSecret | null>(null);
   const [isRotating, setRotating] = useState(false);
@@ -36,6 +34,7 @@ export function SecretCard({ endpoint }: { endpoint: Endpoint }) {
     try {
       await callApi('DELETE', `${path}/secrets/previous`);
       showToast('Old secret revoked');
+      onChanged();
       await reveal();
     } catch (error) {
       showError(error);
@@ -63,10 +62,14 @@ export function SecretCard({ endpoint }: { endpoint: Endpoint }) {
             <CopyButton text={secret.verifier} label="the secret" />
           )}
         </div>
-        {secret !== null && secret.previousExpiresAt !== null && (
-          <Notice tone="info" title="Two secrets sign each request">
-            The old secret signs until <At at={secret.previousExpiresAt} />. Revoke it sooner when every
-            receiver has the new one.{' '}
+        {endpoint.signing_secrets.length > 1 && (
+          <Notice tone="info" title={`${endpoint.signing_secrets.length} secrets sign each request`}>
+            <ul>
+              {endpoint.signing_secrets.map((each, index) => (
+                <SigningSecret key={each.created_at} secret={each} isCurrent={index === 0} />
+              ))}
+            </ul>
+            Revoke the old secret when every receiver has the new one.{' '}
             <Button kind="small" onClick={() => void revokePrevious()}>
               Revoke the old secret
             </Button>
@@ -76,10 +79,12 @@ export function SecretCard({ endpoint }: { endpoint: Endpoint }) {
       {isRotating && (
         <RotateDialog
           path={path}
+          hasOneSignature={hasOneSignature(endpoint)}
           onClose={() => setRotating(false)}
           onRotated={(rotated) => {
             setRotating(false);
             setSecret(toRevealed(rotated));
+            onChanged();
             showToast('Secret rotated. The new secret is shown.');
           }}
         />
@@ -88,13 +93,44 @@ export function SecretCard({ endpoint }: { endpoint: Endpoint }) {
   );
 }
 
-function toRevealed(secret: CurrentSecret | RotatedSecret): RevealedSecret {
-  const previousExpiresAt =
-    'previous' in secret
-      ? (secret.previous.find(({ expires_at }) => expires_at !== null)?.expires_at ?? null)
-      : secret.previous_expires_at;
-  // The server keeps the private key of an endpoint with a public key.
-  return { verifier: secret.public_key ?? secret.secret ?? '', previousExpiresAt };
+// The server keeps the private key of an endpoint with a public key.
+const toRevealed = (secret: CurrentSecret | RotatedSecret): RevealedSecret => ({
+  verifier: secret.public_key ?? secret.secret ?? '',
+});
+
+/** Whether the header of the endpoint's signature has room for one secret only. */
+function hasOneSignature({ signature }: Endpoint): boolean {
+  const profile = typeof signature === 'string' ? signature : signature.profile;
+  return profile === 'github' || profile === 'hex';
+}
+
+interface SigningSecretProps {
+  secret: Endpoint['signing_secrets'][number];
+  isCurrent: boolean;
+}
+
+function SigningSecret({ secret, isCurrent }: SigningSecretProps) {
+  return (
+    <li>
+      {isCurrent ? 'The new secret' : 'The old secret'}, created <At at={secret.created_at} />, signs{' '}
+      {secret.header === null ? 'no header' : <code>{secret.header}</code>}
+      {secret.switch_at !== null && (
+        <>
+          {' '}
+          and takes the main header over at <At at={secret.switch_at} />
+        </>
+      )}
+      {secret.expires_at !== null ? (
+        <>
+          {' '}
+          until <At at={secret.expires_at} />
+        </>
+      ) : (
+        !isCurrent && ' until you revoke it'
+      )}
+      .
+    </li>
+  );
 }
 
 const OVERLAPS = [
@@ -102,16 +138,24 @@ const OVERLAPS = [
   ['3600', '1 hour'],
   ['86400', '24 hours'],
   ['604800', '7 days'],
+  ['null', 'Until I revoke the old secret'],
   ['0', 'None: the old secret stops now'],
+] as const;
+
+const PRIMARIES = [
+  ['old', 'The old secret, until it ends'],
+  ['new', 'The new secret, from now on'],
 ] as const;
 
 interface RotateDialogProps {
   path: string;
+  hasOneSignature: boolean;
   onClose: () => void;
   onRotated: (secret: RotatedSecret) => void;
 }
 
-function RotateDialog({ path, onClose, onRotated }: RotateDialogProps) {
+function RotateDialog({ path, hasOneSignature, onClose, onRotated }: RotateDialogProps) {
+  const [primary, setPrimary] = useState<'old' | 'new'>('old');
   const [overlap, setOverlap] = useState<string>('');
   const [ownSecret, setOwnSecret] = useState('');
   return (
@@ -122,7 +166,8 @@ function RotateDialog({ path, onClose, onRotated }: RotateDialogProps) {
       onSubmit={async () =>
         onRotated(
           await callApi<RotatedSecret>('POST', `${path}/rotate-secret`, {
-            ...(overlap !== '' && { overlap_seconds: Number(overlap) }),
+            ...(overlap !== '' && { overlap_seconds: overlap === 'null' ? null : Number(overlap) }),
+            ...(hasOneSignature && { primary }),
             ...(ownSecret.trim() !== '' && { secret: ownSecret.trim() }),
           }),
         )
@@ -141,6 +186,15 @@ function RotateDialog({ path, onClose, onRotated }: RotateDialogProps) {
             options={OVERLAPS}
             error={findFieldError(error?.errors ?? [], 'overlap_seconds')}
           />
+          {hasOneSignature && (
+            <SelectField
+              label="Main signature header"
+              value={primary}
+              onChange={setPrimary}
+              options={PRIMARIES}
+              hint="This signature has room for one secret. The other one signs another header."
+            />
+          )}
           {overlap === '0' && (
             <Notice tone="warn">Receivers with the old secret will reject every request from now on.</Notice>
           )}

@@ -1,5 +1,6 @@
 import type { Endpoint, EndpointStats } from '@posthorn/client';
 import type { ReactNode } from 'react';
+import { withQuery } from '../api/client.ts';
 import { useQuery } from '../api/query.ts';
 import { Link, useLocation } from '../router.tsx';
 import { Badge } from '../ui/badge.tsx';
@@ -66,7 +67,7 @@ export function EndpointPage({ id }: { id: string }) {
       {tab === 'filter' && data !== undefined && <FilterEditor endpoint={data} />}
       {tab === 'configuration' && data !== undefined && (
         <div className="grid">
-          <SecretCard endpoint={data} />
+          <SecretCard endpoint={data} onChanged={refresh} />
           <EndpointForm key={data.id} endpoint={data} />
         </div>
       )}
@@ -96,7 +97,9 @@ function EndpointFacts({ id, endpoint }: { id: string; endpoint: Endpoint | unde
 
 function OverviewTab({ id, endpoint }: { id: string; endpoint: Endpoint | undefined }) {
   const period = usePeriod();
-  const { data } = useQuery<EndpointStats>(`/v1/endpoints/${id}/stats?window=${period}`, { pollMs: 5_000 });
+  const { data } = useQuery<EndpointStats>(withQuery(`/v1/endpoints/${id}/stats`, { ...period.query }), {
+    pollMs: 5_000,
+  });
   const stats = useLastValue(data, id);
   return (
     <div className="grid">
@@ -134,7 +137,15 @@ function HealthCard({ endpoint }: { endpoint: Endpoint | undefined }) {
   return (
     <Card title="Health">
       <dl className="facts card-body">
-        {fact('Circuit', health && <CircuitBadge circuit={health.circuit} />)}
+        {fact(
+          'Circuit',
+          health && (
+            <CircuitBadge
+              circuit={health.circuit}
+              isIdle={!endpoint!.enabled || health.success_rate === null}
+            />
+          ),
+        )}
         {health !== undefined &&
           health.circuit !== 'closed' &&
           fact('Next probe', health.next_probe_at ? <Countdown at={health.next_probe_at} /> : 'soon')}

@@ -1,4 +1,4 @@
-import type { Delivery, Event as EventSummary } from '@posthorn/client';
+import type { Delivery, EventWithData as EventSummary } from '@posthorn/client';
 import { useState } from 'react';
 import { type PagedList, usePagedList } from '../api/paged-list.ts';
 import { asText, useQuery } from '../api/query.ts';
@@ -46,6 +46,9 @@ export function EventPage({ id }: { id: string }) {
             {event !== undefined && <span>{event.tenant}</span>}
             {event !== undefined && <Ago at={event.created_at} />}
             <StatusSummary deliveries={deliveries.rows} />
+            {event !== undefined && event.unwritten_deliveries > 0 && (
+              <span>{formatCount(event.unwritten_deliveries)} deliveries are still being queued</span>
+            )}
           </div>
         }
       >

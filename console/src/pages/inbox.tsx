@@ -61,7 +61,7 @@ export function InboxPage({ token }: { token: string }) {
   );
 }
 
-/** The endpoint that sends to the inbox; null: there is none; undefined: loading. */
+/** The endpoint that sends to the inbox; null if no endpoint does, undefined while loading. */
 function useInboxEndpoint(inbox: Inbox | undefined): Endpoint | null | undefined {
   const { data } = useQuery<Page<Endpoint>>(
     inbox === undefined ? null : withQuery('/v1/endpoints', { tenant: inbox.tenant, limit: 250 }),

@@ -63,16 +63,10 @@ export function OverviewTiles({ stats }: { stats: Stats | undefined }) {
         label="Throughput"
         value={stats && formatPerSecond(computeCurrentRate(stats))}
         unit="/ s"
-        note={stats && `${formatCount(stats.delivered)} in ${describePeriod(stats.window)}`}
+        note={stats && `${formatCount(stats.delivered)} in ${describePeriod(stats)}`}
         to="/live"
       />
-      <Tile
-        label="Success rate"
-        value={stats && formatRate(stats.success_rate)}
-        note={stats && `${formatRate(stats.first_attempt_success_rate)} first attempt`}
-        to="/events"
-        tone={(stats?.success_rate ?? 1) < 0.95 ? 'warn' : ''}
-      />
+      <SuccessTile stats={stats} />
       <Tile
         label="Response time, p95"
         value={stats && formatMs(stats.response_ms.p95)}
@@ -88,6 +82,22 @@ export function OverviewTiles({ stats }: { stats: Stats | undefined }) {
       />
       <PublishingLagTile />
     </div>
+  );
+}
+
+function SuccessTile({ stats }: { stats: Stats | undefined }) {
+  if (stats === undefined) return <Tile label="Success rate" value={undefined} to="/events" />;
+  const { now, success_rate: rate, first_attempt_success_rate: first } = stats;
+  // The rate counts them as failing, except in a period of the past.
+  const retrying = stats.window === null ? 0 : now.retrying;
+  return (
+    <Tile
+      label="Success rate"
+      value={formatRate(rate)}
+      note={retrying > 0 ? `${formatCount(retrying)} failing now` : `${formatRate(first)} first attempt`}
+      to={retrying > 0 ? '/events?has=retrying' : '/events'}
+      tone={rate === null ? '' : rate < 0.5 ? 'bad' : rate < 0.95 ? 'warn' : ''}
+    />
   );
 }
 

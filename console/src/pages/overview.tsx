@@ -8,14 +8,13 @@ import { Badge } from '../ui/badge.tsx';
 import { LinkButton } from '../ui/button.tsx';
 import { Card } from '../ui/card.tsx';
 import { EmptyState } from '../ui/empty-state.tsx';
-import { useEndpointNames } from '../ui/endpoint-name.ts';
-import { CircuitBadge } from '../ui/endpoint-state.tsx';
 import { formatCount, formatRate } from '../ui/format.ts';
 import { ErrorNotice } from '../ui/notice.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { usePageTitle } from '../ui/page-title.ts';
 import { Table } from '../ui/table.tsx';
 import { useLastValue } from '../ui/use-last-value.ts';
+import { FailingEndpoints } from './failing-endpoints.tsx';
 import { OverviewTiles } from './overview-tiles.tsx';
 import { FailureChart, LatencyChart, SuccessChart, ThroughputChart } from './stats-charts.tsx';
 import { PeriodControl, usePeriod } from './stats-period.tsx';
@@ -25,8 +24,8 @@ export function OverviewPage() {
   const { selectedTenant } = useSession();
   const period = usePeriod();
   const { data, error, refresh } = useQuery<Stats>(
-    withQuery('/v1/stats', { window: period, tenant: selectedTenant }),
-    { pollMs: period === '1h' ? 3_000 : 15_000 },
+    withQuery('/v1/stats', { ...period.query, tenant: selectedTenant }),
+    { pollMs: period.name === '1h' ? 3_000 : 15_000 },
   );
   const stats = useLastValue(data, selectedTenant ?? '');
   const endpoints = useQuery<Page<Endpoint>>(
@@ -101,54 +100,6 @@ function FirstRun() {
 }
 
 const MAX_ROWS = 10;
-
-type EndpointRow = Stats['endpoints'][number];
-const isFailing = ({ failures, dead, circuit }: EndpointRow): boolean =>
-  failures > 0 || dead > 0 || circuit !== 'closed';
-/** Endpoints whose circuit is not closed come first, then those with the most failures. */
-const compareFailing = (a: EndpointRow, b: EndpointRow): number =>
-  Number(b.circuit !== 'closed') - Number(a.circuit !== 'closed') || b.failures - a.failures;
-
-function FailingEndpoints({ stats }: { stats: Stats | undefined }) {
-  const nameEndpoint = useEndpointNames();
-  const rows = useMemo(
-    () => stats?.endpoints.filter(isFailing).toSorted(compareFailing).slice(0, MAX_ROWS),
-    [stats],
-  );
-  return (
-    <Card title="Failing endpoints" actions={<Link to="/endpoints">All endpoints</Link>}>
-      <Table
-        label="Failing endpoints"
-        rows={rows}
-        skeletonRows={4}
-        getKey={(row) => row.endpoint_id}
-        getLink={(row) => `/endpoints/${row.endpoint_id}`}
-        empty={
-          <EmptyState icon="check" title="No failing endpoints">
-            No request failed in this period.
-          </EmptyState>
-        }
-        columns={[
-          {
-            name: 'Endpoint',
-            isLink: true,
-            render: (row) => <span title={row.url}>{nameEndpoint(row.endpoint_id, row.url).name}</span>,
-          },
-          { name: 'Circuit', width: 90, render: (row) => <CircuitBadge circuit={row.circuit} /> },
-          { name: 'Failed', width: 74, isNumeric: true, render: (row) => formatCount(row.failures) },
-          { name: 'Success', width: 80, isNumeric: true, render: (row) => formatRate(row.success_rate) },
-          {
-            name: 'Dead',
-            width: 64,
-            isNumeric: true,
-            hideOnPhone: true,
-            render: (row) => <span className={row.dead > 0 ? 'bad' : ''}>{formatCount(row.dead)}</span>,
-          },
-        ]}
-      />
-    </Card>
-  );
-}
 
 function BusiestTypes({ stats }: { stats: Stats | undefined }) {
   const rows = useMemo(

@@ -56,6 +56,7 @@ export function ThroughputChart({ stats }: ChartProps) {
       times={times}
       series={series}
       formatValue={(value) => formatPerSecond(value ?? 0)}
+      formatTick={(perSecond) => String(Number(perSecond.toFixed(3)))}
     />
   );
 }
@@ -71,18 +72,23 @@ export function LatencyChart({ stats }: ChartProps) {
     [points],
   );
   return (
-    <Chart label="Response time percentiles over time" times={times} series={series} formatValue={formatMs} />
+    <Chart
+      label="Response time percentiles over time"
+      times={times}
+      series={series}
+      formatValue={formatMs}
+      formatTick={(ms) => (ms < 1000 ? `${Number(ms.toFixed(1))} ms` : `${Number((ms / 1000).toFixed(2))} s`)}
+    />
   );
 }
 
+/** Of the requests: a delivery that is still retried counts as failing now, long before it is dead. */
 export function SuccessChart({ stats }: ChartProps) {
   const { points, times } = usePoints(stats);
-  const series = useMemo(
-    (): Series[] => [
-      { name: 'Success', colour: 2, isFilled: true, values: points.map((point) => point.success_rate) },
-    ],
-    [points],
-  );
+  const series = useMemo((): Series[] => {
+    const values = points.map(({ attempts, successes }) => (attempts === 0 ? null : successes / attempts));
+    return [{ name: 'Successful requests', colour: 2, isFilled: true, values }];
+  }, [points]);
   return (
     <Chart
       label="Success rate over time"
@@ -90,7 +96,7 @@ export function SuccessChart({ stats }: ChartProps) {
       series={series}
       formatValue={formatRate}
       formatTick={(share) => `${Math.round(share * 100)}%`}
-      isShare
+      scale="share"
     />
   );
 }
@@ -110,6 +116,8 @@ export function FailureChart({ stats }: ChartProps) {
       times={times}
       series={series}
       formatValue={(value) => formatCount(Math.round(value ?? 0))}
+      formatTick={formatCount}
+      scale="count"
     />
   );
 }

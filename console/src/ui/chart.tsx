@@ -2,6 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
+import { findIsolated } from './isolated-values.ts';
 import { useTheme } from './theme.ts';
 
 export interface Series {
@@ -18,13 +19,18 @@ interface ChartProps {
   formatValue: (value: number | null) => string;
   /** Formats the labels of the y axis; `formatValue` by default. */
   formatTick?: (value: number) => string;
-  /** The values are shares of 1: the y axis ends at 1 and starts a little below the smallest value. */
-  isShare?: boolean;
+  /**
+   * `share`: the values are shares of 1, the y axis ends at 1 and starts a little below the smallest value. `count`: the
+   * labels of the y axis are whole numbers.
+   */
+  scale?: ScaleKind;
 }
+
+type ScaleKind = 'share' | 'count' | 'number';
 
 const HEIGHT = 190;
 
-export function Chart({ label, times, series, formatValue, formatTick, isShare = false }: ChartProps) {
+export function Chart({ label, times, series, formatValue, formatTick, scale = 'number' }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [pointerIndex, setPointerIndex] = useState<number | null>(null);
@@ -48,7 +54,7 @@ export function Chart({ label, times, series, formatValue, formatTick, isShare =
       buildPlotOptions({
         width: element.clientWidth,
         series: latest.current.series,
-        isShare,
+        scale,
         formatTick: (value) => latest.current.formatTick(value),
         onPointerMove: setPointerIndex,
       }),
@@ -92,18 +98,12 @@ export function Chart({ label, times, series, formatValue, formatTick, isShare =
 interface PlotSettings {
   readonly width: number;
   readonly series: readonly Series[];
-  readonly isShare: boolean;
+  readonly scale: ScaleKind;
   readonly formatTick: (value: number) => string;
   readonly onPointerMove: (index: number | null) => void;
 }
 
-function buildPlotOptions({
-  width,
-  series,
-  isShare,
-  formatTick,
-  onPointerMove,
-}: PlotSettings): uPlot.Options {
+function buildPlotOptions({ width, series, scale, formatTick, onPointerMove }: PlotSettings): uPlot.Options {
   const axis = {
     stroke: readToken('--chart-axis'),
     font: `11px ${readToken('--font')}`,
@@ -117,20 +117,34 @@ function buildPlotOptions({
     padding: [8, 16, 0, 0],
     cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
     hooks: { setCursor: [(self) => onPointerMove(self.cursor.idx ?? null)] },
-    scales: {
-      y: {
-        range: (_self, min, max) =>
-          isShare
-            ? [Math.max(0, Math.floor(((min ?? 1) - 0.05) * 10) / 10), 1]
-            : [0, max === null || max === 0 ? 1 : max * 1.1],
-      },
-    },
+    scales: { y: { range: (_self, min, max) => computeRange(scale, min, max) } },
     axes: [
       { ...axis, grid: { show: false }, size: 24, space: 64, values: formatTimeTicks },
-      { ...axis, size: 52, space: 36, values: (_self, ticks) => ticks.map(formatTick) },
+      {
+        ...axis,
+        size: 52,
+        space: 36,
+        incrs: TICK_STEPS[scale],
+        values: (_self, ticks) => ticks.map(formatTick),
+      },
     ],
     series: [{}, ...series.map(buildLineOptions)],
   };
+}
+
+/** Steps of the labels. Their labels have few digits, so that no two of them look the same. */
+const POWERS = [0.001, 0.01, 0.1, 1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+const STEPS = POWERS.flatMap((power) => [1, 2, 5].map((digit) => Number((digit * power).toPrecision(1))));
+const TICK_STEPS: Record<ScaleKind, number[]> = {
+  share: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5],
+  count: STEPS.filter((step) => step >= 1),
+  number: STEPS,
+};
+
+function computeRange(scale: ScaleKind, min: number | null, max: number | null): [number, number] {
+  if (scale === 'share') return [Math.max(0, Math.floor(((min ?? 1) - 0.05) * 10) / 10), 1];
+  const top = max === null || max === 0 ? 1 : max * 1.1;
+  return [0, scale === 'count' ? Math.max(1, Math.ceil(top)) : top];
 }
 
 function buildLineOptions({ name, colour, isFilled }: Series): uPlot.Series {
@@ -139,13 +153,15 @@ function buildLineOptions({ name, colour, isFilled }: Series): uPlot.Series {
     label: name,
     stroke,
     width: 1.6,
-    // A line needs two points: a single one is drawn as a dot.
+    // A line needs two points: a value without neighbours is drawn as a dot.
     points: {
-      show: (self: uPlot, index: number) => hasSingleValue(self.data[index]!),
-      size: 6,
+      show: true,
+      filter: (self: uPlot, index: number) => findIsolated(self.data[index]!),
+      size: 5,
       fill: stroke,
     },
-    spanGaps: true,
+    // While nothing was sent there is no value: a line across would claim one.
+    spanGaps: false,
     ...(isFilled && { fill: `${stroke}22` }),
   };
 }
@@ -154,11 +170,9 @@ function buildLineOptions({ name, colour, isFilled }: Series): uPlot.Series {
 const readToken = (name: string): string =>
   getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-const hasSingleValue = (values: Iterable<number | null | undefined>): boolean =>
-  [...values].filter((value) => value != null).length === 1;
-
+/** The value of the last point; of the one before while the last one, which is not over, has none. */
 const findLatest = (values: readonly (number | null)[]): number | null =>
-  values.findLast((value) => value !== null) ?? null;
+  values.slice(-2).findLast((value) => value !== null) ?? null;
 
 const formatPointerTime = (at: string): string =>
   new Date(at).toLocaleString('en-GB', { weekday: 'short', hour: '2-digit', minute: '2-digit' });

@@ -15,6 +15,7 @@ const STATUSES: Record<DeliveryStatus, readonly [string, Tone]> = {
 
 export const deliveryStatuses = Object.keys(STATUSES) as DeliveryStatus[];
 export const describeStatus = (status: DeliveryStatus): string => STATUSES[status][0];
+export const getStatusTone = (status: DeliveryStatus): Tone => STATUSES[status][1];
 export const isWaitingStatus = (status: DeliveryStatus): boolean =>
   status === 'pending' || status === 'retrying';
 

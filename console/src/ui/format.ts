@@ -51,6 +51,15 @@ export function formatTime(at: string | Date): string {
   });
 }
 
+export function formatMinute(at: string | Date): string {
+  return new Date(at).toLocaleString('en-GB', {
+    day: 'numeric',
+    month: 'short',
+    hour: '2-digit',
+    minute: '2-digit',
+  });
+}
+
 export function formatClock(at: string | Date): string {
   const date = new Date(at);
   return `${date.toLocaleTimeString('en-GB')}.${String(date.getMilliseconds()).padStart(3, '0')}`;

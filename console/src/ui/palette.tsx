@@ -1,5 +1,5 @@
-/** The command palette (⌘K): finds pages by name, endpoints by text, and everything else by its id. */
-import type { Endpoint, Page } from '@posthorn/client';
+/** The command palette (⌘K): finds pages by name, endpoints by text, events by idempotency key, and everything by its id. */
+import type { Endpoint, Event as EventSummary, Page } from '@posthorn/client';
 import { type KeyboardEvent, useId, useState } from 'react';
 import { withQuery } from '../api/client.ts';
 import { useQuery } from '../api/query.ts';
@@ -10,7 +10,9 @@ import { Modal } from './dialog.tsx';
 import { nameEndpoint } from './endpoint-name.ts';
 import { Icon, type IconName } from './icons.tsx';
 import { findIdLink } from './id-links.ts';
+import { describeWhere, toWhere } from './payload-query.ts';
 import { toggleTheme } from './theme.ts';
+import { useDebounced } from './use-debounced.ts';
 
 interface Choice {
   readonly key: string;
@@ -47,8 +49,8 @@ export function Palette({ onClose }: { onClose: () => void }) {
         aria-expanded="true"
         aria-controls={`${id}-list`}
         aria-activedescendant={choices[current] === undefined ? undefined : `${id}-${current}`}
-        aria-label="Search for a page or an endpoint, or paste an id"
-        placeholder="Search for a page or an endpoint, or paste an id…"
+        aria-label="Search for a page, an endpoint, an idempotency key or data.path = value, or paste an id"
+        placeholder="Page, endpoint, idempotency key, data.order_id = …, or any id"
         value={text}
         autoComplete="off"
         spellCheck={false}
@@ -107,6 +109,7 @@ function useChoices(text: string): Choice[] {
   const endpoints = useQuery<Page<Endpoint>>(
     withQuery('/v1/endpoints', { limit: 250, tenant: selectedTenant }),
   );
+  const keyHolders = useKeyHolders(text);
   const link = findIdLink(text);
   if (link !== null)
     return [{ key: link.to, icon: link.icon, name: link.name, note: 'Open', run: openPage(link.to) }];
@@ -117,7 +120,26 @@ function useChoices(text: string): Choice[] {
     .filter(({ url, description, id }) => `${description} ${url} ${id}`.toLowerCase().includes(needle))
     .slice(0, MAX_ENDPOINTS)
     .map(toChoice);
-  return [...matchingCommands, ...matchingEndpoints, ...buildEventSearches(text)];
+  return [...keyHolders, ...matchingCommands, ...matchingEndpoints, ...buildEventSearches(text)];
+}
+
+const KEY_PAUSE_MS = 200;
+
+/** The events that hold the text as their idempotency key. */
+function useKeyHolders(text: string): Choice[] {
+  const { selectedTenant } = useSession();
+  const key = useDebounced(text, KEY_PAUSE_MS);
+  const isPossible = key === text && key.length >= 3 && findIdLink(key) === null;
+  const { data } = useQuery<Page<EventSummary>>(
+    isPossible ? withQuery('/v1/events', { idempotency_key: key, limit: 5, tenant: selectedTenant }) : null,
+  );
+  return (data?.data ?? []).map(({ id, type, tenant }) => ({
+    key: id,
+    icon: 'events',
+    name: `Event ${type} with idempotency key “${key}”`,
+    note: tenant,
+    run: openPage(`/events/${id}`),
+  }));
 }
 
 function toChoice(endpoint: Endpoint): Choice {
@@ -131,7 +153,24 @@ function toChoice(endpoint: Endpoint): Choice {
   };
 }
 
-const buildEventSearches = (text: string): Choice[] => [
+function buildEventSearches(text: string): Choice[] {
+  const where = toWhere(text);
+  const inPayload: Choice[] =
+    where === null
+      ? []
+      : [
+          {
+            key: 'where',
+            icon: 'search',
+            name: `Events with ${describeWhere(where)} in the payload`,
+            note: 'Search',
+            run: openPage(withQuery('/events', { where })),
+          },
+        ];
+  return [...inPayload, ...buildExactSearches(text)];
+}
+
+const buildExactSearches = (text: string): Choice[] => [
   {
     key: 'type',
     icon: 'search',

@@ -81,8 +81,9 @@ export interface AuditEntry {
     before?: unknown;
     after?: unknown;
   }[];
+  /** Empty if Posthorn made the change by itself. */
   request_id: string;
-  /** The IP address of the caller. */
+  /** The IP address of the caller. Empty if Posthorn made the change by itself. */
   address: string;
 }
 
@@ -146,10 +147,19 @@ export interface ChangedEndpoint {
   ordering: 'none' | 'fifo';
   fifo_on_dead: 'skip' | 'block';
   follow_redirects: number;
+  /** Gets the operational events of all tenants. */
+  operator: boolean;
   challenge: 'echo' | 'cloudevents' | null;
   batch: null;
   debounce: null;
   metadata: Record<string, unknown>;
+  /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over. */
+  signing_secrets: ({
+    created_at: Time;
+    expires_at: Time | null;
+    header: string | null;
+    switch_at: Time | null;
+  })[];
   health: Health;
   created_at: Time;
   updated_at: Time;
@@ -207,10 +217,19 @@ export interface CreatedEndpoint {
   ordering: 'none' | 'fifo';
   fifo_on_dead: 'skip' | 'block';
   follow_redirects: number;
+  /** Gets the operational events of all tenants. */
+  operator: boolean;
   challenge: 'echo' | 'cloudevents' | null;
   batch: null;
   debounce: null;
   metadata: Record<string, unknown>;
+  /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over. */
+  signing_secrets: ({
+    created_at: Time;
+    expires_at: Time | null;
+    header: string | null;
+    switch_at: Time | null;
+  })[];
   health: Health;
   created_at: Time;
   updated_at: Time;
@@ -225,6 +244,7 @@ export interface CreatedEndpoint {
 export interface CreatedKey {
   id: string;
   scope: 'admin' | 'tenant' | 'read';
+  scopes: ('events:publish' | 'events:read' | 'deliveries:read' | 'deliveries:replay' | 'endpoints:read' | 'endpoints:write' | 'secrets:read' | 'catalogue:read' | 'catalogue:write')[] | null;
   tenant: string | null;
   description: string;
   /** The first characters of the key, to recognize it by. */
@@ -235,6 +255,8 @@ export interface CreatedKey {
     per_second: number;
     burst: number;
   } | null;
+  expires_at: Time | null;
+  allowed_ips: string[] | null;
   /** The key itself. It is shown here and never again. */
   key: string;
 }
@@ -242,6 +264,7 @@ export interface CreatedKey {
 export interface CurrentKey {
   id: string | null;
   scope: 'admin' | 'tenant' | 'read';
+  scopes: ('events:publish' | 'events:read' | 'deliveries:read' | 'deliveries:replay' | 'endpoints:read' | 'endpoints:write' | 'secrets:read' | 'catalogue:read' | 'catalogue:write')[] | null;
   tenant: string | null;
   /** The first characters of the key, to recognize it by. */
   prefix: string;
@@ -256,10 +279,12 @@ export interface CurrentSecret {
   /** The public key of an Ed25519 secret, which receivers verify with. */
   public_key?: string;
   created_at: Time;
+  header: string | null;
   /** Older secrets that still sign. */
   previous: ({
     created_at: Time;
     expires_at: Time | null;
+    header: string | null;
   })[];
 }
 
@@ -372,10 +397,19 @@ export interface Endpoint {
   ordering: 'none' | 'fifo';
   fifo_on_dead: 'skip' | 'block';
   follow_redirects: number;
+  /** Gets the operational events of all tenants. */
+  operator: boolean;
   challenge: 'echo' | 'cloudevents' | null;
   batch: null;
   debounce: null;
   metadata: Record<string, unknown>;
+  /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over. */
+  signing_secrets: ({
+    created_at: Time;
+    expires_at: Time | null;
+    header: string | null;
+    switch_at: Time | null;
+  })[];
   health: Health;
   created_at: Time;
   updated_at: Time;
@@ -453,6 +487,7 @@ export interface EndpointPatch {
   fifo_on_dead?: 'skip' | 'block' | null;
   follow_redirects?: number | null;
   challenge?: 'echo' | 'cloudevents' | null;
+  operator?: boolean | null;
   /** Not available yet. */
   batch?: null;
   /** Not available yet. */
@@ -472,6 +507,8 @@ export interface EndpointPatch {
   /** Read-only. Ignored if it is sent. */
   public_key?: unknown;
   /** Read-only. Ignored if it is sent. */
+  signing_secrets?: unknown;
+  /** Read-only. Ignored if it is sent. */
   warnings?: unknown;
 }
 
@@ -486,7 +523,7 @@ export interface EndpointReplay {
 }
 
 export interface EndpointStats {
-  window: '1h' | '24h' | '7d';
+  window: '1h' | '24h' | '7d' | null;
   from: Time;
   to: Time;
   /** How long one point of `series` is. */
@@ -566,6 +603,7 @@ export interface Event {
   type: string;
   tenant: string;
   created_at: Time;
+  outcome: EventOutcome | null;
   /** How many endpoints it is sent to. Disabled ones do not count. */
   deliveries: number;
   /** How many endpoints matched it but were disabled when it was accepted. */
@@ -579,6 +617,18 @@ export interface Event {
   headers: Record<string, string>;
   duplicate_of: string | null;
   key_conflict_with: string | null;
+  expunged_at: Time | null;
+  expunged_by: string | null;
+}
+
+/** How many deliveries have each status. Null in lists for an event with more than 1,000 deliveries, and for the oldest events of a page that has more than 20,000 deliveries. */
+export interface EventOutcome {
+  delivered: number;
+  retrying: number;
+  pending: number;
+  dead: number;
+  skipped: number;
+  discarded: number;
 }
 
 export interface EventPage {
@@ -619,6 +669,7 @@ export interface EventWithData {
   type: string;
   tenant: string;
   created_at: Time;
+  outcome: EventOutcome | null;
   /** How many endpoints it is sent to. Disabled ones do not count. */
   deliveries: number;
   /** How many endpoints matched it but were disabled when it was accepted. */
@@ -632,6 +683,10 @@ export interface EventWithData {
   headers: Record<string, string>;
   duplicate_of: string | null;
   key_conflict_with: string | null;
+  expunged_at: Time | null;
+  expunged_by: string | null;
+  /** How many of its deliveries are accepted but not in the queue yet: an event for thousands of endpoints is queued step by step. 0: all are queued. */
+  unwritten_deliveries: number;
   /** What was published, byte for byte. */
   data: unknown;
 }
@@ -744,6 +799,7 @@ export interface InboxRequestPage {
 export interface Key {
   id: string;
   scope: 'admin' | 'tenant' | 'read';
+  scopes: ('events:publish' | 'events:read' | 'deliveries:read' | 'deliveries:replay' | 'endpoints:read' | 'endpoints:write' | 'secrets:read' | 'catalogue:read' | 'catalogue:write')[] | null;
   tenant: string | null;
   description: string;
   /** The first characters of the key, to recognize it by. */
@@ -754,11 +810,34 @@ export interface Key {
     per_second: number;
     burst: number;
   } | null;
+  expires_at: Time | null;
+  allowed_ips: string[] | null;
 }
 
 export interface KeyPage {
   data: Key[];
   next_cursor: string | null;
+}
+
+export interface KeyPatch {
+  description?: string;
+  scopes?: ('events:publish' | 'events:read' | 'deliveries:read' | 'deliveries:replay' | 'endpoints:read' | 'endpoints:write' | 'secrets:read' | 'catalogue:read' | 'catalogue:write')[] | null;
+  expires_at?: string | null;
+  allowed_ips?: string[] | null;
+  /** Read-only. May be sent with the value that it has. */
+  id?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  scope?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  tenant?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  prefix?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  created_at?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  rate_limit?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  last_used_at?: unknown;
 }
 
 export type Metrics = string;
@@ -834,6 +913,7 @@ export interface NewEndpoint {
   fifo_on_dead?: 'skip' | 'block' | null;
   follow_redirects?: number | null;
   challenge?: 'echo' | 'cloudevents' | null;
+  operator?: boolean | null;
   /** Not available yet. */
   batch?: null;
   /** Not available yet. */
@@ -878,6 +958,9 @@ export interface NewKey {
     /** How many at once after a quiet time. Default: one second’s worth. */
     burst?: number;
   } | null;
+  scopes?: ('events:publish' | 'events:read' | 'deliveries:read' | 'deliveries:replay' | 'endpoints:read' | 'endpoints:write' | 'secrets:read' | 'catalogue:read' | 'catalogue:write')[] | null;
+  expires_at?: string | null;
+  allowed_ips?: string[] | null;
 }
 
 export interface NotReady {
@@ -951,11 +1034,15 @@ export interface RotatedSecret {
   /** The public key of an Ed25519 secret, which receivers verify with. */
   public_key?: string;
   previous_expires_at: Time | null;
+  primary: 'old' | 'new';
+  switch_at: Time | null;
 }
 
 export interface Rotation {
-  /** How long the old secret still signs beside the new one. */
-  overlap_seconds?: number;
+  overlap_seconds?: number | null;
+  /** With `github` and `hex`, whose header has room for one signature: which secret signs it. The signature of the other one is in `<header>-next` or `<header>-previous`. */
+  primary?: 'old' | 'new';
+  switch_at?: string | null;
   /** The new secret. Default: a random one. */
   secret?: string;
 }
@@ -970,7 +1057,7 @@ export interface ScheduledRetry {
 }
 
 export interface Stats {
-  window: '1h' | '24h' | '7d';
+  window: '1h' | '24h' | '7d' | null;
   from: Time;
   to: Time;
   /** How long one point of `series` is. */
@@ -1044,13 +1131,102 @@ export interface Stats {
   endpoints: ({
     endpoint_id: string;
     url: string;
+    description: string;
     tenant: string;
+    enabled: boolean;
+    paused: boolean;
     attempts: number;
     failures: number;
     success_rate: number | null;
     dead: number;
     circuit: 'closed' | 'open' | 'half_open';
   })[];
+}
+
+export interface Storage {
+  kinds: {
+    events: {
+      /** On disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    deliveries: {
+      /** On disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    attempts: {
+      /** On disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    queue: {
+      /** On disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    dead_letters: {
+      /** On disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    audit: {
+      /** On disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    statistics: {
+      /** On disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+  };
+  /** The whole database. */
+  database_bytes: number;
+  bytes_per_event: number | null;
+  bytes_per_day: number | null;
+  disk: {
+    total_bytes: number;
+    free_bytes: number;
+  } | null;
+  full_at: Time | null;
+  /** For how long the oldest partition should have been dropped. 0: none is overdue. */
+  overdue_seconds: number;
 }
 
 export type Stream = string;
@@ -1098,6 +1274,7 @@ export interface Tenant {
     burst: number;
   } | null;
   max_endpoints: number | null;
+  retention_days: number | null;
   created_at: Time;
   updated_at: Time;
 }
@@ -1117,6 +1294,7 @@ export interface TenantSettings {
     burst?: number;
   } | null;
   max_endpoints?: number | null;
+  retention_days?: number | null;
 }
 
 export interface TestEvent {
@@ -1132,7 +1310,7 @@ export class Events extends Resource {
   }
 
   /** List events. */
-  list(query: { limit?: number; cursor?: string; tenant?: string; type?: string; since?: string; until?: string; idempotency_key?: string; has?: 'dead' | 'waiting' } = {}, options?: RequestOptions): PageRequest<Event> {
+  list(query: { limit?: number; cursor?: string; tenant?: string; type?: string; since?: string; until?: string; idempotency_key?: string; has?: 'pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped' | 'waiting' | 'none'; where?: string } = {}, options?: RequestOptions): PageRequest<Event> {
     return this.pages('GET', `/v1/events`, { query }, options);
   }
 
@@ -1154,6 +1332,11 @@ export class Events extends Resource {
   /** List the attempts of all deliveries of an event. Delivery by delivery, oldest first. */
   listAttempts(id: string, query: { limit?: number; cursor?: string } = {}, options?: RequestOptions): PageRequest<Attempt> {
     return this.pages('GET', `/v1/events/${encodeURIComponent(id)}/attempts`, { query }, options);
+  }
+
+  /** Delete the payload of an event for good. Deletes `data` and the headers of the event, and the headers and bodies of all its attempts. Waiting deliveries end as `skipped`, dead ones as `discarded`, with reason `expunged`. The event and its history stay, with `expunged_at`. It cannot be undone. */
+  expungePayload(id: string, options?: RequestOptions): Promise<void> {
+    return this.call('DELETE', `/v1/events/${encodeURIComponent(id)}/payload`, {}, options);
   }
 
   /** Send an event again. All of its deliveries, or those that match. Deliveries to a disabled or deleted endpoint are skipped, but if you name such an endpoint, nothing is sent. */
@@ -1215,11 +1398,16 @@ export class Endpoints extends Resource {
   }
 
   /** Statistics of an endpoint. */
-  getStats(id: string, query: { window?: '1h' | '24h' | '7d' } = {}, options?: RequestOptions): Promise<EndpointStats> {
+  getStats(id: string, query: { window?: '1h' | '24h' | '7d'; since?: string; until?: string } = {}, options?: RequestOptions): Promise<EndpointStats> {
     return this.call('GET', `/v1/endpoints/${encodeURIComponent(id)}/stats`, { query }, options);
   }
 
-  /** Send a test event to an endpoint. To this endpoint only, whatever it subscribes to. */
+  /** Send one request to an endpoint now. Sends the oldest waiting delivery once, even while the circuit is open. If nothing waits, sends a test event. The request waits for the rate limit and for `Retry-After`. A success closes the circuit. A failure leaves the cooldown as it was. */
+  probe(id: string, options?: RequestOptions): Promise<Delivery> {
+    return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/probe`, { keyed: true }, options);
+  }
+
+  /** Send a test event to an endpoint. To this endpoint only, whatever it subscribes to. It is sent even while the circuit is open, unless a probe is on its way or (FIFO) other deliveries wait before it. */
   sendTestEvent(id: string, body: TestEvent = {}, options?: RequestOptions): Promise<Delivery> {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/test`, { body, keyed: true }, options);
   }
@@ -1393,6 +1581,16 @@ export class Keys extends Resource {
     return this.call('GET', `/v1/keys/current`, {}, options);
   }
 
+  /** Show an API key. */
+  get(id: string, options?: RequestOptions): Promise<Key> {
+    return this.call('GET', `/v1/keys/${encodeURIComponent(id)}`, {}, options);
+  }
+
+  /** Change what an API key may do. A JSON merge patch: an absent field stays as it is, `null` lifts the restriction. It applies at once, in every process. */
+  update(id: string, body: KeyPatch, options?: RequestOptions): Promise<Key> {
+    return this.call('PATCH', `/v1/keys/${encodeURIComponent(id)}`, { body }, options);
+  }
+
   /** Revoke an API key. It stops working at once, in every process. */
   revoke(id: string, options?: RequestOptions): Promise<void> {
     return this.call('DELETE', `/v1/keys/${encodeURIComponent(id)}`, {}, options);
@@ -1402,7 +1600,7 @@ export class Keys extends Resource {
 /** Who changed what, and when. */
 export class Audit extends Resource {
   /** Who changed what, newest first. */
-  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.replay' | 'event.replay' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
+  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'event.expunge' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.update' | 'key.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
     return this.pages('GET', `/v1/audit`, { query }, options);
   }
 }
@@ -1410,7 +1608,7 @@ export class Audit extends Resource {
 /** Figures over time, and the live tail. */
 export class Statistics extends Resource {
   /** Statistics of everything, of a tenant or of an event type. */
-  getStats(query: { window?: '1h' | '24h' | '7d'; tenant?: string; type?: string } = {}, options?: RequestOptions): Promise<Stats> {
+  getStats(query: { window?: '1h' | '24h' | '7d'; since?: string; until?: string; tenant?: string; type?: string } = {}, options?: RequestOptions): Promise<Stats> {
     return this.call('GET', `/v1/stats`, { query }, options);
   }
 }
@@ -1468,6 +1666,11 @@ export class Service extends Resource {
   /** Metrics for Prometheus. Of all processes of this node. Requests from the machine itself need no key; others need an admin key, or a read key without a tenant. */
   getMetrics(options?: RequestOptions): Promise<string> {
     return this.call('GET', `/metrics`, {}, options);
+  }
+
+  /** How much is stored, how long it is kept, and when the disk is full. */
+  getStorage(options?: RequestOptions): Promise<Storage> {
+    return this.call('GET', `/v1/storage`, {}, options);
   }
 
   /** This API as an OpenAPI 3.1 document. */

@@ -8,7 +8,9 @@ export const AuditQuery = Type.Object(
   {
     ...PageQuery,
     tenant: tenantFilter("About this tenant's objects."),
-    actor: Type.Optional(Type.String({ maxLength: 64, description: 'The id of a key, or "admin".' })),
+    actor: Type.Optional(
+      Type.String({ maxLength: 64, description: 'The id of a key, "admin" or "posthorn".' }),
+    ),
     action: Type.Optional(Type.Enum([...auditActions])),
     object_id: Type.Optional(Type.String({ maxLength: 200 })),
     since: timeFilter('At or after this RFC 3339 time.'),
@@ -32,8 +34,10 @@ export const AuditEntrySchema = Type.Object(
         after: Type.Optional(Type.Unknown()),
       }),
     ),
-    request_id: Type.String(),
-    address: Type.String({ description: 'The IP address of the caller.' }),
+    request_id: Type.String({ description: 'Empty if Posthorn made the change by itself.' }),
+    address: Type.String({
+      description: 'The IP address of the caller. Empty if Posthorn made the change by itself.',
+    }),
   },
   {
     title: 'AuditEntry',

@@ -1,8 +1,7 @@
 /** `GET /console…`: static files. Every other address gets the page, which does its own routing. */
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../../domain/problem.ts';
-import { matchesEtag } from '../http/etag.ts';
-import { type ConsoleFile, type ConsoleFiles, findConsole, INDEX, loadConsole } from './files.ts';
+import { createFileLoader, INDEX, sendFile } from '../http/static-files.ts';
 
 /** Only files from this server: nothing inline, no frames, no forms. */
 const CONTENT_SECURITY_POLICY = [
@@ -34,19 +33,7 @@ const NOT_BUILT = `<!doctype html>
 `;
 
 export function consoleRoutes(): FastifyPluginAsync {
-  let files: Promise<ConsoleFiles> | null = null;
-  /** Reads the files at the first request. */
-  const load = (): Promise<ConsoleFiles> | null => {
-    if (files !== null) return files;
-    const directory = findConsole();
-    if (directory === null) return null;
-    files = loadConsole(directory);
-    files.catch(() => {
-      files = null;
-    });
-    return files;
-  };
-
+  const load = createFileLoader('console');
   const serve = async (request: FastifyRequest<{ Params: { '*'?: string } }>, reply: FastifyReply) => {
     const name = request.params['*'] ?? '';
     const built = await load();
@@ -58,22 +45,14 @@ export function consoleRoutes(): FastifyPluginAsync {
     const asset = name === INDEX ? undefined : built.get(name);
     if (asset !== undefined) {
       const cacheControl = name.startsWith(ASSETS) ? FOR_EVER : 'no-cache';
-      return send(request, reply.header('cache-control', cacheControl), asset);
+      return sendFile(request, reply.header('cache-control', cacheControl), asset);
     }
     if (name.startsWith(ASSETS)) throw new Problem('not_found', 'The console has no such file.');
-    return send(request, reply.headers(PAGE_HEADERS), built.get(INDEX)!);
+    return sendFile(request, reply.headers(PAGE_HEADERS), built.get(INDEX)!);
   };
 
   return async (server) => {
     server.get('/console', { schema: { hide: true } }, serve);
     server.get('/console/*', { schema: { hide: true } }, serve);
   };
-}
-
-function send(request: FastifyRequest, reply: FastifyReply, file: ConsoleFile): FastifyReply {
-  void reply.headers({ etag: file.etag, vary: 'accept-encoding', 'content-type': file.contentType });
-  if (matchesEtag(request.headers['if-none-match'], file.etag)) return reply.code(304).send();
-  const accepted = request.headers['accept-encoding'] ?? '';
-  if (file.gzipped === null || !/\bgzip\b/.test(String(accepted))) return reply.send(file.body);
-  return reply.header('content-encoding', 'gzip').send(file.gzipped);
 }

@@ -58,7 +58,7 @@ export function endpointRoutes(
     const ids = views.map(({ id }) => id);
     const totals = await endpointTotals(pool, ids, { seconds: HOUR, at: clock.now() - HEALTH_WINDOW_MS });
     return Promise.all(
-      views.map(async (view) => showEndpoint(view, totals.get(view.id)!, await publicKey(view))),
+      views.map(async (view) => showEndpoint(view, totals.get(view.id)!, await publicKey(view), clock.now())),
     );
   }
 

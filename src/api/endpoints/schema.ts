@@ -203,6 +203,14 @@ const settings = {
       }),
     ),
   ),
+  operator: Type.Optional(
+    Nullable(
+      Type.Boolean({
+        description:
+          'True: it gets the operational events of all tenants that it subscribes to. Only admin keys may set it, and only on endpoints of the operator tenant.',
+      }),
+    ),
+  ),
   batch: NotYet,
   debounce: NotYet,
 };
@@ -255,6 +263,7 @@ const patchFields = {
   updated_at: readOnly(IGNORED),
   health: readOnly(IGNORED),
   public_key: readOnly(IGNORED),
+  signing_secrets: readOnly(IGNORED),
   warnings: readOnly(IGNORED),
 };
 

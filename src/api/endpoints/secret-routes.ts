@@ -30,13 +30,19 @@ export function endpointSecretRoutes(secrets: EndpointSecrets): FastifyPluginAsy
         },
       },
       async (request) => {
-        const { secret, previousExpiresAt } = await secrets.rotate(request, idOf(request), request.body);
+        const { secret, previousExpiresAt, primary, switchAt } = await secrets.rotate(
+          request,
+          idOf(request),
+          request.body,
+        );
         const shown = showSecret(secret);
         return {
           ...shown,
           // GET …/secret shows a private key to those who ask for it.
           secret: shown.public_key === undefined ? secret : null,
           previous_expires_at: previousExpiresAt,
+          primary,
+          switch_at: switchAt,
         };
       },
     );
@@ -73,11 +79,16 @@ export function endpointSecretRoutes(secrets: EndpointSecrets): FastifyPluginAsy
         config: { reads: false, audit: 'endpoint.show_secret' },
       },
       async (request) => {
-        const { secret, createdAt, previous } = await secrets.show(request, idOf(request));
+        const { secret, createdAt, header, previous } = await secrets.show(request, idOf(request));
         return {
           ...showSecret(secret),
           created_at: createdAt,
-          previous: previous.map((older) => ({ created_at: older.createdAt, expires_at: older.expiresAt })),
+          header,
+          previous: previous.map((older) => ({
+            created_at: older.createdAt,
+            expires_at: older.expiresAt,
+            header: older.header,
+          })),
         };
       },
     );

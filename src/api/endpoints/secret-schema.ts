@@ -1,15 +1,36 @@
 import { Type } from 'typebox';
-import { Nullable } from '../http/validation.ts';
+import { RFC3339, TIME_RULE } from '../../domain/time.ts';
+import { Nullable, withMessage } from '../http/validation.ts';
 import { EXAMPLE_TIME, Time } from '../openapi/describe.ts';
 
 export const Rotation = Type.Object(
   {
     overlap_seconds: Type.Optional(
-      Type.Number({
-        minimum: 0,
-        maximum: 90 * 86_400,
-        description: 'How long the old secret still signs beside the new one.',
+      Nullable(
+        Type.Number({
+          minimum: 0,
+          maximum: 90 * 86_400,
+          description:
+            'How long the old secret still signs beside the new one. Null: until you revoke it (`DELETE …/secrets/previous`).',
+        }),
+      ),
+    ),
+    primary: Type.Optional(
+      Type.Enum(['old', 'new'], {
+        default: 'old',
+        description:
+          'With `github` and `hex`, whose header has room for one signature: which secret signs it. The signature of the other one is in `<header>-next` or `<header>-previous`.',
       }),
+    ),
+    switch_at: Type.Optional(
+      Nullable(
+        Type.String({
+          pattern: RFC3339.source,
+          description:
+            'With `primary: "old"`: from this time on the new secret signs the main header. Null: when the old one stops signing.',
+          ...withMessage(TIME_RULE),
+        }),
+      ),
     ),
     secret: Type.Optional(
       Type.String({ maxLength: 200, description: 'The new secret. Default: a random one.' }),
@@ -23,6 +44,8 @@ const secretFields = {
     Type.String({ description: 'The public key of an Ed25519 secret, which receivers verify with.' }),
   ),
 };
+const header = Nullable(Type.String({ description: 'The header that it signs now. Null: it signs none.' }));
+
 export const RotatedSecret = Type.Object(
   {
     ...secretFields,
@@ -30,22 +53,25 @@ export const RotatedSecret = Type.Object(
       Type.String({ description: 'Null with `standard-ed25519`: receivers need only `public_key`.' }),
     ),
     previous_expires_at: Nullable(Time),
+    primary: Type.Enum(['old', 'new']),
+    switch_at: Nullable(Time),
   },
   {
     title: 'RotatedSecret',
-    examples: [{ secret: 'whsec_…', previous_expires_at: EXAMPLE_TIME }],
+    examples: [{ secret: 'whsec_…', previous_expires_at: EXAMPLE_TIME, primary: 'old', switch_at: null }],
   },
 );
 export const CurrentSecret = Type.Object(
   {
     ...secretFields,
     created_at: Time,
-    previous: Type.Array(Type.Object({ created_at: Time, expires_at: Nullable(Time) }), {
+    header,
+    previous: Type.Array(Type.Object({ created_at: Time, expires_at: Nullable(Time), header }), {
       description: 'Older secrets that still sign.',
     }),
   },
   {
     title: 'CurrentSecret',
-    examples: [{ secret: 'whsec_…', created_at: EXAMPLE_TIME, previous: [] }],
+    examples: [{ secret: 'whsec_…', created_at: EXAMPLE_TIME, header: 'webhook-signature', previous: [] }],
   },
 );

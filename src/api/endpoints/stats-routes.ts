@@ -9,16 +9,16 @@ import { showCounts, showFigures } from '../stats/figures.ts';
 import { EndpointStatsSchema } from '../stats/schema.ts';
 import {
   ageOf,
+  readWindow,
+  StatsRange,
   showRates,
   showSeries,
   showWindow,
   throughput,
   totalOf,
-  WindowQuery,
-  windowOf,
 } from '../stats/view.ts';
 
-const StatsQuery = Type.Object({ window: WindowQuery }, { additionalProperties: false });
+const StatsQuery = Type.Object(StatsRange, { additionalProperties: false });
 const EndpointId = idParams('ep', 'endpoint');
 
 export function endpointStatsRoutes({
@@ -42,11 +42,11 @@ export function endpointStatsRoutes({
         const id = readObjectId('endpoint', request.params.id);
         const endpoint = await findEndpoint(pool, id, request.caller.tenant);
         if (endpoint === null) throw notFound('endpoint', id);
-        const window = windowOf(request.query.window ?? '24h', clock.now());
+        const window = readWindow(request.query, clock.now());
         const firstHour = Math.floor(window.at / (HOUR * 1000)) * HOUR * 1000;
         const [series, hours] = await Promise.all([
           endpointSeries(pool, id, window),
-          endpointSeries(pool, id, { seconds: HOUR, at: firstHour }),
+          endpointSeries(pool, id, { seconds: HOUR, at: firstHour, before: window.before }),
         ]);
         const total = totalOf(series);
         return {

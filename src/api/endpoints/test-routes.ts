@@ -2,7 +2,11 @@ import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { readTestEvent } from '../../ingest/index.ts';
 import { readObjectId } from '../../manage/object-ids.ts';
-import type { TestEvent as TestEventInput, TestEvents } from '../../manage/test-events.ts';
+import {
+  DEFAULT_TEST_EVENT,
+  type TestEvent as TestEventInput,
+  type TestEvents,
+} from '../../manage/test-events.ts';
 import type { EndpointCache } from '../../postgres/endpoint-cache.ts';
 import { DeliverySchema } from '../deliveries/schema.ts';
 import { showDelivery } from '../deliveries/view.ts';
@@ -20,10 +24,6 @@ const TestEvent = Type.Object(
 );
 const EndpointId = idParams('ep', 'endpoint');
 
-/** A reserved type, so that nobody mistakes a test for a real event. */
-const TEST_TYPE = 'posthorn.test';
-const TEST_DATA = '{"message":"This is a test event."}';
-
 export function testEventRoutes(
   testEvents: TestEvents,
   { endpoints, limits }: { readonly endpoints: EndpointCache; readonly limits: PublishLimits },
@@ -33,7 +33,10 @@ export function testEventRoutes(
     const { body } = request;
     const bytes = Buffer.isBuffer(body) && body.length > 0 ? body : Buffer.from('{}');
     const { type, data } = readTestEvent(bytes, limits);
-    request.body = { type: type ?? TEST_TYPE, data: data?.toString() ?? TEST_DATA } satisfies TestEventInput;
+    request.body = {
+      type: type ?? DEFAULT_TEST_EVENT.type,
+      data: data?.toString() ?? DEFAULT_TEST_EVENT.data,
+    } satisfies TestEventInput;
   }
 
   return async (server) => {
@@ -43,7 +46,8 @@ export function testEventRoutes(
         schema: {
           operationId: 'sendTestEvent',
           summary: 'Send a test event to an endpoint',
-          description: 'To this endpoint only, whatever it subscribes to.',
+          description:
+            'To this endpoint only, whatever it subscribes to. It is sent even while the circuit is open, unless a probe is on its way or (FIFO) other deliveries wait before it.',
           tags: ['Endpoints'],
           params: EndpointId,
           response: { 202: DeliverySchema },

@@ -106,10 +106,23 @@ const fields = {
   ordering: Type.Enum(['none', 'fifo']),
   fifo_on_dead: Type.Enum(['skip', 'block']),
   follow_redirects: Type.Integer(),
+  operator: Type.Boolean({ description: 'Gets the operational events of all tenants.' }),
   challenge: Nullable(Type.Enum([...challenges])),
   batch: Type.Null(),
   debounce: Type.Null(),
   metadata: Type.Record(Type.String(), Type.Unknown()),
+  signing_secrets: Type.Array(
+    Type.Object({
+      created_at: Time,
+      expires_at: Nullable(Time),
+      header: Nullable(Type.String({ description: 'The header that it signs now. Null: it signs none.' })),
+      switch_at: Nullable(Time),
+    }),
+    {
+      description:
+        'The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over.',
+    },
+  ),
   health: Health,
   created_at: Time,
   updated_at: Time,
@@ -133,6 +146,9 @@ const example = {
   tls: null,
   signature: 'standard',
   public_key: null,
+  signing_secrets: [
+    { created_at: EXAMPLE_TIME, expires_at: null, header: 'webhook-signature', switch_at: null },
+  ],
   retry: {
     schedule: retryPresets.default,
     jitter: 'proportional',
@@ -154,6 +170,7 @@ const example = {
   ordering: 'none',
   fifo_on_dead: 'skip',
   follow_redirects: 0,
+  operator: false,
   challenge: null,
   batch: null,
   debounce: null,

@@ -1,3 +1,4 @@
+import { signatureHeaders } from '../../deliver/index.ts';
 import { resolveEndpoint } from '../../domain/endpoint-config.ts';
 import { idPrefixes, publicId, timeOfId } from '../../domain/ids.ts';
 import type { RetryPolicy } from '../../domain/retry.ts';
@@ -13,9 +14,32 @@ export function showEndpoint(
   view: EndpointView,
   lastDay: Totals,
   publicKey: string | null,
+  nowMs: number,
 ): Shown<typeof EndpointSchema> {
   const { created_at, updated_at, ...settings } = showSettings(view);
-  return { ...settings, public_key: publicKey, health: showHealth(view, lastDay), created_at, updated_at };
+  return {
+    ...settings,
+    public_key: publicKey,
+    signing_secrets: showSecrets(view, nowMs),
+    health: showHealth(view, lastDay),
+    created_at,
+    updated_at,
+  };
+}
+
+/** Which secrets sign now, and in which header. */
+function showSecrets(
+  { config, secrets }: EndpointView,
+  nowMs: number,
+): Shown<typeof EndpointSchema>['signing_secrets'] {
+  const active = secrets ?? [];
+  const headers = signatureHeaders(config.signature ?? 'standard', active, nowMs);
+  return active.map(({ createdAt, expiresAt, mainFrom }, index) => ({
+    created_at: new Date(createdAt),
+    expires_at: expiresAt === null ? null : new Date(expiresAt),
+    header: headers[index] ?? null,
+    switch_at: mainFrom === null || mainFrom <= nowMs ? null : new Date(mainFrom),
+  }));
 }
 
 function showHealth(view: EndpointView, lastDay: Totals): Shown<typeof EndpointSchema>['health'] {
@@ -36,7 +60,7 @@ function showHealth(view: EndpointView, lastDay: Totals): Shown<typeof EndpointS
 /** An endpoint without what changes by itself. */
 export function showSettings(
   view: EndpointView,
-): Omit<Shown<typeof EndpointSchema>, 'health' | 'public_key'> {
+): Omit<Shown<typeof EndpointSchema>, 'health' | 'public_key' | 'signing_secrets'> {
   const endpoint = resolveEndpoint({ ...view, disabledReason: view.disabled_reason, deleted: false }, []);
   const { breaker, rateLimit } = endpoint;
   return {
@@ -46,6 +70,7 @@ export function showSettings(
     description: view.description,
     events: endpoint.events,
     channels: endpoint.channels,
+    operator: endpoint.operator,
     filter: endpoint.filter,
     enabled: view.enabled,
     disabled_reason: view.disabled_reason,

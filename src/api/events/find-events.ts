@@ -1,5 +1,8 @@
+import type { Clock } from '../../domain/clock.ts';
+import type { DeliveryStatus } from '../../domain/delivery.ts';
 import { DEFAULT_TENANT } from '../../domain/event.ts';
 import { eventIdOfDelivery, type Uuid } from '../../domain/ids.ts';
+import type { PayloadSearch } from '../../domain/payload-search.ts';
 import type { Pool } from '../../postgres/database.ts';
 import {
   type EventView,
@@ -9,19 +12,30 @@ import {
 } from '../../postgres/queries/events.ts';
 import { listDeliveries } from '../../postgres/queries/list-deliveries.ts';
 import type { IdRange, ListResult } from '../../postgres/queries/list-query.ts';
+import { loadCandidates } from '../../postgres/queries/search-events.ts';
+import { searchPayloads, selectMatching } from './search-payloads.ts';
+
+/** `waiting`: pending or retrying. `none`: the event was sent to no endpoint. */
+export type HasDelivery = DeliveryStatus | 'waiting' | 'none';
 
 export interface EventSearch extends IdRange {
   readonly tenant: string | null;
   readonly type: string | null;
   readonly idempotencyKey: string | null;
-  /** With at least one delivery that is dead, or waits. */
-  readonly has: 'dead' | 'waiting' | null;
+  /** With at least one delivery of this status. */
+  readonly has: HasDelivery | null;
+  /** With this value in the payload. */
+  readonly where: PayloadSearch | null;
   readonly limit: number;
 }
 
 /** Finds events, newest first: up to `limit` and one more if there are more. */
-export async function findEvents(pool: Pool, search: EventSearch): Promise<ListResult<EventView>> {
-  const { tenant, type, from, before, idempotencyKey, has, limit } = search;
+export async function findEvents(
+  pool: Pool,
+  clock: Clock,
+  search: EventSearch,
+): Promise<ListResult<EventView>> {
+  const { tenant, type, from, before, idempotencyKey, has, where, limit } = search;
   if (idempotencyKey !== null) {
     const holders = await findEventsByKey(pool, tenant, idempotencyKey, DEFAULT_TENANT);
     const matching = holders.filter(
@@ -30,22 +44,39 @@ export async function findEvents(pool: Pool, search: EventSearch): Promise<ListR
         (before === null || event.id < before) &&
         (type === null || event.type === type),
     );
-    return { rows: matching.slice(0, limit + 1), resumeAt: null };
+    const rows = await keepMatching(pool, matching, where);
+    return { rows: rows.slice(0, limit + 1), resumeAt: null };
   }
-  if (has !== null) {
+  if (has !== null && has !== 'none') {
     const { ids, resumeAt } = await findByDeliveries(pool, has, search);
-    return { rows: await loadEventViews(pool, ids), resumeAt };
+    if (where === null) return { rows: await loadEventViews(pool, ids), resumeAt };
+    // The page is full before its payloads are examined: the next one continues after the last event examined.
+    const examined = ids.slice(0, limit);
+    const rows = await keepMatching(pool, await loadEventViews(pool, examined), where);
+    return { rows, resumeAt: ids.length > limit ? (examined.at(-1) ?? null) : resumeAt };
   }
-  return listEvents(pool, { tenant, type, from, before, limit: limit + 1 });
+  const filter = { tenant, type, from, before, unsent: has === 'none', limit: limit + 1 };
+  return where === null ? listEvents(pool, filter) : searchPayloads(pool, clock, filter, where);
+}
+
+/** The events whose payload has the value. */
+async function keepMatching(
+  pool: Pool,
+  events: readonly EventView[],
+  where: PayloadSearch | null,
+): Promise<EventView[]> {
+  if (where === null) return [...events];
+  const ids = events.map(({ id }) => id);
+  return selectMatching(await loadCandidates(pool, ids, where.needles), where);
 }
 
 /** How many pages of deliveries to read for one page of events: an event may have thousands of deliveries. */
 const MAX_PAGES = 8;
 
-/** The ids of events that have a dead or waiting delivery, newest first. */
+/** The ids of events that have a delivery of this status, newest first. */
 async function findByDeliveries(
   pool: Pool,
-  status: 'dead' | 'waiting',
+  status: DeliveryStatus | 'waiting',
   { tenant, type, from, before, limit }: EventSearch,
 ): Promise<{ ids: Uuid[]; resumeAt: Uuid | null }> {
   const ids: Uuid[] = [];

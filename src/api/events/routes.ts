@@ -5,8 +5,16 @@ import { deliveryRangeOfEvent, firstIdAt, idPrefixes, publicId, type Uuid } from
 import { readTime } from '../../ingest/index.ts';
 import { type Caller, visibleTenant } from '../../manage/caller.ts';
 import { notFound, readObjectId } from '../../manage/object-ids.ts';
+import type { Pool } from '../../postgres/database.ts';
 import { type DeliveryView, listAttempts } from '../../postgres/queries/deliveries.ts';
-import { findEvent } from '../../postgres/queries/events.ts';
+import {
+  countOutcomes,
+  type EventOutcome,
+  MAX_COUNTED_ALONE,
+  MAX_COUNTED_PER_EVENT,
+  MAX_COUNTED_PER_PAGE,
+} from '../../postgres/queries/event-outcomes.ts';
+import { type EventView, findEvent } from '../../postgres/queries/events.ts';
 import { listDeliveries } from '../../postgres/queries/list-deliveries.ts';
 import type { IdRange } from '../../postgres/queries/list-query.ts';
 import { AttemptSchema, DeliverySchema } from '../deliveries/schema.ts';
@@ -15,7 +23,7 @@ import type { ApiDependencies } from '../dependencies.ts';
 import { earlierBound, idBounds } from '../http/id-filters.ts';
 import { DEFAULT_LIMIT, readCursor, toPage } from '../http/pagination.ts';
 import { Page } from '../openapi/describe.ts';
-import { findEvents } from './find-events.ts';
+import { findEvents, type HasDelivery } from './find-events.ts';
 import {
   AttemptsOfEvent,
   DeliveriesOfEvent,
@@ -24,6 +32,7 @@ import {
   EventSchema,
   EventWithData,
 } from './schema.ts';
+import { readWhere } from './search-payloads.ts';
 import { showEvent } from './view.ts';
 
 type ById = { Params: { id: string } };
@@ -31,8 +40,9 @@ type ById = { Params: { id: string } };
 /** "What happened to this event?": events, their payloads, deliveries and attempts. */
 export function eventRoutes({
   pool,
+  clock,
   endpoints,
-}: Pick<ApiDependencies, 'pool' | 'endpoints'>): FastifyPluginAsync {
+}: Pick<ApiDependencies, 'pool' | 'clock' | 'endpoints'>): FastifyPluginAsync {
   async function find(caller: Caller, text: string) {
     const id = readObjectId('event', text);
     const event = await findEvent(pool, id, caller.tenant);
@@ -53,16 +63,19 @@ export function eventRoutes({
         },
       },
       async (request) => {
-        const { limit = DEFAULT_LIMIT, type, idempotency_key, has } = request.query;
-        const { rows, resumeAt } = await findEvents(pool, {
+        const { limit = DEFAULT_LIMIT, type, idempotency_key, has, where } = request.query;
+        const { rows, resumeAt } = await findEvents(pool, clock, {
           tenant: visibleTenant(request.caller, request.query.tenant),
           type: type ?? null,
           idempotencyKey: idempotency_key ?? null,
-          has: (has ?? null) as 'dead' | 'waiting' | null,
+          has: (has ?? null) as HasDelivery | null,
+          where: readWhere(where),
           ...rangeOf(request.query),
           limit,
         });
-        return toPage(rows, limit, idPrefixes.event, showEvent, resumeAt);
+        const outcomes = await countListedOutcomes(pool, rows.slice(0, limit));
+        const show = (event: EventView) => showEvent(event, outcomes.get(event.id) ?? null);
+        return toPage(rows, limit, idPrefixes.event, show, resumeAt);
       },
     );
 
@@ -79,8 +92,11 @@ export function eventRoutes({
       },
       async (request, reply) => {
         const event = await find(request.caller, request.params.id);
+        const outcomes = await countOutcomes(pool, [event.id], MAX_COUNTED_ALONE);
         // `data` is the producer's own bytes, unchanged.
-        const head = `${JSON.stringify(showEvent(event)).slice(0, -1)},"data":`;
+        const shown = showEvent(event, outcomes.get(event.id) ?? null);
+        const { unwritten_deliveries } = event;
+        const head = `${JSON.stringify({ ...shown, unwritten_deliveries }).slice(0, -1)},"data":`;
         return reply
           .header('content-type', 'application/json; charset=utf-8')
           .send(Buffer.concat([Buffer.from(head), event.data ?? Buffer.from('null'), Buffer.from('}')]));
@@ -149,6 +165,25 @@ export function eventRoutes({
       },
     );
   };
+}
+
+/** The outcomes of the events of a page. Events that would make the page slow are left out, newest first counted. */
+async function countListedOutcomes(
+  pool: Pool,
+  events: readonly EventView[],
+): Promise<Map<Uuid, EventOutcome>> {
+  let counted = 0;
+  const countable = events.filter(({ deliveries, options }) => {
+    const expected = deliveries + (options?.skipped ?? 0);
+    if (expected > MAX_COUNTED_PER_EVENT) return false;
+    counted += expected;
+    return counted <= MAX_COUNTED_PER_PAGE;
+  });
+  return countOutcomes(
+    pool,
+    countable.map(({ id }) => id),
+    MAX_COUNTED_PER_EVENT,
+  );
 }
 
 /** Attempts are listed delivery by delivery, so a cursor names a delivery and an attempt. */

@@ -16,8 +16,18 @@ export const EventQuery = Type.Object(
       Type.String({ maxLength: 255, description: 'The event that holds this key, until the key expires.' }),
     ),
     has: Type.Optional(
-      Type.Enum(['dead', 'waiting'], {
-        description: 'Events with at least one delivery that is dead, or that waits.',
+      Type.Enum([...deliveryStatuses, 'waiting', 'none'], {
+        description:
+          'Events with at least one delivery of this status. `waiting` is pending or retrying. `none` finds events that were sent to no endpoint.',
+      }),
+    ),
+    where: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 600,
+        examples: ['data.order_id:ord_123'],
+        description:
+          'Events with this value in their data: a path and a value, with a colon between. A request examines at most 100,000 events, and stops after a second. It then returns what it found with a `next_cursor`: follow it to search further back, or bound the search with `since`.',
       }),
     ),
   },
@@ -31,11 +41,27 @@ export const DeliveriesOfEvent = Type.Object(
 export const AttemptsOfEvent = Type.Object(PageQuery, { additionalProperties: false });
 export const EventId = idParams('evt', 'event');
 
+const EventOutcomeSchema = Type.Object(
+  {
+    delivered: Type.Integer(),
+    retrying: Type.Integer(),
+    pending: Type.Integer(),
+    dead: Type.Integer(),
+    skipped: Type.Integer(),
+    discarded: Type.Integer(),
+  },
+  {
+    title: 'EventOutcome',
+    description:
+      'How many deliveries have each status. Null in lists for an event with more than 1,000 deliveries, and for the oldest events of a page that has more than 20,000 deliveries.',
+  },
+);
 const eventFields = {
   id: Id('evt'),
   type: Type.String(),
   tenant: Type.String(),
   created_at: Time,
+  outcome: Nullable(EventOutcomeSchema),
   deliveries: Type.Integer({ description: 'How many endpoints it is sent to. Disabled ones do not count.' }),
   skipped: Type.Integer({
     description: 'How many endpoints matched it but were disabled when it was accepted.',
@@ -59,6 +85,14 @@ const eventFields = {
       'It was published in a transaction with an idempotency key that this event, with other content, already had.',
     ),
   ),
+  expunged_at: Nullable(
+    Type.Unsafe<Date>({
+      type: 'string',
+      format: 'date-time',
+      description: 'When its payload was deleted on request.',
+    }),
+  ),
+  expunged_by: Nullable(Type.String({ description: 'The key that deleted its payload.' })),
 };
 const exampleEvent = {
   id: exampleId('evt'),
@@ -66,6 +100,7 @@ const exampleEvent = {
   tenant: 'acme',
   created_at: EXAMPLE_TIME,
   deliveries: 2,
+  outcome: { delivered: 1, retrying: 1, pending: 0, dead: 0, skipped: 0, discarded: 0 },
   skipped: 0,
   unmatched_reason: null,
   idempotency_key: 'order-1001-created',
@@ -76,9 +111,21 @@ const exampleEvent = {
   headers: {},
   duplicate_of: null,
   key_conflict_with: null,
+  expunged_at: null,
+  expunged_by: null,
 };
 export const EventSchema = Type.Object(eventFields, { title: 'Event', examples: [exampleEvent] });
 export const EventWithData = Type.Object(
-  { ...eventFields, data: Type.Unknown({ description: 'What was published, byte for byte.' }) },
-  { title: 'EventWithData', examples: [{ ...exampleEvent, data: { order_id: 1001, total: '59.90' } }] },
+  {
+    ...eventFields,
+    unwritten_deliveries: Type.Integer({
+      description:
+        'How many of its deliveries are accepted but not in the queue yet: an event for thousands of endpoints is queued step by step. 0: all are queued.',
+    }),
+    data: Type.Unknown({ description: 'What was published, byte for byte.' }),
+  },
+  {
+    title: 'EventWithData',
+    examples: [{ ...exampleEvent, unwritten_deliveries: 0, data: { order_id: 1001, total: '59.90' } }],
+  },
 );

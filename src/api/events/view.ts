@@ -1,11 +1,12 @@
 import { idPrefixes, publicId, timeOfId, type Uuid } from '../../domain/ids.ts';
 import type { Accepted } from '../../ingest/index.ts';
+import type { EventOutcome } from '../../postgres/queries/event-outcomes.ts';
 import type { EventView } from '../../postgres/queries/events.ts';
 import type { Shown } from '../openapi/describe.ts';
 import type { AcceptedEvent } from './publish-schema.ts';
 import type { EventSchema } from './schema.ts';
 
-export function showEvent(event: EventView): Shown<typeof EventSchema> {
+export function showEvent(event: EventView, outcome: EventOutcome | null): Shown<typeof EventSchema> {
   const { options } = event;
   return {
     id: publicId(idPrefixes.event, event.id),
@@ -13,6 +14,7 @@ export function showEvent(event: EventView): Shown<typeof EventSchema> {
     tenant: event.tenant,
     created_at: new Date(timeOfId(event.id)),
     deliveries: event.deliveries,
+    outcome,
     skipped: options?.skipped ?? 0,
     unmatched_reason: options?.unmatched_reason ?? null,
     idempotency_key: event.idempotency_key,
@@ -23,6 +25,8 @@ export function showEvent(event: EventView): Shown<typeof EventSchema> {
     headers: options?.headers ?? {},
     duplicate_of: showEventId(options?.duplicate_of),
     key_conflict_with: showEventId(options?.key_conflict_with),
+    expunged_at: options?.expunged_at === undefined ? null : new Date(options.expunged_at),
+    expunged_by: options?.expunged_by ?? null,
   };
 }
 

@@ -1,18 +1,42 @@
 import { timingSafeEqual } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../../domain/clock.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
 import type { TokenBucket } from '../../domain/token-bucket.ts';
 import { hashApiKey } from '../../manage/api-keys.ts';
 import type { Caller } from '../../manage/caller.ts';
+import { refuseOperatorCaller } from '../../manage/operator-access.ts';
 import type { Pool } from '../../postgres/database.ts';
 import { findKey, touchKeys } from '../../postgres/queries/keys.ts';
+import { clientAddress, type IsTrustedProxy } from './client-address.ts';
 import type { KeyRates } from './key-rates.ts';
+import {
+  checkRestrictions,
+  isExpired,
+  type KeyRestrictions,
+  restrictionsOf,
+  UNRESTRICTED,
+} from './key-restrictions.ts';
 
-/** A valid key: who uses it, and its rate limit (null: none). */
+/** What identifies the sender of a request. A Fastify request is one. */
+export interface Sender {
+  readonly headers: IncomingHttpHeaders;
+  readonly socket: { readonly remoteAddress?: string | undefined };
+}
+
+/** A valid key: who uses it, its restrictions, and its rate limit (null: none). */
 interface KnownKey {
   readonly caller: Caller;
+  readonly restrictions: KeyRestrictions;
   readonly bucket: TokenBucket | null;
+}
+
+export interface AuthenticatorOptions {
+  readonly rates: KeyRates;
+  readonly isTrustedProxy: IsTrustedProxy;
+  /** Keys for this tenant are refused. */
+  readonly operatorTenant: string;
 }
 
 interface CacheEntry<T> {
@@ -21,7 +45,8 @@ interface CacheEntry<T> {
 }
 
 const ADMIN: KnownKey = {
-  caller: { keyId: null, scope: 'admin', tenant: null, prefix: null },
+  caller: { keyId: null, scope: 'admin', scopes: null, tenant: null, prefix: null },
+  restrictions: UNRESTRICTED,
   bucket: null,
 };
 const CACHE_MS = 10_000;
@@ -38,6 +63,8 @@ export class Authenticator {
   readonly #clock: Clock;
   readonly #adminHash: Buffer;
   readonly #rates: KeyRates;
+  readonly #isTrustedProxy: IsTrustedProxy;
+  readonly #operatorTenant: string;
   readonly #validKeys = new Map<string, CacheEntry<KnownKey>>();
   /** A negative cache, kept separately so that guesses cannot evict valid keys. */
   readonly #invalidKeys = new Map<string, CacheEntry<null>>();
@@ -45,11 +72,18 @@ export class Authenticator {
   #touchedAt = Number.NEGATIVE_INFINITY;
   #generation = 0;
 
-  constructor(pool: Pool, clock: Clock, adminKey: string, rates: KeyRates) {
+  constructor(
+    pool: Pool,
+    clock: Clock,
+    adminKey: string,
+    { rates, isTrustedProxy, operatorTenant }: AuthenticatorOptions,
+  ) {
     this.#pool = pool;
     this.#clock = clock;
     this.#adminHash = hashApiKey(adminKey);
     this.#rates = rates;
+    this.#isTrustedProxy = isTrustedProxy;
+    this.#operatorTenant = operatorTenant;
   }
 
   /** Clears the cache. Call it when a key was revoked. */
@@ -61,18 +95,20 @@ export class Authenticator {
 
   /**
    * The caller of a request. Returns without a promise if the key is cached: on the hot path, the promise would cost
-   * more than the rest. Throws `unauthorized` or `rate_limited`.
+   * more than the rest. Throws `unauthorized`, `forbidden` or `rate_limited`.
    */
-  authenticate(authorization: string | undefined): Caller | Promise<Caller> {
-    const found = this.#find(authorization);
-    return found instanceof Promise ? found.then((key) => this.#admit(key)) : this.#admit(found);
+  authenticate(sender: Sender): Caller | Promise<Caller> {
+    const found = this.#find(sender.headers.authorization);
+    return found instanceof Promise
+      ? found.then((key) => this.#admit(key, sender))
+      : this.#admit(found, sender);
   }
 
   /** Whether the key of a long request is still valid. Does not count against its rate limit. */
   async isStillKnown(authorization: string | undefined): Promise<boolean> {
     const key = await this.#find(authorization);
     if (key?.caller.keyId != null) this.#noteUse(key.caller.keyId);
-    return key !== null;
+    return key !== null && !isExpired(key.restrictions, this.#clock.now());
   }
 
   #find(authorization: string | undefined): KnownKey | null | Promise<KnownKey | null> {
@@ -88,8 +124,12 @@ export class Authenticator {
     return this.#lookUp(hashed, name);
   }
 
-  #admit(key: KnownKey | null): Caller {
+  #admit(key: KnownKey | null, { headers, socket }: Sender): Caller {
     if (key === null) throw new Problem('unauthorized', 'This API key is not known, or it was revoked.');
+    checkRestrictions(key.restrictions, this.#clock.now(), () =>
+      clientAddress(socket.remoteAddress ?? '', headers['x-forwarded-for'], this.#isTrustedProxy),
+    );
+    refuseOperatorCaller(key.caller, this.#operatorTenant);
     if (key.bucket !== null) this.#takeToken(key.bucket);
     if (key.caller.keyId !== null) this.#noteUse(key.caller.keyId);
     return key.caller;
@@ -107,7 +147,14 @@ export class Authenticator {
     const generation = this.#generation;
     const record = await findKey(this.#pool, hashed);
     const key = record && {
-      caller: { keyId: record.id, scope: record.scope, tenant: record.tenant, prefix: record.prefix },
+      caller: {
+        keyId: record.id,
+        scope: record.scope,
+        scopes: record.scopes,
+        tenant: record.tenant,
+        prefix: record.prefix,
+      },
+      restrictions: restrictionsOf(record),
       bucket: this.#rates.bucketOf(record),
     };
     // Some key was revoked during the read, perhaps this one: do not cache what may be stale.

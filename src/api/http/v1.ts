@@ -7,6 +7,7 @@ import type { ApiDependencies } from '../dependencies.ts';
 import { auditRoute } from './audit-routes.ts';
 import { listOf } from './hooks.ts';
 import { makeIdempotent } from './idempotent-requests.ts';
+import { checkScopes, type NeededScopes, scopesNeededBy } from './route-scopes.ts';
 import { compileSchema } from './validation.ts';
 
 declare module 'fastify' {
@@ -20,6 +21,8 @@ declare module 'fastify' {
     reads?: boolean;
     /** Only with an admin key. */
     admin?: boolean;
+    /** Set for every route from `route-scopes.ts`. */
+    needs?: NeededScopes;
   }
 }
 
@@ -39,7 +42,7 @@ export function prepareV1(
   const { authenticator, isTrustedProxy } = access;
   v1.addHook('onRoute', (route) => {
     route.bodyLimit ??= SMALL_BODY_BYTES;
-    route.config = { ...route.config, needsKey: true };
+    route.config = { ...route.config, needsKey: true, needs: scopesNeededBy(route.schema?.operationId) };
     refuseUnexpectedBody(route);
     auditRoute({ pool, clock, log, isTrustedProxy }, route);
     makeIdempotent({ pool, clock, log, idempotency }, route);
@@ -50,7 +53,7 @@ export function prepareV1(
       authorize(request);
     };
     try {
-      const caller = authenticator.authenticate(request.headers.authorization);
+      const caller = authenticator.authenticate(request);
       if (caller instanceof Promise) return void caller.then(admit).then(() => done(), done);
       admit(caller);
       done();
@@ -62,7 +65,7 @@ export function prepareV1(
 
 function authorize(request: FastifyRequest): void {
   const { caller, method } = request;
-  const { admin, reads } = request.routeOptions.config;
+  const { admin, reads, needs } = request.routeOptions.config;
   if (caller.scope === 'read' && !(reads ?? (method === 'GET' || method === 'HEAD'))) {
     throw new Problem(
       'forbidden',
@@ -70,6 +73,7 @@ function authorize(request: FastifyRequest): void {
     );
   }
   if (admin === true && caller.scope !== 'admin') throw new Problem('forbidden', 'This needs an admin key.');
+  checkScopes(caller, needs ?? 'unnarrowed');
 }
 
 const checkEmpty = compileSchema(Type.Object({}, { additionalProperties: false }), 'body');

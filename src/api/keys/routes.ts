@@ -3,13 +3,13 @@ import type { Static } from 'typebox';
 import { idPrefixes, publicId } from '../../domain/ids.ts';
 import { prefixOfApiKey } from '../../manage/api-keys.ts';
 import type { Keys } from '../../manage/keys.ts';
-import { readObjectId } from '../../manage/object-ids.ts';
+import { notFound, readObjectId } from '../../manage/object-ids.ts';
 import type { Pool } from '../../postgres/database.ts';
-import { listKeys } from '../../postgres/queries/keys.ts';
+import { listKeys, readKey } from '../../postgres/queries/keys.ts';
 import { bearerToken } from '../http/authenticator.ts';
 import { DEFAULT_LIMIT, readCursor, toPage } from '../http/pagination.ts';
 import { Nothing, Page } from '../openapi/describe.ts';
-import { CreatedKey, CurrentKey, KeyId, KeyList, KeySchema, NewKey } from './schema.ts';
+import { CreatedKey, CurrentKey, KeyId, KeyList, KeyPatch, KeySchema, NewKey } from './schema.ts';
 import { showKey } from './view.ts';
 
 export function keyRoutes(
@@ -72,10 +72,50 @@ export function keyRoutes(
       async ({ caller, headers }) => ({
         id: caller.keyId && publicId(idPrefixes.key, caller.keyId),
         scope: caller.scope,
+        scopes: caller.scopes && [...caller.scopes],
         tenant: caller.tenant,
         prefix: prefixOfApiKey(bearerToken(headers.authorization)),
         capabilities: { inbox: hasInbox },
       }),
+    );
+
+    server.get<{ Params: Static<typeof KeyId> }>(
+      '/keys/:id',
+      {
+        schema: {
+          operationId: 'getKey',
+          summary: 'Show an API key',
+          tags: ['Keys'],
+          params: KeyId,
+          response: { 200: KeySchema },
+        },
+        config: { admin: true },
+      },
+      async (request) => {
+        const id = readObjectId('key', request.params.id);
+        const key = await readKey(pool, id);
+        if (key === null) throw notFound('key', id);
+        return showKey(key);
+      },
+    );
+
+    server.patch<{ Params: Static<typeof KeyId>; Body: Static<typeof KeyPatch> }>(
+      '/keys/:id',
+      {
+        schema: {
+          operationId: 'updateKey',
+          summary: 'Change what an API key may do',
+          description:
+            'A JSON merge patch: an absent field stays as it is, `null` lifts the restriction. It applies at once, in every process.',
+          tags: ['Keys'],
+          params: KeyId,
+          body: KeyPatch,
+          response: { 200: KeySchema },
+        },
+        config: { admin: true },
+      },
+      async (request) =>
+        showKey(await keys.update(request, readObjectId('key', request.params.id), request.body, showKey)),
     );
 
     server.delete<{ Params: Static<typeof KeyId> }>(

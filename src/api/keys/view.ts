@@ -7,6 +7,7 @@ export function showKey(key: KeyRecord): Shown<typeof KeySchema> {
   return {
     id: publicId(idPrefixes.key, key.id),
     scope: key.scope,
+    scopes: key.scopes,
     tenant: key.tenant,
     description: key.description,
     prefix: key.prefix,
@@ -16,5 +17,7 @@ export function showKey(key: KeyRecord): Shown<typeof KeySchema> {
       key.rate_per_second === null || key.rate_burst === null
         ? null
         : { per_second: key.rate_per_second, burst: key.rate_burst },
+    expires_at: key.expires_at,
+    allowed_ips: key.allowed_ips,
   };
 }

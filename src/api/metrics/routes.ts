@@ -4,6 +4,7 @@ import { Problem } from '../../domain/problem.ts';
 import { CONTENT_TYPE } from '../../telemetry/metrics/index.ts';
 import type { AccessDependencies, ApiMetrics } from '../dependencies.ts';
 import type { IsTrustedProxy } from '../http/client-address.ts';
+import { checkScopes, scopesNeededBy } from '../http/route-scopes.ts';
 
 const Text = Type.String({ title: 'Metrics', examples: ['posthorn_in_flight 3\n'] });
 const DESCRIPTION = {
@@ -33,12 +34,13 @@ export function metricsRoutes(
       if (metrics === null)
         throw new Problem('not_found', 'Metrics are switched off (POSTHORN_METRICS=off).');
       if (!comesFromThisMachine(request, isTrustedProxy)) {
-        const caller = await authenticator.authenticate(request.headers.authorization);
+        const caller = await authenticator.authenticate(request);
         if (caller.scope === 'tenant' || caller.tenant !== null)
           throw new Problem(
             'forbidden',
             'Metrics cover all tenants: use an admin key, or a read key without a tenant.',
           );
+        checkScopes(caller, scopesNeededBy(DESCRIPTION.operationId));
       }
       return reply.header('content-type', CONTENT_TYPE).send(await metrics.text());
     });

@@ -52,6 +52,11 @@ type DeepReadonly<T> = T extends Date
 /** A date that becomes text in JSON. Only for answers: `readTime` reads the times of requests. */
 export const Time = Type.Unsafe<Date>({ type: 'string', format: 'date-time' });
 
+/** A field that is shown and cannot be changed. A change may repeat it, so that what was read can be sent back. */
+const readOnly = (description: string) => Type.Optional(Type.Unknown({ readOnly: true, description }));
+export const AsShown = readOnly('Read-only. May be sent with the value that it has.');
+export const Ignored = readOnly('Read-only. Ignored if it is sent.');
+
 /** The same id in all examples, so that they match. */
 export function exampleId(prefix: IdPrefix): string {
   return publicId(prefix, '0199d4c2-6f3a-7b15-9e42-5a0c81d70000');

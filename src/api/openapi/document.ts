@@ -55,7 +55,7 @@ export function buildDocument(
           type: 'http',
           scheme: 'bearer',
           description:
-            'An API key, `phk_…`. Roles: any key may `read`, admin and tenant keys `write`, `admin` is for admin keys.',
+            'An API key, `phk_…`. Roles: any key may `read`, admin and tenant keys `write`, `admin` is for admin keys. A key with `scopes` also needs the scopes that follow the role; without any, only keys without `scopes` may call it, except `GET /v1/keys/current`.',
         },
       },
       responses: problems.components(),

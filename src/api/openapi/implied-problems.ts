@@ -1,6 +1,6 @@
 /** The problems that every route of a kind can answer with. */
 import type { ProblemCode } from '../../domain/problem.ts';
-import { type DocumentedRoute, roleOf } from './documented-route.ts';
+import type { DocumentedRoute } from './documented-route.ts';
 
 /** Problems of the connection or of Posthorn itself, which any request can get. */
 export const unexpectedProblems: readonly ProblemCode[] = [
@@ -22,10 +22,8 @@ export function impliedProblems(route: DocumentedRoute): ProblemCode[] {
   if (hasBody || query.length > 0) codes.push('invalid');
   if (query.includes('cursor')) codes.push('bad_cursor');
   if (schema.params !== undefined) codes.push('not_found');
-  if (config.needsKey === true) codes.push('unauthorized', 'rate_limited');
-  // A read key may not change anything, and a tenant's key may not name another tenant.
-  if (config.needsKey === true && (roleOf(route) !== 'read' || query.includes('tenant')))
-    codes.push('forbidden');
+  // Any key may be restricted to scopes and addresses.
+  if (config.needsKey === true) codes.push('unauthorized', 'forbidden', 'rate_limited');
   if (config.idempotent === true) codes.push('idempotency_conflict', 'request_in_progress');
   return codes;
 }

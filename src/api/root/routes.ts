@@ -16,6 +16,7 @@ export function rootRoutes(dependencies: Pick<ApiDependencies, 'publicUrl'>): Fa
         api: `${url}/v1`,
         console: `${url}/console`,
         docs: `${url}/docs`,
+        guide: `${url}/docs/guide`,
         openapi: `${url}/openapi.json`,
         health: `${url}/healthz`,
       };

@@ -13,6 +13,8 @@ import { showCounts } from './figures.ts';
 import { StatsSchema } from './schema.ts';
 import {
   ageOf,
+  readWindow,
+  StatsRange,
   share,
   showRates,
   showSeries,
@@ -20,14 +22,12 @@ import {
   successRate,
   throughput,
   totalOf,
-  type WindowName,
-  WindowQuery,
-  windowOf,
+  type Window,
 } from './view.ts';
 
 const StatsQuery = Type.Object(
   {
-    window: WindowQuery,
+    ...StatsRange,
     tenant: ListFilters.tenant,
     type: typeFilter(
       'Limits the figures and the series to this type. `now`, `types` and `endpoints` always cover all types.',
@@ -49,7 +49,7 @@ export function statsRoutes(dependencies: StatsDependencies): FastifyPluginAsync
   // Rankings do not depend on the event type, so they are cached apart: asking for many types ranks only once.
   const cachedRankings = memoizeFor<Awaited<ReturnType<typeof rank>>>(clock, statsCacheMs);
 
-  async function rank(tenant: string | null, window: ReturnType<typeof windowOf>) {
+  async function rank(tenant: string | null, window: Window) {
     const [types, endpoints] = await Promise.all([
       busiestTypes(pool, tenant ?? '', window, RANKED),
       worstEndpoints(pool, tenant ?? '', window, RANKED),
@@ -57,11 +57,10 @@ export function statsRoutes(dependencies: StatsDependencies): FastifyPluginAsync
     return { types, endpoints };
   }
 
-  async function show(tenant: string | null, type: string | null, name: WindowName): Promise<Stats> {
-    const window = windowOf(name, clock.now());
+  async function show(tenant: string | null, type: string | null, window: Window): Promise<Stats> {
     const [series, { types, endpoints }, now] = await Promise.all([
       eventSeries(pool, tenant ?? '', type ?? '', window),
-      cachedRankings(JSON.stringify([tenant, name]), () => rank(tenant, window)),
+      cachedRankings(JSON.stringify([tenant, cacheKeyOf(window)]), () => rank(tenant, window)),
       cachedNow(tenant ?? '', () => showNow(dependencies, tenant)),
     ]);
     const total = totalOf(series);
@@ -71,8 +70,8 @@ export function statsRoutes(dependencies: StatsDependencies): FastifyPluginAsync
       type,
       accepted: total.accepted,
       ...showCounts(total),
-      // The queue does not know types without reading all of it.
-      success_rate: successRate(total, type === null ? now.retrying : 0),
+      // A range of the past has no "now", and the queue does not know types without reading all of it.
+      success_rate: successRate(total, type === null && window.name !== null ? now.retrying : 0),
       ...showRates(total),
       throughput_per_second: throughput(total, window),
       now,
@@ -102,13 +101,18 @@ export function statsRoutes(dependencies: StatsDependencies): FastifyPluginAsync
         },
       },
       async (request) => {
-        const { window = '24h', type = null } = request.query;
+        const { type = null } = request.query;
+        const window = readWindow(request.query, clock.now());
         const tenant = visibleTenant(request.caller, request.query.tenant);
-        return cachedStats(JSON.stringify([tenant, type, window]), () => show(tenant, type, window));
+        return cachedStats(JSON.stringify([tenant, type, cacheKeyOf(window)]), () =>
+          show(tenant, type, window),
+        );
       },
     );
   };
 }
+
+const cacheKeyOf = ({ name, seconds, at, before }: Window) => name ?? [seconds, at, before];
 
 async function showNow(
   { pool, clock, endpoints }: StatsDependencies,

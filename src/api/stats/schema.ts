@@ -33,7 +33,7 @@ const point = <Accepted extends TSchema>(accepted: Accepted) =>
   });
 
 const common = {
-  window: Type.Enum(windowNames),
+  window: Nullable(Type.Enum(windowNames, { description: 'Null if you set `since` or `until`.' })),
   from: Time,
   to: Time,
   bucket_seconds: Type.Integer({ description: 'How long one point of `series` is.' }),
@@ -83,7 +83,10 @@ export const StatsSchema = Type.Object(
       Type.Object({
         endpoint_id: Id('ep'),
         url: Type.String(),
+        description: Type.String(),
         tenant: Type.String(),
+        enabled: Type.Boolean(),
+        paused: Type.Boolean(),
         attempts: Count,
         failures: Count,
         success_rate: Rate('Of the requests made, those that succeeded.'),

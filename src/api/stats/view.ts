@@ -2,6 +2,8 @@
 import { Type } from 'typebox';
 import { percentileOf } from '../../domain/histogram.ts';
 import { timeOfId, type Uuid } from '../../domain/ids.ts';
+import { invalidField } from '../../domain/problem.ts';
+import { readTime } from '../../ingest/index.ts';
 import {
   addTotals,
   type Bucket,
@@ -12,6 +14,7 @@ import {
   type TimedTotals,
   type Totals,
 } from '../../postgres/queries/stats.ts';
+import { timeFilter } from '../http/pagination.ts';
 
 /** How long one point of each window is, and how many points it has. */
 const WINDOWS = {
@@ -29,9 +32,21 @@ export const WindowQuery = Type.Optional(
   }),
 );
 
+export const StatsRange = {
+  window: WindowQuery,
+  since: timeFilter(
+    'Instead of `window`: from this RFC 3339 time on, at most 35 days ago. `from` and `bucket_seconds` of the answer say what was used.',
+  ),
+  until: timeFilter('Up to this RFC 3339 time. Without `since`: the `window` that ends then.'),
+};
+
 export interface Window extends Bucket {
-  readonly name: WindowName;
+  /** Null: from `since` to `until`. */
+  readonly name: WindowName | null;
   readonly points: number;
+  /** The end of the last bucket. */
+  readonly before: number;
+  /** The end of what is counted: now, or the end of the range. */
   readonly now: number;
 }
 
@@ -39,7 +54,55 @@ export interface Window extends Bucket {
 export function windowOf(name: WindowName, now: number): Window {
   const { seconds, points } = WINDOWS[name];
   const current = Math.floor(now / (seconds * 1000));
-  return { name, seconds, points, at: (current - points + 1) * seconds * 1000, now };
+  const bucketMs = seconds * 1000;
+  return {
+    name,
+    seconds,
+    points,
+    at: (current - points + 1) * bucketMs,
+    before: (current + 1) * bucketMs,
+    now,
+  };
+}
+
+const HOUR_MS = 3_600_000;
+/** Upkeep deletes minutes after two hours, quarters of an hour after 26, and hours after 35 days. */
+const KEPT_HOURS = [
+  [MINUTE, 2],
+  [QUARTER, 26],
+  [HOUR, 35 * 24],
+] as const;
+
+/** The whole buckets from `since` to `until`, as fine as they are kept. Throws `invalid` if the range is empty. */
+export function windowBetween(
+  since: number | null,
+  until: number | null,
+  name: WindowName,
+  now: number,
+): Window {
+  const end = Math.min(until ?? now, now);
+  const { seconds: windowSeconds, points } = WINDOWS[name];
+  const oldest = now - 35 * 24 * HOUR_MS;
+  const start = Math.max(since ?? end - windowSeconds * points * 1000, oldest);
+  if (start >= end)
+    throw invalidField('since', 'must be before `until` and before now, and `until` within the last 35 days');
+  const [seconds] = KEPT_HOURS.find(([, hours]) => start >= now - hours * HOUR_MS) ?? KEPT_HOURS[2];
+  const bucketMs = seconds * 1000;
+  const at = Math.floor(start / bucketMs) * bucketMs;
+  const before = Math.ceil(end / bucketMs) * bucketMs;
+  return { name: null, seconds, points: (before - at) / bucketMs, at, before, now: end };
+}
+
+interface RangeQuery {
+  readonly window?: WindowName;
+  readonly since?: string;
+  readonly until?: string;
+}
+
+/** The window that a query asks for; 24 hours by default. */
+export function readWindow({ window = '24h', since, until }: RangeQuery, now: number): Window {
+  if (since === undefined && until === undefined) return windowOf(window, now);
+  return windowBetween(readTime('since', since), readTime('until', until), window, now);
 }
 
 export function totalOf(series: readonly Totals[]): Totals {

@@ -40,7 +40,7 @@ function explainFailures({ finished_at, failed, failed_off: off }: TaskView): st
   if (off > 1) reasons.push(`${off} belong to endpoints that are disabled or deleted`);
   if (others > 0)
     reasons.push(
-      `${others} ${others === 1 ? 'was' : 'were'} changed by another request or by a worker meanwhile`,
+      `${others} ${others === 1 ? 'was' : 'were'} changed by another request or by a worker meanwhile, or lost the payload`,
     );
   return `${reasons.join('; ')}.`;
 }

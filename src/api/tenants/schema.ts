@@ -20,6 +20,16 @@ export const TenantBody = Type.Object(
         }),
       ),
     ),
+    retention_days: Type.Optional(
+      Nullable(
+        Type.Integer({
+          minimum: 1,
+          maximum: 36_500,
+          description:
+            'Days after which its events are deleted, with their deliveries and attempts. At most `POSTHORN_RETENTION_EVENTS`. Null: as long as those of all tenants.',
+        }),
+      ),
+    ),
   },
   {
     additionalProperties: false,
@@ -36,6 +46,7 @@ export const TenantSchema = Type.Object(
     metadata: Type.Record(Type.String(), Type.Unknown()),
     ingest_rate_limit: Nullable(Type.Object({ per_second: Type.Number(), burst: Type.Number() })),
     max_endpoints: Nullable(Type.Integer()),
+    retention_days: Nullable(Type.Integer()),
     created_at: Time,
     updated_at: Time,
   },
@@ -49,6 +60,7 @@ export const TenantSchema = Type.Object(
         metadata: { plan: 'gold' },
         ingest_rate_limit: { per_second: 50, burst: 50 },
         max_endpoints: null,
+        retention_days: null,
         created_at: EXAMPLE_TIME,
         updated_at: EXAMPLE_TIME,
       },

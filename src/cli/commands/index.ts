@@ -1,10 +1,11 @@
 import type { Command } from '../command.ts';
 import { dev } from './dev.ts';
 import { doctor } from './doctor.ts';
+import { keys } from './keys.ts';
 import { migrate } from './migrate.ts';
 import { relay } from './relay.ts';
 import { rotateEncryptionKey } from './rotate-encryption-key.ts';
 import { serve } from './serve.ts';
 
 /** In the order in which `posthorn help` lists them. */
-export const commands: readonly Command[] = [dev, serve, doctor, migrate, relay, rotateEncryptionKey];
+export const commands: readonly Command[] = [dev, serve, doctor, migrate, keys, relay, rotateEncryptionKey];

@@ -1,6 +1,7 @@
 /** The checks of the database, on one connection. */
 import pg from 'pg';
-import type { Config } from '../../config/index.ts';
+import { type Config, retentionOf } from '../../config/index.ts';
+import { reportStorage } from '../../manage/storage.ts';
 import { type Client, connectionsPerProcess, DISPATCH_CONNECTIONS } from '../../postgres/database.ts';
 import { readMigrations } from '../../postgres/migrate.ts';
 import { checkRoute, type DatabaseRoute, detectPooling } from '../../postgres/pooler.ts';
@@ -31,6 +32,7 @@ import {
   judgeVersion,
   judgeWorkers,
 } from './judge-server.ts';
+import { judgeStorage } from './judge-storage.ts';
 
 const TIMEOUT_MS = 10_000;
 
@@ -138,10 +140,16 @@ async function runChecks(
     return { findings, urls: [] };
   // The other checks need objects that an older schema may lack.
   if (applied === null || applied.length < known.length) return { findings, urls: [] };
+  const storageOptions = {
+    clock: { now: () => server.now },
+    days: retentionOf(config),
+    partitionDays: config.partitionDays,
+  };
   findings.push(
     judgePartitions(await readPartitions(client)),
     judgeWorkers(await readWorkers(client), { deadAfterMs: config.deadAfterMs, shouldRun }),
     judgeSecrets(keys, await sampleSecrets(client)),
+    judgeStorage(await reportStorage(client, storageOptions), Date.now()),
   );
   return { findings, urls: await sampleUrls(client, 50) };
 }

@@ -36,6 +36,13 @@ export const health = {
     max: 1_000_000,
     about: 'Minimum number of deliveries in that day for the rule to apply.',
   }),
+  autoDisableDeadMs: duration({
+    default: HOUR,
+    min: 0,
+    max: 23 * HOUR,
+    about:
+      'Minimum time between the first and the last of these dead deliveries, in quarters of an hour. A short streak of rejections disables nothing. 0: no minimum.',
+  }),
   autoDisableFailingMs: duration({
     default: 5 * DAY,
     min: SECOND,
@@ -115,7 +122,8 @@ export const operational = {
   operatorTenant: text({
     default: 'posthorn',
     maxLength: 128,
-    about: 'The tenant whose endpoints receive operational events of all tenants, if they subscribe by name.',
+    about:
+      'The tenant whose endpoints may receive operational events of all tenants: those with `operator: true` that subscribe by name. Only admin keys may use this tenant.',
   }),
   operationalEventsMs: duration({
     internal: true,

@@ -143,9 +143,10 @@ export const storage = {
     about: 'How long deliveries that were skipped while an endpoint was disabled are kept.',
   }),
   auditRetentionMs: duration({
-    default: 365 * DAY,
+    internal: true,
+    default: null,
     min: SECOND,
     max: 3650 * DAY,
-    about: 'How long audit log entries are kept.',
+    about: 'Deprecated: use `POSTHORN_RETENTION_AUDIT`. If it is set, it takes precedence.',
   }),
 };

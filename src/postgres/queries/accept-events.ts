@@ -3,6 +3,7 @@ import type { Uuid } from '../../domain/ids.ts';
 import {
   type AppendOptions,
   type AppendResult,
+  countDeliveries,
   type EventRecord,
   type IdempotencyKey,
   idempotencyKeyName,
@@ -86,10 +87,40 @@ const LEAVE_OUTBOX = `
           select id from incoming where key is not null and id <> all (array(select event_id from won))))))
     ),`;
 
+// From parameter `first` on: index of the event (1-based), first ordinal, endpoints, has_fifo, was_disabled, deliver_at.
+const storeSlices = (first: number): string => `
+    reserved as materialized (
+      select n, nextval('posthorn.acceptance_order') as seq from (select n from incoming order by n) as events
+    ),
+    sliced as (
+      insert into posthorn.fan_out_slices
+             (event_id, first_ordinal, tenant, event_type, seq, endpoint_ids, has_fifo, was_disabled, deliver_at)
+      select i.id, s.first_ordinal, i.tenant, i.type, r.seq, s.endpoint_ids::uuid[], s.has_fifo, s.was_disabled,
+             to_timestamp(s.deliver_at)
+        from unnest($${first}::int[], $${first + 1}::int[], $${first + 2}::text[], $${first + 3}::boolean[], $${first + 4}::boolean[],
+                    $${first + 5}::float8[])
+             as s(n, first_ordinal, endpoint_ids, has_fifo, was_disabled, deliver_at)
+        join incoming i using (n) join accepted a on a.id = i.id join reserved r using (n)
+    ),`;
+
+type Variant = 'usual' | 'skipping' | 'sliced';
+
+/** What a guarded statement writes besides the usual, by variant. Its parameters are the last ones, from `first` on. */
+const VARIANTS: Record<Variant, (first: number) => string> = {
+  usual: () => '',
+  skipping: (first) =>
+    skipping({
+      firstParameter: first,
+      ofWritten: 'join incoming i using (n) join accepted a on a.id = i.id',
+    }),
+  sliced: storeSlices,
+};
+
 // With idempotency keys, or if an earlier try may have been committed. Keys are sorted, or two batches with two keys in
 // common could deadlock. An expired key is taken over; a key that an earlier try of the same event took counts as won.
 // Deliveries are written only for events that this statement writes: those of an earlier try may be delivered already.
-const guarded = (name: string, { fromOutbox, skips }: { fromOutbox: boolean; skips: boolean }) => ({
+// An event with unwritten deliveries is alone in its batch ("sliced"): all its deliveries share one acceptance number.
+const guarded = (name: string, { fromOutbox, variant }: { fromOutbox: boolean; variant: Variant }) => ({
   name,
   text: `
     with current as materialized (select version from posthorn.subscription_version),${fromOutbox ? STILL_HERE : ''}
@@ -113,18 +144,11 @@ const guarded = (name: string, { fromOutbox, skips }: { fromOutbox: boolean; ski
         from incoming where key is null or id = any (array(select event_id from won))
           on conflict (id) do nothing
       returning id
-    ),${fromOutbox ? LEAVE_OUTBOX : ''}${
-      skips
-        ? skipping({
-            firstParameter: fromOutbox ? 21 : 20,
-            ofWritten: 'join incoming i using (n) join accepted a on a.id = i.id',
-          })
-        : ''
-    }
+    ),${fromOutbox ? LEAVE_OUTBOX : ''}${VARIANTS[variant](fromOutbox ? 21 : 20)}
     queued as (
-      insert into posthorn.queue (id, endpoint_id, due_at, ages_from, fifo, tenant, event_type)
-      select d.id, d.endpoint_id, to_timestamp(d.due_at), to_timestamp(d.due_at), d.fifo, i.tenant, i.type
-        from ${FANOUT} join incoming i using (n) join accepted a on a.id = i.id
+      insert into posthorn.queue (id, endpoint_id, due_at, ages_from, fifo, tenant, event_type${variant === 'sliced' ? ', seq' : ''})
+      select d.id, d.endpoint_id, to_timestamp(d.due_at), to_timestamp(d.due_at), d.fifo, i.tenant, i.type${variant === 'sliced' ? ', r.seq' : ''}
+        from ${FANOUT} join incoming i using (n) join accepted a on a.id = i.id ${variant === 'sliced' ? 'join reserved r using (n)' : ''}
        order by d.position
     ),
     -- Usually all events are new. If not, the statement counts the new ones itself.
@@ -135,10 +159,16 @@ const guarded = (name: string, { fromOutbox, skips }: { fromOutbox: boolean; ski
     )
     select version, array(select id::text from accepted) as written from current`,
 });
-const GUARDED = guarded('accept_guarded', { fromOutbox: false, skips: false });
-const GUARDED_SKIPPING = guarded('accept_guarded_skipping', { fromOutbox: false, skips: true });
-const FROM_OUTBOX = guarded('accept_from_outbox', { fromOutbox: true, skips: false });
-const FROM_OUTBOX_SKIPPING = guarded('accept_from_outbox_skipping', { fromOutbox: true, skips: true });
+const GUARDED = {
+  usual: guarded('accept_guarded', { fromOutbox: false, variant: 'usual' }),
+  skipping: guarded('accept_guarded_skipping', { fromOutbox: false, variant: 'skipping' }),
+  sliced: guarded('accept_guarded_sliced', { fromOutbox: false, variant: 'sliced' }),
+};
+const FROM_OUTBOX = {
+  usual: guarded('accept_from_outbox', { fromOutbox: true, variant: 'usual' }),
+  skipping: guarded('accept_from_outbox_skipping', { fromOutbox: true, variant: 'skipping' }),
+  sliced: guarded('accept_from_outbox_sliced', { fromOutbox: true, variant: 'sliced' }),
+};
 
 export async function acceptEvents(
   pool: Pool,
@@ -146,8 +176,12 @@ export async function acceptEvents(
   options: AppendOptions,
 ): Promise<AppendResult> {
   const { outboxSeqs } = options;
+  const isSliced = events.some((event) => event.unwritten !== undefined);
   const isGuarded =
-    outboxSeqs !== null || options.mayBeStored || events.some((event) => event.idempotencyKey !== null);
+    isSliced ||
+    outboxSeqs !== null ||
+    options.mayBeStored ||
+    events.some((event) => event.idempotencyKey !== null);
   const values = [
     options.endpointVersion,
     ...eventValues(events),
@@ -166,7 +200,7 @@ export async function acceptEvents(
       : { stale: true };
   }
   const { rows } = await pool.query<{ version: string; written: Uuid[] }>({
-    ...guardedStatement(outboxSeqs !== null, skips),
+    ...(outboxSeqs === null ? GUARDED : FROM_OUTBOX)[isSliced ? 'sliced' : skips ? 'skipping' : 'usual'],
     values: [
       ...values,
       events.map((event) => event.idempotencyKey),
@@ -175,18 +209,13 @@ export async function acceptEvents(
       journalOfAccepted(events),
       events.length,
       ...(outboxSeqs === null ? [] : [literal(outboxSeqs)]),
-      ...skippedValues,
+      ...(isSliced ? sliceValues(events) : skippedValues),
     ],
   });
   const answer = rows[0]!;
   return Number(answer.version) === options.endpointVersion
     ? { stale: false, written: new Set(answer.written) }
     : { stale: true };
-}
-
-function guardedStatement(fromOutbox: boolean, skips: boolean) {
-  if (fromOutbox) return skips ? FROM_OUTBOX_SKIPPING : FROM_OUTBOX;
-  return skips ? GUARDED_SKIPPING : GUARDED;
 }
 
 /** Formats a PostgreSQL array of values that need no quoting: ids, numbers, validated names. */
@@ -206,7 +235,7 @@ function eventValues(events: readonly EventRecord[]): unknown[] {
     literal(events.map((event) => `"${event.type}"`)),
     literal(starts),
     literal(events.map((event) => event.data.length)),
-    literal(events.map((event) => event.deliveries.length)),
+    literal(events.map(countDeliveries)),
   ];
 }
 
@@ -226,6 +255,26 @@ function deliveryValues(events: readonly EventRecord[]): unknown[] {
     }
   }
   return [literal(ids), literal(indexes), literal(endpoints), literal(due), literal(fifo)];
+}
+
+function sliceValues(events: readonly EventRecord[]): unknown[] {
+  const slices = events.flatMap(({ deliveries, unwritten }, index) => {
+    let firstOrdinal = deliveries.length;
+    return (unwritten?.slices ?? []).map(({ endpointIds, ...slice }) => {
+      const first = firstOrdinal;
+      firstOrdinal += endpointIds.length;
+      const { deliverAt } = unwritten!;
+      return { ...slice, n: index + 1, firstOrdinal: first, endpointIds: literal(endpointIds), deliverAt };
+    });
+  });
+  return [
+    literal(slices.map(({ n }) => n)),
+    literal(slices.map(({ firstOrdinal }) => firstOrdinal)),
+    slices.map(({ endpointIds }) => endpointIds),
+    literal(slices.map(({ hasFifo }) => hasFifo)),
+    literal(slices.map(({ wasDisabled }) => wasDisabled)),
+    literal(slices.map(({ deliverAt }) => (deliverAt === null ? 'null' : deliverAt / 1000))),
+  ];
 }
 
 function toSkippedValues(events: readonly EventRecord[]): unknown[] {

@@ -1,4 +1,4 @@
-import type { Uuid } from '../../domain/ids.ts';
+import { newId, type Uuid } from '../../domain/ids.ts';
 import type { Pool, Queryable } from '../database.ts';
 import {
   byIndex,
@@ -50,6 +50,34 @@ export async function insertAuditEntry(client: Queryable, entry: AuditEntry): Pr
       JSON.stringify(entry.changes),
     ],
   );
+}
+
+/** Records a change that Posthorn made by itself: there is no key, no request and no address. */
+export async function insertOwnAuditEntry(
+  client: Queryable,
+  entry: {
+    readonly action: string;
+    readonly tenant: string | null;
+    readonly objectId: string;
+    readonly changes: readonly FieldChange[];
+  },
+): Promise<void> {
+  const { rows } = await client.query<{ now: number }>(
+    'select extract(epoch from clock_timestamp())::float8 * 1000 as now',
+  );
+  await insertAuditEntry(client, {
+    id: newId(rows[0]!.now),
+    tenant: entry.tenant,
+    actor: 'posthorn',
+    actor_name: null,
+    scope: 'system',
+    action: entry.action,
+    object_type: entry.action.split('.')[0]!,
+    object_id: entry.objectId,
+    request_id: '',
+    address: '',
+    changes: entry.changes,
+  });
 }
 
 export interface AuditFilter extends IdRange {

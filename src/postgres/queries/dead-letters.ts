@@ -110,7 +110,7 @@ export async function restoreDeadLetter(client: Queryable, id: Uuid, withinMs: n
   const { rowCount } = await client.query(
     `with restored as (
        delete from posthorn.deliveries
-        where id = $1 and status = 'discarded' and discard is not null
+        where id = $1 and status = 'discarded' and discard is not null and reason <> 'expunged'
           and finished_at >= now() - make_interval(secs => $2::float8 / 1000)
        returning *
      )

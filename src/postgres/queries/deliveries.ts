@@ -38,7 +38,9 @@ const COLUMNS = {
                 when q.fifo and (exists (select from posthorn.queue f
                                           where f.endpoint_id = q.endpoint_id and f.fifo and f.seq < q.seq)
                               or exists (select from posthorn.dead_letters d
-                                          where d.endpoint_id = q.endpoint_id and d.blocks_lane and not d.replaying))
+                                          where d.endpoint_id = q.endpoint_id and d.blocks_lane and not d.replaying)
+                              or exists (select from posthorn.fan_out_slices s
+                                          where s.has_fifo and s.seq < q.seq and q.endpoint_id = any (s.endpoint_ids)))
                 then 'ordering'
                 when (q.due_at is null or q.due_at <= now())
                      and exists (select from posthorn.endpoints e

@@ -1,11 +1,12 @@
 import type { Circuit } from '../../domain/breaker.ts';
-import type { DisabledReason } from '../../domain/endpoint.ts';
+import type { DisabledReason, SignatureSetting } from '../../domain/endpoint.ts';
 import type { EndpointConfig, EndpointRecord } from '../../domain/endpoint-config.ts';
-import type { Uuid } from '../../domain/ids.ts';
+import { idPrefixes, publicId, type Uuid } from '../../domain/ids.ts';
 import { operationalTypes } from '../../domain/operational.ts';
 import type { Client, Pool } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import type { Sealed } from '../secret-box.ts';
+import { insertOwnAuditEntry } from './audit-log.ts';
 import { noteEndpoint } from './operational-notes.ts';
 import { restartSkippedCount } from './skipped-deliveries.ts';
 import { ensureTenant } from './tenants.ts';
@@ -34,6 +35,15 @@ export interface EndpointView {
   /** Where counting `waiting` and `dead` stopped. */
   readonly count_limit: number;
   readonly skipped_while_disabled: number;
+  /** When its active secrets were created and end, the current one first. In milliseconds since 1970. */
+  readonly secrets: readonly SecretTimes[] | null;
+}
+
+export interface SecretTimes {
+  readonly createdAt: number;
+  readonly expiresAt: number | null;
+  readonly mainFrom: number | null;
+  readonly signature: SignatureSetting | null;
 }
 
 /** Counting stops here, because the tables grow without bound. */
@@ -50,7 +60,14 @@ const selectEndpoints = (countLimit: number): string => `
          (select count(*)::int from (select from posthorn.dead_letters d where d.endpoint_id = e.id limit ${countLimit}) d) as dead,
          ${countLimit} as count_limit,
          coalesce((select (s.total - s.total_before)::float8 from posthorn.endpoint_skips s where s.endpoint_id = e.id), 0)
-           as skipped_while_disabled
+           as skipped_while_disabled,
+         (select json_agg(json_build_object('createdAt', extract(epoch from s.created_at) * 1000,
+                                            'expiresAt', extract(epoch from s.expires_at) * 1000,
+                                            'mainFrom', extract(epoch from s.main_from) * 1000,
+                                            'signature', s.signature)
+                          order by s.expires_at desc nulls first, s.created_at desc, s.id desc)
+            from posthorn.endpoint_secrets s
+           where s.endpoint_id = e.id and (s.expires_at is null or s.expires_at > now())) as secrets
     from posthorn.endpoints e left join posthorn.endpoint_health h on h.endpoint_id = e.id`;
 
 /**
@@ -182,18 +199,25 @@ export async function deleteEndpoint(client: Client, id: Uuid): Promise<void> {
   );
 }
 
+/** The rule that disabled an endpoint, in words, for the audit log. */
+export interface DisablingRule {
+  readonly reason: DisabledReason;
+  readonly rule: string;
+}
+
 /**
- * Disables an endpoint because it answered 410 or keeps failing. `seenAs` is the URL and time that the decision is about.
- * Returns false if the endpoint is already disabled, or was moved to another URL or enabled again since then.
+ * Disables an endpoint because it answered 410 or keeps failing, and records it in the audit log. `seenAs` is the URL and
+ * time that the decision is about. Returns false if the endpoint is already disabled, or was moved to another URL or
+ * enabled again since then.
  */
 export async function disableEndpoint(
   client: Client,
   id: Uuid,
-  reason: DisabledReason,
+  { reason, rule }: DisablingRule,
   seenAs: { readonly url: string; readonly at: number } | null = null,
 ): Promise<boolean> {
-  const { rows } = await client.query(
-    `select from posthorn.endpoints
+  const { rows } = await client.query<{ tenant: string }>(
+    `select tenant from posthorn.endpoints
       where id = $1 and enabled and deleted_at is null
         and ($2::text is null or (url = $2 and (enabled_since is null or enabled_since < to_timestamp($3))))
         for update`,
@@ -206,6 +230,16 @@ export async function disableEndpoint(
     [id, reason, version],
   );
   await onDisabled(client, id, reason);
+  await insertOwnAuditEntry(client, {
+    action: 'endpoint.disable',
+    tenant: rows[0]!.tenant,
+    objectId: publicId(idPrefixes.endpoint, id),
+    changes: [
+      { field: 'enabled', before: true, after: false },
+      { field: 'disabled_reason', before: null, after: reason },
+      { field: 'rule', after: rule },
+    ],
+  });
   return true;
 }
 

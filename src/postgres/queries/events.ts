@@ -5,6 +5,7 @@ import {
   byIndex,
   hideFromPlanner,
   type IdRange,
+  type IndexRange,
   type ListResult,
   listQuery,
   toListResult,
@@ -34,17 +35,22 @@ export interface EventOptions {
   readonly duplicate_of?: Uuid;
   /** The same, with different content. */
   readonly key_conflict_with?: Uuid;
+  /** When and by whom the payload was deleted on request. */
+  readonly expunged_at?: number;
+  readonly expunged_by?: string;
 }
 
-const columnsOf = (alias: string): string =>
+export const eventColumnsOf = (alias: string): string =>
   ['id', 'tenant', 'type', 'deliveries', 'idempotency_key', 'options']
     .map((name) => `${alias}.${name}`)
     .join(', ');
-const COLUMNS = columnsOf('e');
+const COLUMNS = eventColumnsOf('e');
 
 export interface EventFilter extends IdRange {
   readonly tenant: string | null;
   readonly type: string | null;
+  /** Only events that were sent to no endpoint. */
+  readonly unsent?: boolean;
   readonly limit: number;
 }
 
@@ -60,13 +66,25 @@ export async function listEvents(pool: Pool, filter: EventFilter): Promise<ListR
 export function eventsStatement(filter: EventFilter): { text: string; values: unknown[] } {
   const values: unknown[] = [filter.limit];
   const bind = (value: unknown): string => `$${values.push(value)}`;
-  const { tenant, type } = filter;
-  const range =
-    tenant === null
-      ? byIndex([], [], filter, bind)
-      : byIndex(['tenant'], [hideFromPlanner(bind(tenant))], filter, bind);
+  const range = eventRange(filter, bind);
+  return {
+    text: listQuery('events', eventColumnsOf('q'), range, eventConditions(filter, bind), '$1'),
+    values,
+  };
+}
+
+type Bind = (value: unknown) => string;
+
+export const eventRange = (filter: EventFilter, bind: Bind): IndexRange =>
+  filter.tenant === null
+    ? byIndex([], [], filter, bind)
+    : byIndex(['tenant'], [hideFromPlanner(bind(filter.tenant))], filter, bind);
+
+/** The conditions of the filter that no index serves. */
+export function eventConditions({ type, unsent = false }: EventFilter, bind: Bind): string[] {
   const conditions = type === null ? [] : [`q.type = ${bind(type)}`];
-  return { text: listQuery('events', columnsOf('q'), range, conditions, '$1'), values };
+  if (unsent) conditions.push('q.deliveries = 0');
+  return conditions;
 }
 
 /** The events with these ids, newest first. */
@@ -101,19 +119,43 @@ export async function findEventsByKey(
 export interface EventWithData extends EventView {
   /** Null: the payload was deleted. */
   readonly data: Buffer | null;
+  /** How many deliveries of a large fan-out are accepted but not written yet. */
+  readonly unwritten_deliveries: number;
 }
 
 export async function findEvent(pool: Pool, id: Uuid, tenant: string | null): Promise<EventWithData | null> {
   const { rows } = await pool.query<EventWithData>(
-    `select ${COLUMNS}, e.data from posthorn.events e where e.id = $1 and ($2::text is null or e.tenant = $2)`,
+    `select ${COLUMNS}, e.data,
+            (select coalesce(sum(cardinality(s.endpoint_ids)), 0)::int from posthorn.fan_out_slices s
+              where s.event_id = e.id) as unwritten_deliveries
+       from posthorn.events e where e.id = $1 and ($2::text is null or e.tenant = $2)`,
+    [id, tenant],
+  );
+  return rows[0] ?? null;
+}
+
+/** Locks the event against replays and other changes until the transaction ends. */
+export async function lockEvent(
+  client: Queryable,
+  id: Uuid,
+  tenant: string | null,
+): Promise<EventView | null> {
+  const { rows } = await client.query<EventView>(
+    `select ${COLUMNS} from posthorn.events e where e.id = $1 and ($2::text is null or e.tenant = $2) for update`,
     [id, tenant],
   );
   return rows[0] ?? null;
 }
 
 /**
+ * When a test event is a requested probe, which is sent even while the circuit is open. `if_open`: if the circuit is open,
+ * no other probe was requested, and (FIFO) nothing waits before it.
+ */
+export type TestProbe = 'always' | 'if_open' | 'never';
+
+/**
  * Stores an event for one endpoint only. Not through the accept stage, which does not know test deliveries. Returns false
- * if the endpoint is disabled or deleted.
+ * if the endpoint is disabled or deleted. Throws a unique violation if another probe was requested at the same time.
  */
 export async function insertTestEvent(
   client: Queryable,
@@ -126,6 +168,7 @@ export async function insertTestEvent(
     data: Buffer;
     options: object;
   },
+  probe: TestProbe,
 ): Promise<boolean> {
   const { rowCount } = await client.query(
     `with live as materialized (
@@ -139,8 +182,15 @@ export async function insertTestEvent(
      counted as (
        insert into posthorn.stats_journal (counts) select $8::text from live
      )
-     insert into posthorn.queue (id, endpoint_id, fifo, trigger, tenant, event_type)
-     select $2, live.id, live.fifo, 'test', $4, $5 from live`,
+     insert into posthorn.queue (id, endpoint_id, fifo, trigger, tenant, event_type, probe_after_attempts)
+     select $2, live.id, live.fifo, 'test', $4, $5,
+            case when $9::text = 'always' then 0
+                 when $9::text = 'if_open'
+                  and exists (select from posthorn.endpoint_health h where h.endpoint_id = live.id and h.circuit <> 'closed')
+                  and not exists (select from posthorn.queue q
+                                   where q.endpoint_id = live.id and (live.fifo or q.probe_after_attempts = q.attempts))
+                 then 0 end
+       from live`,
     [
       event.id,
       event.deliveryId,
@@ -150,6 +200,7 @@ export async function insertTestEvent(
       event.data,
       JSON.stringify(event.options),
       journalOfAccepted([event]),
+      probe,
     ],
   );
   return rowCount === 1;

@@ -165,7 +165,7 @@ export async function readPartitions(client: Client): Promise<PartitionFacts[]> 
             count(*) filter (where next_from > to_at)::int as gaps
        from unnest(array['events', 'deliveries', 'attempts']) as t(parent)
        left join (select *, lead(from_at) over (partition by parent order by from_at) as next_from
-                    from posthorn.partitions) p on p.parent = t.parent
+                    from posthorn.partitions where state = 'attached') p on p.parent = t.parent
       group by t.parent order by t.parent`,
   );
   return rows.map((row) => ({

@@ -1,13 +1,16 @@
+import type { AccessScope, KeyScope } from '../../domain/access-scopes.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import type { Client, Pool, Queryable } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import { ensureTenant } from './tenants.ts';
 
-export type KeyScope = 'admin' | 'tenant' | 'read';
+export type { KeyScope } from '../../domain/access-scopes.ts';
 
 export interface KeyRecord {
   readonly id: Uuid;
   readonly scope: KeyScope;
+  /** Null: everything that `scope` allows. */
+  readonly scopes: AccessScope[] | null;
   readonly tenant: string | null;
   readonly description: string;
   readonly prefix: string;
@@ -16,10 +19,13 @@ export interface KeyRecord {
   /** Null: the default limit of the configuration. */
   readonly rate_per_second: number | null;
   readonly rate_burst: number | null;
+  readonly expires_at: Date | null;
+  /** Ranges as `address/prefix`. Null: the key works from every address. */
+  readonly allowed_ips: string[] | null;
 }
 
 const COLUMNS =
-  'id, scope, tenant, description, prefix, created_at, last_used_at, rate_per_second, rate_burst';
+  'id, scope, scopes, tenant, description, prefix, created_at, last_used_at, rate_per_second, rate_burst, expires_at, allowed_ips';
 
 export async function findKey(pool: Pool, hash: Buffer): Promise<KeyRecord | null> {
   const { rows } = await pool.query<KeyRecord>({
@@ -32,21 +38,13 @@ export async function findKey(pool: Pool, hash: Buffer): Promise<KeyRecord | nul
 
 export async function createKey(
   client: Client,
-  key: {
-    id: Uuid;
-    scope: KeyScope;
-    tenant: string | null;
-    description: string;
-    prefix: string;
-    hash: Buffer;
-    rate_per_second: number | null;
-    rate_burst: number | null;
-  },
+  key: Omit<KeyRecord, 'created_at' | 'last_used_at'> & { readonly hash: Buffer },
 ): Promise<KeyRecord> {
   if (key.tenant !== null) await ensureTenant(client, key.tenant);
   const { rows } = await client.query<KeyRecord>(
-    `insert into posthorn.api_keys (id, scope, tenant, description, prefix, hash, rate_per_second, rate_burst)
-     values ($1, $2, $3, $4, $5, $6, $7, $8) returning ${COLUMNS}`,
+    `insert into posthorn.api_keys 
+       (id, scope, tenant, description, prefix, hash, rate_per_second, rate_burst, scopes, expires_at, allowed_ips)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning ${COLUMNS}`,
     [
       key.id,
       key.scope,
@@ -56,6 +54,9 @@ export async function createKey(
       key.hash,
       key.rate_per_second,
       key.rate_burst,
+      key.scopes,
+      key.expires_at,
+      key.allowed_ips,
     ],
   );
   return rows[0]!;
@@ -72,6 +73,34 @@ export async function listKeys(
     [page.tenant, page.before, page.limit],
   );
   return rows;
+}
+
+/** Returns null if there is no such key, or it was revoked. `forUpdate` locks it. */
+export async function readKey(
+  client: Queryable,
+  id: Uuid,
+  { forUpdate = false }: { readonly forUpdate?: boolean } = {},
+): Promise<KeyRecord | null> {
+  const { rows } = await client.query<KeyRecord>(
+    `select ${COLUMNS} from posthorn.api_keys where id = $1 and revoked_at is null ${forUpdate ? 'for update' : ''}`,
+    [id],
+  );
+  return rows[0] ?? null;
+}
+
+export type ChangeableKey = Pick<KeyRecord, 'id' | 'description' | 'scopes' | 'expires_at' | 'allowed_ips'>;
+
+/** Notifies all processes, so that the change applies everywhere at once. */
+export async function updateKey(client: Queryable, key: ChangeableKey): Promise<KeyRecord> {
+  const { rows } = await client.query<KeyRecord>(
+    `with updated as (
+       update posthorn.api_keys set description = $2, scopes = $3, expires_at = $4, allowed_ips = $5
+        where id = $1 returning ${COLUMNS}
+     )
+     select updated.*, pg_notify('${CHANNEL_NAMES.keys}', '') from updated`,
+    [key.id, key.description, key.scopes, key.expires_at, key.allowed_ips],
+  );
+  return rows[0]!;
 }
 
 /** Returns null if there is no such key. Notifies all processes, so that the key stops working everywhere at once. */

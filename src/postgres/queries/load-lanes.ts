@@ -1,5 +1,5 @@
 import { type Circuit, CLOSED_BREAKER } from '../../domain/breaker.ts';
-import { timeOfId, type Uuid } from '../../domain/ids.ts';
+import { firstIdAt, timeOfId, type Uuid } from '../../domain/ids.ts';
 import type { Trigger } from '../../domain/outcome.ts';
 import type { LaneRequest, LaneState, LoadedDelivery, LoadedLane } from '../../ports/delivery-queue.ts';
 import type { Pool } from '../database.ts';
@@ -10,21 +10,24 @@ const COLUMNS = `
   extract(epoch from started_at)::float8 * 1000 as started_at`;
 
 // Many lanes in one round trip, each with its own short range of an index: no read walks through another endpoint's
-// million rows.
-const LOAD_FRESH = {
-  name: 'load_fresh',
+// million rows. A FIFO lane stops before a delivery of a large fan-out that is not written yet. One statement for both
+// kinds, so that a read takes one connection.
+const LOAD_LANES = {
+  name: 'load_lanes',
   text: `
-    select q.* from unnest($1::uuid[], $2::bigint[], $3::int[]) as wanted(endpoint_id, after, max)
+    with barrier as materialized (
+      select e.id as endpoint_id, min(s.seq) as seq from posthorn.fan_out_slices s cross join unnest(s.endpoint_ids) as e(id)
+       where s.has_fifo and e.id = any ($1::uuid[]) group by e.id
+    )
+    select true as fresh, q.* from unnest($1::uuid[], $2::bigint[], $3::int[]) as wanted(endpoint_id, after, max)
+      left join barrier using (endpoint_id)
      cross join lateral (
            select ${COLUMNS} from posthorn.queue
             where endpoint_id = wanted.endpoint_id and (due_at is null or fifo) and seq > wanted.after
-            order by seq limit wanted.max) q`,
-};
-
-const LOAD_DUE = {
-  name: 'load_due',
-  text: `
-    select q.* from unnest($1::uuid[], $2::float8[], $3::int[]) as wanted(endpoint_id, due_from, max)
+              and (barrier.seq is null or not fifo or seq < barrier.seq)
+            order by seq limit wanted.max) q
+    union all
+    select false, q.* from unnest($4::uuid[], $5::float8[], $6::int[]) as wanted(endpoint_id, due_from, max)
      cross join lateral (
            select ${COLUMNS} from posthorn.queue
             where endpoint_id = wanted.endpoint_id and due_at is not null and not fifo
@@ -32,7 +35,14 @@ const LOAD_DUE = {
             order by queue.due_at limit wanted.max) q`,
 };
 
+// The partial index holds requested probes only, which are few.
+const LOAD_PROBES = {
+  name: 'load_probes',
+  text: `select ${COLUMNS} from posthorn.queue where probe_after_attempts = attempts order by endpoint_id limit 10000`,
+};
+
 interface QueueRow {
+  fresh: boolean;
   id: Uuid;
   endpoint_id: Uuid;
   seq: string;
@@ -55,20 +65,18 @@ export async function loadLanes(
   );
   const fresh = requests.filter((request) => request.freshAfter !== null);
   const due = requests.filter((request) => request.dueFrom !== null);
-  const [freshRows, dueRows] = await Promise.all([
-    fresh.length === 0
-      ? []
-      : read(pool, LOAD_FRESH, [
-          ids(fresh),
-          literal(fresh.map((request) => request.freshAfter!)),
-          limits(fresh),
-        ]),
-    due.length === 0
-      ? []
-      : read(pool, LOAD_DUE, [ids(due), literal(due.map((request) => request.dueFrom! / 1000)), limits(due)]),
-  ]);
-  for (const row of freshRows) lanes.get(row.endpointId)!.fresh.push(row);
-  for (const row of dueRows) lanes.get(row.endpointId)!.due.push(row);
+  const { rows } = await pool.query<QueueRow>({
+    ...LOAD_LANES,
+    values: [
+      ids(fresh),
+      literal(fresh.map((request) => request.freshAfter!)),
+      limits(fresh),
+      ids(due),
+      literal(due.map((request) => request.dueFrom! / 1000)),
+      limits(due),
+    ],
+  });
+  for (const row of rows) lanes.get(row.endpoint_id)![row.fresh ? 'fresh' : 'due'].push(toLoaded(row));
   return lanes;
 }
 
@@ -78,13 +86,8 @@ const ids = (requests: readonly LaneRequest[]): string =>
 const limits = (requests: readonly LaneRequest[]): string =>
   literal(requests.map((request) => request.limit));
 
-async function read(
-  pool: Pool,
-  statement: { name: string; text: string },
-  values: string[],
-): Promise<LoadedDelivery[]> {
-  const { rows } = await pool.query<QueueRow>({ ...statement, values });
-  return rows.map((row) => ({
+function toLoaded(row: Omit<QueueRow, 'fresh'>): LoadedDelivery {
+  return {
     id: row.id,
     endpointId: row.endpoint_id,
     seq: Number(row.seq),
@@ -96,7 +99,22 @@ async function read(
     lastErrorClass: row.last_error_class,
     startedAt: row.started_at,
     carefulStarts: row.careful_starts,
-  }));
+  };
+}
+
+/** One range of the primary key: the cost depends on the deliveries that were accepted lately, not on the endpoints. */
+export async function listRecent(pool: Pool, since: number): Promise<Uuid[]> {
+  const { rows } = await pool.query<{ endpoint_id: Uuid }>({
+    name: 'list_recent',
+    text: 'select distinct endpoint_id from posthorn.queue where id >= $1::uuid',
+    values: [firstIdAt(since)],
+  });
+  return rows.map((row) => row.endpoint_id);
+}
+
+export async function loadProbes(pool: Pool): Promise<LoadedDelivery[]> {
+  const { rows } = await pool.query<Omit<QueueRow, 'fresh'>>(LOAD_PROBES);
+  return rows.map(toLoaded);
 }
 
 /** Endpoints that are missing from the answer have never failed. */

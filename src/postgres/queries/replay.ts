@@ -17,7 +17,7 @@ const SENDS_AGAIN = `(q.attempts > q.attempts_before_replay or coalesce(q.due_at
  *   dead       gets a row at the end of the queue. The dead letter stays, marked as replaying, until the replay succeeds.
  *   history    moves to the end of the queue.
  *
- * The endpoints are locked against being disabled: a delivery that comes back after the waiting ones were skipped would
+ * A delivery whose payload was deleted stays in the history. The endpoints are locked against being disabled: a delivery that comes back after the waiting ones were skipped would
  * wait for ever. A dead letter that is already being replayed is treated as waiting.
  */
 export const REPLAY_MOVES = `
@@ -26,6 +26,13 @@ export const REPLAY_MOVES = `
         from posthorn.endpoints e
        where e.id in (select endpoint_id from chunk) and e.enabled and e.deleted_at is null
        order by e.id for share of e
+    ),
+    -- Locked against the deletion of the payload (queries/expire-rows.ts): without it nothing can be sent.
+    with_payload as materialized (
+      select ev.id from posthorn.events ev
+       where ev.id = any (array(select (left(c.id::text, 32) || '0000')::uuid from chunk c join posthorn.deliveries h on h.id = c.id))
+         and ev.data is not null
+       order by ev.id for share of ev
     ),
     due_now as (
       update posthorn.queue q
@@ -44,7 +51,7 @@ export const REPLAY_MOVES = `
     ),
     from_history as (
       delete from posthorn.deliveries h using chunk c join live l on l.id = c.endpoint_id
-       where h.id = c.id
+       where h.id = c.id and (left(c.id::text, 32) || '0000')::uuid in (select id from with_payload)
       returning h.id, h.endpoint_id, l.fifo, h.attempts, h.replays + 1 as replays, h.last_status_code, h.last_error_class,
                 h.tenant, h.event_type
     ),

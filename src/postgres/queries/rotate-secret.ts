@@ -1,3 +1,4 @@
+import type { SignatureSetting } from '../../domain/endpoint.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import type { Client, Pool } from '../database.ts';
 import type { Sealed } from '../secret-box.ts';
@@ -14,6 +15,18 @@ async function bumpVersion(client: Client, endpointId: Uuid): Promise<void> {
   ]);
 }
 
+/** The current secret comes first. One without an end that a later secret follows is older by its creation. */
+export const NEWEST_SECRET_FIRST = 's.expires_at desc nulls first, s.created_at desc, s.id desc';
+
+export interface SecretRotation {
+  /** How long the previous secret still signs. Null: until it is revoked. */
+  readonly overlapMs: number | null;
+  /** From when on the new secret signs the main header of a profile with room for one. Null: when it is the only one. */
+  readonly mainFrom?: 'now' | Date | null;
+  /** The setting that the older secrets keep, because the new one cannot be used with it. */
+  readonly keptSignature?: SignatureSetting;
+}
+
 /**
  * The new secret signs from now on, and the previous one for another `overlapMs`. Call with the endpoint locked. Returns
  * when the previous secret ends, and how many secrets sign now: the caller rolls back if they are more than
@@ -22,14 +35,26 @@ async function bumpVersion(client: Client, endpointId: Uuid): Promise<void> {
 export async function rotateSecret(
   client: Client,
   secret: { id: Uuid; endpointId: Uuid; sealed: Sealed },
-  overlapMs: number,
+  { overlapMs, mainFrom = null, keptSignature }: SecretRotation,
 ): Promise<{ previousExpiresAt: Date | null; liveSecrets: number }> {
-  const { rows } = await client.query<{ expires_at: Date }>(
+  const { rows } = await client.query<{ expires_at: Date | null }>(
     `update posthorn.endpoint_secrets set expires_at = now() + make_interval(secs => $2::float8 / 1000)
-      where endpoint_id = $1 and expires_at is null returning expires_at`,
+      where id = (select s.id from posthorn.endpoint_secrets s
+                   where s.endpoint_id = $1 and s.expires_at is null order by ${NEWEST_SECRET_FIRST} limit 1)
+      returning expires_at`,
     [secret.endpointId, overlapMs],
   );
+  if (keptSignature !== undefined)
+    await client.query(
+      'update posthorn.endpoint_secrets set signature = $2 where endpoint_id = $1 and signature is null',
+      [secret.endpointId, JSON.stringify(keptSignature)],
+    );
   await addSecret(client, secret);
+  if (mainFrom !== null)
+    await client.query(
+      'update posthorn.endpoint_secrets set main_from = coalesce($2::timestamptz, now()) where id = $1',
+      [secret.id, mainFrom === 'now' ? null : mainFrom],
+    );
   await client.query('delete from posthorn.endpoint_secrets where endpoint_id = $1 and expires_at <= now()', [
     secret.endpointId,
   ]);
@@ -44,7 +69,10 @@ export async function rotateSecret(
 /** Deletes every secret but the current one. Call with the endpoint locked. */
 export async function revokePreviousSecrets(client: Client, endpointId: Uuid): Promise<void> {
   const { rowCount } = await client.query(
-    'delete from posthorn.endpoint_secrets where endpoint_id = $1 and expires_at is not null',
+    `delete from posthorn.endpoint_secrets
+      where endpoint_id = $1
+        and id <> (select s.id from posthorn.endpoint_secrets s
+                    where s.endpoint_id = $1 order by ${NEWEST_SECRET_FIRST} limit 1)`,
     [endpointId],
   );
   if (rowCount !== 0) await bumpVersion(client, endpointId);
@@ -54,6 +82,8 @@ export interface StoredSecret {
   readonly sealed: Sealed;
   readonly createdAt: Date;
   readonly expiresAt: Date | null;
+  readonly mainFrom: Date | null;
+  readonly signature: SignatureSetting | null;
 }
 
 /** The secrets that sign now, the current one first. */
@@ -63,15 +93,20 @@ export async function loadSecrets(pool: Pool, endpointId: Uuid): Promise<StoredS
     ciphertext: Buffer;
     created_at: Date;
     expires_at: Date | null;
+    main_from: Date | null;
+    signature: SignatureSetting | null;
   }>(
-    `select key_id, ciphertext, created_at, expires_at from posthorn.endpoint_secrets
-      where endpoint_id = $1 and (expires_at is null or expires_at > now())
-      order by expires_at desc nulls first, created_at desc`,
+    `select s.key_id, s.ciphertext, s.created_at, s.expires_at, s.main_from, s.signature
+       from posthorn.endpoint_secrets s
+      where s.endpoint_id = $1 and (s.expires_at is null or s.expires_at > now())
+      order by ${NEWEST_SECRET_FIRST}`,
     [endpointId],
   );
   return rows.map((row) => ({
     sealed: { keyId: row.key_id, ciphertext: row.ciphertext },
     createdAt: row.created_at,
     expiresAt: row.expires_at,
+    mainFrom: row.main_from,
+    signature: row.signature,
   }));
 }

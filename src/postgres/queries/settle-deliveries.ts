@@ -132,6 +132,8 @@ const SUPERSEDED = {
              delivery_id uuid, attempt_id uuid, before int, started_at float8, duration_ms int, status_code smallint,
              error_class text, url text, request_headers text, trigger text)
      where attempt_id is not null
+       -- An event that was expunged meanwhile leaves no trace.
+       and exists (select from posthorn.events e where e.id = (left(t.delivery_id::text, 32) || '0000')::uuid and e.data is not null)
         on conflict (delivery_id, id) do nothing`,
 };
 

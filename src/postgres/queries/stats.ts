@@ -128,16 +128,25 @@ const ENDPOINT_SERIES = {
   name: 'endpoint_series',
   text: `
     select 0 as accepted, ${COLUMNS} from posthorn.endpoint_stats
-     where endpoint_id = $1 and seconds = $2 and at >= to_timestamp($3::float8 / 1000) order by at`,
+     where endpoint_id = $1 and seconds = $2 and at >= to_timestamp($3::float8 / 1000)
+       and at < to_timestamp($4::float8 / 1000) order by at`,
 };
 
-/** The buckets since `at`, oldest first, without those in which nothing happened. */
+/** The buckets from `at` until `before`. */
+export interface BucketRange extends Bucket {
+  readonly before: number;
+}
+
+/** The buckets of the range, oldest first, without those in which nothing happened. */
 export async function endpointSeries(
   pool: Pool,
   endpointId: Uuid,
-  { seconds, at }: Bucket,
+  { seconds, at, before }: BucketRange,
 ): Promise<TimedTotals[]> {
-  const { rows } = await pool.query<TimedTotals>({ ...ENDPOINT_SERIES, values: [endpointId, seconds, at] });
+  const { rows } = await pool.query<TimedTotals>({
+    ...ENDPOINT_SERIES,
+    values: [endpointId, seconds, at, before],
+  });
   return rows;
 }
 
@@ -145,16 +154,18 @@ const EVENT_SERIES = {
   name: 'event_series',
   text: `
     select accepted, ${COLUMNS} from posthorn.event_stats
-     where tenant = $1 and type = $2 and seconds = $3 and at >= to_timestamp($4::float8 / 1000) order by at`,
+     where tenant = $1 and type = $2 and seconds = $3 and at >= to_timestamp($4::float8 / 1000)
+       and at < to_timestamp($5::float8 / 1000) order by at`,
 };
 
 export async function eventSeries(
   pool: Pool,
   tenant: string,
   type: string,
-  { seconds, at }: Bucket,
+  { seconds, at, before }: BucketRange,
 ): Promise<TimedTotals[]> {
-  const { rows } = await pool.query<TimedTotals>({ ...EVENT_SERIES, values: [tenant, type, seconds, at] });
+  const values = [tenant, type, seconds, at, before];
+  const { rows } = await pool.query<TimedTotals>({ ...EVENT_SERIES, values });
   return rows;
 }
 

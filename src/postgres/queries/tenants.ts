@@ -11,6 +11,8 @@ export interface TenantRecord {
   readonly ingest_burst: number | null;
   /** Null: the default of the settings. */
   readonly max_endpoints: number | null;
+  /** Null: as long as everyone's. */
+  readonly retention_days: number | null;
   readonly created_at: Date;
   readonly updated_at: Date;
 }
@@ -18,7 +20,7 @@ export interface TenantRecord {
 export type TenantSettings = Omit<TenantRecord, 'created_at' | 'updated_at'>;
 
 const COLUMNS =
-  'id, name, description, metadata, ingest_per_second, ingest_burst, max_endpoints, created_at, updated_at';
+  'id, name, description, metadata, ingest_per_second, ingest_burst, max_endpoints, retention_days, created_at, updated_at';
 
 /** Creates the tenant if it is new, and prevents its deletion until the transaction that uses it has committed. */
 export async function ensureTenant(client: Client, id: string): Promise<void> {
@@ -53,12 +55,12 @@ export async function lockTenant(client: Client, id: string): Promise<TenantReco
 
 export async function putTenant(client: Client, tenant: TenantSettings): Promise<TenantRecord> {
   const { rows } = await client.query<TenantRecord>(
-    `insert into posthorn.tenants (id, name, description, metadata, ingest_per_second, ingest_burst, max_endpoints)
-     values ($1, $2, $3, $4, $5, $6, $7)
+    `insert into posthorn.tenants (id, name, description, metadata, ingest_per_second, ingest_burst, max_endpoints, retention_days)
+     values ($1, $2, $3, $4, $5, $6, $7, $8)
          on conflict (id) do update
         set name = excluded.name, description = excluded.description, metadata = excluded.metadata,
             ingest_per_second = excluded.ingest_per_second, ingest_burst = excluded.ingest_burst,
-            max_endpoints = excluded.max_endpoints, updated_at = now()
+            max_endpoints = excluded.max_endpoints, retention_days = excluded.retention_days, updated_at = now()
      returning ${COLUMNS}`,
     [
       tenant.id,
@@ -68,6 +70,7 @@ export async function putTenant(client: Client, tenant: TenantSettings): Promise
       tenant.ingest_per_second,
       tenant.ingest_burst,
       tenant.max_endpoints,
+      tenant.retention_days,
     ],
   );
   await notifyAll(client);

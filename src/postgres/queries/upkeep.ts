@@ -1,4 +1,5 @@
 import type { Uuid } from '../../domain/ids.ts';
+import type { DyingLimits } from '../../ports/upkeep-store.ts';
 import type { ADVISORY_LOCKS } from '../advisory-locks.ts';
 import type { Client, Pool } from '../database.ts';
 
@@ -19,20 +20,33 @@ export async function tryLock(
  * Endpoints most of whose deliveries died within the last day. Hours that began before the endpoint was last enabled do
  * not count, or it would be disabled again at once. Deliveries count only if their last attempt failed: that they
  * expired while the endpoint was paused is not the receiver's fault. Reads 25 rows per endpoint, by the hour.
+ *
+ * A receiver that rejects everything for a minute after a bad deployment must not be disabled: its dead deliveries must
+ * span `minMs`, and their share must still be exceeded within the last `minMs`. Reads this by the quarter of an hour, only
+ * for the endpoints that are left. The first quarter does not count, because its first death may be at its end.
  */
-export async function findDyingEndpoints(
-  pool: Pool,
-  limits: { deadRate: number; minDeliveries: number },
-): Promise<Uuid[]> {
+export async function findDyingEndpoints(pool: Pool, limits: DyingLimits): Promise<Uuid[]> {
   const { rows } = await pool.query<{ id: Uuid }>(
-    `select e.id
+    `with dying as materialized (
+     select e.id, e.enabled_since
        from posthorn.endpoint_stats s join posthorn.endpoints e on e.id = s.endpoint_id
       where s.seconds = 3600 and s.at > now() - interval '24 hours' and e.enabled and e.deleted_at is null
         and (e.enabled_since is null or s.at > e.enabled_since)
       group by e.id
      having sum(s.delivered + s.failures - s.retried) >= $2
-        and sum(s.failures - s.retried) > $1::float8 * sum(s.delivered + s.failures - s.retried)`,
-    [limits.deadRate, limits.minDeliveries],
+        and sum(s.failures - s.retried) > $1::float8 * sum(s.delivered + s.failures - s.retried)
+     )
+     select d.id from dying d
+      where $3::float8 = 0 or exists (
+        select from posthorn.endpoint_stats q
+         where q.endpoint_id = d.id and q.seconds = 900 and q.at > now() - interval '24 hours'
+           and (d.enabled_since is null or q.at > d.enabled_since)
+        having max(q.at) filter (where q.failures > q.retried) - min(q.at) filter (where q.failures > q.retried)
+                 >= make_interval(secs => $3 / 1000 + 900)
+           and sum(q.failures - q.retried) filter (where q.at > now() - make_interval(secs => $3 / 1000))
+                 > $1::float8 * sum(q.delivered + q.failures - q.retried)
+                     filter (where q.at > now() - make_interval(secs => $3 / 1000)))`,
+    [limits.deadRate, limits.minDeliveries, limits.minMs],
   );
   return rows.map((row) => row.id);
 }

@@ -111,6 +111,11 @@ export const catalogue = {
     help: 'Dead letters of the tenants that have the most. All other tenants together are "other".',
   },
 
+  posthorn_dead_letters_expired_total: {
+    type: 'counter',
+    help: 'Dead letters that were discarded because their retention ended.',
+  },
+
   // --- endpoints
   posthorn_endpoints: {
     type: 'gauge',
@@ -147,6 +152,35 @@ export const catalogue = {
     labels: ['source'],
     scope: 'database',
     help: 'Bytes of write-ahead log that a source keeps for the relay that follows it.',
+  },
+
+  // --- storage
+  posthorn_storage_bytes: {
+    type: 'gauge',
+    labels: ['kind'],
+    scope: 'database',
+    help: 'Bytes on disk, with indexes, by kind of data.',
+  },
+  posthorn_storage_oldest_age_seconds: {
+    type: 'gauge',
+    labels: ['kind'],
+    scope: 'database',
+    help: 'Age of the oldest data, by kind.',
+  },
+  posthorn_storage_growth_bytes_per_day: {
+    type: 'gauge',
+    scope: 'database',
+    help: 'Bytes that events, deliveries and attempts add per day. Missing until there is an hour of data.',
+  },
+  posthorn_storage_full_in_seconds: {
+    type: 'gauge',
+    scope: 'database',
+    help: 'Time until the disk of the database is full at the current rate. Missing if retention sets in before that, or if Posthorn cannot see the file system.',
+  },
+  posthorn_retention_overdue_seconds: {
+    type: 'gauge',
+    scope: 'database',
+    help: 'For how long the oldest expired partition could not be dropped. 0 if none is overdue.',
   },
 
   // --- internals

@@ -8,6 +8,7 @@ import type { TaskSelection } from '../../../src/memory/rows.ts';
 import type { AcceptLog, EventLookup } from '../../../src/ports/accept-log.ts';
 import type { DeliveryQueue } from '../../../src/ports/delivery-queue.ts';
 import type { EndpointDirectory } from '../../../src/ports/endpoint-directory.ts';
+import type { FanOutStore } from '../../../src/ports/fan-out-store.ts';
 import type { OutboxRow, OutboxStore } from '../../../src/ports/outbox-store.ts';
 import type { OwnershipStore } from '../../../src/ports/ownership-store.ts';
 import type { TaskStore } from '../../../src/ports/task-store.ts';
@@ -17,6 +18,7 @@ export interface StorePorts {
   readonly eventLookup: EventLookup;
   readonly queue: DeliveryQueue;
   readonly outbox: OutboxStore;
+  readonly fanOuts: FanOutStore;
 }
 
 /** The same store over a connection that breaks when a test says so. */

@@ -8,6 +8,7 @@ import {
   createMemoryEndpointSource,
   MemoryEndpointDirectory,
 } from '../../../src/memory/memory-endpoint-directory.ts';
+import { createMemoryFanOutStore } from '../../../src/memory/memory-fan-out-store.ts';
 import { createMemoryOutboxStore } from '../../../src/memory/memory-outbox-store.ts';
 import { createMemoryOwnershipStore } from '../../../src/memory/memory-ownership-store.ts';
 import { MemoryStore } from '../../../src/memory/memory-store.ts';
@@ -50,6 +51,7 @@ export async function createMemoryFixture(): Promise<StoreFixture> {
     eventLookup: createMemoryEventLookup(store),
     queue: createMemoryDeliveryQueue(store),
     outbox: createMemoryOutboxStore(store),
+    fanOuts: createMemoryFanOutStore(store),
   };
   return {
     ...ports,
@@ -72,13 +74,14 @@ function clear(store: MemoryStore): void {
   for (const row of store.queue.all()) store.queue.delete(row);
   const { events, finished, deadLetters, attempts, health, circuitNotes, idempotencyKeys } = store;
   const tables = [events, finished, deadLetters, attempts, health, circuitNotes, idempotencyKeys];
-  for (const table of [...tables, store.workers, store.outbox, store.tasks]) table.clear();
+  for (const table of [...tables, store.workers, store.outbox, store.tasks, store.fanOutSlices])
+    table.clear();
   store.rejectedOutbox.length = 0;
   for (const shard of store.shards) Object.assign(shard, { owner: null, takenAt: null, uncleanAt: [] });
 }
 
 function createUnreliable(
-  ports: Pick<StoreFixture, 'acceptLog' | 'eventLookup' | 'queue' | 'outbox'>,
+  ports: Pick<StoreFixture, 'acceptLog' | 'eventLookup' | 'queue' | 'outbox' | 'fanOuts'>,
 ): UnreliableStore {
   let next: Fault = 'none';
   const link = new Link({
@@ -99,6 +102,7 @@ function createUnreliable(
     eventLookup: withFaults(ports.eventLookup, link),
     queue: withFaults(ports.queue, link),
     outbox: withFaults(ports.outbox, link),
+    fanOuts: withFaults(ports.fanOuts, link),
     loseNextAnswer: () => arm('lost_answer'),
     loseNextRequest: () => arm('lost_request'),
   };

@@ -5,6 +5,7 @@ import { createPostgresAcceptLog, createPostgresEventLookup } from '../../../src
 import { type Database, openDatabase, type Purpose } from '../../../src/postgres/database.ts';
 import { createPostgresDeliveryQueue } from '../../../src/postgres/delivery-queue.ts';
 import { createEndpointCache } from '../../../src/postgres/endpoint-cache.ts';
+import { createPostgresFanOutStore } from '../../../src/postgres/fan-out-store.ts';
 import { createPostgresOutboxStore } from '../../../src/postgres/outbox-store.ts';
 import { createPostgresOwnershipStore } from '../../../src/postgres/ownership-store.ts';
 import { ensurePartitions } from '../../../src/postgres/partitions.ts';
@@ -25,7 +26,7 @@ import { endpointIdOf, newId } from './ids.ts';
 const CLEAR = `
   truncate posthorn.events, posthorn.queue, posthorn.deliveries, posthorn.dead_letters, posthorn.attempts,
            posthorn.endpoint_health, posthorn.operational_notes, posthorn.idempotency_keys, posthorn.workers, posthorn.outbox,
-           posthorn.outbox_rejected, posthorn.tasks;
+           posthorn.outbox_rejected, posthorn.tasks, posthorn.fan_out_slices;
   update posthorn.shards set owner = null, taken_at = null, unclean_at = '{}'`;
 
 export async function createPostgresFixture(): Promise<StoreFixture> {
@@ -88,10 +89,11 @@ function createPorts(database: Database): StorePorts {
     eventLookup: createPostgresEventLookup(database),
     queue: createPostgresDeliveryQueue(database),
     outbox: createPostgresOutboxStore(database),
+    fanOuts: createPostgresFanOutStore(database),
   };
 }
 
-const WRITING_POOLS: readonly Purpose[] = ['ingest', 'settle', 'dispatch', 'outbox'];
+const WRITING_POOLS: readonly Purpose[] = ['ingest', 'settle', 'dispatch', 'outbox', 'api'];
 
 function createUnreliable(
   database: Database,

@@ -140,7 +140,8 @@ export function newSettlement(
     attempt: attempted
       ? {
           id: attemptId ?? newId(),
-          outcome: outcome ?? (verdict.kind === 'delivered' ? newOutcome() : FAILED),
+          outcome:
+            outcome ?? (verdict.kind === 'delivered' ? newOutcome() : { ...FAILED, startedAt: Date.now() }),
           trigger,
           eventType: 'order.paid',
           tries: 1,

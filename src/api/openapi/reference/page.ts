@@ -53,6 +53,7 @@ export function renderReference(document: OpenApiDocument): string {
 <a class="skip" href="#content">Skip to the reference</a>
 <nav aria-label="Chapters">
 <p class="brand"><a href="#content">${info.title}</a> <span>API ${info.version}</span></p>
+<p><a href="/docs/guide">Guide</a></p>
 <ul>${chapters.map(
     (chapter) => html`<li><a class="chapter" href="#${anchorOf(chapter.name)}">${chapter.name}</a>
 <ul>${chapter.entries.map(

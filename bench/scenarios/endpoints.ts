@@ -1,0 +1,158 @@
+/**
+ * What an endpoint costs: memory, startup time, accepting an event and idle CPU with 10,000, 100,000 and (not `--quick`)
+ * one million endpoints of one tenant per thousand. `BENCH_ENDPOINTS=10000,100000` chooses other numbers.
+ */
+import { readdir, readFile } from 'node:fs/promises';
+import { newId } from '../../src/domain/ids.ts';
+import { createSecretBox } from '../../src/postgres/secret-box.ts';
+import {
+  type Postgres,
+  percentile,
+  registerEndpoints,
+  runLoad,
+  startPosthorn,
+  waitUntilSettled,
+} from '../harness.ts';
+import type { Bench, Figure } from '../scenario.ts';
+
+const ENDPOINTS_PER_TENANT = 1_000;
+const ROWS_PER_INSERT = 5_000;
+/** Long enough for a few sweeps. */
+const IDLE_SECONDS = 20;
+
+export const endpoints: Bench = {
+  name: 'endpoints',
+  async run({ postgres, receiver, quick, onProgress }) {
+    const chosen = process.env.BENCH_ENDPOINTS ?? (quick ? '10000' : '10000,100000,1000000');
+    const figures: Figure[] = [];
+    const baseline = await measure(0);
+    let existing = 0;
+    for (const count of chosen.split(',').map(Number)) {
+      onProgress(`creating ${count.toLocaleString('en')}`);
+      await createEndpoints(postgres, existing, count);
+      existing = count;
+      onProgress(`measuring ${count.toLocaleString('en')}`);
+      const measured = await measure(count);
+      const label = count.toLocaleString('en');
+      figures.push(
+        {
+          name: `${label}: memory per endpoint`,
+          value: ((measured.rss - baseline.rss) * 1024 * 1024) / count,
+          unit: 'B',
+        },
+        { name: `${label}: memory`, value: measured.rss, unit: 'MB', id: `endpoints_${count}_rss_mb` },
+        { name: `${label}: startup`, value: measured.startMs, unit: 'ms' },
+        { name: `${label}: accept p50 at 200/s`, value: measured.acceptMs, unit: 'ms' },
+        {
+          name: `${label}: idle CPU of Posthorn`,
+          value: measured.idle.posthorn * 100,
+          unit: '% of a core',
+          id: `endpoints_${count}_idle`,
+          ...(count <= 100_000 ? { goal: { atMost: 3 } } : {}),
+        },
+        {
+          name: `${label}: idle CPU of PostgreSQL`,
+          value: measured.idle.postgres * 100,
+          unit: '% of a core',
+        },
+      );
+    }
+    return figures;
+
+    async function measure(count: number) {
+      const startedAt = performance.now();
+      const posthorn = await startPosthorn(
+        postgres,
+        { POSTHORN_MAX_ENDPOINTS_PER_TENANT: '1000000' },
+        [],
+        ['--max-old-space-size=12000'],
+      );
+      const startMs = performance.now() - startedAt;
+      try {
+        const tenant = `busy-${count}`;
+        const types = await registerEndpoints(posthorn, receiver, { count: 10, tenant });
+        const load = await runLoad(posthorn, { rate: 200, seconds: 5, types, tenant });
+        await waitUntilSettled(postgres, 60);
+        // The lanes of all endpoints are opened after the process is ready.
+        await new Promise((resolve) => setTimeout(resolve, 5_000 + count / 25));
+        const idle = await measureIdle(postgres, posthorn.pid);
+        return {
+          startMs,
+          acceptMs: percentile(load.latencies, 0.5),
+          rss: await readRssMb(posthorn.pid),
+          idle,
+        };
+      } finally {
+        await posthorn.stop();
+      }
+    }
+  },
+};
+
+/** Inserts endpoints with SQL: one million requests would take an hour. */
+async function createEndpoints(postgres: Postgres, existing: number, count: number): Promise<void> {
+  const box = createSecretBox(Buffer.from(postgres.encryptionKey, 'base64'));
+  for (let first = existing; first < count; first += ROWS_PER_INSERT) {
+    const rows = Array.from({ length: Math.min(ROWS_PER_INSERT, count - first) }, (_, index) => {
+      const id = newId(Date.now());
+      const number = first + index;
+      return {
+        id,
+        secret_id: newId(Date.now()),
+        tenant: `many-${Math.floor(number / ENDPOINTS_PER_TENANT)}`,
+        url: `https://receiver-${number}.example.com/hooks/${number}`,
+        config: { events: ['order.*', `invoice.paid.${number % 50}`] },
+        key_id: box.keyId,
+        ciphertext: box.seal(`whsec_${'a'.repeat(32)}`, id).ciphertext.toString('hex'),
+      };
+    });
+    await postgres.query(
+      `with step as (update posthorn.subscription_version set version = version + 1 returning version),
+            rows as (select * from json_to_recordset($1) as r(id uuid, secret_id uuid, tenant text, url text, config jsonb,
+                                                              key_id text, ciphertext text)),
+            tenants as (insert into posthorn.tenants (id) select distinct tenant from rows on conflict do nothing),
+            made as (insert into posthorn.endpoints (id, tenant, url, config, version)
+                     select r.id, r.tenant, r.url, r.config, step.version from rows r, step returning id)
+       insert into posthorn.endpoint_secrets (id, endpoint_id, key_id, ciphertext)
+       select r.secret_id, made.id, r.key_id, decode(r.ciphertext, 'hex') from rows r join made on made.id = r.id`,
+      [JSON.stringify(rows)],
+    );
+  }
+  await postgres.query('analyze posthorn.endpoints, posthorn.endpoint_secrets');
+}
+
+async function measureIdle(postgres: Postgres, pid: number): Promise<{ posthorn: number; postgres: number }> {
+  const [row] = await postgres.query<{ data_directory: string }>('show data_directory');
+  const postmaster = Number((await readFile(`${row!.data_directory}/postmaster.pid`, 'utf8')).split('\n')[0]);
+  const before = [await cpuSeconds(pid), await cpuSecondsOfChildren(postmaster)] as const;
+  await new Promise((resolve) => setTimeout(resolve, IDLE_SECONDS * 1_000));
+  const after = [await cpuSeconds(pid), await cpuSecondsOfChildren(postmaster)] as const;
+  return { posthorn: (after[0] - before[0]) / IDLE_SECONDS, postgres: (after[1] - before[1]) / IDLE_SECONDS };
+}
+
+/** User and system time of a process, in seconds. 0 if it has ended. */
+async function cpuSeconds(pid: number | string): Promise<number> {
+  const fields = await readStat(pid);
+  return fields === null ? 0 : (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+async function cpuSecondsOfChildren(parent: number): Promise<number> {
+  let total = 0;
+  for (const pid of await readdir('/proc')) {
+    if (!/^\d+$/.test(pid)) continue;
+    const fields = await readStat(pid);
+    if (fields !== null && Number(fields[1]) === parent) total += await cpuSeconds(pid);
+  }
+  return total;
+}
+
+/** The fields of `/proc/…/stat` after the name of the program: state, parent and so on. */
+async function readStat(pid: number | string): Promise<string[] | null> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null);
+  return stat === null ? null : stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+}
+
+async function readRssMb(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+)/.exec(status)![1]) / 1024;
+}

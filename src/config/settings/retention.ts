@@ -1,0 +1,49 @@
+import { integer } from '../kinds.ts';
+
+const MAX_RETENTION_DAYS = 36_500;
+
+/** A whole number of days. 0: for ever. */
+const days = <D extends number | null>(kind: string, fallback: D, about: string) =>
+  integer({
+    env: `POSTHORN_RETENTION_${kind.toUpperCase()}`,
+    flag: `retention-${kind.toLowerCase().replaceAll('_', '-')}`,
+    default: fallback,
+    min: 0,
+    max: MAX_RETENTION_DAYS,
+    about: `${about} 0 keeps them for ever.`,
+  });
+
+/** See docs/retention.md. */
+export const retention = {
+  retentionEventsDays: days('EVENTS', 90, 'Days that events are kept.'),
+  retentionPayloadsDays: days(
+    'PAYLOADS',
+    null,
+    'Days that the `data` of events is kept. If unset: as long as the events.',
+  ),
+  retentionDeliveriesDays: days(
+    'DELIVERIES',
+    null,
+    'Days that finished deliveries are kept. If unset: as long as the events.',
+  ),
+  retentionAttemptsDays: days(
+    'ATTEMPTS',
+    null,
+    'Days that attempts are kept. If unset: as long as the deliveries.',
+  ),
+  retentionDeadLettersDays: integer({
+    env: 'POSTHORN_RETENTION_DEAD_LETTERS',
+    flag: 'retention-dead-letters',
+    default: 0,
+    min: 0,
+    max: MAX_RETENTION_DAYS,
+    about:
+      'Days after which a dead letter is discarded, with an operational event. 0 keeps each one until somebody replays or discards it.',
+  }),
+  retentionAuditDays: days('AUDIT', 365, 'Days that audit log entries are kept.'),
+  retentionStatisticsDays: days(
+    'STATISTICS',
+    400,
+    'Days that statistics by the hour are kept. Finer ones are kept for as long as the API shows them.',
+  ),
+};

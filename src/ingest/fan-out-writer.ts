@@ -1,0 +1,187 @@
+/**
+ * Writes the deliveries of large fan-outs that the commit of their event left unwritten. Every process has a writer; the
+ * store lets one of them write at a time. Tenants take turns, one slice each. All progress is in the store, so another
+ * process continues where a killed one ended.
+ *
+ *   accepted ──▶ unwritten ──▶ waiting (routed to its lane)
+ *                    │ ▲ └────▶ skipped: its endpoint was disabled or deleted meanwhile
+ *                    └─┘ the endpoints changed: read them, write again; statement timeout: write fewer
+ */
+import type { Clock } from '../domain/clock.ts';
+import type { EventContent } from '../domain/event.ts';
+import { deliveryIdOf, type Uuid } from '../domain/ids.ts';
+import type { Service } from '../domain/lifecycle.ts';
+import type { EventLookup, NewDelivery } from '../ports/accept-log.ts';
+import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
+import type {
+  FanOutSlice,
+  FanOutStore,
+  SkippedWithReason,
+  SliceDeliveries,
+  SliceResult,
+} from '../ports/fan-out-store.ts';
+import type { Commit } from '../ports/hand-over.ts';
+import type { DeliveryRouter } from '../ports/stages.ts';
+import { storeFailureOf } from '../ports/store-error.ts';
+import { firstDueAt, isLate } from './event-record.ts';
+
+export interface FanOutWriterOptions {
+  readonly fanOuts: FanOutStore;
+  readonly eventLookup: EventLookup;
+  readonly endpoints: Pick<EndpointDirectory, 'version' | 'get' | 'refresh'>;
+  readonly router: DeliveryRouter;
+  readonly clock: Clock;
+  readonly random: () => number;
+  /** Deliveries per commit. */
+  readonly sliceRows: number;
+  readonly onProblem: (what: string, error: unknown) => void;
+}
+
+/** How often to look for slices of other processes that died, and of relays, which write none. */
+const POLL_MS = 1_000;
+const PAUSE_AFTER_FAILURE_MS = 200;
+/** The longest pause between two slices. */
+const MAX_PAUSE_MS = 1_000;
+/** After a statement timeout the size of slices doubles again with every slice. */
+const MIN_SLICE_ROWS = 1;
+
+export class FanOutWriter implements Service {
+  readonly #options: FanOutWriterOptions;
+  #maxRows: number;
+  /** The tenant that had the last turn. */
+  #tenant = '';
+  /** The event of the last slice. */
+  #event: EventContent | null = null;
+  #state: 'new' | 'started' | 'stopped' = 'new';
+  #running: Promise<void> | null = null;
+  #runAgain = false;
+  #cancel: (() => void) | null = null;
+  #endPause: (() => void) | null = null;
+
+  constructor(options: FanOutWriterOptions) {
+    this.#options = options;
+    this.#maxRows = options.sliceRows;
+  }
+
+  start(): void {
+    if (this.#state === 'new') this.#state = 'started';
+    this.runSoon();
+  }
+
+  /** Call this when deliveries were left unwritten. */
+  runSoon(): void {
+    if (this.#state !== 'started') return;
+    this.#runAgain = true;
+    this.#cancel?.();
+    this.#cancel = null;
+    this.#running ??= this.#run().finally(() => {
+      this.#running = null;
+      this.#event = null;
+      if (this.#state !== 'started') return;
+      if (this.#runAgain) this.runSoon();
+      else this.#cancel = this.#options.clock.after(POLL_MS, () => this.runSoon());
+    });
+  }
+
+  /** Resolves when the current slice is written. Other processes write the rest. */
+  async stop(): Promise<void> {
+    this.#state = 'stopped';
+    this.#cancel?.();
+    this.#cancel = null;
+    this.#endPause?.();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    this.#runAgain = false;
+    const { clock } = this.#options;
+    while (this.#state === 'started') {
+      const startedAt = clock.monotonic();
+      try {
+        if (!(await this.#writeNext())) return;
+        // Leaves at least half of the time to the commits of others.
+        await this.#pause(Math.min(clock.monotonic() - startedAt, MAX_PAUSE_MS));
+      } catch (error) {
+        this.#options.onProblem('write the deliveries of a large fan-out', error);
+        if (storeFailureOf(error) === 'timeout') this.#maxRows = Math.max(MIN_SLICE_ROWS, this.#maxRows >> 1);
+        await this.#pause(PAUSE_AFTER_FAILURE_MS);
+      }
+    }
+  }
+
+  /** Writes one slice. Returns false if there is none, or another process is at work. */
+  async #writeNext(): Promise<boolean> {
+    const { fanOuts, endpoints, sliceRows } = this.#options;
+    const slice = await fanOuts.findNext(this.#tenant, this.#maxRows);
+    if (slice === null) return false;
+    this.#tenant = slice.tenant;
+    const event = await this.#loadEvent(slice.eventId);
+    let result = await this.#write(slice, event);
+    while (result === 'stale' && this.#state === 'started') {
+      await endpoints.refresh();
+      result = await this.#write(slice, event);
+    }
+    if (result === 'written') this.#maxRows = Math.min(sliceRows, this.#maxRows * 2);
+    return result !== 'busy';
+  }
+
+  async #write(slice: FanOutSlice, event: EventContent | null): Promise<SliceResult> {
+    const { fanOuts, endpoints, clock } = this.#options;
+    const commit: Commit = { sentAt: clock.now(), endpointVersion: endpoints.version };
+    const deliveries = this.#toDeliveries(slice, commit.sentAt);
+    try {
+      const result = await fanOuts.write(slice, deliveries, commit.endpointVersion);
+      if (result === 'written') this.#route(deliveries, event, commit);
+      return result;
+    } catch (error) {
+      // If the slice was written after all, the owners must look for its deliveries.
+      if (storeFailureOf(error) === 'outcome_unknown') this.#route(deliveries, event, null);
+      throw error;
+    }
+  }
+
+  #toDeliveries(slice: FanOutSlice, now: number): SliceDeliveries {
+    const { endpoints, random } = this.#options;
+    const { eventId, firstOrdinal, endpointIds, wasDisabled, deliverAt } = slice;
+    const start = { deliverAt, isLate: isLate(eventId, now) };
+    const waiting: NewDelivery[] = [];
+    const skipped: SkippedWithReason[] = [];
+    for (const [index, endpointId] of endpointIds.entries()) {
+      const id = deliveryIdOf(eventId, firstOrdinal + index);
+      const endpoint = endpoints.get(endpointId);
+      if (endpoint === undefined || endpoint.deleted)
+        skipped.push({ id, endpointId, reason: 'endpoint_deleted' });
+      else if (wasDisabled || !endpoint.enabled)
+        skipped.push({ id, endpointId, reason: 'endpoint_disabled' });
+      else {
+        const dueAt = firstDueAt(start, endpoint, now, random);
+        waiting.push({ id, endpointId, dueAt, fifo: endpoint.ordering === 'fifo' });
+      }
+    }
+    return { waiting, skipped };
+  }
+
+  #route({ waiting }: SliceDeliveries, event: EventContent | null, commit: Commit | null): void {
+    if (event === null || waiting.length === 0) return;
+    this.#options.router.routeCommitted(
+      waiting.map((delivery) => ({ delivery, event })),
+      commit,
+    );
+  }
+
+  /** All slices of an event need its payload. Null: the event was deleted. */
+  async #loadEvent(id: Uuid): Promise<EventContent | null> {
+    if (this.#event?.id !== id) this.#event = (await this.#options.eventLookup.load([id])).get(id) ?? null;
+    return this.#event;
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#options.clock.after(ms, resolve);
+      this.#endPause = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+}

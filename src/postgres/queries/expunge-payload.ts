@@ -1,0 +1,88 @@
+/** Deletes the payload of an event, and everything that was derived from it. */
+import type { Uuid } from '../../domain/ids.ts';
+import { idPrefixes, publicId } from '../../domain/ids.ts';
+import type { Client } from '../database.ts';
+import { CHANNEL_NAMES } from '../notifier-channels.ts';
+
+export const EXPUNGED = 'expunged';
+
+/** SQL for the deliveries of the event $1. */
+const OF_EVENT = "between $1::uuid and (left($1::text, 32) || 'ffff')::uuid";
+
+/**
+ * Returns the endpoints whose lanes changed. The order matters: when the waiting deliveries are gone, no further attempt of
+ * them can be recorded, and the attempts that were recorded meanwhile are visible.
+ */
+export async function expungePayload(
+  client: Client,
+  event: { readonly id: Uuid; readonly tenant: string },
+  who: string,
+): Promise<Uuid[]> {
+  const { id } = event;
+  await client.query(
+    `update posthorn.events
+        set data = null,
+            options = ((coalesce(options, '{}')::jsonb - 'headers') || jsonb_build_object(
+              'expunged_at', floor(extract(epoch from now()) * 1000), 'expunged_by', $2::text))::json
+      where id = $1`,
+    [id, who],
+  );
+  const { rows } = await client.query<{ endpoint_id: Uuid }>(END_DELIVERIES, [id]);
+  await client.query(
+    `update posthorn.attempts
+        set request_headers = '{}', response_headers = null, response_body = null, response_truncated = false, error_message = null
+      where delivery_id ${OF_EVENT}`,
+    [id],
+  );
+  await deleteTraces(client, event);
+  await client.query(
+    `insert into posthorn.expunged (kind, id, applied_at) values ('event', $1, now())
+         on conflict (kind, id) do update set applied_at = now()`,
+    [id],
+  );
+  await client.query(`select pg_notify('${CHANNEL_NAMES.expunged}', $1)`, [id]);
+  return rows.map(({ endpoint_id }) => endpoint_id);
+}
+
+/** Waiting ones end as skipped, dead ones as discarded. A dead letter that is being replayed is in both tables. */
+const END_DELIVERIES = `
+  with waiting as (
+    delete from posthorn.queue where id ${OF_EVENT} returning *
+  ),
+  dead as (
+    delete from posthorn.dead_letters where id ${OF_EVENT} returning *
+  ),
+  discarded as (
+    insert into posthorn.deliveries
+           (id, endpoint_id, status, reason, attempts, replays, last_status_code, last_error_class, finished_at, tenant, event_type, discard)
+    select d.id, d.endpoint_id, 'discarded', '${EXPUNGED}', d.attempts, d.replays, d.last_status_code, d.last_error_class, now(),
+           d.tenant, d.event_type, jsonb_build_object('why', 'Its payload was deleted.', 'reason', d.reason, 'dead_at', d.dead_at,
+                                                      'blocks_lane', d.blocks_lane)
+      from dead d
+  ),
+  skipped as (
+    insert into posthorn.deliveries
+           (id, endpoint_id, status, reason, attempts, replays, last_status_code, last_error_class, finished_at, tenant, event_type)
+    select w.id, w.endpoint_id, 'skipped', '${EXPUNGED}', w.attempts, w.replays, w.last_status_code, w.last_error_class, now(),
+           w.tenant, w.event_type
+      from waiting w where not exists (select from dead d where d.id = w.id)
+  )
+  select endpoint_id from waiting union select endpoint_id from dead`;
+
+/** What else holds the payload, or a hash of it. */
+async function deleteTraces(
+  client: Client,
+  { id, tenant }: { readonly id: Uuid; readonly tenant: string },
+): Promise<void> {
+  await client.query('select posthorn.expunge_copies(array[$1::uuid])', [id]);
+  // The key still refuses a repeated request, but without a hash to guess the payload by.
+  await client.query(
+    'update posthorn.idempotency_keys set fingerprint = sha256(uuid_send(gen_random_uuid())) where tenant = $1 and event_id = $2',
+    [tenant, id],
+  );
+  await client.query(
+    `delete from posthorn.inbox_requests r using posthorn.inboxes i
+      where i.token = r.token and i.tenant = $1 and r.headers ->> 'webhook-id' = $2`,
+    [tenant, publicId(idPrefixes.event, id)],
+  );
+}

@@ -1,0 +1,103 @@
+/**
+ * Drops partitions whose retention has ended, oldest first. Rows that are still needed move to a small replacement, which
+ * takes over the range of the partition (docs/adr/0015-retention.md).
+ */
+import type { Clock } from '../domain/clock.ts';
+import type { Uuid } from '../domain/ids.ts';
+import {
+  cutoffOf,
+  type PartitionedTable,
+  partitionedTables,
+  type RetentionDays,
+} from '../domain/retention.ts';
+import type { Partition, PartitionDropper, Replacement } from '../ports/retention-store.ts';
+
+export interface DropPartitionsOptions {
+  readonly store: PartitionDropper;
+  readonly clock: Clock;
+  readonly days: Pick<RetentionDays, PartitionedTable>;
+  /**
+   * Called before a partition is replaced, while all of its rows can still be read. If it returns false or throws, the
+   * partition stays, and is offered again in the next round. An archive writes and verifies its copy here.
+   */
+  readonly beforeDrop?: ((partition: Partition) => Promise<boolean>) | undefined;
+  readonly onDropped: (names: readonly string[]) => void;
+  /** Called before each step. Tests kill the process here. */
+  readonly onStep?: ((step: DropStep) => void) | undefined;
+}
+
+export type DropStep = 'before_drop' | 'prepare' | 'copy' | 'copied' | 'swap' | 'drop';
+
+const ROWS_PER_COPY = 5_000;
+/**
+ * A try blocks everything that uses the table for up to 50 ms, and then everything has time to catch up. If a transaction
+ * keeps the table locked, the next round tries again.
+ */
+const SWAP_TRIES = 10;
+const PAUSE_BETWEEN_TRIES_MS = 500;
+
+export class PartitionDrops {
+  readonly #options: DropPartitionsOptions;
+
+  constructor(options: DropPartitionsOptions) {
+    this.#options = options;
+  }
+
+  /** One round. Resolves when nothing is left to drop, or when what is left must wait. */
+  async run(isStopped: () => boolean): Promise<void> {
+    const { store, clock, days } = this.#options;
+    await this.#dropDetached();
+    for (const table of partitionedTables) {
+      const cutoffMs = cutoffOf(days[table], clock.now());
+      const unfinished = await store.findReplacement(table);
+      if (unfinished !== null && !(await this.#replace(unfinished, isStopped))) continue;
+      while (cutoffMs !== null && !isStopped()) {
+        const partition = await store.findExpired(table, cutoffMs);
+        if (partition === null || !(await this.#mayDrop(partition))) break;
+        this.#options.onStep?.('prepare');
+        if (!(await this.#replace(await store.prepare(partition, cutoffMs), isStopped))) break;
+      }
+      if (cutoffMs !== null && !isStopped()) await store.cleanReplacements(table, cutoffMs, isStopped);
+    }
+  }
+
+  async #mayDrop(partition: Partition): Promise<boolean> {
+    const { beforeDrop, onStep } = this.#options;
+    onStep?.('before_drop');
+    return beforeDrop === undefined || beforeDrop(partition);
+  }
+
+  /** Returns false if the replacement is not in place yet. */
+  async #replace(replacement: Replacement, isStopped: () => boolean): Promise<boolean> {
+    const { store, onStep } = this.#options;
+    if (!replacement.isCopied) {
+      let after: Uuid | null = null;
+      do {
+        if (isStopped()) return false;
+        onStep?.('copy');
+        after = await store.copy(replacement, after, ROWS_PER_COPY);
+      } while (after !== null);
+      onStep?.('copied');
+    }
+    for (let tries = 0; tries < SWAP_TRIES && !isStopped(); tries += 1) {
+      onStep?.('swap');
+      if (await store.swap(replacement)) {
+        await this.#dropDetached();
+        return true;
+      }
+      await this.#pause();
+    }
+    return false;
+  }
+
+  async #dropDetached(): Promise<void> {
+    const { store, onDropped, onStep } = this.#options;
+    onStep?.('drop');
+    const dropped = await store.dropDetached();
+    if (dropped.length > 0) onDropped(dropped);
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => this.#options.clock.after(PAUSE_BETWEEN_TRIES_MS, resolve));
+  }
+}

@@ -1,0 +1,62 @@
+/** Deletes rows whose retention ends before that of their partition: payloads, dead letters, events of some tenants. */
+import type { Clock } from '../domain/clock.ts';
+import type { Uuid } from '../domain/ids.ts';
+import { cutoffOf, expiresFirst, type RetentionDays } from '../domain/retention.ts';
+import type { RowExpirer } from '../ports/retention-store.ts';
+
+export interface ExpireRowsOptions {
+  readonly store: RowExpirer;
+  readonly clock: Clock;
+  readonly days: Pick<RetentionDays, 'events' | 'payloads' | 'deadLetters'>;
+  readonly onDeadLettersExpired: (count: number, endpointIds: readonly Uuid[]) => void;
+}
+
+const ROWS_PER_CHUNK = 500;
+/** The limit per kind and round. The rest waits for the next round, so that other upkeep gets its turn. */
+const CHUNKS_PER_ROUND = 200;
+
+export async function expireRows(options: ExpireRowsOptions, isStopped: () => boolean): Promise<void> {
+  await expireDeadLetters(options, isStopped);
+  await stripPayloads(options, isStopped);
+  await expireTenantEvents(options, isStopped);
+}
+
+async function expireDeadLetters(
+  { store, clock, days, onDeadLettersExpired }: ExpireRowsOptions,
+  isStopped: () => boolean,
+): Promise<void> {
+  const cutoffMs = cutoffOf(days.deadLetters, clock.now());
+  if (cutoffMs === null) return;
+  for (let chunks = 0; chunks < CHUNKS_PER_ROUND && !isStopped(); chunks += 1) {
+    const { count, endpointIds } = await store.expireDeadLetters(cutoffMs, ROWS_PER_CHUNK);
+    if (count > 0) onDeadLettersExpired(count, endpointIds);
+    if (count < ROWS_PER_CHUNK) return;
+  }
+}
+
+async function stripPayloads(
+  { store, clock, days }: ExpireRowsOptions,
+  isStopped: () => boolean,
+): Promise<void> {
+  const cutoffMs = cutoffOf(days.payloads, clock.now());
+  if (cutoffMs === null || days.payloads === days.events) return;
+  for (let chunks = 0; chunks < CHUNKS_PER_ROUND && !isStopped(); chunks += 1) {
+    if (!(await store.stripPayloads(cutoffMs, ROWS_PER_CHUNK))) return;
+  }
+}
+
+async function expireTenantEvents(
+  { store, clock, days: { events } }: ExpireRowsOptions,
+  isStopped: () => boolean,
+): Promise<void> {
+  for (const { tenant, days } of await store.listTenantRetentions()) {
+    // The global retention may have become shorter since: then partitions go first.
+    if (events !== 0 && expiresFirst(events, days)) continue;
+    const cutoffMs = cutoffOf(days, clock.now())!;
+    let after: Uuid | null = null;
+    for (let chunks = 0; chunks < CHUNKS_PER_ROUND && !isStopped(); chunks += 1) {
+      after = await store.deleteTenantEvents(tenant, cutoffMs, after, ROWS_PER_CHUNK);
+      if (after === null) break;
+    }
+  }
+}

@@ -1,0 +1,4 @@
+import { describeFanOutStore } from './fan-out-store.ts';
+import { createMemoryFixture } from './support/memory-fixture.ts';
+
+describeFanOutStore('memory', createMemoryFixture);

@@ -1,0 +1,4 @@
+import { describeFanOutStore } from './fan-out-store.ts';
+import { createPostgresFixture } from './support/postgres-fixture.ts';
+
+describeFanOutStore('PostgreSQL', createPostgresFixture);
