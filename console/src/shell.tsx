@@ -8,7 +8,7 @@ import { useStore } from './api/store.ts';
 import { type PageEntry, usePageEntries } from './navigation.ts';
 import { Link, navigate, useLocation } from './router.tsx';
 import { Button } from './ui/button.tsx';
-import { formatCount } from './ui/format.ts';
+import { formatUpTo, STATS_COUNT_LIMIT } from './ui/format.ts';
 import { Icon, Logo } from './ui/icons.tsx';
 import { findIdLink } from './ui/id-links.ts';
 import { Palette } from './ui/palette.tsx';
@@ -108,6 +108,10 @@ function SideBar({ isOpen }: { isOpen: boolean }) {
       {developers.map((entry) => (
         <SideLink key={entry.to} {...entry} />
       ))}
+      <a className="side-link" href="/docs" target="_blank" rel="noreferrer">
+        <Icon name="book" />
+        API reference
+      </a>
       <div className="side-foot small faint">
         <div>
           {user === null ? (
@@ -140,7 +144,7 @@ function SideLink({ to, name, icon, count = 0 }: PageEntry & { count?: number })
     <Link to={to} className="side-link" aria-current={isCurrent ? 'page' : undefined}>
       <Icon name={icon} />
       {name}
-      {count > 0 && <span className="side-count">{formatCount(count)}</span>}
+      {count > 0 && <span className="side-count">{formatUpTo(count, STATS_COUNT_LIMIT)}</span>}
     </Link>
   );
 }

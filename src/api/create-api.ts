@@ -38,6 +38,8 @@ import { tenantRoutes } from './tenants/routes.ts';
 export interface ApiOptions extends ServerOptions {
   /** Only `/healthz`, `/readyz` and `/metrics`: for a worker without the API. */
   readonly healthOnly: boolean;
+  /** `/metrics` is served by `createMetricsApi`. */
+  readonly metricsElsewhere?: boolean;
 }
 
 /** Creates the server with all routes, ready to listen. */
@@ -49,7 +51,7 @@ export async function createApi(
   const { server, routes } = createServer(dependencies, options);
 
   await server.register(healthRoutes({ clock, ...dependencies.health }));
-  await server.register(metricsRoutes(metrics, access));
+  if (options.metricsElsewhere !== true) await server.register(metricsRoutes(metrics, access));
   if (options.healthOnly) return server;
   await server.register(v1Routes(dependencies), { prefix: '/v1' });
   await server.register(openApiRoutes(dependencies, routes));
@@ -58,6 +60,16 @@ export async function createApi(
   await server.register(signInRoutes(signInContext(dependencies)));
   await server.register(guideRoutes());
   if (inboxes !== null) await server.register(inboxReceiver(dependencies, inboxes));
+  return server;
+}
+
+/** Creates a server with `/metrics` only, for an address of its own. */
+export async function createMetricsApi(
+  dependencies: ApiDependencies,
+  options: ServerOptions,
+): Promise<FastifyInstance> {
+  const { server } = createServer(dependencies, options);
+  await server.register(metricsRoutes(dependencies.metrics, dependencies.access));
   return server;
 }
 
@@ -76,7 +88,7 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     prepareV1(v1, dependencies);
     await v1.register(endpointRoutes(manage.endpoints, { pool, clock, endpoints }));
     await v1.register(endpointSecretRoutes(manage.endpointSecrets));
-    await v1.register(filterRoutes(limits));
+    await v1.register(filterRoutes(limits, pool));
     await v1.register(endpointStatsRoutes({ pool, clock }));
     await v1.register(statsRoutes(dependencies));
     await v1.register(streamRoutes(dependencies.liveTail, clock, access));
@@ -84,15 +96,15 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(testEventRoutes(manage.testEvents, { endpoints, limits }));
     await v1.register(publishRoutes(publishing, metrics));
     await v1.register(eventRoutes({ pool, clock, endpoints }));
-    await v1.register(expungeRoutes(manage.expunge));
     await v1.register(deliveryRoutes({ pool, endpoints }));
     await v1.register(sentRequestRoutes(dependencies));
+    await v1.register(expungeRoutes(manage.expunge));
     await v1.register(replayRoutes(manage.replay, endpoints));
     await v1.register(deadLetterRoutes(manage, { pool, endpoints }));
     await v1.register(deadLetterGroupRoutes(pool));
     await v1.register(taskRoutes(manage.tasks, pool));
     await v1.register(keyRoutes(manage.keys, pool, { hasInbox: inboxes !== null }));
-    await v1.register(tenantRoutes(manage.tenants, pool));
+    await v1.register(tenantRoutes(manage, pool));
     await v1.register(eventTypeRoutes(manage.eventTypes, pool));
     await v1.register(auditRoutes(pool));
     await v1.register(storageRoutes(dependencies.readStorage, () => clock.now()));

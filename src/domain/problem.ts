@@ -80,3 +80,6 @@ export function invalidField(path: string, message: string, code: ProblemCode = 
 export function isProblem(error: unknown, code: ProblemCode): error is Problem {
   return error instanceof Problem && error.code === code;
 }
+
+export const tenantIsExpunged = (tenant: string): Problem =>
+  new Problem('conflict', `The data of the tenant "${tenant}" is being deleted. Try again when that has ended.`);

@@ -16,6 +16,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import { maxDeliveriesOf, timeOfId, type Uuid } from '../domain/ids.ts';
+import { tenantIsExpunged } from '../domain/problem.ts';
 import { type AcceptLog, type EventRecord, idempotencyKeyName } from '../ports/accept-log.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Commit, CommittedDelivery } from '../ports/hand-over.ts';
@@ -269,6 +270,10 @@ export class BatchWriter {
     if (failure === 'invalid_row') {
       if (batch.length > 1) return this.#bisect(batch, options);
       return batch[0]!.reject(rejectedValue(error));
+    }
+    if (failure === 'closed_tenant') {
+      if (batch.length > 1) return this.#bisect(batch, options);
+      return batch[0]!.reject(tenantIsExpunged(batch[0]!.event.tenant));
     }
     if (failure === 'timeout') return this.#recoverFromTimeout(batch, options, error);
     if (failure === 'conflict') return this.#recoverFromConflict(batch, options, error);

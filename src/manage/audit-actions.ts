@@ -23,6 +23,7 @@ export const auditActions = [
   'tenant.create',
   'tenant.update',
   'tenant.delete',
+  'tenant.expunge',
   'event_type.create',
   'event_type.update',
   'event_type.delete',

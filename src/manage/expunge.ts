@@ -1,16 +1,26 @@
 /** Deletes data on request, for privacy. What is expunged cannot be restored. */
-import { idPrefixes, publicId, type Uuid } from '../domain/ids.ts';
+import type { Clock } from '../domain/clock.ts';
+import { idPrefixes, newId, publicId, type Uuid } from '../domain/ids.ts';
+import { invalidField, tenantIsExpunged } from '../domain/problem.ts';
 import { inTransaction, type Pool } from '../postgres/database.ts';
 import { lockEvent } from '../postgres/queries/events.ts';
 import { expungePayload } from '../postgres/queries/expunge-payload.ts';
+import { closeTenant, countTenantEvents, WHOLE_TENANT } from '../postgres/queries/expunge-tenant.ts';
+import { createTask } from '../postgres/queries/tasks.ts';
+import { lockTenant } from '../postgres/queries/tenants.ts';
 import { type Actor, nameOfCaller } from './caller.ts';
 import { notFound } from './object-ids.ts';
+import type { OrderResult } from './tasks.ts';
+import { tenantNotFound } from './tenants.ts';
 
 export interface ExpungeDependencies {
   readonly pool: Pool;
+  readonly clock: Clock;
   /** A delivery of this endpoint ended: wake the worker that owns it. */
   readonly wake: (endpointId: Uuid) => void;
 }
+
+const MAX_COUNTED = 100_000;
 
 export class Expunge {
   readonly #dependencies: ExpungeDependencies;
@@ -37,5 +47,40 @@ export class Expunge {
       return expungePayload(client, event, nameOfCaller(caller));
     });
     for (const endpointId of endpointIds) wake(endpointId);
+  }
+
+  /**
+   * Deletes everything of a tenant, in the background. `confirm` must repeat the id. Throws `conflict` while it runs already.
+   * One audit entry and a tombstone remain.
+   */
+  async tenant(
+    { caller, audit }: Actor,
+    id: string,
+    { confirm, dryRun }: { readonly confirm: string | undefined; readonly dryRun: boolean },
+  ): Promise<OrderResult> {
+    const { pool, clock } = this.#dependencies;
+    if (!dryRun && confirm !== id)
+      throw invalidField('confirm', 'must be the id of the tenant, because this cannot be undone');
+    return inTransaction(pool, async (client) => {
+      if ((await lockTenant(client, id)) === null) throw tenantNotFound();
+      const count = await countTenantEvents(client, id, MAX_COUNTED);
+      if (dryRun) {
+        audit.nothingChanged();
+        return { counted: { count, more: count === MAX_COUNTED, left_out: 0 } };
+      }
+      if (!(await closeTenant(client, id))) throw tenantIsExpunged(id);
+      // Without the tenant: the entries of the tenant are deleted, and this one stays.
+      await audit.record(client, { action: 'tenant.expunge', tenant: null, objectId: id });
+      const task = await createTask(client, {
+        id: newId(clock.now()),
+        kind: 'expunge',
+        selection: { ...WHOLE_TENANT, tenant: id },
+        why: null,
+        total: count,
+        tenant: null,
+        created_by: nameOfCaller(caller),
+      });
+      return { task };
+    });
   }
 }

@@ -81,7 +81,12 @@ export class Tasks {
 
   /** Deliveries that the task has changed stay changed. Throws `conflict` if it has ended, unless by a cancel. */
   async cancel({ caller, audit }: Actor, id: Uuid): Promise<TaskView> {
-    const { tenant } = await this.get(caller, id);
+    const { tenant, kind } = await this.get(caller, id);
+    if (kind === 'expunge')
+      throw new Problem(
+        'conflict',
+        'The deletion of a tenant cannot be cancelled: a part of its data is gone.',
+      );
     const isCancelled = await inTransaction(this.#pool, async (client) => {
       if (!(await cancelTask(client, id))) return false;
       await audit.record(client, {

@@ -5,6 +5,8 @@
 export type StoreFailure =
   /** A value in the batch cannot be stored. The other rows are fine: bisect. */
   | 'invalid_row'
+  /** The data of an event's tenant is being deleted. The other rows are fine: bisect. */
+  | 'closed_tenant'
   /** No partition covers the time in an id: create one, then repeat the call. */
   | 'missing_partition'
   /** Deadlock, serialization failure or lock timeout. Nothing was written: repeat the call. */

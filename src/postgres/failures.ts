@@ -3,6 +3,7 @@ import { isStoreOutage, StoreError } from '../ports/store-error.ts';
 /** The kinds of failure that callers handle differently, by SQLSTATE. */
 export type Failure =
   | 'bad_row' // class 22 and 23: one row of the batch is invalid
+  | 'closed_tenant' // posthorn.refuse_publish: the data of the tenant is being deleted
   | 'no_partition' // the id's time lies outside the partitions that exist
   | 'conflict' // deadlock, serialization, lock timeout: a retry may succeed
   | 'timeout' // the statement was cancelled, by its timeout or by an administrator: nothing was written
@@ -10,11 +11,15 @@ export type Failure =
   | 'unavailable' // refused for now: starting, stopping, too many connections, disk full, read only
   | 'other';
 
+/** The SQLSTATE of posthorn.refuse_publish. */
+const CLOSED_TENANT = 'PH409';
+
 export function failureOf(error: unknown): Failure {
   // Only the server's own errors have a severity. The others (EPIPE, ECONNRESET, …) come from the socket.
   const { code, severity } = (error ?? {}) as { code?: unknown; severity?: unknown };
   if (typeof code !== 'string' || typeof severity !== 'string') return 'unknown';
   const kind = code.slice(0, 2);
+  if (code === CLOSED_TENANT) return 'closed_tenant';
   if (code === '23514' && isMissingPartition(error)) return 'no_partition';
   if (kind === '22' || kind === '23') return 'bad_row';
   if (kind === '40' || code === '55P03') return 'conflict';

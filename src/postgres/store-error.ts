@@ -4,6 +4,7 @@ import { type Failure, failureOf, isDatabaseError } from './failures.ts';
 
 const FAILURES: Readonly<Record<Failure, StoreFailure>> = {
   bad_row: 'invalid_row',
+  closed_tenant: 'closed_tenant',
   no_partition: 'missing_partition',
   conflict: 'conflict',
   timeout: 'timeout',

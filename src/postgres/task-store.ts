@@ -7,9 +7,13 @@ import {
   releaseTask,
   workOnTask,
 } from './queries/tasks.ts';
+import { type ExpungeOptions, workOnExpunge } from './queries/work-on-expunge.ts';
 import { withStoreErrors } from './store-error.ts';
 
-export function createPostgresTaskStore(database: Pick<Database, 'pool'>): TaskStore {
+export function createPostgresTaskStore(
+  database: Pick<Database, 'pool'>,
+  expunge: ExpungeOptions = { operatorTenant: 'posthorn', settleMs: 0 },
+): TaskStore {
   const pool = database.pool('api');
   /** What the statements need to know about the claimed tasks, by task and runner. */
   const rows = new Map<string, ClaimedRow>();
@@ -25,7 +29,11 @@ export function createPostgresTaskStore(database: Pick<Database, 'pool'>): TaskS
     async runChunk(task, maxDeliveries) {
       const row = rows.get(keyOf(task));
       if (row === undefined) return { isRunning: false, endpointIds: [] };
-      const { state, endpoints } = await withStoreErrors(workOnTask(pool, row, maxDeliveries));
+      const work =
+        row.kind === 'expunge'
+          ? workOnExpunge(pool, row, maxDeliveries, expunge)
+          : workOnTask(pool, row, maxDeliveries);
+      const { state, endpoints } = await withStoreErrors(work);
       if (state !== 'running') endClaim(task);
       return { isRunning: state === 'running', endpointIds: endpoints };
     },

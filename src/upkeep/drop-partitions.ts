@@ -1,6 +1,6 @@
 /**
  * Drops partitions whose retention has ended, oldest first. Rows that are still needed move to a small replacement, which
- * takes over the range of the partition (docs/adr/0015-retention.md).
+ * takes over the range of the partition (docs/adr/0017-retention.md).
  */
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';

@@ -1,5 +1,8 @@
-import { expect, test } from 'vitest';
-import { parsePublicId } from '../../src/domain/ids.ts';
+import pg from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { deliveryIdOf, newId, parsePublicId } from '../../src/domain/ids.ts';
+import { ADVISORY_LOCKS } from '../../src/postgres/advisory-locks.ts';
+import { eventually } from '../support/eventually.ts';
 import {
   attemptsOf,
   createEndpoint,
@@ -13,7 +16,14 @@ import {
 } from '../support/posthorn.ts';
 
 const SECRET = 'very-private-thing';
-const posthorn = usePosthorn({ env: { POSTHORN_INBOX: 'true' } });
+const posthorn = usePosthorn({
+  env: {
+    POSTHORN_INBOX: 'true',
+    POSTHORN_EXPUNGE_SETTLE_MS: '500ms',
+    POSTHORN_STATS_FLUSH_MS: '100ms',
+    POSTHORN_UPKEEP_MS: '300ms',
+  },
+});
 const { api } = posthorn;
 
 /** Every table and column of the database that contains this text, in any form. */
@@ -82,14 +92,17 @@ test('LIF-3: the payload of an event is gone from every table, with what receive
 test('LIF-3: a delivery that waits in memory is not sent after its payload was expunged', async () => {
   const tenant = newTenant();
   const receiver = await newReceiver();
-  const endpoint = await createEndpoint(posthorn, { tenant, url: receiver.url });
-  await expectStatus(api('POST', `/v1/endpoints/${endpoint.id}/pause`), 200);
-  const secret = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
-  const other = await publish(posthorn, { tenant, type: 'a.b', data: 2 });
+  await createEndpoint(posthorn, { tenant, url: receiver.url, max_in_flight: 1 });
+  receiver.hang();
+  const first = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+  await receiver.waitFor(1);
+  // It waits in the lane, with its payload, for the first one.
+  const secret = await publish(posthorn, { tenant, type: 'a.b', data: 2 });
   await expectStatus(api('DELETE', `/v1/events/${secret.id}/payload`), 204);
-  await expectStatus(api('POST', `/v1/endpoints/${endpoint.id}/resume`), 200);
-  await untilDeliveries(posthorn, other.id, 'delivered');
-  expect(receiver.requests.map(({ headers }) => headers['webhook-id'])).toEqual([other.id]);
+  const last = await publish(posthorn, { tenant, type: 'a.b', data: 3 });
+  receiver.release();
+  await untilDeliveries(posthorn, last.id, 'delivered');
+  expect(receiver.requests.map(({ headers }) => headers['webhook-id'])).toEqual([first.id, last.id]);
   expect(await deliveriesOf(posthorn, secret.id)).toMatchObject([{ status: 'skipped', reason: 'expunged' }]);
   expect(
     await posthorn.database.query(
@@ -99,11 +112,172 @@ test('LIF-3: a delivery that waits in memory is not sent after its payload was e
   ).toEqual([{ kind: 'event', done: true }]);
 });
 
+test('LIF-3: deliveries of a large fan-out are expunged too, written or not', async () => {
+  const tenant = newTenant();
+  const event = await publish(posthorn, { tenant, type: 'a.b', data: SECRET });
+  const id = parsePublicId('evt', event.id)!;
+  const endpointId = newId(Date.now());
+  const waiting = deliveryIdOf(id, 70_000);
+  // Keeps the server from writing the slice.
+  const writer = new pg.Client({ connectionString: posthorn.database.url });
+  await writer.connect();
+  onTestFinished(() => writer.end());
+  await writer.query('select pg_advisory_lock($1)', [ADVISORY_LOCKS.fanOuts]);
+  await posthorn.database.query(
+    "insert into posthorn.queue (id, endpoint_id, due_at, tenant, event_type) values ($1, $2, now() + interval '1 day', $3, 'a.b')",
+    [waiting, endpointId, tenant],
+  );
+  await posthorn.database.query(
+    `insert into posthorn.fan_out_slices (event_id, first_ordinal, tenant, event_type, seq, endpoint_ids, has_fifo, was_disabled, deliver_at)
+     values ($1, 70001, $2, 'a.b', 1, array[$3::uuid, $4::uuid], false, false, now() + interval '1 day')`,
+    [id, tenant, newId(Date.now()), newId(Date.now())],
+  );
+  await expectStatus(api('DELETE', `/v1/events/${event.id}/payload`), 204);
+  const rows = await posthorn.database.query<{ id: string; status: string }>(
+    "select id, status from posthorn.deliveries where tenant = $1 and reason = 'expunged' order by id",
+    [tenant],
+  );
+  expect(rows).toHaveLength(3);
+  expect(rows.map((row) => row.id)).toEqual([70_000, 70_001, 70_002].map((n) => deliveryIdOf(id, n)));
+  expect(await posthorn.database.query('select from posthorn.queue where tenant = $1', [tenant])).toEqual([]);
+  expect(
+    await posthorn.database.query('select from posthorn.fan_out_slices where tenant = $1', [tenant]),
+  ).toEqual([]);
+});
+
 test("LIF-3: nobody can expunge another tenant's payload", async () => {
   const event = await publish(posthorn, { tenant: newTenant(), type: 'a.b', data: 1 });
   const key = (await expectStatus(api('POST', '/v1/keys', { scope: 'tenant', tenant: newTenant() }), 201))
     .body;
   await expectStatus(api('DELETE', `/v1/events/${event.id}/payload`, undefined, { key: key.key }), 404);
+});
+
+describe('LIF-3: expunging a tenant', () => {
+  const deletion = (tenant: string, query: string) =>
+    api('DELETE', `/v1/tenants/${tenant}?expunge=true${query}`);
+
+  /** A tenant with something in as many tables as possible. */
+  async function newWorld(tenant: string) {
+    const [good, bad, slow] = [await newReceiver(), await newReceiver(), await newReceiver()];
+    bad.answer({ status: 400, body: `refused for ${tenant}` });
+    slow.answer({ status: 500 });
+    const inbox = (await expectStatus(api('POST', '/v1/inboxes', { tenant }), 201)).body;
+    const key = await expectStatus(api('POST', '/v1/keys', { scope: 'tenant', tenant }), 201);
+    const endpoints: string[] = [];
+    for (const url of [good.url, bad.url, slow.url, inbox.url]) {
+      const headers = { 'idempotency-key': `${tenant} ${endpoints.length}` };
+      const settings = { tenant, url, retry: { schedule: [0, 3600] }, headers: { authorization: 'secret' } };
+      const options = { headers, key: key.body.key as string };
+      endpoints.push((await createEndpoint(posthorn, settings, options)).id);
+    }
+    const event = await publish(posthorn, {
+      tenant,
+      type: 'user.created',
+      data: { user: `user of ${tenant}` },
+      idempotency_key: `key of ${tenant}`,
+    });
+    await untilEnded(event.id, ['dead', 'delivered', 'delivered', 'retrying']);
+    await expectStatus(api('POST', `/v1/endpoints/${endpoints[0]}/replay`, { status: ['delivered'] }), 202);
+    await expectStatus(api('PUT', `/v1/tenants/${tenant}`, { name: `Name of ${tenant}` }), 200);
+    return { event, endpoints, key: key.body.key as string };
+  }
+
+  const untilDone = (task: { id: string }) =>
+    eventually(
+      'the task is done',
+      async () => (await api('GET', `/v1/tasks/${task.id}`)).body.state === 'done',
+      { timeoutMs: 20_000 },
+    );
+
+  /** All rows of a tenant, by table. */
+  async function rowsOf(tenant: string): Promise<Record<string, string>> {
+    const tables = await posthorn.database.query<{ table: string }>(
+      `select table_name as table from information_schema.columns
+        where table_schema = 'posthorn' and column_name = 'tenant' and table_name not like '%\\_2%' order by 1`,
+    );
+    const rows: Record<string, string> = {};
+    for (const { table } of tables) {
+      // Statistics may still be added up, and deliveries be sent.
+      if (['event_stats', 'queue', 'tasks', 'deliveries'].includes(table)) continue;
+      const [digest] = await posthorn.database.query<{ digest: string }>(
+        `select coalesce(md5(string_agg(t::text, ',' order by t::text)), '') as digest from posthorn.${table} t where tenant = $1`,
+        [tenant],
+      );
+      rows[table] = digest!.digest;
+    }
+    return rows;
+  }
+
+  test('deletes every row of it in every table, and leaves all others alone', async () => {
+    const [tenant, other] = ['gone-for-good', 'stays-for-ever'];
+    const [world] = [await newWorld(tenant), await newWorld(other)];
+    const before = await rowsOf(other);
+    expect(await tablesWith(tenant)).not.toEqual([]);
+
+    expect((await expectStatus(deletion(tenant, '&dry_run=true'), 200)).body).toEqual({
+      count: 1,
+      more: false,
+    });
+    await expectStatus(deletion(tenant, ''), 422);
+    await expectStatus(deletion(tenant, '&confirm=another'), 422);
+    const task = (await expectStatus(deletion(tenant, `&confirm=${tenant}`), 202)).body;
+    expect(task).toMatchObject({ kind: 'expunge', total: 1 });
+    // While it runs.
+    const refused = await expectStatus(api('POST', '/v1/events', { tenant, type: 'a.b', data: 1 }), 409);
+    expect(refused.body.code).toBe('conflict');
+    const batch = await api('POST', '/v1/events/batch', { events: [{ tenant, type: 'a.b', data: 1 }] });
+    expect(batch.text).toContain('being deleted');
+    await expectStatus(deletion(tenant, `&confirm=${tenant}`), 409);
+    await expectStatus(api('POST', '/v1/endpoints', { tenant, url: 'https://example.com/' }), 409);
+    await expectStatus(api('POST', `/v1/tasks/${task.id}/cancel`), 409);
+    await expectStatus(api('GET', '/v1/events', undefined, { key: world.key }), 401);
+    await expect(
+      posthorn.database.query("select posthorn.publish('a.b', '1', $1)", [tenant]),
+    ).rejects.toThrow('is being deleted');
+    await untilDone(task);
+
+    const traces = [tenant, world.event.id, parsePublicId('evt', world.event.id)!];
+    for (const id of world.endpoints) traces.push(id, parsePublicId('ep', id)!);
+    const found = new Set<string>();
+    for (const trace of traces) for (const table of await tablesWith(trace)) found.add(table);
+    // The tombstone, and one audit entry.
+    expect([...found].sort()).toEqual(['audit_log', 'expunged']);
+    expect(
+      await posthorn.database.query(
+        'select action, tenant, changes from posthorn.audit_log where object_id = $1',
+        [tenant],
+      ),
+    ).toEqual([{ action: 'tenant.expunge', tenant: null, changes: [] }]);
+    expect(await rowsOf(other)).toEqual(before);
+    // It can begin anew.
+    await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+  });
+
+  test('a tombstone that was not applied, as after a restore, is applied by upkeep', async () => {
+    const tenant = newTenant();
+    const kept = await publish(posthorn, { tenant: newTenant(), type: 'a.b', data: 1 });
+    const restored = await publish(posthorn, { tenant: newTenant(), type: 'a.b', data: SECRET });
+    await publish(posthorn, { tenant, type: 'a.b', data: SECRET });
+    await posthorn.database.query(
+      "insert into posthorn.expunged (kind, id, at) values ('event', $1, now()), ('tenant', $2, now()), ('tenant', 'nobody', now())",
+      [parsePublicId('evt', restored.id), tenant],
+    );
+    await eventually(
+      'all are applied',
+      async () =>
+        (await posthorn.database.query('select from posthorn.expunged where applied_at is null')).length ===
+        0,
+      { timeoutMs: 20_000 },
+    );
+    expect((await api('GET', `/v1/events/${restored.id}`)).body).toMatchObject({
+      data: null,
+      expunged_by: 'tombstone',
+    });
+    expect(await posthorn.database.query('select from posthorn.events where tenant = $1', [tenant])).toEqual(
+      [],
+    );
+    expect((await api('GET', `/v1/events/${kept.id}`)).body.data).toBe(1);
+  });
 });
 
 async function untilEnded(eventId: string, statuses: readonly string[]): Promise<void> {

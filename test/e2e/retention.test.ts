@@ -1,7 +1,15 @@
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/domain/clock.ts';
-import { newId, parsePublicId, publicId, type Uuid } from '../../src/domain/ids.ts';
+import {
+  deliveryIdOf,
+  eventIdFromForeignId,
+  newEventId,
+  newId,
+  parsePublicId,
+  publicId,
+  type Uuid,
+} from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/retention.ts';
 import { openDatabase } from '../../src/postgres/database.ts';
 import { createPostgresRetentionStore } from '../../src/postgres/retention-store.ts';
@@ -53,6 +61,15 @@ describe('LIF-1: partitions are dropped when their retention ends', () => {
   const store = (daysAgo: number, status: OldEventOptions['status'], more: Partial<OldEventOptions> = {}) =>
     storeOldEvent(database, { status, endpointId, atMs: startOfDay(daysAgo) + 3_600_000, ...more });
 
+  const storeWithId = (id: Uuid, ordinal: number) =>
+    database.query(
+      `with event as (
+         insert into posthorn.events (id, tenant, type, data, deliveries) values ($1, 'acme', 'a.b', '1', 1)
+       )
+       insert into posthorn.queue (id, endpoint_id, tenant, event_type) values ($2, $3, 'acme', 'a.b')`,
+      [id, deliveryIdOf(id, ordinal), endpointId],
+    );
+
   beforeEach(async () => {
     database = await newDatabase();
   });
@@ -81,6 +98,50 @@ describe('LIF-1: partitions are dropped when their retention ends', () => {
     expect(await countOf(database, 'partition_changes')).toBe(0);
     // The range is still covered: a delivery that waited all the time can end.
     expect(await dropPartitions(database, { days: keepDays(30) })).toEqual([]);
+  });
+
+  test('an event is needed by its last delivery too, whatever the version of its id', async () => {
+    await createDay(database, startOfDay(50));
+    await createDay(database, startOfDay(49));
+    const needed = [
+      await store(50, 'waiting', { ordinal: 65_535 }),
+      await store(50, 'dead', { ordinal: 65_536 }),
+      await store(50, 'waiting', { ordinal: 0xfffff }),
+      await store(49, 'delivered', { ordinal: 70_000, finishedAtMs: Date.now() - DAY_MS }),
+    ];
+    // As the outbox and relays make them.
+    const older = eventIdFromForeignId(newId(startOfDay(50) + 5000), 0);
+    await storeWithId(older, 0xffff);
+    // Both rounds: the second replaces the replacement of the first.
+    await dropPartitions(database, { days: keepDays(50), nowMs: startOfDay(-1) });
+    await dropPartitions(database, { days: keepDays(30) });
+    await database.query("update posthorn.partitions set cleaned_at = now() - interval '2 hours'");
+    await dropPartitions(database, { days: keepDays(30) });
+    const found = await database.query<{ id: Uuid }>('select id from posthorn.events order by id');
+    expect(found.map(({ id }) => id).sort()).toEqual([...needed.map(({ id }) => id), older].sort());
+    expect(await countOf(database, 'attempts')).toBe(4);
+  });
+
+  test('an event is needed while deliveries of its large fan-out are not written yet', async () => {
+    await createDay(database, startOfDay(50));
+    const id = newEventId(startOfDay(50) + 1000);
+    await database.query(
+      "insert into posthorn.events (id, tenant, type, data, deliveries) values ($1, 'acme', 'a.b', '1', 100000)",
+      [id],
+    );
+    await database.query(
+      `insert into posthorn.fan_out_slices (event_id, first_ordinal, tenant, event_type, seq, endpoint_ids, has_fifo, was_disabled)
+       values ($1, 0, 'acme', 'a.b', 1, array[$2::uuid], false, false)`,
+      [id, endpointId],
+    );
+    await dropPartitions(database, { days: keepDays(30) });
+    await database.query("update posthorn.partitions set cleaned_at = now() - interval '2 hours'");
+    await dropPartitions(database, { days: keepDays(30) });
+    expect(await database.query('select id from posthorn.events')).toEqual([{ id }]);
+    await database.query('delete from posthorn.fan_out_slices');
+    await database.query("update posthorn.partitions set cleaned_at = now() - interval '2 hours'");
+    await dropPartitions(database, { days: keepDays(30) });
+    expect(await countOf(database, 'events')).toBe(0);
   });
 
   test('0 keeps everything for ever', async () => {

@@ -51,13 +51,23 @@ export interface OldEventOptions {
   readonly atMs: number;
   readonly finishedAtMs?: number;
   readonly data?: string;
+  /** The ordinal of the delivery. Beyond 65,535 only ids of version 8 have room for it. */
+  readonly ordinal?: number;
 }
 
 /** Stores an event with one delivery and one attempt, as if it had been accepted at `atMs`. */
 export async function storeOldEvent(database: TestDatabase, options: OldEventOptions): Promise<OldEvent> {
-  const { status, endpointId, tenant = 'acme', atMs, finishedAtMs = atMs + 1000, data = '{"n":1}' } = options;
+  const {
+    status,
+    endpointId,
+    tenant = 'acme',
+    atMs,
+    finishedAtMs = atMs + 1000,
+    data = '{"n":1}',
+    ordinal = 0,
+  } = options;
   const id = newEventId(atMs);
-  const deliveryId = deliveryIdOf(id, 0);
+  const deliveryId = deliveryIdOf(id, ordinal);
   await database.query(
     `with event as (
        insert into posthorn.events (id, tenant, type, data, deliveries) values ($1, $4, 'order.paid', convert_to($6, 'UTF8'), 1)

@@ -3,7 +3,16 @@ import type { ReactNode } from 'react';
 import { useQuery } from '../api/query.ts';
 import { usePermissions } from '../api/session.ts';
 import { Link } from '../router.tsx';
-import { formatCount, formatMs, formatPerSecond, formatRate, formatSeconds, plural } from '../ui/format.ts';
+import {
+  formatCount,
+  formatMs,
+  formatPerSecond,
+  formatRate,
+  formatSeconds,
+  formatUpTo,
+  plural,
+  STATS_COUNT_LIMIT,
+} from '../ui/format.ts';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { computeCurrentRate } from './stats-charts.tsx';
 import { describePeriod } from './stats-period.tsx';
@@ -38,14 +47,14 @@ export function OverviewTiles({ stats }: { stats: Stats | undefined }) {
     <div className="grid tiles">
       <Tile
         label="Queue depth"
-        value={now && formatCount(now.waiting)}
+        value={now && formatUpTo(now.waiting, STATS_COUNT_LIMIT)}
         note={now && describeQueue(now)}
         to="/events?has=waiting"
         tone={(now?.oldest_waiting_seconds ?? 0) > 3600 ? 'warn' : ''}
       />
       <Tile
         label="Dead letters"
-        value={now && formatCount(now.dead)}
+        value={now && formatUpTo(now.dead, STATS_COUNT_LIMIT)}
         note={stats && `${formatRate(stats.dead_letter_rate)} of deliveries`}
         to="/dead-letters"
         tone={(now?.dead ?? 0) > 0 ? 'bad' : ''}
@@ -76,16 +85,11 @@ export function OverviewTiles({ stats }: { stats: Stats | undefined }) {
   );
 }
 
-/**
- * Deliveries that are being retried count as failing now: in an outage, nothing has ended yet, and the share of those that
- * ended would stay at 100 %. They have no place in a period of the past.
- */
 function SuccessTile({ stats }: { stats: Stats | undefined }) {
   if (stats === undefined) return <Tile label="Success rate" value={undefined} to="/events" />;
-  const { delivered, dead, now, first_attempt_success_rate: first } = stats;
+  const { now, success_rate: rate, first_attempt_success_rate: first } = stats;
+  // The rate counts them as failing, except in a period of the past.
   const retrying = stats.window === null ? 0 : now.retrying;
-  const total = delivered + dead + retrying;
-  const rate = total === 0 ? null : delivered / total;
   return (
     <Tile
       label="Success rate"
@@ -99,7 +103,7 @@ function SuccessTile({ stats }: { stats: Stats | undefined }) {
 
 function describeQueue({ waiting, retrying, oldest_waiting_seconds: oldest }: Stats['now']): string {
   if (waiting === 0) return 'queue is empty';
-  return `${formatCount(retrying)} retrying${oldest === null ? '' : ` · oldest ${formatSeconds(oldest)}`}`;
+  return `${waiting < STATS_COUNT_LIMIT ? formatCount(retrying) : `at least ${formatCount(retrying)}`} retrying${oldest === null ? '' : ` · oldest ${formatSeconds(oldest)}`}`;
 }
 
 function describeEndpoints({ endpoints, endpoints_paused, endpoints_disabled }: Stats['now']): string {

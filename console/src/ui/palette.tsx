@@ -149,7 +149,7 @@ function toChoice(endpoint: Endpoint): Choice {
     key: endpoint.id,
     icon: 'endpoint',
     name,
-    note: detail ?? endpoint.tenant,
+    note: `${detail ?? endpoint.tenant} · ${endpoint.id}`,
     run: openPage(`/endpoints/${endpoint.id}`),
   };
 }

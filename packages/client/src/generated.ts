@@ -126,8 +126,9 @@ export interface ChangedEndpoint {
   paused: boolean;
   api_version: string | null;
   payload: 'full' | 'thin';
-  /** Credentials are not shown. */
+  /** `[redacted]` instead of a value that the key may not read: credentials, and for a read key all values but those of `plain_headers`. */
   headers: Record<string, string>;
+  plain_headers: string[];
   auth: BasicAuth | BearerAuth | OAuth2 | null;
   tls: ClientCertificate | null;
   signature: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
@@ -180,6 +181,8 @@ export interface Count {
   count: number;
   /** There may be more: only the newest 100,000 were examined. */
   more: boolean;
+  /** How many of them a replay leaves out, because their endpoint is disabled or was deleted. */
+  left_out: number;
 }
 
 export interface CreatedEndpoint {
@@ -196,8 +199,9 @@ export interface CreatedEndpoint {
   paused: boolean;
   api_version: string | null;
   payload: 'full' | 'thin';
-  /** Credentials are not shown. */
+  /** `[redacted]` instead of a value that the key may not read: credentials, and for a read key all values but those of `plain_headers`. */
   headers: Record<string, string>;
+  plain_headers: string[];
   auth: BasicAuth | BearerAuth | OAuth2 | null;
   tls: ClientCertificate | null;
   signature: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
@@ -377,8 +381,9 @@ export interface Endpoint {
   paused: boolean;
   api_version: string | null;
   payload: 'full' | 'thin';
-  /** Credentials are not shown. */
+  /** `[redacted]` instead of a value that the key may not read: credentials, and for a read key all values but those of `plain_headers`. */
   headers: Record<string, string>;
+  plain_headers: string[];
   auth: BasicAuth | BearerAuth | OAuth2 | null;
   tls: ClientCertificate | null;
   signature: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
@@ -434,6 +439,7 @@ export interface EndpointPatch {
   api_version?: string | null;
   payload?: 'full' | 'thin' | null;
   headers?: Record<string, string | null> | null;
+  plain_headers?: string[] | null;
   auth?: {
     type: 'basic';
     username: string;
@@ -714,6 +720,21 @@ export interface ExponentialRetry {
   transient: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
 }
 
+export interface FilterCount {
+  filter: Record<string, unknown> | null;
+  /** Event types and patterns, as endpoints have them. Default: all types. */
+  events?: string[];
+  /** Of this tenant only. */
+  tenant?: string;
+}
+
+export interface FilterCounted {
+  /** How many events there were to examine, at most 100. */
+  examined: number;
+  /** How many of them the types and the filter select. */
+  matching: number;
+}
+
 export interface FilterTried {
   matches: boolean;
   reason: string | null;
@@ -731,10 +752,12 @@ export interface Health {
   opened_at: Time | null;
   next_probe_at: Time | null;
   consecutive_failures: number;
-  /** Waiting deliveries, counted up to 10,000; in a list up to at least 200, depending on the size of the page. */
+  /** Waiting deliveries, counted up to `count_limit`. */
   waiting: number;
   /** Dead letters, counted in the same way. */
   dead: number;
+  /** Counting stops here: an equal `waiting` or `dead` is that or more. 10,000; in a list at least 200, depending on the size of the page. */
+  count_limit: number;
   /** Deliveries that were skipped since the endpoint was last disabled, including those that are no longer kept. A few seconds behind. */
   skipped_while_disabled: number;
   oldest_waiting_at: Time | null;
@@ -889,6 +912,7 @@ export interface NewEndpoint {
   api_version?: string | null;
   payload?: 'full' | 'thin' | null;
   headers?: Record<string, string | null> | null;
+  plain_headers?: string[] | null;
   auth?: {
     type: 'basic';
     username: string;
@@ -1052,7 +1076,7 @@ export interface Ready {
 
 export interface RefusedEvent {
   error: Problem & {
-    code: 'forbidden' | 'idempotency_conflict' | 'too_large' | 'invalid' | 'rate_limited' | 'overloaded' | 'unavailable';
+    code: 'forbidden' | 'conflict' | 'idempotency_conflict' | 'too_large' | 'invalid' | 'rate_limited' | 'overloaded' | 'unavailable';
   };
 }
 
@@ -1267,13 +1291,15 @@ export type Stream = string;
 
 export interface Task {
   id: string;
-  kind: 'replay' | 'discard';
+  kind: 'replay' | 'discard' | 'expunge';
   state: 'queued' | 'running' | 'done' | 'cancelled' | 'failed';
   /** How many deliveries it changes. An estimate from the newest 100,000 at first, exact when it has ended. */
   total: number;
   done: number;
   /** Deliveries that could not be changed, for instance because their endpoint is disabled. */
   failed: number;
+  /** How many of the failed ones belong to an endpoint that is disabled or was deleted. */
+  left_out: number;
   tenant: string | null;
   filter: {
     endpoint_id: string | null;
@@ -1422,7 +1448,7 @@ export class Endpoints extends Resource {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/resume`, { keyed: true }, options);
   }
 
-  /** Give an endpoint a new signing secret. Both the old and the new secret sign for a while, so that receivers can switch. */
+  /** Give an endpoint a new signing secret. Both the old and the new secret sign for a while, so that receivers can switch. At most five secrets sign at once: a sixth is refused, unless `overlap_seconds` is 0. */
   rotateSecret(id: string, body: Rotation = {}, options?: RequestOptions): Promise<RotatedSecret> {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/rotate-secret`, { body, keyed: true }, options);
   }
@@ -1519,7 +1545,7 @@ export class DeadLetters extends Resource {
   }
 
   /** Count dead letters by endpoint and reason. Counts the newest 20,000. */
-  listGroups(query: { tenant?: string } = {}, options?: RequestOptions): PageRequest<{
+  listGroups(query: { tenant?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<{
   endpoint_id: string;
   url: string | null;
   tenant: string;
@@ -1535,7 +1561,7 @@ export class DeadLetters extends Resource {
 /** Replays and discards of many deliveries, in the background. */
 export class Tasks extends Resource {
   /** List tasks. */
-  list(query: { limit?: number; cursor?: string; tenant?: string } = {}, options?: RequestOptions): PageRequest<Task> {
+  list(query: { limit?: number; cursor?: string; tenant?: string; state?: 'queued' | 'running' | 'done' | 'cancelled' | 'failed'; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<Task> {
     return this.pages('GET', `/v1/tasks`, { query }, options);
   }
 
@@ -1555,6 +1581,11 @@ export class Filters extends Resource {
   /** Try a filter on an event that is neither stored nor sent. */
   try(body: FilterTry, options?: RequestOptions): Promise<FilterTried> {
     return this.call('POST', `/v1/filters/try`, { body, reads: true }, options);
+  }
+
+  /** Count the last 100 events that a filter selects. */
+  countMatches(body: FilterCount, options?: RequestOptions): Promise<FilterCounted> {
+    return this.call('POST', `/v1/filters/count`, { body, reads: true }, options);
   }
 }
 
@@ -1598,9 +1629,9 @@ export class Tenants extends Resource {
     return this.call('PUT', `/v1/tenants/${encodeURIComponent(id)}`, { body }, options);
   }
 
-  /** Delete a tenant that has no endpoints and no keys. */
-  delete(id: string, options?: RequestOptions): Promise<void> {
-    return this.call('DELETE', `/v1/tenants/${encodeURIComponent(id)}`, {}, options);
+  /** Delete a tenant that has no endpoints and no keys, or everything of a tenant. With `expunge=true` a task deletes every row of the tenant: events, deliveries, attempts, endpoints, keys, statistics, audit entries. Publishing for it is 409 until the task has ended. It cannot be undone. */
+  delete(id: string, query: { expunge?: boolean; confirm?: string; dry_run?: boolean } = {}, options?: RequestOptions): Promise<Count | Task | void> {
+    return this.call('DELETE', `/v1/tenants/${encodeURIComponent(id)}`, { query }, options);
   }
 }
 
@@ -1640,7 +1671,7 @@ export class Keys extends Resource {
 /** Who changed what, and when. */
 export class Audit extends Resource {
   /** Who changed what, newest first. */
-  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'event.expunge' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.update' | 'key.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
+  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'event.expunge' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'tenant.expunge' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.update' | 'key.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
     return this.pages('GET', `/v1/audit`, { query }, options);
   }
 }
@@ -1703,7 +1734,7 @@ export class Service extends Resource {
     return this.call('GET', `/readyz`, {}, options);
   }
 
-  /** Metrics for Prometheus. Of all processes of this node. Requests from the machine itself need no key; others need an admin key, or a read key without a tenant. */
+  /** Metrics for Prometheus. Of all processes of this node. Requests from the machine itself need no key; others need an admin key, or a read key without a tenant. `POSTHORN_METRICS_ACCESS` changes this, and `POSTHORN_METRICS_ADDR` moves it to another address. */
   getMetrics(options?: RequestOptions): Promise<string> {
     return this.call('GET', `/metrics`, {}, options);
   }

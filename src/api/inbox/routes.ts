@@ -150,7 +150,10 @@ export function inboxRoutes(context: ApiDependencies, inboxes: Inboxes): Fastify
           tags,
           body: NewInbox,
           response: { 201: InboxSchema },
-          problems: { conflict: 'The limit of inboxes, of the tenant or in total, is reached.' },
+          problems: {
+            conflict:
+              'The limit of inboxes, of the tenant or in total, is reached, or the data of the tenant is being deleted.',
+          },
         },
       },
       async (request, reply) => {

@@ -1,19 +1,25 @@
 import type { FastifyPluginAsync } from 'fastify';
 import type { Static } from 'typebox';
 import { Problem } from '../../domain/problem.ts';
-import { type Tenants, tenantNotFound } from '../../manage/tenants.ts';
+import type { ControlPlane } from '../../manage/control-plane.ts';
+import { tenantNotFound } from '../../manage/tenants.ts';
 import type { Pool } from '../../postgres/database.ts';
 import { findTenant, listTenants } from '../../postgres/queries/tenants.ts';
 import { readNamedCursor, toNamedPage } from '../http/named-pages.ts';
 import { DEFAULT_LIMIT } from '../http/pagination.ts';
 import { Nothing, Page } from '../openapi/describe.ts';
-import { TenantBody, TenantId, TenantList, TenantSchema } from './schema.ts';
+import { CountSchema, TaskSchema } from '../tasks/schema.ts';
+import { sendOrder } from '../tasks/view.ts';
+import { TenantBody, TenantDeletion, TenantId, TenantList, TenantSchema } from './schema.ts';
 import { showTenant } from './view.ts';
 
 const tags = ['Tenants'] as const;
 type ById = { Params: { id: string } };
 
-export function tenantRoutes(tenants: Tenants, pool: Pool): FastifyPluginAsync {
+export function tenantRoutes(
+  { tenants, expunge }: Pick<ControlPlane, 'tenants' | 'expunge'>,
+  pool: Pool,
+): FastifyPluginAsync {
   return async (server) => {
     server.get<{ Querystring: Static<typeof TenantList> }>(
       '/tenants',
@@ -75,21 +81,28 @@ export function tenantRoutes(tenants: Tenants, pool: Pool): FastifyPluginAsync {
       },
     );
 
-    server.delete<ById>(
+    server.delete<ById & { Querystring: Static<typeof TenantDeletion> }>(
       '/tenants/:id',
       {
         schema: {
           operationId: 'deleteTenant',
-          summary: 'Delete a tenant that has no endpoints and no keys',
+          summary: 'Delete a tenant that has no endpoints and no keys, or everything of a tenant',
+          description:
+            'With `expunge=true` a task deletes every row of the tenant: events, deliveries, attempts, endpoints, keys, statistics, audit entries. Publishing for it is 409 until the task has ended. It cannot be undone.',
           tags,
           params: TenantId,
-          response: { 204: Nothing },
-          problems: { conflict: 'It still has endpoints or keys.' },
+          querystring: TenantDeletion,
+          response: { 200: CountSchema, 202: TaskSchema, 204: Nothing },
+          problems: { conflict: 'It still has endpoints or keys, or its data is being deleted already.' },
         },
         config: { admin: true },
       },
       async (request, reply) => {
-        await tenants.delete(request, request.params.id);
+        const { id } = request.params;
+        const { expunge: everything = false, confirm, dry_run = false } = request.query;
+        if (everything)
+          return sendOrder(reply, await expunge.tenant(request, id, { confirm, dryRun: dry_run }));
+        await tenants.delete(request, id);
         return reply.code(204).send();
       },
     );

@@ -75,3 +75,11 @@ export const TenantId = Type.Object({
   id: Type.String({ pattern: TENANT_ID.source, description: 'The id of the tenant.' }),
 });
 export const TenantList = Type.Object(PageQuery, { additionalProperties: false });
+export const TenantDeletion = Type.Object(
+  {
+    expunge: Type.Optional(Type.Boolean({ description: 'Delete everything of the tenant, for good.' })),
+    confirm: Type.Optional(Type.String({ description: 'With `expunge`: the id of the tenant again.' })),
+    dry_run: Type.Optional(Type.Boolean({ description: 'With `expunge`: only count its events.' })),
+  },
+  { additionalProperties: false },
+);

@@ -1,4 +1,5 @@
-import { integer } from '../kinds.ts';
+import { duration, integer } from '../kinds.ts';
+import { HOUR, SECOND } from './units.ts';
 
 const MAX_RETENTION_DAYS = 36_500;
 
@@ -46,4 +47,12 @@ export const retention = {
     400,
     'Days that statistics by the hour are kept. Finer ones are kept for as long as the API shows them.',
   ),
+  expungeSettleMs: duration({
+    internal: true,
+    default: 30 * SECOND,
+    min: 0,
+    max: HOUR,
+    about:
+      'How long the deletion of a tenant looks for new rows at least, of processes that have not heard of it yet and of requests on the wire.',
+  }),
 };

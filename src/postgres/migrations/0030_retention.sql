@@ -1,4 +1,4 @@
--- Retention (docs/retention.md, docs/adr/0015-retention.md). An expired partition is replaced, not just dropped: rows that
+-- Retention (docs/retention.md, docs/adr/0017-retention.md). An expired partition is replaced, not just dropped: rows that
 -- something still needs are copied into a small table, which takes over the range of the old partition in one short
 -- transaction. So every id keeps a partition, and every query works as before.
 --
@@ -29,6 +29,16 @@ create index partition_changes_replacement on posthorn.partition_changes (replac
 create function posthorn.first_id_at(at timestamptz) returns uuid
 language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
   select rpad(lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0'), 32, '0')::uuid
+$$;
+
+-- The event of a delivery, and the last id that a delivery of an event can have (src/domain/ids.ts): the version of the id
+-- says how long its ordinal is. Without settings of their own, so that the planner can put their bodies in their place.
+create function posthorn.event_of_delivery(id uuid) returns uuid language sql immutable parallel safe as $$
+  select case substr(id::text, 15, 1) when '8' then left(id::text, 31) || '00000' else left(id::text, 32) || '0000' end::uuid
+$$;
+create function posthorn.last_delivery_id(event_id uuid) returns uuid language sql immutable parallel safe as $$
+  select case substr(event_id::text, 15, 1) when '8' then left(event_id::text, 31) || 'fffff'
+              else left(event_id::text, 32) || 'ffff' end::uuid
 $$;
 
 create function posthorn.note_partition_change() returns trigger
@@ -108,9 +118,10 @@ begin
     execute format('insert into posthorn.%I
       select e.* from posthorn.events e
        where e.id = any ($1)
-         and (exists (select from posthorn.queue q where q.id between e.id and (left(e.id::text, 32) || ''ffff'')::uuid)
-              or exists (select from posthorn.dead_letters d where d.id between e.id and (left(e.id::text, 32) || ''ffff'')::uuid)
-              or exists (select from posthorn.deliveries h where h.id between e.id and (left(e.id::text, 32) || ''ffff'')::uuid))
+         and (exists (select from posthorn.queue q where q.id between e.id and posthorn.last_delivery_id(e.id))
+              or exists (select from posthorn.dead_letters d where d.id between e.id and posthorn.last_delivery_id(e.id))
+              or exists (select from posthorn.deliveries h where h.id between e.id and posthorn.last_delivery_id(e.id))
+              or exists (select from posthorn.fan_out_slices s where s.event_id = e.id))
           on conflict do nothing', replacement.name) using ids;
   elsif replacement.parent = 'attempts' then
     execute format('insert into posthorn.%I
@@ -154,12 +165,17 @@ begin
             (select d.id, true from posthorn.dead_letters d
               where replacement.parent <> 'deliveries' and d.id > first_id and d.id < next_id order by d.id limit max_rows)
             union all
+            -- Deliveries of large fan-outs that are not written yet.
+            (select s.event_id, true from posthorn.fan_out_slices s
+              where replacement.parent = 'events' and s.event_id > first_id and s.event_id < next_id
+              group by s.event_id order by s.event_id limit max_rows)
+            union all
             -- The deliveries of an expired event are gone, but for those that ended recently: all that are left count.
             (select h.id, replacement.parent = 'events' or h.finished_at >= replacement.finished_since
                from posthorn.deliveries h where h.id > first_id and h.id < next_id order by h.id limit max_rows)
           ) as found order by id limit max_rows) as chunk;
   perform posthorn.copy_kept_rows(replacement, case when replacement.parent = 'events'
-    then array(select distinct (left(id::text, 32) || '0000')::uuid from unnest(needed) as t(id)) else needed end);
+    then array(select distinct posthorn.event_of_delivery(id) from unnest(needed) as t(id)) else needed end);
   if cardinality(scanned) < max_rows then
     update posthorn.partitions p set copied_at = now() where p.name = replacement_name;
     return null;

@@ -15,22 +15,29 @@ alter table posthorn.tenants add column expunging_at timestamptz;
 alter table posthorn.tasks drop constraint tasks_kind_check;
 alter table posthorn.tasks add constraint tasks_kind_check check (kind in ('replay', 'discard', 'expunge'));
 
+create index tenants_expunging on posthorn.tenants (id) where expunging_at is not null;
+
+create function posthorn.refuse_publish(tenant text) returns boolean
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  raise exception using errcode = 'PH409',
+    message = format('the data of the tenant "%s" is being deleted', tenant),
+    hint = 'Publish again when the deletion has ended.';
+end $$;
+revoke all on function posthorn.refuse_publish from public;
+
 -- Refuses posthorn.publish for a tenant that is being expunged.
 create function posthorn.refuse_expunged_tenant() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
-  if exists (select from posthorn.tenants t where t.id = new.tenant and t.expunging_at is not null) then
-    raise exception using errcode = '55000',
-      message = format('posthorn.publish: the data of the tenant "%s" is being deleted', new.tenant),
-      hint = 'Publish again when the deletion has ended.';
-  end if;
+  perform posthorn.refuse_publish(t.id) from posthorn.tenants t where t.id = new.tenant and t.expunging_at is not null;
   return new;
 end $$;
 revoke all on function posthorn.refuse_expunged_tenant from public;
 create trigger refuse_expunged_tenant before insert on posthorn.outbox
   for each row execute function posthorn.refuse_expunged_tenant();
 
--- Deletes copies of events and attempts that wait in a replacement of their partition (0026). The rows that are still needed
+-- Deletes copies of events and attempts that wait in a replacement of their partition (0030). The rows that are still needed
 -- are copied again, because they changed too.
 create function posthorn.expunge_copies(event_ids uuid[]) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -41,7 +48,7 @@ begin
     select p.name, p.parent from posthorn.partitions p where p.state = 'preparing' and p.parent in ('events', 'attempts', 'deliveries')
   loop
     execute format('delete from posthorn.%I r using unnest($1) as e(id)
-                     where r.%I between e.id and (left(e.id::text, 32) || ''ffff'')::uuid', replacement.name,
+                     where r.%I between e.id and posthorn.last_delivery_id(e.id)', replacement.name,
                    case replacement.parent when 'attempts' then 'delivery_id' else 'id' end) using event_ids;
   end loop;
 end $$;

@@ -45,12 +45,18 @@ const skipping = ({ firstParameter, ofWritten }: Skipping): string => `
     counted_skipped as (${journalSkipped('skipped')}
     ),`;
 
+// The function is called only for a tenant whose data is being deleted, and throws. The index of such tenants is empty.
+const CURRENT = `current as materialized (
+      select version from posthorn.subscription_version
+       where not exists (select from posthorn.tenants t
+                          where t.expunging_at is not null and t.id = any ($3::text[]) and posthorn.refuse_publish(t.id)))`;
+
 // The usual case: no keys, first try. The statement that writes also reads the version, and a batch that was matched
 // against an older version writes nothing.
 const plain = (name: string, { skips }: { skips: boolean }) => ({
   name,
   text: `
-    with current as materialized (select version from posthorn.subscription_version),${
+    with ${CURRENT},${
       skips ? skipping({ firstParameter: 16, ofWritten: 'where (select version from current) = $1' }) : ''
     }
     accepted as (
@@ -123,7 +129,7 @@ const VARIANTS: Record<Variant, (first: number) => string> = {
 const guarded = (name: string, { fromOutbox, variant }: { fromOutbox: boolean; variant: Variant }) => ({
   name,
   text: `
-    with current as materialized (select version from posthorn.subscription_version),${fromOutbox ? STILL_HERE : ''}
+    with ${CURRENT},${fromOutbox ? STILL_HERE : ''}
     incoming as materialized (
       select t.*, ($15::text[])[n] as key, ($16::bytea[])[n] as fingerprint
         from ${INCOMING} where (select version from current) = $1

@@ -1,10 +1,11 @@
-/** The steps that replace an expired partition. The functions of migration 0026 do the work as the owner of the tables. */
+/** The steps that replace an expired partition. The functions of migration 0030 do the work as the owner of the tables. */
 import type { Uuid } from '../../domain/ids.ts';
 import { firstIdAt } from '../../domain/ids.ts';
 import type { PartitionedTable } from '../../domain/retention.ts';
 import type { Partition, Replacement } from '../../ports/retention-store.ts';
 import { inTransaction, type Pool } from '../database.ts';
 import { failureOf } from '../failures.ts';
+import { hasHistory, isEventNeeded } from './needed-events.ts';
 
 /** How long a swap waits for a lock: everything that uses the table waits behind it. */
 const LOCK_TIMEOUT = "set local lock_timeout = '50ms'";
@@ -115,10 +116,7 @@ const UNNEEDED: Readonly<Record<PartitionedTable, string>> = {
          and not exists (select from posthorn.dead_letters d where d.id = r.delivery_id)
          and not exists (select from posthorn.deliveries h
                           where h.id = r.delivery_id and h.finished_at >= to_timestamp($3::float8 / 1000))`,
-  events: `$3::float8 is not null
-         and not exists (select from posthorn.queue q where q.id between r.id and (left(r.id::text, 32) || 'ffff')::uuid)
-         and not exists (select from posthorn.dead_letters d where d.id between r.id and (left(r.id::text, 32) || 'ffff')::uuid)
-         and not exists (select from posthorn.deliveries h where h.id between r.id and (left(r.id::text, 32) || 'ffff')::uuid)`,
+  events: `$3::float8 is not null and not ${isEventNeeded('r')} and not ${hasHistory('r')}`,
 };
 
 /**

@@ -4,11 +4,7 @@ import { operationalTypes } from '../../domain/operational.ts';
 import type { ExpiredDeadLetters } from '../../ports/retention-store.ts';
 import { inTransaction, type Pool } from '../database.ts';
 import { discardMoves } from './dead-letters.ts';
-
-/** SQL: whether a delivery that waits or is dead needs the event `e`. */
-const IS_NEEDED = `
-  (exists (select from posthorn.queue q where q.id between e.id and (left(e.id::text, 32) || 'ffff')::uuid)
-   or exists (select from posthorn.dead_letters d where d.id between e.id and (left(e.id::text, 32) || 'ffff')::uuid))`;
+import { hasHistory, isEventNeeded } from './needed-events.ts';
 
 /**
  * Deletes a chunk of payloads of the oldest partition that ended before `cutoffMs` and has payloads. Returns false if there
@@ -35,7 +31,7 @@ export async function stripPayloads(pool: Pool, cutoffMs: number, max: number): 
     );
     await client.query(
       `update posthorn.events e set data = null
-        where e.id = any ($1::uuid[]) and e.data is not null and not ${IS_NEEDED}`,
+        where e.id = any ($1::uuid[]) and e.data is not null and not ${isEventNeeded('e')}`,
       [rows.map(({ id }) => id)],
     );
     await client.query(
@@ -98,12 +94,12 @@ export async function deleteTenantEvents(
     if (ids.length > 0) {
       await client.query(
         `delete from posthorn.deliveries h using unnest($1::uuid[]) as e(id)
-          where h.id between e.id and (left(e.id::text, 32) || 'ffff')::uuid and h.finished_at < to_timestamp($2::float8 / 1000)`,
+          where h.id between e.id and posthorn.last_delivery_id(e.id) and h.finished_at < to_timestamp($2::float8 / 1000)`,
         [ids, cutoffMs],
       );
       await client.query(
         `delete from posthorn.attempts a using unnest($1::uuid[]) as e(id)
-          where a.delivery_id between e.id and (left(e.id::text, 32) || 'ffff')::uuid
+          where a.delivery_id between e.id and posthorn.last_delivery_id(e.id)
             and not exists (select from posthorn.queue q where q.id = a.delivery_id)
             and not exists (select from posthorn.dead_letters d where d.id = a.delivery_id)
             and not exists (select from posthorn.deliveries h where h.id = a.delivery_id)`,
@@ -111,8 +107,8 @@ export async function deleteTenantEvents(
       );
       await client.query(
         `delete from posthorn.events e
-          where e.id = any ($1::uuid[]) and not ${IS_NEEDED}
-            and not exists (select from posthorn.deliveries h where h.id between e.id and (left(e.id::text, 32) || 'ffff')::uuid)`,
+          where e.id = any ($1::uuid[]) and not ${isEventNeeded('e')}
+            and not ${hasHistory('e')}`,
         [ids],
       );
     }

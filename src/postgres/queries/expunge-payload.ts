@@ -7,7 +7,7 @@ import { CHANNEL_NAMES } from '../notifier-channels.ts';
 export const EXPUNGED = 'expunged';
 
 /** SQL for the deliveries of the event $1. */
-const OF_EVENT = "between $1::uuid and (left($1::text, 32) || 'ffff')::uuid";
+const OF_EVENT = 'between $1::uuid and posthorn.last_delivery_id($1::uuid)';
 
 /**
  * Returns the endpoints whose lanes changed. The order matters: when the waiting deliveries are gone, no further attempt of
@@ -27,6 +27,7 @@ export async function expungePayload(
       where id = $1`,
     [id, who],
   );
+  await client.query(SKIP_SLICES, [id]);
   const { rows } = await client.query<{ endpoint_id: Uuid }>(END_DELIVERIES, [id]);
   await client.query(
     `update posthorn.attempts
@@ -43,6 +44,20 @@ export async function expungePayload(
   await client.query(`select pg_notify('${CHANNEL_NAMES.expunged}', $1)`, [id]);
   return rows.map(({ endpoint_id }) => endpoint_id);
 }
+
+/**
+ * Deliveries of a large fan-out that are not written yet. A statement before the next one: it waits for the process that writes
+ * a slice, and the next one sees what that process wrote.
+ */
+const SKIP_SLICES = `
+  with slices as (
+    delete from posthorn.fan_out_slices where event_id = $1 returning *
+  )
+  insert into posthorn.deliveries (id, endpoint_id, status, reason, attempts, replays, finished_at, tenant, event_type)
+  select case substr($1::text, 15, 1) when '8' then left($1::text, 31) || lpad(to_hex(s.first_ordinal + t.n - 1), 5, '0')
+              else left($1::text, 32) || lpad(to_hex(s.first_ordinal + t.n - 1), 4, '0') end::uuid,
+         t.endpoint_id, 'skipped', '${EXPUNGED}', 0, 0, now(), s.tenant, s.event_type
+    from slices s cross join unnest(s.endpoint_ids) with ordinality as t(endpoint_id, n)`;
 
 /** Waiting ones end as skipped, dead ones as discarded. A dead letter that is being replayed is in both tables. */
 const END_DELIVERIES = `

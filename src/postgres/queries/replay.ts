@@ -4,8 +4,11 @@ import type { Queryable } from '../database.ts';
 /** In whole milliseconds, so that the time is exact as a JavaScript number. */
 const NOW = "date_trunc('milliseconds', now())";
 
-/** False if the delivery is due and was not attempted since: a replay then makes no request of its own. */
-const SENDS_AGAIN = `(q.attempts > q.attempts_before_replay or coalesce(q.due_at > ${NOW}, false))`;
+/**
+ * False if the delivery is due and was not attempted since: a replay then makes no request of its own. By the present time: a
+ * replay that began later but was quicker has set a due time after the start of this transaction.
+ */
+const SENDS_AGAIN = `(q.attempts > q.attempts_before_replay or coalesce(q.due_at > clock_timestamp(), false))`;
 
 /**
  * Common table expressions that replay the deliveries of `chunk (id, endpoint_id)`; `moved (id, endpoint_id)` has those
@@ -30,7 +33,7 @@ export const REPLAY_MOVES = `
     -- Locked against the deletion of the payload (queries/expire-rows.ts): without it nothing can be sent.
     with_payload as materialized (
       select ev.id from posthorn.events ev
-       where ev.id = any (array(select (left(c.id::text, 32) || '0000')::uuid from chunk c join posthorn.deliveries h on h.id = c.id))
+       where ev.id = any (array(select posthorn.event_of_delivery(c.id) from chunk c join posthorn.deliveries h on h.id = c.id))
          and ev.data is not null
        order by ev.id for share of ev
     ),
@@ -51,7 +54,7 @@ export const REPLAY_MOVES = `
     ),
     from_history as (
       delete from posthorn.deliveries h using chunk c join live l on l.id = c.endpoint_id
-       where h.id = c.id and (left(c.id::text, 32) || '0000')::uuid in (select id from with_payload)
+       where h.id = c.id and posthorn.event_of_delivery(c.id) in (select id from with_payload)
       returning h.id, h.endpoint_id, l.fifo, h.attempts, h.replays + 1 as replays, h.last_status_code, h.last_error_class,
                 h.tenant, h.event_type
     ),

@@ -1,4 +1,5 @@
 import type { RateLimit } from '../../domain/endpoint.ts';
+import { tenantIsExpunged } from '../../domain/problem.ts';
 import type { Client, Pool, Queryable } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
 
@@ -22,10 +23,17 @@ export type TenantSettings = Omit<TenantRecord, 'created_at' | 'updated_at'>;
 const COLUMNS =
   'id, name, description, metadata, ingest_per_second, ingest_burst, max_endpoints, retention_days, created_at, updated_at';
 
-/** Creates the tenant if it is new, and prevents its deletion until the transaction that uses it has committed. */
+/**
+ * Creates the tenant if it is new, and prevents its deletion until the transaction that uses it has committed. Throws
+ * `conflict` while the tenant is being expunged.
+ */
 export async function ensureTenant(client: Client, id: string): Promise<void> {
   await client.query('insert into posthorn.tenants (id) values ($1) on conflict do nothing', [id]);
-  await client.query('select from posthorn.tenants where id = $1 for key share', [id]);
+  const { rows } = await client.query<{ is_expunging: boolean }>(
+    'select expunging_at is not null as is_expunging from posthorn.tenants where id = $1 for key share',
+    [id],
+  );
+  if (rows[0]?.is_expunging) throw tenantIsExpunged(id);
 }
 
 /** Creates the tenants that are new. Sorted, so that two processes with the same new tenants do not deadlock. */

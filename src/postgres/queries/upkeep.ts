@@ -103,6 +103,12 @@ export async function deleteLeftovers(pool: Pool, days: number): Promise<void> {
       where w.renewed_at < clock_timestamp() - interval '1 day'
         and not exists (select from posthorn.shards s where s.owner = w.id)`,
   );
+  // What was recorded about endpoints of a tenant after it was expunged: results of requests that were on the wire.
+  for (const table of ['endpoint_health', 'endpoint_stats', 'endpoint_skips', 'operational_notes'])
+    await pool.query(
+      `delete from posthorn.${table} r using posthorn.expunged x
+        where x.kind = 'tenant' and x.applied_at > now() - interval '1 day' and r.endpoint_id = any (x.endpoint_ids)`,
+    );
   // States of deleted endpoints, and windows of dead letters that ended long ago.
   await pool.query(
     `delete from posthorn.operational_state s

@@ -1,0 +1,74 @@
+/** Runs the task that expunges a tenant: one chunk per transaction, with its progress. */
+import type { Uuid } from '../../domain/ids.ts';
+import { type Client, inTransaction, type Pool } from '../database.ts';
+import {
+  deleteClosedTenant,
+  deleteTenantRows,
+  expungeOperationalEvents,
+  hasUncountedStatistics,
+} from './expunge-tenant.ts';
+import type { ChunkAnswer, ClaimedTask } from './tasks.ts';
+
+export interface ExpungeOptions {
+  /** The tenant whose events tell about all tenants. */
+  readonly operatorTenant: string;
+  /**
+   * How long the task looks for new rows at least. Processes that have not heard of it may accept events for a moment, and
+   * requests on the wire end.
+   */
+  readonly settleMs: number;
+}
+
+const FIRST_ID = '00000000-0000-0000-0000-000000000000';
+/** Before the next look, if there was nothing to delete. */
+const PAUSE_SECONDS = 0.25;
+
+export async function workOnExpunge(
+  pool: Pool,
+  task: ClaimedTask,
+  max: number,
+  options: ExpungeOptions,
+): Promise<ChunkAnswer> {
+  return inTransaction(pool, async (client) => {
+    const { rows } = await client.query<{ tenant: string; cursor: Uuid | null; age_ms: number }>(
+      `select selection ->> 'tenant' as tenant, cursor,
+              extract(epoch from clock_timestamp() - created_at)::float8 * 1000 as age_ms
+         from posthorn.tasks where id = $1 and state = 'running' and runner = $2 for update`,
+      [task.id, task.runner],
+    );
+    const found = rows[0];
+    if (found === undefined) return { state: null, endpoints: [] };
+    const { tenant, age_ms } = found;
+    const deleted = await deleteTenantRows(client, { id: task.id, tenant }, max);
+    let cursor: Uuid | null = found.cursor ?? FIRST_ID;
+    if (deleted === 0) {
+      const after = await expungeOperationalEvents(client, { ...options, tenant }, cursor, max);
+      if (after === null) {
+        if (age_ms >= options.settleMs && !(await hasUncountedStatistics(client, tenant)))
+          return finish(client, task, tenant);
+        // Look again from the start: operational events may follow.
+        cursor = FIRST_ID;
+        await client.query('select pg_sleep($1)', [PAUSE_SECONDS]);
+      } else cursor = after;
+    }
+    await client.query(
+      `update posthorn.tasks
+          set done = done + $2, total = greatest(total, done + $2), cursor = $3, heartbeat_at = clock_timestamp(), updated_at = now()
+        where id = $1`,
+      [task.id, deleted, cursor],
+    );
+    return { state: 'running', endpoints: [] };
+  });
+}
+
+async function finish(client: Client, task: ClaimedTask, tenant: string): Promise<ChunkAnswer> {
+  await deleteClosedTenant(client, tenant);
+  await client.query(
+    `update posthorn.tasks
+        set state = 'done', total = done, finished_at = clock_timestamp(), heartbeat_at = clock_timestamp(), updated_at = now(),
+            selection = selection || '{"tenant": null}'
+      where id = $1`,
+    [task.id],
+  );
+  return { state: 'done', endpoints: [] };
+}
