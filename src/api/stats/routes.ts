@@ -71,7 +71,8 @@ export function statsRoutes(dependencies: StatsDependencies): FastifyPluginAsync
       accepted: total.accepted,
       ...showCounts(total),
       // The queue does not know types without reading all of it.
-      success_rate: successRate(total, type === null ? now.retrying : 0),
+      // What fails now has no place in a range of the past.
+      success_rate: successRate(total, type === null && window.name !== null ? now.retrying : 0),
       ...showRates(total),
       throughput_per_second: throughput(total, window),
       now,
