@@ -36,7 +36,7 @@ describe('monitoring in the console', needsBrowser(), () => {
     await tailPage.setViewportSize({ width: 390, height: 844 });
     const [badge, time] = [tail.locator('.badge').first(), tail.locator('.tail-time').first()];
     await expect
-      .poll(async () => (await time.boundingBox())!.y - (await badge.boundingBox())!.y)
+      .poll(async () => (await time.boundingBox())!.y - (await badge.boundingBox())!.y, { timeout: 10_000 })
       .toBeGreaterThan(10);
     await tail.getByText('#1 · 500').first().waitFor();
     await tailPage.setViewportSize({ width: 1280, height: 860 });
