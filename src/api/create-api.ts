@@ -38,6 +38,8 @@ import { tenantRoutes } from './tenants/routes.ts';
 export interface ApiOptions extends ServerOptions {
   /** Only `/healthz`, `/readyz` and `/metrics`: for a worker without the API. */
   readonly healthOnly: boolean;
+  /** `/metrics` is served by `createMetricsApi`. */
+  readonly metricsElsewhere?: boolean;
 }
 
 /** Creates the server with all routes, ready to listen. */
@@ -49,7 +51,7 @@ export async function createApi(
   const { server, routes } = createServer(dependencies, options);
 
   await server.register(healthRoutes({ clock, ...dependencies.health }));
-  await server.register(metricsRoutes(metrics, access));
+  if (options.metricsElsewhere !== true) await server.register(metricsRoutes(metrics, access));
   if (options.healthOnly) return server;
   await server.register(v1Routes(dependencies), { prefix: '/v1' });
   await server.register(openApiRoutes(dependencies, routes));
@@ -58,6 +60,16 @@ export async function createApi(
   await server.register(signInRoutes(signInContext(dependencies)));
   await server.register(guideRoutes());
   if (inboxes !== null) await server.register(inboxReceiver(dependencies, inboxes));
+  return server;
+}
+
+/** Creates a server with `/metrics` only, for an address of its own. */
+export async function createMetricsApi(
+  dependencies: ApiDependencies,
+  options: ServerOptions,
+): Promise<FastifyInstance> {
+  const { server } = createServer(dependencies, options);
+  await server.register(metricsRoutes(dependencies.metrics, dependencies.access));
   return server;
 }
 

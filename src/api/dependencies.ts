@@ -53,9 +53,13 @@ export interface ApiMetrics {
 export interface AccessDependencies {
   readonly authenticator: Authenticator;
   readonly isTrustedProxy: IsTrustedProxy;
+  readonly metricsAccess: MetricsAccess;
   /** Null: people sign in to the console with keys only. */
   readonly signIn: SignInDependencies | null;
 }
+
+/** `auto`: requests that come directly from this machine need no key. `key`: every request does. `open`: none does. */
+export type MetricsAccess = 'auto' | 'key' | 'open';
 
 export interface PublishingDependencies {
   readonly acceptor: Acceptor;

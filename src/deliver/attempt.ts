@@ -19,7 +19,7 @@ import {
 } from './classify-error.ts';
 import type { Destination } from './destination.ts';
 import { Exchange, type ExchangeOwner } from './exchange.ts';
-import { type GivenNames, withGivenNames, withoutCredentials } from './headers.ts';
+import { type GivenNames, type HeaderRedaction, redactHeaders, withGivenNames } from './headers.ts';
 import { followRedirect } from './redirect.ts';
 import { parseRetryAfter } from './retry-after.ts';
 import type { SocketPools } from './socket-pool.ts';
@@ -49,6 +49,8 @@ export interface AttemptInput {
   readonly redirectsAllowed: number;
   /** The headers that the endpoint, the event or the caller has set, which stay with the origin. */
   readonly customHeaders: readonly (Readonly<Record<string, string>> | null)[];
+  /** Which headers are recorded without their values. */
+  readonly redaction: HeaderRedaction;
   readonly timeoutMs: number;
   /** When it started, on the wall clock and on the monotonic clock. */
   readonly startedAt: number;
@@ -251,7 +253,7 @@ export class Attempt implements ExchangeOwner {
       statusCode: status,
       error: errorClass === null ? null : { class: errorClass, message: errorMessage(errorClass, detail) },
       url: this.#destination.url,
-      requestHeaders: withoutCredentials(this.#headers),
+      requestHeaders: redactHeaders(this.#headers, this.input.redaction),
       responseHeaders: headers,
       responseBody: exchange?.body ?? null,
       responseTruncated: exchange?.truncated ?? false,

@@ -27,6 +27,9 @@ import {
   attemptHeaders,
   type GivenNames,
   givenNames,
+  type HeaderRedaction,
+  REDACT_CREDENTIALS,
+  redactionOf,
   staticHeaders,
   withEventNames,
 } from './headers.ts';
@@ -38,6 +41,7 @@ import {
   readTokenAnswer,
   TOKEN_RESPONSE_CAP_BYTES,
   TOKEN_TIMEOUT_MS,
+  tokenGroup,
   tokenKey,
   tokenRequest,
 } from './token-request.ts';
@@ -77,6 +81,8 @@ export interface DelivererOptions {
   readonly publicUrl: string;
   /** Follow redirects only within the host of the endpoint. Default: false. */
   readonly redirectsWithinHost?: boolean;
+  /** A name with a forbidden address fails like one that does not resolve. Default: false. */
+  readonly hidesForbiddenNames?: boolean;
   readonly connectTimeoutMs?: number;
   readonly responseCapBytes?: number;
   readonly keepAliveMs?: number;
@@ -117,6 +123,7 @@ const ALWAYS = (): boolean => true;
 interface Plan {
   readonly destination: Destination | ErrorClass;
   readonly headers: Readonly<Record<string, string>>;
+  readonly redaction: HeaderRedaction;
   readonly names: GivenNames;
   readonly tokens: TokenSource | null;
   readonly profile: SignatureProfile;
@@ -152,6 +159,7 @@ class HttpDeliverer implements Deliverer {
         connectTimeoutMs: options.connectTimeoutMs ?? 5000,
         proxy: options.proxyUrl == null ? null : parseProxyUrl(options.proxyUrl),
         ca: options.ca ?? null,
+        hidesForbiddenNames: options.hidesForbiddenNames ?? false,
       }),
       keepAliveMs: options.keepAliveMs ?? 4000,
       maxIdleSockets: options.maxIdleSockets ?? 1024,
@@ -194,6 +202,7 @@ class HttpDeliverer implements Deliverer {
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.#tokens.close();
     for (const attempt of [...this.#inFlight]) attempt.abandon();
     await this.#pools.close();
   }
@@ -235,6 +244,7 @@ class HttpDeliverer implements Deliverer {
       plan = {
         destination: locateUrl(endpoint.url, this.#options.egress, identityOf(endpoint)),
         headers: staticHeaders(endpoint, this.#options.userAgent),
+        redaction: redactionOf(endpoint),
         names: givenNames(endpoint),
         tokens: this.#tokensOf(endpoint),
         profile: typeof endpoint.signature === 'string' ? endpoint.signature : endpoint.signature.profile,
@@ -249,9 +259,14 @@ class HttpDeliverer implements Deliverer {
   #tokensOf(endpoint: Endpoint): TokenSource | null {
     const { auth: client } = endpoint;
     if (client?.type !== 'oauth2') return null;
-    return this.#tokens.source(tokenKey(endpoint.id, client), (done) =>
-      this.#begin({ endpoint, client }, this.#prepareTokenFetch, (outcome) => done(readTokenAnswer(outcome))),
-    );
+    return this.#tokens.source({
+      key: tokenKey(endpoint.id, client),
+      group: tokenGroup(endpoint.tenant, client),
+      request: (done) =>
+        this.#begin({ endpoint, client }, this.#prepareTokenFetch, (outcome) =>
+          done(readTokenAnswer(outcome)),
+        ),
+    });
   }
 
   readonly #prepareTokenFetch = ({ endpoint, client }: TokenFetch, done: Done): Attempt | ErrorClass => {
@@ -264,6 +279,7 @@ class HttpDeliverer implements Deliverer {
       tokens: null,
       redirectsAllowed: 0,
       customHeaders: [],
+      redaction: REDACT_CREDENTIALS,
       names: {},
       timeoutMs: Math.min(endpoint.timeoutMs, TOKEN_TIMEOUT_MS),
       startedAt: this.#clock.now(),
@@ -303,6 +319,7 @@ class HttpDeliverer implements Deliverer {
       body: message.memory.subarray(message.bodyAt),
       redirectsAllowed: endpoint.followRedirects,
       customHeaders: [endpoint.headers, event.headers],
+      redaction: plan.redaction,
       names: withEventNames(plan.names, event),
       timeoutMs: Math.min(request.timeoutMs ?? endpoint.timeoutMs, endpoint.timeoutMs),
       startedAt,
@@ -325,6 +342,7 @@ class HttpDeliverer implements Deliverer {
       body: null,
       redirectsAllowed: endpoint.followRedirects,
       customHeaders: [endpoint.headers],
+      redaction: plan.redaction,
       names: plan.names,
       timeoutMs,
       startedAt: this.#clock.now(),

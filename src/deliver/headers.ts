@@ -71,11 +71,36 @@ export function isCredentialHeader(name: string): boolean {
   return isCredential;
 }
 
-/** Returns the headers as they may be logged: the same object if none is secret, which is the usual case. */
-export function withoutCredentials(headers: Record<string, string>): Record<string, string> {
+/** Names of headers, in lower case, whose values are recorded or not, whatever the name suggests. */
+export interface HeaderRedaction {
+  readonly hidden: ReadonlySet<string>;
+  readonly plain: ReadonlySet<string>;
+}
+
+export const REDACT_CREDENTIALS: HeaderRedaction = { hidden: new Set(), plain: new Set() };
+
+/** Values of an endpoint's headers are secret, unless `plainHeaders` names them. */
+export function redactionOf(endpoint: Pick<Endpoint, 'headers' | 'plainHeaders' | 'auth'>): HeaderRedaction {
+  const names = Object.keys(endpoint.headers).map((name) => name.toLowerCase());
+  if (names.length === 0) return REDACT_CREDENTIALS;
+  const plain = new Set(endpoint.plainHeaders.map((name) => name.toLowerCase()));
+  // The value of this one comes from `auth`.
+  if (endpoint.auth !== null) plain.delete('authorization');
+  return {
+    hidden: new Set(names.filter((name) => !plain.has(name))),
+    plain: new Set(names.filter((name) => plain.has(name))),
+  };
+}
+
+/** Returns the headers as they may be recorded: the same object if none is secret, which is the usual case. */
+export function redactHeaders(
+  headers: Record<string, string>,
+  { hidden, plain }: HeaderRedaction,
+): Record<string, string> {
   let shown: Record<string, string> | null = null;
   for (const name in headers) {
-    if (!isCredentialHeader(name)) continue;
+    const lower = name.toLowerCase();
+    if (!hidden.has(lower) && (!isCredentialHeader(lower) || plain.has(lower))) continue;
     shown ??= { ...headers };
     shown[name] = '[redacted]';
   }
@@ -122,8 +147,8 @@ export function givenNames({ headers, signature }: Endpoint): GivenNames {
   const names = namesOf(headers);
   const header = typeof signature === 'string' ? null : signature.header;
   if (header !== null) {
-    names[header.toLowerCase()] = header;
-    names[`${header.toLowerCase()}-next`] = `${header}-next`;
+    for (const suffix of ['', '-next', '-previous'])
+      names[`${header.toLowerCase()}${suffix}`] = `${header}${suffix}`;
   }
   return names;
 }

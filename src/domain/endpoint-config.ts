@@ -53,7 +53,10 @@ export interface EndpointConfig {
   filter?: Record<string, unknown>;
   api_version?: string;
   payload?: 'full' | 'thin';
+  /** In plain text: only in memory, and in rows of earlier versions until upkeep seals them. */
   headers?: Record<string, string>;
+  /** Names of headers whose values are shown to everybody who may see the endpoint. */
+  plain_headers?: string[];
   sealed_headers?: Record<string, SealedValue>;
   auth?: AuthConfig;
   tls?: TlsConfig;
@@ -80,6 +83,7 @@ export const DEFAULT_MAX_IN_FLIGHT = 10;
 const DEFAULT_RETRY = newRetryPolicy({});
 const EVERY_EVENT: readonly string[] = ['*'];
 const NO_CHANNELS: readonly string[] = [];
+const NO_NAMES: readonly string[] = [];
 const NO_HEADERS: Readonly<Record<string, string>> = {};
 
 export function resolveRetry(config?: RetryConfig): RetryPolicy {
@@ -159,6 +163,7 @@ export function resolveEndpoint(record: EndpointRecord, secrets: readonly Endpoi
     apiVersion: config.api_version ?? null,
     payload: config.payload ?? 'full',
     headers: config.headers ?? NO_HEADERS,
+    plainHeaders: config.plain_headers ?? NO_NAMES,
     auth: resolveAuth(config.auth),
     certificate: resolveCertificate(config.tls),
     signature: config.signature ?? 'standard',

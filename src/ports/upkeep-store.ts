@@ -47,6 +47,12 @@ export interface UpkeepStore extends EndpointDisabler, ExpiredDataCleaner {
   /** Calls `work` unless another process runs upkeep. Returns whether it called it. A crash ends the exclusion. */
   runExclusively(work: () => Promise<void>): Promise<boolean>;
 
+  /** Expunges again what a restore of the store brought back. */
+  applyTombstones(nowMs: number): Promise<void>;
+
   /** Creates the storage that will be needed soon. */
   ensurePartitions(): Promise<void>;
+
+  /** Seals the headers of up to `max` endpoints that earlier versions stored in plain text. Returns how many it read. */
+  sealPlainHeaders(max: number): Promise<number>;
 }

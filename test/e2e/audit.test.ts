@@ -103,6 +103,8 @@ describe('SEC-4: every change is recorded', () => {
       'DELETE /v1/tenants/:id': async (tenant) => {
         await expectStatus(posthorn.api('PUT', `/v1/tenants/${tenant}`, {}), 201);
         await expectStatus(posthorn.api('PUT', `/v1/tenants/${tenant}`, { name: 'changed' }), 200);
+        await expectStatus(posthorn.api('PUT', '/v1/tenants/expunged', {}), 201);
+        await expectStatus(posthorn.api('DELETE', '/v1/tenants/expunged?expunge=true&confirm=expunged'), 202);
         return posthorn.api('DELETE', `/v1/tenants/${tenant}`);
       },
       'PUT /v1/event-types/:name': () => posthorn.api('PUT', '/v1/event-types/a.b', {}),

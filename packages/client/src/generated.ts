@@ -126,8 +126,9 @@ export interface ChangedEndpoint {
   paused: boolean;
   api_version: string | null;
   payload: 'full' | 'thin';
-  /** Credentials are not shown. */
+  /** `[redacted]` instead of a value that the key may not read: credentials, and for a read key all values but those of `plain_headers`. */
   headers: Record<string, string>;
+  plain_headers: string[];
   auth: BasicAuth | BearerAuth | OAuth2 | null;
   tls: ClientCertificate | null;
   signature: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
@@ -198,8 +199,9 @@ export interface CreatedEndpoint {
   paused: boolean;
   api_version: string | null;
   payload: 'full' | 'thin';
-  /** Credentials are not shown. */
+  /** `[redacted]` instead of a value that the key may not read: credentials, and for a read key all values but those of `plain_headers`. */
   headers: Record<string, string>;
+  plain_headers: string[];
   auth: BasicAuth | BearerAuth | OAuth2 | null;
   tls: ClientCertificate | null;
   signature: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
@@ -379,8 +381,9 @@ export interface Endpoint {
   paused: boolean;
   api_version: string | null;
   payload: 'full' | 'thin';
-  /** Credentials are not shown. */
+  /** `[redacted]` instead of a value that the key may not read: credentials, and for a read key all values but those of `plain_headers`. */
   headers: Record<string, string>;
+  plain_headers: string[];
   auth: BasicAuth | BearerAuth | OAuth2 | null;
   tls: ClientCertificate | null;
   signature: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
@@ -436,6 +439,7 @@ export interface EndpointPatch {
   api_version?: string | null;
   payload?: 'full' | 'thin' | null;
   headers?: Record<string, string | null> | null;
+  plain_headers?: string[] | null;
   auth?: {
     type: 'basic' | 'bearer' | 'oauth2';
     username?: string;
@@ -665,6 +669,12 @@ export interface EventTypeSettings {
   /** A sample of `data`. It must match the schema. */
   example?: unknown;
   deprecated?: boolean;
+  /** Read-only. May be sent with the value that it has. */
+  name?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  created_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  updated_at?: unknown;
 }
 
 export interface EventWithData {
@@ -785,6 +795,27 @@ export interface InboxPatch {
   delay_ms?: number;
   /** Cut the connection instead of answering. */
   reset?: boolean;
+  /** The same fields, as GET shows them. Fields outside of it take precedence. */
+  answer?: {
+    /** The status that requests get. */
+    status?: number;
+    /** Delay of the answer in milliseconds. */
+    delay_ms?: number;
+    /** Cut the connection instead of answering. */
+    reset?: boolean;
+  };
+  /** Read-only. May be sent with the value that it has. */
+  token?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  url?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  tenant?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  created_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  received?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  expires_at?: unknown;
 }
 
 export interface InboxRequest {
@@ -877,6 +908,7 @@ export interface NewEndpoint {
   api_version?: string | null;
   payload?: 'full' | 'thin' | null;
   headers?: Record<string, string | null> | null;
+  plain_headers?: string[] | null;
   auth?: {
     type: 'basic' | 'bearer' | 'oauth2';
     username?: string;
@@ -1036,7 +1068,7 @@ export interface Ready {
 
 export interface RefusedEvent {
   error: Problem & {
-    code: 'forbidden' | 'idempotency_conflict' | 'too_large' | 'invalid' | 'rate_limited' | 'overloaded' | 'unavailable';
+    code: 'forbidden' | 'conflict' | 'idempotency_conflict' | 'too_large' | 'invalid' | 'rate_limited' | 'overloaded' | 'unavailable';
   };
 }
 
@@ -1315,6 +1347,12 @@ export interface TenantSettings {
   } | null;
   max_endpoints?: number | null;
   retention_days?: number | null;
+  /** Read-only. May be sent with the value that it has. */
+  id?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  created_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  updated_at?: unknown;
 }
 
 export interface TestEvent {
@@ -1688,7 +1726,7 @@ export class Service extends Resource {
     return this.call('GET', `/readyz`, {}, options);
   }
 
-  /** Metrics for Prometheus. Of all processes of this node. Requests from the machine itself need no key; others need an admin key, or a read key without a tenant. */
+  /** Metrics for Prometheus. Of all processes of this node. Requests from the machine itself need no key; others need an admin key, or a read key without a tenant. `POSTHORN_METRICS_ACCESS` changes this, and `POSTHORN_METRICS_ADDR` moves it to another address. */
   getMetrics(options?: RequestOptions): Promise<string> {
     return this.call('GET', `/metrics`, {}, options);
   }

@@ -82,7 +82,11 @@ const fields = {
   paused: Type.Boolean(),
   api_version: Nullable(Type.String()),
   payload: Type.Enum(['full', 'thin']),
-  headers: Type.Record(Type.String(), Type.String(), { description: 'Credentials are not shown.' }),
+  headers: Type.Record(Type.String(), Type.String(), {
+    description:
+      '`[redacted]` instead of a value that the key may not read: credentials, and for a read key all values but those of `plain_headers`.',
+  }),
+  plain_headers: Type.Array(Type.String()),
   auth: Nullable(ShownAuth),
   tls: Nullable(ShownTls),
   signature: Type.Union([
@@ -142,6 +146,7 @@ const example = {
   api_version: null,
   payload: 'full',
   headers: {},
+  plain_headers: [],
   auth: { type: 'basic', username: 'posthorn', password: '[redacted]' },
   tls: null,
   signature: 'standard',

@@ -2,7 +2,6 @@ import { signatureHeaders } from '../../deliver/index.ts';
 import { resolveEndpoint } from '../../domain/endpoint-config.ts';
 import { idPrefixes, publicId, timeOfId } from '../../domain/ids.ts';
 import type { RetryPolicy } from '../../domain/retry.ts';
-import { redactHeaders } from '../../manage/endpoint-patch.ts';
 import type { EndpointView } from '../../postgres/queries/endpoints.ts';
 import type { Totals } from '../../postgres/queries/stats.ts';
 import type { Shown } from '../openapi/describe.ts';
@@ -10,6 +9,7 @@ import { showFigures } from '../stats/figures.ts';
 import { showAuth, showTls } from './auth-schema.ts';
 import type { EndpointSchema } from './view-schema.ts';
 
+/** `view` has the headers that the caller may see (`Endpoints.visibleTo`). */
 export function showEndpoint(
   view: EndpointView,
   lastDay: Totals,
@@ -77,7 +77,8 @@ export function showSettings(
     paused: view.paused,
     api_version: endpoint.apiVersion,
     payload: endpoint.payload,
-    headers: redactHeaders(view.config),
+    headers: view.config.headers ?? {},
+    plain_headers: endpoint.plainHeaders,
     auth: showAuth(view.config.auth),
     tls: showTls(view.config.tls),
     signature: endpoint.signature,

@@ -145,6 +145,7 @@ export const AcceptedEvent = Type.Object(
 /** The problems of a single event in a batch. */
 const eventProblems: readonly ProblemCode[] = [
   'forbidden',
+  'conflict',
   'idempotency_conflict',
   'too_large',
   'invalid',

@@ -3,7 +3,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
 import type { TokenBucket } from '../../domain/token-bucket.ts';
-import { hashApiKey } from '../../manage/api-keys.ts';
+import { type ApiKeyFormat, hashApiKey } from '../../manage/api-keys.ts';
 import type { Caller } from '../../manage/caller.ts';
 import { refuseOperatorCaller } from '../../manage/operator-access.ts';
 import type { Pool } from '../../postgres/database.ts';
@@ -19,6 +19,13 @@ import {
   UNRESTRICTED,
 } from './key-restrictions.ts';
 import type { Sender } from './sender.ts';
+import type { UncheckedKeys } from './unchecked-keys.ts';
+
+/** What recognizes guesses without a query per guess. */
+export interface GuessFilter {
+  readonly keyFormat: ApiKeyFormat;
+  readonly uncheckedKeys: UncheckedKeys;
+}
 
 /** A valid key: who uses it, its restrictions, and its rate limit (null: none). */
 interface KnownKey {
@@ -29,6 +36,7 @@ interface KnownKey {
 
 export interface AuthenticatorOptions {
   readonly rates: KeyRates;
+  readonly guesses: GuessFilter;
   readonly isTrustedProxy: IsTrustedProxy;
   /** Keys for this tenant are refused. */
   readonly operatorTenant: string;
@@ -52,14 +60,16 @@ const TOUCH_EVERY_MS = 30_000;
 
 /**
  * Finds the caller behind an API key. Keys are looked up by their hash and cached for 10 seconds, so that most requests
- * need no database read. Revoking a key notifies every process (`posthorn_keys`), which clears its cache; the 10
- * seconds are the limit if that notification is lost.
+ * need no database read. A key without a valid checksum is a guess, unless an earlier version made it. Revoking a key
+ * notifies every process (`posthorn_keys`), which clears its cache; the 10 seconds are the limit if that notification is
+ * lost.
  */
 export class Authenticator {
   readonly #pool: Pool;
   readonly #clock: Clock;
   readonly #adminHash: Buffer;
   readonly #rates: KeyRates;
+  readonly #guesses: GuessFilter;
   readonly #isTrustedProxy: IsTrustedProxy;
   readonly #operatorTenant: string;
   readonly #sessions: Sessions | null;
@@ -74,12 +84,13 @@ export class Authenticator {
     pool: Pool,
     clock: Clock,
     adminKey: string,
-    { rates, isTrustedProxy, operatorTenant, sessions }: AuthenticatorOptions,
+    { rates, guesses, isTrustedProxy, operatorTenant, sessions }: AuthenticatorOptions,
   ) {
     this.#pool = pool;
     this.#clock = clock;
     this.#adminHash = hashApiKey(adminKey);
     this.#rates = rates;
+    this.#guesses = guesses;
     this.#isTrustedProxy = isTrustedProxy;
     this.#operatorTenant = operatorTenant;
     this.#sessions = sessions;
@@ -123,7 +134,11 @@ export class Authenticator {
     const name = hashed.toString('base64');
     const cached = this.#validKeys.get(name) ?? this.#invalidKeys.get(name);
     if (cached !== undefined && cached.expiresAt > this.#clock.monotonic()) return cached.key;
-    return this.#lookUp(hashed, name);
+    const { keyFormat, uncheckedKeys } = this.#guesses;
+    const mayExist = keyFormat.hasChecksum(key) || uncheckedKeys.has(hashed);
+    if (mayExist === false) return null;
+    if (mayExist === true) return this.#lookUp(hashed, name);
+    return mayExist.then((exists) => (exists ? this.#lookUp(hashed, name) : null));
   }
 
   #admit(key: KnownKey | null, { headers, socket }: Sender): Caller {

@@ -4,6 +4,19 @@ import type { Client } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import { nextVersion } from './endpoints.ts';
 import { expungePayload } from './expunge-payload.ts';
+import type { Selection } from './select-deliveries.ts';
+
+/** The selection of a task that expunges a tenant, without its name. */
+export const WHOLE_TENANT: Selection = {
+  tenant: null,
+  endpointId: null,
+  statuses: [],
+  type: null,
+  reason: null,
+  since: null,
+  until: null,
+  ids: null,
+};
 
 /**
  * Stops everything that could make new data: the tenant is closed, its keys are revoked and its endpoints deleted. Writes the
