@@ -241,7 +241,7 @@ function BreakerFields(props: SectionProps) {
           />
           <TextField
             label="Pause before a probe (s)"
-            placeholder="300"
+            placeholder="30"
             {...field('cooldown_seconds', 'breaker.cooldown_seconds')}
           />
           <TextField
