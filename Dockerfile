@@ -14,7 +14,7 @@ RUN npm ci --ignore-scripts \
 FROM gcr.io/distroless/nodejs24-debian12:nonroot
 WORKDIR /app
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=8787 POSTHORN_DATA_DIR=/tmp/posthorn
-COPY --from=build /build/package.json /build/LICENSE /app/
+COPY --from=build /build/package.json /build/LICENSE /build/NOTICE /app/
 COPY --from=build /build/node_modules /app/node_modules
 COPY --from=build /build/dist /app/dist
 USER 65532

@@ -46,6 +46,7 @@ export default defineConfig({
             'test/conformance/*.postgres.test.ts',
             'packages/*/e2e/**/*.test.ts',
           ],
+          exclude: ['test/attacks/extended/**'],
           globalSetup: ['test/support/postgres.ts', 'test/support/program.ts'],
           setupFiles: ['test/support/no-leaks.ts'],
           sequence: { groupOrder: 1 },
@@ -84,7 +85,11 @@ export default defineConfig({
       {
         test: {
           name: 'extended',
-          include: ['test/extended/**/*.test.ts', 'test/production/**/*.test.ts'],
+          include: [
+            'test/extended/**/*.test.ts',
+            'test/attacks/extended/**/*.test.ts',
+            'test/production/**/*.test.ts',
+          ],
           exclude: ['test/extended/chaos/**'],
           globalSetup: ['test/support/postgres.ts', 'test/support/program.ts'],
           setupFiles: ['test/support/no-leaks.ts'],

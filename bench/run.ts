@@ -6,10 +6,14 @@ import { backlog } from './scenarios/backlog.ts';
 import { bloat } from './scenarios/bloat.ts';
 import { endpoints } from './scenarios/endpoints.ts';
 import { growth } from './scenarios/growth.ts';
+import { guessedKeys } from './scenarios/guessed-keys.ts';
 import { isolation } from './scenarios/isolation.ts';
 import { latency } from './scenarios/latency.ts';
 import { lists } from './scenarios/lists.ts';
 import { metrics } from './scenarios/metrics.ts';
+import { noisyFanOut } from './scenarios/noisy-fan-out.ts';
+import { noisyLockedRow } from './scenarios/noisy-locked-row.ts';
+import { noisyPatterns } from './scenarios/noisy-patterns.ts';
 import { noisySlowEndpoints } from './scenarios/noisy-slow-endpoints.ts';
 import { outbox } from './scenarios/outbox.ts';
 import { relay } from './scenarios/relay.ts';
@@ -21,6 +25,9 @@ const ALL: Bench[] = [
   simpleDesign,
   latency,
   isolation,
+  noisyFanOut,
+  noisyLockedRow,
+  noisyPatterns,
   noisySlowEndpoints,
   backlog,
   endpoints,
@@ -30,6 +37,7 @@ const ALL: Bench[] = [
   relay,
   metrics,
   lists,
+  guessedKeys,
 ];
 
 const { values } = parseArgs({

@@ -33,6 +33,9 @@ The job must be called \`posthorn\`, because the rules in \`ops/prometheus/alert
   and the event loop every \`POSTHORN_MEASURE_MS\`; \`posthorn_measurement_age_seconds\` is the age of the last measurement. It
   counts up to 100,000 waiting deliveries of each kind per endpoint, and up to a million dead letters. A round reads a
   limited number of rows, so with very many large backlogs some values are a few rounds old.
+- **Access.** \`POSTHORN_METRICS_ACCESS=key\` asks every request for a key, also those from the same machine. Set it if a proxy on
+  the same machine forwards requests without adding a header. \`open\` asks none. \`POSTHORN_METRICS_ADDR=10.0.0.5:9464\` serves
+  \`/metrics\` at a separate address, and the port of the API answers 404.
 - \`POSTHORN_METRICS=off\` turns all metrics off.
 `;
 

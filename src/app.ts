@@ -83,7 +83,7 @@ async function startOn(database: Database, options: AppOptions): Promise<App> {
     await tracer?.stop();
     throw error;
   });
-  const listener = new Listener(parts.server, options, parts.address);
+  const listener = new Listener(parts.servers, options, parts.address);
   const services = servicesOf(
     parts,
     listener,
@@ -145,12 +145,12 @@ class LameDuck {
 /** Listens for requests, unless other processes of this node do. */
 class Listener implements Service {
   url: string;
-  readonly #server: AppParts['server'];
+  readonly #servers: AppParts['servers'];
   readonly #options: AppOptions;
   readonly #address: { publicUrl: string };
 
-  constructor(server: AppParts['server'], options: AppOptions, address: { publicUrl: string }) {
-    this.#server = server;
+  constructor(servers: AppParts['servers'], options: AppOptions, address: { publicUrl: string }) {
+    this.#servers = servers;
     this.#options = options;
     this.#address = address;
     this.url = options.config.publicUrl;
@@ -159,12 +159,15 @@ class Listener implements Service {
   async start(): Promise<void> {
     const { config, listens = true } = this.#options;
     if (!listens) return;
-    this.url = await this.#server.listen({ port: config.port, host: config.host });
+    const { server, metricsServer } = this.#servers;
+    this.url = await server.listen({ port: config.port, host: config.host });
+    if (config.metricsAddr !== null) await metricsServer?.listen({ ...config.metricsAddr });
     this.#address.publicUrl = withListeningPort(config, Number(new URL(this.url).port)).publicUrl;
   }
 
   async stop(): Promise<void> {
-    await this.#server.close();
+    const { server, metricsServer } = this.#servers;
+    await Promise.all([server.close(), metricsServer?.close()]);
   }
 }
 

@@ -5,7 +5,7 @@ import { type Config, readVersion } from './config/index.ts';
 import { type Background, createBackground } from './create-background.ts';
 import { createEngine, type Engine } from './create-engine.ts';
 import { createIngest, type Ingest } from './create-ingest.ts';
-import { createServer } from './create-server.ts';
+import { createServers, type Servers } from './create-server.ts';
 import { createDeliverer, type Deliverer, type EgressPolicy } from './deliver/index.ts';
 import { SiblingSockets } from './dispatch/index.ts';
 import type { DatabaseClock } from './domain/clock.ts';
@@ -39,7 +39,7 @@ export interface AppParts {
   readonly tenants: TenantSync;
   readonly background: Background;
   readonly metrics: AppMetrics | null;
-  readonly server: Awaited<ReturnType<typeof createServer>>;
+  readonly servers: Servers;
   readonly address: Address;
 }
 
@@ -119,7 +119,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
   metrics?.connect({ ...parts, ...store });
   const tenants = new TenantSync(parts);
   const background = createBackground(parts);
-  const server = await createServer({
+  const servers = await createServers({
     ...parts,
     egress,
     tail,
@@ -127,7 +127,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     gatherMetrics,
     isLeaving: options.isLeaving,
   });
-  return { ...parts, tail, tenants, background, server };
+  return { ...parts, tail, tenants, background, servers };
 }
 
 function egressPolicyOf(config: Config): EgressPolicy {
@@ -154,6 +154,7 @@ function openDeliverer(
     },
     // A receiver that consented cannot consent for the host that it redirects to.
     redirectsWithinHost: config.requireChallenge,
+    hidesForbiddenNames: config.egressErrors === 'uniform',
     connectTimeoutMs: config.connectTimeoutMs,
     responseCapBytes: config.responseCapBytes,
     proxyUrl: config.egressProxy,

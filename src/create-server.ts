@@ -1,10 +1,15 @@
 /** Composes the HTTP API from the configuration and the parts of the process. */
-import { createApi } from './api/create-api.ts';
+import { createApi, createMetricsApi } from './api/create-api.ts';
+import type { ApiDependencies } from './api/dependencies.ts';
 import { Readiness } from './api/health/readiness.ts';
 import { Authenticator } from './api/http/authenticator.ts';
 import { type IsTrustedProxy, trustProxies } from './api/http/client-address.ts';
 import { KeyRates } from './api/http/key-rates.ts';
+import { UncheckedKeys } from './api/http/unchecked-keys.ts';
 import { Inboxes } from './api/inbox/inboxes.ts';
+import { IdentityProvider } from './api/sign-in/identity-provider.ts';
+import type { SignInDependencies } from './api/sign-in/routes.ts';
+import { Sessions } from './api/sign-in/sessions.ts';
 import type { AppMetrics } from './app-metrics.ts';
 import { type ConfigWithKeys, retentionOf } from './config/index.ts';
 import { connectionLimit, readDescriptorLimit } from './connection-limit.ts';
@@ -44,69 +49,96 @@ export interface ServerOptions {
   readonly isLeaving: () => boolean;
 }
 
-export function createServer(options: ServerOptions): ReturnType<typeof createApi> {
+export interface Servers {
+  readonly server: Awaited<ReturnType<typeof createApi>>;
+  /** Null: `server` answers `/metrics` too. */
+  readonly metricsServer: Awaited<ReturnType<typeof createApi>> | null;
+}
+
+export async function createServers(options: ServerOptions): Promise<Servers> {
+  const { config, isLeaving } = options;
+  const dependencies = apiDependencies(options);
+  const descriptors = readDescriptorLimit();
+  const limits = {
+    requestTimeoutMs: config.requestTimeoutMs,
+    closeWithinMs: config.drainMs / 4,
+    isLeaving,
+    maxConnections: descriptors === null ? null : connectionLimit(descriptors, config),
+  };
+  const hasOwnAddress = config.metricsAddr !== null;
+  return {
+    server: await createApi(dependencies, {
+      ...limits,
+      healthOnly: config.role === 'worker',
+      metricsElsewhere: hasOwnAddress,
+    }),
+    metricsServer: hasOwnAddress
+      ? await createMetricsApi(dependencies, { ...limits, maxConnections: METRICS_CONNECTIONS })
+      : null,
+  };
+}
+
+const METRICS_CONNECTIONS = 20;
+
+function apiDependencies(options: ServerOptions): ApiDependencies {
   const { config, store, clock, metrics, address } = options;
   const pool = store.database.pool('api');
   const isTrustedProxy = trustProxies(config.trustedProxies);
-  const authenticator = createAuthenticator(options, isTrustedProxy);
-  const descriptors = readDescriptorLimit();
-  return createApi(
-    {
-      pool,
-      clock,
-      log: options.log,
-      endpoints: store.endpoints,
-      manage: composeControlPlane(options, authenticator),
-      access: { authenticator, isTrustedProxy },
-      publishing: {
-        acceptor: options.ingest.acceptor,
-        limits: {
-          maxEventBytes: config.maxEventBytes,
-          maxNesting: config.maxNesting,
-          maxBatchBytes: config.maxBatchBytes,
-        },
-        tracer: options.tracer,
+  const signIn = createSignIn(options);
+  const authenticator = createAuthenticator(options, isTrustedProxy, signIn?.sessions ?? null);
+  return {
+    pool,
+    clock,
+    log: options.log,
+    endpoints: store.endpoints,
+    manage: composeControlPlane(options, authenticator),
+    access: {
+      authenticator,
+      isTrustedProxy,
+      signIn,
+      metricsAccess: config.metricsAccess,
+    },
+    publishing: {
+      acceptor: options.ingest.acceptor,
+      limits: {
+        maxEventBytes: config.maxEventBytes,
+        maxNesting: config.maxNesting,
+        maxBatchBytes: config.maxBatchBytes,
       },
-      idempotency: {
-        ttlMs: config.idempotencyTtlMs,
-        claimMs: config.idempotencyClaimMs,
-        secretBox: store.secretBox,
-      },
-      liveTail: {
-        tail: options.tail,
-        limits: {
-          clients: config.streamClients,
-          clientsPerKey: config.streamClientsPerKey,
-          bufferBytes: config.streamBufferBytes,
-          heartbeatMs: config.streamHeartbeatMs,
-        },
-      },
-      readStorage: () =>
-        reportStorage(pool, { clock, days: retentionOf(config), partitionDays: config.partitionDays }),
-      statsCacheMs: config.statsCacheMs,
-      inboxes: config.inbox ? new Inboxes(pool, clock) : null,
-      get publicUrl() {
-        return address.publicUrl;
-      },
-      metrics: metrics && {
-        rejected: (code) => metrics.accepts.rejected(code),
-        text: async () =>
-          toText((await options.gatherMetrics?.()) ?? [...metrics.metrics.read(), ...processCounts(1, 1)]),
-      },
-      health: {
-        notReady: createReadinessCheck(options),
-        outboxLag: () => store.outbox.readLag(),
-        relaySources: () => listRelaySources(pool),
+      tracer: options.tracer,
+    },
+    idempotency: {
+      ttlMs: config.idempotencyTtlMs,
+      claimMs: config.idempotencyClaimMs,
+      secretBox: store.secretBox,
+    },
+    liveTail: {
+      tail: options.tail,
+      limits: {
+        clients: config.streamClients,
+        clientsPerKey: config.streamClientsPerKey,
+        bufferBytes: config.streamBufferBytes,
+        heartbeatMs: config.streamHeartbeatMs,
       },
     },
-    {
-      requestTimeoutMs: config.requestTimeoutMs,
-      closeWithinMs: config.drainMs / 4,
-      isLeaving: options.isLeaving,
-      maxConnections: descriptors === null ? null : connectionLimit(descriptors, config),
-      healthOnly: config.role === 'worker',
+    readStorage: () =>
+      reportStorage(pool, { clock, days: retentionOf(config), partitionDays: config.partitionDays }),
+    statsCacheMs: config.statsCacheMs,
+    inboxes: config.inbox ? new Inboxes(pool, clock) : null,
+    get publicUrl() {
+      return address.publicUrl;
     },
-  );
+    metrics: metrics && {
+      rejected: (code) => metrics.accepts.rejected(code),
+      text: async () =>
+        toText((await options.gatherMetrics?.()) ?? [...metrics.metrics.read(), ...processCounts(1, 1)]),
+    },
+    health: {
+      notReady: createReadinessCheck(options),
+      outboxLag: () => store.outbox.readLag(),
+      relaySources: () => listRelaySources(pool),
+    },
+  };
 }
 
 function composeControlPlane(
@@ -118,6 +150,7 @@ function composeControlPlane(
     clock,
     endpoints: store.endpoints,
     secretBox: store.secretBox,
+    keyFormat: store.keyFormat,
     egress,
     challenges: {
       challenger: createChallenger({
@@ -130,6 +163,7 @@ function composeControlPlane(
       }),
       maxConcurrent: config.challengesAtOnce,
       isRequired: config.requireChallenge,
+      tokenHosts: config.tokenHosts,
     },
     endpointLimits: { perTenant: config.maxEndpointsPerTenant, unique: config.uniqueEndpoints },
     operatorTenant: config.operatorTenant,
@@ -145,17 +179,57 @@ function composeControlPlane(
 function createAuthenticator(
   { config, store, clock, notifier }: ServerOptions,
   isTrustedProxy: IsTrustedProxy,
+  sessions: Sessions | null,
 ): Authenticator {
   const rates = new KeyRates(config.keyRequestsPerSecond, config.keyRequestsBurst, clock);
-  const authenticator = new Authenticator(store.database.pool('lookup'), clock, config.adminKey, {
+  const pool = store.database.pool('lookup');
+  const uncheckedKeys = new UncheckedKeys(pool, clock);
+  const authenticator = new Authenticator(pool, clock, config.adminKey, {
     rates,
+    guesses: { keyFormat: store.keyFormat, uncheckedKeys },
     isTrustedProxy,
     operatorTenant: config.operatorTenant,
+    sessions,
   });
   notifier.subscribe('keys', () => authenticator.forget());
   notifier.onReconnected(() => authenticator.forget());
-  store.endpoints.onReplaced(() => authenticator.forget());
+  store.endpoints.onReplaced(() => {
+    uncheckedKeys.forget();
+    authenticator.forget();
+  });
   return authenticator;
+}
+
+/** Signing in to the console with OpenID Connect. Null: it is switched off. */
+function createSignIn({ config, store, clock, address }: ServerOptions): SignInDependencies | null {
+  const { oidcIssuer: issuer, oidcClientId: clientId, oidcTenantClaim: tenantClaim } = config;
+  if (issuer === null || clientId === null) return null;
+  const isSecure = () => address.publicUrl.startsWith('https:');
+  return {
+    provider: new IdentityProvider({
+      issuer,
+      clientId,
+      clientSecret: config.oidcClientSecret,
+      scope: config.oidcScope,
+      neededClaims: [config.oidcRolesClaim, 'email', ...(tenantClaim === null ? [] : [tenantClaim])],
+    }),
+    sessions: new Sessions({
+      pool: store.database.pool('lookup'),
+      clock,
+      lifetimeMs: config.sessionMs,
+      isSecure,
+    }),
+    rules: {
+      rolesClaim: config.oidcRolesClaim,
+      tenantClaim,
+      adminRoles: config.oidcAdminRoles,
+      tenantRoles: config.oidcTenantRoles,
+      readRoles: config.oidcReadRoles,
+      operatorTenant: config.operatorTenant,
+    },
+    secretBox: store.secretBox,
+    isSecure,
+  };
 }
 
 /** Returns a function that says why the process is not ready. Null: it is ready. */

@@ -1,6 +1,7 @@
 /** Prepares the database and makes the PostgreSQL implementations of the ports. */
 import type { ConfigWithKeys } from './config/index.ts';
 import { publicId } from './domain/ids.ts';
+import { ApiKeyFormat } from './manage/api-keys.ts';
 import type { AcceptLog, EventLookup } from './ports/accept-log.ts';
 import type { DeliveryQueue } from './ports/delivery-queue.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
@@ -23,6 +24,7 @@ import { createPostgresOperationalStore } from './postgres/operational-store.ts'
 import { createPostgresOutboxStore } from './postgres/outbox-store.ts';
 import { createPostgresOwnershipStore } from './postgres/ownership-store.ts';
 import { ensurePartitions } from './postgres/partitions.ts';
+import { readChecksumSecret } from './postgres/queries/keys.ts';
 import { markOperatorEndpoints } from './postgres/queries/mark-operator-endpoints.ts';
 import { writePublishLimits } from './postgres/queries/outbox.ts';
 import { createPostgresRetentionStore } from './postgres/retention-store.ts';
@@ -49,6 +51,7 @@ export interface Store {
   readonly retention: RetentionStore;
   readonly endpoints: EndpointDirectory;
   readonly secretBox: SecretBox;
+  readonly keyFormat: ApiKeyFormat;
 }
 
 export interface OpenStoreOptions {
@@ -92,9 +95,10 @@ export async function openStore(
     }),
     statistics: createPostgresStatisticsStore(database),
     operational: createPostgresOperationalStore(database),
-    upkeep: createPostgresUpkeepStore({ database, ensurePartitions: makePartitions }),
+    upkeep: createPostgresUpkeepStore({ database, ensurePartitions: makePartitions, secretBox }),
     retention: createPostgresRetentionStore(database),
     endpoints,
     secretBox,
+    keyFormat: new ApiKeyFormat(await readChecksumSecret(database.pool('api'))),
   };
 }

@@ -66,6 +66,7 @@ export const endpoints: Bench = {
         { POSTHORN_MAX_ENDPOINTS_PER_TENANT: '1000000' },
         [],
         ['--max-old-space-size=12000'],
+        300,
       );
       const startMs = performance.now() - startedAt;
       try {
@@ -90,7 +91,7 @@ export const endpoints: Bench = {
 };
 
 /** Inserts endpoints with SQL: one million requests would take an hour. */
-async function createEndpoints(postgres: Postgres, existing: number, count: number): Promise<void> {
+export async function createEndpoints(postgres: Postgres, existing: number, count: number): Promise<void> {
   const box = createSecretBox(Buffer.from(postgres.encryptionKey, 'base64'));
   for (let first = existing; first < count; first += ROWS_PER_INSERT) {
     const rows = Array.from({ length: Math.min(ROWS_PER_INSERT, count - first) }, (_, index) => {

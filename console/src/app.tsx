@@ -17,7 +17,8 @@ export function App() {
         {state.notice}
       </main>
     );
-  if (state.kind === 'signed-out') return <SignIn notice={state.notice} />;
+  if (state.kind === 'signed-out')
+    return <SignIn notice={state.notice} hasSingleSignOn={state.hasSingleSignOn ?? false} />;
   return (
     <>
       <Shell>

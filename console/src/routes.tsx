@@ -14,6 +14,9 @@ import { InboxesPage } from './pages/inboxes.tsx';
 import { LiveTailPage } from './pages/live-tail.tsx';
 import { NewEndpointPage } from './pages/new-endpoint.tsx';
 import { OverviewPage } from './pages/overview.tsx';
+import { TaskPage } from './pages/task.tsx';
+import { TasksPage } from './pages/tasks.tsx';
+import { TenantsPage } from './pages/tenants.tsx';
 
 type Params = Record<string, string>;
 
@@ -26,8 +29,11 @@ export const routes: readonly (readonly [string, (params: Params) => ReactNode])
   ['/events/:id', ({ id }) => <EventPage id={id!} />],
   ['/deliveries/:id', ({ id }) => <DeliveryPage id={id!} />],
   ['/dead-letters', () => <DeadLettersPage />],
+  ['/tasks', () => <TasksPage />],
+  ['/tasks/:id', ({ id }) => <TaskPage id={id!} />],
   ['/live', () => <LiveTailPage />],
   ['/event-types', () => <EventTypesPage />],
+  ['/tenants', () => <TenantsPage />],
   ['/keys', () => <ApiKeysPage />],
   ['/audit', () => <AuditLogPage />],
   ['/inbox', () => <InboxesPage />],

@@ -3,16 +3,17 @@ import type { Page, Stats, Tenant } from '@posthorn/client';
 import { type ReactNode, useEffect, useState } from 'react';
 import { isServerReachable, withQuery } from './api/client.ts';
 import { useQuery } from './api/query.ts';
-import { selectTenant, signOut, usePermissions, useSession } from './api/session.ts';
+import { endSession, selectTenant, usePermissions, useSession } from './api/session.ts';
 import { useStore } from './api/store.ts';
 import { type PageEntry, usePageEntries } from './navigation.ts';
 import { Link, navigate, useLocation } from './router.tsx';
 import { Button } from './ui/button.tsx';
-import { formatCount } from './ui/format.ts';
+import { formatUpTo, STATS_COUNT_LIMIT } from './ui/format.ts';
 import { Icon, Logo } from './ui/icons.tsx';
 import { findIdLink } from './ui/id-links.ts';
 import { Palette } from './ui/palette.tsx';
 import { toggleTheme, useTheme } from './ui/theme.ts';
+import { showError } from './ui/toasts.tsx';
 
 export function Shell({ children }: { children: ReactNode }) {
   const [isMenuOpen, setMenuOpen] = useState(false);
@@ -89,7 +90,7 @@ function useShortcuts(togglePalette: () => void): void {
 
 function SideBar({ isOpen }: { isOpen: boolean }) {
   const { monitoring, developers } = usePageEntries();
-  const { selectedTenant, scope, tenant, prefix } = useSession();
+  const { selectedTenant, scope, tenant, prefix, user } = useSession();
   const stats = useQuery<Stats>(withQuery('/v1/stats', { window: '1h', tenant: selectedTenant }), {
     pollMs: 10_000,
   });
@@ -107,13 +108,23 @@ function SideBar({ isOpen }: { isOpen: boolean }) {
       {developers.map((entry) => (
         <SideLink key={entry.to} {...entry} />
       ))}
+      <a className="side-link" href="/docs" target="_blank" rel="noreferrer">
+        <Icon name="book" />
+        API reference
+      </a>
       <div className="side-foot small faint">
         <div>
-          Signed in with <span className="mono">{prefix}…</span>
+          {user === null ? (
+            <>
+              Signed in with <span className="mono">{prefix}…</span>
+            </>
+          ) : (
+            `Signed in as ${user}`
+          )}
           <br />
-          {describeKey(scope, tenant)}
+          {describeAccess(scope, tenant, user === null ? 'key' : 'access')}
         </div>
-        <Button kind="small" icon="out" onClick={() => signOut()}>
+        <Button kind="small" icon="out" onClick={() => void endSession().catch(showError)}>
           Sign out
         </Button>
       </div>
@@ -121,9 +132,9 @@ function SideBar({ isOpen }: { isOpen: boolean }) {
   );
 }
 
-function describeKey(scope: string, tenant: string | null): string {
-  if (scope === 'admin') return 'Admin key, all tenants';
-  return `${scope === 'read' ? 'Read-only' : 'Tenant'} key, ${tenant === null ? 'all tenants' : `tenant ${tenant}`}`;
+function describeAccess(scope: string, tenant: string | null, what: 'key' | 'access'): string {
+  if (scope === 'admin') return `Admin ${what}, all tenants`;
+  return `${scope === 'read' ? 'Read-only' : 'Tenant'} ${what}, ${tenant === null ? 'all tenants' : `tenant ${tenant}`}`;
 }
 
 function SideLink({ to, name, icon, count = 0 }: PageEntry & { count?: number }) {
@@ -133,7 +144,7 @@ function SideLink({ to, name, icon, count = 0 }: PageEntry & { count?: number })
     <Link to={to} className="side-link" aria-current={isCurrent ? 'page' : undefined}>
       <Icon name={icon} />
       {name}
-      {count > 0 && <span className="side-count">{formatCount(count)}</span>}
+      {count > 0 && <span className="side-count">{formatUpTo(count, STATS_COUNT_LIMIT)}</span>}
     </Link>
   );
 }

@@ -28,6 +28,7 @@ import { metricsRoutes } from './metrics/routes.ts';
 import { openApiRoutes } from './openapi/routes.ts';
 import { replayRoutes } from './replay/routes.ts';
 import { rootRoutes } from './root/routes.ts';
+import { signInRoutes } from './sign-in/routes.ts';
 import { statsRoutes } from './stats/routes.ts';
 import { storageRoutes } from './storage/routes.ts';
 import { streamRoutes } from './stream/routes.ts';
@@ -37,6 +38,8 @@ import { tenantRoutes } from './tenants/routes.ts';
 export interface ApiOptions extends ServerOptions {
   /** Only `/healthz`, `/readyz` and `/metrics`: for a worker without the API. */
   readonly healthOnly: boolean;
+  /** `/metrics` is served by `createMetricsApi`. */
+  readonly metricsElsewhere?: boolean;
 }
 
 /** Creates the server with all routes, ready to listen. */
@@ -48,15 +51,33 @@ export async function createApi(
   const { server, routes } = createServer(dependencies, options);
 
   await server.register(healthRoutes({ clock, ...dependencies.health }));
-  await server.register(metricsRoutes(metrics, access));
+  if (options.metricsElsewhere !== true) await server.register(metricsRoutes(metrics, access));
   if (options.healthOnly) return server;
   await server.register(v1Routes(dependencies), { prefix: '/v1' });
   await server.register(openApiRoutes(dependencies, routes));
   await server.register(rootRoutes(dependencies));
   await server.register(consoleRoutes());
+  await server.register(signInRoutes(signInContext(dependencies)));
   await server.register(guideRoutes());
   if (inboxes !== null) await server.register(inboxReceiver(dependencies, inboxes));
   return server;
+}
+
+/** Creates a server with `/metrics` only, for an address of its own. */
+export async function createMetricsApi(
+  dependencies: ApiDependencies,
+  options: ServerOptions,
+): Promise<FastifyInstance> {
+  const { server } = createServer(dependencies, options);
+  await server.register(metricsRoutes(dependencies.metrics, dependencies.access));
+  return server;
+}
+
+function signInContext(dependencies: ApiDependencies): Parameters<typeof signInRoutes>[0] {
+  const { log, access } = dependencies;
+  // Read per request: with port 0 the URL is only known once the server listens.
+  if (access.signIn == null) return null;
+  return { ...access.signIn, log, publicUrl: () => dependencies.publicUrl };
 }
 
 /** The routes that need a key, in the order of the OpenAPI document. */
@@ -67,7 +88,7 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     prepareV1(v1, dependencies);
     await v1.register(endpointRoutes(manage.endpoints, { pool, clock, endpoints }));
     await v1.register(endpointSecretRoutes(manage.endpointSecrets));
-    await v1.register(filterRoutes(limits));
+    await v1.register(filterRoutes(limits, pool));
     await v1.register(endpointStatsRoutes({ pool, clock }));
     await v1.register(statsRoutes(dependencies));
     await v1.register(streamRoutes(dependencies.liveTail, clock, access));

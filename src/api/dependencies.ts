@@ -14,6 +14,7 @@ import type { Authenticator } from './http/authenticator.ts';
 import type { IsTrustedProxy } from './http/client-address.ts';
 import type { IdempotencyOptions } from './http/idempotent-requests.ts';
 import type { Inboxes } from './inbox/inboxes.ts';
+import type { SignInDependencies } from './sign-in/routes.ts';
 
 /** What the API needs of the rest of Posthorn. */
 export interface ApiDependencies {
@@ -52,7 +53,13 @@ export interface ApiMetrics {
 export interface AccessDependencies {
   readonly authenticator: Authenticator;
   readonly isTrustedProxy: IsTrustedProxy;
+  readonly metricsAccess: MetricsAccess;
+  /** Null: people sign in to the console with keys only. */
+  readonly signIn: SignInDependencies | null;
 }
+
+/** `auto`: requests that come directly from this machine need no key. `key`: every request does. `open`: none does. */
+export type MetricsAccess = 'auto' | 'key' | 'open';
 
 export interface PublishingDependencies {
   readonly acceptor: Acceptor;

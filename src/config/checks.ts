@@ -60,6 +60,28 @@ export const checks: readonly Check[] = [
         : `${name('operatorTenant')} must be a tenant id: 1 to 128 letters, digits or any of . _ : - and start with a letter or digit`,
   },
   {
+    about: ['oidcIssuer', 'oidcClientId'],
+    problem: ({ oidcIssuer, oidcClientId }, name) =>
+      (oidcIssuer === null) === (oidcClientId === null)
+        ? null
+        : `${name('oidcIssuer')} and ${name('oidcClientId')} must be set together`,
+  },
+  {
+    // Tokens would travel in the clear.
+    about: ['oidcIssuer'],
+    problem: ({ oidcIssuer }, name) =>
+      oidcIssuer === null || /^(https:|http:\/\/(localhost|127\.0\.0\.1|\[::1\])([:/]|$))/.test(oidcIssuer)
+        ? null
+        : `${name('oidcIssuer')} must start with https:// (http:// only on this machine)`,
+  },
+  {
+    about: ['oidcTenantRoles', 'oidcTenantClaim'],
+    problem: ({ oidcTenantRoles, oidcTenantClaim }, name) =>
+      oidcTenantRoles.length === 0 || oidcTenantClaim !== null
+        ? null
+        : `${name('oidcTenantRoles')} needs ${name('oidcTenantClaim')}: the claim with the tenant`,
+  },
+  {
     about: ['processes', 'port', 'role'],
     problem: ({ processes, port, role }, name) =>
       processes === 1 || port !== 0 || role === 'worker'

@@ -242,11 +242,51 @@ const showList = (items: readonly unknown[]): string => (items.length === 0 ? 'n
 /** An address without a prefix length means that single address. */
 const readCidr = (given: string): string | Invalid => readAddressRange(given) ?? INVALID;
 
+export function texts(spec: Basics<readonly string[]>): Setting<readonly string[]> {
+  return setting<readonly string[], readonly string[]>(spec, {
+    allowed: 'texts separated by commas, or none',
+    read: (given) => readList(given, (item) => (item === '' ? INVALID : item)),
+    show: showList,
+  });
+}
+
 /** Address ranges, each as `address/prefix`. */
 export function cidrs(spec: Basics<readonly string[]>): Setting<readonly string[]> {
   return setting<readonly string[], readonly string[]>(spec, {
     allowed: 'addresses or CIDR ranges separated by commas, such as 10.0.0.0/8,fd00::/8, or none',
     read: (given) => readList(given, readCidr),
+    show: showList,
+  });
+}
+
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+const LISTEN_ADDRESS = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+)):(\d{1,5})$/i;
+
+/** `host:port` to listen on. */
+export function listenAddress<D extends ListenAddress | null>(spec: Basics<D>): Setting<ListenAddress | D> {
+  return setting<ListenAddress, D>(spec, {
+    allowed: 'an address and a port, such as 127.0.0.1:9464 or [::1]:9464',
+    read: (given) => {
+      const [, v6, host, port] = LISTEN_ADDRESS.exec(given) ?? [];
+      if (Number(port) > 65_535 || port === undefined) return INVALID;
+      return { host: v6 ?? host!, port: Number(port) };
+    },
+    show: ({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`,
+  });
+}
+
+const HOST_NAME = /^(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;
+
+/** Names of hosts in lower case. `*.` in front means all names below it. */
+export function hostNames(spec: Basics<readonly string[]>): Setting<readonly string[]> {
+  return setting<readonly string[], readonly string[]>(spec, {
+    allowed: 'host names separated by commas, such as id.example.com,*.example.org, or none',
+    read: (given) =>
+      readList(given, (item) => (HOST_NAME.test(item.toLowerCase()) ? item.toLowerCase() : INVALID)),
     show: showList,
   });
 }

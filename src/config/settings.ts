@@ -12,6 +12,7 @@ import { health, metrics, operational, stream, tracing } from './settings/observ
 import { relay } from './settings/relay.ts';
 import { retention } from './settings/retention.ts';
 import { log, processes, server, storage } from './settings/server.ts';
+import { signIn } from './settings/sign-in.ts';
 
 /** In the order of the documentation. */
 export const sections = {
@@ -20,6 +21,7 @@ export const sections = {
   Storage: storage,
   Retention: retention,
   Keys: keys,
+  'Console sign-in': signIn,
   Log: log,
   Accepting: accepting,
   Ownership: ownership,
@@ -40,6 +42,7 @@ export const settings = {
   ...storage,
   ...retention,
   ...keys,
+  ...signIn,
   ...log,
   ...accepting,
   ...ownership,

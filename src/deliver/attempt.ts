@@ -19,7 +19,7 @@ import {
 } from './classify-error.ts';
 import type { Destination } from './destination.ts';
 import { Exchange, type ExchangeOwner } from './exchange.ts';
-import { withoutCredentials } from './headers.ts';
+import { type GivenNames, type HeaderRedaction, redactHeaders, withGivenNames } from './headers.ts';
 import { followRedirect } from './redirect.ts';
 import { parseRetryAfter } from './retry-after.ts';
 import type { SocketPools } from './socket-pool.ts';
@@ -41,12 +41,16 @@ export interface AttemptInput {
   readonly method: 'POST' | 'OPTIONS';
   readonly destination: Destination;
   readonly headers: Record<string, string>;
+  /** The names of headers on the wire, if they are not the lower-case ones. */
+  readonly names: GivenNames;
   /** The source of the access token. Null: `authorization` is fixed or absent. */
   readonly tokens: TokenSource | null;
   readonly body: Buffer | null;
   readonly redirectsAllowed: number;
   /** The headers that the endpoint, the event or the caller has set, which stay with the origin. */
   readonly customHeaders: readonly (Readonly<Record<string, string>> | null)[];
+  /** Which headers are recorded without their values. */
+  readonly redaction: HeaderRedaction;
   readonly timeoutMs: number;
   /** When it started, on the wall clock and on the monotonic clock. */
   readonly startedAt: number;
@@ -126,11 +130,12 @@ export class Attempt implements ExchangeOwner {
   }
 
   #startExchange(isNewConnection: boolean): void {
-    const { method, body } = this.input;
+    const { method, body, names } = this.input;
     const exchange = new Exchange(this, this.#context.pools.take(this.#destination, isNewConnection));
     this.#exchange = exchange;
     this.#sentAt = this.#context.clock.monotonic();
-    exchange.start({ method, path: this.#destination.path, headers: this.#headers, body });
+    const headers = withGivenNames(this.#headers, names);
+    exchange.start({ method, path: this.#destination.path, headers, body });
   }
 
   findRefusal(): DeliveryError | null {
@@ -248,7 +253,7 @@ export class Attempt implements ExchangeOwner {
       statusCode: status,
       error: errorClass === null ? null : { class: errorClass, message: errorMessage(errorClass, detail) },
       url: this.#destination.url,
-      requestHeaders: withoutCredentials(this.#headers),
+      requestHeaders: redactHeaders(this.#headers, this.input.redaction),
       responseHeaders: headers,
       responseBody: exchange?.body ?? null,
       responseTruncated: exchange?.truncated ?? false,

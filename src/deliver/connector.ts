@@ -10,7 +10,7 @@
 import { isIP, connect as netConnect, type Socket } from 'node:net';
 import { createSecureContext, type SecureContext, connect as tlsConnect } from 'node:tls';
 import type { Clock } from '../domain/clock.ts';
-import { type ConnectStage, connectError, DeliveryError } from './classify-error.ts';
+import { type ConnectStage, connectError, DeliveryError, shortageOf } from './classify-error.ts';
 import type { ClientIdentity } from './client-identity.ts';
 import { isLocalhostName } from './egress/check-url.ts';
 import type { CompiledPolicy } from './egress/policy.ts';
@@ -43,6 +43,8 @@ export interface ConnectorOptions {
   readonly connectTimeoutMs: number;
   readonly proxy: ForwardProxy | null;
   readonly ca: CertificateAuthorities | null;
+  /** A name with a forbidden address fails like one that does not resolve, so that tenants cannot explore internal names. */
+  readonly hidesForbiddenNames: boolean;
 }
 
 export type ConnectCallback = (
@@ -142,7 +144,7 @@ class ConnectionAttempt {
       lookup(host, (error, addresses) => {
         if (this.#finished) return;
         this.#times.dnsMs = this.#endStage();
-        if (error !== null || addresses.length === 0) this.#fail(error);
+        if (error !== null || addresses.length === 0) this.#failName(error);
         else this.#vet(addresses);
       });
     }
@@ -151,7 +153,13 @@ class ConnectionAttempt {
   #vet(addresses: readonly string[]): void {
     // One forbidden address is enough: a name that also resolves to an internal address is an attack or a mistake.
     if (addresses.every((address) => this.#shared.policy.permits(address))) this.#openTcp(addresses);
+    else if (this.#shared.hidesForbiddenNames && isIP(this.#target.host) === 0) this.#failName(null);
     else this.#finish(new DeliveryError('egress_forbidden'));
+  }
+
+  #failName(error: unknown): void {
+    if (!this.#shared.hidesForbiddenNames || shortageOf(error) !== null) this.#fail(error);
+    else this.#finish(new DeliveryError('dns_failed'));
   }
 
   #openTcp(vetted: readonly string[]): void {

@@ -21,7 +21,18 @@ import { type CertificateAuthorities, createConnector } from './connector.ts';
 import { type Destination, locateUrl } from './destination.ts';
 import { compilePolicy, type EgressPolicy } from './egress/policy.ts';
 import { buildMessage } from './envelope.ts';
-import { type AttemptFacts, addProfileHeaders, attemptHeaders, staticHeaders } from './headers.ts';
+import {
+  type AttemptFacts,
+  addProfileHeaders,
+  attemptHeaders,
+  type GivenNames,
+  givenNames,
+  type HeaderRedaction,
+  REDACT_CREDENTIALS,
+  redactionOf,
+  staticHeaders,
+  withEventNames,
+} from './headers.ts';
 import { parseProxyUrl } from './proxy.ts';
 import { createDnsLookup, type Lookup } from './resolve.ts';
 import { createSigner, SIGNING_HEADROOM, type Signer } from './sign.ts';
@@ -30,6 +41,7 @@ import {
   readTokenAnswer,
   TOKEN_RESPONSE_CAP_BYTES,
   TOKEN_TIMEOUT_MS,
+  tokenGroup,
   tokenKey,
   tokenRequest,
 } from './token-request.ts';
@@ -69,6 +81,8 @@ export interface DelivererOptions {
   readonly publicUrl: string;
   /** Follow redirects only within the host of the endpoint. Default: false. */
   readonly redirectsWithinHost?: boolean;
+  /** A name with a forbidden address fails like one that does not resolve. Default: false. */
+  readonly hidesForbiddenNames?: boolean;
   readonly connectTimeoutMs?: number;
   readonly responseCapBytes?: number;
   readonly keepAliveMs?: number;
@@ -109,6 +123,8 @@ const ALWAYS = (): boolean => true;
 interface Plan {
   readonly destination: Destination | ErrorClass;
   readonly headers: Readonly<Record<string, string>>;
+  readonly redaction: HeaderRedaction;
+  readonly names: GivenNames;
   readonly tokens: TokenSource | null;
   readonly profile: SignatureProfile;
   readonly sign: Signer;
@@ -143,6 +159,7 @@ class HttpDeliverer implements Deliverer {
         connectTimeoutMs: options.connectTimeoutMs ?? 5000,
         proxy: options.proxyUrl == null ? null : parseProxyUrl(options.proxyUrl),
         ca: options.ca ?? null,
+        hidesForbiddenNames: options.hidesForbiddenNames ?? false,
       }),
       keepAliveMs: options.keepAliveMs ?? 4000,
       maxIdleSockets: options.maxIdleSockets ?? 1024,
@@ -185,6 +202,7 @@ class HttpDeliverer implements Deliverer {
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.#tokens.close();
     for (const attempt of [...this.#inFlight]) attempt.abandon();
     await this.#pools.close();
   }
@@ -226,6 +244,8 @@ class HttpDeliverer implements Deliverer {
       plan = {
         destination: locateUrl(endpoint.url, this.#options.egress, identityOf(endpoint)),
         headers: staticHeaders(endpoint, this.#options.userAgent),
+        redaction: redactionOf(endpoint),
+        names: givenNames(endpoint),
         tokens: this.#tokensOf(endpoint),
         profile: typeof endpoint.signature === 'string' ? endpoint.signature : endpoint.signature.profile,
         sign: createSigner(endpoint),
@@ -239,9 +259,14 @@ class HttpDeliverer implements Deliverer {
   #tokensOf(endpoint: Endpoint): TokenSource | null {
     const { auth: client } = endpoint;
     if (client?.type !== 'oauth2') return null;
-    return this.#tokens.source(tokenKey(endpoint.id, client), (done) =>
-      this.#begin({ endpoint, client }, this.#prepareTokenFetch, (outcome) => done(readTokenAnswer(outcome))),
-    );
+    return this.#tokens.source({
+      key: tokenKey(endpoint.id, client),
+      group: tokenGroup(endpoint.tenant, client),
+      request: (done) =>
+        this.#begin({ endpoint, client }, this.#prepareTokenFetch, (outcome) =>
+          done(readTokenAnswer(outcome)),
+        ),
+    });
   }
 
   readonly #prepareTokenFetch = ({ endpoint, client }: TokenFetch, done: Done): Attempt | ErrorClass => {
@@ -254,6 +279,8 @@ class HttpDeliverer implements Deliverer {
       tokens: null,
       redirectsAllowed: 0,
       customHeaders: [],
+      redaction: REDACT_CREDENTIALS,
+      names: {},
       timeoutMs: Math.min(endpoint.timeoutMs, TOKEN_TIMEOUT_MS),
       startedAt: this.#clock.now(),
       startMonotonic: this.#clock.monotonic(),
@@ -292,6 +319,8 @@ class HttpDeliverer implements Deliverer {
       body: message.memory.subarray(message.bodyAt),
       redirectsAllowed: endpoint.followRedirects,
       customHeaders: [endpoint.headers, event.headers],
+      redaction: plan.redaction,
+      names: withEventNames(plan.names, event),
       timeoutMs: Math.min(request.timeoutMs ?? endpoint.timeoutMs, endpoint.timeoutMs),
       startedAt,
       startMonotonic,
@@ -313,6 +342,8 @@ class HttpDeliverer implements Deliverer {
       body: null,
       redirectsAllowed: endpoint.followRedirects,
       customHeaders: [endpoint.headers],
+      redaction: plan.redaction,
+      names: plan.names,
       timeoutMs,
       startedAt: this.#clock.now(),
       startMonotonic: this.#clock.monotonic(),

@@ -108,6 +108,27 @@ describe('a name that resolves to', () => {
   });
 });
 
+it('with `hidesForbiddenNames` a tenant cannot tell an internal name from one that does not exist', async () => {
+  dns.set('internal.test', ['10.0.0.1']);
+  dns.set('broken.test', 'servfail');
+  const hiding = deliverer({ hidesForbiddenNames: true });
+  const seen = [];
+  for (const name of ['internal.test', 'missing.test', 'broken.test']) {
+    const { error, statusCode, timing } = await attempt(hiding, anEndpoint(`http://${name}/`));
+    const measured = Object.entries(timing).flatMap(([stage, ms]) => (ms === null ? [] : [stage]));
+    seen.push({ error, statusCode, measured });
+  }
+  const expected = {
+    error: { class: 'dns_failed', message: 'The host name could not be resolved.' },
+    statusCode: null,
+    measured: ['dnsMs'],
+  };
+  expect(seen).toEqual([expected, expected, expected]);
+  // An address in the URL reveals nothing.
+  const literal = await attempt(hiding, anEndpoint('http://10.0.0.1/'));
+  expect(literal.error?.class).toBe('egress_forbidden');
+});
+
 describe('a name that is another name for', () => {
   it.each([
     ['something inside', { alias: 'db.internal', addresses: [INSIDE] }],

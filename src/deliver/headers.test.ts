@@ -6,8 +6,10 @@ import {
   isCredentialHeader,
   isReservedHeader,
   isSendableHeader,
+  REDACT_CREDENTIALS,
+  redactHeaders,
+  redactionOf,
   staticHeaders,
-  withoutCredentials,
 } from './headers.ts';
 
 const facts = (overrides: Partial<AttemptFacts> = {}): AttemptFacts => ({
@@ -103,10 +105,22 @@ describe('the headers of an attempt', () => {
 
   it('are logged without credentials', () => {
     const headers = { authorization: 'Bearer x', 'x-a': '1' };
-    expect(withoutCredentials(headers)).toEqual({ authorization: '[redacted]', 'x-a': '1' });
+    expect(redactHeaders(headers, REDACT_CREDENTIALS)).toEqual({ authorization: '[redacted]', 'x-a': '1' });
     expect(headers.authorization).toBe('Bearer x');
     const plain = { 'x-a': '1' };
-    expect(withoutCredentials(plain)).toBe(plain);
+    expect(redactHeaders(plain, REDACT_CREDENTIALS)).toBe(plain);
+  });
+
+  it('of an endpoint are logged without their values, but for `plainHeaders`', () => {
+    const headers = { 'X-Env': 'test', 'x-route': 'a', 'x-session-region': 'eu' };
+    const endpoint = { headers, plainHeaders: ['x-env', 'X-Session-Region'], auth: null };
+    const sent = { 'x-env': 'test', 'x-route': 'a', 'x-session-region': 'eu', 'x-event': '1' };
+    expect(redactHeaders(sent, redactionOf(endpoint))).toEqual({ ...sent, 'x-route': '[redacted]' });
+    const auth = { type: 'bearer', token: 'x' } as const;
+    const claimed = { headers: { authorization: 'y' }, plainHeaders: ['authorization'], auth };
+    expect(redactHeaders({ authorization: 'Bearer x' }, redactionOf(claimed))).toEqual({
+      authorization: '[redacted]',
+    });
   });
 });
 

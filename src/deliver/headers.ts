@@ -71,11 +71,36 @@ export function isCredentialHeader(name: string): boolean {
   return isCredential;
 }
 
-/** Returns the headers as they may be logged: the same object if none is secret, which is the usual case. */
-export function withoutCredentials(headers: Record<string, string>): Record<string, string> {
+/** Names of headers, in lower case, whose values are recorded or not, whatever the name suggests. */
+export interface HeaderRedaction {
+  readonly hidden: ReadonlySet<string>;
+  readonly plain: ReadonlySet<string>;
+}
+
+export const REDACT_CREDENTIALS: HeaderRedaction = { hidden: new Set(), plain: new Set() };
+
+/** Values of an endpoint's headers are secret, unless `plainHeaders` names them. */
+export function redactionOf(endpoint: Pick<Endpoint, 'headers' | 'plainHeaders' | 'auth'>): HeaderRedaction {
+  const names = Object.keys(endpoint.headers).map((name) => name.toLowerCase());
+  if (names.length === 0) return REDACT_CREDENTIALS;
+  const plain = new Set(endpoint.plainHeaders.map((name) => name.toLowerCase()));
+  // The value of this one comes from `auth`.
+  if (endpoint.auth !== null) plain.delete('authorization');
+  return {
+    hidden: new Set(names.filter((name) => !plain.has(name))),
+    plain: new Set(names.filter((name) => plain.has(name))),
+  };
+}
+
+/** Returns the headers as they may be recorded: the same object if none is secret, which is the usual case. */
+export function redactHeaders(
+  headers: Record<string, string>,
+  { hidden, plain }: HeaderRedaction,
+): Record<string, string> {
   let shown: Record<string, string> | null = null;
   for (const name in headers) {
-    if (!isCredentialHeader(name)) continue;
+    const lower = name.toLowerCase();
+    if (!hidden.has(lower) && (!isCredentialHeader(lower) || plain.has(lower))) continue;
     shown ??= { ...headers };
     shown[name] = '[redacted]';
   }
@@ -91,6 +116,46 @@ function copySendable(
   }
   return to;
 }
+
+/** Names as an endpoint or event gave them, by their lower case. Only names that are sent. */
+export type GivenNames = Readonly<Record<string, string>>;
+
+/** All code compares names in lower case. Some receivers do not, so the wire has them as they were given. */
+export function withGivenNames(
+  headers: Readonly<Record<string, string>>,
+  names: GivenNames,
+): Readonly<Record<string, string>> {
+  let named: Record<string, string> | null = null;
+  for (const lower in names) {
+    const name = names[lower]!;
+    if (name === lower || headers[lower] === undefined) continue;
+    named ??= { ...headers };
+    delete named[lower];
+    named[name] = headers[lower];
+  }
+  return named ?? headers;
+}
+
+function namesOf(headers: Readonly<Record<string, string>>): Record<string, string> {
+  const names: Record<string, string> = {};
+  for (const name in headers) if (!isReservedHeader(name)) names[name.toLowerCase()] = name;
+  return names;
+}
+
+/** The names that the endpoint gave: of its headers, and of its signature. */
+export function givenNames({ headers, signature }: Endpoint): GivenNames {
+  const names = namesOf(headers);
+  const header = typeof signature === 'string' ? null : signature.header;
+  if (header !== null) {
+    names[header.toLowerCase()] = header;
+    names[`${header.toLowerCase()}-next`] = `${header}-next`;
+  }
+  return names;
+}
+
+/** Adds the names of an event's headers. Headers of the endpoint take precedence. */
+export const withEventNames = (names: GivenNames, { headers }: EventContent): GivenNames =>
+  headers === null ? names : { ...namesOf(headers), ...names };
 
 /** Headers that are the same in every attempt to this endpoint. Computed once per endpoint. */
 export function staticHeaders(endpoint: Endpoint, userAgent: string): Record<string, string> {

@@ -10,7 +10,14 @@ export {
 export { checkUrl, type UrlCheck } from './egress/check-url.ts';
 export { compilePolicy, DEVELOPMENT_EGRESS, type EgressPolicy, STRICT_EGRESS } from './egress/policy.ts';
 export { buildBody } from './envelope.ts';
-export { isCredentialHeader, isReservedHeader, isSendableHeader, withoutCredentials } from './headers.ts';
+export {
+  type HeaderRedaction,
+  isCredentialHeader,
+  isReservedHeader,
+  isSendableHeader,
+  redactHeaders,
+  redactionOf,
+} from './headers.ts';
 export { createDnsLookup, createSystemLookup, type Lookup } from './resolve.ts';
 export { signMessage } from './sign.ts';
 export { signatureHeaders } from './signature-headers.ts';

@@ -53,11 +53,12 @@ const granting =
     json({ access_token: `token-${index + 1}`, ...extras });
 
 let endpoints = 0;
-/** Each endpoint has its own id, and therefore its own tokens. */
+/** Each endpoint has its own id and tenant, and therefore its own tokens and limits. */
 function anOAuthEndpoint(overrides: Partial<Endpoint> = {}, client: object = {}): Endpoint {
   endpoints += 1;
   return anEndpoint(`${receiver.url}/hook`, {
     id: `01890a5d-ac96-774b-bcce-${String(endpoints).padStart(12, '0')}`,
+    tenant: `tenant-${endpoints}`,
     auth: {
       type: 'oauth2',
       tokenUrl: `${tokens.url}/token?tenant=7`,
@@ -232,6 +233,54 @@ describe('DLV-7: without a token', () => {
     const outcome = await fail();
     expect(outcome).toMatchObject(failure(detail));
     expect(JSON.stringify(outcome)).not.toContain('hunter2');
+  });
+
+  it('is requested again after a failure, with longer and longer pauses', async () => {
+    tokens.answer({ status: 500 });
+    const endpoint = anOAuthEndpoint();
+    const fail = async () =>
+      expect((await attempt(deliverer, endpoint)).error).toMatchObject({
+        class: 'oauth_failed',
+        message: expect.stringContaining('500'),
+      });
+    for (const pauseMs of [250, 500, 1000, 2000, 4000, 8000]) {
+      await fail();
+      aheadMs += pauseMs;
+    }
+    expect(tokens.requests).toHaveLength(6);
+    await fail();
+    // Now the pause is 16 seconds, and attempts do not wait for it.
+    for (let n = 0; n < 20; n += 1) await fail();
+    expect(tokens.requests).toHaveLength(7);
+    aheadMs += 16_000;
+    tokens.answer(granting());
+    expect((await attempt(deliverer, endpoint)).error).toBeNull();
+  });
+
+  it('a receiver that rejects every token causes a request per second', async () => {
+    tokens.answer(granting());
+    receiver.answer({ status: 401 });
+    const endpoint = anOAuthEndpoint();
+    const start = performance.now();
+    await Promise.all(Array.from({ length: 20 }, () => attempt(deliverer, endpoint)));
+    for (let n = 0; n < 10; n += 1) await attempt(deliverer, endpoint, { timeoutMs: 20 });
+    const seconds = (performance.now() - start) / 1000;
+    expect(tokens.requests.length).toBeLessThanOrEqual(6 + Math.ceil(seconds));
+    receiver.answer({});
+    aheadMs = 10_000;
+    expect((await attempt(deliverer, endpoint)).error).toBeNull();
+  });
+
+  it('a host gets at most 20 requests per second for one tenant, beyond the first 100', async () => {
+    tokens.answer({ status: 500 });
+    const start = performance.now();
+    const flood = Array.from({ length: 300 }, () => attempt(deliverer, anOAuthEndpoint({ tenant: 'many' })));
+    const other = await attempt(deliverer, anOAuthEndpoint({ tenant: 'other' }));
+    expect(other.error?.message).toContain('500');
+    const outcomes = await Promise.all(flood);
+    const seconds = (performance.now() - start) / 1000;
+    expect(tokens.requests.length).toBeLessThanOrEqual(101 + Math.ceil(20 * seconds));
+    expect(outcomes.some(({ error }) => error?.message.includes('too many requests'))).toBe(true);
   });
 
   it('a failure is not cached for the next attempt', async () => {

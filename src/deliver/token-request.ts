@@ -25,6 +25,10 @@ export function tokenKey(endpointId: Uuid, client: OAuthClient): string {
   return `${endpointId} ${hash.digest('base64url')}`;
 }
 
+/** Identifies the tenant and the host that gets its token requests. */
+export const tokenGroup = (tenant: string, { tokenUrl }: OAuthClient): string =>
+  `${tenant} ${URL.canParse(tokenUrl) ? new URL(tokenUrl).hostname : tokenUrl}`;
+
 export function tokenRequest(
   client: OAuthClient,
   userAgent: string,

@@ -66,6 +66,8 @@ const MAX_CRASHES = 3;
 const BACK_OFF_MS = 100;
 /** How long a lane waits after this machine had no descriptor, port, buffer or memory for a request. */
 const SHORTAGE_BACK_OFF_MS = 500;
+/** How long a slow lane waits while the payloads in memory exceed their budget. */
+const MEMORY_BACK_OFF_MS = 1_000;
 /** A prepared request waits at most this long for the rate limit of its endpoint. */
 const MAX_PACE_MS = 1_000;
 /** No other worker starts a probe for this long after the deadline of a recorded one. */
@@ -121,10 +123,17 @@ export class Attempts {
     // The lane may hold the payload. Its delivery has ended in the store, so the record of its end has no effect there.
     if (this.#options.payloads.isExpunged(eventId)) return this.#markDead(lane, item, 'expired');
     if (item.event !== null) return this.#recordStart(lane, item, item.event);
+    const { budget, clock } = this.#options;
+    // Fast endpoints give their memory back soon. A slow one keeps a request on the wire, so that it goes on.
+    if (budget.isOutOfBytes && lane.inFlight > 1 && !lane.responseTimes.isKnownToBeFast(clock.now()))
+      return this.#putBack(lane, item, MEMORY_BACK_OFF_MS);
     this.#options.payloads.load(eventId, (event) => {
       if (event === undefined) this.#putBack(lane, item);
       else if (event === null) this.#markDead(lane, item, 'expired');
-      else this.#recordStart(lane, item, event);
+      else {
+        lane.holdPayload(item, event);
+        this.#recordStart(lane, item, event);
+      }
     });
   }
 
@@ -224,9 +233,12 @@ export class Attempts {
       observer.onCircuitChanged(lane);
     }
     const { statusCode, retryAfterMs } = attempt.outcome;
-    if (statusCode === 429 && retryAfterMs !== null)
-      lane.holdUntil = Math.max(lane.holdUntil, now + Math.min(retryAfterMs, retryAfterCapMs));
-    return health;
+    if (statusCode !== 429 || retryAfterMs === null) return health;
+    const holdUntil = now + Math.min(retryAfterMs, retryAfterCapMs);
+    lane.holdUntil = Math.max(lane.holdUntil, holdUntil);
+    // It is stored, so that a worker that takes the endpoint over waits too.
+    const unchanged = { endpointId: lane.id, breaker: lane.breaker.record, failingSince: lane.failingSince };
+    return { ...(health ?? unchanged), holdUntil };
   }
 
   /** `endpoint` is the endpoint as it was when the request was sent. It may have another URL by now. */

@@ -4,6 +4,7 @@
  *
  * FIFO lanes keep everything in `fresh`, retries included: the head's retry blocks the rest.
  */
+import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { EarlierRequests } from './earlier-requests.ts';
 import { FreshQueue } from './fresh-queue.ts';
@@ -17,14 +18,15 @@ export class LaneQueue {
   readonly fresh = new FreshQueue();
   readonly retries = new RetryQueue(
     (item) =>
-      item.state === 'queued' && this.#itemsById.get(item.delivery.id) === item && item !== this.requested,
+      item.state === 'queued' && this.#itemsById?.get(item.delivery.id) === item && item !== this.requested,
   );
   /** The requested probe of a lane that is not FIFO. It is in no other queue. */
   requested: LaneItem | null = null;
   /** Which of the stored deliveries are in memory. */
   readonly readProgress = new ReadProgress();
   readonly earlierRequests = new EarlierRequests();
-  readonly #itemsById = new Map<Uuid, LaneItem>();
+  /** Null while the lane is empty, as most lanes are. */
+  #itemsById: Map<Uuid, LaneItem> | null = null;
   readonly #memory: LaneMemory;
 
   constructor(fifo: boolean, memory: LaneMemory) {
@@ -34,21 +36,21 @@ export class LaneQueue {
 
   /** Deliveries in memory, in any state. */
   get size(): number {
-    return this.#itemsById.size;
+    return this.#itemsById?.size ?? 0;
   }
 
   has(id: Uuid): boolean {
-    return this.#itemsById.has(id);
+    return this.#itemsById?.has(id) ?? false;
   }
 
   /** Deliveries in flight or unsettled. */
   get underWay(): LaneItem[] {
-    return [...this.#itemsById.values()].filter((item) => item.state !== 'queued');
+    return [...(this.#itemsById?.values() ?? [])].filter((item) => item.state !== 'queued');
   }
 
   /** Queues a fresh delivery. The caller has checked that there is room. Returns false if it is known already. */
   addFresh(item: LaneItem): boolean {
-    const known = this.#itemsById.get(item.delivery.id);
+    const known = this.#itemsById?.get(item.delivery.id);
     // A replay changes the due time of a FIFO lane's head.
     if (known !== undefined && this.fifo) {
       if (isNewer(item, known)) known.delivery = item.delivery;
@@ -69,7 +71,7 @@ export class LaneQueue {
   /** Queues a scheduled delivery, or moves one that is queued already and has a new due time. */
   addRetry(item: LaneItem): boolean {
     const { id } = item.delivery;
-    const known = this.#itemsById.get(id);
+    const known = this.#itemsById?.get(id);
     if (known !== undefined && known === this.requested) {
       if (isNewer(item, known)) known.delivery = item.delivery;
       return true;
@@ -94,7 +96,7 @@ export class LaneQueue {
 
   /** Makes a delivery the requested probe. Ignores it if it is under way, or known with more attempts. */
   request(item: LaneItem): void {
-    const known = this.#itemsById.get(item.delivery.id);
+    const known = this.#itemsById?.get(item.delivery.id);
     if (known === undefined && this.readProgress.wasRemoved(item.delivery.id)) return;
     if (known !== undefined) {
       if (known.state !== 'queued' || known.delivery.attempts > item.delivery.attempts) return;
@@ -130,22 +132,32 @@ export class LaneQueue {
     else this.retries.push(item);
   }
 
+  /** Keeps a payload that was loaded for sending, until the request has ended. */
+  holdPayload(item: LaneItem, event: EventContent): void {
+    if (item.event !== null || this.#itemsById?.get(item.delivery.id) !== item) return;
+    item.event = event;
+    this.#memory.bytes += event.data.length;
+  }
+
   dropPayload(item: LaneItem): void {
     if (item.event === null) return;
-    if (this.#itemsById.get(item.delivery.id) === item) this.#memory.bytes -= item.event.data.length;
+    if (this.#itemsById?.get(item.delivery.id) === item) this.#memory.bytes -= item.event.data.length;
     item.event = null;
   }
 
   forget(item: LaneItem): void {
     if (this.requested === item) this.requested = null;
     this.dropPayload(item);
-    if (this.#itemsById.delete(item.delivery.id)) this.#memory.items -= 1;
+    if (this.#itemsById?.delete(item.delivery.id)) {
+      this.#memory.items -= 1;
+      if (this.#itemsById.size === 0) this.#itemsById = null;
+    }
     this.readProgress.recordRemoved(item.delivery.id);
   }
 
   /** Forgets all queued deliveries. Those in flight or unsettled stay. */
   clear(): void {
-    for (const item of this.#itemsById.values())
+    for (const item of this.#itemsById?.values() ?? [])
       if (item.state === 'queued' && item !== this.requested) this.forget(item);
     this.fresh.clear();
     this.retries.clear();
@@ -162,14 +174,15 @@ export class LaneQueue {
 
   /** Gives back all memory. Requests in flight no longer belong to a lane. */
   close(): void {
-    for (const item of this.#itemsById.values()) {
+    for (const item of this.#itemsById?.values() ?? []) {
       this.#memory.items -= 1;
       this.#memory.bytes -= item.event?.data.length ?? 0;
     }
-    this.#itemsById.clear();
+    this.#itemsById = null;
   }
 
   #remember(item: LaneItem): void {
+    this.#itemsById ??= new Map();
     this.#itemsById.set(item.delivery.id, item);
     this.#memory.items += 1;
     this.#memory.bytes += item.event?.data.length ?? 0;

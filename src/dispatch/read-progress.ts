@@ -14,8 +14,10 @@ export class ReadProgress {
   /** True while this lane is being read. */
   isLoading = false;
 
-  /** Deliveries that left the lane during the read: the read may still return them in their old state. */
-  #removedIds = new Set<Uuid>();
+  /**
+   * Deliveries that left the lane during the read: the read may still return them in their old state. Null: none did.
+   */
+  #removedIds: Set<Uuid> | null = null;
   /** The earliest due time of deliveries that were left in the store during the read: the read may not contain them. */
   #earliestLeftInStore = Number.POSITIVE_INFINITY;
   #hasLeftFreshInStore = false;
@@ -69,15 +71,17 @@ export class ReadProgress {
 
   end(): void {
     this.isLoading = false;
-    this.#removedIds = new Set();
+    this.#removedIds = null;
   }
 
   recordRemoved(id: Uuid): void {
-    if (this.isLoading) this.#removedIds.add(id);
+    if (!this.isLoading) return;
+    this.#removedIds ??= new Set();
+    this.#removedIds.add(id);
   }
 
   wasRemoved(id: Uuid): boolean {
-    return this.#removedIds.has(id);
+    return this.#removedIds?.has(id) ?? false;
   }
 
   /** Call this when the lane has forgotten all queued deliveries. */

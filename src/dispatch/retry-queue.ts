@@ -13,7 +13,8 @@ interface Entry {
 export class RetryQueue {
   /** True if the lane still has the delivery queued. */
   readonly #isQueued: (item: LaneItem) => boolean;
-  #heap = emptyHeap();
+  /** Null: nothing was queued yet, as in most lanes. */
+  #heap: Heap<Entry> | null = null;
   /** Outdated entries in the heap. */
   #outdated = 0;
   /** No delivery in the heap is due later than this. */
@@ -24,7 +25,7 @@ export class RetryQueue {
   }
 
   get size(): number {
-    return this.#heap.size - this.#outdated;
+    return (this.#heap?.size ?? 0) - this.#outdated;
   }
 
   /** When the first delivery is due. Infinity if nothing waits. */
@@ -33,6 +34,7 @@ export class RetryQueue {
   }
 
   push(item: LaneItem): void {
+    this.#heap ??= new Heap(isDueBefore);
     this.#heap.push({ item, dueAt: dueTime(item) });
     this.#latestDueAt = Math.max(this.#latestDueAt, item.delivery.dueAt ?? 0);
   }
@@ -56,7 +58,7 @@ export class RetryQueue {
 
   /** Removes the delivery that `due` has just returned. */
   removeFirst(): void {
-    this.#heap.pop();
+    this.#heap?.pop();
   }
 
   /** Removes all deliveries that are due after `time`, and returns them. */
@@ -66,7 +68,7 @@ export class RetryQueue {
     const kept: LaneItem[] = [];
     const removed: LaneItem[] = [];
     for (let entry = this.#first(); entry !== undefined; entry = this.#first()) {
-      this.#heap.pop();
+      this.#heap!.pop();
       const { dueAt } = entry.item.delivery;
       if (dueAt !== null && dueAt > time) removed.push(entry.item);
       else kept.push(entry.item);
@@ -76,7 +78,7 @@ export class RetryQueue {
   }
 
   clear(): void {
-    this.#heap = emptyHeap();
+    this.#heap = null;
     this.#outdated = 0;
     this.#latestDueAt = 0;
   }
@@ -84,13 +86,13 @@ export class RetryQueue {
   /** Drops outdated entries on the way. */
   #first(): Entry | undefined {
     for (;;) {
-      const entry = this.#heap.peek();
+      const entry = this.#heap?.peek();
       if (entry === undefined) return undefined;
       if (dueTime(entry.item) === entry.dueAt && this.#isQueued(entry.item)) return entry;
-      this.#heap.pop();
+      this.#heap!.pop();
       this.#outdated -= 1;
     }
   }
 }
 
-const emptyHeap = (): Heap<Entry> => new Heap<Entry>((a, b) => a.dueAt < b.dueAt);
+const isDueBefore = (a: Entry, b: Entry): boolean => a.dueAt < b.dueAt;

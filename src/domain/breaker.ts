@@ -22,12 +22,13 @@ export interface BreakerSettings {
   readonly maxCooldownSeconds: number;
 }
 
+/** Measured in docs/adr/0018-breaker-cooldown.md: with a cooldown of five minutes, a flaky endpoint was open most of the time. */
 export const DEFAULT_BREAKER: BreakerSettings = {
   consecutive: 5,
   failureRate: 0.5,
   minRequests: 20,
   windowSeconds: 600,
-  cooldownSeconds: 300,
+  cooldownSeconds: 30,
   maxCooldownSeconds: 3600,
 };
 
@@ -60,9 +61,8 @@ const BUCKETS = 10;
 export class Breaker {
   #record: BreakerRecord;
   readonly #settings: BreakerSettings | null;
-  /** The window as a ring of ten buckets: memory does not grow with traffic. */
-  readonly #totals = new Uint32Array(BUCKETS);
-  readonly #failures = new Uint32Array(BUCKETS);
+  /** The window as a ring of ten buckets: memory does not grow with traffic. Null: no outcome was counted yet. */
+  #window: { readonly totals: Uint32Array; readonly failures: Uint32Array } | null = null;
   #bucketEpoch = Number.NEGATIVE_INFINITY;
 
   constructor(settings: BreakerSettings | null, record: BreakerRecord = CLOSED_BREAKER) {
@@ -150,33 +150,36 @@ export class Breaker {
   }
 
   #exceedsFailureRate(settings: BreakerSettings): boolean {
+    if (this.#window === null) return false;
+    const { totals, failures } = this.#window;
     let total = 0;
     let failed = 0;
     for (let i = 0; i < BUCKETS; i += 1) {
-      total += this.#totals[i]!;
-      failed += this.#failures[i]!;
+      total += totals[i]!;
+      failed += failures[i]!;
     }
     return total >= settings.minRequests && failed / total >= settings.failureRate;
   }
 
   #countOutcome(failed: boolean, now: number): void {
+    this.#window ??= { totals: new Uint32Array(BUCKETS), failures: new Uint32Array(BUCKETS) };
+    const { totals, failures } = this.#window;
     const bucketMs = (this.#settings!.windowSeconds * 1000) / BUCKETS;
     const epoch = Math.floor(now / bucketMs);
     const steps = Math.min(epoch - this.#bucketEpoch, BUCKETS);
     for (let i = 0; i < steps; i += 1) {
       const bucket = (((epoch - i) % BUCKETS) + BUCKETS) % BUCKETS;
-      this.#totals[bucket] = 0;
-      this.#failures[bucket] = 0;
+      totals[bucket] = 0;
+      failures[bucket] = 0;
     }
     // If the clock went back, count into the newest bucket instead of clearing the window.
     if (epoch > this.#bucketEpoch) this.#bucketEpoch = epoch;
     const bucket = ((this.#bucketEpoch % BUCKETS) + BUCKETS) % BUCKETS;
-    this.#totals[bucket]! += 1;
-    if (failed) this.#failures[bucket]! += 1;
+    totals[bucket]! += 1;
+    if (failed) failures[bucket]! += 1;
   }
 
   #clearWindow(): void {
-    this.#totals.fill(0);
-    this.#failures.fill(0);
+    this.#window = null;
   }
 }

@@ -48,12 +48,15 @@ export interface SealedValue {
 }
 
 export interface EndpointConfig {
-  events?: string[];
+  events?: readonly string[];
   channels?: string[];
   filter?: Record<string, unknown>;
   api_version?: string;
   payload?: 'full' | 'thin';
+  /** In plain text: only in memory, and in rows of earlier versions until upkeep seals them. */
   headers?: Record<string, string>;
+  /** Names of headers whose values are shown to everybody who may see the endpoint. */
+  plain_headers?: string[];
   sealed_headers?: Record<string, SealedValue>;
   auth?: AuthConfig;
   tls?: TlsConfig;
@@ -76,7 +79,18 @@ export interface EndpointConfig {
 export const DEFAULT_TIMEOUT_MS = 15_000;
 export const DEFAULT_MAX_IN_FLIGHT = 10;
 
-export function resolveRetry(config: RetryConfig = {}): RetryPolicy {
+/** Endpoints without settings of their own share one object: with a million endpoints, copies would take a gigabyte. */
+const DEFAULT_RETRY = newRetryPolicy({});
+const EVERY_EVENT: readonly string[] = ['*'];
+const NO_CHANNELS: readonly string[] = [];
+const NO_NAMES: readonly string[] = [];
+const NO_HEADERS: Readonly<Record<string, string>> = {};
+
+export function resolveRetry(config?: RetryConfig): RetryPolicy {
+  return config === undefined ? DEFAULT_RETRY : newRetryPolicy(config);
+}
+
+function newRetryPolicy(config: RetryConfig): RetryPolicy {
   const isExponential = config.base !== undefined;
   const rules = {
     jitter: config.jitter ?? (isExponential ? ('full' as const) : ('proportional' as const)),
@@ -104,15 +118,16 @@ function defaultMaxAge(policy: RetryPolicy): number {
 
 export function resolveBreaker(config: BreakerConfig | null | undefined): BreakerSettings | null {
   if (config === null) return null;
-  const cooldownSeconds = config?.cooldown_seconds ?? DEFAULT_BREAKER.cooldownSeconds;
+  if (config === undefined) return DEFAULT_BREAKER;
+  const cooldownSeconds = config.cooldown_seconds ?? DEFAULT_BREAKER.cooldownSeconds;
   return {
-    consecutive: config?.consecutive ?? DEFAULT_BREAKER.consecutive,
-    failureRate: config?.failure_rate ?? DEFAULT_BREAKER.failureRate,
-    minRequests: config?.min_requests ?? DEFAULT_BREAKER.minRequests,
-    windowSeconds: config?.window_seconds ?? DEFAULT_BREAKER.windowSeconds,
+    consecutive: config.consecutive ?? DEFAULT_BREAKER.consecutive,
+    failureRate: config.failure_rate ?? DEFAULT_BREAKER.failureRate,
+    minRequests: config.min_requests ?? DEFAULT_BREAKER.minRequests,
+    windowSeconds: config.window_seconds ?? DEFAULT_BREAKER.windowSeconds,
     cooldownSeconds,
     maxCooldownSeconds: Math.max(
-      config?.max_cooldown_seconds ?? DEFAULT_BREAKER.maxCooldownSeconds,
+      config.max_cooldown_seconds ?? DEFAULT_BREAKER.maxCooldownSeconds,
       cooldownSeconds,
     ),
   };
@@ -141,13 +156,14 @@ export function resolveEndpoint(record: EndpointRecord, secrets: readonly Endpoi
     disabledReason: record.disabledReason,
     paused: record.paused,
     deleted: record.deleted,
-    events: config.events ?? ['*'],
-    channels: config.channels ?? [],
+    events: config.events ?? EVERY_EVENT,
+    channels: config.channels ?? NO_CHANNELS,
     operator: config.operator ?? false,
     filter: config.filter ?? null,
     apiVersion: config.api_version ?? null,
     payload: config.payload ?? 'full',
-    headers: config.headers ?? {},
+    headers: config.headers ?? NO_HEADERS,
+    plainHeaders: config.plain_headers ?? NO_NAMES,
     auth: resolveAuth(config.auth),
     certificate: resolveCertificate(config.tls),
     signature: config.signature ?? 'standard',

@@ -55,6 +55,8 @@ export interface Endpoint {
   readonly apiVersion: string | null;
   readonly payload: 'full' | 'thin';
   readonly headers: Readonly<Record<string, string>>;
+  /** Names of headers whose values are not secret. */
+  readonly plainHeaders: readonly string[];
   readonly auth: EndpointAuth | null;
   readonly certificate: ClientCertificate | null;
   readonly signature: SignatureSetting;

@@ -5,7 +5,8 @@
 
 /** Every way an attempt can fail, with what the receiver's owner can do about it. */
 export const errorClasses = {
-  dns_failed: 'The host name does not resolve. Check the spelling of the URL and its DNS records.',
+  dns_failed:
+    'The host name does not resolve, or not to an address that Posthorn may call. Check the spelling of the URL and its DNS records.',
   egress_forbidden:
     'The URL leads to an address that Posthorn may not call (private, loopback, metadata or otherwise reserved). Use a publicly reachable address, or have the operator allow it.',
   connect_refused: 'Nothing listens on that port. Check that the receiver runs and that the port is right.',

@@ -42,12 +42,13 @@ const POLL_MS = 1_000;
 const PAUSE_AFTER_FAILURE_MS = 200;
 /** The longest pause between two slices. */
 const MAX_PAUSE_MS = 1_000;
-/** After a statement timeout the size of slices doubles again with every slice. */
-const MIN_SLICE_ROWS = 1;
+/** Slices that were halved after a statement timeout double again after this many that were quick enough. */
+const SLICES_BEFORE_GROWTH = 10;
 
 export class FanOutWriter implements Service {
   readonly #options: FanOutWriterOptions;
   #maxRows: number;
+  #writtenSinceTimeout = 0;
   /** The tenant that had the last turn. */
   #tenant = '';
   /** The event of the last slice. */
@@ -103,7 +104,7 @@ export class FanOutWriter implements Service {
         await this.#pause(Math.min(clock.monotonic() - startedAt, MAX_PAUSE_MS));
       } catch (error) {
         this.#options.onProblem('write the deliveries of a large fan-out', error);
-        if (storeFailureOf(error) === 'timeout') this.#maxRows = Math.max(MIN_SLICE_ROWS, this.#maxRows >> 1);
+        if (storeFailureOf(error) === 'timeout') this.#halveSlices();
         await this.#pause(PAUSE_AFTER_FAILURE_MS);
       }
     }
@@ -121,8 +122,19 @@ export class FanOutWriter implements Service {
       await endpoints.refresh();
       result = await this.#write(slice, event);
     }
-    if (result === 'written') this.#maxRows = Math.min(sliceRows, this.#maxRows * 2);
+    if (result === 'written' && this.#maxRows < sliceRows) this.#growSlices();
     return result !== 'busy';
+  }
+
+  #halveSlices(): void {
+    this.#maxRows = Math.max(1, this.#maxRows >> 1);
+    this.#writtenSinceTimeout = 0;
+  }
+
+  #growSlices(): void {
+    this.#writtenSinceTimeout += 1;
+    if (this.#writtenSinceTimeout % SLICES_BEFORE_GROWTH === 0)
+      this.#maxRows = Math.min(this.#options.sliceRows, this.#maxRows * 2);
   }
 
   async #write(slice: FanOutSlice, event: EventContent | null): Promise<SliceResult> {

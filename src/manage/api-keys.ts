@@ -1,9 +1,37 @@
 /** API keys as text: `phk_…`. The database has only their hash. */
-import { hash, randomBytes } from 'node:crypto';
+import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** 256 random bits behind a prefix that secret scanners can search for. */
-export function generateApiKey(): string {
-  return `phk_${randomBytes(32).toString('base64url')}`;
+const PREFIX = 'phk_';
+/** 32 random bytes in base64url. */
+const RANDOM_LENGTH = 43;
+const CHECKSUM_BYTES = 6;
+const LENGTH = PREFIX.length + RANDOM_LENGTH + 8;
+
+/** Makes and recognizes API keys: `phk_`, 256 random bits, and a checksum of both under a secret of the database. */
+export class ApiKeyFormat {
+  readonly #secret: Buffer;
+
+  constructor(secret: Buffer) {
+    this.#secret = secret;
+  }
+
+  /** 256 random bits behind a prefix that secret scanners can search for. */
+  generate(): string {
+    const key = `${PREFIX}${randomBytes(32).toString('base64url')}`;
+    return `${key}${this.#checksum(key).toString('base64url')}`;
+  }
+
+  /** False for a guess. Keys of versions before checksums are false too. */
+  hasChecksum(key: string): boolean {
+    if (key.length !== LENGTH || !key.startsWith(PREFIX)) return false;
+    const end = PREFIX.length + RANDOM_LENGTH;
+    const given = Buffer.from(key.slice(end), 'base64url');
+    return given.length === CHECKSUM_BYTES && timingSafeEqual(given, this.#checksum(key.slice(0, end)));
+  }
+
+  #checksum(key: string): Buffer {
+    return createHmac('sha256', this.#secret).update(key).digest().subarray(0, CHECKSUM_BYTES);
+  }
 }
 
 export function hashApiKey(key: string): Buffer {

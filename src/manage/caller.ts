@@ -12,8 +12,10 @@ export interface Caller {
   readonly scopes: readonly AccessScope[] | null;
   /** The only tenant that the key may use. Null: all tenants. */
   readonly tenant: string | null;
-  /** The first characters of the key, to recognize it by. Null: the admin key of the configuration. */
+  /** The first characters of the key, or the name of the user. Null: the admin key of the configuration. */
   readonly prefix: string | null;
+  /** Who has signed in to the console: the subject of the identity provider. Absent: the caller has a key. */
+  readonly user?: string;
 }
 
 /** Who asks for a change, and where the change is recorded. A Fastify request is one. */
@@ -22,8 +24,9 @@ export interface Actor {
   readonly audit: AuditTrail;
 }
 
-/** How the audit log, tasks and discarded deliveries name a caller: `key_…` or `admin`. */
+/** How the audit log, tasks and discarded deliveries name a caller: `key_…`, `user:…` or `admin`. */
 export function nameOfCaller(caller: Caller): string {
+  if (caller.user !== undefined) return `user:${caller.user}`;
   return caller.keyId === null ? 'admin' : publicId(idPrefixes.key, caller.keyId);
 }
 

@@ -8,6 +8,7 @@ import type { Uuid } from '../domain/ids.ts';
 import type { Pool } from '../postgres/database.ts';
 import type { EndpointCache } from '../postgres/endpoint-cache.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
+import type { ApiKeyFormat } from './api-keys.ts';
 import { DeadLetters } from './dead-letters.ts';
 import { type ChallengeOptions, EndpointChallenges } from './endpoint-challenges.ts';
 import { EndpointSecrets } from './endpoint-secrets.ts';
@@ -26,6 +27,7 @@ export interface ControlPlaneDependencies {
   readonly clock: Clock;
   readonly endpoints: EndpointCache;
   readonly secretBox: SecretBox;
+  readonly keyFormat: ApiKeyFormat;
   /** Which URLs Posthorn may call. */
   readonly egress: EgressPolicy;
   readonly challenges: ChallengeOptions;

@@ -20,6 +20,7 @@ const SHOWN = new Set([
   'filter',
   'api_version',
   'payload',
+  'plain_headers',
   'signature',
   'retry',
   'breaker',

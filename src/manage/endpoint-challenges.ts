@@ -11,6 +11,8 @@ export interface ChallengeOptions {
   readonly maxConcurrent: number;
   /** Callers without an admin key must choose a challenge. */
   readonly isRequired: boolean;
+  /** If a challenge is required: other hosts that may get token requests. `*.` in front means all names below it. */
+  readonly tokenHosts: readonly string[];
 }
 
 /** Long enough for most challenges in progress to finish. */
@@ -45,6 +47,22 @@ export class EndpointChallenges {
   }
 
   /**
+   * Throws `invalid` if this server requires a challenge and a new `auth.token_url` leads to a host that would get
+   * requests without consent. Only the host of the endpoint passes the challenge.
+   */
+  checkTokenHost(caller: Caller, before: EditableEndpoint | null, after: EditableEndpoint): void {
+    const tokenUrl = after.config.auth?.token_url;
+    if (tokenUrl === undefined || !this.#options.isRequired || caller.scope === 'admin') return;
+    if (before !== null && before.url === after.url && before.config.auth?.token_url === tokenUrl) return;
+    const host = hostOf(tokenUrl);
+    if (host === hostOf(after.url) || this.#options.tokenHosts.some((name) => isBelow(host, name))) return;
+    throw invalidField(
+      'auth.token_url',
+      `must be on the host of "url", because "${host}" has not agreed to get requests: ask the operator to add it to POSTHORN_TOKEN_HOSTS`,
+    );
+  }
+
+  /**
    * Sends the challenge and waits for the receiver, so never call it inside a transaction. Throws `challenge_failed`
    * if the receiver does not pass, `rate_limited` or `overloaded` if too many challenges are in progress.
    */
@@ -74,6 +92,11 @@ export class EndpointChallenges {
       );
   }
 }
+
+const hostOf = (url: string): string => new URL(url).hostname.replace(/\.$/, '');
+
+const isBelow = (host: string, name: string): boolean =>
+  name.startsWith('*.') ? host.endsWith(name.slice(1)) : host === name;
 
 const tooMany = (code: 'rate_limited' | 'overloaded', who: string): Problem =>
   new Problem(code, `${who} has too many challenges in progress. Try again shortly.`, {

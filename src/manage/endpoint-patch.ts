@@ -27,6 +27,7 @@ const CONFIG_FIELDS = [
   'filter',
   'api_version',
   'payload',
+  'plain_headers',
   'signature',
   'retry',
   'timeout_ms',
@@ -115,14 +116,6 @@ function patchConfig(before: EndpointConfig, patch: EndpointPatch): EndpointConf
   if (patch.headers !== undefined) patchHeaders(config as EndpointConfig, patch.headers);
   patchCredentials(config as EndpointConfig, patch);
   return config as EndpointConfig;
-}
-
-/** The headers as the API shows them: the value of a sealed one is redacted. */
-export function redactHeaders({ headers, sealed_headers }: EndpointConfig): Record<string, string> {
-  return {
-    ...headers,
-    ...Object.fromEntries(Object.keys(sealed_headers ?? {}).map((name) => [name, REDACTED])),
-  };
 }
 
 /**
@@ -243,7 +236,7 @@ function checkSizes({ metadata, config }: EditableEndpoint): FieldError[] {
   const errors: FieldError[] = [];
   const tooLarge = checkMetadataSize(metadata);
   if (tooLarge !== null) errors.push(tooLarge);
-  if (Object.keys(redactHeaders(config)).length > MAX_HEADERS)
+  if (Object.keys({ ...config.headers, ...config.sealed_headers }).length > MAX_HEADERS)
     errors.push({ path: 'headers', message: `must have at most ${MAX_HEADERS} entries` });
   return errors;
 }

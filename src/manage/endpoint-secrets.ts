@@ -6,12 +6,18 @@ import { parseTime, TIME_RULE } from '../domain/time.ts';
 import { inTransaction, type Pool } from '../postgres/database.ts';
 import type { EndpointCache } from '../postgres/endpoint-cache.ts';
 import { findEndpoint } from '../postgres/queries/endpoints.ts';
-import { loadSecrets, revokePreviousSecrets, rotateSecret } from '../postgres/queries/rotate-secret.ts';
+import {
+  loadSecrets,
+  MAX_LIVE_SECRETS,
+  revokePreviousSecrets,
+  rotateSecret,
+} from '../postgres/queries/rotate-secret.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
 import type { Actor } from './caller.ts';
 import { lockOrThrow } from './endpoints.ts';
 import { notFound } from './object-ids.ts';
 import { checkSecret, generateSecret, signatureProfileOf } from './signing-secrets.ts';
+import { tooManySecrets } from './too-many-secrets.ts';
 import { isWholeMilliseconds, WHOLE_MILLISECONDS_RULE } from './whole-milliseconds.ts';
 
 export interface SecretDependencies {
@@ -61,7 +67,10 @@ export class EndpointSecrets {
     this.#dependencies = dependencies;
   }
 
-  /** Returns the new secret, when the previous one stops signing, and which of them signs a header with room for one. */
+  /**
+   * Returns the new secret, when the previous one stops signing, and which of them signs a header with room for one. Throws
+   * `invalid` if too many secrets would sign.
+   */
   async rotate({ caller, audit }: Actor, id: Uuid, input: RotationInput): Promise<RotatedSecret> {
     const { pool, clock, endpoints, secretBox, signatureOverlapMs } = this.#dependencies;
     const { overlap_seconds: overlap } = input;
@@ -77,10 +86,12 @@ export class EndpointSecrets {
       const secret = input.secret ?? generateSecret(profile);
       const sealed = secretBox.seal(secret, id);
       const newSecret = { id: newId(clock.now()), endpointId: id, sealed };
-      const previousExpiresAt = await rotateSecret(client, newSecret, {
+      const { previousExpiresAt, liveSecrets } = await rotateSecret(client, newSecret, {
         overlapMs,
         mainFrom: primary === 'new' ? 'now' : switchAt,
       });
+      // Not the oldest secret ends, because a receiver may still verify with it.
+      if (liveSecrets > MAX_LIVE_SECRETS) throw tooManySecrets('overlap_seconds');
       await audit.record(client, {
         action: 'endpoint.rotate_secret',
         tenant: endpoint.tenant,

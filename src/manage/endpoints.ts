@@ -1,4 +1,5 @@
-import { type EgressPolicy, isCredentialHeader } from '../deliver/index.ts';
+import { isDeepStrictEqual } from 'node:util';
+import type { EgressPolicy } from '../deliver/index.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { SignatureProfile, SignatureSetting } from '../domain/endpoint.ts';
 import { idPrefixes, newId, publicId, type Uuid } from '../domain/ids.ts';
@@ -16,7 +17,7 @@ import {
   lockEndpoint,
   updateEndpoint,
 } from '../postgres/queries/endpoints.ts';
-import { rotateSecret } from '../postgres/queries/rotate-secret.ts';
+import { MAX_LIVE_SECRETS, rotateSecret } from '../postgres/queries/rotate-secret.ts';
 import { sealConfig } from '../postgres/sealed-config.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
 import type { AuditAction } from './audit-actions.ts';
@@ -29,7 +30,9 @@ import { notFound } from './object-ids.ts';
 import { checkOperatorChange } from './operator-access.ts';
 import { type SentBack, type ShowEndpoint, withoutUnchanged } from './read-back.ts';
 import { type Consent, ReceiverConsent } from './receiver-consent.ts';
+import { refuseToReveal, refuseToTakeAlong, showHeaders, withoutKnownHeaders } from './shown-headers.ts';
 import { checkSecret, generateSecret, shareSecrets, signatureProfileOf } from './signing-secrets.ts';
+import { tooManySecrets } from './too-many-secrets.ts';
 
 export interface EndpointDependencies {
   readonly pool: Pool;
@@ -122,8 +125,16 @@ export class Endpoints {
 
   /** Challenges the receiver if needed, then changes the endpoint. */
   async update(actor: Actor, id: Uuid, patch: SentBack, show: ShowEndpoint): Promise<ChangedEndpoint> {
-    const endpoint = await this.#change(actor, id, patch, 'endpoint.update', show);
+    const showToCaller: ShowEndpoint = (view) => show(this.visibleTo(actor.caller, view));
+    const endpoint = await this.#change(actor, id, patch, 'endpoint.update', showToCaller);
     return { endpoint, warnings: await warningsAbout(this.#dependencies.pool, endpoint) };
+  }
+
+  /** Returns the endpoint with the header values that the caller may see, and `[redacted]` for the others. */
+  visibleTo(caller: Caller, view: EndpointView): EndpointView {
+    const { sealed_headers: _sealed, ...config } = view.config;
+    const headers = showHeaders(view, this.#dependencies.secretBox, caller);
+    return { ...view, config: { ...config, headers } };
   }
 
   pause(actor: Actor, id: Uuid): Promise<EndpointView> {
@@ -159,12 +170,14 @@ export class Endpoints {
     const { pool, endpoints, endpointLimits } = this.#dependencies;
     const consent = await this.#askReceiver(caller, id, patch, show);
     await inTransaction(pool, async (client) => {
-      const before = await lockOrThrow(client, id, caller);
-      const changed = withoutUnchanged(before, patch, show);
-      const after = this.#seal(id, applyPatch(before, changed, this.#dependencies));
-      this.#consent.check(consent, caller, before, after);
-      this.#checkOperator(caller, before.tenant, before, after);
-      if (JSON.stringify(editablePart(before)) === JSON.stringify(after)) return audit.nothingChanged();
+      const locked = await lockOrThrow(client, id, caller);
+      // Headers of a row that an earlier version wrote are not sealed yet.
+      const before = { ...locked, ...this.#seal(id, editablePart(locked)) };
+      const patched = applyPatch(before, this.#changedPart(caller, before, patch, show), this.#dependencies);
+      this.#consent.check(consent, caller, before, patched);
+      this.#checkOperator(caller, before.tenant, before, patched);
+      if (isDeepStrictEqual(editablePart(before), patched)) return audit.nothingChanged();
+      const after = this.#seal(id, patched);
       const switched = before.enabled === after.enabled ? null : after.enabled ? 'on' : 'off';
       await updateEndpoint(client, { id, ...after }, switched);
       // Endpoints that were alike before stay changeable.
@@ -192,8 +205,18 @@ export class Endpoints {
     if (patch.url === undefined && patch.challenge === undefined) return null;
     const before = await findEndpoint(this.#dependencies.pool, id, caller.tenant);
     if (before === null) throw notFound('endpoint', id);
-    const changed = withoutUnchanged(before, patch, show);
+    const changed = this.#changedPart(caller, before, patch, show);
     return this.#consent.askForChange(caller, before, applyPatch(before, changed, this.#dependencies));
+  }
+
+  /** Returns the part of a patch that changes the endpoint. Throws `invalid` if it may not change it so. */
+  #changedPart(caller: Caller, before: EndpointView, patch: SentBack, show: ShowEndpoint): EndpointPatch {
+    const changed = withoutUnchanged(before, patch, show);
+    refuseToReveal(before, changed, caller);
+    refuseToTakeAlong(before, changed, caller);
+    if (changed.headers === undefined) return changed;
+    const headers = withoutKnownHeaders(before, changed.headers, this.#dependencies.secretBox, caller);
+    return { ...changed, headers: headers! };
   }
 
   async #addSecretOf(
@@ -205,7 +228,9 @@ export class Endpoints {
     const { clock, secretBox, signatureOverlapMs: overlapMs } = this.#dependencies;
     const sealed = secretBox.seal(generateSecret(profile), endpointId);
     const secret = { id: newId(clock.now()), endpointId, sealed };
-    await rotateSecret(client, secret, { overlapMs, mainFrom: 'now', keptSignature });
+    const rotation = { overlapMs, mainFrom: 'now', keptSignature } as const;
+    const { liveSecrets } = await rotateSecret(client, secret, rotation);
+    if (liveSecrets > MAX_LIVE_SECRETS) throw tooManySecrets('signature');
   }
 
   #checkOperator(caller: Caller, tenant: string, before: EditableEndpoint, after: EditableEndpoint): void {
@@ -218,8 +243,7 @@ export class Endpoints {
   }
 
   #seal(id: Uuid, endpoint: EditableEndpoint): EditableEndpoint {
-    const config = sealConfig(endpoint.config, id, this.#dependencies.secretBox, isCredentialHeader);
-    return { ...endpoint, config };
+    return { ...endpoint, config: sealConfig(endpoint.config, id, this.#dependencies.secretBox) };
   }
 }
 

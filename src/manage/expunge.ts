@@ -66,7 +66,7 @@ export class Expunge {
       const count = await countTenantEvents(client, id, MAX_COUNTED);
       if (dryRun) {
         audit.nothingChanged();
-        return { counted: { count, more: count === MAX_COUNTED } };
+        return { counted: { count, more: count === MAX_COUNTED, left_out: 0 } };
       }
       if (!(await closeTenant(client, id))) throw tenantIsExpunged(id);
       // Without the tenant: the entries of the tenant are deleted, and this one stays.

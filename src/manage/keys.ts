@@ -7,7 +7,7 @@ import { type FieldError, invalidField, invalidFields } from '../domain/problem.
 import { parseTime, TIME_RULE } from '../domain/time.ts';
 import { inTransaction, type Pool } from '../postgres/database.ts';
 import { createKey, type KeyRecord, readKey, revokeKey, updateKey } from '../postgres/queries/keys.ts';
-import { generateApiKey, hashApiKey, prefixOfApiKey } from './api-keys.ts';
+import { type ApiKeyFormat, hashApiKey, prefixOfApiKey } from './api-keys.ts';
 import type { AuditAction } from './audit-actions.ts';
 import { type Change, fieldChanges } from './audit-trail.ts';
 import type { Actor } from './caller.ts';
@@ -19,6 +19,7 @@ import { dropReadOnly, type ReadOnlyFields } from './sent-back.ts';
 export interface KeyDependencies {
   readonly pool: Pool;
   readonly clock: Clock;
+  readonly keyFormat: ApiKeyFormat;
   readonly operatorTenant: string;
   /** A key was changed or revoked: drop it from the cache of this process. The database notifies the other processes. */
   readonly onKeyChanged: () => void;
@@ -66,7 +67,7 @@ export class Keys {
     const { pool, clock } = this.#dependencies;
     const { scope, tenant, description, rate_limit: limit } = input;
     const restrictions = this.#readRestrictions(scope, input);
-    const key = generateApiKey();
+    const key = this.#dependencies.keyFormat.generate();
     const record = await inTransaction(pool, async (client) => {
       const created = await createKey(client, {
         id: newId(clock.now()),

@@ -44,6 +44,7 @@ export class ReceiverConsent {
     secret: string,
   ): Promise<void> {
     const { challenges } = this.#dependencies;
+    challenges.checkTokenHost(caller, null, settings);
     const challenge = challenges.requiredChallenge(caller, null, settings);
     if (challenge === null) return;
     await challenges.run(this.#resolve(identity, settings, [{ secret, expiresAt: null }]), challenge);
@@ -52,6 +53,7 @@ export class ReceiverConsent {
   /** Challenges the receiver of a changed endpoint. Returns what it agreed to; null if no challenge was needed. */
   async askForChange(caller: Caller, before: EndpointView, after: EditableEndpoint): Promise<Consent | null> {
     const { challenges, endpoints } = this.#dependencies;
+    challenges.checkTokenHost(caller, before, after);
     const challenge = challenges.requiredChallenge(caller, before, after);
     if (challenge === null) return null;
     await endpoints.refresh();
@@ -67,9 +69,14 @@ export class ReceiverConsent {
     return { url: after.url, challenge };
   }
 
-  /** Call with the endpoint locked. Throws `conflict` if the receiver agreed to something else than is now written. */
+  /**
+   * Call with the endpoint locked. Throws `invalid` if another host would get token requests without consent, and
+   * `conflict` if the receiver agreed to something else than is now written.
+   */
   check(consent: Consent | null, caller: Caller, before: EditableEndpoint, after: EditableEndpoint): void {
-    const challenge = this.#dependencies.challenges.requiredChallenge(caller, before, after);
+    const { challenges } = this.#dependencies;
+    challenges.checkTokenHost(caller, before, after);
+    const challenge = challenges.requiredChallenge(caller, before, after);
     if (challenge === null || (consent?.url === after.url && consent.challenge === challenge)) return;
     throw new Problem(
       'conflict',

@@ -109,6 +109,7 @@ function stateOf(store: MemoryStore, endpointId: Uuid): LaneState {
   return {
     breaker: health?.breaker ?? CLOSED_BREAKER,
     failingSince: health?.failingSince ?? null,
+    holdUntil: health?.holdUntil ?? null,
     blocked: [...store.deadLetters.values()].some(
       (letter) => letter.endpointId === endpointId && letter.blocksLane && !letter.replaying,
     ),

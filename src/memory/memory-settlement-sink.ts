@@ -113,8 +113,11 @@ function logAttempt(
 /** Only the owner of an endpoint's shard may write its health. */
 function writeHealth(store: MemoryStore, { health, circuitNotes, worker }: SettleBatch): void {
   const isOwner = (endpointId: Uuid): boolean => store.shards[shardOf(endpointId)]!.owner === worker.id;
-  for (const { endpointId, breaker, failingSince } of health)
-    if (isOwner(endpointId)) store.health.set(endpointId, { breaker, failingSince });
+  for (const { endpointId, breaker, failingSince, holdUntil } of health) {
+    if (!isOwner(endpointId)) continue;
+    const latest = Math.max(store.health.get(endpointId)?.holdUntil ?? 0, holdUntil ?? 0);
+    store.health.set(endpointId, { breaker, failingSince, holdUntil: latest === 0 ? null : latest });
+  }
   for (const note of circuitNotes)
     if (isOwner(note.endpointId) && !store.circuitNotes.has(note.id)) store.circuitNotes.set(note.id, note);
 }

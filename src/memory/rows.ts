@@ -94,6 +94,7 @@ export interface StoredAttempt {
 export interface StoredHealth {
   breaker: BreakerRecord;
   failingSince: number | null;
+  holdUntil: number | null;
 }
 
 export interface StoredEndpoint {

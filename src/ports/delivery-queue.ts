@@ -49,6 +49,8 @@ export interface LaneState {
   readonly breaker: BreakerRecord;
   /** When the current series of failed attempts began. Null: the last attempt succeeded. */
   readonly failingSince: number | null;
+  /** The receiver asked to wait until then (`Retry-After` of a 429). Null or absent: it did not. */
+  readonly holdUntil?: number | null;
   /** True if a dead letter blocks this FIFO lane. */
   readonly blocked: boolean;
   /** True if no worker can have sent to this endpoint before, so that its rate limit starts with a full bucket. */
@@ -140,6 +142,8 @@ export interface HealthChange {
   readonly endpointId: Uuid;
   readonly breaker: BreakerRecord;
   readonly failingSince: number | null;
+  /** The receiver asked to wait until then. Null or absent: the stored time stays. An earlier time never replaces it. */
+  readonly holdUntil?: number | null;
   /** Set if the circuit opened or closed: becomes an operational event. */
   readonly circuitNote?: CircuitNote;
 }

@@ -52,4 +52,7 @@ export interface UpkeepStore extends EndpointDisabler, ExpiredDataCleaner {
 
   /** Creates the storage that will be needed soon. */
   ensurePartitions(): Promise<void>;
+
+  /** Seals the headers of up to `max` endpoints that earlier versions stored in plain text. Returns how many it read. */
+  sealPlainHeaders(max: number): Promise<number>;
 }

@@ -1,18 +1,13 @@
-/** The secrets in an endpoint's configuration: headers that are credentials, and those of `auth` and `tls`. */
+/** The secrets in an endpoint's configuration: its headers, and those of `auth` and `tls`. */
 import type { EndpointConfig } from '../domain/endpoint-config.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { openHeaders, sealHeaders } from './sealed-headers.ts';
 import { openSettings, sealSettings } from './sealed-settings.ts';
 import type { SecretBox } from './secret-box.ts';
 
-/** Returns the configuration as it is stored. `isSecret` tells whether a header of this name is a secret. */
-export function sealConfig(
-  config: EndpointConfig,
-  id: Uuid,
-  box: SecretBox,
-  isSecret: (name: string) => boolean,
-): EndpointConfig {
-  return sealSettings(sealHeaders(config, id, box, isSecret), id, box);
+/** Returns the configuration as it is stored. */
+export function sealConfig(config: EndpointConfig, id: Uuid, box: SecretBox): EndpointConfig {
+  return sealSettings(sealHeaders(config, id, box), id, box);
 }
 
 /** Returns the configuration with its secrets in plain text. It must stay in memory. */

@@ -6,6 +6,7 @@ import { deleteAuditEntries } from './queries/audit-log.ts';
 import { disableEndpoint } from './queries/endpoints.ts';
 import { deleteExpiredRequests } from './queries/idempotent-requests.ts';
 import { deleteOldInboxes } from './queries/inboxes.ts';
+import { sealPlainHeaders } from './queries/seal-plain-headers.ts';
 import { dropOldSkipped, dropSurplusSkipped } from './queries/skipped-deliveries.ts';
 import {
   deleteExpiredKeys,
@@ -15,16 +16,19 @@ import {
   findFailingEndpoints,
   tryLock,
 } from './queries/upkeep.ts';
+import type { SecretBox } from './secret-box.ts';
 import { withStoreErrors } from './store-error.ts';
 
 export interface PostgresUpkeepStoreOptions {
   readonly database: Pick<Database, 'pool'>;
   readonly ensurePartitions: () => Promise<void>;
+  readonly secretBox: SecretBox;
 }
 
 export function createPostgresUpkeepStore({
   database,
   ensurePartitions,
+  secretBox,
 }: PostgresUpkeepStoreOptions): UpkeepStore {
   const pool = database.pool('upkeep');
   return {
@@ -42,6 +46,7 @@ export function createPostgresUpkeepStore({
       ),
     applyTombstones: (nowMs) => withStoreErrors(applyTombstones(pool, nowMs)),
     ensurePartitions: () => withStoreErrors(ensurePartitions()),
+    sealPlainHeaders: (max) => withStoreErrors(sealPlainHeaders(pool, secretBox, max)),
     findDying: (limits) => withStoreErrors(findDyingEndpoints(pool, limits)),
     findFailing: (failingMs) => withStoreErrors(findFailingEndpoints(pool, failingMs)),
     disable: (id, reason, rule) =>

@@ -140,11 +140,36 @@ describe('the settler', () => {
 
   it('never gives up a result: it retries with growing pauses until the store is back', async () => {
     const { settler, pauses } = setUp((batch, call) =>
-      call <= 9 ? new Error('The store is unavailable.') : idsOf(batch),
+      call <= 9 ? new StoreError('unavailable', 'The store is unavailable.') : idsOf(batch),
     );
     const done = await settleAll(settler, [settlement('a')]);
     expect(done.get('a')).toBe(true);
     expect(pauses).toEqual([50, 100, 200, 300, 300, 300, 300, 300, 300]);
+  });
+
+  it('sets a result aside that the store refuses for an unknown reason, and records the others at once', async () => {
+    const answers = { refusesB: true };
+    const { settler, sent, pauses } = setUp((batch) =>
+      answers.refusesB && idsOf(batch).includes('b') ? new StoreError('other', 'unknown') : idsOf(batch),
+    );
+    const order: Uuid[] = [];
+    for (const id of ['a', 'b', 'c', 'd'])
+      settler.settle(settlement(id), null, () => {
+        order.push(id);
+        // All others are recorded: from now on the store takes it.
+        if (order.length === 3) answers.refusesB = false;
+      });
+    await expect.poll(() => order).toEqual(['a', 'c', 'd', 'b']);
+    expect(pauses).toEqual([30_000]);
+    expect(idsOf(sent.at(-1)!)).toEqual(['b']);
+  });
+
+  it('keeps the longest time that a receiver asked to wait, whichever result of a batch said so', async () => {
+    const { settler, sent } = setUp(idsOf);
+    settler.settle(settlement('a'), { ...health('e', 1), holdUntil: 5_000 }, () => {});
+    settler.settle(settlement('b'), health('e', 2), () => {});
+    await settler.waitUntilIdle();
+    expect(sent[0]!.health).toEqual([{ ...health('e', 2), holdUntil: 5_000 }]);
   });
 
   it('records only the latest health of an endpoint', async () => {

@@ -1,7 +1,8 @@
 /**
  * Records the results of attempts. Results that arrive while a commit runs share the next commit. The settler never gives
- * a result up, because a delivery without a recorded result is sent again. If the store refuses a value, the settler
- * bisects the batch and records the result with that value without any data of the receiver.
+ * a result up, because a delivery without a recorded result is sent again. If the store refuses a batch, the settler
+ * bisects it and records the result that causes the error without any data of the receiver. A result that the store
+ * refuses all the same is set aside and tried again later, so that the others do not wait for it.
  */
 import { Batcher, type BatcherOptions } from '../domain/batcher.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -9,7 +10,7 @@ import type { Uuid } from '../domain/ids.ts';
 import type { CircuitNote } from '../domain/operational.ts';
 import type { HealthChange, Settlement, SettlementSink } from '../ports/delivery-queue.ts';
 import type { ResultRecorder } from '../ports/stages.ts';
-import { storeFailureOf } from '../ports/store-error.ts';
+import { StoreError, type StoreFailure } from '../ports/store-error.ts';
 
 export interface SettlerOptions {
   readonly sink: SettlementSink;
@@ -36,6 +37,10 @@ const MAX_BATCH_BYTES = 4 * 1024 * 1024;
 const FIRST_PAUSE_MS = 50;
 /** Retry cap: recovery is noticed within 300 ms. If the worker dies before, unrecorded deliveries are sent again. */
 const LONGEST_PAUSE_MS = 300;
+/** How long a result that the store refuses by itself is set aside. */
+const SET_ASIDE_MS = 30_000;
+/** Failures that a smaller batch may avoid. After the others the same batch is repeated until the store recovers. */
+const SPLITS_ON: ReadonlySet<StoreFailure> = new Set(['invalid_row', 'timeout', 'other']);
 
 export class Settler implements ResultRecorder {
   readonly #options: SettlerOptions;
@@ -66,14 +71,23 @@ export class Settler implements ResultRecorder {
         return await this.#writeOnce(batch);
       } catch (error) {
         this.#options.onProblem('record results', error);
-        const parts = storeFailureOf(error) === 'invalid_row' ? splitBatch(batch) : null;
+        // Any error that is not the store's is a bug, and would happen again.
+        const failure = error instanceof StoreError ? error.failure : 'other';
+        const parts = SPLITS_ON.has(failure) ? splitBatch(batch) : null;
         if (parts !== null) {
           for (const part of parts) await this.#write(part);
           return;
         }
+        if (failure === 'other' || failure === 'invalid_row') return this.#setAside(batch);
       }
       await new Promise<void>((resolve) => this.#options.clock.after(pauseMs, resolve));
     }
+  }
+
+  #setAside(batch: readonly PendingResult[]): void {
+    this.#options.clock.after(SET_ASIDE_MS, () => {
+      for (const item of batch) this.#batcher.add(item);
+    });
   }
 
   async #writeOnce(batch: readonly PendingResult[]): Promise<void> {
@@ -82,7 +96,9 @@ export class Settler implements ResultRecorder {
     const circuitNotes: CircuitNote[] = [];
     for (const { health: change } of batch) {
       if (change === null) continue;
-      health.set(change.endpointId, change);
+      const before = health.get(change.endpointId)?.holdUntil ?? 0;
+      const isHeld = before > (change.holdUntil ?? 0);
+      health.set(change.endpointId, isHeld ? { ...change, holdUntil: before } : change);
       if (change.circuitNote !== undefined) circuitNotes.push(change.circuitNote);
     }
     const { sink, worker } = this.#options;

@@ -23,6 +23,10 @@ export interface UpkeepOptions
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
+const SEAL_BATCH = 500;
+/** The limit per round. The rest waits for the next round, so that other upkeep gets its turn. */
+const SEAL_BATCHES = 200;
+
 /** Background work that no event waits for. One process at a time runs it; running it twice is harmless. */
 export class Upkeep extends Recurring {
   readonly #options: UpkeepOptions;
@@ -40,6 +44,7 @@ export class Upkeep extends Recurring {
       await store.runExclusively(async () => {
         // One at a time: if one fails, the others still run.
         await this.#attempt('create partitions ahead of time', () => store.ensurePartitions());
+        await this.#attempt('seal headers in plain text', () => this.#sealHeaders());
         await this.#attempt('disable endpoints that fail', () => this.#disableEndpoints());
         await this.#attempt('delete expired data', () => deleteExpired(this.#options, isStopped));
         await this.#attempt('expunge what was restored', () => store.applyTombstones(clock.now()));
@@ -47,6 +52,13 @@ export class Upkeep extends Recurring {
         await this.#attempt('drop expired partitions', () => new PartitionDrops(ofRetention).run(isStopped));
       });
     });
+  }
+
+  /** Rows of earlier versions. Servers need no notification: the headers in their memory do not change. */
+  async #sealHeaders(): Promise<void> {
+    const { store } = this.#options;
+    for (let batches = 0; batches < SEAL_BATCHES && !this.isStopped; batches += 1)
+      if ((await store.sealPlainHeaders(SEAL_BATCH)) < SEAL_BATCH) return;
   }
 
   async #disableEndpoints(): Promise<void> {

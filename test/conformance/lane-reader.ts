@@ -132,7 +132,13 @@ export function describeLaneReader(getStore: () => StoreFixture): void {
     it('says that an endpoint is new if its shard had an owner before, and it was never disabled', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint();
-      const fresh = { breaker: CLOSED_BREAKER, failingSince: null, blocked: false, isNew: true };
+      const fresh = {
+        breaker: CLOSED_BREAKER,
+        failingSince: null,
+        holdUntil: null,
+        blocked: false,
+        isNew: true,
+      };
       expect(await stateOf(endpointId)).toEqual(fresh);
       await store.setEnabled(endpointId, false);
       await store.setEnabled(endpointId, true);
@@ -146,7 +152,7 @@ export function describeLaneReader(getStore: () => StoreFixture): void {
       expect(state).toMatchObject({ breaker: CLOSED_BREAKER, failingSince: null, blocked: false });
     });
 
-    it('returns the stored breaker and the start of the failures', async () => {
+    it('returns the stored breaker, the start of the failures and the latest time to wait for', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint();
       const failingSince = Date.now() - HOUR_MS;
@@ -154,6 +160,12 @@ export function describeLaneReader(getStore: () => StoreFixture): void {
         batchOf([], { health: [{ endpointId, breaker: OPEN_BREAKER, failingSince }] }),
       );
       expect(await stateOf(endpointId)).toMatchObject({ breaker: OPEN_BREAKER, failingSince });
+      const holdUntil = Date.now() + HOUR_MS;
+      for (const until of [holdUntil, holdUntil - 1_000, null])
+        await store.queue.settle(
+          batchOf([], { health: [{ endpointId, breaker: OPEN_BREAKER, failingSince, holdUntil: until }] }),
+        );
+      expect(await stateOf(endpointId)).toMatchObject({ failingSince, holdUntil });
       const closed = { endpointId, breaker: CLOSED_BREAKER, failingSince: null };
       await store.queue.settle(batchOf([], { health: [closed], worker: WORKER }));
       expect(await stateOf(endpointId)).toMatchObject({ breaker: CLOSED_BREAKER, failingSince: null });

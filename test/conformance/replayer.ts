@@ -1,15 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import type { Uuid } from '../../src/domain/ids.ts';
+import { deliveryIdOf, type Uuid } from '../../src/domain/ids.ts';
 import type { StoreFixture } from './support/fixture.ts';
-import { newId } from './support/ids.ts';
+import { newId, newWideEventId } from './support/ids.ts';
 import {
   accept,
+  appendOptions,
   batchOf,
   DEAD,
   DELIVERED,
   HOUR_MS,
   loadAll,
   loadOne,
+  newEvent,
   newSettlement,
   newStart,
   retryAt,
@@ -50,6 +52,24 @@ export function describeReplayer(getStore: () => StoreFixture): void {
       expect(fresh.map(({ id }) => id)).toEqual(ids);
       expect(due).toEqual([]);
       expect(fresh[0]).toMatchObject({ trigger: 'auto', dueAt: null });
+    });
+
+    it('finds the event of a delivery whose ordinal has more than 16 bits', async () => {
+      const store = getStore();
+      const endpointId = await store.createEndpoint();
+      const event = newEvent({ id: newWideEventId() });
+      const id = deliveryIdOf(event.id, 70_000);
+      const deliveries = [{ id, endpointId, dueAt: null, fifo: false }];
+      await store.acceptLog.append([{ ...event, deliveries }], await appendOptions(store));
+      await store.queue.settle(batchOf([newSettlement(id, endpointId, DELIVERED)]));
+      // A late result of another worker is logged, because the event still exists.
+      await store.queue.settle(batchOf([newSettlement(id, endpointId, DELIVERED)]));
+      expect((await store.attemptsOf(id)).map(({ outcome }) => outcome).toSorted()).toEqual([
+        'delivered',
+        'superseded',
+      ]);
+      expect(await replay(endpointId, id)).toEqual(new Set([id]));
+      expect(await store.findDelivery(id)).toMatchObject({ place: 'queue', replays: 1 });
     });
 
     it('queues dead and finished deliveries again, at the end of the order', async () => {

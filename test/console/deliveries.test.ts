@@ -105,18 +105,49 @@ describe('deliveries in the console', needsBrowser(), () => {
     await page.getByRole('region', { name: 'response body' }).getByText('"thanks"').waitFor();
     await page.getByRole('region', { name: 'request body' }).getByText(`"${event.id}"`).waitFor();
     await page.getByText(/Waiting for the response/).waitFor();
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.getByRole('button', { name: 'Copy as curl' }).click();
+    const command = String(await page.evaluate('navigator.clipboard.readText()'));
+    expect(command).toContain(`curl -X POST '${receiver.url}`);
+    expect(command).toContain(`-H 'webhook-id: ${event.id}'`);
+    expect(command).toContain('12345678901234567890.10');
   });
 
   test('CON-2: the endpoint form shows API errors at their fields, creates an endpoint, and sends it a test event', async () => {
     const tenant = newTenant();
     const receiver = await newReceiver();
+    await posthorn.api('PUT', `/v1/event-types/${tenant}.created`, { description: 'An order was placed.' });
+    for (const amount of [50, 500])
+      await publish(posthorn, { type: `${tenant}.created`, tenant, data: { amount } });
     const page = await browser.open(posthorn.key, '/endpoints/new');
     await page.getByLabel('URL').fill('http://169.254.169.254/');
     await page.getByLabel('Tenant', { exact: true }).last().fill(tenant);
     await page.getByRole('button', { name: 'Add endpoint' }).click();
     await expectFieldError(page.getByLabel('URL'), page, /reserved address/);
     await page.getByLabel('URL').fill(receiver.url);
+
+    // The errors of all fields are shown at once, by their labels, also those of closed sections.
+    await page.getByText('timeout 15 s · 10 concurrent requests').waitFor();
+    await page.locator('summary').filter({ hasText: 'Delivery' }).click();
+    await page.getByLabel('Timeout (ms)').fill('5');
+    await page.getByLabel('Concurrent requests').fill('none');
+    await page.locator('summary').filter({ hasText: 'Delivery' }).click();
     await page.getByRole('button', { name: 'Add endpoint' }).click();
+    await page.getByText('2 fields are invalid: Timeout (ms), Concurrent requests').waitFor();
+    await expectFieldError(page.getByLabel('Timeout (ms)'), page, /1000/);
+    await page.getByLabel('Timeout (ms)').fill('');
+    await page.getByLabel('Concurrent requests').fill('');
+
+    await page.getByRole('button', { name: `${tenant}.created` }).click();
+    expect(await page.getByLabel('Event types').inputValue()).toBe(`${tenant}.created`);
+    await page.getByLabel('Filter (JSON)').fill('{"data.amount": {"$gte": 100}}');
+    await page.getByText('Selects 1 of the last 2 events.').waitFor();
+    await page.getByRole('button', { name: 'Add endpoint' }).click();
+    const dialog = page.getByRole('dialog');
+    const secret = await dialog.getByRole('button', { name: 'Copy the secret' }).textContent();
+    expect(secret).toMatch(/^whsec_/);
+    await dialog.getByText('verifyWebhook').first().waitFor();
+    await dialog.getByRole('button', { name: 'Done' }).click();
     await page.getByRole('heading', { name: receiver.url.replace(/^http:\/\/|\/$/g, '') }).waitFor();
 
     await page.getByRole('button', { name: 'Send test event' }).click();
@@ -128,6 +159,7 @@ describe('deliveries in the console', needsBrowser(), () => {
     await page.goBack();
 
     await page.getByRole('link', { name: 'Configuration' }).click();
+    await page.locator('summary').filter({ hasText: 'Delivery' }).click();
     await page.getByLabel('Timeout (ms)').fill('5');
     await page.getByRole('button', { name: 'Save changes' }).click();
     await expectFieldError(page.getByLabel('Timeout (ms)'), page, /1000/);
@@ -170,7 +202,12 @@ describe('deliveries in the console', needsBrowser(), () => {
     const tenant = newTenant();
     const receiver = await newReceiver();
     receiver.answer({ status: 400 });
-    await createEndpoint(posthorn, { url: receiver.url, tenant, max_in_flight: 50, breaker: null });
+    const endpoint = await createEndpoint(posthorn, {
+      url: receiver.url,
+      tenant,
+      max_in_flight: 50,
+      breaker: null,
+    });
     const events = Array.from({ length: 40 }, (_, n) => ({ type: 'order.created', tenant, data: { n } }));
     await posthorn.api('POST', '/v1/events/batch', { events });
     await receiver.waitFor(40);
@@ -209,10 +246,62 @@ describe('deliveries in the console', needsBrowser(), () => {
     await page.getByText('Replay 40 dead letters').waitFor();
     await page.reload();
     await page.getByText('Replay 40 dead letters').waitFor();
-    await page.getByText('40 done').waitFor();
+    await page.getByText('40 replayed').waitFor();
     await page.getByRole('progressbar').waitFor();
     await page.getByText('No dead letters').waitFor();
     await receiver.waitFor(80);
+
+    // A replay says before and after what it leaves out.
+    receiver.answer({ status: 400 });
+    await publish(posthorn, { type: 'order.created', tenant, data: {} });
+    await receiver.waitFor(81);
+    await posthorn.api('PATCH', `/v1/endpoints/${endpoint.id}`, { enabled: false });
+    await page.getByRole('link', { name: /order.created/ }).waitFor();
+    await page.getByRole('button', { name: 'Replay all matching' }).click();
+    await page.getByText('Nothing will be sent').waitFor();
+    await page.keyboard.press('Escape');
+    const filter = { tenant, endpoint_id: endpoint.id };
+    await posthorn.api('POST', '/v1/dead-letters/replay', { filter });
+    await page.getByRole('link', { name: 'Tasks', exact: true }).click();
+    const tasks = page.getByRole('table', { name: 'Tasks' });
+    await tasks.getByText('0 replayed, 1 skipped: endpoint disabled or deleted').waitFor();
+    await tasks.getByRole('link', { name: /Replay 40 dead letters/ }).click();
+    await page.getByRole('heading', { name: 'Replay 40 dead letters' }).waitFor();
+    await page.getByText('40 replayed').waitFor();
+  });
+
+  test('HLT-4: disabling asks first, says how many will be skipped and offers to pause; enabling offers to recover', async () => {
+    const tenant = newTenant();
+    const receiver = await newReceiver();
+    const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant, paused: true });
+    for (let n = 0; n < 3; n += 1) await publish(posthorn, { type: 'order.created', tenant, data: n });
+
+    const page = await browser.open(posthorn.key, `/endpoints/${id}`);
+    await page.getByRole('button', { name: 'Resume' }).waitFor();
+    await page.getByRole('button', { name: 'Disable…' }).click();
+    await page.getByText('3 deliveries wait for it and will be skipped.').waitFor();
+    expect(await page.getByRole('button', { name: 'Pause instead' }).count()).toBe(0);
+    await page.getByRole('button', { name: 'Disable endpoint' }).click();
+    await page.getByRole('button', { name: 'Enable', exact: true }).waitFor();
+    await publish(posthorn, { type: 'order.created', tenant, data: 3 });
+    await page.getByText('Skipped while disabled').waitFor();
+    await page.getByRole('definition').filter({ hasText: /^4$/ }).waitFor();
+
+    await posthorn.api('PATCH', `/v1/endpoints/${id}`, { paused: false });
+    await page.getByRole('button', { name: 'Enable', exact: true }).click();
+    await page.getByRole('heading', { name: 'Recover skipped deliveries' }).waitFor();
+    await page.getByRole('button', { name: 'Replay 4 deliveries' }).click();
+    await receiver.waitFor(4);
+
+    await page.goto(`${posthorn.url}/console/endpoints/${id}`);
+    await page.getByRole('button', { name: 'Disable…' }).click();
+    await page.getByText('No deliveries wait for it now.').waitFor();
+    await page.getByRole('button', { name: 'Pause instead' }).click();
+    await page.getByRole('button', { name: 'Resume' }).waitFor();
+    expect((await posthorn.api('GET', `/v1/endpoints/${id}`)).body).toMatchObject({
+      enabled: true,
+      paused: true,
+    });
   });
 });
 

@@ -93,6 +93,8 @@ describe('console pages', needsBrowser(), () => {
       [`/events/${content.dead}`, 'The receiver rejected it'],
       ['/dead-letters', 'the receiver rejected it'],
       ['/dead-letters?view=list', 'order.refused'],
+      ['/tasks', 'Tasks'],
+      ['/tenants', 'Publish limit'],
       ['/live', 'Live tail'],
       ['/event-types', 'order.created'],
       ['/inbox', 'Received'],

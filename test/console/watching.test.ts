@@ -1,4 +1,5 @@
 /** Live tail, overview, lists, filters, keys, event types and audit log. */
+import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { createEndpoint, newReceiver, newTenant, publish, usePosthorn } from '../support/posthorn.ts';
 import { needsBrowser, useBrowser } from './support/browser.ts';
@@ -74,6 +75,15 @@ describe('monitoring in the console', needsBrowser(), () => {
     await tile('Success rate').getByText('5 failing now').waitFor();
     await tile('Queue depth').getByText('5 retrying').waitFor();
     expect(await page.getByRole('figure').count()).toBe(4);
+    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Endpoints' }).click();
+    const endpoints = page.getByRole('table', { name: 'Endpoints' });
+    await endpoints.getByRole('button', { name: 'Dead' }).click();
+    await expect.poll(() => endpoints.locator('tr.linked').first().textContent()).toContain('Broken shop');
+    await page.getByRole('combobox', { name: 'State' }).selectOption('Idle');
+    await expect
+      .poll(() => endpoints.locator('tr.linked').allTextContents())
+      .toEqual([expect.stringContaining('Unused')]);
+    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Overview' }).click();
     const failing = page.getByRole('table', { name: 'Failing endpoints' });
     await failing
       .getByRole('row', { name: /Shop that is down/ })
@@ -173,7 +183,25 @@ describe('monitoring in the console', needsBrowser(), () => {
     await page.getByRole('row', { name: /An order was placed/ }).waitFor();
 
     await page.getByRole('link', { name: 'Audit log' }).click();
-    for (const action of ['key.create', 'event_type.create']) await page.getByText(action).first().waitFor();
+    const entries = page.getByRole('table', { name: 'Audit log' });
+    for (const action of ['key.create', 'event_type.create'])
+      await entries.getByText(action).first().waitFor();
+    await page.getByRole('combobox', { name: 'Action' }).selectOption('event_type.create');
+    await entries.getByText('key.create').first().waitFor({ state: 'detached' });
+    const download = page.waitForEvent('download');
+    await page.getByRole('combobox', { name: 'Export this list' }).selectOption('csv');
+    const lines = (await readFile(await (await download).path(), 'utf8')).trim().split('\r\n');
+    expect(lines[0]).toMatch(/^id,created_at,action,/);
+    expect(lines.slice(1).every((line) => line.includes(',event_type.create,'))).toBe(true);
+
+    await page.getByRole('link', { name: 'Tenants', exact: true }).click();
+    await page.getByRole('button', { name: 'Events of acme' }).click();
+    await page.getByRole('heading', { name: 'Events' }).waitFor();
+    expect(await page.getByRole('combobox', { name: 'Tenant' }).inputValue()).toBe('acme');
+    const reference = page.getByRole('link', { name: 'API reference' });
+    expect(await (await fetch(posthorn.url + (await reference.getAttribute('href')))).text()).toContain(
+      'listEvents',
+    );
   });
 
   test('a lost connection shows a notice until the server answers again', async () => {

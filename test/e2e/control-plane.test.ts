@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { STRICT_EGRESS } from '../../src/deliver/index.ts';
 import { systemClock } from '../../src/domain/clock.ts';
+import { ApiKeyFormat } from '../../src/manage/api-keys.ts';
 import { AuditTrail } from '../../src/manage/audit-trail.ts';
 import type { Actor, Caller } from '../../src/manage/caller.ts';
 import { type ControlPlane, createControlPlane } from '../../src/manage/control-plane.ts';
@@ -30,8 +31,9 @@ beforeAll(async () => {
     clock: systemClock,
     endpoints: createEndpointCache(pool, secretBox, () => {}),
     secretBox,
+    keyFormat: new ApiKeyFormat(Buffer.alloc(32)),
     egress: STRICT_EGRESS,
-    challenges: { challenger: async () => null, maxConcurrent: 4, isRequired: false },
+    challenges: { challenger: async () => null, maxConcurrent: 4, isRequired: false, tokenHosts: [] },
     endpointLimits: { perTenant: 10_000, unique: false },
     operatorTenant: 'posthorn',
     signatureOverlapMs: 1000,

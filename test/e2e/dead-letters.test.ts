@@ -232,6 +232,7 @@ describe('DLQ-2: by filter, as a background task', () => {
       failed: 0,
       error: null,
     });
+    expect((await order('replay', {}, { dry_run: true })).body).toMatchObject({ count: 15, left_out: 3 });
     const replay = (await expectStatus(order('replay', {}), 202)).body;
     // Those of the endpoint that is off stay where they are.
     expect(await untilTask(posthorn.api, replay.id, 'done')).toMatchObject({
@@ -239,6 +240,7 @@ describe('DLQ-2: by filter, as a background task', () => {
       total: 15,
       done: 12,
       failed: 3,
+      left_out: 3,
       error: '3 belong to endpoints that are disabled or deleted.',
     });
     await receiver.waitFor(32);
@@ -248,6 +250,16 @@ describe('DLQ-2: by filter, as a background task', () => {
     expect((await order('discard', { ids }, { dry_run: true })).body).toMatchObject({ count: 2 });
     const { body: tasks } = await posthorn.api('GET', `/v1/tasks?tenant=${tenant}`);
     expect(tasks.data.map(({ id }: ShownTask) => id)).toEqual([replay.id, discard.id]);
+    const countTasks = async (query: string): Promise<number> =>
+      (await posthorn.api('GET', `/v1/tasks?tenant=${tenant}&${query}`)).body.data.length;
+    expect(await countTasks('state=done')).toBe(2);
+    expect(await countTasks('state=running')).toBe(0);
+    expect(await countTasks(`until=${discard.created_at}`)).toBe(0);
+    expect(await countTasks(`since=${discard.created_at}`)).toBe(2);
+    const countGroups = async (query: string): Promise<number> =>
+      (await posthorn.api('GET', `/v1/dead-letters/groups?tenant=${tenant}&${query}`)).body.data.length;
+    expect(await countGroups(`until=${discard.created_at}`)).toBe(1);
+    expect(await countGroups(`since=${discard.created_at}`)).toBe(0);
     await expectStatus(posthorn.api('POST', `/v1/tasks/${replay.id}/cancel`), 409);
     await expectStatus(posthorn.api('POST', '/v1/dead-letters/replay', {}), 422);
     await expectStatus(posthorn.api('GET', '/v1/tasks/task_00000000000000000000000000'), 404);
@@ -292,7 +304,7 @@ describe('DLQ-2: by filter, as a background task', () => {
       }),
       200,
     );
-    expect(counted.body).toEqual({ count: 1, more: false });
+    expect(counted.body).toEqual({ count: 1, more: false, left_out: 0 });
     await expectStatus(posthorn.api('POST', `/v1/endpoints/${endpoint.id}/replay`, { since: 'noon' }), 422);
   });
 

@@ -194,3 +194,25 @@ describe('DLV-2: the deadline covers the whole request, and the status line deci
     expect(attempt!.response_body).toBe('x'.repeat(16 * 1024));
   });
 });
+
+test('DLV-3: custom header names keep their case on the wire', async () => {
+  const receiver = await newReceiver();
+  const tenant = newTenant();
+  await createEndpoint(posthorn, {
+    url: receiver.url,
+    tenant,
+    headers: { 'X-Team': 'a', 'X-API-Key': 'secret', 'x-lower': 'b' },
+    signature: { profile: 'hex', header: 'X-Acme-Signature' },
+  });
+  const headers = { 'X-Event': 'c', 'X-LOWER': 'of the event' };
+  await publish(posthorn, { tenant, type: 'a.b', data: 1, headers });
+  const [request] = await receiver.waitFor(1);
+  const custom = request!.rawHeaders
+    .filter((_, index) => index % 2 === 0)
+    .filter((name) => /^x-/i.test(name));
+  expect(custom).toEqual(
+    expect.arrayContaining(['X-Team', 'X-API-Key', 'x-lower', 'X-Event', 'X-Acme-Signature']),
+  );
+  expect(custom).toHaveLength(new Set(custom.map((name) => name.toLowerCase())).size);
+  expect(request!.headers).toMatchObject({ 'x-lower': 'b', 'x-team': 'a', 'x-api-key': 'secret' });
+});

@@ -336,6 +336,7 @@ describe('whatever the operation', () => {
       ['replayDeadLetters', { filter }, 'filter.tenant'],
       ['discardDeadLetters', { filter }, 'filter.tenant'],
       ['tryFilter', { filter: null, event: { type: 'a.b', data: 1, tenant } }, 'event.tenant'],
+      ['countFilterMatches', { filter: null, tenant }, 'tenant'],
     ] as const)
       matrix.refused(op(name), 'forbidden', await call(name, { body, key: keys.stranger }), path);
     matrix.refused(op('listTenants'), 'forbidden', await call('listTenants', { key: keys.stranger }));

@@ -35,6 +35,34 @@ async function publishMany(tenant: string, count: number, data: unknown = 1): Pr
 }
 
 describe('HLT-3: health figures', () => {
+  test('OBS-4: during an outage the success rate counts the deliveries that are being retried', async () => {
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    const retry = { schedule: [0, 3600], jitter: 'none' };
+    const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant, breaker: null, retry });
+    await publishMany(tenant, 6);
+    await receiver.waitFor(6);
+    receiver.answer({ status: 503 });
+    await publishMany(tenant, 4, 'outage');
+    const stats = async (query = '') =>
+      (await expectStatus(posthorn.api('GET', `/v1/stats?window=1h&tenant=${tenant}${query}`), 200)).body;
+    await eventually('all are counted', async () => {
+      const { attempts, now } = await stats();
+      return attempts === 10 && now.retrying === 4;
+    });
+    expect(await stats()).toMatchObject({ success_rate: 0.6, final_success_rate: 1 });
+    expect(await stats('&type=a.b')).toMatchObject({ success_rate: 0.6, types: [{ success_rate: 0.6 }] });
+    const { body } = await posthorn.api('GET', `/v1/endpoints/${id}/stats?window=1h`);
+    const inSeries = body.series.filter(({ attempts }: { attempts: number }) => attempts > 0);
+    expect(Math.min(...inSeries.map((point: { success_rate: number }) => point.success_rate))).toBeLessThan(
+      1,
+    );
+    const { health } = await endpointNow(id);
+    expect(health).toMatchObject({ success_rate: 0.6, waiting: 4, dead: 0, count_limit: 10_000 });
+    const { body: list } = await posthorn.api('GET', `/v1/endpoints?tenant=${tenant}&limit=100`);
+    expect(list.data[0].health).toMatchObject({ waiting: 4, count_limit: expect.any(Number) });
+  });
+
   test('include success rate, response times, retries, dead letters, depth and age', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
@@ -274,21 +302,21 @@ describe('SIG-4: rotation', () => {
     await expectStatus(posthorn.api('POST', `${path}/rotate-secret`, { secret: 'short' }), 422);
   });
 
-  test('is never refused: beyond five secrets, the oldest one ends', async () => {
-    const { secret: first, rotate, sent } = await rotating();
+  test('a sixth secret is refused, and all five sign on, unless the previous one ends at once', async () => {
+    const { path, secret: first, rotate, sent } = await rotating();
     const secrets = [first];
-    for (let n = 0; n < 6; n += 1) secrets.push((await rotate()).secret);
+    for (let n = 0; n < 4; n += 1) secrets.push((await rotate()).secret);
+    const { body } = await expectStatus(posthorn.api('POST', `${path}/rotate-secret`, {}), 422);
+    expect(body.errors).toMatchObject([{ path: 'overlap_seconds' }]);
     const request = await sent();
-    expect(signaturesOf(request)).toBe(5);
-    expect(secrets.map((secret) => verifies(secret, request))).toEqual([
-      false,
-      false,
-      true,
-      true,
-      true,
-      true,
-      true,
-    ]);
+    expect(secrets.map((secret) => verifies(secret, request))).toEqual([true, true, true, true, true]);
+    const leaked = secrets.pop()!;
+    secrets.push((await rotate({ overlap_seconds: 0 })).secret);
+    const next = await sent();
+    expect(secrets.map((secret) => verifies(secret, next))).toEqual([true, true, true, true, true]);
+    expect([verifies(leaked, next), signaturesOf(next)]).toEqual([false, 5]);
+    await expectStatus(posthorn.api('DELETE', `${path}/secrets/previous`), 204);
+    await rotate();
   });
 
   test('SIG-5: the secret is shown by an explicit call, to those who may change the endpoint', async () => {

@@ -94,6 +94,7 @@ describe('OBS-5: what happened to an event', () => {
       url: receiver.url,
       tenant,
       headers: { 'x-mine': 'yes', authorization: 'Bearer of-the-receiver' },
+      plain_headers: ['x-mine'],
       retry: { schedule: [0, 0.02], jitter: 'none' },
       ...settings,
     });

@@ -22,6 +22,7 @@ export function anEndpoint(url: string, overrides: Partial<Endpoint> = {}): Endp
     apiVersion: null,
     payload: 'full',
     headers: {},
+    plainHeaders: [],
     auth: null,
     certificate: null,
     signature: 'standard',

@@ -31,7 +31,10 @@ const TYPES = new Map<number, 'A' | 'AAAA'>([
 ]);
 const RCODES = { nxdomain: 3, servfail: 2 } as const;
 
-export async function startDnsServer(records: Record<string, DnsRecord> = {}): Promise<DnsServer> {
+export async function startDnsServer(
+  records: Record<string, DnsRecord> = {},
+  { host = '127.0.0.1', port = 0 } = {},
+): Promise<DnsServer> {
   const table = new Map(Object.entries(records));
   const counts = new Map<string, number>();
   const queries: { name: string; type: 'A' | 'AAAA' }[] = [];
@@ -52,7 +55,7 @@ export async function startDnsServer(records: Record<string, DnsRecord> = {}): P
 
   await new Promise<void>((resolve, reject) => {
     socket.once('error', reject);
-    socket.bind(0, '127.0.0.1', resolve);
+    socket.bind(port, host, resolve);
   });
   return {
     address: `127.0.0.1:${socket.address().port}`,

@@ -1,4 +1,7 @@
-/** HTTP requests to Posthorn's API. The key is sent in a header only; every failure throws an `ApiError`. */
+/**
+ * HTTP requests to Posthorn's API. The key is sent in a header only. With a session instead of a key, the browser sends the
+ * session's cookie, and the header shows that the request comes from this page. Every failure throws an `ApiError`.
+ */
 import { createStore } from './store.ts';
 
 export interface FieldError {
@@ -28,6 +31,7 @@ export class ApiError extends Error {
 }
 
 let apiKey: string | null = null;
+let csrfToken: string | null = null;
 let unauthorizedListener: () => void = () => {};
 
 /** Whether the last request got a response, of any status. */
@@ -35,6 +39,13 @@ export const isServerReachable = createStore(true);
 
 export function setApiKey(key: string | null): void {
   apiKey = key;
+  csrfToken = null;
+}
+
+/** From now on requests use the session of the browser's cookie. */
+export function setCsrfToken(token: string): void {
+  apiKey = null;
+  csrfToken = token;
 }
 
 /** Calls the listener when the API answers 401 to the session's key. */
@@ -49,17 +60,18 @@ export async function sendRequest(
   body?: unknown,
   signal?: AbortSignal,
 ): Promise<Response> {
-  const sentKey = apiKey;
+  const sentKey = apiKey ?? csrfToken;
   const response = await fetch(path, {
     method,
     headers: {
-      ...(sentKey !== null && { authorization: `Bearer ${sentKey}` }),
+      ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }),
+      ...(csrfToken !== null && { 'x-posthorn-csrf': csrfToken }),
       ...(body !== undefined && { 'content-type': 'application/json' }),
     },
     // A string is JSON already: parsing it would round large numbers.
     body: typeof body === 'string' || body === undefined ? body : JSON.stringify(body),
     signal: signal ?? null,
-    credentials: 'omit',
+    credentials: csrfToken === null ? 'omit' : 'same-origin',
     cache: 'no-store',
     referrerPolicy: 'no-referrer',
   }).catch((error: unknown) => {
@@ -74,7 +86,8 @@ export async function sendRequest(
   isServerReachable.set(true);
   if (response.ok) return response;
   // A late answer to the previous key must not end the current session.
-  if (response.status === 401 && apiKey !== null && sentKey === apiKey) unauthorizedListener();
+  if (response.status === 401 && sentKey !== null && sentKey === (apiKey ?? csrfToken))
+    unauthorizedListener();
   throw await readProblem(response);
 }
 

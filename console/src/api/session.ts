@@ -1,9 +1,10 @@
 /**
- * The session: the signed-in key, its permissions and the selected tenant. The key is kept in memory and in the tab's
- * session storage (so that a reload does not sign out), never in a URL and never in storage that outlives the tab.
+ * The session: the signed-in key or person, their permissions and the selected tenant. A key is kept in memory and in the
+ * tab's session storage (so that a reload does not sign out), never in a URL and never in storage that outlives the tab. A
+ * person who signed in with OpenID Connect has a cookie, which this page cannot read.
  */
 import type { CurrentKey } from '@posthorn/client';
-import { callApi, onUnauthorized, setApiKey } from './client.ts';
+import { callApi, onUnauthorized, setApiKey, setCsrfToken } from './client.ts';
 import { asApiError, clearQueries } from './query.ts';
 import { createStore, useStore } from './store.ts';
 
@@ -14,7 +15,7 @@ export interface Session extends CurrentKey {
 
 export type SessionState =
   | { kind: 'starting'; notice: string | null }
-  | { kind: 'signed-out'; notice: string | null }
+  | { kind: 'signed-out'; notice: string | null; hasSingleSignOn?: boolean }
   | { kind: 'signed-in'; session: Session };
 
 const KEY_ITEM = 'posthorn.key';
@@ -53,14 +54,63 @@ export function usePermissions(): Permissions {
 export async function signIn(key: string): Promise<void> {
   setApiKey(key);
   try {
-    const current = await callApi<CurrentKey>('GET', '/v1/keys/current');
+    await enter();
     sessionStorage.setItem(KEY_ITEM, key);
-    const selectedTenant = current.tenant === null ? sessionStorage.getItem(TENANT_ITEM) : null;
-    state.set({ kind: 'signed-in', session: { ...current, selectedTenant } });
   } catch (error) {
     setApiKey(null);
     throw error;
   }
+}
+
+async function enter(): Promise<void> {
+  const current = await callApi<CurrentKey>('GET', '/v1/keys/current');
+  const selectedTenant = current.tenant === null ? sessionStorage.getItem(TENANT_ITEM) : null;
+  state.set({ kind: 'signed-in', session: { ...current, selectedTenant } });
+}
+
+interface BrowserSession {
+  /** Whether people can sign in with OpenID Connect. */
+  readonly sign_in: boolean;
+  readonly session: { readonly name: string; readonly csrf_token: string } | null;
+}
+
+let hasSingleSignOn = false;
+
+/** Why a sign-in failed, as the server's redirect says. */
+const SIGN_IN_ERRORS: Readonly<Record<string, string>> = {
+  no_role: 'You are known, but you have no role in Posthorn. Ask its operator.',
+  expired: 'The sign-in took too long. Try again.',
+  failed: 'The sign-in failed. Try again, or ask the operator: the log has the reason.',
+};
+
+function readSignInError(): string | null {
+  const code = new URLSearchParams(window.location.search).get('sign_in_error');
+  if (code === null) return null;
+  window.history.replaceState(null, '', window.location.pathname);
+  return SIGN_IN_ERRORS[code] ?? SIGN_IN_ERRORS.failed!;
+}
+
+/** Signs in with the cookie of an earlier sign-in, or shows the sign-in page. */
+async function resumeBrowserSession(): Promise<void> {
+  const { sign_in, session } = await readBrowserSession();
+  hasSingleSignOn = sign_in;
+  if (session === null) return state.set({ kind: 'signed-out', notice: readSignInError(), hasSingleSignOn });
+  setCsrfToken(session.csrf_token);
+  await enter();
+}
+
+/** The only request with a cookie and without the header that proves its origin: it reads that header's value. */
+async function readBrowserSession(): Promise<BrowserSession> {
+  const response = await fetch('/auth/session', { credentials: 'same-origin', cache: 'no-store' });
+  if (!response.ok) throw new Error(`Posthorn answered ${response.status}.`);
+  return (await response.json()) as BrowserSession;
+}
+
+/** Ends the session. A person who signed in with OpenID Connect also loses the cookie. */
+export async function endSession(): Promise<void> {
+  const current = state.get();
+  if (current.kind === 'signed-in' && current.session.user !== null) await callApi('POST', '/auth/logout');
+  signOut();
 }
 
 export function signOut(notice: string | null = null): void {
@@ -68,7 +118,7 @@ export function signOut(notice: string | null = null): void {
   sessionStorage.removeItem(KEY_ITEM);
   sessionStorage.removeItem(TENANT_ITEM);
   clearQueries();
-  state.set({ kind: 'signed-out', notice });
+  state.set({ kind: 'signed-out', notice, hasSingleSignOn });
 }
 
 export function selectTenant(tenant: string | null): void {
@@ -79,14 +129,21 @@ export function selectTenant(tenant: string | null): void {
   state.set({ kind: 'signed-in', session: { ...current.session, selectedTenant: tenant } });
 }
 
-/** Signs in with the key of the tab's storage, if there is one. Retries until the server answers. */
+/** Signs in with the key of the tab's storage or the browser's cookie, if there is one. Retries until the server answers. */
 export async function resumeSession(): Promise<void> {
-  onUnauthorized(() => signOut('Your key is no longer accepted. It may have been revoked.'));
+  onUnauthorized(() => {
+    const current = state.get();
+    const isPerson = current.kind === 'signed-in' && current.session.user !== null;
+    signOut(
+      isPerson
+        ? 'Your session has ended. Sign in again.'
+        : 'Your key is no longer accepted. It may have been revoked.',
+    );
+  });
   const key = sessionStorage.getItem(KEY_ITEM);
-  if (key === null) return state.set({ kind: 'signed-out', notice: null });
   for (;;) {
     try {
-      return await signIn(key);
+      return await (key === null ? resumeBrowserSession() : signIn(key));
     } catch (error) {
       const { status, message } = asApiError(error);
       if (status >= 400 && status < 500 && status !== 429) return signOut(message);

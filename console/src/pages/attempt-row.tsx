@@ -3,7 +3,10 @@ import type { Attempt } from '@posthorn/client';
 import { useState } from 'react';
 import { asText, useQuery } from '../api/query.ts';
 import { Badge } from '../ui/badge.tsx';
+import { Button } from '../ui/button.tsx';
 import { BodyBlock, HeaderList, JsonBlock } from '../ui/code-block.tsx';
+import { useCopy } from '../ui/copy-button.tsx';
+import { type SentRequest, toCurl } from '../ui/curl.ts';
 import { describeError, stripTitle } from '../ui/failure-text.ts';
 import { formatMs, formatSeconds } from '../ui/format.ts';
 import { HttpStatusBadge } from '../ui/http-status-badge.tsx';
@@ -101,11 +104,25 @@ function ResponseView({ attempt }: { attempt: Attempt }) {
   );
 }
 
-function RequestView({ attempt: { delivery_id, number, request_headers } }: { attempt: Attempt }) {
+function CopyAsCurl({ request }: { request: SentRequest }) {
+  const [isCopied, copy] = useCopy(toCurl(request));
+  return (
+    <Button kind="small quiet" icon={isCopied ? 'check' : 'copy'} onClick={copy}>
+      Copy as curl
+    </Button>
+  );
+}
+
+function RequestView({ attempt: { delivery_id, number, url, request_headers } }: { attempt: Attempt }) {
   const body = useQuery<string>(asText(`/v1/deliveries/${delivery_id}/attempts/${number}/request`));
   return (
     <div className="stack">
-      <h3>Request</h3>
+      <div className="row">
+        <h3 className="grow">Request</h3>
+        {body.data !== undefined && (
+          <CopyAsCurl request={{ url, headers: request_headers, body: body.data }} />
+        )}
+      </div>
       <HeaderList headers={request_headers} />
       {body.data !== undefined && <JsonBlock text={body.data} label="request body" />}
       {body.error !== null && <p className="small faint">{body.error.message}</p>}

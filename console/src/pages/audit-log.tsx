@@ -2,26 +2,42 @@ import type { AuditEntry } from '@posthorn/client';
 import { useState } from 'react';
 import { withQuery } from '../api/client.ts';
 import { usePagedList } from '../api/paged-list.ts';
+import { useQuery } from '../api/query.ts';
 import { useSession } from '../api/session.ts';
-import { Link } from '../router.tsx';
+import { Link, navigate, useLocation } from '../router.tsx';
 import { Button } from '../ui/button.tsx';
 import { Card } from '../ui/card.tsx';
 import { Dialog } from '../ui/dialog.tsx';
 import { EmptyState } from '../ui/empty-state.tsx';
+import { useEndpointNames } from '../ui/endpoint-name.ts';
+import { ExportButton } from '../ui/export-button.tsx';
+import { FilterInput } from '../ui/filter-input.tsx';
+import { FilterSelect } from '../ui/filter-select.tsx';
 import { plural } from '../ui/format.ts';
 import { findIdLink } from '../ui/id-links.ts';
 import { Notice } from '../ui/notice.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { usePageTitle } from '../ui/page-title.ts';
+import { useQueryRange } from '../ui/query-range.ts';
 import { type Column, PagedTable } from '../ui/table.tsx';
 import { Ago, At } from '../ui/time.tsx';
+import { TimeRangeFilter } from '../ui/time-range-fields.tsx';
 
 export function AuditLogPage() {
   usePageTitle('Audit log');
   const { selectedTenant } = useSession();
-  const list = usePagedList<AuditEntry>(withQuery('/v1/audit', { tenant: selectedTenant }), ({ id }) => id, {
-    pollMs: 10_000,
+  const { query } = useLocation();
+  const { range } = useQueryRange();
+  const path = withQuery('/v1/audit', {
+    action: query.get('action'),
+    actor: query.get('actor'),
+    object_id: query.get('object_id'),
+    ...range,
+    tenant: selectedTenant,
   });
+  const list = usePagedList<AuditEntry>(path, ({ id }) => id, { pollMs: 10_000 });
+  const isFiltered = [...query.keys()].length > 0;
+  const actions = useActionOptions();
   const [openEntry, setOpenEntry] = useState<AuditEntry | null>(null);
   return (
     <>
@@ -32,12 +48,24 @@ export function AuditLogPage() {
         </Notice>
       ) : (
         <Card>
+          <div className="filters">
+            <FilterSelect name="action" label="Action" options={actions} />
+            <FilterInput name="object_id" label="Object" placeholder="Object: ep_…, key_…, order.created" />
+            <FilterInput name="actor" label="Key" placeholder="Key: key_… or admin" />
+            <TimeRangeFilter />
+            <ExportButton path={path} name="audit-log" />
+            {isFiltered && (
+              <Button kind="quiet" onClick={() => navigate('/audit')}>
+                Clear
+              </Button>
+            )}
+          </div>
           <PagedTable
             label="Audit log"
             list={list}
             getKey={({ id }) => id}
             empty={
-              <EmptyState icon="audit" title="No changes yet">
+              <EmptyState icon="audit" title={isFiltered ? 'No change matches' : 'No changes yet'}>
                 The audit log records every change made through the API, and the key that made it.
               </EmptyState>
             }
@@ -48,6 +76,23 @@ export function AuditLogPage() {
       {openEntry !== null && <ChangesDialog entry={openEntry} onClose={() => setOpenEntry(null)} />}
     </>
   );
+}
+
+const ANY_ACTION = ['', 'Any action'] as const;
+
+interface ApiDocument {
+  readonly paths: Record<
+    string,
+    { readonly get?: { readonly parameters?: readonly { name: string; schema: { enum?: string[] } }[] } }
+  >;
+}
+
+/** The actions that the API knows, from its own description. */
+function useActionOptions(): readonly (readonly [string, string])[] {
+  const { data } = useQuery<ApiDocument>('/openapi.json');
+  const parameters = data?.paths['/v1/audit']?.get?.parameters ?? [];
+  const actions = parameters.find(({ name }) => name === 'action')?.schema.enum ?? [];
+  return [ANY_ACTION, ...actions.map((action) => [action, action] as const)];
 }
 
 /** Posthorn itself disables endpoints by its rules. */
@@ -118,12 +163,14 @@ function ChangesDialog({ entry, onClose }: { entry: AuditEntry; onClose: () => v
 }
 
 function ObjectLink({ object: { id, type } }: { object: AuditEntry['object'] }) {
+  const nameEndpoint = useEndpointNames();
   if (id === null) return <span className="faint">{type}</span>;
   const link = findIdLink(id);
   if (link === null) return <span className="mono faint">{id}</span>;
+  const { name } = nameEndpoint(id);
   return (
-    <Link to={link.to} className="mono">
-      {id}
+    <Link to={link.to} className={name === id ? 'mono' : ''} title={id}>
+      {name}
     </Link>
   );
 }

@@ -49,14 +49,18 @@ export function DeadLetterBulkDialog({ kind, filter, selection, onClose, onConfi
     else discardAfterUndo(startTask, dryRun?.count ?? 0);
     onClose();
   };
-  const count =
-    dryRun === null ? '…' : `${plural(dryRun.count, 'dead letter')}${dryRun.more ? ' or more' : ''}`;
+  const describeCount = (count: number): string =>
+    `${plural(count, 'dead letter')}${dryRun?.more ? ' or more' : ''}`;
+  const count = dryRun === null ? '…' : describeCount(dryRun.count);
+  const changedCount =
+    dryRun === null ? 0 : kind === 'replay' ? dryRun.count - dryRun.left_out : dryRun.count;
+  const changed = dryRun === null ? '…' : describeCount(changedCount);
   return (
     <FormDialog
       title={kind === 'replay' ? 'Replay dead letters' : 'Discard dead letters'}
-      submitLabel={kind === 'replay' ? `Replay ${count}` : `Discard ${count}`}
+      submitLabel={kind === 'replay' ? `Replay ${changed}` : `Discard ${changed}`}
       danger={kind === 'discard'}
-      disabled={dryRun === null || dryRun.count === 0}
+      disabled={changedCount === 0}
       onClose={onClose}
       onSubmit={submit}
     >
@@ -71,8 +75,22 @@ export function DeadLetterBulkDialog({ kind, filter, selection, onClose, onConfi
       {kind === 'discard' && (
         <TextField label="Why (optional)" value={why} onChange={setWhy} hint="Recorded with each delivery." />
       )}
+      {kind === 'replay' && dryRun !== null && <LeftOutNotice counted={dryRun} />}
       {dryRunError !== null && <Notice tone="bad">{dryRunError}</Notice>}
     </FormDialog>
+  );
+}
+
+/** Says before a replay what it cannot send. */
+export function LeftOutNotice({ counted: { count, left_out: leftOut } }: { counted: Count }) {
+  if (leftOut === 0) return null;
+  return (
+    <Notice tone="warn" title={leftOut === count ? 'Nothing will be sent' : undefined}>
+      {leftOut === count
+        ? 'All of them belong'
+        : `${plural(leftOut, 'delivery belongs', 'deliveries belong')}`}{' '}
+      to an endpoint that is disabled or deleted, and will be skipped.
+    </Notice>
   );
 }
 

@@ -1,4 +1,4 @@
-import type { DeadLetterGroups, Page } from '@posthorn/client';
+import type { DeadLetterGroups } from '@posthorn/client';
 import { useState } from 'react';
 import { withQuery } from '../api/client.ts';
 import { useQuery } from '../api/query.ts';
@@ -12,19 +12,21 @@ import { formatCount, plural } from '../ui/format.ts';
 import { ErrorNotice } from '../ui/notice.tsx';
 import { type Column, HIDDEN_ACTIONS_HEAD, TALL_ROW, Table } from '../ui/table.tsx';
 import { Ago } from '../ui/time.tsx';
+import type { TimeRange } from '../ui/time-range.ts';
+import { TimeRangeFilter } from '../ui/time-range-fields.tsx';
 import { TwoLineCell } from '../ui/two-line-cell.tsx';
 import { type BulkAction, DeadLetterBulkDialog } from './dead-letter-bulk-dialog.tsx';
 
 type DeadLetterGroup = DeadLetterGroups['data'][number];
 
 /** Dead letters counted by endpoint and reason. */
-export function DeadLetterGroupTable() {
+export function DeadLetterGroupTable({ range }: { range: TimeRange }) {
   const { canWrite } = usePermissions();
   const { selectedTenant } = useSession();
   const nameGroup = useGroupName();
   const [action, setAction] = useState<BulkAction | null>(null);
-  const groups = useQuery<Page<DeadLetterGroup>>(
-    withQuery('/v1/dead-letters/groups', { tenant: selectedTenant }),
+  const groups = useQuery<DeadLetterGroups>(
+    withQuery('/v1/dead-letters/groups', { tenant: selectedTenant, ...range }),
     { pollMs: 3_000 },
   );
   if (groups.data === undefined && groups.error !== null)
@@ -36,18 +38,22 @@ export function DeadLetterGroupTable() {
   const startAction = (kind: BulkAction['kind'], group: DeadLetterGroup): void =>
     setAction({
       kind,
-      filter: { tenant: group.tenant, endpoint_id: group.endpoint_id, reason: group.reason },
+      filter: { tenant: group.tenant, endpoint_id: group.endpoint_id, reason: group.reason, ...range },
       selection: `${nameGroup(group).name}, ${describeReason(group.reason)}`,
     });
   return (
     <Card>
+      <div className="filters">
+        <TimeRangeFilter />
+        {groups.data !== undefined && <span className="soft small">{describeTotal(groups.data)}</span>}
+      </div>
       <Table
         label="Dead letters by endpoint and reason"
         rows={groups.data?.data}
         rowHeight={TALL_ROW}
         getKey={(group) => `${group.endpoint_id}${group.reason}`}
         getLink={(group) =>
-          withQuery('/dead-letters', { endpoint_id: group.endpoint_id, reason: group.reason })
+          withQuery('/dead-letters', { endpoint_id: group.endpoint_id, reason: group.reason, ...range })
         }
         columns={[...buildColumns(nameGroup), ...(canWrite ? [buildActionsColumn(startAction)] : [])]}
         empty={<NoDeadLetters />}
@@ -55,6 +61,11 @@ export function DeadLetterGroupTable() {
       {action !== null && <DeadLetterBulkDialog {...action} onClose={() => setAction(null)} />}
     </Card>
   );
+}
+
+function describeTotal({ data, more }: DeadLetterGroups): string {
+  const total = data.reduce((sum, { count }) => sum + count, 0);
+  return more ? `${formatCount(total)} or more: only the newest are counted` : plural(total, 'dead letter');
 }
 
 type NameGroup = (group: DeadLetterGroup) => { name: string; detail: string | null };

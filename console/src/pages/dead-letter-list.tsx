@@ -7,12 +7,15 @@ import { setQuery } from '../router.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
 import { Card } from '../ui/card.tsx';
-import { useEndpointNames } from '../ui/endpoint-name.ts';
+import { type EndpointName, useEndpointNames } from '../ui/endpoint-name.ts';
+import { ExportButton } from '../ui/export-button.tsx';
 import { describeDeath, describeReason } from '../ui/failure-text.ts';
+import { FilterInput } from '../ui/filter-input.tsx';
 import { formatCount } from '../ui/format.ts';
 import { HttpStatusBadge } from '../ui/http-status-badge.tsx';
 import { type Column, PagedTable } from '../ui/table.tsx';
 import { Ago } from '../ui/time.tsx';
+import { TimeRangeFilter } from '../ui/time-range-fields.tsx';
 import { type BulkAction, DeadLetterBulkDialog, type DeadLetterFilter } from './dead-letter-bulk-dialog.tsx';
 import { NoDeadLetters } from './dead-letter-groups.tsx';
 import { linkToDelivery } from './delivery-list.tsx';
@@ -23,11 +26,8 @@ const MAX_SELECTED = 1000;
 /** Single dead letters that match a filter, to select, replay and discard. */
 export function DeadLetterList({ filter }: { filter: DeadLetterFilter }) {
   const { canWrite } = usePermissions();
-  const list = usePagedList<Delivery>(
-    withQuery('/v1/dead-letters', { ...filter, ids: undefined }),
-    ({ id }) => id,
-    { pollMs: 3_000 },
-  );
+  const path = withQuery('/v1/dead-letters', { ...filter, ids: undefined });
+  const list = usePagedList<Delivery>(path, ({ id }) => id, { pollMs: 3_000 });
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [action, setAction] = useState<BulkAction | null>(null);
   const clearSelection = (): void => setSelected(new Set());
@@ -45,12 +45,15 @@ export function DeadLetterList({ filter }: { filter: DeadLetterFilter }) {
   const nameEndpoint = useEndpointNames();
   const columns = [
     ...(canWrite ? [buildSelectColumn(rows, selected, setSelected)] : []),
-    ...buildColumns((id) => nameEndpoint(id).name),
+    ...buildColumns(nameEndpoint),
   ];
   return (
     <Card>
       <div className="filters">
         <FilterChips filter={filter} />
+        <FilterInput name="type" label="Event type" placeholder="Event type" />
+        <TimeRangeFilter />
+        <ExportButton path={path} name="dead-letters" />
         <span className="grow" />
         {canWrite && (
           <BulkButtons
@@ -84,13 +87,16 @@ export function DeadLetterList({ filter }: { filter: DeadLetterFilter }) {
   );
 }
 
-const buildColumns = (nameEndpoint: (id: string) => string): Column<Delivery>[] => [
+const buildColumns = (nameEndpoint: (id: string) => EndpointName): Column<Delivery>[] => [
   { name: 'Event', isLink: true, render: ({ event_type }) => <span className="mono">{event_type}</span> },
   {
     name: 'Endpoint',
     width: '20%',
     hideOnPhone: true,
-    render: ({ endpoint_id }) => nameEndpoint(endpoint_id),
+    render: ({ endpoint_id }) => {
+      const { name, detail } = nameEndpoint(endpoint_id);
+      return <span title={`${detail ?? ''} ${endpoint_id}`.trim()}>{name}</span>;
+    },
   },
   {
     name: 'Reason',
@@ -175,11 +181,11 @@ function BulkButtons({ selectedCount, isDisabled, onClear, onAction }: BulkButto
 
 function FilterChips({ filter }: { filter: DeadLetterFilter }) {
   const nameEndpoint = useEndpointNames();
-  const names = (['endpoint_id', 'reason', 'type'] as const).filter((name) => filter[name] !== undefined);
+  const names = (['endpoint_id', 'reason'] as const).filter((name) => filter[name] !== undefined);
   if (names.length === 0) return <span className="soft">All dead letters</span>;
   const describe = (name: (typeof names)[number]): string => {
     if (name === 'reason') return describeReason(filter.reason!);
-    return name === 'endpoint_id' ? nameEndpoint(filter.endpoint_id!).name : filter.type!;
+    return nameEndpoint(filter.endpoint_id!).name;
   };
   return (
     <>

@@ -4,6 +4,7 @@ import { navigate, setQuery, useLocation } from '../router.tsx';
 import { Button } from '../ui/button.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { usePageTitle } from '../ui/page-title.ts';
+import { useQueryRange } from '../ui/query-range.ts';
 import type { DeadLetterFilter } from './dead-letter-bulk-dialog.tsx';
 import { DeadLetterGroupTable } from './dead-letter-groups.tsx';
 import { DeadLetterList } from './dead-letter-list.tsx';
@@ -13,7 +14,11 @@ export function DeadLettersPage() {
   usePageTitle('Dead letters');
   const { query } = useLocation();
   const { selectedTenant } = useSession();
-  const filter = useMemo(() => readFilter(query, selectedTenant), [query, selectedTenant]);
+  const { range } = useQueryRange();
+  const filter = useMemo(
+    () => ({ ...readFilter(query, selectedTenant), ...range }),
+    [query, selectedTenant, range],
+  );
   const isList =
     query.has('endpoint_id') || query.has('reason') || query.has('type') || query.get('view') === 'list';
   return (
@@ -34,7 +39,7 @@ export function DeadLettersPage() {
       </PageHeader>
       <div className="grid">
         <TaskProgress />
-        {isList ? <DeadLetterList filter={filter} /> : <DeadLetterGroupTable />}
+        {isList ? <DeadLetterList filter={filter} /> : <DeadLetterGroupTable range={range} />}
       </div>
     </>
   );

@@ -33,7 +33,11 @@ export function DeliveryCard({ delivery, isInitiallyOpen, onChange }: DeliveryCa
   const attempts = useAttempts(delivery, isOpen);
   const lastError = attempts?.at(-1)?.error ?? null;
   return (
-    <section className="card" ref={card} aria-label={`Delivery to ${endpoint?.url ?? delivery.endpoint_id}`}>
+    <section
+      className="card"
+      ref={card}
+      aria-label={`Delivery to ${endpoint === undefined ? delivery.endpoint_id : nameEndpoint(endpoint).name}`}
+    >
       <DeliveryHead delivery={delivery} endpoint={endpoint} onChange={onChange} />
       {delivery.status !== 'delivered' && (lastError !== null || delivery.reason !== null) && (
         <div className="delivery-note">

@@ -12,11 +12,14 @@ import {
   WaitReason,
 } from '../ui/delivery-status.tsx';
 import { EmptyState } from '../ui/empty-state.tsx';
+import { ExportButton } from '../ui/export-button.tsx';
 import { describeDeath, describeReason } from '../ui/failure-text.ts';
 import { FilterInput } from '../ui/filter-input.tsx';
 import { HttpStatusBadge } from '../ui/http-status-badge.tsx';
+import { useQueryRange } from '../ui/query-range.ts';
 import { type Column, PagedTable, Table } from '../ui/table.tsx';
 import { Ago } from '../ui/time.tsx';
+import { TimeRangeFilter } from '../ui/time-range-fields.tsx';
 
 export const linkToDelivery = ({ event_id, id }: Pick<Delivery, 'event_id' | 'id'>): string =>
   `/events/${event_id}?delivery=${id}`;
@@ -86,7 +89,11 @@ export function DeliveryList({ path }: { path: string }) {
   const { query } = useLocation();
   const status = query.get('status') ?? '';
   const type = query.get('type') ?? '';
-  const filteredPath = useMemo(() => withQuery(path, { status, type }), [path, status, type]);
+  const { range } = useQueryRange();
+  const filteredPath = useMemo(
+    () => withQuery(path, { status, type, ...range }),
+    [path, status, type, range],
+  );
   const list = usePagedList<Delivery>(filteredPath, ({ id }) => id, { pollMs: 3_000 });
   return (
     <>
@@ -105,6 +112,8 @@ export function DeliveryList({ path }: { path: string }) {
           ))}
         </select>
         <FilterInput name="type" label="Event type" placeholder="Event type" />
+        <TimeRangeFilter />
+        <ExportButton path={filteredPath} name="deliveries" />
       </div>
       <PagedTable
         label="Deliveries"

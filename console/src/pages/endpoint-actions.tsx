@@ -1,5 +1,5 @@
 /** The buttons of an endpoint's page: test, pause, disable, replay, delete. */
-import type { Endpoint, Task } from '@posthorn/client';
+import type { Endpoint } from '@posthorn/client';
 import { useState } from 'react';
 import { callApi } from '../api/client.ts';
 import { invalidate } from '../api/query.ts';
@@ -8,15 +8,15 @@ import { navigate } from '../router.tsx';
 import { Button } from '../ui/button.tsx';
 import { FormDialog } from '../ui/dialog.tsx';
 import { nameEndpoint } from '../ui/endpoint-name.ts';
-import { SelectField } from '../ui/fields.tsx';
-import { plural } from '../ui/format.ts';
+import { formatUpTo } from '../ui/format.ts';
 import { Notice } from '../ui/notice.tsx';
 import { showError, showToast } from '../ui/toasts.tsx';
+import { EndpointReplayDialog } from './endpoint-replay-dialog.tsx';
 import { TestEventDialog } from './test-event-dialog.tsx';
 
 export function EndpointActions({ endpoint }: { endpoint: Endpoint }) {
   const { canWrite } = usePermissions();
-  const [dialog, setDialog] = useState<'test' | 'delete' | 'replay' | null>(null);
+  const [dialog, setDialog] = useState<'test' | 'delete' | 'disable' | 'replay' | 'recover' | null>(null);
   if (!canWrite) return null;
   const { id, paused, enabled, health } = endpoint;
   const closeDialog = (): void => setDialog(null);
@@ -59,22 +59,28 @@ export function EndpointActions({ endpoint }: { endpoint: Endpoint }) {
           {paused ? 'Resume' : 'Pause'}
         </Button>
       )}
-      <Button
-        onClick={() =>
-          void run(
-            callApi('PATCH', `/v1/endpoints/${id}`, { enabled: !enabled }),
-            enabled ? 'Disabled: new events are not sent to it' : 'Enabled',
-          )
-        }
-      >
-        {enabled ? 'Disable' : 'Enable'}
-      </Button>
+      {enabled ? (
+        <Button onClick={() => setDialog('disable')}>Disable…</Button>
+      ) : (
+        <Button
+          onClick={() =>
+            void run(callApi('PATCH', `/v1/endpoints/${id}`, { enabled: true }), 'Enabled').then(() => {
+              if (endpoint.health.skipped_while_disabled > 0) setDialog('recover');
+            })
+          }
+        >
+          Enable
+        </Button>
+      )}
       <Button icon="replay" disabled={!enabled} onClick={() => setDialog('replay')}>
         Replay…
       </Button>
       <Button icon="trash" kind="danger" label="Delete endpoint" onClick={() => setDialog('delete')} />
       {dialog === 'test' && <TestEventDialog endpoint={endpoint} onClose={closeDialog} />}
-      {dialog === 'replay' && <ReplayDialog endpoint={endpoint} onClose={closeDialog} />}
+      {dialog === 'disable' && <DisableDialog endpoint={endpoint} run={run} onClose={closeDialog} />}
+      {(dialog === 'replay' || dialog === 'recover') && (
+        <EndpointReplayDialog endpoint={endpoint} isRecovery={dialog === 'recover'} onClose={closeDialog} />
+      )}
       {dialog === 'delete' && <DeleteDialog endpoint={endpoint} onClose={closeDialog} />}
     </>
   );
@@ -85,8 +91,56 @@ interface DialogProps {
   onClose: () => void;
 }
 
+type Run = (request: Promise<unknown>, confirmation: string) => Promise<void>;
+
+function DisableDialog({ endpoint, run, onClose }: DialogProps & { run: Run }) {
+  const { id, paused, health } = endpoint;
+  const { waiting, count_limit: limit } = health;
+  return (
+    <FormDialog
+      title="Disable this endpoint?"
+      submitLabel="Disable endpoint"
+      danger
+      onClose={onClose}
+      onSubmit={async () => {
+        await callApi('PATCH', `/v1/endpoints/${id}`, { enabled: false });
+        invalidate('/v1/endpoints');
+        showToast('Disabled: new events are skipped');
+        onClose();
+      }}
+    >
+      <Notice tone={waiting > 0 ? 'warn' : 'info'}>
+        {waiting === 0
+          ? 'No deliveries wait for it now.'
+          : `${formatUpTo(waiting, limit)} ${waiting === 1 ? 'delivery waits' : 'deliveries wait'} for it and will be skipped.`}
+      </Notice>
+      <p>
+        Posthorn sends nothing to <strong>{nameEndpoint(endpoint).name}</strong> while it is disabled. Events
+        that match it are recorded as skipped. When you enable it again, you can replay them.
+      </p>
+      {!paused && (
+        <div className="row wrap">
+          <span className="soft">If you want deliveries to wait, pause it.</span>
+          <Button
+            icon="pause"
+            onClick={() => {
+              onClose();
+              void run(
+                callApi('POST', `/v1/endpoints/${id}/pause`),
+                'Paused: deliveries wait until you resume it',
+              );
+            }}
+          >
+            Pause instead
+          </Button>
+        </div>
+      )}
+    </FormDialog>
+  );
+}
+
 function DeleteDialog({ endpoint, onClose }: DialogProps) {
-  const { waiting } = endpoint.health;
+  const { waiting, count_limit: limit } = endpoint.health;
   return (
     <FormDialog
       title="Delete this endpoint?"
@@ -105,36 +159,10 @@ function DeleteDialog({ endpoint, onClose }: DialogProps) {
         wait for it. Its history stays readable. You cannot undo this.
       </p>
       {waiting > 0 && (
-        <Notice tone="warn">{plural(waiting, 'delivery is', 'deliveries are')} waiting for it.</Notice>
+        <Notice tone="warn">
+          {formatUpTo(waiting, limit)} {waiting === 1 ? 'delivery is' : 'deliveries are'} waiting for it.
+        </Notice>
       )}
-    </FormDialog>
-  );
-}
-
-const PERIODS = [
-  ['1', 'In the last hour'],
-  ['24', 'In the last 24 hours'],
-  ['168', 'In the last 7 days'],
-  ['', 'At any time'],
-] as const;
-
-function ReplayDialog({ endpoint, onClose }: DialogProps) {
-  const [hours, setHours] = useState<string>('24');
-  const since = hours === '' ? undefined : new Date(Date.now() - Number(hours) * 3_600_000).toISOString();
-  return (
-    <FormDialog
-      title="Replay failed deliveries"
-      submitLabel="Start replay"
-      onClose={onClose}
-      onSubmit={async () => {
-        const task = await callApi<Task>('POST', `/v1/endpoints/${endpoint.id}/replay`, { since });
-        navigate(`/dead-letters?task=${task.id}`);
-      }}
-    >
-      <p className="soft">
-        Posthorn sends the dead and skipped deliveries of this endpoint again, in the background.
-      </p>
-      <SelectField label="Events accepted" value={hours} onChange={setHours} options={PERIODS} />
     </FormDialog>
   );
 }

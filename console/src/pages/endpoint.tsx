@@ -8,7 +8,7 @@ import { Card } from '../ui/card.tsx';
 import { CopyButton } from '../ui/copy-button.tsx';
 import { nameEndpoint } from '../ui/endpoint-name.ts';
 import { CircuitBadge, describeEndpointState } from '../ui/endpoint-state.tsx';
-import { formatCount, formatMs, formatRate } from '../ui/format.ts';
+import { formatCount, formatMs, formatRate, formatUpTo } from '../ui/format.ts';
 import { ErrorPage } from '../ui/notice.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { usePageTitle } from '../ui/page-title.ts';
@@ -46,7 +46,7 @@ export function EndpointPage({ id }: { id: string }) {
           data === undefined ? (
             <Skeleton width={320} label="Endpoint" />
           ) : (
-            <span className="truncate">{nameEndpoint(data).name}</span>
+            <span className="break-anywhere">{nameEndpoint(data).name}</span>
           )
         }
         below={<EndpointFacts id={id} endpoint={data} />}
@@ -88,7 +88,7 @@ function EndpointFacts({ id, endpoint }: { id: string; endpoint: Endpoint | unde
     <div className="row wrap small faint" style={{ minHeight: 24 }}>
       <Badge tone={tone}>{name}</Badge>
       {explanation !== '' && <span>{explanation}</span>}
-      {detail !== null && <span className="truncate">{detail}</span>}
+      {detail !== null && <span className="break-anywhere">{detail}</span>}
       <CopyButton text={id} />
       <span>{endpoint.tenant}</span>
     </div>
@@ -155,7 +155,7 @@ function HealthCard({ endpoint }: { endpoint: Endpoint | undefined }) {
           'p50 · p95 · p99',
           health && `${formatMs(health.p50_ms)} · ${formatMs(health.p95_ms)} · ${formatMs(health.p99_ms)}`,
         )}
-        {fact('Waiting', health && formatCount(health.waiting))}
+        {fact('Waiting', health && formatUpTo(health.waiting, health.count_limit))}
         {fact('Oldest waiting', <Ago at={health?.oldest_waiting_at} />)}
         {fact(
           'Dead letters',
@@ -163,9 +163,17 @@ function HealthCard({ endpoint }: { endpoint: Endpoint | undefined }) {
             (health.dead === 0 ? (
               '0'
             ) : (
-              <Link to={`/dead-letters?endpoint_id=${endpoint!.id}`}>{formatCount(health.dead)}</Link>
+              <Link to={`/dead-letters?endpoint_id=${endpoint!.id}`}>
+                {formatUpTo(health.dead, health.count_limit)}
+              </Link>
             )),
         )}
+        {health !== undefined &&
+          health.skipped_while_disabled > 0 &&
+          fact(
+            endpoint!.enabled ? 'Skipped while last disabled' : 'Skipped while disabled',
+            formatCount(health.skipped_while_disabled),
+          )}
         {fact('Subscribes to', endpoint && <span className="mono">{endpoint.events.join(', ')}</span>)}
         {fact('Created', <Ago at={endpoint?.created_at} />)}
       </dl>

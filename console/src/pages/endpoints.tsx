@@ -1,38 +1,44 @@
 import type { Endpoint, EndpointStats } from '@posthorn/client';
-import { useState } from 'react';
+import { useEffect, useMemo, useState } from 'react';
 import { withQuery } from '../api/client.ts';
-import { usePagedList } from '../api/paged-list.ts';
+import { type PagedList, usePagedList } from '../api/paged-list.ts';
 import { useQuery } from '../api/query.ts';
 import { usePermissions, useSession } from '../api/session.ts';
+import { useLocation } from '../router.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { LinkButton } from '../ui/button.tsx';
 import { Card } from '../ui/card.tsx';
 import { Sparkline } from '../ui/chart.tsx';
 import { EmptyState } from '../ui/empty-state.tsx';
 import { nameEndpoint } from '../ui/endpoint-name.ts';
+import { ENDPOINT_STATES, readSort, type SortKey, sortEndpoints } from '../ui/endpoint-order.ts';
 import { describeEndpointState } from '../ui/endpoint-state.tsx';
-import { formatCount, formatMs, formatRate } from '../ui/format.ts';
+import { ExportButton } from '../ui/export-button.tsx';
+import { FilterSelect } from '../ui/filter-select.tsx';
+import { formatCount, formatMs, formatRate, formatUpTo } from '../ui/format.ts';
 import { PageHeader } from '../ui/page-header.tsx';
 import { usePageTitle } from '../ui/page-title.ts';
+import { SortHead, toAriaSort } from '../ui/sort-head.tsx';
 import { type Column, PagedTable, TALL_ROW } from '../ui/table.tsx';
 import { TwoLineCell } from '../ui/two-line-cell.tsx';
+
+/** Filters and sorting look at this many endpoints, the newest ones. */
+const MAX_LOADED = 2_000;
 
 export function EndpointsPage() {
   usePageTitle('Endpoints');
   const { canWrite, canSeeAllTenants } = usePermissions();
   const { selectedTenant } = useSession();
+  const { query } = useLocation();
   const [text, setText] = useState('');
-  const list = usePagedList<Endpoint>(
-    withQuery('/v1/endpoints', { tenant: selectedTenant }),
-    ({ id }) => id,
-    {
-      pollMs: 5_000,
-    },
-  );
+  const path = withQuery('/v1/endpoints', { tenant: selectedTenant });
+  const list = usePagedList<Endpoint>(path, ({ id }) => id, { pollMs: 5_000 });
   const needle = text.trim().toLowerCase();
-  const isMatch = ({ url, description, id, tenant, events }: Endpoint): boolean =>
-    [url, description, id, tenant, ...events].some((each) => each.toLowerCase().includes(needle));
-  const filteredList = needle === '' ? list : { ...list, rows: list.rows?.filter(isMatch) };
+  const state = query.get('state') ?? '';
+  const sort = query.get('sort') ?? '';
+  const isArranged = needle !== '' || state !== '' || sort !== '';
+  const rows = useMemo(() => arrange(list.rows, { needle, state, sort }), [list.rows, needle, state, sort]);
+  useLoadAll(list, isArranged);
   return (
     <>
       <PageHeader title="Endpoints">
@@ -52,25 +58,67 @@ export function EndpointsPage() {
             value={text}
             onChange={(event) => setText(event.target.value)}
           />
+          <FilterSelect name="state" label="State" options={ENDPOINT_STATES} />
+          <ExportButton path={path} name="endpoints" />
+          {isArranged && list.hasMore && (
+            <span className="small soft">
+              {`Among the newest ${formatCount(list.rows?.length ?? 0)} endpoints`}
+            </span>
+          )}
         </div>
         <PagedTable
           label="Endpoints"
-          list={filteredList}
+          list={{ ...list, rows }}
           getKey={({ id }) => id}
           getLink={({ id }) => `/endpoints/${id}`}
           rowHeight={TALL_ROW}
           empty={
-            needle === '' ? (
+            needle === '' && state === '' ? (
               <NoEndpoints />
             ) : (
-              <EmptyState icon="search" title={`No endpoint matches “${text}”`} />
+              <EmptyState icon="search" title="No endpoint matches the filter" />
             )
           }
-          columns={buildColumns(canSeeAllTenants && selectedTenant === null)}
+          columns={buildColumns(canSeeAllTenants && selectedTenant === null, sort)}
         />
       </Card>
     </>
   );
+}
+
+interface Arrangement {
+  readonly needle: string;
+  readonly state: string;
+  readonly sort: string;
+}
+
+/** The endpoints that match, in the chosen order. */
+function arrange(
+  endpoints: readonly Endpoint[] | undefined,
+  { needle, state, sort }: Arrangement,
+): readonly Endpoint[] | undefined {
+  const described = endpoints?.map((endpoint) => ({
+    endpoint,
+    name: nameEndpoint(endpoint).name,
+    state: describeEndpointState(endpoint).name,
+  }));
+  const isMatch = ({ url, description, id, tenant, events }: Endpoint): boolean =>
+    [url, description, id, tenant, ...events].some((each) => each.toLowerCase().includes(needle));
+  const matching = described?.filter(
+    (row) => (needle === '' || isMatch(row.endpoint)) && (state === '' || row.state === state),
+  );
+  return matching && sortEndpoints(matching, readSort(sort)).map(({ endpoint }) => endpoint);
+}
+
+/** Loads further pages while they are needed. */
+function useLoadAll(
+  { rows, hasMore, isLoadingMore, loadMore, error }: PagedList<Endpoint>,
+  isNeeded: boolean,
+): void {
+  const count = rows?.length ?? 0;
+  useEffect(() => {
+    if (isNeeded && hasMore && !isLoadingMore && error === null && count < MAX_LOADED) loadMore();
+  }, [isNeeded, hasMore, isLoadingMore, error, count, loadMore]);
 }
 
 function NoEndpoints() {
@@ -102,18 +150,24 @@ const TENANT_COLUMN: Column<Endpoint> = {
   render: ({ tenant }) => <span className="soft">{tenant}</span>,
 };
 
-const buildColumns = (hasTenantColumn: boolean): Column<Endpoint>[] => [
+const sortable = (name: string, sortKey: SortKey, current: string) => ({
+  name,
+  head: <SortHead name={name} sortKey={sortKey} current={current} />,
+  ariaSort: toAriaSort(sortKey, current),
+});
+
+const buildColumns = (hasTenantColumn: boolean, sort: string): Column<Endpoint>[] => [
   {
-    name: 'Endpoint',
+    ...sortable('Endpoint', 'name', sort),
     isLink: true,
     render: (endpoint) => {
       const { name, detail } = nameEndpoint(endpoint);
-      return <TwoLineCell first={name} second={detail ?? endpoint.events.join(', ')} />;
+      return <TwoLineCell first={name} second={detail ?? endpoint.id} />;
     },
   },
   ...(hasTenantColumn ? [TENANT_COLUMN] : []),
   {
-    name: 'State',
+    ...sortable('State', 'state', sort),
     width: 130,
     render: (endpoint) => {
       const { name, tone, explanation } = describeEndpointState(endpoint);
@@ -126,31 +180,34 @@ const buildColumns = (hasTenantColumn: boolean): Column<Endpoint>[] => [
   },
   { name: 'Last 24 h', width: 120, hideOnPhone: true, render: ({ id }) => <RequestSparkline id={id} /> },
   {
-    name: 'Success',
+    ...sortable('Success', 'success', sort),
     width: 80,
     isNumeric: true,
     hideOnPhone: true,
     render: ({ health }) => formatRate(health.success_rate),
   },
   {
-    name: 'p95',
+    ...sortable('p95', 'p95', sort),
     width: 80,
     isNumeric: true,
     hideOnPhone: true,
     render: ({ health }) => formatMs(health.p95_ms),
   },
   {
-    name: 'Waiting',
+    ...sortable('Waiting', 'waiting', sort),
     width: 80,
     isNumeric: true,
     hideOnPhone: true,
-    render: ({ health }) => formatCount(health.waiting),
+    render: ({ health }) => formatUpTo(health.waiting, health.count_limit),
   },
   {
-    name: 'Dead',
+    ...sortable('Dead', 'dead', sort),
     width: 72,
     isNumeric: true,
-    render: ({ health }) => <span className={health.dead > 0 ? 'bad' : ''}>{formatCount(health.dead)}</span>,
+    hideOnPhone: true,
+    render: ({ health }) => (
+      <span className={health.dead > 0 ? 'bad' : ''}>{formatUpTo(health.dead, health.count_limit)}</span>
+    ),
   },
 ];
 

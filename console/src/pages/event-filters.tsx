@@ -2,6 +2,7 @@ import { type FormEvent, useState } from 'react';
 import { navigate } from '../router.tsx';
 import { Button } from '../ui/button.tsx';
 import { deliveryStatuses, describeStatus } from '../ui/delivery-status.tsx';
+import { ExportButton } from '../ui/export-button.tsx';
 import { FilterInput } from '../ui/filter-input.tsx';
 import { FilterSelect } from '../ui/filter-select.tsx';
 import { findIdLink } from '../ui/id-links.ts';
@@ -17,7 +18,7 @@ const OUTCOMES = [
 
 export const EVENT_FILTERS = ['type', 'has', 'idempotency_key', 'where', 'hours', 'since', 'until'] as const;
 
-export function EventFilters({ isFiltered }: { isFiltered: boolean }) {
+export function EventFilters({ isFiltered, path }: { isFiltered: boolean; path: string }) {
   return (
     <div className="filters">
       <IdSearch />
@@ -26,6 +27,7 @@ export function EventFilters({ isFiltered }: { isFiltered: boolean }) {
       <FilterInput name="idempotency_key" label="Idempotency key" placeholder="Idempotency key" />
       <FilterSelect name="has" label="Outcome" options={OUTCOMES} />
       <TimeRangeFilter />
+      <ExportButton path={path} name="events" />
       {isFiltered && (
         <Button kind="quiet" onClick={() => navigate('/events')}>
           Clear

@@ -46,7 +46,7 @@ export function EventsPage() {
     <>
       <PageHeader title="Events">{publishButton}</PageHeader>
       <Card>
-        <EventFilters isFiltered={isFiltered} />
+        <EventFilters isFiltered={isFiltered} path={path} />
         {where !== null && <SearchProgress list={list} where={where} />}
         <PagedTable
           label="Events"

@@ -57,7 +57,13 @@ export function FailingEndpoints({ stats }: { stats: Stats | undefined }) {
               return <Badge tone={tone}>{name}</Badge>;
             },
           },
-          { name: 'Failed', width: 74, isNumeric: true, render: (row) => formatCount(row.failures) },
+          {
+            name: 'Failed',
+            width: 74,
+            isNumeric: true,
+            hideOnPhone: true,
+            render: (row) => formatCount(row.failures),
+          },
           { name: 'Success', width: 80, isNumeric: true, render: (row) => formatRate(row.success_rate) },
           {
             name: 'Dead',

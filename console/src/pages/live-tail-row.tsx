@@ -37,7 +37,7 @@ function Row({ data, tone, badge, children }: RowProps) {
   const at = toText(data.at ?? data.created_at);
   return (
     <div className="tail-row fresh">
-      <span className="faint">{at === '' ? '' : formatClock(at)}</span>
+      <span className="faint tail-time">{at === '' ? '' : formatClock(at)}</span>
       <Badge tone={tone}>{badge}</Badge>
       {children}
     </div>
@@ -50,7 +50,7 @@ function AcceptedRow({ message: { data } }: TailRowProps) {
       <Link to={`/events/${toText(data.id)}`} className="truncate">
         {toText(data.type)}
       </Link>
-      <span className="faint truncate wide-only">{toText(data.id)}</span>
+      <span className="faint truncate">{toText(data.id)}</span>
       <span className="num faint wide-only">
         {data.deliveries === undefined ? '' : `→ ${toText(data.deliveries)}`}
       </span>
@@ -68,9 +68,11 @@ function AttemptRow({ message: { data }, nameEndpoint }: TailRowProps) {
       <Link to={`/events/${toText(data.event_id)}?delivery=${toText(data.delivery_id)}`} className="truncate">
         {toText(data.event_type)}
       </Link>
-      <span className="soft truncate wide-only">
+      <span className="soft truncate">
         #{toText(data.number)} · {result} ·{' '}
-        <Link to={`/endpoints/${endpointId}`}>{nameEndpoint(endpointId).name}</Link>
+        <Link to={`/endpoints/${endpointId}`} title={nameEndpoint(endpointId).detail ?? endpointId}>
+          {nameEndpoint(endpointId).name}
+        </Link>
       </span>
       <span className="num faint wide-only">{formatMs(data.duration_ms as number | null)}</span>
     </Row>
@@ -84,7 +86,7 @@ function EndpointRow({ message: { data }, nameEndpoint }: TailRowProps) {
       <Link to={`/endpoints/${endpointId}`} className="truncate">
         {nameEndpoint(endpointId).name}
       </Link>
-      <span className="soft truncate wide-only">{describeChange(data)}</span>
+      <span className="soft truncate">{describeChange(data)}</span>
     </Row>
   );
 }

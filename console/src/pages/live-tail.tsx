@@ -6,7 +6,7 @@ import { openStream, type StreamMessage } from '../api/stream.ts';
 import { Button } from '../ui/button.tsx';
 import { Card } from '../ui/card.tsx';
 import { EmptyState } from '../ui/empty-state.tsx';
-import { useEndpointNames } from '../ui/endpoint-name.ts';
+import { type EndpointName, useEndpointNames } from '../ui/endpoint-name.ts';
 import { ErrorNotice } from '../ui/notice.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { usePageTitle } from '../ui/page-title.ts';
@@ -34,7 +34,7 @@ export function LiveTailPage() {
   const shown = lines.filter(
     ({ message }) =>
       (kind === '' || classifyMessage(message) === kind) &&
-      (needle === '' || JSON.stringify(message.data).toLowerCase().includes(needle)),
+      (needle === '' || describeForSearch(message, nameEndpoint).includes(needle)),
   );
   return (
     <>
@@ -141,6 +141,14 @@ function ConnectionIndicator({ state, isPaused }: { state: ConnectionState; isPa
       {label}
     </span>
   );
+}
+
+/** Everything that a filter can find: the data, and the name of the endpoint. */
+function describeForSearch({ data }: StreamMessage, nameEndpoint: (id: string) => EndpointName): string {
+  const endpointId = data.endpoint_id;
+  const { name, detail } =
+    typeof endpointId === 'string' ? nameEndpoint(endpointId) : { name: '', detail: null };
+  return `${JSON.stringify(data)} ${name} ${detail ?? ''}`.toLowerCase();
 }
 
 function classifyMessage({ event, data }: StreamMessage): string {

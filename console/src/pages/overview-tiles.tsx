@@ -3,7 +3,16 @@ import type { ReactNode } from 'react';
 import { useQuery } from '../api/query.ts';
 import { usePermissions } from '../api/session.ts';
 import { Link } from '../router.tsx';
-import { formatCount, formatMs, formatPerSecond, formatRate, formatSeconds, plural } from '../ui/format.ts';
+import {
+  formatCount,
+  formatMs,
+  formatPerSecond,
+  formatRate,
+  formatSeconds,
+  formatUpTo,
+  plural,
+  STATS_COUNT_LIMIT,
+} from '../ui/format.ts';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { computeCurrentRate } from './stats-charts.tsx';
 import { describePeriod } from './stats-period.tsx';
@@ -38,14 +47,14 @@ export function OverviewTiles({ stats }: { stats: Stats | undefined }) {
     <div className="grid tiles">
       <Tile
         label="Queue depth"
-        value={now && formatCount(now.waiting)}
+        value={now && formatUpTo(now.waiting, STATS_COUNT_LIMIT)}
         note={now && describeQueue(now)}
         to="/events?has=waiting"
         tone={(now?.oldest_waiting_seconds ?? 0) > 3600 ? 'warn' : ''}
       />
       <Tile
         label="Dead letters"
-        value={now && formatCount(now.dead)}
+        value={now && formatUpTo(now.dead, STATS_COUNT_LIMIT)}
         note={stats && `${formatRate(stats.dead_letter_rate)} of deliveries`}
         to="/dead-letters"
         tone={(now?.dead ?? 0) > 0 ? 'bad' : ''}
@@ -99,7 +108,7 @@ function SuccessTile({ stats }: { stats: Stats | undefined }) {
 
 function describeQueue({ waiting, retrying, oldest_waiting_seconds: oldest }: Stats['now']): string {
   if (waiting === 0) return 'queue is empty';
-  return `${formatCount(retrying)} retrying${oldest === null ? '' : ` · oldest ${formatSeconds(oldest)}`}`;
+  return `${waiting < STATS_COUNT_LIMIT ? formatCount(retrying) : `at least ${formatCount(retrying)}`} retrying${oldest === null ? '' : ` · oldest ${formatSeconds(oldest)}`}`;
 }
 
 function describeEndpoints({ endpoints, endpoints_paused, endpoints_disabled }: Stats['now']): string {

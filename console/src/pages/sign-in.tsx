@@ -7,7 +7,7 @@ import { Logo } from '../ui/icons.tsx';
 import { Notice } from '../ui/notice.tsx';
 import { usePageTitle } from '../ui/page-title.ts';
 
-export function SignIn({ notice }: { notice: string | null }) {
+export function SignIn({ notice, hasSingleSignOn }: { notice: string | null; hasSingleSignOn: boolean }) {
   const [key, setKey] = useState('');
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<string | null>(notice);
@@ -30,6 +30,16 @@ export function SignIn({ notice }: { notice: string | null }) {
           <Logo />
           Posthorn
         </h1>
+        {hasSingleSignOn && (
+          <p style={{ textAlign: 'center' }}>
+            <a
+              className="button primary"
+              href={`/auth/login?return_to=${encodeURIComponent(window.location.pathname)}`}
+            >
+              Sign in with your organization
+            </a>
+          </p>
+        )}
         <form className="card" onSubmit={(event) => void submit(event)}>
           <TextField
             label="API key"

@@ -5,6 +5,13 @@ const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFracti
 export const formatCount = (value: number): string =>
   value < 100_000 ? whole.format(value) : compact.format(value);
 
+/** `/v1/stats` counts up to this. */
+export const STATS_COUNT_LIMIT = 100_000;
+
+/** For a number that was counted up to a limit: `10,000+`. */
+export const formatUpTo = (value: number, limit: number): string =>
+  value < limit ? formatCount(value) : `${whole.format(limit)}+`;
+
 export function formatRate(share: number | null | undefined): string {
   if (share === null || share === undefined) return '–';
   const percent = share * 100;

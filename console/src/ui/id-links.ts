@@ -19,7 +19,7 @@ export function findIdLink(text: string): IdLink | null {
     case 'ep':
       return { to: `/endpoints/${id}`, name: `Endpoint ${id}`, icon: 'endpoint' };
     case 'task':
-      return { to: `/dead-letters?task=${id}`, name: `Task ${id}`, icon: 'replay' };
+      return { to: `/tasks/${id}`, name: `Task ${id}`, icon: 'replay' };
     default:
       return null;
   }

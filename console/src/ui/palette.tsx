@@ -3,7 +3,7 @@ import type { Endpoint, Event as EventSummary, Page } from '@posthorn/client';
 import { type KeyboardEvent, useId, useState } from 'react';
 import { withQuery } from '../api/client.ts';
 import { useQuery } from '../api/query.ts';
-import { signOut, usePermissions, useSession } from '../api/session.ts';
+import { endSession, usePermissions, useSession } from '../api/session.ts';
 import { usePageEntries } from '../navigation.ts';
 import { navigate } from '../router.tsx';
 import { Modal } from './dialog.tsx';
@@ -12,6 +12,7 @@ import { Icon, type IconName } from './icons.tsx';
 import { findIdLink } from './id-links.ts';
 import { describeWhere, toWhere } from './payload-query.ts';
 import { toggleTheme } from './theme.ts';
+import { showError } from './toasts.tsx';
 import { useDebounced } from './use-debounced.ts';
 
 interface Choice {
@@ -148,7 +149,7 @@ function toChoice(endpoint: Endpoint): Choice {
     key: endpoint.id,
     icon: 'endpoint',
     name,
-    note: detail ?? endpoint.tenant,
+    note: `${detail ?? endpoint.tenant} · ${endpoint.id}`,
     run: openPage(`/endpoints/${endpoint.id}`),
   };
 }
@@ -210,6 +211,6 @@ function useCommands(): Choice[] {
         ]
       : []),
     action('theme', 'moon', 'Switch between the light and the dark theme', toggleTheme),
-    action('sign-out', 'out', 'Sign out', () => signOut()),
+    action('sign-out', 'out', 'Sign out', () => void endSession().catch(showError)),
   ];
 }

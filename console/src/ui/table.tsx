@@ -18,6 +18,7 @@ export interface Column<T> {
   readonly isLink?: boolean;
   /** The header cell, if it is not the name. */
   readonly head?: ReactNode;
+  readonly ariaSort?: 'ascending' | 'descending' | undefined;
 }
 
 /** The head of a column of buttons, for screen readers only. */
@@ -66,7 +67,7 @@ export function Table<T>(props: TableProps<T>) {
         <thead>
           <tr>
             {columns.map((column) => (
-              <th key={column.name} scope="col" className={getCellClass(column)}>
+              <th key={column.name} scope="col" className={getCellClass(column)} aria-sort={column.ariaSort}>
                 {column.head ?? column.name}
               </th>
             ))}

@@ -126,8 +126,9 @@ export interface ChangedEndpoint {
   paused: boolean;
   api_version: string | null;
   payload: 'full' | 'thin';
-  /** Credentials are not shown. */
+  /** `[redacted]` instead of a value that the key may not read: credentials, and for a read key all values but those of `plain_headers`. */
   headers: Record<string, string>;
+  plain_headers: string[];
   auth: BasicAuth | BearerAuth | OAuth2 | null;
   tls: ClientCertificate | null;
   signature: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
@@ -180,6 +181,8 @@ export interface Count {
   count: number;
   /** There may be more: only the newest 100,000 were examined. */
   more: boolean;
+  /** How many of them a replay leaves out, because their endpoint is disabled or was deleted. */
+  left_out: number;
 }
 
 export interface CreatedEndpoint {
@@ -196,8 +199,9 @@ export interface CreatedEndpoint {
   paused: boolean;
   api_version: string | null;
   payload: 'full' | 'thin';
-  /** Credentials are not shown. */
+  /** `[redacted]` instead of a value that the key may not read: credentials, and for a read key all values but those of `plain_headers`. */
   headers: Record<string, string>;
+  plain_headers: string[];
   auth: BasicAuth | BearerAuth | OAuth2 | null;
   tls: ClientCertificate | null;
   signature: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
@@ -268,6 +272,7 @@ export interface CurrentKey {
   tenant: string | null;
   /** The first characters of the key, to recognize it by. */
   prefix: string;
+  user: string | null;
   capabilities: {
     /** Whether there is a built-in receiver. */
     inbox: boolean;
@@ -376,8 +381,9 @@ export interface Endpoint {
   paused: boolean;
   api_version: string | null;
   payload: 'full' | 'thin';
-  /** Credentials are not shown. */
+  /** `[redacted]` instead of a value that the key may not read: credentials, and for a read key all values but those of `plain_headers`. */
   headers: Record<string, string>;
+  plain_headers: string[];
   auth: BasicAuth | BearerAuth | OAuth2 | null;
   tls: ClientCertificate | null;
   signature: 'standard' | 'standard-ed25519' | 'hex' | 'stripe' | 'github' | {
@@ -433,6 +439,7 @@ export interface EndpointPatch {
   api_version?: string | null;
   payload?: 'full' | 'thin' | null;
   headers?: Record<string, string | null> | null;
+  plain_headers?: string[] | null;
   auth?: {
     type: 'basic' | 'bearer' | 'oauth2';
     username?: string;
@@ -662,6 +669,12 @@ export interface EventTypeSettings {
   /** A sample of `data`. It must match the schema. */
   example?: unknown;
   deprecated?: boolean;
+  /** Read-only. May be sent with the value that it has. */
+  name?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  created_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  updated_at?: unknown;
 }
 
 export interface EventWithData {
@@ -703,6 +716,21 @@ export interface ExponentialRetry {
   transient: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
 }
 
+export interface FilterCount {
+  filter: Record<string, unknown> | null;
+  /** Event types and patterns, as endpoints have them. Default: all types. */
+  events?: string[];
+  /** Of this tenant only. */
+  tenant?: string;
+}
+
+export interface FilterCounted {
+  /** How many events there were to examine, at most 100. */
+  examined: number;
+  /** How many of them the types and the filter select. */
+  matching: number;
+}
+
 export interface FilterTried {
   matches: boolean;
   reason: string | null;
@@ -720,10 +748,12 @@ export interface Health {
   opened_at: Time | null;
   next_probe_at: Time | null;
   consecutive_failures: number;
-  /** Waiting deliveries, counted up to 10,000; in a list up to at least 200, depending on the size of the page. */
+  /** Waiting deliveries, counted up to `count_limit`. */
   waiting: number;
   /** Dead letters, counted in the same way. */
   dead: number;
+  /** Counting stops here: an equal `waiting` or `dead` is that or more. 10,000; in a list at least 200, depending on the size of the page. */
+  count_limit: number;
   /** Deliveries that were skipped since the endpoint was last disabled, including those that are no longer kept. A few seconds behind. */
   skipped_while_disabled: number;
   oldest_waiting_at: Time | null;
@@ -765,6 +795,27 @@ export interface InboxPatch {
   delay_ms?: number;
   /** Cut the connection instead of answering. */
   reset?: boolean;
+  /** The same fields, as GET shows them. Fields outside of it take precedence. */
+  answer?: {
+    /** The status that requests get. */
+    status?: number;
+    /** Delay of the answer in milliseconds. */
+    delay_ms?: number;
+    /** Cut the connection instead of answering. */
+    reset?: boolean;
+  };
+  /** Read-only. May be sent with the value that it has. */
+  token?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  url?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  tenant?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  created_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  received?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  expires_at?: unknown;
 }
 
 export interface InboxRequest {
@@ -857,6 +908,7 @@ export interface NewEndpoint {
   api_version?: string | null;
   payload?: 'full' | 'thin' | null;
   headers?: Record<string, string | null> | null;
+  plain_headers?: string[] | null;
   auth?: {
     type: 'basic' | 'bearer' | 'oauth2';
     username?: string;
@@ -1238,6 +1290,8 @@ export interface Task {
   done: number;
   /** Deliveries that could not be changed, for instance because their endpoint is disabled. */
   failed: number;
+  /** How many of the failed ones belong to an endpoint that is disabled or was deleted. */
+  left_out: number;
   tenant: string | null;
   filter: {
     endpoint_id: string | null;
@@ -1293,6 +1347,12 @@ export interface TenantSettings {
   } | null;
   max_endpoints?: number | null;
   retention_days?: number | null;
+  /** Read-only. May be sent with the value that it has. */
+  id?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  created_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  updated_at?: unknown;
 }
 
 export interface TestEvent {
@@ -1380,7 +1440,7 @@ export class Endpoints extends Resource {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/resume`, { keyed: true }, options);
   }
 
-  /** Give an endpoint a new signing secret. Both the old and the new secret sign for a while, so that receivers can switch. */
+  /** Give an endpoint a new signing secret. Both the old and the new secret sign for a while, so that receivers can switch. At most five secrets sign at once: a sixth is refused, unless `overlap_seconds` is 0. */
   rotateSecret(id: string, body: Rotation = {}, options?: RequestOptions): Promise<RotatedSecret> {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/rotate-secret`, { body, keyed: true }, options);
   }
@@ -1477,7 +1537,7 @@ export class DeadLetters extends Resource {
   }
 
   /** Count dead letters by endpoint and reason. Counts the newest 20,000. */
-  listGroups(query: { tenant?: string } = {}, options?: RequestOptions): PageRequest<{
+  listGroups(query: { tenant?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<{
   endpoint_id: string;
   url: string | null;
   tenant: string;
@@ -1493,7 +1553,7 @@ export class DeadLetters extends Resource {
 /** Replays and discards of many deliveries, in the background. */
 export class Tasks extends Resource {
   /** List tasks. */
-  list(query: { limit?: number; cursor?: string; tenant?: string } = {}, options?: RequestOptions): PageRequest<Task> {
+  list(query: { limit?: number; cursor?: string; tenant?: string; state?: 'queued' | 'running' | 'done' | 'cancelled' | 'failed'; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<Task> {
     return this.pages('GET', `/v1/tasks`, { query }, options);
   }
 
@@ -1513,6 +1573,11 @@ export class Filters extends Resource {
   /** Try a filter on an event that is neither stored nor sent. */
   try(body: FilterTry, options?: RequestOptions): Promise<FilterTried> {
     return this.call('POST', `/v1/filters/try`, { body, reads: true }, options);
+  }
+
+  /** Count the last 100 events that a filter selects. */
+  countMatches(body: FilterCount, options?: RequestOptions): Promise<FilterCounted> {
+    return this.call('POST', `/v1/filters/count`, { body, reads: true }, options);
   }
 }
 
@@ -1661,7 +1726,7 @@ export class Service extends Resource {
     return this.call('GET', `/readyz`, {}, options);
   }
 
-  /** Metrics for Prometheus. Of all processes of this node. Requests from the machine itself need no key; others need an admin key, or a read key without a tenant. */
+  /** Metrics for Prometheus. Of all processes of this node. Requests from the machine itself need no key; others need an admin key, or a read key without a tenant. `POSTHORN_METRICS_ACCESS` changes this, and `POSTHORN_METRICS_ADDR` moves it to another address. */
   getMetrics(options?: RequestOptions): Promise<string> {
     return this.call('GET', `/metrics`, {}, options);
   }

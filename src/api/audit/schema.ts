@@ -9,7 +9,10 @@ export const AuditQuery = Type.Object(
     ...PageQuery,
     tenant: tenantFilter("About this tenant's objects."),
     actor: Type.Optional(
-      Type.String({ maxLength: 64, description: 'The id of a key, "admin" or "posthorn".' }),
+      Type.String({
+        maxLength: 300,
+        description: 'The id of a key, `user:` and the subject of a person, "admin" or "posthorn".',
+      }),
     ),
     action: Type.Optional(Type.Enum([...auditActions])),
     object_id: Type.Optional(Type.String({ maxLength: 200 })),

@@ -1,15 +1,20 @@
 import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { idPrefixes, publicId } from '../../domain/ids.ts';
+import { firstIdAt, idPrefixes, publicId } from '../../domain/ids.ts';
 import { deadReasons } from '../../domain/outcome.ts';
+import { readTime } from '../../ingest/index.ts';
 import { visibleTenant } from '../../manage/caller.ts';
 import type { Pool } from '../../postgres/database.ts';
 import { type DeadLetterGroup, groupDeadLetters } from '../../postgres/queries/dead-letter-groups.ts';
+import type { IdRange } from '../../postgres/queries/list-query.ts';
 import { ListFilters } from '../http/pagination.ts';
 import { Nullable } from '../http/validation.ts';
 import { EXAMPLE_TIME, exampleId, Id, type Shown, Time } from '../openapi/describe.ts';
 
-const GroupQuery = Type.Object({ tenant: ListFilters.tenant }, { additionalProperties: false });
+const GroupQuery = Type.Object(
+  { tenant: ListFilters.tenant, since: ListFilters.since, until: ListFilters.until },
+  { additionalProperties: false },
+);
 const GroupSchema = Type.Object({
   endpoint_id: Id('ep'),
   url: Nullable(Type.String({ description: 'Null: the endpoint has been deleted.' })),
@@ -69,11 +74,21 @@ export function deadLetterGroupRoutes(pool: Pool): FastifyPluginAsync {
           pool,
           visibleTenant(request.caller, request.query.tenant),
           COUNT_LIMIT,
+          boundsOf(request.query),
         );
         const counted = groups.reduce((sum, { count }) => sum + count, 0);
         return { data: groups.map(showGroup), next_cursor: null, more: counted === COUNT_LIMIT };
       },
     );
+  };
+}
+
+function boundsOf(query: Static<typeof GroupQuery>): IdRange {
+  const since = readTime('since', query.since);
+  const until = readTime('until', query.until);
+  return {
+    from: since === null ? null : firstIdAt(since),
+    before: until === null ? null : firstIdAt(until),
   };
 }
 

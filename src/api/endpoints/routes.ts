@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { idPrefixes, type Uuid } from '../../domain/ids.ts';
-import { visibleTenant } from '../../manage/caller.ts';
+import { type Caller, visibleTenant } from '../../manage/caller.ts';
 import type { Endpoints } from '../../manage/endpoints.ts';
 import { notFound, readObjectId } from '../../manage/object-ids.ts';
 import { publicKeyOf, signatureProfileOf } from '../../manage/signing-secrets.ts';
@@ -50,15 +50,22 @@ export function endpointRoutes(
     return current === undefined ? null : publicKeyOf(current.secret);
   }
 
-  async function show(view: EndpointView) {
-    return (await showAll([view]))[0]!;
+  async function show(caller: Caller, view: EndpointView) {
+    return (await showAll(caller, [view]))[0]!;
   }
 
-  async function showAll(views: readonly EndpointView[]) {
+  async function showAll(caller: Caller, views: readonly EndpointView[]) {
     const ids = views.map(({ id }) => id);
     const totals = await endpointTotals(pool, ids, { seconds: HOUR, at: clock.now() - HEALTH_WINDOW_MS });
     return Promise.all(
-      views.map(async (view) => showEndpoint(view, totals.get(view.id)!, await publicKey(view), clock.now())),
+      views.map(async (view) =>
+        showEndpoint(
+          manage.visibleTo(caller, view),
+          totals.get(view.id)!,
+          await publicKey(view),
+          clock.now(),
+        ),
+      ),
     );
   }
 
@@ -82,7 +89,7 @@ export function endpointRoutes(
       },
       async (request, reply) => {
         const { endpoint, warnings, secret } = await manage.create(request, request.body);
-        const shown = await show(endpoint);
+        const shown = await show(request.caller, endpoint);
         return reply
           .code(201)
           .header('location', `/v1/endpoints/${shown.id}`)
@@ -108,7 +115,9 @@ export function endpointRoutes(
           before: readCursor(idPrefixes.endpoint, cursor),
           limit: limit + 1,
         });
-        const shown = new Map((await showAll(rows)).map((endpoint, index) => [rows[index]!, endpoint]));
+        const shown = new Map(
+          (await showAll(request.caller, rows)).map((endpoint, index) => [rows[index]!, endpoint]),
+        );
         return toPage(rows, limit, idPrefixes.endpoint, (row) => shown.get(row)!);
       },
     );
@@ -128,7 +137,7 @@ export function endpointRoutes(
         const id = idOf(request);
         const endpoint = await findEndpoint(pool, id, request.caller.tenant);
         if (endpoint === null) throw notFound('endpoint', id);
-        return show(endpoint);
+        return show(request.caller, endpoint);
       },
     );
 
@@ -158,7 +167,7 @@ export function endpointRoutes(
           request.body,
           showSettings,
         );
-        return { ...(await show(endpoint)), warnings };
+        return { ...(await show(request.caller, endpoint)), warnings };
       },
     );
 
@@ -174,7 +183,7 @@ export function endpointRoutes(
           response: { 200: EndpointSchema },
         },
       },
-      async (request) => show(await manage.pause(request, idOf(request))),
+      async (request) => show(request.caller, await manage.pause(request, idOf(request))),
     );
     server.post<ById>(
       '/endpoints/:id/resume',
@@ -187,7 +196,7 @@ export function endpointRoutes(
           response: { 200: EndpointSchema },
         },
       },
-      async (request) => show(await manage.resume(request, idOf(request))),
+      async (request) => show(request.caller, await manage.resume(request, idOf(request))),
     );
 
     server.delete<ById>(

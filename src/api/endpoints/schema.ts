@@ -149,7 +149,17 @@ const settings = {
   headers: Type.Optional(
     Nullable(
       Type.Record(Type.String(), Nullable(Type.String({ maxLength: 4096 })), {
-        description: 'Sent with every request. Credentials are stored encrypted and not shown.',
+        description:
+          'Sent with every request. Stored encrypted. Attempts show `[redacted]` instead of the values, and so does the endpoint to read keys. A value of `[redacted]` keeps the stored one.',
+      }),
+    ),
+  ),
+  plain_headers: Type.Optional(
+    Nullable(
+      Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
+        maxItems: 50,
+        description:
+          'Names of headers whose values are not secret: the endpoint and its attempts show them to every key that may see them.',
       }),
     ),
   ),

@@ -21,7 +21,8 @@ export function endpointSecretRoutes(secrets: EndpointSecrets): FastifyPluginAsy
         schema: {
           operationId: 'rotateSecret',
           summary: 'Give an endpoint a new signing secret',
-          description: 'Both the old and the new secret sign for a while, so that receivers can switch.',
+          description:
+            'Both the old and the new secret sign for a while, so that receivers can switch. At most five secrets sign at once: a sixth is refused, unless `overlap_seconds` is 0.',
           tags: ['Endpoints'],
           params: EndpointId,
           body: Rotation,

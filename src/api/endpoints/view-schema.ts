@@ -53,11 +53,12 @@ const Health = Type.Object(
     opened_at: Nullable(Time),
     next_probe_at: Nullable(Time),
     consecutive_failures: Type.Integer(),
-    waiting: Type.Integer({
-      description:
-        'Waiting deliveries, counted up to 10,000; in a list up to at least 200, depending on the size of the page.',
-    }),
+    waiting: Type.Integer({ description: 'Waiting deliveries, counted up to `count_limit`.' }),
     dead: Type.Integer({ description: 'Dead letters, counted in the same way.' }),
+    count_limit: Type.Integer({
+      description:
+        'Counting stops here: an equal `waiting` or `dead` is that or more. 10,000; in a list at least 200, depending on the size of the page.',
+    }),
     skipped_while_disabled: Type.Integer({
       description:
         'Deliveries that were skipped since the endpoint was last disabled, including those that are no longer kept. A few seconds behind.',
@@ -81,7 +82,11 @@ const fields = {
   paused: Type.Boolean(),
   api_version: Nullable(Type.String()),
   payload: Type.Enum(['full', 'thin']),
-  headers: Type.Record(Type.String(), Type.String(), { description: 'Credentials are not shown.' }),
+  headers: Type.Record(Type.String(), Type.String(), {
+    description:
+      '`[redacted]` instead of a value that the key may not read: credentials, and for a read key all values but those of `plain_headers`.',
+  }),
+  plain_headers: Type.Array(Type.String()),
   auth: Nullable(ShownAuth),
   tls: Nullable(ShownTls),
   signature: Type.Union([
@@ -141,6 +146,7 @@ const example = {
   api_version: null,
   payload: 'full',
   headers: {},
+  plain_headers: [],
   auth: { type: 'basic', username: 'posthorn', password: '[redacted]' },
   tls: null,
   signature: 'standard',
@@ -160,7 +166,7 @@ const example = {
     failure_rate: 0.5,
     min_requests: 20,
     window_seconds: 600,
-    cooldown_seconds: 300,
+    cooldown_seconds: 30,
     max_cooldown_seconds: 3600,
   },
   timeout_ms: 15_000,
@@ -181,6 +187,7 @@ const example = {
     consecutive_failures: 0,
     waiting: 0,
     dead: 0,
+    count_limit: 10_000,
     skipped_while_disabled: 0,
     oldest_waiting_at: null,
     success_rate: 1,

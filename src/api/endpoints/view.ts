@@ -2,7 +2,6 @@ import { signatureHeaders } from '../../deliver/index.ts';
 import { resolveEndpoint } from '../../domain/endpoint-config.ts';
 import { idPrefixes, publicId, timeOfId } from '../../domain/ids.ts';
 import type { RetryPolicy } from '../../domain/retry.ts';
-import { redactHeaders } from '../../manage/endpoint-patch.ts';
 import type { EndpointView } from '../../postgres/queries/endpoints.ts';
 import type { Totals } from '../../postgres/queries/stats.ts';
 import type { Shown } from '../openapi/describe.ts';
@@ -10,6 +9,7 @@ import { showFigures } from '../stats/figures.ts';
 import { showAuth, showTls } from './auth-schema.ts';
 import type { EndpointSchema } from './view-schema.ts';
 
+/** `view` has the headers that the caller may see (`Endpoints.visibleTo`). */
 export function showEndpoint(
   view: EndpointView,
   lastDay: Totals,
@@ -50,6 +50,7 @@ function showHealth(view: EndpointView, lastDay: Totals): Shown<typeof EndpointS
     consecutive_failures: view.consecutive_failures ?? 0,
     waiting: view.waiting,
     dead: view.dead,
+    count_limit: view.count_limit,
     skipped_while_disabled: view.skipped_while_disabled,
     oldest_waiting_at: view.oldest_waiting === null ? null : new Date(timeOfId(view.oldest_waiting)),
     ...showFigures(lastDay),
@@ -76,7 +77,8 @@ export function showSettings(
     paused: view.paused,
     api_version: endpoint.apiVersion,
     payload: endpoint.payload,
-    headers: redactHeaders(view.config),
+    headers: view.config.headers ?? {},
+    plain_headers: endpoint.plainHeaders,
     auth: showAuth(view.config.auth),
     tls: showTls(view.config.tls),
     signature: endpoint.signature,

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { PageQuery } from '../http/pagination.ts';
 import { Nullable } from '../http/validation.ts';
-import { EXAMPLE_TIME, Time } from '../openapi/describe.ts';
+import { AsShown, EXAMPLE_TIME, Ignored, Time } from '../openapi/describe.ts';
 
 const SchemaField = Nullable(
   Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Boolean()], {
@@ -22,6 +22,9 @@ export const EventTypeBody = Type.Object(
     schema: Type.Optional(SchemaField),
     example: Type.Optional(Type.Unknown({ description: 'A sample of `data`. It must match the schema.' })),
     deprecated: Type.Optional(Type.Boolean()),
+    name: AsShown,
+    created_at: AsShown,
+    updated_at: Ignored,
   },
   { additionalProperties: false, title: 'EventTypeSettings', examples: [exampleSettings] },
 );

@@ -1,14 +1,14 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../../domain/clock.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
 import type { TokenBucket } from '../../domain/token-bucket.ts';
-import { hashApiKey } from '../../manage/api-keys.ts';
+import { type ApiKeyFormat, hashApiKey } from '../../manage/api-keys.ts';
 import type { Caller } from '../../manage/caller.ts';
 import { refuseOperatorCaller } from '../../manage/operator-access.ts';
 import type { Pool } from '../../postgres/database.ts';
 import { findKey, touchKeys } from '../../postgres/queries/keys.ts';
+import type { Sessions } from '../sign-in/sessions.ts';
 import { clientAddress, type IsTrustedProxy } from './client-address.ts';
 import type { KeyRates } from './key-rates.ts';
 import {
@@ -18,11 +18,13 @@ import {
   restrictionsOf,
   UNRESTRICTED,
 } from './key-restrictions.ts';
+import type { Sender } from './sender.ts';
+import type { UncheckedKeys } from './unchecked-keys.ts';
 
-/** What identifies the sender of a request. A Fastify request is one. */
-export interface Sender {
-  readonly headers: IncomingHttpHeaders;
-  readonly socket: { readonly remoteAddress?: string | undefined };
+/** What recognizes guesses without a query per guess. */
+export interface GuessFilter {
+  readonly keyFormat: ApiKeyFormat;
+  readonly uncheckedKeys: UncheckedKeys;
 }
 
 /** A valid key: who uses it, its restrictions, and its rate limit (null: none). */
@@ -34,9 +36,12 @@ interface KnownKey {
 
 export interface AuthenticatorOptions {
   readonly rates: KeyRates;
+  readonly guesses: GuessFilter;
   readonly isTrustedProxy: IsTrustedProxy;
   /** Keys for this tenant are refused. */
   readonly operatorTenant: string;
+  /** Null: people cannot sign in to the console without a key. */
+  readonly sessions: Sessions | null;
 }
 
 interface CacheEntry<T> {
@@ -55,16 +60,19 @@ const TOUCH_EVERY_MS = 30_000;
 
 /**
  * Finds the caller behind an API key. Keys are looked up by their hash and cached for 10 seconds, so that most requests
- * need no database read. Revoking a key notifies every process (`posthorn_keys`), which clears its cache; the 10
- * seconds are the limit if that notification is lost.
+ * need no database read. A key without a valid checksum is a guess, unless an earlier version made it. Revoking a key
+ * notifies every process (`posthorn_keys`), which clears its cache; the 10 seconds are the limit if that notification is
+ * lost.
  */
 export class Authenticator {
   readonly #pool: Pool;
   readonly #clock: Clock;
   readonly #adminHash: Buffer;
   readonly #rates: KeyRates;
+  readonly #guesses: GuessFilter;
   readonly #isTrustedProxy: IsTrustedProxy;
   readonly #operatorTenant: string;
+  readonly #sessions: Sessions | null;
   readonly #validKeys = new Map<string, CacheEntry<KnownKey>>();
   /** A negative cache, kept separately so that guesses cannot evict valid keys. */
   readonly #invalidKeys = new Map<string, CacheEntry<null>>();
@@ -76,18 +84,21 @@ export class Authenticator {
     pool: Pool,
     clock: Clock,
     adminKey: string,
-    { rates, isTrustedProxy, operatorTenant }: AuthenticatorOptions,
+    { rates, guesses, isTrustedProxy, operatorTenant, sessions }: AuthenticatorOptions,
   ) {
     this.#pool = pool;
     this.#clock = clock;
     this.#adminHash = hashApiKey(adminKey);
     this.#rates = rates;
+    this.#guesses = guesses;
     this.#isTrustedProxy = isTrustedProxy;
     this.#operatorTenant = operatorTenant;
+    this.#sessions = sessions;
   }
 
   /** Clears the cache. Call it when a key was revoked. */
   forget(): void {
+    this.#sessions?.forget();
     this.#validKeys.clear();
     this.#invalidKeys.clear();
     this.#generation += 1;
@@ -98,15 +109,17 @@ export class Authenticator {
    * more than the rest. Throws `unauthorized`, `forbidden` or `rate_limited`.
    */
   authenticate(sender: Sender): Caller | Promise<Caller> {
+    if (this.#sessions?.isUsedBy(sender)) return this.#sessions.authenticate(sender);
     const found = this.#find(sender.headers.authorization);
     return found instanceof Promise
       ? found.then((key) => this.#admit(key, sender))
       : this.#admit(found, sender);
   }
 
-  /** Whether the key of a long request is still valid. Does not count against its rate limit. */
-  async isStillKnown(authorization: string | undefined): Promise<boolean> {
-    const key = await this.#find(authorization);
+  /** Whether the key or session of a long request is still valid. Does not count against its rate limit. */
+  async isStillKnown(sender: Sender): Promise<boolean> {
+    if (this.#sessions?.isUsedBy(sender)) return this.#sessions.isStillKnown(sender);
+    const key = await this.#find(sender.headers.authorization);
     if (key?.caller.keyId != null) this.#noteUse(key.caller.keyId);
     return key !== null && !isExpired(key.restrictions, this.#clock.now());
   }
@@ -121,7 +134,11 @@ export class Authenticator {
     const name = hashed.toString('base64');
     const cached = this.#validKeys.get(name) ?? this.#invalidKeys.get(name);
     if (cached !== undefined && cached.expiresAt > this.#clock.monotonic()) return cached.key;
-    return this.#lookUp(hashed, name);
+    const { keyFormat, uncheckedKeys } = this.#guesses;
+    const mayExist = keyFormat.hasChecksum(key) || uncheckedKeys.has(hashed);
+    if (mayExist === false) return null;
+    if (mayExist === true) return this.#lookUp(hashed, name);
+    return mayExist.then((exists) => (exists ? this.#lookUp(hashed, name) : null));
   }
 
   #admit(key: KnownKey | null, { headers, socket }: Sender): Caller {

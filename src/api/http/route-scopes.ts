@@ -19,7 +19,10 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   getSecret: ['secrets:read'],
   getEndpointStats: ['endpoints:read'],
   sendTestEvent: ['endpoints:write'],
+  probeEndpoint: ['endpoints:write'],
   tryFilter: ['endpoints:read'],
+  // It tells something about payloads.
+  countFilterMatches: ['endpoints:read', 'events:read'],
 
   publishEvent: ['events:publish'],
   publishBatch: ['events:publish'],
@@ -72,6 +75,8 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   getInbox: 'unnarrowed',
   updateInbox: 'unnarrowed',
   deleteInbox: 'unnarrowed',
+  expungeEventPayload: 'unnarrowed',
+  getStorage: 'unnarrowed',
   listInboxRequests: 'unnarrowed',
   clearInbox: 'unnarrowed',
 };

@@ -1,6 +1,7 @@
 /** `ANY /inbox/{token}`: stores the request and gives the configured answer. Needs no key, because it is a receiver. */
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
-import { withoutCredentials } from '../../deliver/index.ts';
+import { type HeaderRedaction, redactHeaders, redactionOf } from '../../deliver/index.ts';
+import type { Endpoint } from '../../domain/endpoint.ts';
 import { Gate } from '../../domain/gate.ts';
 import { publicId } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
@@ -73,12 +74,19 @@ async function store(
   const number = await inboxes.keep(inbox, {
     method: request.method,
     path: request.url,
-    headers: withoutCredentials(headers),
+    headers: redactHeaders(headers, redactionOfAll(endpoints)),
     body,
     signature: verifySignature(endpoints, headers, body, context.clock.now()),
     answered: answer,
   });
   return { answer, number, endpointIds: endpoints.map(({ id }) => publicId('ep', id)) };
+}
+
+/** A header is shown only if every endpoint that sends it to this inbox names it in `plain_headers`. */
+function redactionOfAll(endpoints: readonly Endpoint[]): HeaderRedaction {
+  const each = endpoints.map(redactionOf);
+  const hidden = new Set(each.flatMap((redaction) => [...redaction.hidden]));
+  return { hidden, plain: new Set(each.flatMap(({ plain }) => [...plain])) };
 }
 
 function headersOf(request: FastifyRequest): Record<string, string> {

@@ -75,7 +75,8 @@ export function keyRoutes(
         scope: caller.scope,
         scopes: caller.scopes && [...caller.scopes],
         tenant: caller.tenant,
-        prefix: prefixOfApiKey(bearerToken(headers.authorization)),
+        prefix: caller.user === undefined ? prefixOfApiKey(bearerToken(headers.authorization)) : '',
+        user: caller.user === undefined ? null : caller.prefix,
         capabilities: { inbox: hasInbox },
       }),
     );

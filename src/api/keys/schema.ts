@@ -120,6 +120,9 @@ export const CurrentKey = Type.Object(
     scopes: keyFields.scopes,
     tenant: keyFields.tenant,
     prefix: keyFields.prefix,
+    user: Nullable(
+      Type.String({ description: 'Who has signed in to the console. Null: the request has a key.' }),
+    ),
     capabilities: Type.Object({
       inbox: Type.Boolean({ description: 'Whether there is a built-in receiver.' }),
     }),
@@ -133,6 +136,7 @@ export const CurrentKey = Type.Object(
         scopes: null,
         tenant: 'acme',
         prefix: 'phk_9wLx4f',
+        user: null,
         capabilities: { inbox: true },
       },
     ],

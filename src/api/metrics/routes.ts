@@ -11,29 +11,32 @@ const DESCRIPTION = {
   operationId: 'getMetrics',
   summary: 'Metrics for Prometheus',
   description:
-    'Of all processes of this node. Requests from the machine itself need no key; others need an admin key, or a read key without a tenant.',
+    'Of all processes of this node. Requests from the machine itself need no key; others need an admin key, or a read key without a tenant. `POSTHORN_METRICS_ACCESS` changes this, and `POSTHORN_METRICS_ADDR` moves it to another address.',
   tags: ['Service'],
   response: {
     200: { description: 'Metrics', content: { 'text/plain': { schema: Text } } },
   },
   problems: {
-    unauthorized: 'A request from another machine has no key.',
+    unauthorized: 'A request that needs a key has none.',
     forbidden: 'The key is for one tenant only.',
-    not_found: 'Metrics are switched off.',
+    not_found: 'Metrics are switched off, or served at another address.',
     rate_limited: 'The key makes too many requests.',
   },
 } as const;
 
-/** Open to requests from this machine. Others need a key that may see all tenants. */
+/** By default open to requests from this machine. Others need a key that may see all tenants. */
 export function metricsRoutes(
   metrics: ApiMetrics | null,
-  { authenticator, isTrustedProxy }: AccessDependencies,
+  { authenticator, isTrustedProxy, metricsAccess }: AccessDependencies,
 ): FastifyPluginAsync {
   return async (server) => {
     server.get('/metrics', { schema: DESCRIPTION }, async (request, reply) => {
       if (metrics === null)
         throw new Problem('not_found', 'Metrics are switched off (POSTHORN_METRICS=off).');
-      if (!comesFromThisMachine(request, isTrustedProxy)) {
+      const isOpen =
+        metricsAccess === 'open' ||
+        (metricsAccess === 'auto' && comesFromThisMachine(request, isTrustedProxy));
+      if (!isOpen) {
         const caller = await authenticator.authenticate(request);
         if (caller.scope === 'tenant' || caller.tenant !== null)
           throw new Problem(
@@ -47,7 +50,9 @@ export function metricsRoutes(
   };
 }
 
-const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'];
+/** Headers that proxies and load balancers add. One is enough. */
+const FORWARDED =
+  /^(?:forwarded|via|x-forwarded(?:-.*)?|x-real-ip|x-original-.*|x-envoy-.*|x-(?:cluster-)?client-ip|(?:cf|fastly|true)-(?:connecting|client)-ip|x-amzn-trace-id|cdn-loop|proxy-.*)$/;
 
 /** False for a request that a proxy on this machine forwards: it comes from elsewhere. */
 function comesFromThisMachine({ socket, headers }: FastifyRequest, isTrustedProxy: IsTrustedProxy): boolean {
@@ -57,5 +62,5 @@ function comesFromThisMachine({ socket, headers }: FastifyRequest, isTrustedProx
   if (!isLoopback || isTrustedProxy(address)) return false;
   // DNS rebinding: a web page whose name resolves to this machine sends that name as the host.
   const isNamedAsThisMachine = /^(localhost|127\.[\d.]+|\[::1\])(:\d+)?$/i.test(headers.host ?? '');
-  return isNamedAsThisMachine && FORWARDED.every((name) => headers[name] === undefined);
+  return isNamedAsThisMachine && !Object.keys(headers).some((name) => FORWARDED.test(name));
 }

@@ -15,7 +15,11 @@ export const Counts = {
 };
 /** Null if nothing happened: no requests are neither success nor failure. */
 export const Figures = {
-  success_rate: Nullable(Type.Number()),
+  success_rate: Nullable(
+    Type.Number({
+      description: 'Of the requests made, those that succeeded: failures that are retried count.',
+    }),
+  ),
   p50_ms: Nullable(Type.Number()),
   p95_ms: Nullable(Type.Number()),
   p99_ms: Nullable(Type.Number()),

@@ -19,6 +19,7 @@ import {
   showRates,
   showSeries,
   showWindow,
+  successRate,
   throughput,
   totalOf,
   type Window,
@@ -63,21 +64,21 @@ export function statsRoutes(dependencies: StatsDependencies): FastifyPluginAsync
       cachedNow(tenant ?? '', () => showNow(dependencies, tenant)),
     ]);
     const total = totalOf(series);
-    const rates = showRates(total);
     return {
       ...showWindow(window),
       tenant,
       type,
       accepted: total.accepted,
       ...showCounts(total),
-      success_rate: rates.final_success_rate,
-      ...rates,
+      // The queue does not know types without reading all of it.
+      success_rate: successRate(total, type === null ? now.retrying : 0),
+      ...showRates(total),
       throughput_per_second: throughput(total, window),
       now,
       series: showSeries(series, window),
-      types: types.map((found) => ({
+      types: types.map(({ firstTries, ...found }) => ({
         ...found,
-        success_rate: share(found.delivered, found.delivered + found.dead),
+        success_rate: successRate({ ...found, firstTries }),
       })),
       endpoints: endpoints.map(({ id, successes, ...found }) => ({
         endpoint_id: publicId(idPrefixes.endpoint, id),

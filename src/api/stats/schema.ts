@@ -7,6 +7,7 @@ import { windowNames } from './view.ts';
 const Count = Type.Integer({ minimum: 0 });
 const Rate = (description?: string) =>
   Nullable(Type.Number({ minimum: 0, maximum: 1, ...(description !== undefined && { description }) }));
+const SUCCESS_RATE = 'Of the deliveries that ended or are being retried, those that were delivered.';
 const Ms = Nullable(Type.Number());
 const Percentiles = (description: string) =>
   Type.Object({ p50: Ms, p95: Ms, p99: Ms }, { description: `${description} Accurate to 9.1 %.` });
@@ -22,7 +23,7 @@ const point = <Accepted extends TSchema>(accepted: Accepted) =>
     failures: Count,
     delivered: Count,
     dead: Count,
-    success_rate: Rate('Of the deliveries that ended, those that were delivered.'),
+    success_rate: Rate(SUCCESS_RATE),
     response_p50_ms: Ms,
     response_p95_ms: Ms,
     response_p99_ms: Ms,
@@ -53,7 +54,7 @@ export const StatsSchema = Type.Object(
     tenant: Nullable(Type.String()),
     type: Nullable(Type.String()),
     accepted: Count,
-    success_rate: Rate('The same as `final_success_rate`.'),
+    success_rate: Rate(SUCCESS_RATE),
     now: Type.Object({
       waiting: Count,
       fresh: Count,
@@ -75,7 +76,7 @@ export const StatsSchema = Type.Object(
         attempts: Count,
         delivered: Count,
         dead: Count,
-        success_rate: Rate('Of the deliveries that ended, those that were delivered.'),
+        success_rate: Rate(SUCCESS_RATE),
       }),
     ),
     endpoints: Type.Array(

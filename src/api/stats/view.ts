@@ -115,6 +115,16 @@ export function totalOf(series: readonly Totals[]): Totals {
 export const share = (part: number, whole: number): number | null =>
   whole === 0 ? null : Math.round((part / whole) * 1e4) / 1e4;
 
+/**
+ * Deliveries that were attempted and have not ended count as failing. They are `failingNow`, or at least those that were
+ * first attempted in this time and have not ended in it.
+ */
+export const successRate = (
+  { delivered, dead, firstTries, attempts }: Pick<Totals, 'delivered' | 'dead' | 'firstTries' | 'attempts'>,
+  failingNow = 0,
+): number | null =>
+  share(delivered, Math.max(delivered + dead + failingNow, firstTries, Math.min(attempts, 1)));
+
 export function percentiles(counts: readonly number[]) {
   const [p50, p95, p99] = [0.5, 0.95, 0.99].map((p) => {
     const ms = percentileOf(counts, p);
@@ -161,7 +171,7 @@ export function showSeries(series: readonly TimedTotals[], { at, seconds, points
       failures: totals.failures,
       delivered: totals.delivered,
       dead: totals.dead,
-      success_rate: share(totals.delivered, totals.delivered + totals.dead),
+      success_rate: successRate(totals),
       response_p50_ms: response.p50,
       response_p95_ms: response.p95,
       response_p99_ms: response.p99,

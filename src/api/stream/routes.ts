@@ -5,7 +5,7 @@ import { type Static, Type } from 'typebox';
 import type { Clock } from '../../domain/clock.ts';
 import { idPrefixes, parsePublicId } from '../../domain/ids.ts';
 import { invalidField } from '../../domain/problem.ts';
-import { visibleTenant } from '../../manage/caller.ts';
+import { nameOfCaller, visibleTenant } from '../../manage/caller.ts';
 import type { TailFilter } from '../../telemetry/live-tail/index.ts';
 import type { AccessDependencies, LiveTailDependencies } from '../dependencies.ts';
 import { idFilter, ListFilters, typeFilter } from '../http/pagination.ts';
@@ -80,7 +80,7 @@ export function streamRoutes(
       (request, reply) => {
         const { caller } = request;
         const filter = readFilter(request);
-        const key = caller.keyId ?? 'admin';
+        const key = nameOfCaller(caller);
         clients.checkLimits(key);
         reply.hijack();
         const { raw } = reply;
@@ -92,7 +92,7 @@ export function streamRoutes(
         });
         raw.write('retry: 2000\n\n');
         const client = new StreamClient(raw, filter, limits.bufferBytes);
-        clients.add(client, { key, authorization: request.headers.authorization });
+        clients.add(client, { key, sender: { headers: request.headers, socket: request.socket } });
         raw.on('error', () => {});
         raw.once('close', () => {
           clients.delete(client);

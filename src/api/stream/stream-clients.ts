@@ -2,12 +2,13 @@ import type { Clock } from '../../domain/clock.ts';
 import { Problem } from '../../domain/problem.ts';
 import type { StreamLimits } from '../dependencies.ts';
 import type { Authenticator } from '../http/authenticator.ts';
+import type { Sender } from '../http/sender.ts';
 import type { StreamClient } from './stream-client.ts';
 
 interface Access {
-  /** The id of the client's API key. */
+  /** Who the client is: its key or user. */
   readonly key: string;
-  readonly authorization: string | undefined;
+  readonly sender: Sender;
 }
 
 /** The open clients of the live tail: limits their number, keeps them alive, and ends those whose key was revoked. */
@@ -55,17 +56,17 @@ export class StreamClients {
   }
 
   #beat(): void {
-    for (const [client, { authorization }] of this.#clients) {
+    for (const [client, { sender }] of this.#clients) {
       client.heartbeat();
-      void this.#endIfRevoked(client, authorization);
+      void this.#endIfRevoked(client, sender);
     }
     this.#cancelHeartbeat =
       this.#clients.size === 0 ? null : this.#clock.after(this.#limits.heartbeatMs, () => this.#beat());
   }
 
-  async #endIfRevoked(client: StreamClient, authorization: string | undefined): Promise<void> {
+  async #endIfRevoked(client: StreamClient, sender: Sender): Promise<void> {
     // An unreachable database does not make the key invalid.
-    const isKnown = await this.#authenticator.isStillKnown(authorization).catch(() => true);
+    const isKnown = await this.#authenticator.isStillKnown(sender).catch(() => true);
     if (!isKnown) client.end();
   }
 }

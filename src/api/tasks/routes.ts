@@ -1,11 +1,13 @@
 import type { FastifyPluginAsync } from 'fastify';
 import type { Static } from 'typebox';
-import { idPrefixes } from '../../domain/ids.ts';
+import { firstIdAt, idPrefixes } from '../../domain/ids.ts';
+import { readTime } from '../../ingest/index.ts';
 import { visibleTenant } from '../../manage/caller.ts';
 import { readObjectId } from '../../manage/object-ids.ts';
 import type { Tasks } from '../../manage/tasks.ts';
 import type { Pool } from '../../postgres/database.ts';
 import { listTasks } from '../../postgres/queries/tasks.ts';
+import { earlierBound } from '../http/id-filters.ts';
 import { DEFAULT_LIMIT, readCursor, toPage } from '../http/pagination.ts';
 import { Page } from '../openapi/describe.ts';
 import { TaskId, TaskList, TaskSchema } from './schema.ts';
@@ -27,10 +29,14 @@ export function taskRoutes(tasks: Tasks, pool: Pool): FastifyPluginAsync {
         },
       },
       async (request) => {
-        const { limit = DEFAULT_LIMIT, cursor, tenant } = request.query;
+        const { limit = DEFAULT_LIMIT, cursor, tenant, state = null } = request.query;
+        const since = readTime('since', request.query.since);
+        const until = readTime('until', request.query.until);
         const rows = await listTasks(pool, {
           tenant: visibleTenant(request.caller, tenant),
-          before: readCursor(idPrefixes.task, cursor),
+          state,
+          from: since === null ? null : firstIdAt(since),
+          before: earlierBound(readCursor(idPrefixes.task, cursor), until === null ? null : firstIdAt(until)),
           limit: limit + 1,
         });
         return toPage(rows, limit, idPrefixes.task, showTask);

@@ -2,12 +2,18 @@ import { Type } from 'typebox';
 import { deliveryStatuses } from '../../domain/delivery.ts';
 import { deadReasons } from '../../domain/outcome.ts';
 import { taskKinds, taskStates } from '../../postgres/queries/tasks.ts';
-import { ListFilters, PageQuery } from '../http/pagination.ts';
+import { ListFilters, PageQuery, timeFilter } from '../http/pagination.ts';
 import { Nullable } from '../http/validation.ts';
 import { EXAMPLE_TIME, exampleId, Id, idParams, Time } from '../openapi/describe.ts';
 
 export const TaskList = Type.Object(
-  { ...PageQuery, tenant: ListFilters.tenant },
+  {
+    ...PageQuery,
+    tenant: ListFilters.tenant,
+    state: Type.Optional(Type.Enum([...taskStates])),
+    since: timeFilter('Created at or after this RFC 3339 time.'),
+    until: timeFilter('Created before this RFC 3339 time.'),
+  },
   { additionalProperties: false },
 );
 export const TaskId = idParams('task', 'task');
@@ -24,6 +30,9 @@ export const TaskSchema = Type.Object(
     done: Type.Integer(),
     failed: Type.Integer({
       description: 'Deliveries that could not be changed, for instance because their endpoint is disabled.',
+    }),
+    left_out: Type.Integer({
+      description: 'How many of the failed ones belong to an endpoint that is disabled or was deleted.',
     }),
     tenant: Nullable(Type.String()),
     filter: Type.Object({
@@ -54,6 +63,7 @@ export const TaskSchema = Type.Object(
         total: 120,
         done: 0,
         failed: 0,
+        left_out: 0,
         tenant: 'acme',
         filter: {
           endpoint_id: exampleId('ep'),
@@ -79,6 +89,9 @@ export const CountSchema = Type.Object(
   {
     count: Type.Integer(),
     more: Type.Boolean({ description: 'There may be more: only the newest 100,000 were examined.' }),
+    left_out: Type.Integer({
+      description: 'How many of them a replay leaves out, because their endpoint is disabled or was deleted.',
+    }),
   },
-  { title: 'Count', examples: [{ count: 120, more: false }] },
+  { title: 'Count', examples: [{ count: 120, more: false, left_out: 3 }] },
 );

@@ -20,6 +20,7 @@ export function showTask(task: TaskView): Shown<typeof TaskSchema> {
     total: task.total,
     done: task.done,
     failed: task.failed,
+    left_out: task.failed_off,
     tenant: task.tenant,
     filter: selectionFields(task.selection),
     why: task.why,

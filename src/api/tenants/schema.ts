@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { PageQuery } from '../http/pagination.ts';
 import { RateLimitSchema } from '../http/rate-limit.ts';
 import { Nullable } from '../http/validation.ts';
-import { EXAMPLE_TIME, Time } from '../openapi/describe.ts';
+import { AsShown, EXAMPLE_TIME, Ignored, Time } from '../openapi/describe.ts';
 
 export const TenantBody = Type.Object(
   {
@@ -30,6 +30,9 @@ export const TenantBody = Type.Object(
         }),
       ),
     ),
+    id: AsShown,
+    created_at: AsShown,
+    updated_at: Ignored,
   },
   {
     additionalProperties: false,

@@ -4,6 +4,7 @@ import {
   choice,
   cidrs,
   duration,
+  hostNames,
   integer,
   integers,
   key32,
@@ -88,6 +89,12 @@ export const egress = {
     default: (mode) => (mode === 'dev' ? 'except-loopback' : 'required'),
     about: 'Whether endpoint URLs must use https. `except-loopback` allows http to this machine only.',
   }),
+  egressErrors: choice({
+    of: ['uniform', 'detailed'],
+    default: (mode) => (mode === 'serve' ? 'uniform' : 'detailed'),
+    about:
+      'What attempts say about a host name that resolves to an address that may not be called. `uniform`: `dns_failed`, as for a name that does not resolve, so that tenants cannot find out which names your network knows. `detailed`: `egress_forbidden`, and the code of the resolver.',
+  }),
   egressProxy: url({
     default: null,
     schemes: ['http'],
@@ -104,6 +111,11 @@ export const egress = {
   requireChallenge: boolean({
     default: false,
     about: 'Whether endpoints that are registered with a tenant key must pass a `challenge`.',
+  }),
+  tokenHosts: hostNames({
+    default: [],
+    about:
+      'With POSTHORN_REQUIRE_CHALLENGE: hosts that tenant keys may name in `auth.token_url`, besides the host of the endpoint, which has passed the challenge. `*.example.com` means all names below it.',
   }),
   challengeTimeoutMs: duration({
     internal: true,

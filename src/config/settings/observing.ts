@@ -1,4 +1,4 @@
-import { bytes, choice, duration, integer, number, text, url } from '../kinds.ts';
+import { bytes, choice, duration, integer, listenAddress, number, text, url } from '../kinds.ts';
 import { DAY, HOUR, KIB, MIB, MINUTE, SECOND } from './units.ts';
 
 export const health = {
@@ -94,6 +94,17 @@ export const metrics = {
     of: ['on', 'off'],
     default: 'on',
     about: 'Whether metrics are collected and served at /metrics.',
+  }),
+  metricsAccess: choice({
+    of: ['auto', 'key', 'open'],
+    default: 'auto',
+    about:
+      'Who may read `/metrics`. `auto`: requests that come directly from this machine need no key. `key`: every request needs one. `open`: no request needs one.',
+  }),
+  metricsAddr: listenAddress({
+    default: null,
+    about:
+      'A separate address for `/metrics`, such as 10.0.0.5:9464. The port of the API then answers 404. POSTHORN_METRICS_ACCESS applies to it.',
   }),
   metricsEventTypes: integer({
     default: 50,

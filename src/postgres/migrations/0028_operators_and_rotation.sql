@@ -12,3 +12,18 @@ create index endpoints_undecided on posthorn.endpoints (tenant) where config->'o
 alter table posthorn.endpoint_secrets
   add column main_from timestamptz,
   add column signature jsonb;
+
+-- People who have signed in to the console with OpenID Connect. The token is only in their cookie.
+create table posthorn.console_sessions (
+  id         uuid primary key,
+  hash       bytea not null unique,
+  subject    text not null,               -- who the identity provider says it is
+  name       text not null,
+  scope      text not null check (scope in ('admin', 'tenant', 'read')),
+  tenant     text,
+  created_at timestamptz not null default now(),
+  expires_at timestamptz not null,
+  check (scope <> 'tenant' or tenant is not null),
+  check (scope <> 'admin' or tenant is null)
+);
+create index console_sessions_expires on posthorn.console_sessions (expires_at);

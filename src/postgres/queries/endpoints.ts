@@ -32,6 +32,8 @@ export interface EndpointView {
   /** The id of the oldest delivery that waits; its time is when the event was accepted. */
   readonly oldest_waiting: Uuid | null;
   readonly dead: number;
+  /** Where counting `waiting` and `dead` stopped. */
+  readonly count_limit: number;
   readonly skipped_while_disabled: number;
   /** When its active secrets were created and end, the current one first. In milliseconds since 1970. */
   readonly secrets: readonly SecretTimes[] | null;
@@ -56,6 +58,7 @@ const selectEndpoints = (countLimit: number): string => `
          (select count(*)::int from (select from posthorn.queue q where q.endpoint_id = e.id limit ${countLimit}) w) as waiting,
          (select q.id from posthorn.queue q where q.endpoint_id = e.id order by q.id limit 1) as oldest_waiting,
          (select count(*)::int from (select from posthorn.dead_letters d where d.endpoint_id = e.id limit ${countLimit}) d) as dead,
+         ${countLimit} as count_limit,
          coalesce((select (s.total - s.total_before)::float8 from posthorn.endpoint_skips s where s.endpoint_id = e.id), 0)
            as skipped_while_disabled,
          (select json_agg(json_build_object('createdAt', extract(epoch from s.created_at) * 1000,

@@ -36,6 +36,26 @@ export async function findKey(pool: Pool, hash: Buffer): Promise<KeyRecord | nul
   return rows[0] ?? null;
 }
 
+/** The hashes of valid keys without a checksum that were created since then. */
+export async function listUncheckedKeys(
+  pool: Pool,
+  since: Date,
+): Promise<{ hash: Buffer; created_at: Date }[]> {
+  const { rows } = await pool.query<{ hash: Buffer; created_at: Date }>({
+    name: 'list_unchecked_keys',
+    text: `select hash, created_at from posthorn.api_keys
+            where not has_checksum and revoked_at is null and created_at >= $1`,
+    values: [since],
+  });
+  return rows;
+}
+
+/** The secret of the checksums of API keys. It never changes. */
+export async function readChecksumSecret(pool: Pool): Promise<Buffer> {
+  const { rows } = await pool.query<{ secret: Buffer }>('select secret from posthorn.key_checksum');
+  return rows[0]!.secret;
+}
+
 export async function createKey(
   client: Client,
   key: Omit<KeyRecord, 'created_at' | 'last_used_at'> & { readonly hash: Buffer },
@@ -43,8 +63,8 @@ export async function createKey(
   if (key.tenant !== null) await ensureTenant(client, key.tenant);
   const { rows } = await client.query<KeyRecord>(
     `insert into posthorn.api_keys 
-       (id, scope, tenant, description, prefix, hash, rate_per_second, rate_burst, scopes, expires_at, allowed_ips)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning ${COLUMNS}`,
+       (id, scope, tenant, description, prefix, hash, rate_per_second, rate_burst, scopes, expires_at, allowed_ips, has_checksum)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true) returning ${COLUMNS}`,
     [
       key.id,
       key.scope,

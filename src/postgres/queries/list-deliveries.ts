@@ -232,10 +232,6 @@ function partByEvents(table: DeliveryTable, search: Search): Part {
   };
 }
 
-/** The last id that a delivery of the event `q` can have: version 8 has an ordinal of 20 bits, version 7 one of 16. */
-const LAST_DELIVERY = `
-  case substr(q.id::text, 15, 1) when '8' then left(q.id::text, 31) || 'fffff' else left(q.id::text, 32) || 'ffff' end::uuid`;
-
 function examineEvents(search: Search, most: number): Readonly<Record<string, string>> {
   const { tenant, type, bind } = search;
   const range = byIndex(['tenant'], [hideFromPlanner(bind(tenant))], search, bind);
@@ -244,7 +240,7 @@ function examineEvents(search: Search, most: number): Readonly<Record<string, st
       select q.id, q.tenant, q.type, q.deliveries, q.deliveries = 0 and q.options -> 'skipped' is not null as skipped from posthorn.events q
        where ${range.conditions.join(' and ')} order by ${range.order} limit ${MAX_EXAMINED}`,
     matching_events: `
-      select q.id, ${LAST_DELIVERY} as last_id from examined_events q
+      select q.id, posthorn.last_delivery_id(q.id) as last_id from examined_events q
        where (q.deliveries > 0 or q.skipped) ${type === null ? '' : `and q.type = ${bind(type)}`} order by ${range.order} limit ${most}`,
   };
 }

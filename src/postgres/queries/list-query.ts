@@ -26,8 +26,8 @@ export interface ListResult<Row> {
 
 type Bind = (value: unknown) => string;
 
-const FIRST_ID = '00000000-0000-0000-0000-000000000000';
-const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
+export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /**
  * SQL for a value that the planner cannot see. From the value, the planner would conclude that nearly no rows lie between

@@ -10,14 +10,14 @@ const COLUMNS = `
   extract(epoch from started_at)::float8 * 1000 as started_at`;
 
 // Many lanes in one round trip, each with its own short range of an index: no read walks through another endpoint's
-// million rows. A FIFO lane stops before a delivery of a large fan-out that is not written yet. One statement for both
-// kinds, so that a read takes one connection.
+// million rows. A FIFO lane stops before a delivery of a large fan-out that is not written yet. (`is true` keeps the planner
+// from turning the lookup by hash into a join.) One statement for both kinds, so that a read takes one connection.
 const LOAD_LANES = {
   name: 'load_lanes',
   text: `
     with barrier as materialized (
       select e.id as endpoint_id, min(s.seq) as seq from posthorn.fan_out_slices s cross join unnest(s.endpoint_ids) as e(id)
-       where s.has_fifo and e.id = any ($1::uuid[]) group by e.id
+       where s.has_fifo and (e.id in (select unnest($1::uuid[]))) is true group by e.id
     )
     select true as fresh, q.* from unnest($1::uuid[], $2::bigint[], $3::int[]) as wanted(endpoint_id, after, max)
       left join barrier using (endpoint_id)
@@ -130,6 +130,7 @@ export async function loadLaneStates(
     cooldown_ms: string;
     next_probe_at: number | null;
     failing_since: number | null;
+    hold_until: number | null;
     blocked: boolean;
     is_new: boolean | null;
   }>({
@@ -139,6 +140,7 @@ export async function loadLaneStates(
              extract(epoch from h.opened_at)::float8 * 1000 as opened_at,
              extract(epoch from h.next_probe_at)::float8 * 1000 as next_probe_at,
              extract(epoch from h.failing_since)::float8 * 1000 as failing_since,
+             extract(epoch from h.hold_until)::float8 * 1000 as hold_until,
              exists (select from posthorn.dead_letters d
                       where d.endpoint_id = e.id and d.blocks_lane and not d.replaying) as blocked,
              (select made.created_at > s.taken_at and made.enabled_since is null
@@ -154,6 +156,7 @@ export async function loadLaneStates(
         blocked: row.blocked,
         isNew: row.is_new ?? false,
         failingSince: row.failing_since,
+        holdUntil: row.hold_until,
         breaker:
           row.circuit === null
             ? CLOSED_BREAKER

@@ -28,15 +28,15 @@ export interface SecretRotation {
 }
 
 /**
- * The new secret signs from now on, and the previous one for another `overlapMs`. A rotation is never refused, because
- * the secret may have leaked: beyond the limit, the oldest secrets end at once. Call with the endpoint locked. Returns
- * when the previous secret ends.
+ * The new secret signs from now on, and the previous one for another `overlapMs`. Call with the endpoint locked. Returns
+ * when the previous secret ends, and how many secrets sign now: the caller rolls back if they are more than
+ * `MAX_LIVE_SECRETS`.
  */
 export async function rotateSecret(
   client: Client,
   secret: { id: Uuid; endpointId: Uuid; sealed: Sealed },
   { overlapMs, mainFrom = null, keptSignature }: SecretRotation,
-): Promise<Date | null> {
+): Promise<{ previousExpiresAt: Date | null; liveSecrets: number }> {
   const { rows } = await client.query<{ expires_at: Date | null }>(
     `update posthorn.endpoint_secrets set expires_at = now() + make_interval(secs => $2::float8 / 1000)
       where id = (select s.id from posthorn.endpoint_secrets s
@@ -55,16 +55,15 @@ export async function rotateSecret(
       'update posthorn.endpoint_secrets set main_from = coalesce($2::timestamptz, now()) where id = $1',
       [secret.id, mainFrom === 'now' ? null : mainFrom],
     );
-  await client.query(
-    `delete from posthorn.endpoint_secrets
-      where endpoint_id = $1 and id <> $3
-        and id <> all (array(select id from posthorn.endpoint_secrets
-                              where endpoint_id = $1 and id <> $3 and (expires_at is null or expires_at > now())
-                              order by created_at desc, id desc limit $2))`,
-    [secret.endpointId, MAX_LIVE_SECRETS - 1, secret.id],
+  await client.query('delete from posthorn.endpoint_secrets where endpoint_id = $1 and expires_at <= now()', [
+    secret.endpointId,
+  ]);
+  const { rows: live } = await client.query<{ count: number }>(
+    'select count(*)::int as count from posthorn.endpoint_secrets where endpoint_id = $1',
+    [secret.endpointId],
   );
   await bumpVersion(client, secret.endpointId);
-  return rows[0]?.expires_at ?? null;
+  return { previousExpiresAt: rows[0]?.expires_at ?? null, liveSecrets: live[0]!.count };
 }
 
 /** Deletes every secret but the current one. Call with the endpoint locked. */

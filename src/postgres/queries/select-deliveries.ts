@@ -95,7 +95,11 @@ export interface Counted {
   readonly count: number;
   /** Counting stopped before all rows were examined: there may be more. */
   readonly more: boolean;
+  /** How many of them a replay leaves out: their endpoint is disabled or deleted. */
+  readonly left_out: number;
 }
+
+const SENDING_ENDPOINTS = `(select e.id from posthorn.endpoints e where e.enabled and e.deleted_at is null)`;
 
 /**
  * An estimate for a user who is about to start a task. Of each table, the newest `most` rows of one index are examined,
@@ -107,12 +111,14 @@ export async function countDeliveries(pool: Pool, selection: Selection, most: nu
   const limit = bind(most);
   const scans = scansOf(selection, bind).map(
     ({ table, range, conditions }) => `
-      select count(*) filter (where ${['true', ...conditions].join(' and ')})::int as matching, count(*)::int as examined
+      select count(*) filter (where ${['true', ...conditions].join(' and ')})::int as matching, count(*)::int as examined,
+             count(*) filter (where ${[...conditions, `q.endpoint_id not in ${SENDING_ENDPOINTS}`].join(' and ')})::int as off
         from (select q.* from posthorn.${table} q where ${range.conditions.join(' and ')}
                order by ${range.order} limit ${limit}) q`,
   );
-  const { rows } = await pool.query<{ count: number; more: boolean }>(
-    `select least(sum(matching), ${limit})::int as count, max(examined) = ${limit} or sum(matching) >= ${limit} as more
+  const { rows } = await pool.query<Counted>(
+    `select least(sum(matching), ${limit})::int as count, max(examined) = ${limit} or sum(matching) >= ${limit} as more,
+            least(sum(off), ${limit})::int as left_out
        from (${scans.join(' union all ')}) scans`,
     values,
   );

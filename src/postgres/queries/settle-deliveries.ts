@@ -88,17 +88,18 @@ const SETTLE = {
     ),
     health as (
       insert into posthorn.endpoint_health as h
-             (endpoint_id, circuit, consecutive_failures, opened_at, cooldown_ms, next_probe_at, failing_since)
+             (endpoint_id, circuit, consecutive_failures, opened_at, cooldown_ms, next_probe_at, failing_since, hold_until)
       select endpoint_id, circuit, consecutive_failures, to_timestamp(opened_at), cooldown_ms, to_timestamp(next_probe_at),
-             to_timestamp(failing_since)
+             to_timestamp(failing_since), to_timestamp(hold_until)
         from json_to_recordset($4::json) as t(
                endpoint_id uuid, shard smallint, circuit text, consecutive_failures int, opened_at float8,
-               cooldown_ms bigint, next_probe_at float8, failing_since float8)
+               cooldown_ms bigint, next_probe_at float8, failing_since float8, hold_until float8)
        where (select owner from posthorn.shards s where s.shard = t.shard) = $5
           on conflict (endpoint_id) do update
          set circuit = excluded.circuit, consecutive_failures = excluded.consecutive_failures,
              opened_at = excluded.opened_at, cooldown_ms = excluded.cooldown_ms, next_probe_at = excluded.next_probe_at,
-             failing_since = excluded.failing_since, updated_at = now()
+             failing_since = excluded.failing_since, hold_until = greatest(h.hold_until, excluded.hold_until),
+             updated_at = now()
     ),
     counted as (
       insert into posthorn.stats_journal (counts)
@@ -213,7 +214,7 @@ function toRow(settlement: Settlement, bodyStart: number | null) {
   };
 }
 
-function toHealthRow({ endpointId, breaker, failingSince }: HealthChange) {
+function toHealthRow({ endpointId, breaker, failingSince, holdUntil = null }: HealthChange) {
   const seconds = (ms: number | null) => (ms === null ? null : ms / 1000);
   return {
     endpoint_id: endpointId,
@@ -224,6 +225,7 @@ function toHealthRow({ endpointId, breaker, failingSince }: HealthChange) {
     cooldown_ms: breaker.cooldownMs,
     next_probe_at: seconds(breaker.nextProbeAt),
     failing_since: seconds(failingSince),
+    hold_until: seconds(holdUntil),
   };
 }
 

@@ -6,6 +6,7 @@ import type { BucketRange } from './stats.ts';
 export interface TypeFigures {
   readonly type: string;
   readonly attempts: number;
+  readonly firstTries: number;
   readonly delivered: number;
   readonly dead: number;
 }
@@ -14,7 +15,7 @@ export interface TypeFigures {
 const BUSIEST_TYPES = {
   name: 'busiest_types',
   text: `
-    select type, sum(attempts)::float8 as attempts, sum(delivered)::float8 as delivered, sum(dead)::float8 as dead
+    select type, sum(attempts)::float8 as attempts, sum(first_tries)::float8 as "firstTries", sum(delivered)::float8 as delivered, sum(dead)::float8 as dead
       from posthorn.event_stats
      where tenant = $1 and seconds = $2 and at >= to_timestamp($3::float8 / 1000)
        and at < to_timestamp($5::float8 / 1000) and type <> ''

@@ -2,6 +2,7 @@ import type { Uuid } from '../../domain/ids.ts';
 import type { Pool, Queryable } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import { discardMoves } from './dead-letters.ts';
+import type { IdRange } from './list-query.ts';
 import { REPLAY_MOVES } from './replay.ts';
 import { type Selection, selectDeliveries } from './select-deliveries.ts';
 
@@ -57,11 +58,13 @@ export async function findTask(pool: Pool, id: Uuid, tenant: string | null): Pro
 
 export async function listTasks(
   pool: Pool,
-  page: { tenant: string | null; before: Uuid | null; limit: number },
+  page: IdRange & { tenant: string | null; state: TaskState | null; limit: number },
 ): Promise<TaskView[]> {
   const values: unknown[] = [page.limit];
   const conditions = ['true'];
   if (page.tenant !== null) conditions.push(`tenant = $${values.push(page.tenant)}`);
+  if (page.state !== null) conditions.push(`state = $${values.push(page.state)}`);
+  if (page.from !== null) conditions.push(`id >= $${values.push(page.from)}`);
   if (page.before !== null) conditions.push(`id < $${values.push(page.before)}`);
   const { rows } = await pool.query<TaskView>(
     `select ${COLUMNS} from posthorn.tasks where ${conditions.join(' and ')} order by id desc limit $1`,

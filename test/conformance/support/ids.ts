@@ -27,6 +27,9 @@ function idAt(ms: number, count: number, tail: string): Uuid {
 
 export const newId = (): Uuid => createId(randomBytes(2).toString('hex'));
 export const newEventId = (): Uuid => createId('0000');
+/** An event id of version 8, with 20 bits for the ordinals of its deliveries. */
+export const newWideEventId = (): Uuid =>
+  createId('0000').replace(/^(?<head>.{14})7(?<rest>.*).{5}$/, '$<head>8$<rest>00000');
 /** An event id that was made at this time. */
 export const eventIdAt = (ms: number): Uuid => idAt(ms, 0, '0000');
 

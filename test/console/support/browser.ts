@@ -23,8 +23,11 @@ export interface ConsoleBrowser {
   open(key: string | null, path?: string, options?: BrowserContextOptions): Promise<Page>;
 }
 
-/** One browser for all tests of a file. `getUrl` is called when a page is opened, because the server starts later. */
-export function useBrowser(getUrl: () => string): ConsoleBrowser {
+/**
+ * One browser for all tests of a file. `getUrl` is called when a page is opened, because the server starts later. Pages may
+ * also request what begins with the other URL.
+ */
+export function useBrowser(getUrl: () => string, getOtherUrl: () => string = getUrl): ConsoleBrowser {
   let browser: Browser | undefined;
   beforeAll(async () => {
     const found = inject('chromium');
@@ -37,7 +40,7 @@ export function useBrowser(getUrl: () => string): ConsoleBrowser {
       const context = await browser!.newContext({ viewport: { width: 1280, height: 860 }, ...options });
       context.setDefaultTimeout(20_000);
       const page = await context.newPage();
-      const faults = collectFaults(page, getUrl());
+      const faults = collectFaults(page, [getUrl(), getOtherUrl()]);
       onTestFinished(async () => {
         await context.close();
         expect(faults).toEqual([]);
@@ -55,7 +58,7 @@ export async function signIn(page: Page, key: string): Promise<void> {
   await page.getByRole('button', { name: /^Search or paste an id/ }).waitFor();
 }
 
-function collectFaults(page: Page, origin: string): string[] {
+function collectFaults(page: Page, origins: readonly string[]): string[] {
   const faults: string[] = [];
   page.on('pageerror', (error) => faults.push(`uncaught: ${error.message}`));
   page.on('console', (message) => {
@@ -65,7 +68,7 @@ function collectFaults(page: Page, origin: string): string[] {
       faults.push(message.text());
   });
   page.on('request', (request) => {
-    if (!request.url().startsWith(origin) && !request.url().startsWith('data:'))
+    if (![...origins, 'data:'].some((origin) => request.url().startsWith(origin)))
       faults.push(`request to another host: ${request.url()}`);
   });
   page.on('response', (response) => {

@@ -1,0 +1,7 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
+/** What identifies the sender of a request. A Fastify request is one. */
+export interface Sender {
+  readonly headers: IncomingHttpHeaders;
+  readonly socket: { readonly remoteAddress?: string | undefined };
+}

@@ -1,0 +1,128 @@
+/**
+ * Signing in to the console with OpenID Connect. The console is the only client of these routes, so they are not part of the
+ * OpenAPI document (docs/operate/sign-in.md).
+ */
+import type { FastifyPluginAsync, FastifyReply } from 'fastify';
+import { isProblem } from '../../domain/problem.ts';
+import type { SecretBox } from '../../postgres/secret-box.ts';
+import type { Log } from '../../telemetry/log.ts';
+import { cookieName, readCookie, writeCookie } from './cookies.ts';
+import type { Attempt, IdentityProvider } from './identity-provider.ts';
+import { type Claims, type RoleRules, roleOfClaims } from './roles.ts';
+import type { Sessions } from './sessions.ts';
+
+export interface SignInDependencies {
+  readonly provider: IdentityProvider;
+  readonly sessions: Sessions;
+  readonly rules: RoleRules;
+  readonly secretBox: SecretBox;
+  readonly isSecure: () => boolean;
+}
+
+interface Context extends SignInDependencies {
+  readonly log: Log;
+  readonly publicUrl: () => string;
+}
+
+const ATTEMPT_COOKIE = 'posthorn_sign_in';
+const ATTEMPT_SECONDS = 600;
+const HOME = '/console';
+const HIDDEN = { schema: { hide: true } } as const;
+
+/** Why a sign-in failed. The console explains each. */
+type Failure = 'no_role' | 'expired' | 'failed';
+
+/** Null: signing in with OpenID Connect is switched off. */
+export function signInRoutes(context: Context | null): FastifyPluginAsync {
+  return async (server) => {
+    server.get('/auth/session', HIDDEN, async (request) => {
+      const session = (await context?.sessions.current(request.headers.cookie)) ?? null;
+      return {
+        sign_in: context !== null,
+        session: session && { name: session.name, csrf_token: session.csrfToken },
+      };
+    });
+    if (context === null) return;
+    const { provider, sessions, log } = context;
+    const redirectUri = () => `${context.publicUrl()}/auth/callback`;
+
+    server.get<{ Querystring: { return_to?: unknown } }>('/auth/login', HIDDEN, async (request, reply) => {
+      const { url, attempt } = await provider.begin(redirectUri());
+      const returnTo = localAddress(request.query.return_to);
+      return reply
+        .header('set-cookie', attemptCookie(context, { ...attempt, returnTo }))
+        .redirect(url.href, 302);
+    });
+
+    server.get('/auth/callback', HIDDEN, async (request, reply) => {
+      void reply.header('set-cookie', attemptCookie(context, null));
+      const attempt = readAttempt(context, request.headers.cookie);
+      if (attempt === null) return fail(reply, 'expired');
+      const { search } = new URL(request.url, 'http://localhost');
+      try {
+        const claims = await provider.finish(new URL(`${redirectUri()}${search}`), attempt);
+        const role = roleOfClaims(claims, context.rules);
+        if (role === null) {
+          log.warn({ subject: claims.sub }, 'somebody without a role tried to sign in');
+          return fail(reply, 'no_role');
+        }
+        log.info({ subject: claims.sub, ...role }, 'somebody signed in');
+        const cookie = await sessions.start({ subject: claims.sub, name: nameOf(claims) }, role);
+        return reply.header('set-cookie', cookie).redirect(attempt.returnTo, 302);
+      } catch (error) {
+        if (isProblem(error, 'unavailable')) throw error;
+        log.warn({ err: error }, 'a sign-in failed');
+        return fail(reply, 'failed');
+      }
+    });
+
+    server.post('/auth/logout', HIDDEN, async (request, reply) => {
+      // Also checks that the request comes from the console.
+      await sessions.authenticate(request);
+      return reply
+        .header('set-cookie', await sessions.end(request.headers.cookie))
+        .code(204)
+        .send();
+    });
+  };
+}
+
+const fail = (reply: FastifyReply, failure: Failure): FastifyReply =>
+  reply.redirect(`${HOME}?sign_in_error=${failure}`, 302);
+
+/** Only pages of the console: anything else would make the sign-in lead to other sites. */
+function localAddress(given: unknown): string {
+  const isLocal = typeof given === 'string' && /^\/console(\/[\w.-]+)*\/?(\?[\w.=&%:+-]*)?$/.test(given);
+  return isLocal && !given.includes('..') ? given : HOME;
+}
+
+function nameOf(claims: Claims): string {
+  const name = [claims.email, claims.preferred_username, claims.name, claims.sub].find(
+    (value): value is string => typeof value === 'string' && value !== '',
+  );
+  return (name ?? '').slice(0, 200);
+}
+
+type StoredAttempt = Attempt & { readonly returnTo: string };
+
+/** The cookie is encrypted: the code verifier must not leave this server. Null removes it. */
+function attemptCookie({ secretBox, isSecure }: Context, attempt: StoredAttempt | null): string {
+  const sealed = attempt && secretBox.seal(JSON.stringify(attempt), ATTEMPT_COOKIE);
+  const value = sealed === null ? '' : `${sealed.keyId}.${sealed.ciphertext.toString('base64url')}`;
+  return writeCookie(ATTEMPT_COOKIE, value, {
+    maxAgeSeconds: attempt === null ? 0 : ATTEMPT_SECONDS,
+    sameSite: 'Lax',
+    isSecure: isSecure(),
+  });
+}
+
+function readAttempt({ secretBox, isSecure }: Context, cookie: string | undefined): StoredAttempt | null {
+  const value = readCookie(cookie, cookieName(ATTEMPT_COOKIE, isSecure()));
+  const [keyId = '', ciphertext = ''] = (value ?? '').split('.');
+  try {
+    const sealed = { keyId, ciphertext: Buffer.from(ciphertext, 'base64url') };
+    return JSON.parse(secretBox.open(sealed, ATTEMPT_COOKIE)) as StoredAttempt;
+  } catch {
+    return null;
+  }
+}

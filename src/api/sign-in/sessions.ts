@@ -1,0 +1,149 @@
+/**
+ * Sessions of people who have signed in to the console. The cookie has a random token, the database its hash.
+ *
+ * A request with the cookie also needs the header `x-posthorn-csrf`, because browsers send cookies by themselves. Only
+ * pages of this server can read its value: there are no CORS headers, and the value follows from the token, which scripts
+ * cannot read.
+ */
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Clock } from '../../domain/clock.ts';
+import { newId } from '../../domain/ids.ts';
+import { Problem } from '../../domain/problem.ts';
+import { hashApiKey } from '../../manage/api-keys.ts';
+import type { Caller } from '../../manage/caller.ts';
+import type { Pool } from '../../postgres/database.ts';
+import {
+  createSession,
+  deleteSession,
+  findSession,
+  type SessionRecord,
+} from '../../postgres/queries/console-sessions.ts';
+import type { Sender } from '../http/sender.ts';
+import { cookieName, readCookie, writeCookie } from './cookies.ts';
+import type { Role } from './roles.ts';
+
+export const SESSION_COOKIE = 'posthorn_session';
+export const CSRF_HEADER = 'x-posthorn-csrf';
+
+const CACHE_MS = 10_000;
+const CACHE_ENTRIES = 10_000;
+
+export interface SessionOptions {
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly lifetimeMs: number;
+  /** Cookies are sent over TLS only. */
+  readonly isSecure: () => boolean;
+}
+
+interface CacheEntry {
+  readonly session: SessionRecord | null;
+  readonly readAgainAt: number;
+}
+
+export class Sessions {
+  readonly #options: SessionOptions;
+  readonly #cache = new Map<string, CacheEntry>();
+
+  constructor(options: SessionOptions) {
+    this.#options = options;
+  }
+
+  /** Clears the cache. Call it when a session may have ended in another process. */
+  forget(): void {
+    this.#cache.clear();
+  }
+
+  /** Whether the request is identified by a session. A key takes precedence. */
+  isUsedBy({ headers }: Sender): boolean {
+    return headers.authorization === undefined && this.#tokenOf(headers.cookie) !== null;
+  }
+
+  /** The caller of a request. Throws `unauthorized` or `forbidden`. */
+  async authenticate(sender: Sender): Promise<Caller> {
+    const { headers } = sender;
+    const token = this.#tokenOf(headers.cookie) ?? '';
+    const session = await this.#find(token);
+    if (session === null) throw new Problem('unauthorized', 'Your session has ended. Sign in again.');
+    if (!isSame(String(headers[CSRF_HEADER] ?? ''), csrfTokenOf(token)) || comesFromElsewhere(headers))
+      throw new Problem(
+        'forbidden',
+        `A request with a session needs the header "${CSRF_HEADER}" with the value from GET /auth/session.`,
+      );
+    return callerOf(session);
+  }
+
+  async isStillKnown({ headers }: Sender): Promise<boolean> {
+    return (await this.#find(this.#tokenOf(headers.cookie) ?? '')) !== null;
+  }
+
+  /** The session of a browser, with the value for the CSRF header. Null: nobody is signed in. */
+  async current(cookie: string | undefined): Promise<{ name: string; csrfToken: string } | null> {
+    const token = this.#tokenOf(cookie);
+    const session = token === null ? null : await this.#find(token);
+    return session === null ? null : { name: session.name, csrfToken: csrfTokenOf(token!) };
+  }
+
+  /** Starts a session and returns its cookie. */
+  async start(user: { readonly subject: string; readonly name: string }, role: Role): Promise<string> {
+    const { pool, clock, lifetimeMs } = this.#options;
+    const token = randomBytes(32).toString('base64url');
+    const id = newId(clock.now());
+    await createSession(pool, { id, hash: hashApiKey(token), ...user, ...role }, lifetimeMs);
+    return this.#cookie(token, Math.floor(lifetimeMs / 1000));
+  }
+
+  /** Ends the session everywhere, and returns the cookie that removes it from the browser. */
+  async end(cookie: string | undefined): Promise<string> {
+    const token = this.#tokenOf(cookie);
+    if (token !== null) await deleteSession(this.#options.pool, hashApiKey(token));
+    this.forget();
+    return this.#cookie('', 0);
+  }
+
+  #cookie(token: string, maxAgeSeconds: number): string {
+    const isSecure = this.#options.isSecure();
+    return writeCookie(SESSION_COOKIE, token, { maxAgeSeconds, sameSite: 'Strict', isSecure });
+  }
+
+  #tokenOf(cookie: string | undefined): string | null {
+    return readCookie(cookie, cookieName(SESSION_COOKIE, this.#options.isSecure())) || null;
+  }
+
+  async #find(token: string): Promise<SessionRecord | null> {
+    const { pool, clock } = this.#options;
+    const hash = hashApiKey(token);
+    const name = hash.toString('base64');
+    const cached = this.#cache.get(name);
+    if (cached !== undefined && cached.readAgainAt > clock.monotonic())
+      return stillValid(cached.session, clock);
+    const session = await findSession(pool, hash);
+    if (this.#cache.size >= CACHE_ENTRIES) this.#cache.clear();
+    this.#cache.set(name, { session, readAgainAt: clock.monotonic() + CACHE_MS });
+    return session;
+  }
+}
+
+const stillValid = (session: SessionRecord | null, clock: Clock): SessionRecord | null =>
+  session !== null && session.expires_at.getTime() > clock.now() ? session : null;
+
+const callerOf = ({ subject, name, scope, tenant }: SessionRecord): Caller => ({
+  keyId: null,
+  scope,
+  scopes: null,
+  tenant,
+  prefix: name,
+  user: subject,
+});
+
+const csrfTokenOf = (token: string): string =>
+  createHmac('sha256', token).update('posthorn csrf').digest('base64url');
+
+function isSame(given: string, expected: string): boolean {
+  const [one, other] = [Buffer.from(given), Buffer.from(expected)];
+  return one.length === other.length && timingSafeEqual(one, other);
+}
+
+/** Browsers say where a request comes from. */
+const comesFromElsewhere = (headers: Sender['headers']): boolean =>
+  !['same-origin', undefined].includes(headers['sec-fetch-site'] as string | undefined);

@@ -1,0 +1,211 @@
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { type Clock, systemClock } from '../domain/clock.ts';
+import { resolveEndpoint } from '../domain/endpoint-config.ts';
+import { deliveryIdOf, type Uuid } from '../domain/ids.ts';
+import type { FanOutSlice, FanOutStore, SliceDeliveries, SliceResult } from '../ports/fan-out-store.ts';
+import type { CommittedDelivery } from '../ports/hand-over.ts';
+import { StoreError } from '../ports/store-error.ts';
+import { FanOutWriter } from './fan-out-writer.ts';
+
+const EVENT = '0190aaaa-0000-8000-8000-000000000000';
+const endpointId = (n: number): Uuid => `0190bbbb-0000-7000-8000-${String(n).padStart(12, '0')}`;
+
+/** Timers run at once; the delays are recorded. */
+function createClock() {
+  const delays: number[] = [];
+  const clock: Clock = {
+    now: systemClock.now,
+    monotonic: systemClock.monotonic,
+    after(ms, task) {
+      delays.push(ms);
+      // The poll for the slices of other processes.
+      if (ms >= 1_000) return () => {};
+      const timer = setImmediate(task);
+      return () => clearImmediate(timer);
+    },
+  };
+  return { clock, delays };
+}
+
+interface Options {
+  /** How many endpoints of each tenant are unwritten. */
+  readonly unwritten: Readonly<Record<string, number>>;
+  readonly sliceRows?: number;
+  readonly onWrite?: (slice: FanOutSlice, version: number) => SliceResult | Promise<SliceResult>;
+}
+
+function createWriter({ unwritten, sliceRows = 4, onWrite = () => 'written' }: Options) {
+  const left = new Map(Object.entries(unwritten));
+  const next = new Map(Object.keys(unwritten).map((tenant) => [tenant, 0]));
+  const tries: string[] = [];
+  const written: SliceDeliveries[] = [];
+  const routed: { deliveries: readonly CommittedDelivery[]; isCertain: boolean }[] = [];
+  const fanOuts: FanOutStore = {
+    async findNext(afterTenant, maxEndpoints) {
+      const tenants = [...left].filter(([, count]) => count > 0).map(([tenant]) => tenant);
+      const tenant = tenants.find((each) => each > afterTenant) ?? tenants[0];
+      if (tenant === undefined) return null;
+      const first = next.get(tenant)!;
+      const count = Math.min(maxEndpoints, left.get(tenant)!);
+      const endpointIds = Array.from({ length: count }, (_, n) => endpointId(first + n));
+      const place = { eventId: EVENT, tenant, firstOrdinal: first };
+      return { ...place, endpointIds, wasDisabled: false, deliverAt: null };
+    },
+    async write(slice, deliveries, version) {
+      const { tenant, endpointIds } = slice;
+      tries.push(`${tenant} ${endpointIds.length}`);
+      const result = await onWrite(slice, version);
+      if (result !== 'written') return result;
+      written.push(deliveries);
+      left.set(tenant, left.get(tenant)! - endpointIds.length);
+      next.set(tenant, next.get(tenant)! + endpointIds.length);
+      return 'written';
+    },
+  };
+  const endpoint = resolveEndpoint(
+    {
+      id: endpointId(0),
+      tenant: 'acme',
+      url: 'https://a.test/',
+      config: {},
+      enabled: true,
+      disabledReason: null,
+      paused: false,
+      deleted: false,
+    },
+    [],
+  );
+  const endpoints = {
+    version: 1,
+    get: (id: Uuid) =>
+      id === endpointId(1)
+        ? { ...endpoint, enabled: false }
+        : id === endpointId(2)
+          ? { ...endpoint, deleted: true }
+          : endpoint,
+    async refresh() {
+      endpoints.version += 1;
+    },
+  };
+  const event = {
+    id: EVENT,
+    tenant: 'acme',
+    type: 'a.b',
+    data: Buffer.from('1'),
+    idempotencyKey: null,
+    schemaVersion: null,
+    headers: null,
+  };
+  const { clock, delays } = createClock();
+  const writer = new FanOutWriter({
+    fanOuts,
+    eventLookup: { load: async () => new Map([[EVENT, event]]) },
+    endpoints,
+    router: {
+      routeCommitted: (deliveries, commit) => routed.push({ deliveries, isCertain: commit !== null }),
+    },
+    clock,
+    random: () => 0,
+    sliceRows,
+    onProblem: () => {},
+  });
+  onTestFinished(() => writer.stop());
+  const untilDone = () => vi.waitFor(() => expect([...left.values()].every((n) => n === 0)).toBe(true));
+  return { writer, tries, written, routed, delays, untilDone };
+}
+
+describe('the fan-out writer', () => {
+  test('writes slice after slice, routes what is written, and skips disabled and deleted endpoints', async () => {
+    const { writer, written, routed, untilDone } = createWriter({ unwritten: { acme: 6 } });
+    writer.start();
+    await untilDone();
+    const idsOf = (deliveries: readonly { readonly id: Uuid }[]) => deliveries.map(({ id }) => id);
+    expect(written.map(({ waiting }) => idsOf(waiting))).toEqual([
+      [deliveryIdOf(EVENT, 0), deliveryIdOf(EVENT, 3)],
+      [deliveryIdOf(EVENT, 4), deliveryIdOf(EVENT, 5)],
+    ]);
+    expect(written[0]!.skipped).toEqual([
+      { id: deliveryIdOf(EVENT, 1), endpointId: endpointId(1), reason: 'endpoint_disabled' },
+      { id: deliveryIdOf(EVENT, 2), endpointId: endpointId(2), reason: 'endpoint_deleted' },
+    ]);
+    expect(routed.map(({ deliveries }) => idsOf(deliveries.map(({ delivery }) => delivery)))).toEqual(
+      written.map(({ waiting }) => idsOf(waiting)),
+    );
+  });
+
+  test('gives tenants turns and pauses after each slice', async () => {
+    const { writer, tries, delays, untilDone } = createWriter({ unwritten: { acme: 12, beta: 4 } });
+    writer.start();
+    await untilDone();
+    expect(tries).toEqual(['acme 4', 'beta 4', 'acme 4', 'acme 4']);
+    expect(delays.length).toBeGreaterThanOrEqual(3);
+  });
+
+  test('reads the endpoints and writes again if they have changed', async () => {
+    const versions: number[] = [];
+    const { writer, untilDone } = createWriter({
+      unwritten: { acme: 4 },
+      onWrite: (_slice, version) => {
+        versions.push(version);
+        return version < 3 ? 'stale' : 'written';
+      },
+    });
+    writer.start();
+    await untilDone();
+    expect(versions).toEqual([1, 2, 3]);
+  });
+
+  test('halves slices that run into the statement timeout', async () => {
+    const { writer, tries, untilDone } = createWriter({
+      unwritten: { acme: 60 },
+      sliceRows: 16,
+      onWrite: ({ endpointIds }) => {
+        if (endpointIds.length > 5) throw new StoreError('timeout', 'canceling statement');
+        return 'written';
+      },
+    });
+    writer.start();
+    await untilDone();
+    expect(tries.slice(0, 4)).toEqual(['acme 16', 'acme 8', 'acme 4', 'acme 4']);
+    // Now and then it tries whether the database has become faster.
+    expect(tries.filter((size) => size === 'acme 8')).toHaveLength(2);
+  });
+
+  test('writes the slices of other tenants if one slice always fails', async () => {
+    const { writer, tries } = createWriter({
+      unwritten: { acme: 4, beta: 8 },
+      onWrite: ({ tenant }) => {
+        if (tenant === 'acme') throw new StoreError('other', 'broken page');
+        return 'written';
+      },
+    });
+    writer.start();
+    await vi.waitFor(() => expect(tries.filter((slice) => slice === 'beta 4')).toHaveLength(2));
+  });
+
+  test('lets the owners look for deliveries if it does not know whether they were written', async () => {
+    let isFirst = true;
+    const { writer, routed, untilDone } = createWriter({
+      unwritten: { acme: 1 },
+      onWrite: () => {
+        if (!isFirst) return 'written';
+        isFirst = false;
+        throw new StoreError('outcome_unknown', 'connection lost');
+      },
+    });
+    writer.start();
+    await untilDone();
+    expect(routed.map(({ isCertain }) => isCertain)).toEqual([false, true]);
+  });
+
+  test('leaves the work to a process that is writing, and writes nothing after its stop', async () => {
+    const { writer, tries } = createWriter({ unwritten: { acme: 8 }, onWrite: () => 'busy' });
+    writer.runSoon();
+    expect(tries).toEqual([]);
+    writer.start();
+    await vi.waitFor(() => expect(tries).toEqual(['acme 4']));
+    await writer.stop();
+    writer.runSoon();
+    expect(tries).toEqual(['acme 4']);
+  });
+});
