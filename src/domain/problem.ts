@@ -82,4 +82,7 @@ export function isProblem(error: unknown, code: ProblemCode): error is Problem {
 }
 
 export const tenantIsExpunged = (tenant: string): Problem =>
-  new Problem('conflict', `The data of the tenant "${tenant}" is being deleted. Try again when that has ended.`);
+  new Problem(
+    'conflict',
+    `The data of the tenant "${tenant}" is being deleted. Try again when that has ended.`,
+  );
