@@ -30,7 +30,7 @@ export interface SweeperOptions {
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
-/** Measured: reading 1,000 lanes that have nothing takes about 20 ms of this process and 10 ms of PostgreSQL. */
+/** Five round trips. Not tuned by a measurement. */
 const LANES_PER_SWEEP = 1_000;
 /** If every sweep reads all lanes, it loads everything only in every 60th: that steps over all rows settled lately. */
 const ROUNDS_PER_FULL_LOAD = 60;
