@@ -199,6 +199,7 @@ export async function startPosthorn(
   env: Record<string, string> = {},
   args: string[] = [],
   nodeArgs: string[] = [],
+  readySeconds = 30,
 ): Promise<Posthorn> {
   const port = await findFreePort();
   const key = `phk_${randomBytes(24).toString('base64url')}`;
@@ -228,14 +229,14 @@ export async function startPosthorn(
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   void exited.then(() => process.off('exit', kill));
   const baseUrl = `http://127.0.0.1:${port}`;
-  const deadline = Date.now() + 30_000;
+  const deadline = Date.now() + readySeconds * 1000;
   for (;;) {
     const isReady = await fetch(`${baseUrl}/readyz`)
       .then((response) => response.ok)
       .catch(() => false);
     if (isReady) break;
     if (child.exitCode !== null || Date.now() > deadline)
-      throw new Error('Posthorn was not ready within 30 seconds');
+      throw new Error(`Posthorn was not ready within ${readySeconds} seconds`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   return {

@@ -11,6 +11,9 @@ import { isolation } from './scenarios/isolation.ts';
 import { latency } from './scenarios/latency.ts';
 import { lists } from './scenarios/lists.ts';
 import { metrics } from './scenarios/metrics.ts';
+import { noisyFanOut } from './scenarios/noisy-fan-out.ts';
+import { noisyLockedRow } from './scenarios/noisy-locked-row.ts';
+import { noisyPatterns } from './scenarios/noisy-patterns.ts';
 import { noisySlowEndpoints } from './scenarios/noisy-slow-endpoints.ts';
 import { outbox } from './scenarios/outbox.ts';
 import { relay } from './scenarios/relay.ts';
@@ -22,6 +25,9 @@ const ALL: Bench[] = [
   simpleDesign,
   latency,
   isolation,
+  noisyFanOut,
+  noisyLockedRow,
+  noisyPatterns,
   noisySlowEndpoints,
   backlog,
   endpoints,

@@ -66,6 +66,7 @@ export const endpoints: Bench = {
         { POSTHORN_MAX_ENDPOINTS_PER_TENANT: '1000000' },
         [],
         ['--max-old-space-size=12000'],
+        300,
       );
       const startMs = performance.now() - startedAt;
       try {

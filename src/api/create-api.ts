@@ -88,7 +88,7 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     prepareV1(v1, dependencies);
     await v1.register(endpointRoutes(manage.endpoints, { pool, clock, endpoints }));
     await v1.register(endpointSecretRoutes(manage.endpointSecrets));
-    await v1.register(filterRoutes(limits));
+    await v1.register(filterRoutes(limits, pool));
     await v1.register(endpointStatsRoutes({ pool, clock }));
     await v1.register(statsRoutes(dependencies));
     await v1.register(streamRoutes(dependencies.liveTail, clock, access));

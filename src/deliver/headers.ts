@@ -147,8 +147,8 @@ export function givenNames({ headers, signature }: Endpoint): GivenNames {
   const names = namesOf(headers);
   const header = typeof signature === 'string' ? null : signature.header;
   if (header !== null) {
-    names[header.toLowerCase()] = header;
-    names[`${header.toLowerCase()}-next`] = `${header}-next`;
+    for (const suffix of ['', '-next', '-previous'])
+      names[`${header.toLowerCase()}${suffix}`] = `${header}${suffix}`;
   }
   return names;
 }

@@ -66,6 +66,8 @@ const MAX_CRASHES = 3;
 const BACK_OFF_MS = 100;
 /** How long a lane waits after this machine had no descriptor, port, buffer or memory for a request. */
 const SHORTAGE_BACK_OFF_MS = 500;
+/** How long a slow lane waits while the payloads in memory exceed their budget. */
+const MEMORY_BACK_OFF_MS = 1_000;
 /** A prepared request waits at most this long for the rate limit of its endpoint. */
 const MAX_PACE_MS = 1_000;
 /** No other worker starts a probe for this long after the deadline of a recorded one. */
@@ -121,10 +123,17 @@ export class Attempts {
     // The lane may hold the payload. Its delivery has ended in the store, so the record of its end has no effect there.
     if (this.#options.payloads.isExpunged(eventId)) return this.#markDead(lane, item, 'expired');
     if (item.event !== null) return this.#recordStart(lane, item, item.event);
+    const { budget, clock } = this.#options;
+    // Fast endpoints give their memory back soon. A slow one keeps a request on the wire, so that it goes on.
+    if (budget.isOutOfBytes && lane.inFlight > 1 && !lane.responseTimes.isKnownToBeFast(clock.now()))
+      return this.#putBack(lane, item, MEMORY_BACK_OFF_MS);
     this.#options.payloads.load(eventId, (event) => {
       if (event === undefined) this.#putBack(lane, item);
       else if (event === null) this.#markDead(lane, item, 'expired');
-      else this.#recordStart(lane, item, event);
+      else {
+        lane.holdPayload(item, event);
+        this.#recordStart(lane, item, event);
+      }
     });
   }
 

@@ -9,7 +9,10 @@ export interface LaneLimits {
   readonly laneItems: number;
   /** Deliveries that all lanes together may hold. */
   readonly totalItems: number;
-  /** Bytes of payload that all lanes together may hold. Beyond it, payloads are read just before they are sent. */
+  /**
+   * Bytes of payload that all lanes together may hold, queued or on the wire. Beyond it, payloads are read just before
+   * they are sent, and a slow endpoint gets one request at a time.
+   */
   readonly totalBytes: number;
 }
 
@@ -46,6 +49,11 @@ export class LaneBudget implements LaneMemory {
     const shared = Math.ceil((totalItems * SHARE_OF_BACKLOGS - this.items) / lanes);
     const reserved = Math.min(SMALL_LANE_ITEMS - size, Math.ceil((totalItems - this.items) / lanes));
     return Math.max(1, shared, reserved);
+  }
+
+  /** True if the payloads in memory, queued or on the wire, have used up their budget. */
+  get isOutOfBytes(): boolean {
+    return this.bytes >= this.#limits.totalBytes;
   }
 
   /** True if a lane that holds `size` deliveries may also hold a payload of this many bytes. */

@@ -12,6 +12,7 @@ import type { Ownership } from './ownership.ts';
 import type { RecentIds } from './recent-ids.ts';
 import { LOOK_BACK_MS, type Refill } from './refill.ts';
 import type { Scheduler } from './scheduler.ts';
+import { usefulItems } from './useful-items.ts';
 
 /** A delivery whose commit was sent longer ago is loaded from the store instead. */
 export const MAX_COMMIT_AGE_MS = 1_000;
@@ -54,7 +55,7 @@ export class LaneIntake {
       return true;
     }
     const hasRoom = lane.isFlowing && budget.hasRoom(lane.size);
-    const maxQueued = lane.usefulItems(budget.laneItems, clock.now());
+    const maxQueued = usefulItems(lane, budget.laneItems, clock.now());
     if (delivery.dueAt !== null) {
       if (delivery.dueAt < lane.readProgress.retryHorizon && hasRoom && lane.queuedRetries < maxQueued)
         lane.addRetry(newItem(delivery, null));

@@ -4,6 +4,7 @@
  *
  * FIFO lanes keep everything in `fresh`, retries included: the head's retry blocks the rest.
  */
+import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { EarlierRequests } from './earlier-requests.ts';
 import { FreshQueue } from './fresh-queue.ts';
@@ -129,6 +130,13 @@ export class LaneQueue {
     }
     if (this.fifo || (item.delivery.dueAt === null && item.notBefore === 0)) this.fresh.putFirst(item);
     else this.retries.push(item);
+  }
+
+  /** Keeps a payload that was loaded for sending, until the request has ended. */
+  holdPayload(item: LaneItem, event: EventContent): void {
+    if (item.event !== null || this.#itemsById?.get(item.delivery.id) !== item) return;
+    item.event = event;
+    this.#memory.bytes += event.data.length;
   }
 
   dropPayload(item: LaneItem): void {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { endpointOf, HEALTHY, NOW, newItem, newLane, takeNext } from '../../test/support/lanes.ts';
+import type { EventContent } from '../domain/event.ts';
 import { Pace } from '../domain/pace.ts';
 import { Lane } from './lane.ts';
 
@@ -167,6 +168,26 @@ describe('a lane', () => {
     lane.addFresh(newItem(1));
     expect(lane.readyAt(NOW, 0)).toBe(NOW + 60_000);
   });
+
+  it.each(['answered', 'closed', 'put back and cleared'])(
+    'counts the payload of a request on the wire until it is %s',
+    (how) => {
+      const memory = { items: 0, bytes: 0 };
+      const lane = newLane({}, memory);
+      lane.addFresh(newItem(1));
+      const item = takeNext(lane, NOW)!;
+      lane.holdPayload(item, { data: Buffer.alloc(10) } as EventContent);
+      lane.holdPayload(item, { data: Buffer.alloc(10) } as EventContent);
+      expect(memory.bytes).toBe(10);
+      if (how === 'answered') lane.markAnswered(item);
+      else if (how === 'closed') lane.close();
+      else {
+        lane.putBack(item);
+        lane.clearQueue();
+      }
+      expect(memory.bytes).toBe(0);
+    },
+  );
 
   it('does not count a request that was never sent as hanging', () => {
     const lane = newLane();

@@ -12,6 +12,7 @@
 import { Breaker } from '../domain/breaker.ts';
 import type { WaitingDelivery } from '../domain/delivery.ts';
 import { type Endpoint, shardOf } from '../domain/endpoint.ts';
+import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { Pace } from '../domain/pace.ts';
 import type { LaneState } from '../ports/delivery-queue.ts';
@@ -32,12 +33,6 @@ export type Kind = 'fresh' | 'retry';
  * retries.
  */
 const FRESH_TURNS = 3;
-/** What a lane keeps in memory that cannot send now: candidates for a probe. */
-const PROBE_CANDIDATES = 2;
-/** A lane that must wait for longer than this keeps only candidates for a probe. */
-const HOLD_KEEPS_NOTHING_MS = 5_000;
-/** A lane with a rate limit keeps what it may send in this time. */
-const RATE_AHEAD_SECONDS = 10;
 
 export class Lane {
   readonly id: Uuid;
@@ -86,7 +81,6 @@ export class Lane {
     return this.endpoint.ordering === 'fifo';
   }
 
-  /** Which of the stored deliveries are in memory. */
   get readProgress(): ReadProgress {
     return this.#queue.readProgress;
   }
@@ -141,22 +135,8 @@ export class Lane {
     return this.isActive && this.breaker.allowsTraffic;
   }
 
-  /** How many deliveries of each kind are useful in memory: as many as the lane can send soon. At most `max`. */
-  usefulItems(max: number, now: number): number {
-    // A request of an earlier owner may not be at the head of a FIFO lane: it must know all that it can.
-    if (this.fifo) return max;
-    if (!this.isFlowing || this.holdUntil - now > HOLD_KEEPS_NOTHING_MS)
-      return Math.min(max, PROBE_CANDIDATES);
-    const { rateLimit } = this.endpoint;
-    const byRate =
-      rateLimit === null ? max : Math.ceil(rateLimit.perSecond * RATE_AHEAD_SECONDS + rateLimit.burst);
-    const byPlaces = this.responseTimes.isSlow(now) ? 2 * this.inFlightLimit : max;
-    return Math.max(PROBE_CANDIDATES, Math.min(max, byRate, byPlaces));
-  }
-
   // --- changes --------------------------------------------------------------------------------------------
 
-  /** Applies a change of the endpoint. */
   reconfigure(endpoint: Endpoint, pace: Pace | null): void {
     const before = this.endpoint;
     this.endpoint = endpoint;
@@ -343,6 +323,11 @@ export class Lane {
   }
 
   // --- after a delivery was taken -------------------------------------------------------------------------
+
+  /** Counts a payload that was loaded for sending as memory of this lane, until the request has ended. */
+  holdPayload(item: LaneItem, event: EventContent): void {
+    this.#queue.holdPayload(item, event);
+  }
 
   /** Returns 0 if the rate limit allows the request now, otherwise the milliseconds to wait before the next call. */
   tryStart(monotonic: number): number {

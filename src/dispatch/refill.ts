@@ -13,6 +13,7 @@ import type { Lane, LaneItem } from './lane.ts';
 import type { LaneBudget } from './lane-budget.ts';
 import { type LoadRequest, LoadRequests, type LoadScope, type Urgency } from './load-requests.ts';
 import type { Scheduler } from './scheduler.ts';
+import { usefulItems } from './useful-items.ts';
 
 export type { LoadScope };
 
@@ -94,7 +95,7 @@ export class Refill {
     if (lane.readProgress.isLoading || !lane.endpoint.enabled || lane.endpoint.deleted)
       return Number.POSITIVE_INFINITY;
     const { budget } = this.#options;
-    const maxQueued = lane.usefulItems(budget.laneItems, now);
+    const maxQueued = usefulItems(lane, budget.laneItems, now);
     // Others need the memory, and this lane cannot use it soon. What it gives back stays in the store.
     if (budget.isTight && Math.max(lane.queuedFresh, lane.queuedRetries) > 2 * maxQueued) lane.clearQueue();
     const threshold = lane.isFlowing && budget.hasRoom(lane.size) ? maxQueued / 2 : 1;
@@ -187,7 +188,7 @@ export class Refill {
   }
 
   #maxQueued(lane: Lane): number {
-    return lane.usefulItems(this.#options.budget.laneItems, this.#options.clock.now());
+    return usefulItems(lane, this.#options.budget.laneItems, this.#options.clock.now());
   }
 
   #toLaneRequest(lane: Lane, { scope, since }: LoadRequest, rows: number, lanes: number): LaneRequest {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { newItem, newLane, takeNext } from '../../test/support/lanes.ts';
+import { usefulItems } from './useful-items.ts';
 
 const NOW = 1_800_000_000_000;
 
@@ -33,10 +34,10 @@ test('a slow lane, a held lane and a lane with a rate limit keep in memory only 
   const slow = newLane({ max_in_flight: 10 });
   slow.addFresh(newItem(1));
   takeNext(slow, NOW);
-  expect([slow.usefulItems(200, NOW), slow.usefulItems(200, NOW + 2_000)]).toEqual([200, 20]);
+  expect([usefulItems(slow, 200, NOW), usefulItems(slow, 200, NOW + 2_000)]).toEqual([200, 20]);
   const held = newLane();
   held.holdUntil = NOW + 60_000;
-  expect([held.usefulItems(200, NOW), held.usefulItems(200, NOW + 59_000)]).toEqual([2, 200]);
+  expect([usefulItems(held, 200, NOW), usefulItems(held, 200, NOW + 59_000)]).toEqual([2, 200]);
   const limited = newLane({ rate_limit: { per_second: 0.5, burst: 1 } });
-  expect(limited.usefulItems(200, NOW)).toBe(6);
+  expect(usefulItems(limited, 200, NOW)).toBe(6);
 });

@@ -1,13 +1,20 @@
-/** An RFC 3339 time. A blank may separate date and time, and hours end at 23. */
-export const RFC3339 =
-  /^(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[Tt ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
+const DATE =
+  /\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|[12]\d))/;
+const CLOCK = /(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)/;
+
+/**
+ * An RFC 3339 time. A blank may separate date and time, and hours end at 23. It cannot express that only leap years have a
+ * February 29.
+ */
+export const RFC3339 = new RegExp(`^${DATE.source}[Tt ]${CLOCK.source}$`);
 
 export const TIME_RULE = 'must be an RFC 3339 time such as "2027-01-31T12:00:00Z"';
 
 /** Returns milliseconds since 1970, or NaN. `Date.parse` alone would read February 30 as March 2. */
 export function parseTime(text: string): number {
-  const [, year, month, day] = RFC3339.exec(text) ?? [];
-  if (year === undefined || Number(day) > daysOf(Number(year), Number(month))) return Number.NaN;
+  if (!RFC3339.test(text)) return Number.NaN;
+  const [year, month, day] = text.slice(0, 10).split('-').map(Number) as [number, number, number];
+  if (day > daysOf(year, month)) return Number.NaN;
   return Date.parse(text);
 }
 

@@ -16,8 +16,7 @@ import type { SecretBox } from '../postgres/secret-box.ts';
 import type { Actor } from './caller.ts';
 import { lockOrThrow } from './endpoints.ts';
 import { notFound } from './object-ids.ts';
-import { checkSecret, generateSecret, signatureProfileOf } from './signing-secrets.ts';
-import { tooManySecrets } from './too-many-secrets.ts';
+import { checkSecret, generateSecret, signatureProfileOf, tooManySecrets } from './signing-secrets.ts';
 import { isWholeMilliseconds, WHOLE_MILLISECONDS_RULE } from './whole-milliseconds.ts';
 
 export interface SecretDependencies {
@@ -68,8 +67,8 @@ export class EndpointSecrets {
   }
 
   /**
-   * Returns the new secret, when the previous one stops signing, and which of them signs a header with room for one. Throws
-   * `invalid` if too many secrets would sign.
+   * Returns the new secret, when the previous one stops signing, and which of them signs a header with room for one.
+   * Throws `invalid` if too many secrets would sign.
    */
   async rotate({ caller, audit }: Actor, id: Uuid, input: RotationInput): Promise<RotatedSecret> {
     const { pool, clock, endpoints, secretBox, signatureOverlapMs } = this.#dependencies;

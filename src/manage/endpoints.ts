@@ -31,8 +31,13 @@ import { checkOperatorChange } from './operator-access.ts';
 import { type SentBack, type ShowEndpoint, withoutUnchanged } from './read-back.ts';
 import { type Consent, ReceiverConsent } from './receiver-consent.ts';
 import { refuseToReveal, refuseToTakeAlong, showHeaders, withoutKnownHeaders } from './shown-headers.ts';
-import { checkSecret, generateSecret, shareSecrets, signatureProfileOf } from './signing-secrets.ts';
-import { tooManySecrets } from './too-many-secrets.ts';
+import {
+  checkSecret,
+  generateSecret,
+  shareSecrets,
+  signatureProfileOf,
+  tooManySecrets,
+} from './signing-secrets.ts';
 
 export interface EndpointDependencies {
   readonly pool: Pool;

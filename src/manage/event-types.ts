@@ -12,6 +12,7 @@ import {
 import { fieldChanges } from './audit-trail.ts';
 import type { Actor } from './caller.ts';
 import { checkAgainst, checkSchema, checkSize } from './json-schema.ts';
+import { dropReadOnly, type ReadOnlyFields } from './sent-back.ts';
 
 export interface EventTypeInput {
   readonly description?: string;
@@ -19,6 +20,9 @@ export interface EventTypeInput {
   readonly example?: unknown;
   readonly deprecated?: boolean;
 }
+
+/** What a GET shows beside the settings may be sent back. */
+const READ_ONLY: ReadOnlyFields = { asShown: ['name', 'created_at'], ignored: ['updated_at'] };
 
 export class EventTypes {
   readonly #pool: Pool;
@@ -36,6 +40,7 @@ export class EventTypes {
     const after = toSettings(name, input);
     return inTransaction(this.#pool, async (client) => {
       const before = await lockEventType(client, name);
+      dropReadOnly(input, before ?? { name }, READ_ONLY);
       const changes = fieldChanges(
         before === null ? {} : eventTypeFields(before),
         eventTypeFields(after),

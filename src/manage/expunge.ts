@@ -5,8 +5,7 @@ import { invalidField, tenantIsExpunged } from '../domain/problem.ts';
 import { inTransaction, type Pool } from '../postgres/database.ts';
 import { lockEvent } from '../postgres/queries/events.ts';
 import { expungePayload } from '../postgres/queries/expunge-payload.ts';
-import { closeTenant, countTenantEvents } from '../postgres/queries/expunge-tenant.ts';
-import type { Selection } from '../postgres/queries/select-deliveries.ts';
+import { closeTenant, countTenantEvents, WHOLE_TENANT } from '../postgres/queries/expunge-tenant.ts';
 import { createTask } from '../postgres/queries/tasks.ts';
 import { lockTenant } from '../postgres/queries/tenants.ts';
 import { type Actor, nameOfCaller } from './caller.ts';
@@ -75,7 +74,7 @@ export class Expunge {
       const task = await createTask(client, {
         id: newId(clock.now()),
         kind: 'expunge',
-        selection: { ...EVERYTHING, tenant: id },
+        selection: { ...WHOLE_TENANT, tenant: id },
         why: null,
         total: count,
         tenant: null,
@@ -85,14 +84,3 @@ export class Expunge {
     });
   }
 }
-
-const EVERYTHING: Selection = {
-  tenant: null,
-  endpointId: null,
-  statuses: [],
-  type: null,
-  reason: null,
-  since: null,
-  until: null,
-  ids: null,
-};

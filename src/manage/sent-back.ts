@@ -10,21 +10,21 @@ export interface ReadOnlyFields {
 }
 
 /**
- * Returns the input without the read-only fields. Throws `invalid` if one of them differs from what is shown. `shown` is
- * null if the object does not exist yet.
+ * Returns the input without the read-only fields. Throws `invalid` if one of them differs from what is shown. A field that
+ * is not shown, because the object does not exist yet, may have any value.
  */
 export function dropReadOnly<T extends object>(
   input: T,
-  shown: object | null,
+  shown: object,
   { asShown, ignored }: ReadOnlyFields,
 ): T {
-  const known = JSON.parse(JSON.stringify(shown ?? {})) as Record<string, unknown>;
+  const known = JSON.parse(JSON.stringify(shown)) as Record<string, unknown>;
   const errors: FieldError[] = [];
   const rest: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(input)) {
     if (ignored.includes(name)) continue;
     if (!asShown.includes(name)) rest[name] = value;
-    else if (shown !== null && !isDeepStrictEqual(value, known[name]))
+    else if (name in known && !isDeepStrictEqual(value, known[name]))
       errors.push({ path: name, message: 'is read-only: leave it out, or send it as it is' });
   }
   if (errors.length > 0) throw invalidFields(errors);

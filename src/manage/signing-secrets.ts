@@ -1,7 +1,8 @@
 /** Signing secrets as customers know them: `whsec_…` for HMAC, `whsk_…` for Ed25519. */
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import type { SignatureProfile, SignatureSetting } from '../domain/endpoint.ts';
-import { invalidField } from '../domain/problem.ts';
+import { invalidField, type Problem } from '../domain/problem.ts';
+import { MAX_LIVE_SECRETS } from '../postgres/queries/rotate-secret.ts';
 
 export function signatureProfileOf(setting: SignatureSetting | undefined): SignatureProfile {
   if (setting === undefined) return 'standard';
@@ -46,3 +47,12 @@ export function publicKeyOf(secret: string): string | null {
   if (!secret.startsWith('whsk_')) return null;
   return `whpk_${Buffer.from(secret.slice(5), 'base64').subarray(ED25519_KEY_BYTES).toString('base64')}`;
 }
+
+/** `field` is the setting that makes another secret. */
+export const tooManySecrets = (field: 'overlap_seconds' | 'signature'): Problem =>
+  invalidField(
+    field,
+    `${MAX_LIVE_SECRETS} secrets of this endpoint sign already: revoke the old ones (DELETE /v1/endpoints/{id}/secrets/previous)${
+      field === 'overlap_seconds' ? ', or use 0' : ''
+    }`,
+  );

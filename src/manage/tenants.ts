@@ -14,6 +14,7 @@ import { fieldChanges } from './audit-trail.ts';
 import type { Actor } from './caller.ts';
 import { checkMetadataSize } from './metadata.ts';
 import { burstOf, type RateLimitInput } from './rate-limit.ts';
+import { dropReadOnly, type ReadOnlyFields } from './sent-back.ts';
 
 export interface TenantInput {
   readonly name?: string;
@@ -23,6 +24,9 @@ export interface TenantInput {
   readonly max_endpoints?: number | null;
   readonly retention_days?: number | null;
 }
+
+/** What a GET shows beside the settings may be sent back. */
+const READ_ONLY: ReadOnlyFields = { asShown: ['id', 'created_at'], ignored: ['updated_at'] };
 
 export class Tenants {
   readonly #pool: Pool;
@@ -48,6 +52,7 @@ export class Tenants {
       );
     return inTransaction(this.#pool, async (client) => {
       const before = await lockTenant(client, id);
+      dropReadOnly(input, before ?? { id }, READ_ONLY);
       const changes = fieldChanges(
         before === null ? {} : tenantFields(before),
         tenantFields(after),

@@ -47,6 +47,9 @@ export interface UpkeepStore extends EndpointDisabler, ExpiredDataCleaner {
   /** Calls `work` unless another process runs upkeep. Returns whether it called it. A crash ends the exclusion. */
   runExclusively(work: () => Promise<void>): Promise<boolean>;
 
+  /** Expunges again what a restore of the store brought back. */
+  applyTombstones(nowMs: number): Promise<void>;
+
   /** Creates the storage that will be needed soon. */
   ensurePartitions(): Promise<void>;
 

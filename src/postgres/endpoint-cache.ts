@@ -12,10 +12,7 @@ import { withStoreErrors } from './store-error.ts';
 export type EndpointCache = EndpointDirectory;
 
 interface EndpointRow {
-  version: string;
-  /** The row is one of all endpoints, not of those that changed. */
-  is_full: boolean;
-  id: Uuid | null;
+  id: Uuid;
   tenant: string;
   url: string;
   config: EndpointConfig;
@@ -34,29 +31,43 @@ interface EndpointRow {
     | null;
 }
 
+type ChangedRow = { version: string; is_unknown: boolean } & (EndpointRow | { id: null });
+
+const COLUMNS = `
+  e.id, e.tenant, e.url, e.config, e.enabled, e.disabled_reason, e.paused, e.deleted_at is not null as deleted,
+  (select json_agg(json_build_object('key_id', s.key_id, 'ciphertext', encode(s.ciphertext, 'base64'),
+                                     'expires_at', extract(epoch from s.expires_at) * 1000,
+                                     'main_from', extract(epoch from s.main_from) * 1000,
+                                     'signature', s.signature)
+                   order by ${NEWEST_SECRET_FIRST})
+     from posthorn.endpoint_secrets s
+    where s.endpoint_id = e.id and (s.expires_at is null or s.expires_at > now())) as secrets`;
+
 // One statement, so that the version and the endpoints belong together. The outer join returns the version even if no
-// endpoint changed. A deleted endpoint matters only while it has waiting deliveries. If the database does not know our
-// version, it was restored or replaced by a standby that was behind: all endpoints are returned.
+// endpoint changed. If the database does not know our version, this is the first read, or the database was restored or
+// replaced by a standby that was behind: no endpoint is returned, and all of them must be read.
 const CHANGED_SINCE = {
   name: 'endpoints_changed_since',
   text: `
     with known as materialized (
       select coalesce((select h.version from posthorn.endpoint_versions h where h.version = $1), 0) as version
     )
-    select v.version, (select version from known) = 0 as is_full, e.id, e.tenant, e.url, e.config, e.enabled, e.disabled_reason, e.paused,
-           e.deleted_at is not null as deleted,
-           (select json_agg(json_build_object('key_id', s.key_id, 'ciphertext', encode(s.ciphertext, 'base64'),
-                                              'expires_at', extract(epoch from s.expires_at) * 1000,
-                                              'main_from', extract(epoch from s.main_from) * 1000,
-                                              'signature', s.signature)
-                            order by ${NEWEST_SECRET_FIRST})
-              from posthorn.endpoint_secrets s
-             where s.endpoint_id = e.id and (s.expires_at is null or s.expires_at > now())) as secrets
+    select v.version, (select version from known) = 0 as is_unknown, ${COLUMNS}
       from posthorn.subscription_version v
-      left join posthorn.endpoints e
-        on e.version > (select version from known)
-       and ((select version from known) > 0 or e.deleted_at is null or exists (select from posthorn.queue q where q.endpoint_id = e.id))`,
+      left join posthorn.endpoints e on e.version > (select version from known) and (select version from known) > 0`,
 };
+
+// In pages: a million endpoints in one answer would exceed the statement timeout and block the event loop. A deleted
+// endpoint matters only while it has waiting deliveries.
+const PAGE_SIZE = 2_000;
+const PAGE = {
+  name: 'endpoints_page',
+  text: `
+    select ${COLUMNS} from posthorn.endpoints e
+     where e.id > $1 and (e.deleted_at is null or exists (select from posthorn.queue q where q.endpoint_id = e.id))
+     order by e.id limit ${PAGE_SIZE}`,
+};
+const BEFORE_ALL_IDS = '00000000-0000-0000-0000-000000000000';
 
 export function createEndpointCache(
   pool: Pool,
@@ -73,20 +84,44 @@ export function createEndpointCache(
   let nextRead: Promise<void> | null = null;
 
   async function read(): Promise<void> {
-    const { rows } = await withStoreErrors(pool.query<EndpointRow>({ ...CHANGED_SINCE, values: [version] }));
     reads += 1;
-    const changed: Endpoint[] = [];
-    for (const row of rows) {
-      if (row.id === null) continue;
-      const endpoint = decryptOrPause(row);
-      endpoints.set(endpoint.id, endpoint);
-      changed.push(endpoint);
+    for (let hasReadAll = false; ; hasReadAll = true) {
+      const { rows } = await withStoreErrors(pool.query<ChangedRow>({ ...CHANGED_SINCE, values: [version] }));
+      const stored = Number(rows[0]!.version);
+      if (!rows[0]!.is_unknown) {
+        const changed = remember(rows.filter((row) => row.id !== null));
+        version = stored;
+        return notify(changed);
+      }
+      if (hasReadAll && stored === version) return;
+      await readAll(stored);
     }
-    const isReplaced = version !== 0 && rows[0]!.is_full;
+  }
+
+  /** Reads all endpoints, as of `stored` or later. The next read returns those that changed meanwhile. */
+  async function readAll(stored: number): Promise<void> {
+    const changed: Endpoint[] = [];
+    for (let after = BEFORE_ALL_IDS; ; ) {
+      const { rows } = await withStoreErrors(pool.query<EndpointRow>({ ...PAGE, values: [after] }));
+      for (const endpoint of remember(rows)) changed.push(endpoint);
+      if (rows.length < PAGE_SIZE) break;
+      after = rows.at(-1)!.id;
+    }
+    const isReplaced = version !== 0;
     if (isReplaced) changed.push(...markMissing(new Set(changed.map(({ id }) => id))));
-    version = Number(rows[0]!.version);
-    if (changed.length > 0) for (const listener of listeners) listener(changed);
+    version = stored;
+    notify(changed);
     if (isReplaced) for (const listener of replacedListeners) listener();
+  }
+
+  function remember(rows: readonly EndpointRow[]): Endpoint[] {
+    const read = rows.map(decryptOrPause);
+    for (const endpoint of read) endpoints.set(endpoint.id, endpoint);
+    return read;
+  }
+
+  function notify(changed: readonly Endpoint[]): void {
+    if (changed.length > 0) for (const listener of listeners) listener(changed);
   }
 
   /** Endpoints that the store does not have any more count as deleted. Returns them. */
@@ -107,7 +142,7 @@ export function createEndpointCache(
       return toEndpoint(row, box, shared);
     } catch (error) {
       if (version === 0) throw error;
-      onUnreadable(row.id!, error);
+      onUnreadable(row.id, error);
       return toEndpoint(
         { ...row, secrets: null, config: withoutSecrets(row.config), paused: true },
         box,
@@ -150,7 +185,7 @@ export function createEndpointCache(
 }
 
 function toEndpoint(row: EndpointRow, box: SecretBox, shared: SharedValues): Endpoint {
-  const id = row.id!;
+  const { id } = row;
   // The deliveries of a deleted endpoint are only skipped, which needs no secrets.
   const opened = row.deleted ? withoutSecrets(row.config) : openConfig(row.config, id, box);
   const config = opened.events === undefined ? opened : { ...opened, events: shared.list(opened.events) };

@@ -1,6 +1,7 @@
 import type { UpkeepStore } from '../ports/upkeep-store.ts';
 import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { type Database, inTransaction } from './database.ts';
+import { applyTombstones } from './queries/apply-tombstones.ts';
 import { deleteAuditEntries } from './queries/audit-log.ts';
 import { disableEndpoint } from './queries/endpoints.ts';
 import { deleteExpiredRequests } from './queries/idempotent-requests.ts';
@@ -43,6 +44,7 @@ export function createPostgresUpkeepStore({
           return isLocked;
         }),
       ),
+    applyTombstones: (nowMs) => withStoreErrors(applyTombstones(pool, nowMs)),
     ensurePartitions: () => withStoreErrors(ensurePartitions()),
     sealPlainHeaders: (max) => withStoreErrors(sealPlainHeaders(pool, secretBox, max)),
     findDying: (limits) => withStoreErrors(findDyingEndpoints(pool, limits)),

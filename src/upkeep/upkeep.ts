@@ -37,7 +37,7 @@ export class Upkeep extends Recurring {
   }
 
   protected override async work(): Promise<void> {
-    const { store, retention } = this.#options;
+    const { store, retention, clock } = this.#options;
     const ofRetention = { ...this.#options, store: retention };
     const isStopped = (): boolean => this.isStopped;
     await this.#attempt('run upkeep', async () => {
@@ -47,6 +47,7 @@ export class Upkeep extends Recurring {
         await this.#attempt('seal headers in plain text', () => this.#sealHeaders());
         await this.#attempt('disable endpoints that fail', () => this.#disableEndpoints());
         await this.#attempt('delete expired data', () => deleteExpired(this.#options, isStopped));
+        await this.#attempt('expunge what was restored', () => store.applyTombstones(clock.now()));
         await this.#attempt('delete expired rows', () => expireRows(ofRetention, isStopped));
         await this.#attempt('drop expired partitions', () => new PartitionDrops(ofRetention).run(isStopped));
       });

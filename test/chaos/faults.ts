@@ -4,6 +4,7 @@ import type { ShopFaultKind } from './four-ways/faults.ts';
 import type { Random } from './random.ts';
 import { badMoods, type Mood, type Receivers } from './receivers.ts';
 import { type Member, type System, TIMES } from './system.ts';
+import { until } from './until.ts';
 
 export interface Fault {
   readonly kind: FaultKind;
@@ -37,6 +38,15 @@ async function kill(member: Member, fault: Fault, random: Random): Promise<void>
   await delay(random.between(50, 700));
   await member.bringBack();
 }
+
+const LOCKS = {
+  'all waiting deliveries': 'select from posthorn.queue for update',
+  'all endpoints': 'select from posthorn.endpoints for update',
+  'the health of all endpoints': 'select from posthorn.endpoint_health for update',
+  'all idempotency keys': 'select from posthorn.idempotency_keys for update',
+  'the version of the endpoints': 'select from posthorn.subscription_version for update',
+} as const;
+const LOCKED_ROWS = Object.keys(LOCKS) as (keyof typeof LOCKS)[];
 
 export const faults = {
   async kill_worker({ system, random }, log) {
@@ -156,6 +166,70 @@ export const faults = {
     if (!late) member.cable!.cut();
     member.cable!.mend();
     fault.to = Date.now();
+  },
+
+  /** Another transaction keeps rows locked that accepting, sending and recording need. */
+  async lock_rows({ system, random }, log) {
+    const rows = random.pick(LOCKED_ROWS);
+    const forMs = random.between(500, 7_000);
+    const fault = log({ what: `${rows} locked for ${Math.round(forMs)} ms`, hits: 'all' });
+    const unlock = await system.postgres.lock(LOCKS[rows]);
+    await delay(forMs);
+    await unlock();
+    fault.to = Date.now();
+  },
+
+  /** An API server stops between two statements of a transaction that holds the lock which every change needs. */
+  async stop_in_transaction({ system, random, complaints }, log) {
+    const member = random.pick(system.apis);
+    const fault = log({ what: `SIGSTOP ${member.name} inside a transaction`, hits: 'none' });
+    const unlock = await system.postgres.lock(LOCKS['the version of the endpoints']);
+    const change = member.createEndpoint(system.key, { tenant: 'stopped', url: 'http://127.0.0.1:9/' });
+    await system.postgres.untilWaiting('posthorn api');
+    member.pause();
+    await unlock();
+    // The stopped process holds the lock until PostgreSQL ends its transaction.
+    const other = system.apis.find(({ name }) => name !== member.name)!;
+    const isChanged = await until(
+      'another server can change endpoints',
+      () => other.createEndpoint(system.key, { tenant: 'other', url: 'http://127.0.0.1:9/' }),
+      15_000,
+    ).then(
+      () => true,
+      () => false,
+    );
+    if (!isChanged) complaints.push(`${other.name} could change nothing while ${member.name} was stopped`);
+    member.resume();
+    fault.to = Date.now();
+    await change;
+    await member.ready();
+  },
+
+  /** As after a statement timeout: SQLSTATE 57014 for whatever runs. */
+  async cancel_statements({ system, random }, log) {
+    const forMs = random.between(300, 1_500);
+    const fault = log({ what: `every statement is cancelled for ${Math.round(forMs)} ms`, hits: 'all' });
+    const endAt = Date.now() + forMs;
+    while (Date.now() < endAt) {
+      await system.postgres.query(
+        `select pg_cancel_backend(pid) from pg_stat_activity where application_name like 'posthorn %' and state = 'active'`,
+      );
+      await delay(5);
+    }
+    fault.to = Date.now();
+  },
+
+  /** Without workers, an API server must not call itself ready. */
+  async kill_all_workers({ system, complaints }, log) {
+    const fault = log({ what: 'kill -9 all workers', hits: 'all' });
+    await Promise.all(system.workers.map((member) => member.kill()));
+    for (const api of system.apis) {
+      await until(`${api.name} is not ready`, async () => !(await api.isReadyNow()), 15_000).catch(() =>
+        complaints.push(`${api.name} was ready without any worker`),
+      );
+    }
+    fault.to = Date.now();
+    for (const member of system.workers) await member.bringBack();
   },
 
   /** The clock jumps by some seconds or by 40 days, and back. */

@@ -33,6 +33,8 @@ export interface ChaosOptions {
   /** `default`: shards become careful after three unclean takeovers, as usual. */
   readonly careful: 'default' | 'never';
   readonly drainMs: number;
+  /** Default: all kinds. */
+  readonly kinds?: typeof faultKinds;
   readonly progress?: (line: string) => void;
   /** The file that is started as Posthorn. Default: the sources. */
   readonly program?: string;
@@ -104,14 +106,15 @@ async function run(
   const began = Date.now();
   let stuck: Complaint[] = [];
   try {
-    const plan = planOf(random, faultKinds);
+    const kinds = options.kinds ?? faultKinds;
+    const plan = planOf(random, kinds);
     const countOf = (kind: FaultKind): number => faults.filter((fault) => fault.kind === kind).length;
     const inflicted = (): number => faults.filter(({ kind }) => kind !== 'receivers_flap').length;
     while (
       Date.now() - began < options.minMs ||
       inflicted() < options.minFaults ||
       producer.accepted.length < options.minEvents ||
-      faultKinds.some((kind) => countOf(kind) < options.minOfEachKind)
+      kinds.some((kind) => countOf(kind) < options.minOfEachKind)
     ) {
       await delay(random.between(0.2, 1) * options.restMs);
       await inflict(plan.next().value, { system, random, complaints }, faults);
@@ -206,6 +209,11 @@ class EndpointChanges {
     await this.#running;
   }
 
+  /** Requests a probe. Refused if one is on its way; sends a test event if nothing waits. */
+  async #probe(id: string): Promise<void> {
+    await this.#system.apiOnce('POST', `/v1/endpoints/${id}/probe`).catch(() => {});
+  }
+
   async #run(): Promise<void> {
     let late = 0;
     for (let turn = 1; !this.#stopped; turn += 1) {
@@ -215,7 +223,8 @@ class EndpointChanges {
         this.#endpoints.push(await register(this.#system, this.#receivers, latePlan(late)));
       } else {
         const { id } = this.#random.pick(this.#endpoints);
-        await this.#system.api('PATCH', `/v1/endpoints/${id}`, { metadata: { turn } });
+        if (turn % 3 === 0) await this.#probe(id);
+        else await this.#system.api('PATCH', `/v1/endpoints/${id}`, { metadata: { turn } });
       }
       await delay(this.#random.between(100, 800));
     }

@@ -72,6 +72,31 @@ export class Postgres {
     }
   }
 
+  /** Runs a statement in a transaction, and keeps its locks until the returned function is called. */
+  async lock(text: string): Promise<() => Promise<void>> {
+    const client = new pg.Client({ connectionString: this.url, application_name: 'chaos lock' });
+    client.on('error', () => {});
+    await client.connect();
+    await client.query('begin');
+    await client.query(text);
+    return () => client.end();
+  }
+
+  /** Waits until a connection with this name waits for a lock. */
+  async untilWaiting(name: string): Promise<void> {
+    await until(
+      `${name} waits for a lock`,
+      async () =>
+        (
+          await this.query(
+            `select from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'`,
+            [name],
+          )
+        ).length > 0,
+      10_000,
+    );
+  }
+
   /** The embedded server is restarted automatically, but at most three times per minute. */
   get mayRestart(): boolean {
     return this.#restarts.filter((at) => at > Date.now() - 62_000).length < 3;
@@ -152,6 +177,26 @@ export class Member extends Child {
   async setClock(aheadMs: number): Promise<void> {
     await writeFile(this.#clockFile, String(aheadMs));
     this.signal('SIGUSR2');
+  }
+
+  /** Whether it says that it is ready. */
+  isReadyNow(): Promise<boolean> {
+    return this.isReady();
+  }
+
+  /** Asks this server to create an endpoint. Returns false if it does not answer, or not with success. */
+  createEndpoint(key: string, endpoint: object): Promise<boolean> {
+    return this.#options.http
+      .fetch(`${this.url}/v1/endpoints`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify(endpoint),
+        signal: AbortSignal.timeout(12_000),
+      })
+      .then(
+        (response) => response.ok,
+        () => false,
+      );
   }
 
   override async start(): Promise<void> {

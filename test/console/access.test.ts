@@ -109,7 +109,7 @@ describe('console access', needsBrowser(), () => {
     const page = await browser.open(await createKey('read'));
     const buttonTexts = async () => (await page.getByRole('button').allTextContents()).join(' ');
     for (const [path, content] of [
-      ['/endpoints', 'Healthy'],
+      ['/endpoints', 'Last 24 h'],
       [`/endpoints/${endpointId}`, 'Recent deliveries'],
       [`/endpoints/${endpointId}?tab=configuration`, 'Destination'],
       ['/events', 'order.created'],

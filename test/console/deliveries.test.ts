@@ -116,13 +116,38 @@ describe('deliveries in the console', needsBrowser(), () => {
   test('CON-2: the endpoint form shows API errors at their fields, creates an endpoint, and sends it a test event', async () => {
     const tenant = newTenant();
     const receiver = await newReceiver();
+    await posthorn.api('PUT', `/v1/event-types/${tenant}.created`, { description: 'An order was placed.' });
+    for (const amount of [50, 500])
+      await publish(posthorn, { type: `${tenant}.created`, tenant, data: { amount } });
     const page = await browser.open(posthorn.key, '/endpoints/new');
     await page.getByLabel('URL').fill('http://169.254.169.254/');
     await page.getByLabel('Tenant', { exact: true }).last().fill(tenant);
     await page.getByRole('button', { name: 'Add endpoint' }).click();
     await expectFieldError(page.getByLabel('URL'), page, /reserved address/);
     await page.getByLabel('URL').fill(receiver.url);
+
+    // The errors of all fields are shown at once, by their labels, also those of closed sections.
+    await page.getByText('timeout 15 s · 10 concurrent requests').waitFor();
+    await page.locator('summary').filter({ hasText: 'Delivery' }).click();
+    await page.getByLabel('Timeout (ms)').fill('5');
+    await page.getByLabel('Concurrent requests').fill('none');
+    await page.locator('summary').filter({ hasText: 'Delivery' }).click();
     await page.getByRole('button', { name: 'Add endpoint' }).click();
+    await page.getByText('2 fields are invalid: Timeout (ms), Concurrent requests').waitFor();
+    await expectFieldError(page.getByLabel('Timeout (ms)'), page, /1000/);
+    await page.getByLabel('Timeout (ms)').fill('');
+    await page.getByLabel('Concurrent requests').fill('');
+
+    await page.getByRole('button', { name: `${tenant}.created` }).click();
+    expect(await page.getByLabel('Event types').inputValue()).toBe(`${tenant}.created`);
+    await page.getByLabel('Filter (JSON)').fill('{"data.amount": {"$gte": 100}}');
+    await page.getByText('Selects 1 of the last 2 events.').waitFor();
+    await page.getByRole('button', { name: 'Add endpoint' }).click();
+    const dialog = page.getByRole('dialog');
+    const secret = await dialog.getByRole('button', { name: 'Copy the secret' }).textContent();
+    expect(secret).toMatch(/^whsec_/);
+    await dialog.getByText('verifyWebhook').first().waitFor();
+    await dialog.getByRole('button', { name: 'Done' }).click();
     await page.getByRole('heading', { name: receiver.url.replace(/^http:\/\/|\/$/g, '') }).waitFor();
 
     await page.getByRole('button', { name: 'Send test event' }).click();
@@ -134,6 +159,7 @@ describe('deliveries in the console', needsBrowser(), () => {
     await page.goBack();
 
     await page.getByRole('link', { name: 'Configuration' }).click();
+    await page.locator('summary').filter({ hasText: 'Delivery' }).click();
     await page.getByLabel('Timeout (ms)').fill('5');
     await page.getByRole('button', { name: 'Save changes' }).click();
     await expectFieldError(page.getByLabel('Timeout (ms)'), page, /1000/);

@@ -32,6 +32,14 @@ describe('monitoring in the console', needsBrowser(), () => {
     await tail.getByText('accepted').waitFor();
     await tail.getByText('retry').waitFor();
     await tail.getByText('dead', { exact: true }).waitFor();
+    // On a phone the time is below the badge, and the endpoint is visible.
+    await tailPage.setViewportSize({ width: 390, height: 844 });
+    const [badge, time] = [tail.locator('.badge').first(), tail.locator('.tail-time').first()];
+    await expect
+      .poll(async () => (await time.boundingBox())!.y - (await badge.boundingBox())!.y, { timeout: 10_000 })
+      .toBeGreaterThan(10);
+    await tail.getByText('#1 · 500').first().waitFor();
+    await tailPage.setViewportSize({ width: 1280, height: 860 });
     await tailPage.getByLabel('Kind').selectOption('failed');
     await tail.getByText('accepted').waitFor({ state: 'detached' });
     await tail.getByRole('link', { name: 'order.refused' }).first().click();

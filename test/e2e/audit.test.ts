@@ -103,6 +103,8 @@ describe('SEC-4: every change is recorded', () => {
       'DELETE /v1/tenants/:id': async (tenant) => {
         await expectStatus(posthorn.api('PUT', `/v1/tenants/${tenant}`, {}), 201);
         await expectStatus(posthorn.api('PUT', `/v1/tenants/${tenant}`, { name: 'changed' }), 200);
+        await expectStatus(posthorn.api('PUT', '/v1/tenants/expunged', {}), 201);
+        await expectStatus(posthorn.api('DELETE', '/v1/tenants/expunged?expunge=true&confirm=expunged'), 202);
         return posthorn.api('DELETE', `/v1/tenants/${tenant}`);
       },
       'PUT /v1/event-types/:name': () => posthorn.api('PUT', '/v1/event-types/a.b', {}),
@@ -140,7 +142,12 @@ describe('SEC-4: every change is recorded', () => {
     const receiver = await newReceiver();
     receiver.answer({ status: 404 });
     // What only reads, and what publishes.
-    const silent = ['POST /v1/events', 'POST /v1/events/batch', 'POST /v1/filters/try'];
+    const silent = [
+      'POST /v1/events',
+      'POST /v1/events/batch',
+      'POST /v1/filters/try',
+      'POST /v1/filters/count',
+    ];
     const changing = (await allRoutes())
       .map(({ method, path }) => `${method} ${path}`)
       .filter((route) => /^\w+ \/v1\//.test(route) && !silent.includes(route))

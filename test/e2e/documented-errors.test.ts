@@ -178,7 +178,13 @@ describe('every operation succeeds', () => {
     deleteTenant: async () => {
       const named = newTenant();
       await expectStatus(call('putTenant', { named }), 201);
-      return [[204, await call('deleteTenant', { named })]];
+      const deleted = await call('deleteTenant', { named });
+      await expectStatus(call('putTenant', { named }), 201);
+      return [
+        [204, deleted],
+        [200, await call('deleteTenant', { named, query: '?expunge=true&dry_run=true' })],
+        [202, await call('deleteTenant', { named, query: `?expunge=true&confirm=${named}` })],
+      ];
     },
     discardDeadLetters: bulk('discardDeadLetters'),
     getApiReference: cached('getApiReference'),
@@ -330,6 +336,7 @@ describe('whatever the operation', () => {
       ['replayDeadLetters', { filter }, 'filter.tenant'],
       ['discardDeadLetters', { filter }, 'filter.tenant'],
       ['tryFilter', { filter: null, event: { type: 'a.b', data: 1, tenant } }, 'event.tenant'],
+      ['countFilterMatches', { filter: null, tenant }, 'tenant'],
     ] as const)
       matrix.refused(op(name), 'forbidden', await call(name, { body, key: keys.stranger }), path);
     matrix.refused(op('listTenants'), 'forbidden', await call('listTenants', { key: keys.stranger }));
@@ -535,6 +542,28 @@ describe('a conflict with the current state', () => {
     matrix.refused(op('discardDelivery'), 'conflict', await call('discardDelivery', { in: place }));
     expect((await call('getDelivery', { in: place })).body.status).toBe('discarded');
     await expectStatus(call('getTenant', { in: place }), 200);
+  });
+
+  test('a tenant whose data is being deleted', async () => {
+    const place = await makeWorld(posthorn, rejecting.url);
+    const { tenant } = place;
+    const query = `?expunge=true&confirm=${tenant}`;
+    await expectStatus(call('deleteTenant', { in: place, query }), 202);
+    matrix.refused(op('deleteTenant'), 'conflict', await call('deleteTenant', { in: place, query }));
+    const event = { type: 'a.b', data: 1, tenant };
+    matrix.refused(op('publishEvent'), 'conflict', await call('publishEvent', { body: event }));
+    const batch = [event, { ...event, tenant: world.tenant }];
+    const [refused, accepted] = (await call('publishBatch', { body: { events: batch } })).body.results;
+    matrix.refusedItem('conflict', refused);
+    expect(accepted).toMatchObject({ tenant: world.tenant });
+    const endpoint = { tenant, url: rejecting.url };
+    matrix.refused(op('createEndpoint'), 'conflict', await call('createEndpoint', { body: endpoint }));
+    matrix.refused(
+      op('createKey'),
+      'conflict',
+      await call('createKey', { body: { scope: 'tenant', tenant } }),
+    );
+    matrix.refused(op('createInbox'), 'conflict', await call('createInbox', { body: { tenant } }));
   });
 
   test('an endpoint that another request changes while its receiver is challenged', async () => {

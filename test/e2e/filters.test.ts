@@ -150,6 +150,25 @@ describe('FAN-2: trying a filter', () => {
     expect((await posthorn.api('GET', `/v1/events?tenant=${tenant}`)).body.data).toEqual([]);
   });
 
+  test('counts how many of the last events of the tenant it selects', async () => {
+    const tenant = newTenant();
+    const count = async (body: object, key = posthorn.key) =>
+      (await posthorn.api('POST', '/v1/filters/count', body, { key })).body;
+    expect(await count({ filter: LARGE, tenant })).toEqual({ examined: 0, matching: 0 });
+    for (const [type, amount] of [
+      ['order.created', 50],
+      ['order.created', 500],
+      ['order.paid', 500],
+    ] as const)
+      await posthorn.api('POST', '/v1/events', { type, tenant, data: { amount } });
+    expect(await count({ filter: LARGE, tenant })).toEqual({ examined: 3, matching: 2 });
+    expect(await count({ filter: LARGE, events: ['order.paid'] }, await tenantKey(tenant, 'read'))).toEqual({
+      examined: 3,
+      matching: 1,
+    });
+    expect(await count({ filter: null, events: ['none.*'], tenant })).toEqual({ examined: 3, matching: 0 });
+  });
+
   test('needs a valid event', async () => {
     expect(await attempt(LARGE, { data: 1 })).toMatchObject({
       status: 422,

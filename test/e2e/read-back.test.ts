@@ -10,7 +10,7 @@ import {
   usePosthorn,
 } from '../support/posthorn.ts';
 
-const posthorn = usePosthorn({ inProcess: true });
+const posthorn = usePosthorn({ inProcess: true, env: { POSTHORN_INBOX: 'true' } });
 const { clientOne, authority } = certificates;
 const URL_OF_NOBODY = 'https://example.com/hooks';
 const oauth = {
@@ -131,5 +131,50 @@ describe('[redacted] is refused', () => {
     const { tls } = await read(withCertificate);
     const refused = await expectStatus(patch(withCertificate, { url, tls }), 422);
     expect(refused.body.errors).toMatchObject([{ path: 'tls.key' }]);
+  });
+});
+
+describe('what was read can be written back:', () => {
+  const readAt = async (path: string) => (await expectStatus(posthorn.api('GET', path), 200)).body;
+  const countChanges = async () =>
+    (await posthorn.database.query<{ n: number }>('select count(*)::int as n from posthorn.audit_log'))[0]!.n;
+
+  test.each<[string, 'PUT' | 'PATCH', object, string, object]>([
+    [
+      'a tenant',
+      'PUT',
+      { name: 'Acme', metadata: { a: 1 }, ingest_rate_limit: { per_second: 5 }, max_endpoints: 7 },
+      'id',
+      { name: 'New' },
+    ],
+    [
+      'an event type',
+      'PUT',
+      { description: 'x', schema: { type: 'object' }, example: { a: 1 }, deprecated: true },
+      'name',
+      { description: 'new' },
+    ],
+    ['an inbox', 'PATCH', { status: 503, delay_ms: 10 }, 'token', { status: 204 }],
+  ])('%s', async (what, method, settings, name, change) => {
+    const path = await {
+      'a tenant': async () => `/v1/tenants/${newTenant()}`,
+      'an event type': async () => '/v1/event-types/read.back',
+      'an inbox': async () =>
+        `/v1/inboxes/${(await expectStatus(posthorn.api('POST', '/v1/inboxes', settings), 201)).body.token}`,
+    }[what]!();
+    if (method === 'PUT') await expectStatus(posthorn.api('PUT', path, settings), 201);
+    const shown = await readAt(path);
+    const before = await countChanges();
+    const { body } = await expectStatus(posthorn.api(method, path, shown), 200);
+    expect(body).toEqual(shown);
+    expect(await readAt(path)).toEqual(shown);
+    expect(await countChanges()).toBe(before);
+    // A read-only field with another value is a mistake, and the rest can be changed.
+    const refused = await posthorn.api(method, path, { ...shown, [name]: 'else' });
+    expect(refused.body.errors, refused.text).toMatchObject([{ path: name }]);
+    await expectStatus(posthorn.api(method, path, { ...shown, created_at: '2020-01-01T00:00:00Z' }), 422);
+    expect(await readAt(path)).toEqual(shown);
+    await expectStatus(posthorn.api(method, path, { ...shown, ...change }), 200);
+    expect(await readAt(path)).not.toEqual(shown);
   });
 });

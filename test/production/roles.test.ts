@@ -1,6 +1,7 @@
 /** Least privilege: one role owns the schema and migrates, another one serves and owns nothing. */
 import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
+import { firstIdAt, newId } from '../../src/domain/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import {
   createEndpoint,
@@ -12,6 +13,7 @@ import {
   untilDeliveries,
 } from '../support/posthorn.ts';
 import { startProcess } from '../support/processes.ts';
+import { createDay, dropPartitions, keepDays, startOfDay, storeOldEvent } from '../support/retention.ts';
 
 interface Roles {
   readonly database: TestDatabase;
@@ -105,6 +107,15 @@ test('a role that owns nothing can serve, create partitions and drop old ones', 
   expect(await database.query("select to_regclass('posthorn.events_20200101') as found")).toEqual([
     { found: null },
   ]);
+  await createDay(database, startOfDay(50));
+  const atMs = startOfDay(50) + 1000;
+  const endpointId = newId(atMs);
+  await storeOldEvent(database, { status: 'dead', endpointId, atMs });
+  await storeOldEvent(database, { status: 'delivered', endpointId, atMs });
+  expect(await dropPartitions({ url: urlOf(server) }, { days: keepDays(30) })).toHaveLength(3);
+  expect(
+    await database.query('select from posthorn.events where id < $1', [firstIdAt(atMs + 1000)]),
+  ).toHaveLength(1);
   const [current] = await database.query(
     'select name from posthorn.partitions where now() between from_at and to_at',
   );

@@ -1,6 +1,7 @@
 /** Checks at the end of a run, when all work is done: nothing is lost, nothing is left over, everything is recorded. */
 import { deliveryIdOf, type Uuid } from '../../src/domain/ids.ts';
 import type { MemoryStore } from '../../src/memory/memory-store.ts';
+import type { StoredEvent } from '../../src/memory/rows.ts';
 import type { World } from './world.ts';
 
 /** Returns a sentence per violation. */
@@ -8,12 +9,29 @@ export function findEndViolations(world: World): string[] {
   return [
     ...checkAnswers(world),
     ...checkOutbox(world),
-    ...[...world.store.events.values()].flatMap(({ id, deliveries }) =>
-      Array.from({ length: deliveries }, (_, ordinal) => deliveryIdOf(id, ordinal)).flatMap((delivery) =>
-        checkDelivery(world, delivery),
-      ),
-    ),
+    ...[...world.store.events.values()].flatMap((event) => checkEvent(world, event)),
     ...checkMemory(world),
+  ];
+}
+
+/** Each endpoint that an event names has a delivery: delivered, dead, or skipped because the endpoint was disabled. */
+function checkEvent(world: World, { id, deliveries, options }: StoredEvent): string[] {
+  const skipped = (options?.skipped as number | undefined) ?? 0;
+  const named = (options?.endpoint_ids as readonly Uuid[] | undefined)?.length;
+  const isDuplicate = options?.duplicate_of !== undefined;
+  const all = Array.from({ length: deliveries + skipped }, (_, ordinal) => deliveryIdOf(id, ordinal));
+  return [
+    ...all.flatMap((delivery) => checkDelivery(world, delivery)),
+    ...(named !== undefined && !isDuplicate && named !== all.length
+      ? [`event ${id} names ${named} endpoints and has ${all.length} deliveries`]
+      : []),
+    ...all.slice(deliveries).flatMap((delivery) => {
+      const end = world.store.finished.get(delivery);
+      const isReplayed = (end?.replays ?? 1) > 0;
+      return end?.status === 'skipped' || isReplayed || world.store.deadLetters.has(delivery)
+        ? []
+        : [`delivery ${delivery} was accepted as skipped and is ${end?.status ?? 'gone'}`];
+    }),
   ];
 }
 

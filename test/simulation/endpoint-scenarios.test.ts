@@ -46,6 +46,34 @@ describe('an endpoint', () => {
     }
   });
 
+  it('that is disabled and enabled again has every event delivered, dead or skipped, and gets skipped ones by a replay', async () => {
+    for (let seed = 0; seed < 4; seed += 1) {
+      const world = new World(seed);
+      const other = world.addEndpoint({}, ok);
+      const endpoint = world.addEndpoint({}, ok);
+      const worker = await world.addProcess();
+      await world.run(2_000);
+      for (let i = 0; i < 40; i += 1) {
+        if (i === 10) world.disable(endpoint.id);
+        if (i === 30) world.enable(endpoint.id);
+        if (world.random.chance(0.5)) world.publishToOutbox([other.id, endpoint.id]);
+        else world.commitUnannounced([other.id, endpoint.id], world.random.between(0, 300));
+        await world.run(world.random.between(10, 200));
+      }
+      await world.run(70_000);
+      world.checkEnd();
+      const skipped = [...world.store.finished.values()].filter(({ status }) => status === 'skipped');
+      expect(new Set(skipped.map(({ endpointId }) => endpointId))).toEqual(new Set([endpoint.id]));
+      expect(skipped.length).toBeGreaterThanOrEqual(15);
+
+      await world.time.inside(worker.process, () => void worker.queue.replay(skipped));
+      await world.run(70_000);
+      world.checkEnd();
+      const ends = [...world.store.finished.values()].filter(({ endpointId }) => endpointId === endpoint.id);
+      expect(ends.map(({ status }) => status)).toEqual(Array.from({ length: 40 }, () => 'delivered'));
+    }
+  });
+
   it('has its deliveries skipped later if the store is unavailable when it is disabled', async () => {
     const world = new World(8);
     const endpoint = world.addEndpoint({}, ok);

@@ -146,7 +146,12 @@ class Storm {
     const { random, time, weather, running } = this.#world;
     const victim = running.length === 0 ? null : random.pick(running);
     const { id } = random.pick(this.#endpoints);
-    switch (random.integer(0, 15)) {
+    switch (random.integer(0, 16)) {
+      case 16:
+        // What it misses is skipped, also if the event comes from the outbox or was matched before.
+        this.#world.disable(id);
+        time.after(random.between(100, 10_000), null, () => this.#world.enable(id));
+        break;
       case 15:
         await this.#probeSome();
         break;

@@ -242,16 +242,19 @@ export class World {
   commitUnannounced(endpointIds: readonly Uuid[], commitMs = 0): Publication {
     const { store, time } = this;
     const id = newEventId(Math.floor(time.now()));
-    const deliveries = endpointIds.flatMap((endpointId, ordinal) => {
-      const { enabled, ordering } = store.endpoints.get(endpointId)!.endpoint;
-      const fifo = ordering === 'fifo';
-      return enabled ? [{ id: deliveryIdOf(id, ordinal), endpointId, dueAt: null, fifo }] : [];
+    const isEnabled = (endpointId: Uuid): boolean => store.endpoints.get(endpointId)!.endpoint.enabled;
+    const [enabled, disabled] = [
+      endpointIds.filter(isEnabled),
+      endpointIds.filter((each) => !isEnabled(each)),
+    ];
+    const deliveries = enabled.map((endpointId, ordinal) => {
+      const fifo = store.endpoints.get(endpointId)!.endpoint.ordering === 'fifo';
+      return { id: deliveryIdOf(id, ordinal), endpointId, dueAt: null, fifo };
     });
-    const skipped = endpointIds.flatMap((endpointId, ordinal) =>
-      store.endpoints.get(endpointId)!.endpoint.enabled
-        ? []
-        : [{ id: deliveryIdOf(id, ordinal), endpointId }],
-    );
+    const skipped = disabled.map((endpointId, index) => ({
+      id: deliveryIdOf(id, enabled.length + index),
+      endpointId,
+    }));
     const event = newEvent(endpointIds, null);
     const { tenant, type, data } = event;
     const record: EventRecord = {
@@ -261,7 +264,7 @@ export class World {
       data,
       idempotencyKey: null,
       fingerprint: null,
-      options: null,
+      options: { endpoint_ids: endpointIds, ...(skipped.length > 0 && { skipped: skipped.length }) },
       deliveries,
       skipped,
     };

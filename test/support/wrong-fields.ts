@@ -23,6 +23,7 @@ export function wrongBodies(tenant: string, foreignEndpoint: string): WrongBody[
       'filter.data.a.$near',
       { filter: { 'data.a': { $near: 1 } }, event: { type: 'a.b', data: 1 } },
     ],
+    ['countFilterMatches', 'filter.data.a.$near', { filter: { 'data.a': { $near: 1 } } }],
     ['publishEvent', 'body', []],
     ['publishEvent', 'type', { data: 1 }],
     ['publishEvent', 'data', { type: 'a.b' }],

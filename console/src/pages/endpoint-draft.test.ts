@@ -73,7 +73,9 @@ describe('endpoint draft', () => {
     expect(patchFor({ schedule: '0, 1, 2' })).toEqual({ retry: { schedule: [0, 1, 2], ...rules } });
   });
 
-  it('invalid JSON throws an error that names the field', () => {
-    expect(() => patchFor({ metadata: '{' })).toThrow(expect.objectContaining({ path: 'metadata' }));
+  it('invalid JSON throws one error that names all fields', () => {
+    const message = 'must be valid JSON';
+    const errors = ['filter', 'metadata'].map((path) => ({ path, message }));
+    expect(() => patchFor({ metadata: '{', filter: 'x' })).toThrow(expect.objectContaining({ errors }));
   });
 });

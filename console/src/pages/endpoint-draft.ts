@@ -1,5 +1,6 @@
 /** Converts an endpoint to the fields of a form (a draft), and drafts back to the body of an API request. */
 import type { Endpoint, ExponentialRetry, ScheduledRetry } from '@posthorn/client';
+import type { FieldError } from '../api/client.ts';
 
 export interface AuthDraft {
   type: 'none' | 'basic' | 'bearer' | 'oauth2';
@@ -31,6 +32,8 @@ export interface Draft {
   description: string;
   tenant: string;
   events: string;
+  /** JSON, or ''. */
+  filter: string;
   channels: string;
   payload: string;
   api_version: string;
@@ -90,6 +93,7 @@ export function toDraft(endpoint: Partial<Endpoint>): Draft {
     description: endpoint.description ?? '',
     tenant: endpoint.tenant ?? '',
     events: joinList(endpoint.events ?? ['*']),
+    filter: endpoint.filter == null ? '' : JSON.stringify(endpoint.filter, null, 2),
     channels: joinList(endpoint.channels),
     payload: endpoint.payload ?? 'full',
     api_version: toText(endpoint.api_version),
@@ -148,11 +152,12 @@ function toAuthDraft(auth: Record<string, unknown>): AuthDraft {
   return { ...fields, type: (auth.type as AuthDraft['type'] | undefined) ?? 'none' };
 }
 
+/** Fields that cannot be sent to the API. */
 export class DraftError extends Error {
-  readonly path: string;
-  constructor(path: string, message: string) {
-    super(message);
-    this.path = path;
+  readonly errors: readonly FieldError[];
+  constructor(errors: readonly FieldError[]) {
+    super(errors.map(({ path, message }) => `${path} ${message}`).join('; '));
+    this.errors = errors;
   }
 }
 
@@ -168,22 +173,30 @@ const pickNumbers = (entries: Record<string, string>): Record<string, unknown> =
       .map(([name, value]) => [name, toNumber(value)]),
   );
 
-function parseField(path: string, value: string): unknown {
-  if (value.trim() === '') return null;
-  try {
-    return JSON.parse(value);
-  } catch {
-    throw new DraftError(path, 'must be valid JSON');
-  }
+/** Parses the fields that contain JSON; null for an empty one. Throws `DraftError` with all that are invalid. */
+function parseFields<Name extends string>(fields: Record<Name, string>): Record<Name, unknown> {
+  const errors: FieldError[] = [];
+  const parsed = Object.entries<string>(fields).map(([path, text]): [string, unknown] => {
+    try {
+      return [path, text.trim() === '' ? null : JSON.parse(text)];
+    } catch {
+      errors.push({ path, message: 'must be valid JSON' });
+      return [path, null];
+    }
+  });
+  if (errors.length > 0) throw new DraftError(errors);
+  return Object.fromEntries(parsed) as Record<Name, unknown>;
 }
 
 /** Converts a draft to the settings of the API. Null means the default. Throws `DraftError` for invalid JSON. */
 export function toSettings(draft: Draft): Record<string, unknown> {
   const orNull = (value: string): unknown => (value.trim() === '' ? null : value.trim());
+  const { filter, metadata } = parseFields({ filter: draft.filter, metadata: draft.metadata });
   return {
     url: draft.url.trim(),
     description: draft.description,
     events: splitWords(draft.events).length === 0 ? null : splitWords(draft.events),
+    filter,
     channels: splitWords(draft.channels),
     payload: draft.payload,
     api_version: orNull(draft.api_version),
@@ -223,7 +236,7 @@ export function toSettings(draft: Draft): Record<string, unknown> {
     tls: Object.values(draft.tls).every((value) => value.trim() === '')
       ? null
       : Object.fromEntries(Object.entries(draft.tls).filter(([, value]) => value.trim() !== '')),
-    metadata: parseField('metadata', draft.metadata) ?? {},
+    metadata: metadata ?? {},
   };
 }
 

@@ -2,8 +2,17 @@
 import { usePermissions } from '../api/session.ts';
 import { Checkbox, SelectField, TextArea, TextField } from '../ui/fields.tsx';
 import { CredentialFields } from './endpoint-credentials.tsx';
-import { createFieldBinder, Section, type SectionProps } from './endpoint-form-section.tsx';
-import { RetrySection } from './endpoint-retry-fields.tsx';
+import { createFieldBinder, FoldedSection, Section, type SectionProps } from './endpoint-form-section.tsx';
+import { type FormSection, findSection } from './endpoint-labels.ts';
+import { RetryFields } from './endpoint-retry-fields.tsx';
+import {
+  summarizeAccess,
+  summarizeDelivery,
+  summarizeRetries,
+  summarizeSignature,
+} from './endpoint-summaries.ts';
+import { EventTypesField } from './event-types-field.tsx';
+import { FilterMatchCount } from './filter-match-count.tsx';
 
 interface EndpointFieldsProps extends SectionProps {
   isNew: boolean;
@@ -12,20 +21,51 @@ interface EndpointFieldsProps extends SectionProps {
 export function EndpointFields(props: EndpointFieldsProps) {
   const { draft, onChange, errors } = props;
   const field = createFieldBinder(props);
+  const hasError = (section: FormSection): boolean =>
+    errors.some(({ path }) => findSection(path) === section);
   return (
     <>
       <DestinationSection {...props} />
-      <DeliverySection {...props} />
-      <RetrySection {...props} />
-      <BreakerSection {...props} />
-      <SignatureSection {...props} />
-      <Section
-        title="Headers and credentials"
-        about="Sent with every request. Credentials are stored encrypted and never shown again."
+      <FoldedSection
+        title="Delivery"
+        about="Timeout, concurrency, rate limit, order and channels."
+        summary={summarizeDelivery(draft)}
+        hasError={hasError('delivery')}
       >
+        <DeliveryFields {...props} />
+      </FoldedSection>
+      <FoldedSection
+        title="Retries"
+        about="When Posthorn retries a failed request, which responses it never retries, and when it pauses."
+        summary={summarizeRetries(draft)}
+        hasError={hasError('retries')}
+      >
+        <RetryFields {...props} />
+        <BreakerFields {...props} />
+      </FoldedSection>
+      <FoldedSection
+        title="Signature"
+        about="How receivers verify that a request comes from you."
+        summary={summarizeSignature(draft)}
+        hasError={hasError('signature')}
+      >
+        <SignatureFields {...props} />
+      </FoldedSection>
+      <FoldedSection
+        title="Access"
+        about="Headers and credentials of every request. Credentials are stored encrypted and never shown again."
+        summary={summarizeAccess(draft)}
+        hasError={hasError('access')}
+      >
+        <ChallengeField {...props} />
         <CredentialFields draft={draft} onChange={onChange} errors={errors} />
-      </Section>
-      <Section title="Metadata" about="Your own notes as JSON. Posthorn stores them and does not send them.">
+      </FoldedSection>
+      <FoldedSection
+        title="Metadata"
+        about="Your own notes as JSON. Posthorn stores them and does not send them."
+        summary={draft.metadata.trim() === '' ? 'none' : draft.metadata.replace(/\s+/g, ' ').slice(0, 80)}
+        hasError={hasError('metadata')}
+      >
         <TextArea
           className="wide"
           rows={4}
@@ -33,7 +73,7 @@ export function EndpointFields(props: EndpointFieldsProps) {
           placeholder={'{ "team": "billing" }'}
           {...field('metadata')}
         />
-      </Section>
+      </FoldedSection>
     </>
   );
 }
@@ -66,36 +106,55 @@ function DestinationSection(props: EndpointFieldsProps) {
         hint="The name of the endpoint in lists."
         {...field('description')}
       />
+      <EventTypesField {...field('events')} />
+      {props.isNew && (
+        <div className="wide stack" style={{ gap: 4 }}>
+          <TextArea
+            label="Filter (JSON)"
+            rows={3}
+            hint="Sends only events with this content. If empty, all events of these types."
+            placeholder={'{ "data.amount": { "$gte": 100 } }'}
+            {...field('filter')}
+          />
+          <FilterMatchCount
+            filter={props.draft.filter}
+            events={props.draft.events}
+            tenant={hasTenantField ? props.draft.tenant || 'default' : null}
+          />
+        </div>
+      )}
+    </Section>
+  );
+}
+
+function ChallengeField(props: SectionProps) {
+  const field = createFieldBinder(props);
+  return (
+    <SelectField
+      className="wide"
+      label="Challenge"
+      options={[
+        ['', 'None'],
+        ['echo', 'Echo: the receiver returns a token'],
+        ['cloudevents', 'CloudEvents: the receiver allows the origin'],
+      ]}
+      hint="How the receiver proves that it wants these events, before Posthorn accepts the URL."
+      {...field('challenge')}
+    />
+  );
+}
+
+function DeliveryFields(props: SectionProps) {
+  const field = createFieldBinder(props);
+  return (
+    <>
       <TextField
-        label="Event types"
-        mono
-        hint="Separate with commas. order.* matches every type that starts with “order.”; * matches all."
-        {...field('events')}
-      />
-      <TextField
+        className="wide"
         label="Channels"
         mono
         hint="If empty, the endpoint receives events of every channel."
         {...field('channels')}
       />
-      <SelectField
-        label="Challenge"
-        options={[
-          ['', 'None'],
-          ['echo', 'Echo: the receiver returns a token'],
-          ['cloudevents', 'CloudEvents: the receiver allows the origin'],
-        ]}
-        hint="How the receiver proves that it wants these events, before Posthorn accepts the URL."
-        {...field('challenge')}
-      />
-    </Section>
-  );
-}
-
-function DeliverySection(props: SectionProps) {
-  const field = createFieldBinder(props);
-  return (
-    <Section title="Delivery" about="Timeout, concurrency, rate limit and order.">
       <TextField
         label="Timeout (ms)"
         placeholder="15000"
@@ -140,20 +199,21 @@ function DeliverySection(props: SectionProps) {
         {...field('follow_redirects')}
       />
       <TextField label="API version" placeholder="not pinned" {...field('api_version')} />
-    </Section>
+    </>
   );
 }
 
-function BreakerSection(props: SectionProps) {
+function BreakerFields(props: SectionProps) {
   const { draft, onChange } = props;
   const field = createFieldBinder(props);
   return (
-    <Section
-      title="Circuit breaker"
-      about="After too many failures the circuit opens: Posthorn sends nothing until a single probe succeeds."
-    >
+    <>
       <div className="wide">
-        <Checkbox checked={draft.breaker_on} onChange={(breaker_on) => onChange({ breaker_on })}>
+        <Checkbox
+          checked={draft.breaker_on}
+          onChange={(breaker_on) => onChange({ breaker_on })}
+          hint="An open circuit sends nothing until a single probe succeeds."
+        >
           Open the circuit when the endpoint keeps failing
         </Checkbox>
       </div>
@@ -181,7 +241,7 @@ function BreakerSection(props: SectionProps) {
           />
           <TextField
             label="Pause before a probe (s)"
-            placeholder="300"
+            placeholder="30"
             {...field('cooldown_seconds', 'breaker.cooldown_seconds')}
           />
           <TextField
@@ -191,14 +251,14 @@ function BreakerSection(props: SectionProps) {
           />
         </>
       )}
-    </Section>
+    </>
   );
 }
 
-function SignatureSection(props: SectionProps) {
+function SignatureFields(props: SectionProps) {
   const field = createFieldBinder(props);
   return (
-    <Section title="Signature" about="How receivers verify that a request comes from you.">
+    <>
       <SelectField
         label="Profile"
         options={[
@@ -222,6 +282,6 @@ function SignatureSection(props: SectionProps) {
         placeholder="default of the profile"
         {...field('signature_prefix', 'signature.prefix')}
       />
-    </Section>
+    </>
   );
 }

@@ -9,6 +9,7 @@ import { Card } from '../ui/card.tsx';
 import { findFieldError, TextArea } from '../ui/fields.tsx';
 import { parseJson, parseOptionalJson } from '../ui/json-text.ts';
 import { showToast } from '../ui/toasts.tsx';
+import { FilterMatchCount } from './filter-match-count.tsx';
 
 const EXAMPLE_FILTER = '{\n  "data.amount": { "$gte": 100 }\n}';
 const EXAMPLE_EVENT = '{\n  "type": "order.created",\n  "data": { "amount": 120 }\n}';
@@ -61,6 +62,7 @@ export function FilterEditor({ endpoint }: { endpoint: Endpoint }) {
               Save filter
             </Button>
           )}
+          <FilterMatchCount filter={text} events={endpoint.events.join(',')} tenant={endpoint.tenant} />
           <span className="grow" aria-live="polite">
             {result !== null && <FilterResult result={result} />}
           </span>

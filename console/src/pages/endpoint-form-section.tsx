@@ -1,4 +1,4 @@
-import type { ReactNode } from 'react';
+import { type ReactNode, useEffect, useState } from 'react';
 import type { FieldError } from '../api/client.ts';
 import { findFieldError } from '../ui/fields.tsx';
 import type { Draft } from './endpoint-draft.ts';
@@ -18,6 +18,33 @@ export function Section({ title, about, children }: { title: string; about: stri
       </div>
       <div className="form-grid">{children}</div>
     </section>
+  );
+}
+
+interface FoldedSectionProps {
+  title: string;
+  about: string;
+  /** The current values in a few words, while the section is closed. */
+  summary: string;
+  /** A section with an error opens, because a hidden field cannot be corrected. */
+  hasError: boolean;
+  children: ReactNode;
+}
+
+/** A section that is closed at first, and shows a summary of its values. */
+export function FoldedSection({ title, about, summary, hasError, children }: FoldedSectionProps) {
+  const [isOpen, setOpen] = useState(false);
+  useEffect(() => {
+    if (hasError) setOpen(true);
+  }, [hasError]);
+  return (
+    <details className="form-fold" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        <h2>{title}</h2>
+        <span className="small faint">{isOpen ? about : summary}</span>
+      </summary>
+      <div className="form-grid">{children}</div>
+    </details>
   );
 }
 

@@ -10,6 +10,8 @@ import { plural } from '../ui/format.ts';
 import { showToast } from '../ui/toasts.tsx';
 import { type Draft, DraftError, toDraft, toPatch, toSettings } from './endpoint-draft.ts';
 import { EndpointFields } from './endpoint-fields.tsx';
+import { labelField } from './endpoint-labels.ts';
+import { NewSecretDialog } from './new-secret-dialog.tsx';
 
 interface FormErrors {
   readonly fields: readonly FieldError[];
@@ -27,14 +29,13 @@ export function EndpointForm({ endpoint }: { endpoint?: Endpoint }) {
   const [draft, setDraft] = useState(saved);
   const [errors, setErrors] = useState(NO_ERRORS);
   const [isBusy, setBusy] = useState(false);
+  const [created, setCreated] = useState<CreatedEndpoint | null>(null);
   const isChanged = draft !== saved && JSON.stringify(draft) !== JSON.stringify(saved);
 
   const create = async (): Promise<void> => {
     const settings = buildNewSettings(draft, saved, canSeeAllTenants);
-    const { id } = await callApi<CreatedEndpoint>('POST', '/v1/endpoints', settings);
+    setCreated(await callApi<CreatedEndpoint>('POST', '/v1/endpoints', settings));
     invalidate('/v1/endpoints', '/v1/stats', '/v1/tenants');
-    showToast('Endpoint added');
-    navigate(`/endpoints/${id}`);
   };
   const update = async (id: string): Promise<void> => {
     const updated = toDraft(await callApi<Endpoint>('PATCH', `/v1/endpoints/${id}`, toPatch(saved, draft)));
@@ -77,20 +78,23 @@ export function EndpointForm({ endpoint }: { endpoint?: Endpoint }) {
           </Button>
         </div>
       )}
+      {created !== null && (
+        <NewSecretDialog endpoint={created} onClose={() => navigate(`/endpoints/${created.id}`)} />
+      )}
     </form>
   );
 }
 
 function toFormErrors(error: unknown): FormErrors {
-  if (error instanceof DraftError)
-    return { fields: [{ path: error.path, message: error.message }], message: null };
+  if (error instanceof DraftError) return { fields: error.errors, message: null };
   const { errors, message } = asApiError(error);
   return { fields: errors, message };
 }
 
 function summarizeErrors({ fields, message }: FormErrors): string | null {
   if (fields.length === 0) return message;
-  return `${plural(fields.length, 'field is', 'fields are')} invalid: ${fields.map(({ path }) => path).join(', ')}`;
+  const labels = [...new Set(fields.map(({ path }) => labelField(path)))];
+  return `${plural(labels.length, 'field is', 'fields are')} invalid: ${labels.join(', ')}`;
 }
 
 /** Leaves out the settings that the user did not touch, so that they follow the server's defaults. */

@@ -1,15 +1,12 @@
 import { findFieldError, SelectField, TextField } from '../ui/fields.tsx';
 import { PRESETS } from './endpoint-draft.ts';
-import { createFieldBinder, Section, type SectionProps } from './endpoint-form-section.tsx';
+import { createFieldBinder, type SectionProps } from './endpoint-form-section.tsx';
 
-export function RetrySection(props: SectionProps) {
+export function RetryFields(props: SectionProps) {
   const { draft, onChange, errors } = props;
   const field = createFieldBinder(props);
   return (
-    <Section
-      title="Retries"
-      about="When Posthorn retries a failed request, and which responses it never retries."
-    >
+    <>
       <SelectField
         label="Policy"
         value={draft.retry_kind}
@@ -50,7 +47,7 @@ export function RetrySection(props: SectionProps) {
         placeholder="408, 425, 429"
         {...field('transient', 'retry.transient')}
       />
-    </Section>
+    </>
   );
 }
 

@@ -85,16 +85,11 @@ export function OverviewTiles({ stats }: { stats: Stats | undefined }) {
   );
 }
 
-/**
- * Deliveries that are being retried count as failing now: in an outage, nothing has ended yet, and the share of those that
- * ended would stay at 100 %. They have no place in a period of the past.
- */
 function SuccessTile({ stats }: { stats: Stats | undefined }) {
   if (stats === undefined) return <Tile label="Success rate" value={undefined} to="/events" />;
-  const { delivered, dead, now, first_attempt_success_rate: first } = stats;
+  const { now, success_rate: rate, first_attempt_success_rate: first } = stats;
+  // The rate counts them as failing, except in a period of the past.
   const retrying = stats.window === null ? 0 : now.retrying;
-  const total = delivered + dead + retrying;
-  const rate = total === 0 ? null : delivered / total;
   return (
     <Tile
       label="Success rate"

@@ -441,13 +441,17 @@ export interface EndpointPatch {
   headers?: Record<string, string | null> | null;
   plain_headers?: string[] | null;
   auth?: {
-    type: 'basic' | 'bearer' | 'oauth2';
-    username?: string;
-    password?: string;
-    token?: string;
-    token_url?: string;
-    client_id?: string;
-    client_secret?: string;
+    type: 'basic';
+    username: string;
+    password: string;
+  } | {
+    type: 'bearer';
+    token: string;
+  } | {
+    type: 'oauth2';
+    token_url: string;
+    client_id: string;
+    client_secret: string;
     scope?: string | null;
   } | null;
   tls?: {
@@ -669,6 +673,12 @@ export interface EventTypeSettings {
   /** A sample of `data`. It must match the schema. */
   example?: unknown;
   deprecated?: boolean;
+  /** Read-only. May be sent with the value that it has. */
+  name?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  created_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  updated_at?: unknown;
 }
 
 export interface EventWithData {
@@ -708,6 +718,21 @@ export interface ExponentialRetry {
   max_age_seconds: number;
   permanent: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
   transient: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
+}
+
+export interface FilterCount {
+  filter: Record<string, unknown> | null;
+  /** Event types and patterns, as endpoints have them. Default: all types. */
+  events?: string[];
+  /** Of this tenant only. */
+  tenant?: string;
+}
+
+export interface FilterCounted {
+  /** How many events there were to examine, at most 100. */
+  examined: number;
+  /** How many of them the types and the filter select. */
+  matching: number;
 }
 
 export interface FilterTried {
@@ -774,6 +799,27 @@ export interface InboxPatch {
   delay_ms?: number;
   /** Cut the connection instead of answering. */
   reset?: boolean;
+  /** The same fields, as GET shows them. Fields outside of it take precedence. */
+  answer?: {
+    /** The status that requests get. */
+    status?: number;
+    /** Delay of the answer in milliseconds. */
+    delay_ms?: number;
+    /** Cut the connection instead of answering. */
+    reset?: boolean;
+  };
+  /** Read-only. May be sent with the value that it has. */
+  token?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  url?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  tenant?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  created_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  received?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  expires_at?: unknown;
 }
 
 export interface InboxRequest {
@@ -868,13 +914,17 @@ export interface NewEndpoint {
   headers?: Record<string, string | null> | null;
   plain_headers?: string[] | null;
   auth?: {
-    type: 'basic' | 'bearer' | 'oauth2';
-    username?: string;
-    password?: string;
-    token?: string;
-    token_url?: string;
-    client_id?: string;
-    client_secret?: string;
+    type: 'basic';
+    username: string;
+    password: string;
+  } | {
+    type: 'bearer';
+    token: string;
+  } | {
+    type: 'oauth2';
+    token_url: string;
+    client_id: string;
+    client_secret: string;
     scope?: string | null;
   } | null;
   tls?: {
@@ -1026,7 +1076,7 @@ export interface Ready {
 
 export interface RefusedEvent {
   error: Problem & {
-    code: 'forbidden' | 'idempotency_conflict' | 'too_large' | 'invalid' | 'rate_limited' | 'overloaded' | 'unavailable';
+    code: 'forbidden' | 'conflict' | 'idempotency_conflict' | 'too_large' | 'invalid' | 'rate_limited' | 'overloaded' | 'unavailable';
   };
 }
 
@@ -1305,6 +1355,12 @@ export interface TenantSettings {
   } | null;
   max_endpoints?: number | null;
   retention_days?: number | null;
+  /** Read-only. May be sent with the value that it has. */
+  id?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  created_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  updated_at?: unknown;
 }
 
 export interface TestEvent {
@@ -1525,6 +1581,11 @@ export class Filters extends Resource {
   /** Try a filter on an event that is neither stored nor sent. */
   try(body: FilterTry, options?: RequestOptions): Promise<FilterTried> {
     return this.call('POST', `/v1/filters/try`, { body, reads: true }, options);
+  }
+
+  /** Count the last 100 events that a filter selects. */
+  countMatches(body: FilterCount, options?: RequestOptions): Promise<FilterCounted> {
+    return this.call('POST', `/v1/filters/count`, { body, reads: true }, options);
   }
 }
 

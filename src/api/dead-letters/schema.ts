@@ -1,6 +1,8 @@
 import { type Static, Type } from 'typebox';
+import { idPattern } from '../../domain/ids.ts';
 import { deadReasons } from '../../domain/outcome.ts';
 import { ListFilters, PageQuery } from '../http/pagination.ts';
+import { withMessage } from '../http/validation.ts';
 
 const { event_id, ...common } = ListFilters;
 const filters = { ...common, reason: Type.Optional(Type.Enum([...deadReasons])) };
@@ -14,11 +16,14 @@ export const BulkOrder = Type.Object(
       {
         ...filters,
         ids: Type.Optional(
-          Type.Array(Type.String({ maxLength: 64 }), {
-            minItems: 1,
-            maxItems: 1000,
-            description: 'Only these deliveries.',
-          }),
+          Type.Array(
+            Type.String({ pattern: idPattern('dlv'), ...withMessage('must be a delivery id (dlv_…)') }),
+            {
+              minItems: 1,
+              maxItems: 1000,
+              description: 'Only these deliveries.',
+            },
+          ),
         ),
       },
       { additionalProperties: false },

@@ -26,7 +26,11 @@ const MAX_ATTEMPTS = 1000;
 
 const AttemptParams = Type.Object({
   id: Id('dlv', 'The id of the delivery.'),
-  number: Type.String({ description: 'The number of the attempt: 1 is the first.', examples: ['1'] }),
+  number: Type.String({
+    pattern: '^[1-9][0-9]{0,8}$',
+    description: 'The number of the attempt: 1 is the first.',
+    examples: ['1'],
+  }),
 });
 
 /**

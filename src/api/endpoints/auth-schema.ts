@@ -2,9 +2,28 @@
 import { Type } from 'typebox';
 import { type AuthConfig, type AuthType, authSecrets, type TlsConfig } from '../../domain/endpoint-auth.ts';
 import { REDACTED } from '../../manage/redacted.ts';
-import { Nullable } from '../http/validation.ts';
+import { documentedAs, Nullable } from '../http/validation.ts';
 
 const Text = (maxLength: number) => Type.Optional(Type.String({ minLength: 1, maxLength }));
+
+const Needed = (maxLength: number) => Type.String({ minLength: 1, maxLength });
+const closed = { additionalProperties: false };
+
+/** Which fields belong to which type. */
+const AuthAlternatives = Type.Union([
+  Type.Object({ type: Type.Literal('basic'), username: Needed(256), password: Needed(1024) }, closed),
+  Type.Object({ type: Type.Literal('bearer'), token: Needed(8192) }, closed),
+  Type.Object(
+    {
+      type: Type.Literal('oauth2'),
+      token_url: Needed(2048),
+      client_id: Needed(1024),
+      client_secret: Needed(4096),
+      scope: Type.Optional(Nullable(Needed(1024))),
+    },
+    closed,
+  ),
+]);
 
 // One object for all types, because the errors of a union would list every alternative. The control plane checks
 // which fields belong to which type.
@@ -21,6 +40,7 @@ export const AuthSchema = Type.Object(
   },
   {
     additionalProperties: false,
+    ...documentedAs(AuthAlternatives),
     description:
       '`basic` has username and password, `bearer` has token, `oauth2` (client credentials) has token_url, client_id, client_secret and optionally scope.',
   },

@@ -80,7 +80,11 @@ export function endpointRoutes(
           tags: ['Endpoints'],
           body: NewEndpoint,
           response: { 201: CreatedEndpoint },
-          problems: { ...RECEIVER_PROBLEMS, endpoint_exists: ENDPOINT_EXISTS },
+          problems: {
+            ...RECEIVER_PROBLEMS,
+            conflict: 'The data of the tenant is being deleted.',
+            endpoint_exists: ENDPOINT_EXISTS,
+          },
         },
       },
       async (request, reply) => {

@@ -1,7 +1,8 @@
 import { Type } from 'typebox';
+import { EVENT_TYPE, MAX_EVENT_TYPE_LENGTH } from '../../domain/event.ts';
 import { PageQuery } from '../http/pagination.ts';
 import { Nullable } from '../http/validation.ts';
-import { EXAMPLE_TIME, Time } from '../openapi/describe.ts';
+import { AsShown, EXAMPLE_TIME, Ignored, Time } from '../openapi/describe.ts';
 
 const SchemaField = Nullable(
   Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Boolean()], {
@@ -22,6 +23,9 @@ export const EventTypeBody = Type.Object(
     schema: Type.Optional(SchemaField),
     example: Type.Optional(Type.Unknown({ description: 'A sample of `data`. It must match the schema.' })),
     deprecated: Type.Optional(Type.Boolean()),
+    name: AsShown,
+    created_at: AsShown,
+    updated_at: Ignored,
   },
   { additionalProperties: false, title: 'EventTypeSettings', examples: [exampleSettings] },
 );
@@ -43,5 +47,11 @@ export const EventTypeSchema = Type.Object(
     ],
   },
 );
-export const EventTypeName = Type.Object({ name: Type.String({ description: 'Such as order.created.' }) });
+export const EventTypeName = Type.Object({
+  name: Type.String({
+    pattern: EVENT_TYPE.source,
+    maxLength: MAX_EVENT_TYPE_LENGTH,
+    description: 'Such as order.created.',
+  }),
+});
 export const EventTypeList = Type.Object(PageQuery, { additionalProperties: false });

@@ -37,6 +37,7 @@ export function publishRoutes(
           tags: ['Events'],
           response: { 202: AcceptedEvent },
           problems: {
+            conflict: 'The data of the tenant is being deleted.',
             idempotency_conflict: 'The idempotency key was used for another event.',
             rate_limited:
               'The tenant publishes faster, or the key makes more requests, than its limit allows. Try again after `Retry-After` seconds.',

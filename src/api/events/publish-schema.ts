@@ -102,7 +102,7 @@ export const PublishHeaders = Type.Object({
   traceparent: Type.Optional(
     Type.String({
       description:
-        'W3C trace context, stored with the event and sent to the receivers; so is `tracestate`. An invalid one is ignored. `headers.traceparent` of an event takes precedence.',
+        'W3C trace context: version, trace id, parent id and flags, 55 characters. Stored with the event and sent to the receivers; so is `tracestate`. One of another form is ignored, as the specification says. `headers.traceparent` of an event takes precedence.',
     }),
   ),
 });
@@ -145,6 +145,7 @@ export const AcceptedEvent = Type.Object(
 /** The problems of a single event in a batch. */
 const eventProblems: readonly ProblemCode[] = [
   'forbidden',
+  'conflict',
   'idempotency_conflict',
   'too_large',
   'invalid',

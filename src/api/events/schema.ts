@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { deliveryStatuses } from '../../domain/delivery.ts';
 import { ListFilters, PageQuery } from '../http/pagination.ts';
-import { Nullable } from '../http/validation.ts';
+import { Nullable, withMessage } from '../http/validation.ts';
 import { EXAMPLE_TIME, exampleId, Id, idParams, Time } from '../openapi/describe.ts';
 import { UnmatchedReason } from './publish-schema.ts';
 
@@ -25,6 +25,10 @@ export const EventQuery = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: 600,
+        pattern: '^\\s*data(\\.[^:]*)?:',
+        ...withMessage(
+          'must be a path that begins with "data." and a value with a colon between, such as data.order_id:ord_123',
+        ),
         examples: ['data.order_id:ord_123'],
         description:
           'Events with this value in their data: a path and a value, with a colon between. A request examines at most 100,000 events, and stops after a second. It then returns what it found with a `next_cursor`: follow it to search further back, or bound the search with `since`.',

@@ -5,14 +5,16 @@ import { explainFilter } from '../../domain/filter.ts';
 import { parseFilter } from '../../domain/filter-syntax.ts';
 import { invalidFields, Problem } from '../../domain/problem.ts';
 import { type NewEvent, readEvent } from '../../ingest/index.ts';
-import type { Caller } from '../../manage/caller.ts';
+import { type Caller, visibleTenant } from '../../manage/caller.ts';
+import type { Pool } from '../../postgres/database.ts';
 import type { PublishLimits } from '../dependencies.ts';
-import { FilterTried, FilterTry } from './schema.ts';
+import { countMatches } from './count-matches.ts';
+import { FilterCount, FilterCounted, FilterTried, FilterTry } from './schema.ts';
 
 /** Room for the filter and for what is around `data` of the event. */
 const ENVELOPE_BYTES = 128 * 1024;
 
-export function filterRoutes(limits: PublishLimits): FastifyPluginAsync {
+export function filterRoutes(limits: PublishLimits, pool: Pool): FastifyPluginAsync {
   function readSample(event: Record<string, unknown>, caller: Caller): NewEvent {
     try {
       return readEvent(Buffer.from(JSON.stringify(event)), limits, {
@@ -47,6 +49,27 @@ export function filterRoutes(limits: PublishLimits): FastifyPluginAsync {
         const sample = readSample(event, request.caller);
         if (parsed === null) return { matches: true, reason: null };
         return explainFilter(parsed.filter, { ...sample, data: event.data });
+      },
+    );
+
+    server.post<{ Body: Static<typeof FilterCount> }>(
+      '/filters/count',
+      {
+        schema: {
+          operationId: 'countFilterMatches',
+          summary: 'Count the last 100 events that a filter selects',
+          tags: ['Filters'],
+          body: FilterCount,
+          response: { 200: FilterCounted },
+          problems: { forbidden: 'The key belongs to another tenant.' },
+        },
+        config: { reads: true },
+      },
+      async (request) => {
+        const { filter, events = ['*'], tenant } = request.body;
+        const parsed = filter === null ? null : parseFilter(filter);
+        if (parsed?.ok === false) throw invalidFields(parsed.errors);
+        return countMatches(pool, visibleTenant(request.caller, tenant), events, parsed?.filter ?? null);
       },
     );
   };

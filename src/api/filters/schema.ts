@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { tenantFilter } from '../http/pagination.ts';
 import { Nullable } from '../http/validation.ts';
 
 export const FilterTry = Type.Object(
@@ -27,4 +28,32 @@ export const FilterTried = Type.Object(
     reason: Nullable(Type.String({ description: 'The first condition that fails.' })),
   },
   { title: 'FilterTried', examples: [{ matches: true, reason: null }] },
+);
+
+/** How many events a count examines. */
+export const COUNTED_EVENTS = 100;
+
+export const FilterCount = Type.Object(
+  {
+    filter: FilterTry.properties.filter,
+    events: Type.Optional(
+      Type.Array(Type.String({ maxLength: 130 }), {
+        maxItems: 100,
+        description: 'Event types and patterns, as endpoints have them. Default: all types.',
+      }),
+    ),
+    tenant: tenantFilter('Of this tenant only.'),
+  },
+  {
+    additionalProperties: false,
+    title: 'FilterCount',
+    examples: [{ filter: { 'data.amount': { $gte: 100 } }, events: ['order.*'] }],
+  },
+);
+export const FilterCounted = Type.Object(
+  {
+    examined: Type.Integer({ description: 'How many events there were to examine, at most 100.' }),
+    matching: Type.Integer({ description: 'How many of them the types and the filter select.' }),
+  },
+  { title: 'FilterCounted', examples: [{ examined: 100, matching: 12 }] },
 );

@@ -25,7 +25,11 @@ export const PageQuery = {
     }),
   ),
   cursor: Type.Optional(
-    Type.String({ maxLength: 200, description: 'The `next_cursor` of the previous page.' }),
+    Type.String({
+      maxLength: 200,
+      pattern: '^[A-Za-z0-9_-]*$',
+      description: 'The `next_cursor` of the previous page.',
+    }),
   ),
 };
 

@@ -21,6 +21,8 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   sendTestEvent: ['endpoints:write'],
   probeEndpoint: ['endpoints:write'],
   tryFilter: ['endpoints:read'],
+  // It tells something about payloads.
+  countFilterMatches: ['endpoints:read', 'events:read'],
 
   publishEvent: ['events:publish'],
   publishBatch: ['events:publish'],

@@ -13,6 +13,14 @@ interface SchemaError {
 }
 
 const MESSAGE = Symbol('message');
+/** The key under which a schema has the one that the OpenAPI document shows instead. */
+export const DOCUMENTED = Symbol('documented');
+
+/**
+ * An option of a schema: the OpenAPI document shows this one, which says more than the validator should check. For rules that
+ * the control plane explains better.
+ */
+export const documentedAs = (schema: TSchema): Record<string, unknown> => ({ [DOCUMENTED]: schema });
 
 /**
  * An option of a schema: the error message for a value that does not match, if the validator's own message would not
@@ -37,9 +45,16 @@ export function compileSchema(
       return { error: invalidField('body', 'is required: send a JSON object') };
     const value = isText ? fromText(schema, data) : (data ?? {});
     if (validator.Check(value)) return part === 'body' ? { value } : checkText(value as object, part);
-    return { error: toProblem([...validator.Errors(value)] as SchemaError[], schema) };
+    const errors = [...validator.Errors(value)] as SchemaError[];
+    if (part !== 'body' && errors.every((error) => isForHandler(error, part)))
+      return checkText(value as object, part);
+    return { error: toProblem(errors, schema) };
   };
 }
+
+/** A malformed id is 404 and a malformed cursor 400, in the words of their routes: the patterns are for the document. */
+const isForHandler = ({ keyword, instancePath }: SchemaError, part: string): boolean =>
+  part === 'params' || (keyword === 'pattern' && instancePath === '/cursor');
 
 /** Refuses text that cannot be stored. Bodies are checked when they are read (`read-json.ts`). */
 function checkText(values: object, part: string): { value: unknown } | { error: Error } {

@@ -3,9 +3,19 @@ import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { readTenant } from '../../ingest/index.ts';
 import { type Caller, visibleTenant } from '../../manage/caller.ts';
+import { dropReadOnly } from '../../manage/sent-back.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { ListFilters } from '../http/pagination.ts';
-import { EXAMPLE_TIME, exampleId, Nothing, Page, type Shown, Time } from '../openapi/describe.ts';
+import {
+  AsShown,
+  EXAMPLE_TIME,
+  exampleId,
+  Ignored,
+  Nothing,
+  Page,
+  type Shown,
+  Time,
+} from '../openapi/describe.ts';
 import { DEFAULT_ANSWER, type Inbox, type Inboxes, inboxNotFound, type ReceivedRequest } from './inboxes.ts';
 
 const answer = {
@@ -21,11 +31,25 @@ const NewInbox = Type.Object(
   { ...answer, tenant: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })) },
   { additionalProperties: false, title: 'NewInbox', examples: [{ tenant: 'acme' }] },
 );
-const InboxPatch = Type.Object(answer, {
-  additionalProperties: false,
-  title: 'InboxPatch',
-  examples: [{ status: 503, delay_ms: 2000 }],
-});
+const InboxPatch = Type.Object(
+  {
+    ...answer,
+    answer: Type.Optional(
+      Type.Object(answer, {
+        additionalProperties: false,
+        description: 'The same fields, as GET shows them. Fields outside of it take precedence.',
+      }),
+    ),
+    token: AsShown,
+    url: AsShown,
+    tenant: AsShown,
+    created_at: AsShown,
+    received: Ignored,
+    expires_at: Ignored,
+  },
+  { additionalProperties: false, title: 'InboxPatch', examples: [{ status: 503, delay_ms: 2000 }] },
+);
+const READ_ONLY = { asShown: ['token', 'url', 'tenant', 'created_at'], ignored: ['received', 'expires_at'] };
 const InboxList = Type.Object({ tenant: ListFilters.tenant }, { additionalProperties: false });
 
 const Answer = Type.Object({ status: Type.Integer(), delay_ms: Type.Integer(), reset: Type.Boolean() });
@@ -126,7 +150,10 @@ export function inboxRoutes(context: ApiDependencies, inboxes: Inboxes): Fastify
           tags,
           body: NewInbox,
           response: { 201: InboxSchema },
-          problems: { conflict: 'The limit of inboxes, of the tenant or in total, is reached.' },
+          problems: {
+            conflict:
+              'The limit of inboxes, of the tenant or in total, is reached, or the data of the tenant is being deleted.',
+          },
         },
       },
       async (request, reply) => {
@@ -183,8 +210,9 @@ export function inboxRoutes(context: ApiDependencies, inboxes: Inboxes): Fastify
         },
       },
       async (request) => {
-        const { token } = await find(request.caller, request.params.token);
-        return show(await inboxes.setAnswer(token, request.body));
+        const inbox = await find(request.caller, request.params.token);
+        const { answer: shown, ...direct } = dropReadOnly(request.body, show(inbox), READ_ONLY);
+        return show(await inboxes.setAnswer(inbox.token, { ...shown, ...direct }));
       },
     );
 

@@ -27,6 +27,7 @@ export function keyRoutes(
           tags: ['Keys'],
           body: NewKey,
           response: { 201: CreatedKey },
+          problems: { conflict: 'The data of the tenant is being deleted.' },
         },
         config: { admin: true },
       },

@@ -1,5 +1,7 @@
 /** The named schemas of the document. Other schemas refer to them. */
 
+import { DOCUMENTED } from '../http/validation.ts';
+
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
 const SCHEMA_MAPS = new Set(['properties', 'patternProperties', '$defs']);
@@ -13,6 +15,8 @@ export class Components {
 
   /** The schema to write where it is used: a reference if it has a name. */
   use(schema: JsonSchema): JsonSchema {
+    const documented = (schema as { readonly [DOCUMENTED]?: JsonSchema })[DOCUMENTED];
+    if (documented !== undefined) return this.use(documented);
     const { title } = schema;
     if (typeof title !== 'string') return this.#copy(schema);
     const { title: _, ...component } = this.#copy(schema);

@@ -12,7 +12,7 @@
  * invalid body …) are added automatically: see `implied-problems.ts`.
  */
 import { type Static, type TSchema, Type } from 'typebox';
-import { type IdPrefix, publicId } from '../../domain/ids.ts';
+import { type IdPrefix, idPattern, publicId } from '../../domain/ids.ts';
 import { type ProblemCode, problemCodes } from '../../domain/problem.ts';
 import { Nullable } from '../http/validation.ts';
 import type { Tag } from './tags.ts';
@@ -64,7 +64,11 @@ export function exampleId(prefix: IdPrefix): string {
 export const EXAMPLE_TIME = '2027-01-31T12:00:00.000Z';
 
 export const Id = (prefix: IdPrefix, description?: string) =>
-  Type.String({ ...(description !== undefined && { description }), examples: [exampleId(prefix)] });
+  Type.String({
+    pattern: idPattern(prefix),
+    ...(description !== undefined && { description }),
+    examples: [exampleId(prefix)],
+  });
 
 export const idParams = (prefix: IdPrefix, what: string) =>
   Type.Object({ id: Id(prefix, `The id of the ${what}.`) });

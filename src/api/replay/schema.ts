@@ -1,6 +1,8 @@
 import { Type } from 'typebox';
 import { deliveryStatuses } from '../../domain/delivery.ts';
+import { idPattern } from '../../domain/ids.ts';
 import { ListFilters } from '../http/pagination.ts';
+import { withMessage } from '../http/validation.ts';
 
 const Statuses = Type.Union([
   Type.Enum([...deliveryStatuses]),
@@ -8,7 +10,12 @@ const Statuses = Type.Union([
 ]);
 export const EventReplay = Type.Object(
   {
-    endpoint_ids: Type.Optional(Type.Array(Type.String({ maxLength: 64 }), { minItems: 1, maxItems: 1000 })),
+    endpoint_ids: Type.Optional(
+      Type.Array(Type.String({ pattern: idPattern('ep'), ...withMessage('must be an endpoint id (ep_…)') }), {
+        minItems: 1,
+        maxItems: 1000,
+      }),
+    ),
     status: Type.Optional(Statuses),
   },
   { additionalProperties: false, title: 'EventReplay', examples: [{ status: ['dead', 'skipped'] }] },

@@ -70,8 +70,8 @@ export function statsRoutes(dependencies: StatsDependencies): FastifyPluginAsync
       type,
       accepted: total.accepted,
       ...showCounts(total),
-      // The queue does not know types without reading all of it.
-      success_rate: successRate(total, type === null ? now.retrying : 0),
+      // A range of the past has no "now", and the queue does not know types without reading all of it.
+      success_rate: successRate(total, type === null && window.name !== null ? now.retrying : 0),
       ...showRates(total),
       throughput_per_second: throughput(total, window),
       now,

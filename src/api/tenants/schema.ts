@@ -1,8 +1,9 @@
 import { Type } from 'typebox';
+import { TENANT_ID } from '../../domain/event.ts';
 import { PageQuery } from '../http/pagination.ts';
 import { RateLimitSchema } from '../http/rate-limit.ts';
 import { Nullable } from '../http/validation.ts';
-import { EXAMPLE_TIME, Time } from '../openapi/describe.ts';
+import { AsShown, EXAMPLE_TIME, Ignored, Time } from '../openapi/describe.ts';
 
 export const TenantBody = Type.Object(
   {
@@ -30,6 +31,9 @@ export const TenantBody = Type.Object(
         }),
       ),
     ),
+    id: AsShown,
+    created_at: AsShown,
+    updated_at: Ignored,
   },
   {
     additionalProperties: false,
@@ -67,7 +71,9 @@ export const TenantSchema = Type.Object(
     ],
   },
 );
-export const TenantId = Type.Object({ id: Type.String({ description: 'The id of the tenant.' }) });
+export const TenantId = Type.Object({
+  id: Type.String({ pattern: TENANT_ID.source, description: 'The id of the tenant.' }),
+});
 export const TenantList = Type.Object(PageQuery, { additionalProperties: false });
 export const TenantDeletion = Type.Object(
   {

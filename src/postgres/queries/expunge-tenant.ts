@@ -4,6 +4,19 @@ import type { Client } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import { nextVersion } from './endpoints.ts';
 import { expungePayload } from './expunge-payload.ts';
+import type { Selection } from './select-deliveries.ts';
+
+/** The selection of a task that expunges a tenant, without its name. */
+export const WHOLE_TENANT: Selection = {
+  tenant: null,
+  endpointId: null,
+  statuses: [],
+  type: null,
+  reason: null,
+  since: null,
+  until: null,
+  ids: null,
+};
 
 /**
  * Stops everything that could make new data: the tenant is closed, its keys are revoked and its endpoints deleted. Writes the
@@ -19,6 +32,7 @@ export async function closeTenant(client: Client, tenant: string): Promise<boole
     'update posthorn.api_keys set revoked_at = now() where tenant = $1 and revoked_at is null',
     [tenant],
   );
+  await client.query('delete from posthorn.console_sessions where tenant = $1', [tenant]);
   const version = await nextVersion(client);
   await client.query(
     `update posthorn.endpoints set deleted_at = now(), updated_at = now(), version = $2
@@ -123,7 +137,15 @@ const byEndpoint = (table: string): string =>
 const DELETE_SLICES = byTenant('fan_out_slices');
 
 const OTHER_ROWS: readonly string[] = [
-  ...['outbox', 'outbox_rejected', 'idempotency_keys', 'audit_log', 'event_stats', 'inboxes'].map(byTenant),
+  ...[
+    'outbox',
+    'outbox_rejected',
+    'idempotency_keys',
+    'audit_log',
+    'event_stats',
+    'inboxes',
+    'console_sessions',
+  ].map(byTenant),
   ...['endpoint_stats', 'endpoint_skips', 'endpoint_health', 'endpoint_secrets', 'operational_notes'].map(
     byEndpoint,
   ),

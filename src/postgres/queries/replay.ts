@@ -4,8 +4,11 @@ import type { Queryable } from '../database.ts';
 /** In whole milliseconds, so that the time is exact as a JavaScript number. */
 const NOW = "date_trunc('milliseconds', now())";
 
-/** False if the delivery is due and was not attempted since: a replay then makes no request of its own. */
-const SENDS_AGAIN = `(q.attempts > q.attempts_before_replay or coalesce(q.due_at > ${NOW}, false))`;
+/**
+ * False if the delivery is due and was not attempted since: a replay then makes no request of its own. By the present time: a
+ * replay that began later but was quicker has set a due time after the start of this transaction.
+ */
+const SENDS_AGAIN = `(q.attempts > q.attempts_before_replay or coalesce(q.due_at > clock_timestamp(), false))`;
 
 /**
  * Common table expressions that replay the deliveries of `chunk (id, endpoint_id)`; `moved (id, endpoint_id)` has those

@@ -50,6 +50,23 @@ export async function examinePayloads(
   };
 }
 
+/** The newest events with their data. A tenant of null stands for all. */
+export async function newestEvents(
+  pool: Pool,
+  tenant: string | null,
+  limit: number,
+): Promise<EventWithData[]> {
+  const values: unknown[] = [limit];
+  const bind = (value: unknown): string => `$${values.push(value)}`;
+  const range = eventRange({ tenant, type: null, from: null, before: null, limit }, bind);
+  const { rows } = await pool.query<EventWithData>(
+    `select ${eventColumnsOf('q')}, q.data from posthorn.events q
+      where ${range.conditions.join(' and ')} order by ${range.order} limit $1`,
+    values,
+  );
+  return rows;
+}
+
 /** Those of the events whose data contains the needles, newest first. */
 export async function loadCandidates(
   pool: Pool,
