@@ -274,8 +274,10 @@ describe('DLV-7: without a token', () => {
   it('a host gets at most 20 requests per second for one tenant, beyond the first 100', async () => {
     tokens.answer({ status: 500 });
     const start = performance.now();
-    const flood = Array.from({ length: 300 }, () => attempt(deliverer, anOAuthEndpoint({ tenant: 'many' })));
-    const other = await attempt(deliverer, anOAuthEndpoint({ tenant: 'other' }));
+    const flood = Array.from({ length: 300 }, () =>
+      attempt(deliverer, anOAuthEndpoint({ tenant: 'many', timeoutMs: 20_000 })),
+    );
+    const other = await attempt(deliverer, anOAuthEndpoint({ tenant: 'other', timeoutMs: 20_000 }));
     expect(other.error?.message).toContain('500');
     const outcomes = await Promise.all(flood);
     const seconds = (performance.now() - start) / 1000;

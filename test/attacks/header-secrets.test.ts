@@ -116,6 +116,28 @@ it('plain_headers shows no stored value that the caller could not see before', a
   expect((await expectStatus(patch(given), 200)).body.headers.Authorization).toBe('public');
 });
 
+it('a key with endpoints:write but without secrets:read cannot see the values, nor have them sent elsewhere', async () => {
+  const receiver = await newReceiver();
+  const tenant = newTenant();
+  const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant, headers: SECRETS });
+  const scopes = ['endpoints:read', 'endpoints:write'];
+  const { body } = await expectStatus(
+    posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant, scopes }),
+    201,
+  );
+  const key = body.key as string;
+  const path = `/v1/endpoints/${id}`;
+  const { body: seen } = await expectStatus(posthorn.api('GET', path, undefined, { key }), 200);
+  expect(seen.headers).toEqual(REDACTED);
+  const patch = (change: object) => posthorn.api('PATCH', path, change, { key });
+  await expectStatus(patch(seen), 200);
+  const moved = await expectStatus(patch({ url: 'https://attacker.example/' }), 422);
+  expect(moved.body.errors).toHaveLength(Object.keys(SECRETS).length);
+  await expectStatus(patch({ plain_headers: ['x-functions-key'] }), 422);
+  await expectStatus(patch({ url: `${receiver.url}/elsewhere` }), 200);
+  await expectStatus(patch({ url: 'https://elsewhere.example/', headers: null }), 200);
+});
+
 it('headers that an earlier version stored in plain text are sealed in the background, and still sent', async () => {
   const receiver = await newReceiver();
   const tenant = newTenant();
