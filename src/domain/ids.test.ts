@@ -94,6 +94,12 @@ describe('new ids', () => {
     ['of version 8', () => newEventId(at), 0x100000],
     ['of version 7', () => eventIdFromForeignId(crypto.randomUUID(), at), 0x10000],
   ];
+  it('are valid if the clock has fractions of a millisecond', () => {
+    const now = Date.now() + 1000.625;
+    expect(timeOfId(newId(now))).toBe(Math.trunc(now));
+    expect(newId(now)).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+  });
+
   it.each(eventIds)('of events leave room for the ordinals of deliveries (%s)', (_version, create, most) => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: most - 1 }), (ordinal) => {

@@ -56,7 +56,9 @@ const hex = (value: number, width: number): string => value.toString(16).padStar
 const VARIANTS = '89ab';
 
 /** `tail`: the last four or five digits. */
-function newUuid(nowMs: number, version: '7' | '8', tail: string): Uuid {
+function newUuid(now: number, version: '7' | '8', tail: string): Uuid {
+  // The database's clock has fractions of a millisecond.
+  const nowMs = Math.trunc(now);
   if (nowMs > lastMs || nowMs < lastMs - MAX_AHEAD_MS) {
     lastMs = nowMs;
     counter = Number.parseInt(takeRandomHex(2), 16) & 0x3ff;

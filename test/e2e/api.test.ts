@@ -260,7 +260,16 @@ describe('an endpoint', () => {
       const { id: first } = await createEndpoint(posthorn, given);
       const shown = async (id: string) => {
         const { body } = await expectStatus(posthorn.api('GET', `/v1/endpoints/${id}`), 200);
-        const { id: _id, created_at, updated_at, disabled_reason, health, public_key, ...configured } = body;
+        const {
+          id: _id,
+          created_at,
+          updated_at,
+          disabled_reason,
+          health,
+          public_key,
+          signing_secrets,
+          ...configured
+        } = body;
         return configured;
       };
       const configured = await shown(first);

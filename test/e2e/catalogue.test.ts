@@ -55,6 +55,7 @@ describe('tenants', () => {
     const { body: created } = await expectStatus(posthorn.api('PUT', `/v1/tenants/${tenant}`, settings), 201);
     expect(created).toEqual({
       id: tenant,
+      retention_days: null,
       ...settings,
       created_at: expect.any(String),
       updated_at: expect.any(String),

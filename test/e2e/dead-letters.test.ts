@@ -254,8 +254,9 @@ describe('DLQ-2: by filter, as a background task', () => {
       (await posthorn.api('GET', `/v1/tasks?tenant=${tenant}&${query}`)).body.data.length;
     expect(await countTasks('state=done')).toBe(2);
     expect(await countTasks('state=running')).toBe(0);
-    expect(await countTasks(`until=${discard.created_at}`)).toBe(0);
-    expect(await countTasks(`since=${discard.created_at}`)).toBe(2);
+    const before = new Date(Date.parse(discard.created_at) - 60_000).toISOString();
+    expect(await countTasks(`until=${before}`)).toBe(0);
+    expect(await countTasks(`since=${before}`)).toBe(2);
     const countGroups = async (query: string): Promise<number> =>
       (await posthorn.api('GET', `/v1/dead-letters/groups?tenant=${tenant}&${query}`)).body.data.length;
     expect(await countGroups(`until=${discard.created_at}`)).toBe(1);

@@ -60,7 +60,7 @@ describe('the request to a receiver', () => {
     ]);
     // What the log says was sent is what arrived, but for what belongs to the connection.
     const { host, connection, 'content-length': length, ...headers } = request!.headers;
-    expect(attempts[0]!.request_headers).toEqual(headers);
+    expect(attempts[0]!.request_headers).toEqual({ ...headers, 'x-custom': '[redacted]' });
   });
 
   test('DLV-1: has a link instead of the data for a thin endpoint', async () => {

@@ -398,7 +398,7 @@ describe('statistics', () => {
     await database.query(
       `insert into posthorn.event_stats
        select 'old', '', seconds, now() - make_interval(hours => hours), 1, 0, 0, 0, 0, 0, 0, 0, '{}', '{}', '{}'
-         from (values (60, 1), (60, 3), (900, 3), (900, 30), (3600, 30), (3600, 900)) as t(seconds, hours)`,
+         from (values (60, 1), (60, 3), (900, 3), (900, 30), (3600, 30), (3600, 401 * 24)) as t(seconds, hours)`,
     );
     await eventually('three of six are left', async () => {
       const rows = await database.query(

@@ -72,6 +72,8 @@ describe('the live tail', () => {
       'it is delivered',
       ({ data }) => data.event_id === event.id && data.status === 'delivered',
     );
+    // The process that accepts and the one that sends report separately.
+    await eventually('it is shown as accepted', () => shown('event.accepted').length > 0);
     expect(shown('event.accepted')).toEqual([
       {
         event: 'event.accepted',

@@ -1,4 +1,4 @@
-/** `npm run build:executable`, and what it builds: one file that holds Node, the program, the migrations and the console. */
+/** The commands of docs/operate/deploy.md, "One file": a file that holds Node, the program, the migrations and the console. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';

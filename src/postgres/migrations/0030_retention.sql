@@ -253,7 +253,8 @@ begin
   execute format('drop table posthorn.%I', found_name);
 end $$;
 
-revoke all on function posthorn.note_partition_change, posthorn.prepare_partition_swap, posthorn.copy_kept_rows,
+revoke all on function posthorn.first_id_at, posthorn.event_of_delivery, posthorn.last_delivery_id,
+  posthorn.note_partition_change, posthorn.prepare_partition_swap, posthorn.copy_kept_rows,
   posthorn.copy_partition_rows, posthorn.apply_partition_changes, posthorn.refresh_partition_swap,
   posthorn.finish_partition_swap, posthorn.drop_detached_partition from public;
 
