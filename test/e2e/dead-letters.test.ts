@@ -272,7 +272,7 @@ describe('DLQ-2: by filter, as a background task', () => {
     const endpoint = await createEndpoint(posthorn, { url: receiver.url, tenant });
     const [early] = await publishAll(posthorn.api, tenant, 1);
     await untilDeliveries(posthorn, early!, 'delivered');
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await new Promise((resolve) => setTimeout(resolve, 50));
     const since = new Date().toISOString();
     receiver.answer(REJECT);
     await publishAll(posthorn.api, tenant, 3);
