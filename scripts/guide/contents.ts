@@ -16,7 +16,7 @@ const docs = (...names: string[]): string[] => names.map((name) => `docs/${name}
 const CHAPTERS: readonly Chapter[] = [
   { title: 'Start', files: ['README.md', ...docs('console', 'lifecycle', 'errors')] },
   { title: 'Publish', files: docs('api', 'idempotency', 'outbox', 'relay', 'library', 'catalogue') },
-  { title: 'Deliver', files: docs('filters', 'endpoint-auth', 'challenges') },
+  { title: 'Deliver', files: docs('signatures', 'filters', 'endpoint-auth', 'challenges') },
   {
     title: 'Observe',
     files: docs('live-tail', 'statistics', 'metrics', 'tracing', 'operational-events', 'audit'),
@@ -27,6 +27,7 @@ const CHAPTERS: readonly Chapter[] = [
       'operate/deploy',
       'configuration',
       'runbook',
+      'retention',
       'operate/sizing',
       'operate/upgrade',
       'operate/restarts',
@@ -36,6 +37,7 @@ const CHAPTERS: readonly Chapter[] = [
       'operate/poolers',
       'operate/roles',
       'operate/network',
+      'operate/sign-in',
       'keys',
       'security',
       'embedded-database',
