@@ -27,7 +27,7 @@ export function createMemoryTaskStore(store: MemoryStore): TaskStore {
     async runChunk(claimed, maxDeliveries) {
       const task = findClaimed(claimed);
       return task === undefined
-        ? { isRunning: false, endpointIds: [] }
+        ? { isRunning: false, isWaiting: false, endpointIds: [] }
         : runChunk(store, task, maxDeliveries);
     },
     async release({ id, runner }) {
@@ -58,6 +58,7 @@ function runChunk(store: MemoryStore, task: TaskRow, maxDeliveries: number): Chu
   task.total = task.state === 'done' ? seen : Math.max(task.total, seen);
   return {
     isRunning: task.state === 'running',
+    isWaiting: false,
     endpointIds: [...new Set(moved.map(({ endpointId }) => endpointId))],
   };
 }

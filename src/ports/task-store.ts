@@ -9,6 +9,8 @@ export interface ClaimedTask {
 export interface ChunkResult {
   /** False: the task has ended, was cancelled, or another runner has it. */
   readonly isRunning: boolean;
+  /** True: there was nothing to do for now. Other tasks get their turn first. */
+  readonly isWaiting: boolean;
   /** Endpoints that have something to send now, or whose lane is no longer blocked. */
   readonly endpointIds: readonly Uuid[];
 }

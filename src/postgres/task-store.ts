@@ -28,14 +28,14 @@ export function createPostgresTaskStore(
     },
     async runChunk(task, maxDeliveries) {
       const row = rows.get(keyOf(task));
-      if (row === undefined) return { isRunning: false, endpointIds: [] };
+      if (row === undefined) return { isRunning: false, isWaiting: false, endpointIds: [] };
       const work =
         row.kind === 'expunge'
           ? workOnExpunge(pool, row, maxDeliveries, expunge)
           : workOnTask(pool, row, maxDeliveries);
-      const { state, endpoints } = await withStoreErrors(work);
+      const { state, isWaiting = false, endpoints } = await withStoreErrors(work);
       if (state !== 'running') endClaim(task);
-      return { isRunning: state === 'running', endpointIds: endpoints };
+      return { isRunning: state === 'running', isWaiting, endpointIds: endpoints };
     },
     async release(task) {
       endClaim(task);

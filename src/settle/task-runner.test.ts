@@ -18,7 +18,7 @@ function createRunner(waiting: number, limit: () => number) {
         sizes.push(maxDeliveries);
         if (maxDeliveries > limit()) throw new StoreError('timeout', 'canceling statement');
         left -= Math.min(maxDeliveries, left);
-        return { isRunning: left > 0, endpointIds: [] };
+        return { isRunning: left > 0, isWaiting: false, endpointIds: [] };
       },
       release: async () => void releases.push(sizes.length),
       fail: async (_, reason) => void failures.push(reason),
@@ -75,12 +75,12 @@ describe('a task that waits for a row that another transaction keeps locked', ()
         claim: async () => queue.shift() ?? null,
         async runChunk(task, size) {
           tries.push(`${task.id === TASK.id ? 'blocked' : 'other'} ${size}`);
-          if (task.id === OTHER.id) return { isRunning: false, endpointIds: [] };
+          if (task.id === OTHER.id) return { isRunning: false, isWaiting: false, endpointIds: [] };
           if (now < unlockedAt) {
             now += 5_000;
             throw new StoreError('conflict', 'canceling statement due to lock timeout');
           }
-          return { isRunning: false, endpointIds: [] };
+          return { isRunning: false, isWaiting: false, endpointIds: [] };
         },
         release: async (task) => void queue.push(task as typeof TASK),
         fail: async (_, reason) => void failures.push(reason),
@@ -124,4 +124,37 @@ describe('a task that waits for a row that another transaction keeps locked', ()
       'Another transaction keeps a row of this task locked. End it, then try again.',
     ]);
   });
+});
+
+test('a task that has nothing to do for now lets other tasks run', async () => {
+  const OTHER = { ...TASK, id: '01900000-0000-7000-8000-000000000003' };
+  const turns: string[] = [];
+  const queue = [TASK, OTHER];
+  let looks = 0;
+  const runner = new TaskRunner({
+    tasks: {
+      claim: async () => queue.shift() ?? null,
+      async runChunk(task) {
+        turns.push(task.id === OTHER.id ? 'other' : 'waiting');
+        const isWaiting = task.id === TASK.id && ++looks < 3;
+        return { isRunning: isWaiting, isWaiting, endpointIds: [] };
+      },
+      release: async (task) => void queue.push(task as typeof TASK),
+      fail: async () => {},
+    },
+    clock: {
+      ...systemClock,
+      after(_, call) {
+        setImmediate(call);
+        return () => {};
+      },
+    },
+    runner: TASK.runner,
+    silentMs: 10_000,
+    pollMs: 10_000,
+    wake: () => {},
+    onProblem: () => {},
+  });
+  while (await runner.runOnce());
+  expect(turns).toEqual(['waiting', 'other', 'waiting', 'waiting']);
 });

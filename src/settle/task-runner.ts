@@ -16,7 +16,7 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { isStoreOutage, storeFailureOf } from '../ports/store-error.ts';
-import type { ClaimedTask, TaskStore } from '../ports/task-store.ts';
+import type { ChunkResult, ClaimedTask, TaskStore } from '../ports/task-store.ts';
 
 export interface TaskRunnerOptions {
   readonly tasks: TaskStore;
@@ -36,7 +36,8 @@ const DELIVERIES_PER_CHUNK = 500;
 const CHUNKS_BEFORE_GROWTH = 10;
 /** After this many chunks another task gets its turn, so that a task with a million deliveries does not delay the others. */
 const CHUNKS_PER_TURN = 20;
-const PAUSE_AFTER_FAILURE_MS = 200;
+/** After a failure, or if a task has nothing to do for now. */
+const PAUSE_MS = 200;
 /** A task fails if the store rejects a chunk this often in a row. */
 const MAX_REJECTIONS = 5;
 /** A task fails if a locked row has stopped it for this long, and at least this often in a row. */
@@ -107,7 +108,12 @@ export class TaskRunner {
     let rejections = 0;
     for (let chunks = 0; chunks < CHUNKS_PER_TURN && !this.#stopped; chunks += 1) {
       try {
-        if (!(await this.#runChunk(task))) return true;
+        const { isRunning, isWaiting } = await this.#runChunk(task);
+        if (!isRunning) return true;
+        if (isWaiting) {
+          await this.#pause();
+          break;
+        }
         rejections = 0;
       } catch (error) {
         this.#options.onProblem('work on a task', error);
@@ -133,16 +139,15 @@ export class TaskRunner {
     return true;
   }
 
-  /** Returns false if the task has ended, or belongs to another runner now. */
-  async #runChunk(task: ClaimedTask): Promise<boolean> {
+  async #runChunk(task: ClaimedTask): Promise<ChunkResult> {
     const halved = this.#sizes.get(task.id);
     const size = halved?.size ?? DELIVERIES_PER_CHUNK;
-    const { isRunning, endpointIds } = await this.#options.tasks.runChunk(task, size);
-    for (const endpointId of endpointIds) this.#options.wake(endpointId);
+    const result = await this.#options.tasks.runChunk(task, size);
+    for (const endpointId of result.endpointIds) this.#options.wake(endpointId);
     this.#blocked.delete(task.id);
-    if (!isRunning) this.#sizes.delete(task.id);
+    if (!result.isRunning) this.#sizes.delete(task.id);
     else if (halved !== undefined) this.#growChunk(task, halved);
-    return isRunning;
+    return result;
   }
 
   /** Returns false if the chunk was a single delivery. */
@@ -181,6 +186,6 @@ export class TaskRunner {
   }
 
   #pause(): Promise<void> {
-    return new Promise((resolve) => this.#options.clock.after(PAUSE_AFTER_FAILURE_MS, resolve));
+    return new Promise((resolve) => this.#options.clock.after(PAUSE_MS, resolve));
   }
 }

@@ -33,7 +33,11 @@ export function describeTaskStore(name: string, createFixture: CreateStoreFixtur
       const later = await acceptDead(1);
       const task = await claim();
       expect(task.id).toBe(id);
-      expect(await store.tasks.runChunk(task, 2)).toEqual({ isRunning: true, endpointIds: [endpointId] });
+      expect(await store.tasks.runChunk(task, 2)).toEqual({
+        isRunning: true,
+        isWaiting: false,
+        endpointIds: [endpointId],
+      });
       expect(await waitingIds()).toEqual(ids.slice(0, 2));
       expect(await store.tasks.runChunk(task, 2)).toMatchObject({ isRunning: true });
       expect(await store.tasks.runChunk(task, 2)).toMatchObject({ isRunning: false });
@@ -48,6 +52,7 @@ export function describeTaskStore(name: string, createFixture: CreateStoreFixtur
       const id = await store.createTask({ kind: 'discard', selection: {} });
       expect(await store.tasks.runChunk(await claim(), 10)).toEqual({
         isRunning: false,
+        isWaiting: false,
         endpointIds: [endpointId],
       });
       expect(await store.findTask(id)).toMatchObject({ state: 'done', total: 2, done: 2, failed: 0 });
@@ -76,7 +81,11 @@ export function describeTaskStore(name: string, createFixture: CreateStoreFixtur
       await acceptDead(2);
       const id = await store.createTask({ kind: 'replay', selection: {} });
       await store.setEnabled(endpointId, false);
-      expect(await store.tasks.runChunk(await claim(), 10)).toEqual({ isRunning: false, endpointIds: [] });
+      expect(await store.tasks.runChunk(await claim(), 10)).toEqual({
+        isRunning: false,
+        isWaiting: false,
+        endpointIds: [],
+      });
       expect(await store.findTask(id)).toMatchObject({ state: 'done', total: 2, done: 0, failed: 2 });
     });
 
@@ -105,7 +114,11 @@ export function describeTaskStore(name: string, createFixture: CreateStoreFixtur
       const next = (await store.tasks.claim(newRunner(), -1_000))!;
       expect(next.id).toBe(silent.id);
       const before = await store.findTask(next.id);
-      expect(await store.tasks.runChunk(silent, 10)).toEqual({ isRunning: false, endpointIds: [] });
+      expect(await store.tasks.runChunk(silent, 10)).toEqual({
+        isRunning: false,
+        isWaiting: false,
+        endpointIds: [],
+      });
       await store.tasks.fail(silent, 'late');
       await store.tasks.release(silent);
       expect(await store.findTask(next.id)).toEqual(before);
@@ -123,7 +136,11 @@ export function describeTaskStore(name: string, createFixture: CreateStoreFixtur
       await store.stepClockBack(40 * 24 * HOUR_MS);
       const next = await claim();
       expect(next?.id).toBe(dead.id);
-      expect(await store.tasks.runChunk(dead, 10)).toEqual({ isRunning: false, endpointIds: [] });
+      expect(await store.tasks.runChunk(dead, 10)).toEqual({
+        isRunning: false,
+        isWaiting: false,
+        endpointIds: [],
+      });
       expect(await store.tasks.claim(newRunner(), HOUR_MS)).toBeNull();
     });
 
@@ -155,7 +172,11 @@ export function describeTaskStore(name: string, createFixture: CreateStoreFixtur
       const id = await store.createTask({ kind: 'replay', selection: {} });
       const task = await claim();
       await store.cancelTask(id);
-      expect(await store.tasks.runChunk(task, 10)).toEqual({ isRunning: false, endpointIds: [] });
+      expect(await store.tasks.runChunk(task, 10)).toEqual({
+        isRunning: false,
+        isWaiting: false,
+        endpointIds: [],
+      });
       expect(await store.findDelivery(ids[0]!)).toMatchObject({ status: 'dead' });
       expect(await store.tasks.claim(newRunner(), -1_000)).toBeNull();
     });
@@ -165,7 +186,11 @@ export function describeTaskStore(name: string, createFixture: CreateStoreFixtur
       const id = await store.createTask({ kind: 'replay', selection: {} });
       const task = await claim();
       await store.tasks.runChunk(task, 10);
-      expect(await store.tasks.runChunk(task, 10)).toEqual({ isRunning: false, endpointIds: [] });
+      expect(await store.tasks.runChunk(task, 10)).toEqual({
+        isRunning: false,
+        isWaiting: false,
+        endpointIds: [],
+      });
       await store.tasks.fail(task, 'late');
       expect(await store.findTask(id)).toMatchObject({ state: 'done', done: 1, error: null });
     });

@@ -128,6 +128,8 @@ export async function failTask(pool: Pool, id: Uuid, runner: Uuid, error: string
 export interface ChunkAnswer {
   /** Null: another runner has the task, or it was cancelled; nothing was changed. */
   readonly state: TaskState | null;
+  /** True: there was nothing to do for now. */
+  readonly isWaiting?: boolean;
   /** The endpoints whose deliveries were changed: their lanes must be woken. */
   readonly endpoints: readonly Uuid[];
 }

@@ -20,8 +20,6 @@ export interface ExpungeOptions {
 }
 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000';
-/** Before the next look, if there was nothing to delete. */
-const PAUSE_SECONDS = 0.25;
 
 export async function workOnExpunge(
   pool: Pool,
@@ -41,6 +39,7 @@ export async function workOnExpunge(
     const { tenant, age_ms } = found;
     const deleted = await deleteTenantRows(client, { id: task.id, tenant }, max);
     let cursor: Uuid | null = found.cursor ?? FIRST_ID;
+    let isWaiting = false;
     if (deleted === 0) {
       const after = await expungeOperationalEvents(client, { ...options, tenant }, cursor, max);
       if (after === null) {
@@ -48,7 +47,7 @@ export async function workOnExpunge(
           return finish(client, task, tenant);
         // Look again from the start: operational events may follow.
         cursor = FIRST_ID;
-        await client.query('select pg_sleep($1)', [PAUSE_SECONDS]);
+        isWaiting = true;
       } else cursor = after;
     }
     await client.query(
@@ -57,7 +56,7 @@ export async function workOnExpunge(
         where id = $1`,
       [task.id, deleted, cursor],
     );
-    return { state: 'running', endpoints: [] };
+    return { state: 'running', isWaiting, endpoints: [] };
   });
 }
 
