@@ -15,7 +15,7 @@ import {
   usePosthorn,
 } from '../support/posthorn.ts';
 
-const posthorn = usePosthorn();
+const posthorn = usePosthorn({ env: { POSTHORN_STATS_FLUSH_MS: '100' } });
 
 const disable = (id: string) =>
   expectStatus(posthorn.api('PATCH', `/v1/endpoints/${id}`, { enabled: false }), 200);
