@@ -12,7 +12,7 @@ test('HLT-1: an endpoint that fails one request in five gets its events about as
   expect(withDefaults.opened).toBeGreaterThan(0);
   expect(withDefaults.p50).toBeLessThan(1);
   expect(withDefaults.throughput).toBeGreaterThan(0.95 * without.throughput);
-  expect(withDefaults.openShare).toBeLessThan(fiveMinutes.openShare / 2);
+  expect(withDefaults.openShare).toBeLessThan(0.75 * fiveMinutes.openShare);
   expect(withDefaults.longestOpen).toBeLessThan(300);
 });
 
