@@ -30,7 +30,7 @@ export function createMemoryLaneReader(store: MemoryStore): LaneReader {
             freshAfter === null
               ? []
               : rows
-                  .filter((row) => isFresh(row) && row.seq > freshAfter && (!row.fifo || row.seq < barrier))
+                  .filter((row) => isFresh(row) && row.seq > freshAfter && (!row.fifo || row.seq <= barrier))
                   .sort(bySeq);
           const due =
             dueFrom === null
@@ -59,12 +59,13 @@ export function createMemoryLaneReader(store: MemoryStore): LaneReader {
   };
 }
 
-/** FIFO deliveries with this number or a higher one wait for a delivery that is accepted but not written. */
+/** FIFO deliveries with a higher number wait for deliveries of their tenant that are accepted but not written. */
 function fifoBarrier(store: MemoryStore, endpointId: Uuid): number {
   let barrier = Number.POSITIVE_INFINITY;
   if (store.fanOutSlices.size === 0) return barrier;
+  const tenant = store.endpoints.get(endpointId)?.endpoint.tenant;
   for (const slice of store.unwrittenSlices)
-    if (slice.hasFifo && slice.endpointIds.includes(endpointId)) barrier = Math.min(barrier, slice.seq);
+    if (slice.hasFifo && slice.tenant === tenant) barrier = Math.min(barrier, slice.seq);
   return barrier;
 }
 

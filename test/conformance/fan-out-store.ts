@@ -198,11 +198,15 @@ export function describeFanOutStore(name: string, createFixture: CreateStoreFixt
       const after = await accept(store, ids[1]!, fifo);
       const other = await accept(store, ids[0]!, fifo);
       expect(await waitingFor(ids[1]!)).toEqual([before]);
-      // Not in the unwritten part: this lane goes on.
-      expect(await waitingFor(ids[0]!)).toEqual([deliveryIdOf(event.id, 0), other]);
+      // Its delivery of the event is written. What came later waits with the other FIFO lanes of the tenant.
+      expect(await waitingFor(ids[0]!)).toEqual([deliveryIdOf(event.id, 0)]);
       const slice = (await findNext())!;
       await write(slice, deliveriesOf(slice, true));
+      expect(await waitingFor(ids[1]!)).toEqual([before, deliveryIdOf(event.id, 1)]);
+      const last = (await findNext())!;
+      await write(last, deliveriesOf(last, true));
       expect(await waitingFor(ids[1]!)).toEqual([before, deliveryIdOf(event.id, 1), after]);
+      expect(await waitingFor(ids[0]!)).toEqual([deliveryIdOf(event.id, 0), other]);
     });
 
     it('does not hold back lanes that are not FIFO', async () => {

@@ -14,5 +14,5 @@ create table posthorn.fan_out_slices (
 );
 -- Tenants take turns; each tenant's slices are written in order.
 create index fan_out_slices_turns on posthorn.fan_out_slices (tenant, seq, first_ordinal);
--- FIFO lanes must not pass these slices.
-create index fan_out_slices_fifo on posthorn.fan_out_slices (seq) where has_fifo;
+-- FIFO lanes of the tenant must not pass these slices.
+create index fan_out_slices_fifo on posthorn.fan_out_slices (tenant, seq) where has_fifo;
