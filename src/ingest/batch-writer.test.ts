@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../domain/clock.ts';
 import type { NewEvent } from '../domain/event.ts';
+import { newEventId } from '../domain/ids.ts';
 import type { AcceptLog } from '../ports/accept-log.ts';
 import { StoreError } from '../ports/store-error.ts';
 import { Acceptor } from './accept.ts';
@@ -22,10 +23,34 @@ const event = (idempotencyKey: string | null, type = 'a.b'): NewEvent => ({
   headers: null,
 });
 
+const clock = systemClock;
+const endpoints = { version: 1, refresh: async () => {} };
+
+function newWriter(
+  acceptLog: AcceptLog,
+  accepted: string[],
+  subscriptions = new Subscriptions(),
+): BatchWriter {
+  return new BatchWriter({
+    acceptLog,
+    endpoints,
+    subscriptions,
+    knownTenants: new KnownTenants(acceptLog),
+    router: { routeCommitted() {} },
+    observers: new AcceptObservers({
+      metrics: { accepted: (type) => accepted.push(type), repeated() {}, rematched() {} },
+    }),
+    clock,
+    random: Math.random,
+    idempotencyTtlMs: 1000,
+    deliveriesPerCommit: 2_000,
+    onSliced: () => {},
+    giveUpAfterMs: 1000,
+  });
+}
+
 function newAcceptor(acceptLog: AcceptLog, accepted: string[]): Acceptor {
-  const endpoints = { version: 1, refresh: async () => {} };
   const subscriptions = new Subscriptions();
-  const clock = systemClock;
   return new Acceptor({
     admission: new Admission({
       clock,
@@ -35,22 +60,7 @@ function newAcceptor(acceptLog: AcceptLog, accepted: string[]): Acceptor {
       queueEvents: 10,
       queueBytes: 100_000,
     }),
-    writer: new BatchWriter({
-      acceptLog,
-      endpoints,
-      subscriptions,
-      knownTenants: new KnownTenants(acceptLog),
-      router: { routeCommitted() {} },
-      observers: new AcceptObservers({
-        metrics: { accepted: (type) => accepted.push(type), repeated() {}, rematched() {} },
-      }),
-      clock,
-      random: Math.random,
-      idempotencyTtlMs: 1000,
-      deliveriesPerCommit: 2_000,
-      onSliced: () => {},
-      giveUpAfterMs: 1000,
-    }),
+    writer: newWriter(acceptLog, accepted, subscriptions),
     clock,
     batchRows: 10,
     batchBytes: 100_000,
@@ -136,4 +146,36 @@ test('a locked key delays only its own event, is tried beside the others, and is
   expect(tries.filter((types) => types.length > 1)).toEqual(['abcd', 'abcd', 'ab', 'cd']);
   await acceptor.waitUntilIdle();
   expect(acceptor.waitingEvents).toBe(0);
+});
+
+test('an event whose commit got no answer is written again as one that may be stored, also if its tenant is on the wide path', async () => {
+  const tries: boolean[] = [];
+  const acceptLog: AcceptLog = {
+    async append(_events, { mayBeStored }) {
+      tries.push(mayBeStored);
+      if (tries.length === 1) throw new StoreError('outcome_unknown', 'connection lost');
+      return { stale: false, written: new Set() };
+    },
+    findKeyHolders: async () => new Map(),
+    async ensureTenants() {},
+    async ensurePartitions() {},
+    now: async () => Date.now(),
+  };
+  const wide = {
+    has: () => tries.length > 0,
+    add: () => expect.unreachable('the wide path writes new events only'),
+  };
+  const answer = await new Promise((resolve, reject) => {
+    const receivedAt = systemClock.monotonic();
+    const item = {
+      event: event(null),
+      id: newEventId(Date.now()),
+      fingerprint: null,
+      receivedAt,
+      committed: null,
+    };
+    void newWriter(acceptLog, []).write([{ ...item, resolve, reject }], { mayBeStored: false, wide });
+  });
+  expect(answer).toMatchObject({ type: 'a.b' });
+  expect(tries).toEqual([false, true]);
 });

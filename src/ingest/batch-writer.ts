@@ -40,7 +40,7 @@ import {
 } from './pending-event.ts';
 import { rejectedValue, storeDidNotAnswer, tookTooLong, tooManyEndpoints } from './store-problems.ts';
 import type { Subscriptions } from './subscriptions.ts';
-import type { WidePath } from './wide-path.ts';
+import { divertTo, type WidePath, wideTenants } from './wide-path.ts';
 
 export interface BatchWriterOptions {
   readonly acceptLog: Pick<AcceptLog, 'append' | 'findKeyHolders' | 'ensurePartitions'>;
@@ -290,9 +290,10 @@ export class BatchWriter {
     const inTime = this.#rejectOverdue(batch, error);
     if (inTime.length === 0) return;
     await this.#pause();
-    // `mayBeStored` from now on: an event that is written twice would be delivered twice.
+    // `mayBeStored` from now on: an event that is written twice would be delivered twice. Not on the wide path, which writes
+    // only events that are certainly new.
     if (failure === 'outcome_unknown')
-      await this.write(inTime.map(withUnknownOutcome), { ...options, mayBeStored: true });
+      await this.write(inTime.map(withUnknownOutcome), { ...options, wide: undefined, mayBeStored: true });
     else await this.write(inTime, options);
   }
 
@@ -374,30 +375,6 @@ export class BatchWriter {
     await this.write(batch.slice(0, middle), options);
     await this.write(batch.slice(middle), options);
   }
-}
-
-/** Adds the events of tenants that are on the wide path already. Returns the others. */
-function divertTo(wide: WriteOptions['wide'], batch: readonly PendingEvent[]): readonly PendingEvent[] {
-  if (wide === undefined || !batch.some(({ event }) => wide.has(event.tenant))) return batch;
-  wide.add(batch.filter(({ event }) => wide.has(event.tenant)));
-  return batch.filter(({ event }) => !wide.has(event.tenant));
-}
-
-/** The tenants that make most of the deliveries of a batch that needs several commits. Null: none does. */
-function wideTenants(
-  part: readonly PendingEvent[],
-  matched: readonly (readonly Endpoint[])[],
-  batchLength: number,
-  deliveriesPerCommit: number,
-): ReadonlySet<string> | null {
-  if (part.length === batchLength && (part.length > 1 || matched[0]!.length <= deliveriesPerCommit))
-    return null;
-  const rows = new Map<string, number>();
-  for (const [index, { event }] of part.entries())
-    rows.set(event.tenant, (rows.get(event.tenant) ?? 0) + matched[index]!.length);
-  const wide = new Set<string>();
-  for (const [tenant, count] of rows) if (count > deliveriesPerCommit / 4) wide.add(tenant);
-  return wide.size === 0 ? null : wide;
 }
 
 const keyNamesOf = (batch: readonly PendingEvent[]): string[] =>

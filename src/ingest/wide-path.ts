@@ -2,6 +2,7 @@
  * Stores the events of tenants whose fan-out is too large to share a commit with others. It runs beside the shared
  * batches. Tenants take turns; a turn is one commit of bounded size. The events of a tenant keep their order.
  */
+import type { Endpoint } from '../domain/endpoint.ts';
 import type { PendingEvent } from './pending-event.ts';
 
 export interface WidePathOptions {
@@ -70,4 +71,31 @@ export class WidePath {
       if (queue.length > 0) this.#queues.set(tenant, queue);
     }
   }
+}
+
+/** Adds the events of tenants that are on the wide path already. Returns the others. */
+export function divertTo(
+  wide: Pick<WidePath, 'has' | 'add'> | undefined,
+  batch: readonly PendingEvent[],
+): readonly PendingEvent[] {
+  if (wide === undefined || !batch.some(({ event }) => wide.has(event.tenant))) return batch;
+  wide.add(batch.filter(({ event }) => wide.has(event.tenant)));
+  return batch.filter(({ event }) => !wide.has(event.tenant));
+}
+
+/** The tenants that make most of the deliveries of a batch that needs several commits. Null: none does. */
+export function wideTenants(
+  part: readonly PendingEvent[],
+  matched: readonly (readonly Endpoint[])[],
+  batchLength: number,
+  deliveriesPerCommit: number,
+): ReadonlySet<string> | null {
+  if (part.length === batchLength && (part.length > 1 || matched[0]!.length <= deliveriesPerCommit))
+    return null;
+  const rows = new Map<string, number>();
+  for (const [index, { event }] of part.entries())
+    rows.set(event.tenant, (rows.get(event.tenant) ?? 0) + matched[index]!.length);
+  const wide = new Set<string>();
+  for (const [tenant, count] of rows) if (count > deliveriesPerCommit / 4) wide.add(tenant);
+  return wide.size === 0 ? null : wide;
 }
