@@ -8,6 +8,8 @@ import { systemClock } from '../../src/domain/clock.ts';
 import { parseFilter } from '../../src/domain/filter-syntax.ts';
 import { idPrefixes, parsePublicId } from '../../src/domain/ids.ts';
 import { openDatabase, type Pool } from '../../src/postgres/database.ts';
+import { FIRST_ID } from '../../src/postgres/queries/list-query.ts';
+import { examinePayloads } from '../../src/postgres/queries/search-events.ts';
 import { eventually } from '../support/eventually.ts';
 import { createEndpoint, newTenant, usePosthorn } from '../support/posthorn.ts';
 
@@ -17,7 +19,7 @@ const PAYLOAD_BYTES = 100_000;
 const MAX_BYTES_PER_STATEMENT = 8_000_000;
 
 /** Writes events with large payloads. All have the needles of `data.n:needle`; every second one matches. */
-async function writeLargeEvents(tenant: string, count: number): Promise<void> {
+async function writeLargeEvents(tenant: string, count: number, bytes = PAYLOAD_BYTES): Promise<void> {
   await posthorn.database.query(
     `insert into posthorn.events (id, tenant, type, data, deliveries)
      select (lpad(to_hex(floor(extract(epoch from clock_timestamp()) * 1000)::bigint), 12, '0')
@@ -26,7 +28,7 @@ async function writeLargeEvents(tenant: string, count: number): Promise<void> {
             convert_to(format('{"n":"%s","other":"needle","pad":"%s"}',
                               case when n % 2 = 0 then 'needle' else 'hay' end, repeat('x', $3)), 'UTF8'), 0
        from generate_series(1, $2::int) n`,
-    [tenant, count, PAYLOAD_BYTES],
+    [tenant, count, bytes],
   );
 }
 
@@ -105,6 +107,38 @@ describe('no statement loads more than 8 MB of payloads', () => {
     expect(sum(bytesOfStatements)).toBe(0);
     expect(await countMatches(pool, tenant, ['*'], parsed.filter)).toEqual({ examined: 100, matching: 50 });
     expect(Math.max(...bytesOfStatements)).toBeLessThanOrEqual(MAX_BYTES_PER_STATEMENT);
+  });
+});
+
+describe('a statement examines only as many events as it can examine quickly', () => {
+  test('it examines no further event after 64 MB, and the next one continues there', async () => {
+    const tenant = newTenant();
+    await writeLargeEvents(tenant, 240, 300_000);
+    const { pool } = recordingPool();
+    const { needles } = readWhere('data.n:needle')!;
+    const range = { tenant, type: null, from: null, limit: 250 };
+    const first = await examinePayloads(pool, { ...range, before: null }, needles);
+    expect(first).toMatchObject({ examined: 214, isEnd: false });
+    const second = await examinePayloads(pool, { ...range, before: first.reachedId }, needles);
+    expect(second).toMatchObject({ examined: 26, isEnd: true });
+    const ids = [...first.candidates, ...second.candidates].map(({ id }) => id);
+    expect(new Set(ids).size).toBe(240);
+  });
+
+  test('after a slow statement the next one examines half as many events, after a quick one twice as many', async () => {
+    const limits: unknown[] = [];
+    let nowMs = 0;
+    const durationsMs = [10, 10, 200, 200, 10];
+    const query = async (_text: string, [limit]: unknown[]) => {
+      limits.push(limit);
+      nowMs += durationsMs[limits.length - 1]!;
+      const isEnd = limits.length === durationsMs.length;
+      return { rows: [{ id: null, examined: limit, reached_id: FIRST_ID, is_end: isEnd }] };
+    };
+    const clock = { ...systemClock, monotonic: () => nowMs };
+    const where = readWhere('data.n:needle');
+    await findEvents({ query } as unknown as Pool, clock, { ...ALL, tenant: 't', where, limit: 50 });
+    expect(limits).toEqual([250, 500, 1000, 500, 250]);
   });
 });
 
