@@ -1,5 +1,6 @@
 /** Requests that read many payloads use bounded memory, and one tenant cannot take the turns of others. */
 import { setTimeout } from 'node:timers/promises';
+import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { findEvents } from '../../src/api/events/find-events.ts';
 import { readWhere } from '../../src/api/events/search-payloads.ts';
@@ -160,23 +161,17 @@ describe('turns of requests that read payloads', () => {
 
   /** Blocks every reader of events until the returned function is called. */
   async function blockEvents(): Promise<() => Promise<unknown>> {
-    const connections = openDatabase({
-      connectionString: posthorn.database.url,
-      apiConnections: 1,
-      dispatchConnections: 1,
-      onIdleError: () => {},
-    });
-    const client = await connections.pool('api').connect();
+    const client = new pg.Client({ connectionString: posthorn.database.url });
+    await client.connect();
     await client.query('begin');
     await client.query('lock table posthorn.events in access exclusive mode');
     let released: Promise<unknown> | undefined;
     const release = () => {
-      released ??= client.query('rollback').then(() => client.release());
+      released ??= client.end();
       return released;
     };
     onTestFinished(async () => {
       await release();
-      await connections.close();
     });
     return release;
   }
@@ -213,7 +208,7 @@ describe('turns of requests that read payloads', () => {
     await eventually('a request gets the place of the one that left', async () => {
       const retry = call(searchOf(busy));
       retries.push(retry);
-      return Promise.race([retry.then(() => false), setTimeout(1000, true)]);
+      return Promise.race([retry.then(() => false), setTimeout(500, true)]);
     });
 
     const unfiltered = call('/v1/filters/count', { tenant: busy, filter: null });
