@@ -27,3 +27,50 @@ test('a call that fails frees its place', async () => {
   await expect(gate.run(() => Promise.reject(new Error('failed')))).rejects.toThrow('failed');
   expect(await gate.run(async () => 1)).toBe(1);
 });
+
+/** A call that runs until `finish`. */
+function startCall(gate: Gate, group: string, signal?: AbortSignal) {
+  let finish = () => {};
+  let hasStarted = false;
+  const result = gate.run(
+    () => {
+      hasStarted = true;
+      return new Promise<string>((resolve) => {
+        finish = () => resolve(group);
+      });
+    },
+    { group, ...(signal && { signal }) },
+  );
+  return { result, finish: () => finish(), hasStarted: () => hasStarted };
+}
+
+test('one group neither takes the places of another nor makes it wait behind its own calls', async () => {
+  const gate = new Gate({ maxRunning: 2, maxWaiting: 10, perGroup: { maxRunning: 1, maxWaiting: 2 } });
+  const busy = [1, 2, 3, 4].map(() => startCall(gate, 'busy'));
+  expect(await busy[3]!.result).toBeNull();
+  const other = startCall(gate, 'other');
+  expect(other.hasStarted()).toBe(true);
+  expect(busy.map((call) => call.hasStarted())).toEqual([true, false, false, false]);
+  other.finish();
+  expect(await other.result).toBe('other');
+  expect(busy[1]!.hasStarted()).toBe(false);
+  for (const call of busy.slice(0, 3)) {
+    call.finish();
+    expect(await call.result).toBe('busy');
+  }
+});
+
+test('a call whose signal aborts while it waits leaves the queue and never runs', async () => {
+  const gate = new Gate({ maxRunning: 1, maxWaiting: 1 });
+  const first = startCall(gate, 'a');
+  const client = new AbortController();
+  const gone = startCall(gate, 'a', client.signal);
+  client.abort();
+  expect(await gone.result).toBeNull();
+  const next = startCall(gate, 'a');
+  first.finish();
+  await first.result;
+  expect([gone.hasStarted(), next.hasStarted()]).toEqual([false, true]);
+  next.finish();
+  expect(await next.result).toBe('a');
+});

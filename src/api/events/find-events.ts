@@ -12,7 +12,7 @@ import {
 } from '../../postgres/queries/events.ts';
 import { listDeliveries } from '../../postgres/queries/list-deliveries.ts';
 import type { IdRange, ListResult } from '../../postgres/queries/list-query.ts';
-import { loadCandidates } from '../../postgres/queries/search-events.ts';
+import { findCandidates } from '../../postgres/queries/search-events.ts';
 import { searchPayloads, selectMatching } from './search-payloads.ts';
 
 /** `waiting`: pending or retrying. `none`: the event was sent to no endpoint. */
@@ -29,7 +29,7 @@ export interface EventSearch extends IdRange {
   readonly limit: number;
 }
 
-/** Finds events, newest first: up to `limit` and one more if there are more. */
+/** Finds events, newest first: up to `limit` and one more if there are more. With `where`, call it in `takeTurn`. */
 export async function findEvents(
   pool: Pool,
   clock: Clock,
@@ -67,7 +67,7 @@ async function keepMatching(
 ): Promise<EventView[]> {
   if (where === null) return [...events];
   const ids = events.map(({ id }) => id);
-  return selectMatching(await loadCandidates(pool, ids, where.needles), where);
+  return selectMatching(pool, await findCandidates(pool, ids, where.needles), where);
 }
 
 /** How many pages of deliveries to read for one page of events: an event may have thousands of deliveries. */

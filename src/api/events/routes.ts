@@ -24,6 +24,7 @@ import { earlierBound, idBounds } from '../http/id-filters.ts';
 import { DEFAULT_LIMIT, readCursor, toPage } from '../http/pagination.ts';
 import { Page } from '../openapi/describe.ts';
 import { findEvents, type HasDelivery } from './find-events.ts';
+import { TOO_MANY_READERS, takeTurn } from './read-payloads.ts';
 import {
   AttemptsOfEvent,
   DeliveriesOfEvent,
@@ -60,19 +61,24 @@ export function eventRoutes({
           tags: ['Events'],
           querystring: EventQuery,
           response: { 200: Page(EventSchema) },
+          problems: { rate_limited: `${TOO_MANY_READERS} Only requests with \`where\` read payloads.` },
         },
       },
-      async (request) => {
-        const { limit = DEFAULT_LIMIT, type, idempotency_key, has, where } = request.query;
-        const { rows, resumeAt } = await findEvents(pool, clock, {
-          tenant: visibleTenant(request.caller, request.query.tenant),
+      async (request, reply) => {
+        const { limit = DEFAULT_LIMIT, type, idempotency_key, has } = request.query;
+        const tenant = visibleTenant(request.caller, request.query.tenant);
+        const where = readWhere(request.query.where);
+        const search = {
+          tenant,
           type: type ?? null,
           idempotencyKey: idempotency_key ?? null,
           has: (has ?? null) as HasDelivery | null,
-          where: readWhere(where),
+          where,
           ...rangeOf(request.query),
           limit,
-        });
+        };
+        const findPage = () => findEvents(pool, clock, search);
+        const { rows, resumeAt } = await (where === null ? findPage() : takeTurn(tenant, reply, findPage));
         const outcomes = await countListedOutcomes(pool, rows.slice(0, limit));
         const show = (event: EventView) => showEvent(event, outcomes.get(event.id) ?? null);
         return toPage(rows, limit, idPrefixes.event, show, resumeAt);

@@ -3,6 +3,7 @@ import { type FilterNode, MAX_STEPS_PER_FILTER, matchesFilter } from '../../doma
 import type { Pool } from '../../postgres/database.ts';
 import type { EventWithData } from '../../postgres/queries/events.ts';
 import { newestEvents } from '../../postgres/queries/search-events.ts';
+import { readPayloads } from '../events/read-payloads.ts';
 import { COUNTED_EVENTS } from './schema.ts';
 
 export interface MatchCount {
@@ -10,7 +11,10 @@ export interface MatchCount {
   readonly matching: number;
 }
 
-/** Counts the newest events that an endpoint with these types and this filter would get. Null: no filter. */
+/**
+ * Counts the newest events that an endpoint with these types and this filter would get. Null: no filter. With a filter,
+ * call it in `takeTurn`.
+ */
 export async function countMatches(
   pool: Pool,
   tenant: string | null,
@@ -18,13 +22,10 @@ export async function countMatches(
   filter: FilterNode | null,
 ): Promise<MatchCount> {
   const events = await newestEvents(pool, tenant, COUNTED_EVENTS);
+  const ofTypes = events.filter(({ type }) => patterns.some((pattern) => matchesType(pattern, type)));
+  if (filter === null) return { examined: events.length, matching: ofTypes.length };
   let matching = 0;
-  for (const event of events) {
-    if (!patterns.some((pattern) => matchesType(pattern, event.type))) continue;
-    if (filter === null || isMatch(event, filter)) matching += 1;
-    // Large payloads take milliseconds to parse: let other requests proceed.
-    if ((event.data?.length ?? 0) > 100_000) await new Promise((resolve) => setImmediate(resolve));
-  }
+  for await (const event of readPayloads(pool, ofTypes)) if (isMatch(event, filter)) matching += 1;
   return { examined: events.length, matching };
 }
 

@@ -8,6 +8,7 @@ import { type NewEvent, readEvent } from '../../ingest/index.ts';
 import { type Caller, visibleTenant } from '../../manage/caller.ts';
 import type { Pool } from '../../postgres/database.ts';
 import type { PublishLimits } from '../dependencies.ts';
+import { TOO_MANY_READERS, takeTurn } from '../events/read-payloads.ts';
 import { countMatches } from './count-matches.ts';
 import { FilterCount, FilterCounted, FilterTried, FilterTry } from './schema.ts';
 
@@ -61,15 +62,17 @@ export function filterRoutes(limits: PublishLimits, pool: Pool): FastifyPluginAs
           tags: ['Filters'],
           body: FilterCount,
           response: { 200: FilterCounted },
-          problems: { forbidden: 'The key belongs to another tenant.' },
+          problems: { forbidden: 'The key belongs to another tenant.', rate_limited: TOO_MANY_READERS },
         },
         config: { reads: true },
       },
-      async (request) => {
-        const { filter, events = ['*'], tenant } = request.body;
+      async (request, reply) => {
+        const { filter, events = ['*'] } = request.body;
         const parsed = filter === null ? null : parseFilter(filter);
         if (parsed?.ok === false) throw invalidFields(parsed.errors);
-        return countMatches(pool, visibleTenant(request.caller, tenant), events, parsed?.filter ?? null);
+        const tenant = visibleTenant(request.caller, request.body.tenant);
+        if (parsed === null) return countMatches(pool, tenant, events, null);
+        return takeTurn(tenant, reply, () => countMatches(pool, tenant, events, parsed.filter));
       },
     );
   };
