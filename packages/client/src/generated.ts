@@ -1506,7 +1506,7 @@ export class Deliveries extends Resource {
     return this.pages('GET', `/v1/deliveries/${encodeURIComponent(id)}/attempts`, {}, options);
   }
 
-  /** Show the request that was sent. The answer has the body of the request, byte for byte, and its headers without credentials. */
+  /** Show the request that was sent. The answer has the body of the request, byte for byte, and its headers without credentials. `webhook-*`, `posthorn-*`, `user-agent` and the usual signature headers keep their names; every other header is named `posthorn-sent-<name>`. */
   getSentRequest(id: string, number: string, options?: RequestOptions): Promise<unknown> {
     return this.call('GET', `/v1/deliveries/${encodeURIComponent(id)}/attempts/${encodeURIComponent(number)}/request`, {}, options);
   }
