@@ -1473,7 +1473,7 @@ export class Endpoints extends Resource {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/probe`, { keyed: true }, options);
   }
 
-  /** Send a test event to an endpoint. To this endpoint only, whatever it subscribes to. It is sent even while the circuit is open, unless a probe is on its way or (FIFO) other deliveries wait before it. */
+  /** Send a test event to an endpoint. To this endpoint only, whatever it subscribes to. It is sent even while the circuit is open, unless a probe is on its way or (FIFO) other deliveries wait before it. The request has the header `posthorn-test: true`. With `type` or `data`, a key with `scopes` also needs `events:publish`. */
   sendTestEvent(id: string, body: TestEvent = {}, options?: RequestOptions): Promise<Delivery> {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/test`, { body, keyed: true }, options);
   }
