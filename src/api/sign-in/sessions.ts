@@ -143,6 +143,11 @@ function cache<T>(entries: Map<string, T>, name: string, entry: T): void {
   entries.set(name, entry);
 }
 
+/** The token of a session's cookie, over TLS or not. Null: there is none. */
+export const sessionTokenIn = (cookie: string | undefined): string | null =>
+  [true, false].map((isSecure) => readCookie(cookie, cookieName(SESSION_COOKIE, isSecure))).find(Boolean) ??
+  null;
+
 const stillValid = (session: SessionRecord | null, clock: Clock): SessionRecord | null =>
   session !== null && session.expires_at.getTime() > clock.now() ? session : null;
 
