@@ -104,7 +104,7 @@ export class Authenticator {
    * more than the rest. Throws `unauthorized`, `forbidden` or `rate_limited`.
    */
   authenticate(sender: Sender): Caller | Promise<Caller> {
-    if (this.#sessions?.isUsedBy(sender)) return this.#sessions.authenticate(sender);
+    if (this.#sessions?.isUsedBy(sender)) return this.#admitPerson(this.#sessions, sender);
     const found = this.#find(sender.headers.authorization);
     return found instanceof Promise
       ? found.then((key) => this.#admit(key, sender))
@@ -155,6 +155,14 @@ export class Authenticator {
     return key.caller;
   }
 
+  async #admitPerson(sessions: Sessions, sender: Sender): Promise<Caller> {
+    const person = await sessions.authenticate(sender);
+    const bucket = this.#rates.bucketOfPerson(person);
+    if (bucket !== null)
+      this.#takeToken(bucket, 'You make more requests than the limit for a person allows.');
+    return person;
+  }
+
   /** Throws `unauthorized` or `forbidden` if the key may not be used now, from this address, or at all. */
   #checkUse({ caller, restrictions }: KnownKey, { headers, socket }: Sender): void {
     checkRestrictions(restrictions, this.#clock.now(), () =>
@@ -163,10 +171,10 @@ export class Authenticator {
     refuseOperatorCaller(caller, this.#operatorTenant);
   }
 
-  #takeToken(bucket: TokenBucket): void {
+  #takeToken(bucket: TokenBucket, refusal = 'This key makes more requests than its limit allows.'): void {
     const now = this.#clock.monotonic();
     if (bucket.tryTake(now)) return;
-    throw new Problem('rate_limited', 'This key makes more requests than its limit allows.', {
+    throw new Problem('rate_limited', refusal, {
       retryAfterSeconds: Math.ceil(bucket.msUntilNext(now) / 1000),
     });
   }

@@ -4,7 +4,10 @@ import { expect, it } from 'vitest';
 import type { Clock } from '../../domain/clock.ts';
 import { ApiKeyFormat } from '../../manage/api-keys.ts';
 import type { Pool } from '../../postgres/database.ts';
-import { SESSION_COOKIE, SESSION_PREFIX, Sessions } from './sessions.ts';
+import { Authenticator } from '../http/authenticator.ts';
+import { KeyRates } from '../http/key-rates.ts';
+import { UncheckedKeys } from '../http/unchecked-keys.ts';
+import { CSRF_HEADER, SESSION_COOKIE, SESSION_PREFIX, Sessions } from './sessions.ts';
 
 function setUp() {
   let queries = 0;
@@ -13,7 +16,7 @@ function setUp() {
     async query(query: { name?: string }) {
       if (query.name !== 'find_session') return { rows: [] };
       queries += 1;
-      const rows = database.isStored ? [{ name: 'Ann', expires_at: new Date(1e12) }] : [];
+      const rows = database.isStored ? [{ subject: 'ann', name: 'Ann', expires_at: new Date(1e12) }] : [];
       database.whileReading();
       return { rows };
     },
@@ -23,7 +26,15 @@ function setUp() {
   const tokenFormat = keyFormat.withPrefix(SESSION_PREFIX);
   const sessions = new Sessions({ pool, clock, tokenFormat, lifetimeMs: 1000, isSecure: () => false });
   const isSignedIn = async (token: string) => (await sessions.current(`${SESSION_COOKIE}=${token}`)) !== null;
-  return { sessions, database, isSignedIn, keyFormat, tokenFormat, countQueries: () => queries };
+  const limitedTo = (burst: number) =>
+    new Authenticator(pool, clock, 'the admin key', {
+      rates: new KeyRates(0.001, burst, clock),
+      guesses: { keyFormat, uncheckedKeys: new UncheckedKeys(pool, clock) },
+      isTrustedProxy: () => false,
+      operatorTenant: 'posthorn',
+      sessions,
+    });
+  return { limitedTo, sessions, database, isSignedIn, keyFormat, tokenFormat, countQueries: () => queries };
 }
 
 it('an invented session cookie is refused without a query', async () => {
@@ -54,4 +65,16 @@ it('a session that ends while it is read is not cached', async () => {
   };
   await isSignedIn(token);
   expect(await isSignedIn(token)).toBe(false);
+});
+
+it('the rate limit of keys applies to a person, over all sessions', async () => {
+  const { limitedTo, sessions, tokenFormat } = setUp();
+  const authenticator = limitedTo(2);
+  const call = async () => {
+    const cookie = `${SESSION_COOKIE}=${tokenFormat.generate()}`;
+    const { csrfToken } = (await sessions.current(cookie))!;
+    return authenticator.authenticate({ headers: { cookie, [CSRF_HEADER]: csrfToken }, socket: {} });
+  };
+  for (let count = 0; count < 2; count += 1) expect(await call()).toMatchObject({ user: 'ann' });
+  await expect(call()).rejects.toMatchObject({ code: 'rate_limited' });
 });
