@@ -3,11 +3,12 @@
  * OpenAPI document (docs/operate/sign-in.md).
  */
 import type { FastifyPluginAsync, FastifyReply } from 'fastify';
+import type { Clock } from '../../domain/clock.ts';
 import { isProblem } from '../../domain/problem.ts';
 import type { SecretBox } from '../../postgres/secret-box.ts';
 import type { Log } from '../../telemetry/log.ts';
-import { cookieName, readCookie, writeCookie } from './cookies.ts';
-import type { Attempt, IdentityProvider } from './identity-provider.ts';
+import { attemptCookie, readAttempt } from './attempt-cookie.ts';
+import type { IdentityProvider } from './identity-provider.ts';
 import { type Claims, type RoleRules, roleOfClaims } from './roles.ts';
 import type { Sessions } from './sessions.ts';
 
@@ -20,12 +21,11 @@ export interface SignInDependencies {
 }
 
 interface Context extends SignInDependencies {
+  readonly clock: Clock;
   readonly log: Log;
   readonly publicUrl: () => string;
 }
 
-const ATTEMPT_COOKIE = 'posthorn_sign_in';
-const ATTEMPT_SECONDS = 600;
 const HOME = '/console';
 const HIDDEN = { schema: { hide: true } } as const;
 
@@ -101,28 +101,4 @@ function nameOf(claims: Claims): string {
     (value): value is string => typeof value === 'string' && value !== '',
   );
   return (name ?? '').slice(0, 200);
-}
-
-type StoredAttempt = Attempt & { readonly returnTo: string };
-
-/** The cookie is encrypted: the code verifier must not leave this server. Null removes it. */
-function attemptCookie({ secretBox, isSecure }: Context, attempt: StoredAttempt | null): string {
-  const sealed = attempt && secretBox.seal(JSON.stringify(attempt), ATTEMPT_COOKIE);
-  const value = sealed === null ? '' : `${sealed.keyId}.${sealed.ciphertext.toString('base64url')}`;
-  return writeCookie(ATTEMPT_COOKIE, value, {
-    maxAgeSeconds: attempt === null ? 0 : ATTEMPT_SECONDS,
-    sameSite: 'Lax',
-    isSecure: isSecure(),
-  });
-}
-
-function readAttempt({ secretBox, isSecure }: Context, cookie: string | undefined): StoredAttempt | null {
-  const value = readCookie(cookie, cookieName(ATTEMPT_COOKIE, isSecure()));
-  const [keyId = '', ciphertext = ''] = (value ?? '').split('.');
-  try {
-    const sealed = { keyId, ciphertext: Buffer.from(ciphertext, 'base64url') };
-    return JSON.parse(secretBox.open(sealed, ATTEMPT_COOKIE)) as StoredAttempt;
-  } catch {
-    return null;
-  }
 }
