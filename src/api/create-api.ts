@@ -77,7 +77,8 @@ function signInContext(dependencies: ApiDependencies): Parameters<typeof signInR
   const { log, clock, access } = dependencies;
   // Read per request: with port 0 the URL is only known once the server listens.
   if (access.signIn == null) return null;
-  return { ...access.signIn, log, clock, publicUrl: () => dependencies.publicUrl };
+  const { isTrustedProxy } = access;
+  return { ...access.signIn, log, clock, isTrustedProxy, publicUrl: () => dependencies.publicUrl };
 }
 
 /** The routes that need a key, in the order of the OpenAPI document. */

@@ -130,6 +130,7 @@ describe('signing in', () => {
     const { body: audit } = await expectStatus(call('GET', '/v1/audit?actor=user:ann'), 200);
     expect(audit.data).toMatchObject([
       { action: 'tenant.create', actor: { id: 'user:ann', prefix: 'ann@example.com', scope: 'admin' } },
+      { action: 'session.create' },
     ]);
     // Only the hash of the token is stored.
     const stored = JSON.stringify(
@@ -174,6 +175,22 @@ describe('signing in', () => {
     expect(String(ended.headers['set-cookie'])).toMatch(/^posthorn_session=; Max-Age=0;/);
     await expectStatus(posthorn.api('GET', '/v1/keys', undefined, { key: null, headers }), 401);
     expect((await asPerson(browser)).session).toBeNull();
+  });
+
+  test('SEC-4: signing in and out are in the audit log', async () => {
+    const { browser } = await signIn('ivy', { groups: 'support', org: 'acme' });
+    await expectStatus((await asPerson(browser)).call('POST', '/auth/logout'), 204);
+    const { body } = await expectStatus(posthorn.api('GET', '/v1/audit?actor=user:ivy'), 200);
+    const entry = {
+      tenant: 'acme',
+      actor: { id: 'user:ivy', prefix: 'ivy@example.com', scope: 'read' },
+      object: { type: 'session', id: null },
+      address: '127.0.0.1',
+    };
+    expect(body.data).toMatchObject([
+      { action: 'session.delete', ...entry },
+      { action: 'session.create', ...entry },
+    ]);
   });
 
   test('an idempotent request of a person is identified under the token of the session', async () => {

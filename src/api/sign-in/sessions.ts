@@ -12,7 +12,7 @@ import { newId } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
 import { type ApiKeyFormat, hashApiKey } from '../../manage/api-keys.ts';
 import type { Caller } from '../../manage/caller.ts';
-import type { Pool } from '../../postgres/database.ts';
+import { inTransaction, type Pool, type Queryable } from '../../postgres/database.ts';
 import {
   createSession,
   deleteSession,
@@ -38,6 +38,9 @@ export interface SessionOptions {
   /** Cookies are sent over TLS only. */
   readonly isSecure: () => boolean;
 }
+
+/** Writes the audit entry, in the transaction that starts or ends the session. */
+export type RecordSession = (client: Queryable, person: Caller) => Promise<void>;
 
 interface CacheEntry<T> {
   readonly session: T;
@@ -93,18 +96,31 @@ export class Sessions {
   }
 
   /** Starts a session and returns its cookie. */
-  async start(user: { readonly subject: string; readonly name: string }, role: Role): Promise<string> {
+  async start(
+    user: { readonly subject: string; readonly name: string },
+    role: Role,
+    record: RecordSession,
+  ): Promise<string> {
     const { pool, clock, lifetimeMs, tokenFormat } = this.#options;
     const token = tokenFormat.generate();
     const id = newId(clock.now());
-    await createSession(pool, { id, hash: hashApiKey(token), ...user, ...role }, lifetimeMs);
+    await inTransaction(pool, async (client) => {
+      await createSession(client, { id, hash: hashApiKey(token), ...user, ...role }, lifetimeMs);
+      await record(client, callerOf({ ...user, ...role }));
+    });
     return this.#cookie(token, Math.floor(lifetimeMs / 1000));
   }
 
-  /** Ends the session everywhere, and returns the cookie that removes it from the browser. */
-  async end(cookie: string | undefined): Promise<string> {
-    const token = this.#tokenOf(cookie);
-    if (token !== null) await deleteSession(this.#options.pool, hashApiKey(token));
+  /**
+   * Ends the session of a request everywhere, and returns the cookie that removes it from the browser. Throws
+   * `unauthorized` or `forbidden`.
+   */
+  async end(sender: Sender, record: RecordSession): Promise<string> {
+    const person = await this.authenticate(sender);
+    const hash = hashApiKey(this.#tokenOf(sender.headers.cookie) ?? '');
+    await inTransaction(this.#options.pool, async (client) => {
+      if (await deleteSession(client, hash)) await record(client, person);
+    });
     this.forget();
     return this.#cookie('', 0);
   }
@@ -151,7 +167,7 @@ export const sessionTokenIn = (cookie: string | undefined): string | null =>
 const stillValid = (session: SessionRecord | null, clock: Clock): SessionRecord | null =>
   session !== null && session.expires_at.getTime() > clock.now() ? session : null;
 
-const callerOf = ({ subject, name, scope, tenant }: SessionRecord): Caller => ({
+const callerOf = ({ subject, name, scope, tenant }: Omit<SessionRecord, 'id' | 'expires_at'>): Caller => ({
   keyId: null,
   scope,
   scopes: null,
