@@ -9,7 +9,7 @@ import { UncheckedKeys } from './api/http/unchecked-keys.ts';
 import { Inboxes } from './api/inbox/inboxes.ts';
 import { IdentityProvider } from './api/sign-in/identity-provider.ts';
 import type { SignInDependencies } from './api/sign-in/routes.ts';
-import { Sessions } from './api/sign-in/sessions.ts';
+import { SESSION_PREFIX, Sessions } from './api/sign-in/sessions.ts';
 import type { AppMetrics } from './app-metrics.ts';
 import { type ConfigWithKeys, retentionOf } from './config/index.ts';
 import { connectionLimit, readDescriptorLimit } from './connection-limit.ts';
@@ -216,6 +216,7 @@ function createSignIn({ config, store, clock, address }: ServerOptions): SignInD
     sessions: new Sessions({
       pool: store.database.pool('lookup'),
       clock,
+      tokenFormat: store.keyFormat.withPrefix(SESSION_PREFIX),
       lifetimeMs: config.sessionMs,
       isSecure,
     }),

@@ -74,10 +74,11 @@ export async function createMetricsApi(
 }
 
 function signInContext(dependencies: ApiDependencies): Parameters<typeof signInRoutes>[0] {
-  const { log, access } = dependencies;
+  const { log, clock, access } = dependencies;
   // Read per request: with port 0 the URL is only known once the server listens.
   if (access.signIn == null) return null;
-  return { ...access.signIn, log, publicUrl: () => dependencies.publicUrl };
+  const { isTrustedProxy } = access;
+  return { ...access.signIn, log, clock, isTrustedProxy, publicUrl: () => dependencies.publicUrl };
 }
 
 /** The routes that need a key, in the order of the OpenAPI document. */

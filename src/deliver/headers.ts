@@ -199,6 +199,7 @@ export function attemptHeaders(
   headers['posthorn-event-type'] = facts.event.type;
   headers['posthorn-delivery'] = facts.deliveryId;
   headers['posthorn-attempt'] = String(facts.number);
+  if (facts.event.isTest === true) headers['posthorn-test'] = 'true';
   if (facts.retryReason !== null) headers['posthorn-retry-reason'] = facts.retryReason;
   return headers;
 }

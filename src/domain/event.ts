@@ -10,6 +10,8 @@ export interface EventContent {
   readonly schemaVersion: string | null;
   /** Extra request headers that the producer wants on every delivery of this event. */
   readonly headers: Readonly<Record<string, string>> | null;
+  /** A test event, which its receiver must be able to tell from a real one. */
+  readonly isTest?: boolean;
 }
 
 /** What a producer asks for, validated: the input of the accept stage. */

@@ -5,26 +5,34 @@ const PREFIX = 'phk_';
 /** 32 random bytes in base64url. */
 const RANDOM_LENGTH = 43;
 const CHECKSUM_BYTES = 6;
-const LENGTH = PREFIX.length + RANDOM_LENGTH + 8;
+const CHECKSUM_LENGTH = 8;
 
 /** Makes and recognizes API keys: `phk_`, 256 random bits, and a checksum of both under a secret of the database. */
 export class ApiKeyFormat {
   readonly #secret: Buffer;
 
-  constructor(secret: Buffer) {
+  readonly #prefix: string;
+
+  constructor(secret: Buffer, prefix = PREFIX) {
     this.#secret = secret;
+    this.#prefix = prefix;
+  }
+
+  /** The same format for another kind of token. The checksum covers the prefix, so one kind never passes as another. */
+  withPrefix(prefix: string): ApiKeyFormat {
+    return new ApiKeyFormat(this.#secret, prefix);
   }
 
   /** 256 random bits behind a prefix that secret scanners can search for. */
   generate(): string {
-    const key = `${PREFIX}${randomBytes(32).toString('base64url')}`;
+    const key = `${this.#prefix}${randomBytes(32).toString('base64url')}`;
     return `${key}${this.#checksum(key).toString('base64url')}`;
   }
 
   /** False for a guess. Keys of versions before checksums are false too. */
   hasChecksum(key: string): boolean {
-    if (key.length !== LENGTH || !key.startsWith(PREFIX)) return false;
-    const end = PREFIX.length + RANDOM_LENGTH;
+    const end = this.#prefix.length + RANDOM_LENGTH;
+    if (key.length !== end + CHECKSUM_LENGTH || !key.startsWith(this.#prefix)) return false;
     const given = Buffer.from(key.slice(end), 'base64url');
     return given.length === CHECKSUM_BYTES && timingSafeEqual(given, this.#checksum(key.slice(0, end)));
   }

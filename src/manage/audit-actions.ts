@@ -30,5 +30,7 @@ export const auditActions = [
   'key.create',
   'key.update',
   'key.delete',
+  'session.create',
+  'session.delete',
 ] as const;
 export type AuditAction = (typeof auditActions)[number];

@@ -57,7 +57,7 @@ describe('a caller who may not read secrets', () => {
   };
   const url = 'https://attacker.example/';
 
-  it('cannot move the endpoint to another origin together with its secrets', () => {
+  it('cannot move the endpoint to another URL together with its secrets', () => {
     expect(refused({ url }).sort()).toEqual([
       'auth',
       'headers.X-Env',
@@ -69,10 +69,12 @@ describe('a caller who may not read secrets', () => {
     );
     expect(refused({ url: 'http://example.com/hooks' })).toContain('auth');
     expect(refused({ url: 'https://example.com:8443/' })).toContain('auth');
+    // On a shared host, another path can belong to somebody else.
+    expect(refused({ url: 'https://example.com/elsewhere' })).toContain('auth');
   });
 
-  it('can move it within its origin, without its secrets, or change other settings', () => {
-    expect(refused({ url: 'https://example.com/elsewhere' })).toEqual([]);
+  it('can repeat its URL, move it without its secrets, or change other settings', () => {
+    expect(refused({ url: endpoint.url })).toEqual([]);
     expect(refused({ url, headers: null, auth: null })).toEqual([]);
     expect(refused({ description: 'x' })).toEqual([]);
     expect(refused({ url }, mayRead)).toEqual([]);

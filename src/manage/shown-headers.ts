@@ -75,15 +75,16 @@ export function refuseToReveal(
 }
 
 /**
- * Throws `invalid` if a caller who may not read secrets would send stored ones to another origin, where it could read
- * them. Secrets that the same patch replaces or removes do not count.
+ * Throws `invalid` if a caller who may not read secrets would send stored ones to another URL, where it could read
+ * them: on a shared host, another path can belong to somebody else. Secrets that the same patch replaces or removes do
+ * not count.
  */
 export function refuseToTakeAlong(
   { url, config }: StoredConfig & { readonly url: string },
   patch: EndpointPatch,
   caller: Caller,
 ): void {
-  if (patch.url === undefined || mayReadSecrets(caller) || originOf(patch.url) === originOf(url)) return;
+  if (patch.url === undefined || mayReadSecrets(caller) || normalize(patch.url) === normalize(url)) return;
   const replaced = new Set(
     Object.entries(patch.headers ?? {}).flatMap(([name, value]) => (value === REDACTED ? [] : [lower(name)])),
   );
@@ -93,11 +94,11 @@ export function refuseToTakeAlong(
     if (config[field] !== undefined && patch[field] === undefined) kept.push(field);
   if (kept.length === 0) return;
   const message =
-    'would go to another origin, and this key may not read it: send it again, or null to remove it';
+    'would go to another URL, and this key may not read it: send it again, or null to remove it';
   throw invalidFields(kept.map((path) => ({ path, message })));
 }
 
-const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : url);
+const normalize = (url: string): string => (URL.canParse(url) ? new URL(url).href : url);
 
 const lower = (name: string): string => name.toLowerCase();
 

@@ -94,7 +94,7 @@ export async function insertTest(
     tenant,
     type: content.type,
     data: Buffer.from(content.data),
-    options: { endpoint_ids: [endpointId] },
+    options: { endpoint_ids: [endpointId], test: true },
   };
   if (!(await insertTestEvent(client, event, probe)))
     throw new Problem('conflict', 'The endpoint is disabled. Enable it first.');

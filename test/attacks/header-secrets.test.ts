@@ -134,7 +134,8 @@ it('a key with endpoints:write but without secrets:read cannot see the values, n
   const moved = await expectStatus(patch({ url: 'https://attacker.example/' }), 422);
   expect(moved.body.errors).toHaveLength(Object.keys(SECRETS).length);
   await expectStatus(patch({ plain_headers: ['x-functions-key'] }), 422);
-  await expectStatus(patch({ url: `${receiver.url}/elsewhere` }), 200);
+  // On a shared host, another path can belong to somebody else.
+  await expectStatus(patch({ url: `${receiver.url}/elsewhere` }), 422);
   await expectStatus(patch({ url: 'https://elsewhere.example/', headers: null }), 200);
 });
 

@@ -178,8 +178,9 @@ describe('SEC-4: every change is recorded', () => {
       ),
     ].map((match) => match[1]!);
     for (const { action } of await audit('limit=250')) actions.add(action);
-    // No route disables an endpoint by a rule: see health.test.ts.
-    expect([...actions, 'endpoint.disable'].toSorted()).toEqual(documented.toSorted());
+    // No route disables an endpoint by a rule: see health.test.ts. Sessions: see sign-in.test.ts.
+    const elsewhere = ['endpoint.disable', 'session.create', 'session.delete'];
+    expect([...actions, ...elsewhere].toSorted()).toEqual(documented.toSorted());
     expect(auditActions.toSorted()).toEqual(documented.toSorted());
   });
 

@@ -48,7 +48,8 @@ describe('scopes', () => {
         const answer = await posthorn.api(
           operation.method,
           addressIn(world, operation.path),
-          exampleIn(world, contract.exampleOf(operation)),
+          // A test event with its own content needs one more scope.
+          operation.name === 'sendTestEvent' ? {} : exampleIn(world, contract.exampleOf(operation)),
           { key },
         );
         const what = `${scope}: ${operation.name} is ${answer.status} ${answer.text}`;
@@ -77,6 +78,24 @@ describe('scopes', () => {
       const { key } = await createKey({ scope: 'read', scopes });
       await expectStatus(posthorn.api('GET', path, undefined, { key }), status);
     }
+  });
+
+  test('only a key that may publish chooses the content of a test event, and every test event says that it is one', async () => {
+    const receiver = await startReceiver();
+    const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant: world.tenant });
+    const send = (key: string, content: object) =>
+      posthorn.api('POST', `/v1/endpoints/${id}/test`, content, { key });
+    const { key } = await createKey({ scope: 'admin', scopes: ['endpoints:write'] });
+    for (const content of [{ type: 'order.paid' }, { data: { paid: true } }]) {
+      const { body } = await expectStatus(send(key, content), 403);
+      expect(body.detail).toContain('events:publish');
+    }
+    await expectStatus(send(key, {}), 202);
+    const publisher = await createKey({ scope: 'admin', scopes: ['endpoints:write', 'events:publish'] });
+    await expectStatus(send(publisher.key, { type: 'order.paid' }), 202);
+    await eventually('both arrived', () => receiver.requests.length === 2);
+    for (const { headers } of receiver.requests) expect(headers['posthorn-test']).toBe('true');
+    await receiver.close();
   });
 
   test('`scope` stays the outer limit', async () => {

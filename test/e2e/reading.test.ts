@@ -93,8 +93,13 @@ describe('OBS-5: what happened to an event', () => {
     const endpoint = await createEndpoint(posthorn, {
       url: receiver.url,
       tenant,
-      headers: { 'x-mine': 'yes', authorization: 'Bearer of-the-receiver' },
-      plain_headers: ['x-mine'],
+      headers: {
+        'x-mine': 'yes',
+        authorization: 'Bearer of-the-receiver',
+        'set-cookie': 'stolen=1',
+        'x-accel-redirect': '/internal',
+      },
+      plain_headers: ['x-mine', 'set-cookie', 'x-accel-redirect'],
       retry: { schedule: [0, 0.02], jitter: 'none' },
       ...settings,
     });
@@ -107,15 +112,17 @@ describe('OBS-5: what happened to an event', () => {
         200,
       );
       expect(shown.text).toBe(sent.body.toString());
-      for (const name of [
-        'webhook-id',
-        'webhook-timestamp',
-        'webhook-signature',
-        'posthorn-attempt',
-        'x-mine',
-      ])
+      for (const name of ['webhook-id', 'webhook-timestamp', 'webhook-signature', 'posthorn-attempt'])
         expect(shown.headers[name]).toBe(sent.headers[name]);
-      expect(shown.headers.authorization).toBe('[redacted]');
+      // The endpoint's owner must not instruct the browser or the proxy of the reader.
+      for (const name of ['x-mine', 'set-cookie', 'x-accel-redirect', 'authorization'])
+        expect(shown.headers[name]).toBeUndefined();
+      expect(shown.headers).toMatchObject({
+        'posthorn-sent-x-mine': 'yes',
+        'posthorn-sent-set-cookie': 'stolen=1',
+        'posthorn-sent-x-accel-redirect': '/internal',
+        'posthorn-sent-authorization': '[redacted]',
+      });
     }
     expect(receiver.requests).toHaveLength(2);
     expect(await attemptsOf(posthorn, delivery!.id)).toHaveLength(2);

@@ -1,4 +1,5 @@
 /** Signing in to the console with OpenID Connect, against a real provider. */
+import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { CLIENT, startProvider, type TestProvider } from '../support/identity-provider.ts';
@@ -129,6 +130,7 @@ describe('signing in', () => {
     const { body: audit } = await expectStatus(call('GET', '/v1/audit?actor=user:ann'), 200);
     expect(audit.data).toMatchObject([
       { action: 'tenant.create', actor: { id: 'user:ann', prefix: 'ann@example.com', scope: 'admin' } },
+      { action: 'session.create' },
     ]);
     // Only the hash of the token is stored.
     const stored = JSON.stringify(
@@ -173,6 +175,38 @@ describe('signing in', () => {
     expect(String(ended.headers['set-cookie'])).toMatch(/^posthorn_session=; Max-Age=0;/);
     await expectStatus(posthorn.api('GET', '/v1/keys', undefined, { key: null, headers }), 401);
     expect((await asPerson(browser)).session).toBeNull();
+  });
+
+  test('SEC-4: signing in and out are in the audit log', async () => {
+    const { browser } = await signIn('ivy', { groups: 'support', org: 'acme' });
+    await expectStatus((await asPerson(browser)).call('POST', '/auth/logout'), 204);
+    const { body } = await expectStatus(posthorn.api('GET', '/v1/audit?actor=user:ivy'), 200);
+    const entry = {
+      tenant: 'acme',
+      actor: { id: 'user:ivy', prefix: 'ivy@example.com', scope: 'read' },
+      object: { type: 'session', id: null },
+      address: '127.0.0.1',
+    };
+    expect(body.data).toMatchObject([
+      { action: 'session.delete', ...entry },
+      { action: 'session.create', ...entry },
+    ]);
+  });
+
+  test('an idempotent request of a person is identified under the token of the session', async () => {
+    const { browser } = await signIn('hal', { groups: ['ops'] });
+    const { call } = await asPerson(browser);
+    const body = { scope: 'read' };
+    const first = await expectStatus(call('POST', '/v1/keys', body, { 'idempotency-key': 'of-hal' }), 201);
+    const again = await expectStatus(call('POST', '/v1/keys', body, { 'idempotency-key': 'of-hal' }), 201);
+    expect(again.body.id).toBe(first.body.id);
+    const [stored] = await database.query(
+      "select fingerprint from posthorn.idempotent_requests where key = 'of-hal'",
+    );
+    const expected = createHmac('sha256', browser.session!)
+      .update(`POST /v1/keys\n${JSON.stringify(body)}`)
+      .digest('hex');
+    expect(stored!.fingerprint.toString('hex')).toBe(expected);
   });
 
   test('an expired session is refused', async () => {

@@ -292,6 +292,16 @@ describe('the live tail', () => {
     await Promise.all(tails.map(({ ended }) => ended));
   });
 
+  test.each([{ scopes: ['events:publish'] }, { allowed_ips: ['203.0.113.7'] }])(
+    'ends when the key may no longer open it: %j',
+    async (narrowed) => {
+      const { id, key } = await keyOf(newTenant());
+      const tail = await openTail(posthorn, '', { key });
+      await expectStatus(posthorn.api('PATCH', `/v1/keys/${id}`, narrowed), 200);
+      await tail.ended;
+    },
+  );
+
   test('does not count its heartbeats against the rate limit of the key', async () => {
     const tenant = newTenant();
     const limited = { scope: 'tenant', tenant, rate_limit: { per_second: 0.001, burst: 2 } };

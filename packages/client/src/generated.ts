@@ -1473,7 +1473,7 @@ export class Endpoints extends Resource {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/probe`, { keyed: true }, options);
   }
 
-  /** Send a test event to an endpoint. To this endpoint only, whatever it subscribes to. It is sent even while the circuit is open, unless a probe is on its way or (FIFO) other deliveries wait before it. */
+  /** Send a test event to an endpoint. To this endpoint only, whatever it subscribes to. It is sent even while the circuit is open, unless a probe is on its way or (FIFO) other deliveries wait before it. The request has the header `posthorn-test: true`. With `type` or `data`, a key with `scopes` also needs `events:publish`. */
   sendTestEvent(id: string, body: TestEvent = {}, options?: RequestOptions): Promise<Delivery> {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/test`, { body, keyed: true }, options);
   }
@@ -1506,7 +1506,7 @@ export class Deliveries extends Resource {
     return this.pages('GET', `/v1/deliveries/${encodeURIComponent(id)}/attempts`, {}, options);
   }
 
-  /** Show the request that was sent. The answer has the body of the request, byte for byte, and its headers without credentials. */
+  /** Show the request that was sent. The answer has the body of the request, byte for byte, and its headers without credentials. `webhook-*`, `posthorn-*`, `user-agent` and the usual signature headers keep their names; every other header is named `posthorn-sent-<name>`. */
   getSentRequest(id: string, number: string, options?: RequestOptions): Promise<unknown> {
     return this.call('GET', `/v1/deliveries/${encodeURIComponent(id)}/attempts/${encodeURIComponent(number)}/request`, {}, options);
   }
@@ -1671,7 +1671,7 @@ export class Keys extends Resource {
 /** Who changed what, and when. */
 export class Audit extends Resource {
   /** Who changed what, newest first. */
-  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'event.expunge' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'tenant.expunge' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.update' | 'key.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
+  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'event.expunge' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'tenant.expunge' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.update' | 'key.delete' | 'session.create' | 'session.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
     return this.pages('GET', `/v1/audit`, { query }, options);
   }
 }

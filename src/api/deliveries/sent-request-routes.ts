@@ -12,16 +12,13 @@ import type { ApiDependencies } from '../dependencies.ts';
 import { answerOf, Id } from '../openapi/describe.ts';
 
 const API_VERSION = 'posthorn-api-version';
-/** Headers of the past request that would describe this answer wrongly. */
-const NOT_REPEATED = new Set([
-  'content-type',
-  'content-length',
-  'content-encoding',
-  'connection',
-  'date',
-  'host',
-  'x-request-id',
-]);
+const SENT_PREFIX = 'posthorn-sent-';
+/**
+ * Headers that the answer repeats under their own name. The endpoint's owner chooses most others, and some of those
+ * (`set-cookie`, `x-accel-redirect`) would instruct the reader's browser or proxy.
+ */
+const REPEATED =
+  /^(?:(?:webhook|posthorn)-.+|x-webhook-signature|stripe-signature|x-hub-signature-256|user-agent)$/;
 const MAX_ATTEMPTS = 1000;
 
 const AttemptParams = Type.Object({
@@ -35,7 +32,8 @@ const AttemptParams = Type.Object({
 
 /**
  * Shows a past request as an answer: its body, rebuilt byte for byte from the stored event, and the headers that were
- * sent with it (signature, timestamp), without credentials.
+ * sent with it (signature, timestamp), without credentials. Headers of the endpoint's owner get the prefix
+ * `posthorn-sent-`.
  */
 export function sentRequestRoutes(
   dependencies: Pick<ApiDependencies, 'pool' | 'publicUrl'>,
@@ -49,7 +47,7 @@ export function sentRequestRoutes(
           operationId: 'getSentRequest',
           summary: 'Show the request that was sent',
           description:
-            'The answer has the body of the request, byte for byte, and its headers without credentials.',
+            'The answer has the body of the request, byte for byte, and its headers without credentials. `webhook-*`, `posthorn-*`, `user-agent` and the usual signature headers keep their names; every other header is named `posthorn-sent-<name>`.',
           tags: ['Deliveries'],
           params: AttemptParams,
           response: { 200: answerOf('The body as it was sent.', 'application/json', Type.Unknown()) },
@@ -69,7 +67,7 @@ export function sentRequestRoutes(
           throw new Problem('not_found', 'The payload is no longer stored.');
         const headers = attempt.request_headers;
         for (const [name, value] of Object.entries(headers))
-          if (!NOT_REPEATED.has(name)) void reply.header(name, value);
+          void reply.header(REPEATED.test(name) ? name : `${SENT_PREFIX}${name}`, value);
         // The endpoint's version may have changed since; the header has the one that was sent.
         const endpoint = { ...resolveEndpoint(record, []), apiVersion: headers[API_VERSION] ?? null };
         return reply

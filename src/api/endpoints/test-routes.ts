@@ -12,6 +12,7 @@ import { DeliverySchema } from '../deliveries/schema.ts';
 import { showDelivery } from '../deliveries/view.ts';
 import type { PublishLimits } from '../dependencies.ts';
 import { ENVELOPE_BYTES } from '../events/publish-routes.ts';
+import { checkScopes } from '../http/route-scopes.ts';
 import { idParams } from '../openapi/describe.ts';
 
 const TestEvent = Type.Object(
@@ -33,6 +34,8 @@ export function testEventRoutes(
     const { body } = request;
     const bytes = Buffer.isBuffer(body) && body.length > 0 ? body : Buffer.from('{}');
     const { type, data } = readTestEvent(bytes, limits);
+    // The receiver may take a signed event of any type for a real one.
+    if (type !== null || data !== null) checkScopes(request.caller, ['events:publish']);
     request.body = {
       type: type ?? DEFAULT_TEST_EVENT.type,
       data: data?.toString() ?? DEFAULT_TEST_EVENT.data,
@@ -47,7 +50,7 @@ export function testEventRoutes(
           operationId: 'sendTestEvent',
           summary: 'Send a test event to an endpoint',
           description:
-            'To this endpoint only, whatever it subscribes to. It is sent even while the circuit is open, unless a probe is on its way or (FIFO) other deliveries wait before it.',
+            'To this endpoint only, whatever it subscribes to. It is sent even while the circuit is open, unless a probe is on its way or (FIFO) other deliveries wait before it. The request has the header `posthorn-test: true`. With `type` or `data`, a key with `scopes` also needs `events:publish`.',
           tags: ['Endpoints'],
           params: EndpointId,
           response: { 202: DeliverySchema },

@@ -11,13 +11,8 @@ import { findKey, touchKeys } from '../../postgres/queries/keys.ts';
 import type { Sessions } from '../sign-in/sessions.ts';
 import { clientAddress, type IsTrustedProxy } from './client-address.ts';
 import type { KeyRates } from './key-rates.ts';
-import {
-  checkRestrictions,
-  isExpired,
-  type KeyRestrictions,
-  restrictionsOf,
-  UNRESTRICTED,
-} from './key-restrictions.ts';
+import { checkRestrictions, type KeyRestrictions, restrictionsOf, UNRESTRICTED } from './key-restrictions.ts';
+import { checkScopes, type NeededScopes } from './route-scopes.ts';
 import type { Sender } from './sender.ts';
 import type { UncheckedKeys } from './unchecked-keys.ts';
 
@@ -109,19 +104,30 @@ export class Authenticator {
    * more than the rest. Throws `unauthorized`, `forbidden` or `rate_limited`.
    */
   authenticate(sender: Sender): Caller | Promise<Caller> {
-    if (this.#sessions?.isUsedBy(sender)) return this.#sessions.authenticate(sender);
+    if (this.#sessions?.isUsedBy(sender)) return this.#admitPerson(this.#sessions, sender);
     const found = this.#find(sender.headers.authorization);
     return found instanceof Promise
       ? found.then((key) => this.#admit(key, sender))
       : this.#admit(found, sender);
   }
 
-  /** Whether the key or session of a long request is still valid. Does not count against its rate limit. */
-  async isStillKnown(sender: Sender): Promise<boolean> {
+  /**
+   * Whether the key or session of a long request may still make it: a key can be narrowed meanwhile. Does not count
+   * against its rate limit. Throws if the database cannot be read.
+   */
+  async isStillAllowed(sender: Sender, needed: NeededScopes): Promise<boolean> {
     if (this.#sessions?.isUsedBy(sender)) return this.#sessions.isStillKnown(sender);
     const key = await this.#find(sender.headers.authorization);
-    if (key?.caller.keyId != null) this.#noteUse(key.caller.keyId);
-    return key !== null && !isExpired(key.restrictions, this.#clock.now());
+    if (key === null) return false;
+    try {
+      this.#checkUse(key, sender);
+      checkScopes(key.caller, needed);
+    } catch (error) {
+      if (error instanceof Problem) return false;
+      throw error;
+    }
+    if (key.caller.keyId !== null) this.#noteUse(key.caller.keyId);
+    return true;
   }
 
   #find(authorization: string | undefined): KnownKey | null | Promise<KnownKey | null> {
@@ -141,21 +147,34 @@ export class Authenticator {
     return mayExist.then((exists) => (exists ? this.#lookUp(hashed, name) : null));
   }
 
-  #admit(key: KnownKey | null, { headers, socket }: Sender): Caller {
+  #admit(key: KnownKey | null, sender: Sender): Caller {
     if (key === null) throw new Problem('unauthorized', 'This API key is not known, or it was revoked.');
-    checkRestrictions(key.restrictions, this.#clock.now(), () =>
-      clientAddress(socket.remoteAddress ?? '', headers['x-forwarded-for'], this.#isTrustedProxy),
-    );
-    refuseOperatorCaller(key.caller, this.#operatorTenant);
+    this.#checkUse(key, sender);
     if (key.bucket !== null) this.#takeToken(key.bucket);
     if (key.caller.keyId !== null) this.#noteUse(key.caller.keyId);
     return key.caller;
   }
 
-  #takeToken(bucket: TokenBucket): void {
+  async #admitPerson(sessions: Sessions, sender: Sender): Promise<Caller> {
+    const person = await sessions.authenticate(sender);
+    const bucket = this.#rates.bucketOfPerson(person);
+    if (bucket !== null)
+      this.#takeToken(bucket, 'You make more requests than the limit for a person allows.');
+    return person;
+  }
+
+  /** Throws `unauthorized` or `forbidden` if the key may not be used now, from this address, or at all. */
+  #checkUse({ caller, restrictions }: KnownKey, { headers, socket }: Sender): void {
+    checkRestrictions(restrictions, this.#clock.now(), () =>
+      clientAddress(socket.remoteAddress ?? '', headers['x-forwarded-for'], this.#isTrustedProxy),
+    );
+    refuseOperatorCaller(caller, this.#operatorTenant);
+  }
+
+  #takeToken(bucket: TokenBucket, refusal = 'This key makes more requests than its limit allows.'): void {
     const now = this.#clock.monotonic();
     if (bucket.tryTake(now)) return;
-    throw new Problem('rate_limited', 'This key makes more requests than its limit allows.', {
+    throw new Problem('rate_limited', refusal, {
       retryAfterSeconds: Math.ceil(bucket.msUntilNext(now) / 1000),
     });
   }

@@ -27,6 +27,7 @@ import {
 } from '../../postgres/queries/idempotent-requests.ts';
 import type { SecretBox } from '../../postgres/secret-box.ts';
 import type { Log } from '../../telemetry/log.ts';
+import { sessionTokenIn } from '../sign-in/sessions.ts';
 import { bearerToken } from './authenticator.ts';
 import { listOf } from './hooks.ts';
 
@@ -179,11 +180,16 @@ async function finish(
 }
 
 /**
- * Identifies a request by its method, address and body. Fields in another order make another request. The API key,
- * which is not in the database, is the key of the HMAC, so a reader of the database cannot guess a password in the body.
+ * Identifies a request by its method, address and body. Fields in another order make another request. The API key or
+ * the token of the session, which are not in the database, is the key of the HMAC, so a reader of the database cannot
+ * guess a password in the body.
  */
-function fingerprintOf({ method, url, body, headers }: FastifyRequest): Buffer {
-  return createHmac('sha256', `Bearer ${bearerToken(headers.authorization)}`)
+function fingerprintOf({ method, url, body, headers, caller }: FastifyRequest): Buffer {
+  const credential =
+    caller.user === undefined
+      ? `Bearer ${bearerToken(headers.authorization)}`
+      : (sessionTokenIn(headers.cookie) ?? '');
+  return createHmac('sha256', credential)
     .update(`${method} ${url}\n`)
     .update(JSON.stringify(body ?? {}))
     .digest();

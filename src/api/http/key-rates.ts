@@ -1,19 +1,20 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { RateLimit } from '../../domain/endpoint.ts';
-import type { Uuid } from '../../domain/ids.ts';
 import { TokenBucket } from '../../domain/token-bucket.ts';
+import { type Caller, nameOfCaller } from '../../manage/caller.ts';
 import type { KeyRecord } from '../../postgres/queries/keys.ts';
 
 const MAX_BUCKETS = 10_000;
 
 /**
- * The rate limits of API keys, in this process. Buckets outlive the cache of keys: a fresh bucket every few seconds would
+ * The rate limits of API keys and of people, in this process. Buckets outlive the cache of keys: a fresh bucket every few seconds would
  * never be empty. A key's limit never changes, so neither does its bucket's.
  */
 export class KeyRates {
   readonly #defaultLimit: RateLimit | null;
   readonly #clock: Clock;
-  readonly #buckets = new Map<Uuid, TokenBucket>();
+  /** By the id of the key, or `user:` and the subject. */
+  readonly #buckets = new Map<string, TokenBucket>();
 
   /** The default limit, for keys without their own. `perSecond` 0: no limit. */
   constructor(perSecond: number, burst: number, clock: Clock) {
@@ -25,13 +26,22 @@ export class KeyRates {
   bucketOf({ id, rate_per_second, rate_burst }: KeyRecord): TokenBucket | null {
     const limit =
       rate_per_second === null ? this.#defaultLimit : { perSecond: rate_per_second, burst: rate_burst ?? 1 };
+    return this.#bucketFor(id, limit);
+  }
+
+  /** The bucket of a person, shared by all of their sessions. Null: there is no default limit. */
+  bucketOfPerson(person: Caller): TokenBucket | null {
+    return this.#bucketFor(nameOfCaller(person), this.#defaultLimit);
+  }
+
+  #bucketFor(name: string, limit: RateLimit | null): TokenBucket | null {
     if (limit === null) return null;
-    let bucket = this.#buckets.get(id);
+    let bucket = this.#buckets.get(name);
     if (bucket === undefined) {
       // Clearing all of them gives each key one extra burst, which is harmless.
       if (this.#buckets.size >= MAX_BUCKETS) this.#buckets.clear();
       bucket = new TokenBucket(limit, this.#clock.monotonic(), limit.burst);
-      this.#buckets.set(id, bucket);
+      this.#buckets.set(name, bucket);
     }
     return bucket;
   }

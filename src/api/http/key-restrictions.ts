@@ -20,7 +20,7 @@ export function restrictionsOf({ expires_at, allowed_ips }: KeyRecord): KeyRestr
   };
 }
 
-export const isExpired = ({ expiresAt }: KeyRestrictions, nowMs: number): boolean =>
+const isExpired = ({ expiresAt }: KeyRestrictions, nowMs: number): boolean =>
   expiresAt !== null && expiresAt <= nowMs;
 
 /** Throws `unauthorized` if the key has expired, and `forbidden` if the address is not allowed. */

@@ -68,8 +68,7 @@ async function store(
   if (inbox === null) throw inboxNotFound();
   const headers = headersOf(request);
   const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-  const url = `${context.publicUrl}/inbox/${inbox.token}`;
-  const endpoints = endpointsAt(url, inbox.tenant, context.endpoints.all());
+  const endpoints = endpointsAt(inbox.token, inbox.tenant, context.endpoints.all());
   const { answer } = inbox;
   const number = await inboxes.keep(inbox, {
     method: request.method,

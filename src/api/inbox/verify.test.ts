@@ -66,7 +66,17 @@ describe.each(signatureProfiles)('a request signed as %s', (profile) => {
 it('the verdict is unknown without an endpoint, and only endpoints of the tenant count', () => {
   const endpoint = endpointWith('standard', generateSecret('standard'));
   expect(verdict([], {})).toBe('unknown');
-  expect(endpointsAt(URL_OF_INBOX, 'acme', [endpoint])).toEqual([endpoint]);
-  expect(endpointsAt(URL_OF_INBOX, 'globex', [endpoint])).toEqual([]);
-  expect(endpointsAt(`${URL_OF_INBOX}b`, 'acme', [endpoint])).toEqual([]);
+  expect(endpointsAt('a', 'acme', [endpoint])).toEqual([endpoint]);
+  expect(endpointsAt('a', 'globex', [endpoint])).toEqual([]);
+  expect(endpointsAt('ab', 'acme', [endpoint])).toEqual([]);
+});
+
+it.each([
+  `${URL_OF_INBOX}?from=shop`,
+  `${URL_OF_INBOX}#x`,
+  'http://127.0.0.1:8787/inbox/%61',
+  'http://localhost:8787/inbox/a',
+])('an endpoint at %s is found, so that its headers are redacted', (url) => {
+  const endpoint = { ...endpointWith('standard', generateSecret('standard')), url };
+  expect(endpointsAt('a', 'acme', [endpoint])).toEqual([endpoint]);
 });

@@ -8,11 +8,22 @@ import type { ReceivedRequest } from './inboxes.ts';
 
 type Verdict = ReceivedRequest['signature'];
 
-/** Returns the endpoints of the tenant that have this URL. */
-export function endpointsAt(url: string, tenant: string, endpoints: Iterable<Endpoint>): Endpoint[] {
+/** Returns the endpoints of the tenant whose URL leads to the inbox with this token. */
+export function endpointsAt(token: string, tenant: string, endpoints: Iterable<Endpoint>): Endpoint[] {
   return [...endpoints].filter(
-    (endpoint) => endpoint.url === url && endpoint.tenant === tenant && !endpoint.deleted,
+    (endpoint) => endpoint.tenant === tenant && !endpoint.deleted && leadsTo(token, endpoint.url),
   );
+}
+
+/** Compares the token only: with a query, an escaped character or another name of this host, a URL leads here too. */
+function leadsTo(token: string, url: string): boolean {
+  // Most URLs need not be parsed.
+  if (!url.includes(token) && !/[%\t\r\n]/.test(url)) return false;
+  try {
+    return decodeURIComponent(new URL(url).pathname).split('/').includes(token);
+  } catch {
+    return false;
+  }
 }
 
 export function verifySignature(

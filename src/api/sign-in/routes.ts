@@ -2,14 +2,18 @@
  * Signing in to the console with OpenID Connect. The console is the only client of these routes, so they are not part of the
  * OpenAPI document (docs/operate/sign-in.md).
  */
-import type { FastifyPluginAsync, FastifyReply } from 'fastify';
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../../domain/clock.ts';
 import { isProblem } from '../../domain/problem.ts';
+import type { AuditAction } from '../../manage/audit-actions.ts';
+import { AuditTrail } from '../../manage/audit-trail.ts';
 import type { SecretBox } from '../../postgres/secret-box.ts';
 import type { Log } from '../../telemetry/log.ts';
-import { cookieName, readCookie, writeCookie } from './cookies.ts';
-import type { Attempt, IdentityProvider } from './identity-provider.ts';
+import { clientAddress, type IsTrustedProxy } from '../http/client-address.ts';
+import { attemptCookie, readAttempt } from './attempt-cookie.ts';
+import type { IdentityProvider } from './identity-provider.ts';
 import { type Claims, type RoleRules, roleOfClaims } from './roles.ts';
-import type { Sessions } from './sessions.ts';
+import type { RecordSession, Sessions } from './sessions.ts';
 
 export interface SignInDependencies {
   readonly provider: IdentityProvider;
@@ -20,12 +24,12 @@ export interface SignInDependencies {
 }
 
 interface Context extends SignInDependencies {
+  readonly clock: Clock;
+  readonly isTrustedProxy: IsTrustedProxy;
   readonly log: Log;
   readonly publicUrl: () => string;
 }
 
-const ATTEMPT_COOKIE = 'posthorn_sign_in';
-const ATTEMPT_SECONDS = 600;
 const HOME = '/console';
 const HIDDEN = { schema: { hide: true } } as const;
 
@@ -67,7 +71,8 @@ export function signInRoutes(context: Context | null): FastifyPluginAsync {
           return fail(reply, 'no_role');
         }
         log.info({ subject: claims.sub, ...role }, 'somebody signed in');
-        const cookie = await sessions.start({ subject: claims.sub, name: nameOf(claims) }, role);
+        const user = { subject: claims.sub, name: nameOf(claims) };
+        const cookie = await sessions.start(user, role, recordAs('session.create', request, context));
         return reply.header('set-cookie', cookie).redirect(attempt.returnTo, 302);
       } catch (error) {
         if (isProblem(error, 'unavailable')) throw error;
@@ -77,14 +82,25 @@ export function signInRoutes(context: Context | null): FastifyPluginAsync {
     });
 
     server.post('/auth/logout', HIDDEN, async (request, reply) => {
-      // Also checks that the request comes from the console.
-      await sessions.authenticate(request);
-      return reply
-        .header('set-cookie', await sessions.end(request.headers.cookie))
-        .code(204)
-        .send();
+      const cookie = await sessions.end(request, recordAs('session.delete', request, context));
+      return reply.header('set-cookie', cookie).code(204).send();
     });
   };
+}
+
+/** These routes are not under `/v1`, whose hooks would audit them. */
+function recordAs(
+  action: AuditAction,
+  { id: requestId, socket, headers }: FastifyRequest,
+  { clock, isTrustedProxy }: Context,
+): RecordSession {
+  // Read now: a closed connection has no address.
+  const address = clientAddress(socket.remoteAddress ?? '', headers['x-forwarded-for'], isTrustedProxy);
+  return (client, caller) =>
+    new AuditTrail({ caller, requestId, address }, clock, action).record(client, {
+      tenant: caller.tenant,
+      objectId: null,
+    });
 }
 
 const fail = (reply: FastifyReply, failure: Failure): FastifyReply =>
@@ -101,28 +117,4 @@ function nameOf(claims: Claims): string {
     (value): value is string => typeof value === 'string' && value !== '',
   );
   return (name ?? '').slice(0, 200);
-}
-
-type StoredAttempt = Attempt & { readonly returnTo: string };
-
-/** The cookie is encrypted: the code verifier must not leave this server. Null removes it. */
-function attemptCookie({ secretBox, isSecure }: Context, attempt: StoredAttempt | null): string {
-  const sealed = attempt && secretBox.seal(JSON.stringify(attempt), ATTEMPT_COOKIE);
-  const value = sealed === null ? '' : `${sealed.keyId}.${sealed.ciphertext.toString('base64url')}`;
-  return writeCookie(ATTEMPT_COOKIE, value, {
-    maxAgeSeconds: attempt === null ? 0 : ATTEMPT_SECONDS,
-    sameSite: 'Lax',
-    isSecure: isSecure(),
-  });
-}
-
-function readAttempt({ secretBox, isSecure }: Context, cookie: string | undefined): StoredAttempt | null {
-  const value = readCookie(cookie, cookieName(ATTEMPT_COOKIE, isSecure()));
-  const [keyId = '', ciphertext = ''] = (value ?? '').split('.');
-  try {
-    const sealed = { keyId, ciphertext: Buffer.from(ciphertext, 'base64url') };
-    return JSON.parse(secretBox.open(sealed, ATTEMPT_COOKIE)) as StoredAttempt;
-  } catch {
-    return null;
-  }
 }

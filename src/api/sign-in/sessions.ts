@@ -1,17 +1,18 @@
 /**
- * Sessions of people who have signed in to the console. The cookie has a random token, the database its hash.
+ * Sessions of people who have signed in to the console. The cookie has a random token, the database its hash. The token
+ * has a checksum, as API keys have, so that a guess costs no query.
  *
  * A request with the cookie also needs the header `x-posthorn-csrf`, because browsers send cookies by themselves. Only
  * pages of this server can read its value: there are no CORS headers, and the value follows from the token, which scripts
  * cannot read.
  */
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../domain/clock.ts';
 import { newId } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
-import { hashApiKey } from '../../manage/api-keys.ts';
+import { type ApiKeyFormat, hashApiKey } from '../../manage/api-keys.ts';
 import type { Caller } from '../../manage/caller.ts';
-import type { Pool } from '../../postgres/database.ts';
+import { inTransaction, type Pool, type Queryable } from '../../postgres/database.ts';
 import {
   createSession,
   deleteSession,
@@ -23,6 +24,7 @@ import { cookieName, readCookie, writeCookie } from './cookies.ts';
 import type { Role } from './roles.ts';
 
 export const SESSION_COOKIE = 'posthorn_session';
+export const SESSION_PREFIX = 'phs_';
 export const CSRF_HEADER = 'x-posthorn-csrf';
 
 const CACHE_MS = 10_000;
@@ -31,19 +33,26 @@ const CACHE_ENTRIES = 10_000;
 export interface SessionOptions {
   readonly pool: Pool;
   readonly clock: Clock;
+  readonly tokenFormat: ApiKeyFormat;
   readonly lifetimeMs: number;
   /** Cookies are sent over TLS only. */
   readonly isSecure: () => boolean;
 }
 
-interface CacheEntry {
-  readonly session: SessionRecord | null;
+/** Writes the audit entry, in the transaction that starts or ends the session. */
+export type RecordSession = (client: Queryable, person: Caller) => Promise<void>;
+
+interface CacheEntry<T> {
+  readonly session: T;
   readonly readAgainAt: number;
 }
 
 export class Sessions {
   readonly #options: SessionOptions;
-  readonly #cache = new Map<string, CacheEntry>();
+  readonly #valid = new Map<string, CacheEntry<SessionRecord>>();
+  /** A negative cache, kept separately so that ended sessions cannot evict valid ones. */
+  readonly #ended = new Map<string, CacheEntry<null>>();
+  #generation = 0;
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -51,7 +60,9 @@ export class Sessions {
 
   /** Clears the cache. Call it when a session may have ended in another process. */
   forget(): void {
-    this.#cache.clear();
+    this.#valid.clear();
+    this.#ended.clear();
+    this.#generation += 1;
   }
 
   /** Whether the request is identified by a session. A key takes precedence. */
@@ -85,18 +96,31 @@ export class Sessions {
   }
 
   /** Starts a session and returns its cookie. */
-  async start(user: { readonly subject: string; readonly name: string }, role: Role): Promise<string> {
-    const { pool, clock, lifetimeMs } = this.#options;
-    const token = randomBytes(32).toString('base64url');
+  async start(
+    user: { readonly subject: string; readonly name: string },
+    role: Role,
+    record: RecordSession,
+  ): Promise<string> {
+    const { pool, clock, lifetimeMs, tokenFormat } = this.#options;
+    const token = tokenFormat.generate();
     const id = newId(clock.now());
-    await createSession(pool, { id, hash: hashApiKey(token), ...user, ...role }, lifetimeMs);
+    await inTransaction(pool, async (client) => {
+      await createSession(client, { id, hash: hashApiKey(token), ...user, ...role }, lifetimeMs);
+      await record(client, callerOf({ ...user, ...role }));
+    });
     return this.#cookie(token, Math.floor(lifetimeMs / 1000));
   }
 
-  /** Ends the session everywhere, and returns the cookie that removes it from the browser. */
-  async end(cookie: string | undefined): Promise<string> {
-    const token = this.#tokenOf(cookie);
-    if (token !== null) await deleteSession(this.#options.pool, hashApiKey(token));
+  /**
+   * Ends the session of a request everywhere, and returns the cookie that removes it from the browser. Throws
+   * `unauthorized` or `forbidden`.
+   */
+  async end(sender: Sender, record: RecordSession): Promise<string> {
+    const person = await this.authenticate(sender);
+    const hash = hashApiKey(this.#tokenOf(sender.headers.cookie) ?? '');
+    await inTransaction(this.#options.pool, async (client) => {
+      if (await deleteSession(client, hash)) await record(client, person);
+    });
     this.forget();
     return this.#cookie('', 0);
   }
@@ -111,23 +135,39 @@ export class Sessions {
   }
 
   async #find(token: string): Promise<SessionRecord | null> {
-    const { pool, clock } = this.#options;
+    const { pool, clock, tokenFormat } = this.#options;
+    if (!tokenFormat.hasChecksum(token)) return null;
     const hash = hashApiKey(token);
     const name = hash.toString('base64');
-    const cached = this.#cache.get(name);
+    const cached = this.#valid.get(name) ?? this.#ended.get(name);
     if (cached !== undefined && cached.readAgainAt > clock.monotonic())
       return stillValid(cached.session, clock);
+    const generation = this.#generation;
     const session = await findSession(pool, hash);
-    if (this.#cache.size >= CACHE_ENTRIES) this.#cache.clear();
-    this.#cache.set(name, { session, readAgainAt: clock.monotonic() + CACHE_MS });
+    // Some session ended during the read, perhaps this one: do not cache what may be stale.
+    if (generation !== this.#generation) return session;
+    this.#valid.delete(name);
+    const readAgainAt = clock.monotonic() + CACHE_MS;
+    if (session === null) cache(this.#ended, name, { session, readAgainAt });
+    else cache(this.#valid, name, { session, readAgainAt });
     return session;
   }
 }
 
+function cache<T>(entries: Map<string, T>, name: string, entry: T): void {
+  if (entries.size >= CACHE_ENTRIES) entries.clear();
+  entries.set(name, entry);
+}
+
+/** The token of a session's cookie, over TLS or not. Null: there is none. */
+export const sessionTokenIn = (cookie: string | undefined): string | null =>
+  [true, false].map((isSecure) => readCookie(cookie, cookieName(SESSION_COOKIE, isSecure))).find(Boolean) ??
+  null;
+
 const stillValid = (session: SessionRecord | null, clock: Clock): SessionRecord | null =>
   session !== null && session.expires_at.getTime() > clock.now() ? session : null;
 
-const callerOf = ({ subject, name, scope, tenant }: SessionRecord): Caller => ({
+const callerOf = ({ subject, name, scope, tenant }: Omit<SessionRecord, 'id' | 'expires_at'>): Caller => ({
   keyId: null,
   scope,
   scopes: null,

@@ -2,8 +2,11 @@ import type { Clock } from '../../domain/clock.ts';
 import { Problem } from '../../domain/problem.ts';
 import type { StreamLimits } from '../dependencies.ts';
 import type { Authenticator } from '../http/authenticator.ts';
+import { scopesNeededBy } from '../http/route-scopes.ts';
 import type { Sender } from '../http/sender.ts';
 import type { StreamClient } from './stream-client.ts';
+
+const NEEDED = scopesNeededBy('streamEvents');
 
 interface Access {
   /** Who the client is: its key or user. */
@@ -11,7 +14,7 @@ interface Access {
   readonly sender: Sender;
 }
 
-/** The open clients of the live tail: limits their number, keeps them alive, and ends those whose key was revoked. */
+/** The open clients of the live tail: limits their number, keeps them alive, and ends those whose key was revoked or narrowed. */
 export class StreamClients {
   readonly #limits: StreamLimits;
   readonly #clock: Clock;
@@ -58,15 +61,15 @@ export class StreamClients {
   #beat(): void {
     for (const [client, { sender }] of this.#clients) {
       client.heartbeat();
-      void this.#endIfRevoked(client, sender);
+      void this.#endIfForbidden(client, sender);
     }
     this.#cancelHeartbeat =
       this.#clients.size === 0 ? null : this.#clock.after(this.#limits.heartbeatMs, () => this.#beat());
   }
 
-  async #endIfRevoked(client: StreamClient, sender: Sender): Promise<void> {
+  async #endIfForbidden(client: StreamClient, sender: Sender): Promise<void> {
     // An unreachable database does not make the key invalid.
-    const isKnown = await this.#authenticator.isStillKnown(sender).catch(() => true);
-    if (!isKnown) client.end();
+    const isAllowed = await this.#authenticator.isStillAllowed(sender, NEEDED).catch(() => true);
+    if (!isAllowed) client.end();
   }
 }

@@ -38,7 +38,7 @@ export const keys = {
     min: 0,
     max: 1_000_000,
     about:
-      'Rate limit per API key and process, unless the key has its own limit. Requests beyond it get 429. 0 disables the limit.',
+      'Rate limit per API key or signed-in person, and process, unless the key has its own limit. Requests beyond it get 429. 0 disables the limit.',
   }),
   keyRequestsBurst: integer({
     default: 100,

@@ -1,6 +1,6 @@
 import type { KeyScope } from '../../domain/access-scopes.ts';
 import type { Uuid } from '../../domain/ids.ts';
-import type { Pool } from '../database.ts';
+import type { Pool, Queryable } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
 
 /** Somebody who has signed in. */
@@ -15,11 +15,11 @@ export interface SessionRecord {
 
 /** Also deletes sessions that have expired. */
 export async function createSession(
-  pool: Pool,
+  client: Queryable,
   session: Omit<SessionRecord, 'expires_at'> & { readonly hash: Buffer },
   lifetimeMs: number,
 ): Promise<void> {
-  await pool.query(
+  await client.query(
     `with expired as (delete from posthorn.console_sessions where expires_at < now())
      insert into posthorn.console_sessions (id, hash, subject, name, scope, tenant, expires_at)
      values ($1, $2, $3, $4, $5, $6, now() + make_interval(secs => $7::float8 / 1000))`,
@@ -37,11 +37,12 @@ export async function findSession(pool: Pool, hash: Buffer): Promise<SessionReco
   return rows[0] ?? null;
 }
 
-/** Notifies all processes, so that the session ends everywhere at once. */
-export async function deleteSession(pool: Pool, hash: Buffer): Promise<void> {
-  await pool.query(
+/** Notifies all processes, so that the session ends everywhere at once. Returns false if it has ended already. */
+export async function deleteSession(client: Queryable, hash: Buffer): Promise<boolean> {
+  const { rowCount } = await client.query(
     `with deleted as (delete from posthorn.console_sessions where hash = $1 returning id)
      select pg_notify('${CHANNEL_NAMES.keys}', '') from deleted`,
     [hash],
   );
+  return rowCount === 1;
 }

@@ -8,7 +8,7 @@ interface EventRow {
   type: string;
   data: Buffer;
   idempotency_key: string | null;
-  options: { headers?: Record<string, string>; schema_version?: string } | null;
+  options: { headers?: Record<string, string>; schema_version?: string; test?: boolean } | null;
 }
 
 /** Loads events with their payloads. Events that do not exist (any more) or have lost their payload are missing. */
@@ -30,5 +30,6 @@ function toContent(row: EventRow): EventContent {
     idempotencyKey: row.idempotency_key,
     schemaVersion: row.options?.schema_version ?? null,
     headers: row.options?.headers ?? null,
+    isTest: row.options?.test === true,
   };
 }

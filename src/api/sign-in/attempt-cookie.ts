@@ -1,0 +1,50 @@
+/** The cookie that remembers a started sign-in until the identity provider answers. */
+import type { Clock } from '../../domain/clock.ts';
+import type { SecretBox } from '../../postgres/secret-box.ts';
+import { cookieName, readCookie, writeCookie } from './cookies.ts';
+import type { Attempt } from './identity-provider.ts';
+
+const ATTEMPT_COOKIE = 'posthorn_sign_in';
+const ATTEMPT_SECONDS = 600;
+
+export type StoredAttempt = Attempt & { readonly returnTo: string };
+
+export interface AttemptCookieOptions {
+  readonly secretBox: SecretBox;
+  readonly clock: Clock;
+  readonly isSecure: () => boolean;
+}
+
+/** The cookie is encrypted: the code verifier must not leave this server. Null removes it. */
+export function attemptCookie(
+  { secretBox, clock, isSecure }: AttemptCookieOptions,
+  attempt: StoredAttempt | null,
+): string {
+  // Sealed too: whoever copied the cookie does not obey Max-Age.
+  const expiresAt = clock.now() + ATTEMPT_SECONDS * 1000;
+  const sealed = attempt && secretBox.seal(JSON.stringify({ ...attempt, expiresAt }), ATTEMPT_COOKIE);
+  const value = sealed === null ? '' : `${sealed.keyId}.${sealed.ciphertext.toString('base64url')}`;
+  return writeCookie(ATTEMPT_COOKIE, value, {
+    maxAgeSeconds: attempt === null ? 0 : ATTEMPT_SECONDS,
+    sameSite: 'Lax',
+    isSecure: isSecure(),
+  });
+}
+
+/** The sign-in that the browser started. Null: it started none, or that was more than ten minutes ago. */
+export function readAttempt(
+  { secretBox, clock, isSecure }: AttemptCookieOptions,
+  cookie: string | undefined,
+): StoredAttempt | null {
+  const value = readCookie(cookie, cookieName(ATTEMPT_COOKIE, isSecure()));
+  const [keyId = '', ciphertext = ''] = (value ?? '').split('.');
+  try {
+    const sealed = { keyId, ciphertext: Buffer.from(ciphertext, 'base64url') };
+    const { expiresAt, ...attempt } = JSON.parse(secretBox.open(sealed, ATTEMPT_COOKIE)) as StoredAttempt & {
+      readonly expiresAt: number;
+    };
+    return expiresAt > clock.now() ? attempt : null;
+  } catch {
+    return null;
+  }
+}
