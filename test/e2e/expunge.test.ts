@@ -1,7 +1,8 @@
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { deliveryIdOf, newId, parsePublicId } from '../../src/domain/ids.ts';
+import { deliveryIdOf, idPrefixes, newId, parsePublicId, publicId } from '../../src/domain/ids.ts';
 import { ADVISORY_LOCKS } from '../../src/postgres/advisory-locks.ts';
+import { WHOLE_TENANT } from '../../src/postgres/queries/expunge-tenant.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   attemptsOf,
@@ -285,6 +286,33 @@ describe('LIF-3: expunging a tenant', () => {
     expect(await rowsOf(other)).toEqual(before);
     // It can begin anew.
     await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+  });
+
+  test('a running expunge refuses the plain deletion of the tenant', async () => {
+    const tenant = newTenant();
+    await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+    const task = (await expectStatus(deletion(tenant, `&confirm=${tenant}`), 202)).body;
+    await expectStatus(api('DELETE', `/v1/tenants/${tenant}`), 409);
+    await expectStatus(api('POST', '/v1/events', { tenant, type: 'a.b', data: 1 }), 409);
+    await untilDone(task);
+  });
+
+  test('an expunge stops when the tenant is no longer marked', async () => {
+    const tenant = newTenant();
+    const event = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+    const id = newId(Date.now());
+    await posthorn.database.query(
+      `insert into posthorn.tasks (id, kind, selection, total, created_by)
+       values ($1, 'expunge', $2, 1, 'admin')`,
+      [id, JSON.stringify({ ...WHOLE_TENANT, tenant })],
+    );
+    await posthorn.database.query("select pg_notify('posthorn_tasks', '')");
+    await eventually(
+      'the task has failed',
+      async () => (await api('GET', `/v1/tasks/${publicId(idPrefixes.task, id)}`)).body.state === 'failed',
+      { timeoutMs: 20_000 },
+    );
+    expect((await api('GET', `/v1/events/${event.id}`)).body.data).toBe(1);
   });
 
   test('a tombstone that was not applied, as after a restore, is applied by upkeep', async () => {
