@@ -315,6 +315,32 @@ describe('LIF-3: expunging a tenant', () => {
     expect((await api('GET', `/v1/events/${event.id}`)).body.data).toBe(1);
   });
 
+  /** A closed tenant whose expunge failed this many hours ago. */
+  async function newFailedExpunge(hours: number): Promise<string> {
+    const tenant = newTenant();
+    await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+    await posthorn.database.query(
+      `with closed as (update posthorn.tenants set expunging_at = now() where id = $2),
+            tombstone as (insert into posthorn.expunged (kind, id) values ('tenant', $2))
+       insert into posthorn.tasks (id, kind, state, selection, total, created_by, finished_at, error)
+       values ($1, 'expunge', 'failed', $3, 1, 'admin', now() - make_interval(hours => $4), 'timeout')`,
+      [newId(Date.now()), tenant, JSON.stringify({ ...WHOLE_TENANT, tenant }), hours],
+    );
+    return tenant;
+  }
+  const onlyTombstones = ['audit_log', 'expunged'];
+
+  test('an expunge that failed continues when it is ordered again', async () => {
+    const tenant = await newFailedExpunge(0);
+    await untilDone((await expectStatus(deletion(tenant, `&confirm=${tenant}`), 202)).body);
+    expect(await tablesWith(tenant)).toEqual(onlyTombstones);
+  });
+
+  test('upkeep continues an expunge that failed', async () => {
+    const tenant = await newFailedExpunge(2);
+    await expect.poll(() => tablesWith(tenant), { timeout: 20_000 }).toEqual(['expunged']);
+  });
+
   test('a tombstone that was not applied, as after a restore, is applied by upkeep', async () => {
     const tenant = newTenant();
     const kept = await publish(posthorn, { tenant: newTenant(), type: 'a.b', data: 1 });

@@ -51,6 +51,19 @@ export async function closeTenant(client: Client, tenant: string): Promise<boole
   return true;
 }
 
+/** Tasks of alias `k` that expunge the tenant in this SQL and have not ended. */
+export const openExpunges = (tenant: string): string =>
+  `posthorn.tasks k where k.kind = 'expunge' and k.state in ('queued', 'running') and k.selection ->> 'tenant' = ${tenant}`;
+
+/** Returns false if the tenant is closed because its expunge failed: it needs a new task. */
+export async function hasOpenExpunge(client: Client, tenant: string): Promise<boolean> {
+  const { rows } = await client.query<{ found: boolean }>(
+    `select exists (select from ${openExpunges('$1')}) as found`,
+    [tenant],
+  );
+  return rows[0]!.found;
+}
+
 /** Counts the events of a tenant up to `max`. */
 export async function countTenantEvents(client: Client, tenant: string, max: number): Promise<number> {
   const { rows } = await client.query<{ count: number }>(

@@ -78,10 +78,14 @@ async function finish(client: Client, task: ClaimedTask, tenant: string): Promis
   await deleteClosedTenant(client, tenant);
   await client.query(
     `update posthorn.tasks
-        set state = 'done', total = done, finished_at = clock_timestamp(), heartbeat_at = clock_timestamp(), updated_at = now(),
-            selection = selection || '{"tenant": null}'
+        set state = 'done', total = done, finished_at = clock_timestamp(), heartbeat_at = clock_timestamp(), updated_at = now()
       where id = $1`,
     [task.id],
+  );
+  // Of earlier tasks that failed too.
+  await client.query(
+    `update posthorn.tasks set selection = selection || '{"tenant": null}' where kind = 'expunge' and selection ->> 'tenant' = $1`,
+    [tenant],
   );
   return { state: 'done', endpoints: [] };
 }
