@@ -3,6 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { deliveryIdOf, idPrefixes, newId, parsePublicId, publicId } from '../../src/domain/ids.ts';
 import { ADVISORY_LOCKS } from '../../src/postgres/advisory-locks.ts';
 import { WHOLE_TENANT } from '../../src/postgres/queries/expunge-tenant.ts';
+import { replayDeliveries } from '../../src/postgres/queries/replay.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   attemptsOf,
@@ -144,6 +145,39 @@ test('LIF-3: deliveries of a large fan-out are expunged too, written or not', as
   expect(
     await posthorn.database.query('select from posthorn.fan_out_slices where tenant = $1', [tenant]),
   ).toEqual([]);
+});
+
+test('LIF-3: a dead letter that is being replayed ends once', async () => {
+  const tenant = newTenant();
+  const receiver = await newReceiver();
+  receiver.answer({ status: 400 });
+  const { id: endpointId } = await createEndpoint(posthorn, { tenant, url: receiver.url });
+  const event = await publish(posthorn, { tenant, type: 'a.b', data: SECRET });
+  await untilDeliveries(posthorn, event.id, 'dead');
+  const id = deliveryIdOf(parsePublicId('evt', event.id)!, 0);
+  const replayer = new pg.Client({ connectionString: posthorn.database.url });
+  await replayer.connect();
+  onTestFinished(() => replayer.end());
+  await replayer.query('begin');
+  await replayDeliveries(replayer, [{ id, endpoint_id: parsePublicId('ep', endpointId)! }]);
+  const expunged = api('DELETE', `/v1/events/${event.id}/payload`);
+  await eventually(
+    'the expunge waits for the replay',
+    async () =>
+      (
+        await posthorn.database.query(
+          "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%dead_letters%'",
+        )
+      ).length > 0,
+  );
+  await replayer.query('commit');
+  await expectStatus(expunged, 204);
+  expect(
+    await posthorn.database.query(
+      "select 'queue' as place from posthorn.queue where id = $1 union all select status from posthorn.deliveries where id = $1",
+      [id],
+    ),
+  ).toEqual([{ place: 'discarded' }]);
 });
 
 test("LIF-3: nobody can expunge another tenant's payload", async () => {
