@@ -1,8 +1,21 @@
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { deliveryIdOf, idPrefixes, newId, parsePublicId, publicId } from '../../src/domain/ids.ts';
+import {
+  deliveryIdOf,
+  firstIdAt,
+  idPrefixes,
+  newEventId,
+  newId,
+  parsePublicId,
+  publicId,
+} from '../../src/domain/ids.ts';
 import { ADVISORY_LOCKS } from '../../src/postgres/advisory-locks.ts';
-import { WHOLE_TENANT } from '../../src/postgres/queries/expunge-tenant.ts';
+import {
+  deleteTenantRows,
+  expungeOperationalEvents,
+  hasUncountedStatistics,
+  WHOLE_TENANT,
+} from '../../src/postgres/queries/expunge-tenant.ts';
 import { replayDeliveries } from '../../src/postgres/queries/replay.ts';
 import { eventually } from '../support/eventually.ts';
 import {
@@ -347,6 +360,60 @@ describe('LIF-3: expunging a tenant', () => {
       { timeoutMs: 20_000 },
     );
     expect((await api('GET', `/v1/events/${event.id}`)).body.data).toBe(1);
+  });
+
+  test('names are compared with the field, not found in any text', async () => {
+    const tenant = newTenant();
+    const pool = new pg.Pool({ connectionString: posthorn.database.url, max: 1 });
+    const client = await pool.connect();
+    onTestFinished(async () => {
+      client.release(true);
+      await pool.end();
+    });
+    await client.query('begin');
+    await client.query('delete from posthorn.stats_journal');
+    const count = (counts: unknown) =>
+      client.query('insert into posthorn.stats_journal (counts) values ($1)', [JSON.stringify(counts)]);
+    await count({ accepted: [['other', tenant, 1]], attempts: [['ep', 'other', tenant, []]] });
+    expect(await hasUncountedStatistics(client, tenant)).toBe(false);
+    await count({ dead: [['ep', tenant, 'a.b', 1]] });
+    expect(await hasUncountedStatistics(client, tenant)).toBe(true);
+
+    const bodies = [
+      `{"tenant":"other","data":{"tenant":"${tenant}"}}`,
+      `no JSON "tenant":"${tenant}"`,
+      'null \\u',
+      `{"tenant"  :  "${tenant}"}`,
+      `{"tenant":"\\u00${tenant.charCodeAt(0).toString(16)}${tenant.slice(1)}"}`,
+    ];
+    for (const body of bodies)
+      await client.query(
+        "insert into posthorn.relay_rejected (source, id, body, problem) values ('names', $1, $2, 'test')",
+        [newId(Date.now()), Buffer.from(body)],
+      );
+    await deleteTenantRows(client, { id: newId(Date.now()), tenant }, 100);
+    const { rows } = await client.query<{ body: Buffer }>(
+      "select body from posthorn.relay_rejected where source = 'names'",
+    );
+    expect(rows.map(({ body }) => body.toString()).sort()).toEqual(bodies.slice(0, 3).sort());
+
+    const operatorTenant = newTenant();
+    const payloads = [
+      { tenant: 'other', endpoint: { metadata: { tenant } } },
+      { tenant },
+      { oldest: { tenant } },
+    ];
+    const ids = payloads.map(() => newEventId(Date.now()));
+    for (const [n, payload] of payloads.entries())
+      await client.query(
+        "insert into posthorn.events (id, tenant, type, data, deliveries) values ($1, $2, 'posthorn.test', $3, 0)",
+        [ids[n], operatorTenant, Buffer.from(JSON.stringify(payload))],
+      );
+    await expungeOperationalEvents(client, { tenant, operatorTenant }, firstIdAt(0), 100);
+    const kept = await client.query('select id from posthorn.events where tenant = $1 and data is not null', [
+      operatorTenant,
+    ]);
+    expect(kept.rows).toEqual([{ id: ids[0] }]);
   });
 
   /** A closed tenant whose expunge failed this many hours ago. */
