@@ -5,7 +5,12 @@ import { invalidField, tenantIsExpunged } from '../domain/problem.ts';
 import { inTransaction, type Pool } from '../postgres/database.ts';
 import { lockEvent } from '../postgres/queries/events.ts';
 import { expungePayload } from '../postgres/queries/expunge-payload.ts';
-import { closeTenant, countTenantEvents, WHOLE_TENANT } from '../postgres/queries/expunge-tenant.ts';
+import {
+  closeTenant,
+  countTenantEvents,
+  hasOpenExpunge,
+  WHOLE_TENANT,
+} from '../postgres/queries/expunge-tenant.ts';
 import { createTask } from '../postgres/queries/tasks.ts';
 import { lockTenant } from '../postgres/queries/tenants.ts';
 import { type Actor, nameOfCaller } from './caller.ts';
@@ -50,8 +55,8 @@ export class Expunge {
   }
 
   /**
-   * Deletes everything of a tenant, in the background. `confirm` must repeat the id. Throws `conflict` while it runs already.
-   * One audit entry and a tombstone remain.
+   * Deletes everything of a tenant, in the background. `confirm` must repeat the id. Throws `conflict` while it runs already;
+   * if it failed, a new task continues. One audit entry and a tombstone remain.
    */
   async tenant(
     { caller, audit }: Actor,
@@ -68,7 +73,7 @@ export class Expunge {
         audit.nothingChanged();
         return { counted: { count, more: count === MAX_COUNTED, left_out: 0 } };
       }
-      if (!(await closeTenant(client, id))) throw tenantIsExpunged(id);
+      if (!(await closeTenant(client, id)) && (await hasOpenExpunge(client, id))) throw tenantIsExpunged(id);
       // Without the tenant: the entries of the tenant are deleted, and this one stays.
       await audit.record(client, { action: 'tenant.expunge', tenant: null, objectId: id });
       const task = await createTask(client, {

@@ -1,9 +1,10 @@
 import { isTenantId, TENANT_ID_RULE } from '../domain/event.ts';
-import { invalidField, Problem } from '../domain/problem.ts';
+import { invalidField, Problem, tenantIsExpunged } from '../domain/problem.ts';
 import { expiresFirst } from '../domain/retention.ts';
 import { inTransaction, type Pool } from '../postgres/database.ts';
 import {
   deleteTenant,
+  isExpunging,
   lockTenant,
   putTenant,
   type TenantRecord,
@@ -72,10 +73,12 @@ export class Tenants {
     });
   }
 
-  /** Throws `conflict` while the tenant has endpoints or keys. */
+  /** Throws `conflict` while the tenant has endpoints or keys, or is being expunged. */
   async delete(actor: Actor, id: string): Promise<void> {
     await inTransaction(this.#pool, async (client) => {
       if ((await lockTenant(client, id)) === null) throw tenantNotFound();
+      // Its row keeps publishing closed until the expunge has ended.
+      if (await isExpunging(client, id)) throw tenantIsExpunged(id);
       const uses = await usesOfTenant(client, id);
       const left = (['endpoints', 'keys'] as const).filter((use) => uses[use]);
       if (left.length > 0)

@@ -42,8 +42,8 @@ export async function deleteExpired(
     const firstKept = firstIdAt(auditCutoffMs);
     await deleteInChunks(() => store.deleteAuditEntries(firstKept, CHUNK), isStopped);
   }
-  const firstSkippedKept = firstIdAt(clock.now() - skippedRetentionMs);
-  await deleteInChunks(() => store.deleteOldSkipped(firstSkippedKept, CHUNK), isStopped);
+  const skippedCutoffMs = clock.now() - skippedRetentionMs;
+  await deleteInChunks(() => store.deleteOldSkipped(skippedCutoffMs, CHUNK), isStopped);
   await deleteInChunks(() => store.deleteSurplusSkipped(skippedPerEndpoint, CHUNK), isStopped);
   await store.deleteInboxes(clock.now(), clock.now() - KEEP_INBOX_REQUESTS_MS);
   await store.deleteLeftovers(KEEP_TASKS_DAYS);

@@ -9,6 +9,7 @@ export interface ExpireRowsOptions {
   readonly clock: Clock;
   readonly days: Pick<RetentionDays, 'events' | 'payloads' | 'deadLetters'>;
   readonly onDeadLettersExpired: (count: number, endpointIds: readonly Uuid[]) => void;
+  readonly onProblem: (what: string, error: unknown) => void;
 }
 
 const ROWS_PER_CHUNK = 500;
@@ -16,9 +17,22 @@ const ROWS_PER_CHUNK = 500;
 const CHUNKS_PER_ROUND = 200;
 
 export async function expireRows(options: ExpireRowsOptions, isStopped: () => boolean): Promise<void> {
-  await expireDeadLetters(options, isStopped);
-  await stripPayloads(options, isStopped);
-  await expireTenantEvents(options, isStopped);
+  // One at a time: if one fails, the others still run.
+  await attempt(options, 'discard expired dead letters', () => expireDeadLetters(options, isStopped));
+  await attempt(options, 'delete expired payloads', () => stripPayloads(options, isStopped));
+  await attempt(options, 'delete expired events of tenants', () => expireTenantEvents(options, isStopped));
+}
+
+async function attempt(
+  { onProblem }: ExpireRowsOptions,
+  what: string,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    onProblem(what, error);
+  }
 }
 
 async function expireDeadLetters(

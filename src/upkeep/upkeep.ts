@@ -10,7 +10,7 @@ import { Recurring } from './recurring.ts';
 
 export interface UpkeepOptions
   extends Pick<DropPartitionsOptions, 'beforeDrop' | 'onDropped'>,
-    Pick<ExpireRowsOptions, 'onDeadLettersExpired'> {
+    Pick<ExpireRowsOptions, 'onDeadLettersExpired' | 'onProblem'> {
   readonly store: UpkeepStore;
   readonly clock: Clock;
   readonly everyMs: number;
@@ -20,7 +20,6 @@ export interface UpkeepOptions
   readonly skippedRetentionMs: number;
   readonly autoDisable: AutoDisableOptions;
   readonly onDisabled: (endpoints: readonly DisabledEndpoint[]) => void;
-  readonly onProblem: (what: string, error: unknown) => void;
 }
 
 const SEAL_BATCH = 500;
@@ -48,7 +47,7 @@ export class Upkeep extends Recurring {
         await this.#attempt('disable endpoints that fail', () => this.#disableEndpoints());
         await this.#attempt('delete expired data', () => deleteExpired(this.#options, isStopped));
         await this.#attempt('expunge what was restored', () => store.applyTombstones(clock.now()));
-        await this.#attempt('delete expired rows', () => expireRows(ofRetention, isStopped));
+        await expireRows(ofRetention, isStopped);
         await this.#attempt('drop expired partitions', () => new PartitionDrops(ofRetention).run(isStopped));
       });
     });

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import { firstIdAt, idPrefixes, parsePublicId } from '../../src/domain/ids.ts';
+import { deliveryIdOf, idPrefixes, parsePublicId } from '../../src/domain/ids.ts';
 import { dropOldSkipped, dropSurplusSkipped } from '../../src/postgres/queries/skipped-deliveries.ts';
 import { eventually } from '../support/eventually.ts';
 import {
@@ -103,7 +103,7 @@ test('HLT-4: what waits when an endpoint is disabled is counted, and disabling i
 
 test('HLT-4: only the newest skipped deliveries are kept, and the count includes the others', async () => {
   const { tenant, id } = await disabledEndpoint();
-  const events: { id: string }[] = [];
+  const events: { id: string; created_at: string }[] = [];
   for (let n = 0; n < 5; n += 1) events.push(await publish(posthorn, { tenant, type: 'a.b', data: n }));
   await untilSkippedCount(id, 5);
   const pool = new pg.Pool({ connectionString: posthorn.database.url, max: 1 });
@@ -117,10 +117,21 @@ test('HLT-4: only the newest skipped deliveries are kept, and the count includes
   expect(await dropSurplusSkipped(pool, 3, 100)).toBeGreaterThanOrEqual(2);
   expect(await kept()).toEqual([0, 0, 1, 1, 1]);
   expect(await dropSurplusSkipped(pool, 3, 100)).toBe(0);
-  const fourth = parsePublicId(idPrefixes.event, events[3]!.id)!;
-  expect(await dropOldSkipped(pool, fourth, 100)).toBeGreaterThanOrEqual(1);
+  const cutoffMs = Date.parse(events[3]!.created_at);
+  const third = parsePublicId(idPrefixes.event, events[2]!.id)!;
+  const finishThirdAt = (ms: number) =>
+    pool.query('update posthorn.deliveries set finished_at = to_timestamp($2::float8 / 1000) where id = $1', [
+      deliveryIdOf(third, 0),
+      ms,
+    ]);
+  // It waited until then.
+  await finishThirdAt(cutoffMs);
+  await dropOldSkipped(pool, cutoffMs, 100);
+  expect(await kept()).toEqual([0, 0, 1, 1, 1]);
+  await finishThirdAt(cutoffMs - 1);
+  expect(await dropOldSkipped(pool, cutoffMs, 100)).toBe(1);
   expect(await kept()).toEqual([0, 0, 0, 1, 1]);
-  expect(await dropOldSkipped(pool, firstIdAt(0), 100)).toBe(0);
+  expect(await dropOldSkipped(pool, 0, 100)).toBe(0);
   expect(await skippedCount(id)).toBe(5);
   expect((await posthorn.api('GET', `/v1/events/${events[0]!.id}`)).body).toMatchObject({ skipped: 1 });
 });

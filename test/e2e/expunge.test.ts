@@ -1,7 +1,22 @@
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { deliveryIdOf, newId, parsePublicId } from '../../src/domain/ids.ts';
+import {
+  deliveryIdOf,
+  firstIdAt,
+  idPrefixes,
+  newEventId,
+  newId,
+  parsePublicId,
+  publicId,
+} from '../../src/domain/ids.ts';
 import { ADVISORY_LOCKS } from '../../src/postgres/advisory-locks.ts';
+import {
+  deleteTenantRows,
+  expungeOperationalEvents,
+  hasUncountedStatistics,
+  WHOLE_TENANT,
+} from '../../src/postgres/queries/expunge-tenant.ts';
+import { replayDeliveries } from '../../src/postgres/queries/replay.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   attemptsOf,
@@ -145,6 +160,39 @@ test('LIF-3: deliveries of a large fan-out are expunged too, written or not', as
   ).toEqual([]);
 });
 
+test('LIF-3: a dead letter that is being replayed ends once', async () => {
+  const tenant = newTenant();
+  const receiver = await newReceiver();
+  receiver.answer({ status: 400 });
+  const { id: endpointId } = await createEndpoint(posthorn, { tenant, url: receiver.url });
+  const event = await publish(posthorn, { tenant, type: 'a.b', data: SECRET });
+  await untilDeliveries(posthorn, event.id, 'dead');
+  const id = deliveryIdOf(parsePublicId('evt', event.id)!, 0);
+  const replayer = new pg.Client({ connectionString: posthorn.database.url });
+  await replayer.connect();
+  onTestFinished(() => replayer.end());
+  await replayer.query('begin');
+  await replayDeliveries(replayer, [{ id, endpoint_id: parsePublicId('ep', endpointId)! }]);
+  const expunged = api('DELETE', `/v1/events/${event.id}/payload`);
+  await eventually(
+    'the expunge waits for the replay',
+    async () =>
+      (
+        await posthorn.database.query(
+          "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%dead_letters%'",
+        )
+      ).length > 0,
+  );
+  await replayer.query('commit');
+  await expectStatus(expunged, 204);
+  expect(
+    await posthorn.database.query(
+      "select 'queue' as place from posthorn.queue where id = $1 union all select status from posthorn.deliveries where id = $1",
+      [id],
+    ),
+  ).toEqual([{ place: 'discarded' }]);
+});
+
 test("LIF-3: nobody can expunge another tenant's payload", async () => {
   const event = await publish(posthorn, { tenant: newTenant(), type: 'a.b', data: 1 });
   const key = (await expectStatus(api('POST', '/v1/keys', { scope: 'tenant', tenant: newTenant() }), 201))
@@ -285,6 +333,113 @@ describe('LIF-3: expunging a tenant', () => {
     expect(await rowsOf(other)).toEqual(before);
     // It can begin anew.
     await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+  });
+
+  test('a running expunge refuses the plain deletion of the tenant', async () => {
+    const tenant = newTenant();
+    await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+    const task = (await expectStatus(deletion(tenant, `&confirm=${tenant}`), 202)).body;
+    await expectStatus(api('DELETE', `/v1/tenants/${tenant}`), 409);
+    await expectStatus(api('POST', '/v1/events', { tenant, type: 'a.b', data: 1 }), 409);
+    await untilDone(task);
+  });
+
+  test('an expunge stops when the tenant is no longer marked', async () => {
+    const tenant = newTenant();
+    const event = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+    const id = newId(Date.now());
+    await posthorn.database.query(
+      `insert into posthorn.tasks (id, kind, selection, total, created_by)
+       values ($1, 'expunge', $2, 1, 'admin')`,
+      [id, JSON.stringify({ ...WHOLE_TENANT, tenant })],
+    );
+    await posthorn.database.query("select pg_notify('posthorn_tasks', '')");
+    await eventually(
+      'the task has failed',
+      async () => (await api('GET', `/v1/tasks/${publicId(idPrefixes.task, id)}`)).body.state === 'failed',
+      { timeoutMs: 20_000 },
+    );
+    expect((await api('GET', `/v1/events/${event.id}`)).body.data).toBe(1);
+  });
+
+  test('names are compared with the field, not found in any text', async () => {
+    const tenant = newTenant();
+    const pool = new pg.Pool({ connectionString: posthorn.database.url, max: 1 });
+    const client = await pool.connect();
+    onTestFinished(async () => {
+      client.release(true);
+      await pool.end();
+    });
+    await client.query('begin');
+    await client.query('delete from posthorn.stats_journal');
+    const count = (counts: unknown) =>
+      client.query('insert into posthorn.stats_journal (counts) values ($1)', [JSON.stringify(counts)]);
+    await count({ accepted: [['other', tenant, 1]], attempts: [['ep', 'other', tenant, []]] });
+    expect(await hasUncountedStatistics(client, tenant)).toBe(false);
+    await count({ dead: [['ep', tenant, 'a.b', 1]] });
+    expect(await hasUncountedStatistics(client, tenant)).toBe(true);
+
+    const bodies = [
+      `{"tenant":"other","data":{"tenant":"${tenant}"}}`,
+      `no JSON "tenant":"${tenant}"`,
+      'null \\u',
+      `{"tenant"  :  "${tenant}"}`,
+      `{"tenant":"\\u00${tenant.charCodeAt(0).toString(16)}${tenant.slice(1)}"}`,
+    ];
+    for (const body of bodies)
+      await client.query(
+        "insert into posthorn.relay_rejected (source, id, body, problem) values ('names', $1, $2, 'test')",
+        [newId(Date.now()), Buffer.from(body)],
+      );
+    await deleteTenantRows(client, { id: newId(Date.now()), tenant }, 100);
+    const { rows } = await client.query<{ body: Buffer }>(
+      "select body from posthorn.relay_rejected where source = 'names'",
+    );
+    expect(rows.map(({ body }) => body.toString()).sort()).toEqual(bodies.slice(0, 3).sort());
+
+    const operatorTenant = newTenant();
+    const payloads = [
+      { tenant: 'other', endpoint: { metadata: { tenant } } },
+      { tenant },
+      { oldest: { tenant } },
+    ];
+    const ids = payloads.map(() => newEventId(Date.now()));
+    for (const [n, payload] of payloads.entries())
+      await client.query(
+        "insert into posthorn.events (id, tenant, type, data, deliveries) values ($1, $2, 'posthorn.test', $3, 0)",
+        [ids[n], operatorTenant, Buffer.from(JSON.stringify(payload))],
+      );
+    await expungeOperationalEvents(client, { tenant, operatorTenant }, firstIdAt(0), 100);
+    const kept = await client.query('select id from posthorn.events where tenant = $1 and data is not null', [
+      operatorTenant,
+    ]);
+    expect(kept.rows).toEqual([{ id: ids[0] }]);
+  });
+
+  /** A closed tenant whose expunge failed this many hours ago. */
+  async function newFailedExpunge(hours: number): Promise<string> {
+    const tenant = newTenant();
+    await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+    await posthorn.database.query(
+      `with closed as (update posthorn.tenants set expunging_at = now() where id = $2),
+            tombstone as (insert into posthorn.expunged (kind, id) values ('tenant', $2))
+       insert into posthorn.tasks (id, kind, state, selection, total, created_by, finished_at, error)
+       values ($1, 'expunge', 'failed', $3, 1, 'admin', now() - make_interval(hours => $4), 'timeout')`,
+      [newId(Date.now()), tenant, JSON.stringify({ ...WHOLE_TENANT, tenant }), hours],
+    );
+    return tenant;
+  }
+  const onlyTombstones = ['audit_log', 'expunged'];
+
+  test('an expunge that failed continues when it is ordered again', async () => {
+    const tenant = await newFailedExpunge(0);
+    await untilDone((await expectStatus(deletion(tenant, `&confirm=${tenant}`), 202)).body);
+    expect(await tablesWith(tenant)).toEqual(onlyTombstones);
+  });
+
+  test('upkeep continues an expunge that failed', async () => {
+    const tenant = await newFailedExpunge(2);
+    await expect.poll(() => tablesWith(tenant), { timeout: 20_000 }).toEqual(['expunged']);
   });
 
   test('a tombstone that was not applied, as after a restore, is applied by upkeep', async () => {

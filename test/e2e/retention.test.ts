@@ -288,6 +288,9 @@ describe('LIF-1: rows whose retention ends earlier', () => {
         clock: systemClock,
         days: { ...FOR_EVER, ...days },
         onDeadLettersExpired: (count) => void expired.push(count),
+        onProblem: (_what, error) => {
+          throw error;
+        },
       },
       () => false,
     );
@@ -324,6 +327,21 @@ describe('LIF-1: rows whose retention ends earlier', () => {
         [delivered.id, false],
       ]),
     );
+  });
+
+  test('a dead letter that is in the history too does not stop the others', async () => {
+    await createDay(database, startOfDay(20));
+    const { deliveryId } = await store(20, 'dead');
+    await store(20, 'dead');
+    await database.query(
+      `insert into posthorn.deliveries (id, endpoint_id, status, attempts, replays, finished_at, tenant, event_type)
+       values ($1, $2, 'delivered', 1, 0, now(), 'acme', 'order.paid')`,
+      [deliveryId, endpointId],
+    );
+    await expire({ deadLetters: 10 });
+    expect(expired).toEqual([2]);
+    expect(await countOf(database, 'dead_letters')).toBe(0);
+    expect(await countOf(database, 'deliveries')).toBe(2);
   });
 
   test("a tenant's shorter retention deletes its events, and nobody else's", async () => {

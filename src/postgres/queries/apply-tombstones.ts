@@ -3,20 +3,22 @@ import { newId, type Uuid } from '../../domain/ids.ts';
 import { type Client, inTransaction, type Pool } from '../database.ts';
 import { lockEvent } from './events.ts';
 import { expungePayload } from './expunge-payload.ts';
-import { closeTenant, WHOLE_TENANT } from './expunge-tenant.ts';
+import { closeTenant, hasOpenExpunge, openExpunges, WHOLE_TENANT } from './expunge-tenant.ts';
 import { createTask } from './tasks.ts';
 import { lockTenant } from './tenants.ts';
 
 const PER_ROUND = 1_000;
 /** Who did it, as `expunged_by` and the task show. */
 const TOMBSTONE = 'tombstone';
+const RECENTLY_FAILED = `posthorn.tasks f
+  where f.kind = 'expunge' and f.state = 'failed' and f.selection ->> 'tenant' = x.id and f.finished_at > now() - interval '1 hour'`;
 
 export async function applyTombstones(pool: Pool, nowMs: number): Promise<void> {
-  // A tenant that is being expunged has a task already.
+  // An expunge that failed continues with a new task, but not at once: it may fail again.
   const { rows } = await pool.query<{ kind: 'event' | 'tenant'; id: string }>(
     `select x.kind, x.id from posthorn.expunged x
       where x.applied_at is null
-        and not exists (select from posthorn.tenants t where x.kind = 'tenant' and t.id = x.id and t.expunging_at is not null)
+        and not (x.kind = 'tenant' and (exists (select from ${openExpunges('x.id')}) or exists (select from ${RECENTLY_FAILED})))
       order by x.at limit $1`,
     [PER_ROUND],
   );
@@ -34,7 +36,7 @@ async function applyToEvent(client: Client, id: Uuid): Promise<void> {
 
 async function applyToTenant(client: Client, id: string, nowMs: number): Promise<void> {
   if ((await lockTenant(client, id)) === null) return markApplied(client, 'tenant', id);
-  if (!(await closeTenant(client, id))) return;
+  if (!(await closeTenant(client, id)) && (await hasOpenExpunge(client, id))) return;
   await createTask(client, {
     id: newId(nowMs),
     kind: 'expunge',

@@ -83,6 +83,7 @@ export const discardMoves = (who: string, why: string): string => `
       select id, endpoint_id, 'discarded', ${who}::text, attempts, replays, last_status_code, last_error_class, now(), tenant,
              event_type, jsonb_build_object('why', ${why}::text, 'reason', reason, 'dead_at', dead_at, 'blocks_lane', blocks_lane)
         from removed
+          on conflict (id) do nothing
     ),
     moved as (select id, endpoint_id from removed)`;
 

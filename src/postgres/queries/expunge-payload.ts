@@ -28,6 +28,7 @@ export async function expungePayload(
     [id, who],
   );
   await client.query(SKIP_SLICES, [id]);
+  for (const table of ['queue', 'dead_letters']) await client.query(lockDeliveries(table), [id]);
   const { rows } = await client.query<{ endpoint_id: Uuid }>(END_DELIVERIES, [id]);
   await client.query(
     `update posthorn.attempts
@@ -58,6 +59,13 @@ const SKIP_SLICES = `
               else left($1::text, 32) || lpad(to_hex(s.first_ordinal + t.n - 1), 4, '0') end::uuid,
          t.endpoint_id, 'skipped', '${EXPUNGED}', 0, 0, now(), s.tenant, s.event_type
     from slices s cross join unnest(s.endpoint_ids) with ordinality as t(endpoint_id, n)`;
+
+/**
+ * Waits for replays and results that are not committed yet, so that the next statement sees the rows that they moved. In the
+ * order in which a replay locks them.
+ */
+const lockDeliveries = (table: string): string =>
+  `select from posthorn.${table} where id ${OF_EVENT} order by id for update`;
 
 /** Waiting ones end as skipped, dead ones as discarded. A dead letter that is being replayed is in both tables. */
 const END_DELIVERIES = `

@@ -1,5 +1,5 @@
 /** Deletes every row of a tenant, a chunk at a time. */
-import type { Uuid } from '../../domain/ids.ts';
+import { firstIdAt, type Uuid } from '../../domain/ids.ts';
 import type { Client } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import { nextVersion } from './endpoints.ts';
@@ -51,6 +51,19 @@ export async function closeTenant(client: Client, tenant: string): Promise<boole
   return true;
 }
 
+/** Tasks of alias `k` that expunge the tenant in this SQL and have not ended. */
+export const openExpunges = (tenant: string): string =>
+  `posthorn.tasks k where k.kind = 'expunge' and k.state in ('queued', 'running') and k.selection ->> 'tenant' = ${tenant}`;
+
+/** Returns false if the tenant is closed because its expunge failed: it needs a new task. */
+export async function hasOpenExpunge(client: Client, tenant: string): Promise<boolean> {
+  const { rows } = await client.query<{ found: boolean }>(
+    `select exists (select from ${openExpunges('$1')}) as found`,
+    [tenant],
+  );
+  return rows[0]!.found;
+}
+
 /** Counts the events of a tenant up to `max`. */
 export async function countTenantEvents(client: Client, tenant: string, max: number): Promise<number> {
   const { rows } = await client.query<{ count: number }>(
@@ -76,6 +89,7 @@ export async function deleteTenantRows(
   let deleted = 0;
   for (const statement of OTHER_ROWS)
     deleted += (await client.query(statement, [task.tenant, max])).rowCount ?? 0;
+  deleted += await deleteRejectedBodies(client, task.tenant);
   const { rowCount } = await client.query('delete from posthorn.tasks where tenant = $1 and id <> $2', [
     task.tenant,
     task.id,
@@ -156,14 +170,54 @@ const OTHER_ROWS: readonly string[] = [
     where ctid = any (array(select r.ctid from posthorn.api_keys k
                               join posthorn.idempotent_requests r on r.owner = posthorn.public_id('key', k.id)
                              where k.tenant = $1 limit $2))`,
-  // Texts that nobody has split into columns.
+  // Rows of unknown shape: a name anywhere counts.
   `delete from posthorn.stats_unreadable
     where ctid = any (array(select ctid from posthorn.stats_unreadable where strpos(counts, to_json($1::text)::text) > 0 limit $2))`,
-  `delete from posthorn.relay_rejected
-    where ctid = any (array(select ctid from posthorn.relay_rejected
-                             where position(convert_to('"tenant":' || to_json($1::text)::text, 'UTF8') in body) > 0
-                                or position(convert_to('"tenant": ' || to_json($1::text)::text, 'UTF8') in body) > 0 limit $2))`,
 ];
+
+/** Bodies may be large. */
+const BODIES_PER_PAGE = 20;
+
+/** Deletes bodies of relays whose field `tenant` is this tenant. SQL only finds candidates: a body need not be JSON. */
+async function deleteRejectedBodies(client: Client, tenant: string): Promise<number> {
+  let deleted = 0;
+  let last: { readonly source: string; readonly id: Uuid } | undefined;
+  do {
+    const { rows } = await client.query<{ source: string; id: Uuid; body: Buffer }>(
+      `select source, id, body from posthorn.relay_rejected
+        where (source, id) > ($2, $3::uuid)
+          and (position(convert_to($1, 'UTF8') in body) > 0 or position(convert_to('\\u', 'UTF8') in body) > 0)
+        order by source, id limit $4`,
+      [tenant, last?.source ?? '', last?.id ?? firstIdAt(0), BODIES_PER_PAGE],
+    );
+    const found = rows.filter(({ body }) => parse(body)?.tenant === tenant);
+    await client.query(
+      `delete from posthorn.relay_rejected r using unnest($1::text[], $2::uuid[]) as f(source, id)
+        where r.source = f.source and r.id = f.id`,
+      [found.map(({ source }) => source), found.map(({ id }) => id)],
+    );
+    deleted += found.length;
+    last = rows.length < BODIES_PER_PAGE ? undefined : rows.at(-1);
+  } while (last !== undefined);
+  return deleted;
+}
+
+/** The metadata of an endpoint may name other tenants. */
+function isAbout(payload: Buffer, tenant: string): boolean {
+  const parsed = parse(payload);
+  return parsed?.tenant === tenant || parsed?.oldest?.tenant === tenant;
+}
+
+/** Returns null if it is not JSON. */
+function parse(
+  text: Buffer,
+): { readonly tenant?: unknown; readonly oldest?: { readonly tenant?: unknown } | null } | null {
+  try {
+    return JSON.parse(text.toString());
+  } catch {
+    return null;
+  }
+}
 
 /**
  * Expunges operational events about a tenant in the operator's own tenant. Returns where to continue, or null at the end.
@@ -176,22 +230,30 @@ export async function expungeOperationalEvents(
 ): Promise<Uuid | null> {
   const { tenant, operatorTenant } = about;
   if (tenant === operatorTenant) return null;
-  const { rows } = await client.query<{ id: Uuid; is_about: boolean }>(
-    `select e.id, e.type like 'posthorn.%' and e.data is not null
-              and position(convert_to('"tenant":' || to_json($2::text)::text, 'UTF8') in e.data) > 0 as is_about
+  const { rows } = await client.query<{ id: Uuid; candidate: Buffer | null }>(
+    `select e.id, case when e.type like 'posthorn.%'
+                        and position(convert_to('"tenant":' || to_json($2::text)::text, 'UTF8') in e.data) > 0
+                       then e.data end as candidate
        from posthorn.events e
       where e.tenant = $1 and (e.tenant, e.id) > ($1, $3::uuid) order by e.tenant, e.id limit $4`,
     [operatorTenant, tenant, after, max],
   );
-  for (const { id, is_about } of rows)
-    if (is_about) await expungePayload(client, { id, tenant: operatorTenant }, 'expunge');
+  for (const { id, candidate } of rows)
+    if (candidate !== null && isAbout(candidate, tenant))
+      await expungePayload(client, { id, tenant: operatorTenant }, 'expunge');
   return rows.length < max ? null : rows.at(-1)!.id;
 }
+
+/** Where the entries of the journal (queries/stats-journal.ts) name their tenant. */
+const NAMES_TENANT = '$.accepted[*][0] == $tenant || $.attempts[*][1] == $tenant || $.dead[*][1] == $tenant';
 
 /** Whether statistics of the tenant are still to be added up. */
 export async function hasUncountedStatistics(client: Client, tenant: string): Promise<boolean> {
   const { rows } = await client.query<{ found: boolean }>(
-    'select exists (select from posthorn.stats_journal where strpos(counts, to_json($1::text)::text) > 0) as found',
+    `select exists (select from posthorn.stats_journal
+                     where case when strpos(counts, to_json($1::text)::text) > 0
+                                then jsonb_path_match(counts::jsonb, '${NAMES_TENANT}', jsonb_build_object('tenant', $1::text), true)
+                           end) as found`,
     [tenant],
   );
   return rows[0]!.found;

@@ -1,5 +1,5 @@
 /** Deliveries that were skipped because their endpoint is disabled: counts, and the limits of what is kept. */
-import type { Uuid } from '../../domain/ids.ts';
+import { firstIdAt, type Uuid } from '../../domain/ids.ts';
 import type { SkippedCount } from '../../ports/statistics-store.ts';
 import type { Client, Pool } from '../database.ts';
 
@@ -46,12 +46,14 @@ const drop = (excess: string): string => `
   )
   select count(*)::int as dropped from gone`;
 
+// By the id for the index. A delivery may have waited for long before it was skipped: its retention begins then.
 const DROP_OLD = {
   name: 'drop_old_skipped',
   text: drop(`
     select d.id from posthorn.endpoint_skips s
      cross join lateral (select d.id from posthorn.deliveries d
-                          where d.endpoint_id = s.endpoint_id and ${SKIPPED} and d.id < $1 order by d.id limit $2) d
+                          where d.endpoint_id = s.endpoint_id and ${SKIPPED} and d.id < $1
+                            and d.finished_at < to_timestamp($3::float8 / 1000) order by d.id limit $2) d
      limit $2`),
 };
 
@@ -75,9 +77,9 @@ async function run(
   return rows[0]!.dropped;
 }
 
-/** Deletes a chunk of skipped deliveries with an id below `firstKept`. Returns how many. */
-export const dropOldSkipped = (pool: Pool, firstKept: Uuid, chunk: number): Promise<number> =>
-  run(pool, DROP_OLD, [firstKept, chunk]);
+/** Deletes a chunk of deliveries that were skipped before `cutoffMs`. Returns how many. */
+export const dropOldSkipped = (pool: Pool, cutoffMs: number, chunk: number): Promise<number> =>
+  run(pool, DROP_OLD, [firstIdAt(cutoffMs), chunk, cutoffMs]);
 
 /** Deletes a chunk of skipped deliveries of endpoints that have more than `keep`, the newest of which stay. */
 export const dropSurplusSkipped = (pool: Pool, keep: number, chunk: number): Promise<number> =>

@@ -29,11 +29,16 @@ const COLUMNS =
  */
 export async function ensureTenant(client: Client, id: string): Promise<void> {
   await client.query('insert into posthorn.tenants (id) values ($1) on conflict do nothing', [id]);
+  if (await isExpunging(client, id)) throw tenantIsExpunged(id);
+}
+
+/** Returns whether the tenant is being expunged. Prevents its deletion until the transaction ends. */
+export async function isExpunging(client: Client, id: string): Promise<boolean> {
   const { rows } = await client.query<{ is_expunging: boolean }>(
     'select expunging_at is not null as is_expunging from posthorn.tenants where id = $1 for key share',
     [id],
   );
-  if (rows[0]?.is_expunging) throw tenantIsExpunged(id);
+  return rows[0]?.is_expunging ?? false;
 }
 
 /** Creates the tenants that are new. Sorted, so that two processes with the same new tenants do not deadlock. */

@@ -8,6 +8,7 @@ import {
   hasUncountedStatistics,
 } from './expunge-tenant.ts';
 import type { ChunkAnswer, ClaimedTask } from './tasks.ts';
+import { isExpunging } from './tenants.ts';
 
 export interface ExpungeOptions {
   /** The tenant whose events tell about all tenants. */
@@ -37,6 +38,8 @@ export async function workOnExpunge(
     const found = rows[0];
     if (found === undefined) return { state: null, endpoints: [] };
     const { tenant, age_ms } = found;
+    // Without the mark the tenant accepts events, and those must stay.
+    if (!(await isExpunging(client, tenant))) return stop(client, task);
     const deleted = await deleteTenantRows(client, { id: task.id, tenant }, max);
     let cursor: Uuid | null = found.cursor ?? FIRST_ID;
     let isWaiting = false;
@@ -60,14 +63,29 @@ export async function workOnExpunge(
   });
 }
 
+async function stop(client: Client, task: ClaimedTask): Promise<ChunkAnswer> {
+  await client.query(
+    `update posthorn.tasks
+        set state = 'failed', error = 'The tenant is no longer marked for deletion. Its remaining data was not deleted.',
+            runner = null, finished_at = clock_timestamp(), updated_at = now()
+      where id = $1`,
+    [task.id],
+  );
+  return { state: 'failed', endpoints: [] };
+}
+
 async function finish(client: Client, task: ClaimedTask, tenant: string): Promise<ChunkAnswer> {
   await deleteClosedTenant(client, tenant);
   await client.query(
     `update posthorn.tasks
-        set state = 'done', total = done, finished_at = clock_timestamp(), heartbeat_at = clock_timestamp(), updated_at = now(),
-            selection = selection || '{"tenant": null}'
+        set state = 'done', total = done, finished_at = clock_timestamp(), heartbeat_at = clock_timestamp(), updated_at = now()
       where id = $1`,
     [task.id],
+  );
+  // Of earlier tasks that failed too.
+  await client.query(
+    `update posthorn.tasks set selection = selection || '{"tenant": null}' where kind = 'expunge' and selection ->> 'tenant' = $1`,
+    [tenant],
   );
   return { state: 'done', endpoints: [] };
 }
