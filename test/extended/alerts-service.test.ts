@@ -156,7 +156,9 @@ judged('LIF-1: a disk that fills and partitions that cannot be dropped trigger t
     );
   const after = await untilScrape('both are seen', (now) => {
     const fullIn = now.samples.find(({ name }) => name === 'posthorn_storage_full_in_seconds')?.value;
-    return fullIn !== undefined && fullIn < 14 * 86_400 && now.value('posthorn_retention_overdue_seconds') > 0;
+    return (
+      fullIn !== undefined && fullIn < 14 * 86_400 && now.value('posthorn_retention_overdue_seconds') > 0
+    );
   });
   await unlock();
   await expectAlerts([before, after], {
