@@ -11,6 +11,7 @@ import {
   type RetentionDays,
 } from '../domain/retention.ts';
 import type { Partition, PartitionDropper, Replacement } from '../ports/retention-store.ts';
+import { halvingChunks } from './halving-chunks.ts';
 
 export interface DropPartitionsOptions {
   readonly store: PartitionDropper;
@@ -71,11 +72,13 @@ export class PartitionDrops {
   async #replace(replacement: Replacement, isStopped: () => boolean): Promise<boolean> {
     const { store, onStep } = this.#options;
     if (!replacement.isCopied) {
+      const inChunk = halvingChunks(ROWS_PER_COPY, isStopped);
       let after: Uuid | null = null;
       do {
         if (isStopped()) return false;
         onStep?.('copy');
-        after = await store.copy(replacement, after, ROWS_PER_COPY);
+        const from: Uuid | null = after;
+        after = await inChunk((max) => store.copy(replacement, from, max));
       } while (after !== null);
       onStep?.('copied');
     }

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../domain/clock.ts';
+import { newId } from '../domain/ids.ts';
 import type { RowExpirer } from '../ports/retention-store.ts';
+import { StoreError } from '../ports/store-error.ts';
 import { expireRows } from './expire-rows.ts';
 
 const days = { events: 90, payloads: 30, deadLetters: 10 };
@@ -39,4 +41,32 @@ test('LIF-1: what cannot be deleted does not stop the rest', async () => {
       listTenantRetentions: async () => [{ tenant: 'acme', days: 7 }],
     }),
   ).toEqual(['discard expired dead letters', 'delete expired payloads', 'acme 500']);
+});
+
+test('LIF-1: a tenant whose events cannot be deleted does not stop the others', async () => {
+  const deleted: string[] = [];
+  const log = await run({
+    listTenantRetentions: async () => ['broken', 'acme'].map((tenant) => ({ tenant, days: 7 })),
+    deleteTenantEvents: async (tenant) => {
+      if (tenant === 'broken') throw new Error('no');
+      deleted.push(tenant);
+      return null;
+    },
+  });
+  expect(log).toEqual(['delete expired events of a tenant']);
+  expect(deleted).toEqual(['acme']);
+});
+
+test('LIF-1: a chunk that times out is halved, and stays small', async () => {
+  const sizes: number[] = [];
+  const log = await run({
+    listTenantRetentions: async () => [{ tenant: 'acme', days: 7 }],
+    deleteTenantEvents: async (_tenant, _cutoffMs, after, max) => {
+      sizes.push(max);
+      if (max > 125) throw new StoreError('timeout', 'too slow');
+      return after === null ? newId(Date.now()) : null;
+    },
+  });
+  expect(log).toEqual([]);
+  expect(sizes).toEqual([500, 250, 125, 125]);
 });

@@ -3,6 +3,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { cutoffOf, expiresFirst, type RetentionDays } from '../domain/retention.ts';
 import type { RowExpirer } from '../ports/retention-store.ts';
+import { halvingChunks } from './halving-chunks.ts';
 
 export interface ExpireRowsOptions {
   readonly store: RowExpirer;
@@ -41,10 +42,14 @@ async function expireDeadLetters(
 ): Promise<void> {
   const cutoffMs = cutoffOf(days.deadLetters, clock.now());
   if (cutoffMs === null) return;
+  const inChunk = halvingChunks(ROWS_PER_CHUNK, isStopped);
   for (let chunks = 0; chunks < CHUNKS_PER_ROUND && !isStopped(); chunks += 1) {
-    const { count, endpointIds } = await store.expireDeadLetters(cutoffMs, ROWS_PER_CHUNK);
-    if (count > 0) onDeadLettersExpired(count, endpointIds);
-    if (count < ROWS_PER_CHUNK) return;
+    const isLast = await inChunk(async (max) => {
+      const { count, endpointIds } = await store.expireDeadLetters(cutoffMs, max);
+      if (count > 0) onDeadLettersExpired(count, endpointIds);
+      return count < max;
+    });
+    if (isLast) return;
   }
 }
 
@@ -54,23 +59,30 @@ async function stripPayloads(
 ): Promise<void> {
   const cutoffMs = cutoffOf(days.payloads, clock.now());
   if (cutoffMs === null || days.payloads === days.events) return;
+  const inChunk = halvingChunks(ROWS_PER_CHUNK, isStopped);
   for (let chunks = 0; chunks < CHUNKS_PER_ROUND && !isStopped(); chunks += 1) {
-    if (!(await store.stripPayloads(cutoffMs, ROWS_PER_CHUNK))) return;
+    if (!(await inChunk((max) => store.stripPayloads(cutoffMs, max)))) return;
   }
 }
 
-async function expireTenantEvents(
-  { store, clock, days: { events } }: ExpireRowsOptions,
-  isStopped: () => boolean,
-): Promise<void> {
+async function expireTenantEvents(options: ExpireRowsOptions, isStopped: () => boolean): Promise<void> {
+  const {
+    store,
+    clock,
+    days: { events },
+  } = options;
   for (const { tenant, days } of await store.listTenantRetentions()) {
     // The global retention may have become shorter since: then partitions go first.
     if (events !== 0 && expiresFirst(events, days)) continue;
     const cutoffMs = cutoffOf(days, clock.now())!;
-    let after: Uuid | null = null;
-    for (let chunks = 0; chunks < CHUNKS_PER_ROUND && !isStopped(); chunks += 1) {
-      after = await store.deleteTenantEvents(tenant, cutoffMs, after, ROWS_PER_CHUNK);
-      if (after === null) break;
-    }
+    await attempt(options, 'delete expired events of a tenant', async () => {
+      const inChunk = halvingChunks(ROWS_PER_CHUNK, isStopped);
+      let after: Uuid | null = null;
+      for (let chunks = 0; chunks < CHUNKS_PER_ROUND && !isStopped(); chunks += 1) {
+        const from: Uuid | null = after;
+        after = await inChunk((max) => store.deleteTenantEvents(tenant, cutoffMs, from, max));
+        if (after === null) return;
+      }
+    });
   }
 }

@@ -344,6 +344,20 @@ describe('LIF-1: rows whose retention ends earlier', () => {
     expect(await countOf(database, 'deliveries')).toBe(2);
   });
 
+  test('events of large fan-outs are deleted in smaller chunks', async () => {
+    await createDay(database, startOfDay(20));
+    for (let n = 0; n < 3; n += 1) await store(20, 'delivered');
+    await database.query('update posthorn.events set deliveries = 6000');
+    const expirer = createPostgresRetentionStore(opened);
+    const left: number[] = [];
+    let after: Uuid | null = null;
+    do {
+      after = await expirer.deleteTenantEvents('acme', Date.now() - DAY_MS, after, 100);
+      left.push(await countOf(database, 'events'));
+    } while (after !== null);
+    expect(left).toEqual([2, 1, 0]);
+  });
+
   test("a tenant's shorter retention deletes its events, and nobody else's", async () => {
     await createDay(database, startOfDay(20));
     for (const tenant of ['short', 'other'])

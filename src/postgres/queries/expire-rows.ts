@@ -73,6 +73,9 @@ export async function listTenantRetentions(pool: Pool): Promise<{ tenant: string
   return rows;
 }
 
+/** An event of a large fan-out has many. A single event may have more. */
+const DELIVERIES_PER_CHUNK = 10_000;
+
 /**
  * Deletes a chunk of a tenant's old events with their history. An event that a waiting or dead delivery needs stays, and so
  * do the attempts of that delivery. The events are locked first, as in `stripPayloads`.
@@ -85,12 +88,17 @@ export async function deleteTenantEvents(
   max: number,
 ): Promise<Uuid | null> {
   return inTransaction(pool, async (client) => {
-    const { rows } = await client.query<{ id: Uuid }>(
-      `select e.id from posthorn.events e where e.tenant = $1 and (e.tenant, e.id) > ($1, $2::uuid) and e.id < $3
+    const { rows } = await client.query<{ id: Uuid; deliveries: number }>(
+      `select e.id, e.deliveries from posthorn.events e where e.tenant = $1 and (e.tenant, e.id) > ($1, $2::uuid) and e.id < $3
         order by e.tenant, e.id limit $4 for update`,
       [tenant, after ?? firstIdAt(0), firstIdAt(cutoffMs), max],
     );
-    const ids = rows.map(({ id }) => id);
+    let deliveries = 0;
+    const tooMany = rows.findIndex((row, n) => {
+      deliveries += row.deliveries;
+      return n > 0 && deliveries > DELIVERIES_PER_CHUNK;
+    });
+    const ids = rows.slice(0, tooMany === -1 ? max : tooMany).map(({ id }) => id);
     if (ids.length > 0) {
       await client.query(
         `delete from posthorn.deliveries h using unnest($1::uuid[]) as e(id)
@@ -112,6 +120,6 @@ export async function deleteTenantEvents(
         [ids],
       );
     }
-    return ids.length < max ? null : ids.at(-1)!;
+    return rows.length < max && tooMany === -1 ? null : ids.at(-1)!;
   });
 }
