@@ -100,6 +100,29 @@ describe('LIF-1: partitions are dropped when their retention ends', () => {
     expect(await dropPartitions(database, { days: keepDays(30) })).toEqual([]);
   });
 
+  test.each(['events', 'attempts'])('large %s are copied in smaller chunks', async (table) => {
+    await createDay(database, startOfDay(50));
+    for (let n = 0; n < 3; n += 1) await store(50, 'waiting');
+    await database.query("update posthorn.attempts set response_body = 'a response'");
+    await dropPartitions(database, { days: { ...FOR_EVER, deliveries: 30 } });
+    const [day] = await namesOf(database, `parent = '${table}' and to_at < now() - interval '40 days'`);
+    const [replacement] = await database.query<{ name: string }>(
+      'select posthorn.prepare_partition_swap($1, now()) as name',
+      [day],
+    );
+    const copied: number[] = [];
+    let after: Uuid | null = null;
+    do {
+      const rows: { after: Uuid | null }[] = await database.query(
+        'select posthorn.copy_partition_rows($1, $2, 100, 1) as after',
+        [replacement!.name, after],
+      );
+      after = rows[0]!.after;
+      copied.push(await countOf(database, replacement!.name));
+    } while (after !== null);
+    expect(copied).toEqual([1, 2, 3]);
+  });
+
   test('an event is needed by its last delivery too, whatever the version of its id', async () => {
     await createDay(database, startOfDay(50));
     await createDay(database, startOfDay(49));

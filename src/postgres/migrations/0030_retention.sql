@@ -140,7 +140,8 @@ end $$;
 
 -- Step 2: copies a chunk of the rows that are still needed: those of deliveries that wait, are dead, or ended recently.
 -- Returns the delivery to continue after. Null: all are copied. Starting again from the beginning is harmless.
-create function posthorn.copy_partition_rows(replacement_name text, after uuid, max_rows int) returns uuid
+create function posthorn.copy_partition_rows(replacement_name text, after uuid, max_rows int, max_bytes bigint default 67108864)
+returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   replacement posthorn.partitions;
@@ -148,6 +149,7 @@ declare
   next_id uuid;
   scanned uuid[];
   needed uuid[];
+  first_left_out uuid;
 begin
   select * into replacement from posthorn.partitions p where p.name = replacement_name and p.state = 'preparing';
   if not found then
@@ -174,9 +176,25 @@ begin
             (select h.id, replacement.parent = 'events' or h.finished_at >= replacement.finished_since
                from posthorn.deliveries h where h.id > first_id and h.id < next_id order by h.id limit max_rows)
           ) as found order by id limit max_rows) as chunk;
+  -- Payloads and responses may be large. A single one may exceed `max_bytes`.
+  select id into first_left_out
+    from (select id, sum(bytes) over (order by id) as total, row_number() over (order by id) as n
+            from ((select distinct on (e.id) t.id, pg_column_size(e.data) as bytes
+                     from unnest(needed) as t(id) join posthorn.events e on e.id = posthorn.event_of_delivery(t.id)
+                    where replacement.parent = 'events' order by e.id, t.id)
+                  union all
+                  (select a.delivery_id, sum(pg_column_size(a.response_body))
+                     from posthorn.attempts a
+                    where replacement.parent = 'attempts' and a.delivery_id = any (needed) group by a.delivery_id)
+                 ) as sizes) as sums
+   where total > max_bytes and n > 1 order by id limit 1;
+  if first_left_out is not null then
+    scanned := array(select id from unnest(scanned) as t(id) where id < first_left_out order by id);
+    needed := array(select id from unnest(needed) as t(id) where id < first_left_out);
+  end if;
   perform posthorn.copy_kept_rows(replacement, case when replacement.parent = 'events'
     then array(select distinct posthorn.event_of_delivery(id) from unnest(needed) as t(id)) else needed end);
-  if cardinality(scanned) < max_rows then
+  if cardinality(scanned) < max_rows and first_left_out is null then
     update posthorn.partitions p set copied_at = now() where p.name = replacement_name;
     return null;
   end if;
