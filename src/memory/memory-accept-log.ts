@@ -180,7 +180,11 @@ export function createMemoryEventLookup(store: MemoryStore): EventLookup {
       for (const id of ids) {
         const event = store.events.get(id);
         if (event === undefined || event.visibleAt > store.now()) continue;
-        const options = event.options as { headers?: Record<string, string>; schema_version?: string } | null;
+        const options = event.options as {
+          headers?: Record<string, string>;
+          schema_version?: string;
+          test?: boolean;
+        } | null;
         found.set(id, {
           id,
           tenant: event.tenant,
@@ -188,6 +192,7 @@ export function createMemoryEventLookup(store: MemoryStore): EventLookup {
           data: event.data,
           idempotencyKey: event.idempotencyKey,
           schemaVersion: options?.schema_version ?? null,
+          isTest: options?.test === true,
           headers: options?.headers ?? null,
         });
       }

@@ -54,7 +54,13 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         [a!.deliveries[0]!.id, c!.deliveries[0]!.id],
         [a!.deliveries[1]!.id, b!.deliveries[0]!.id],
       ]);
-      const content = { tenant: 'acme', type: 'order.paid', idempotencyKey: null, schemaVersion: null };
+      const content = {
+        tenant: 'acme',
+        type: 'order.paid',
+        idempotencyKey: null,
+        schemaVersion: null,
+        isTest: false,
+      };
       const found = await store.eventLookup.load([...events.map(({ id }) => id), newEventId()]);
       expect(found).toEqual(
         new Map([
