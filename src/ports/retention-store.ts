@@ -22,7 +22,7 @@ export interface Replacement {
 }
 
 export interface PartitionDropper {
-  /** The oldest partition of the table that ended before `cutoffMs`. Null: there is none, or a task still needs it. */
+  /** The oldest partition of the table that ended before `cutoffMs`. Null if no partition ended by then, or a task still needs it. */
   findExpired(table: PartitionedTable, cutoffMs: number): Promise<Partition | null>;
   /** The replacement that an earlier round could not finish. */
   findReplacement(table: PartitionedTable): Promise<Replacement | null>;

@@ -7,7 +7,7 @@ import { asApiError, pollWhileVisible } from './query.ts';
 export interface PagedList<T> {
   readonly rows: readonly T[] | undefined;
   readonly hasMore: boolean;
-  /** Where the next page begins; null: there is none. */
+  /** Where the next page begins. Null on the last page. */
   readonly cursor: string | null;
   readonly isLoadingMore: boolean;
   readonly error: ApiError | null;

@@ -23,7 +23,7 @@ interface EndpointState {
 
 type Switches = Pick<Endpoint, 'enabled' | 'paused'> & { circuit: Health['circuit'] };
 
-/** The state that stops or slows an endpoint down; null if there is none. */
+/** The state that stops or slows an endpoint down; null if nothing does. */
 function describeStop({ enabled, paused, circuit }: Switches): EndpointState | null {
   if (!enabled) return { name: 'Disabled', tone: 'mute', explanation: '' };
   if (paused) return { name: 'Paused', tone: 'info', explanation: 'nothing is sent until you resume it' };

@@ -159,7 +159,7 @@ function cache<T>(entries: Map<string, T>, name: string, entry: T): void {
   entries.set(name, entry);
 }
 
-/** The token of a session's cookie, over TLS or not. Null: there is none. */
+/** The token of a session's cookie, over TLS or not. Null without a session cookie. */
 export const sessionTokenIn = (cookie: string | undefined): string | null =>
   [true, false].map((isSecure) => readCookie(cookie, cookieName(SESSION_COOKIE, isSecure))).find(Boolean) ??
   null;
