@@ -10,6 +10,8 @@ import type { Config } from './config/index.ts';
 import {
   type AttemptObserver,
   Attempts,
+  BatchComposer,
+  BatchRecorder,
   CarefulShards,
   CommitRouter,
   FactsPoller,
@@ -270,6 +272,7 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
   });
   const payloads = new Payloads({ events: ports.eventLookup, onProblem });
   ports.notifier.subscribe('expunged', (eventId) => payloads.expunge(eventId));
+  const batchRecorder = new BatchRecorder({ queue, clock, ownership, onProblem });
   const attempts = new Attempts({
     clock,
     random,
@@ -284,6 +287,9 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
     observer,
     recentStarts,
     retryAfterCapMs: config.retryAfterCapMs,
+    composer: new BatchComposer({ clock, queue, payloads, onProblem }),
+    recorder: batchRecorder,
+    onProblem,
   });
   scheduler.connect({ attempts, refill });
   return {
@@ -297,6 +303,7 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
     laneKeeper,
     settler,
     attempts,
+    batchRecorder,
   };
 }
 

@@ -16,6 +16,7 @@ import { eventIdOfDelivery, newId } from '../domain/ids.ts';
 import type { AttemptOutcome, DeadReason, Verdict } from '../domain/outcome.ts';
 import type { HealthChange, SettledAttempt, Settlement, Start } from '../ports/delivery-queue.ts';
 import type { AttemptRequest, ResultRecorder, SendRequest } from '../ports/stages.ts';
+import { BatchAttempts, type BatchAttemptsOptions, type StartResult } from './batch-attempts.ts';
 import { updateHealth } from './endpoint-health.ts';
 import type { Lane, LaneItem } from './lane.ts';
 import type { LaneBudget } from './lane-budget.ts';
@@ -43,7 +44,7 @@ export interface AttemptObserver {
   onEndpointGone(endpoint: Endpoint, startedAt: number): void;
 }
 
-export interface AttemptsOptions {
+export interface AttemptsOptions extends Pick<BatchAttemptsOptions, 'composer' | 'recorder' | 'onProblem'> {
   readonly clock: Clock;
   readonly random: () => number;
   readonly ownership: Pick<Ownership, 'maySend'>;
@@ -85,8 +86,23 @@ export class Attempts {
   #unsettled = 0;
   readonly #endListeners: (() => void)[] = [];
 
+  readonly #batches: BatchAttempts;
+
   constructor(options: AttemptsOptions) {
     this.#options = options;
+    this.#batches = new BatchAttempts(options, {
+      markGone: (lane, item) => this.#markDead(lane, item, 'expired'),
+      putBack: (lane, item) => this.#putBack(lane, item),
+      putBackUntil: (lane, item, until) => this.#putBackUntil(lane, item, until),
+      withdraw: (lane, item, outcome) => this.#withdraw(lane, item, outcome),
+      drop: (lane, item) => this.#drop(lane, item),
+      recordStart: (lane, item, done) => this.#recordStart(lane, item, done),
+      updateHealth: (...change) => this.#updateHealth(...change),
+      addUnsettled: (count) => {
+        this.#unsettled += count;
+      },
+      end: (lane, item) => this.#endAttempt(lane, item),
+    });
   }
 
   /** How many results are not recorded yet. */
@@ -115,14 +131,15 @@ export class Attempts {
       if (this.#suspect !== null) return this.#putBackUntil(lane, item, clock.now() + BACK_OFF_MS);
       this.#suspect = item;
     }
-    this.#loadPayload(lane, item);
+    if (lane.endpoint.batch === null) this.#loadPayload(lane, item);
+    else this.#batches.start(lane, item);
   }
 
   #loadPayload(lane: Lane, item: LaneItem): void {
     const eventId = eventIdOfDelivery(item.delivery.id);
     // The lane may hold the payload. Its delivery has ended in the store, so the record of its end has no effect there.
     if (this.#options.payloads.isExpunged(eventId)) return this.#markDead(lane, item, 'expired');
-    if (item.event !== null) return this.#recordStart(lane, item, item.event);
+    if (item.event !== null) return this.#prepare(lane, item, item.event);
     const { budget, clock } = this.#options;
     // Fast endpoints give their memory back soon. A slow one keeps a request on the wire, so that it goes on.
     if (budget.isOutOfBytes && lane.inFlight > 1 && !lane.responseTimes.isKnownToBeFast(clock.now()))
@@ -132,25 +149,32 @@ export class Attempts {
       else if (event === null) this.#markDead(lane, item, 'expired');
       else {
         lane.holdPayload(item, event);
-        this.#recordStart(lane, item, event);
+        this.#prepare(lane, item, event);
       }
     });
   }
 
-  #recordStart(lane: Lane, item: LaneItem, event: EventContent): void {
+  #prepare(lane: Lane, item: LaneItem, event: EventContent): void {
     // `notBefore` is set: an earlier owner may have settled the delivery. Recording the start then fails.
     // A requested delivery may have been settled since the request was read.
     const mustRecord = lane.fifo || item.isProbe || item.isRequested || lane.isCareful || item.notBefore > 0;
     if (!mustRecord) return this.#send(lane, item, event);
+    this.#recordStart(lane, item, (result) => {
+      if (result === 'recorded') this.#send(lane, item, event);
+      else if (result === 'changed') this.#drop(lane, item);
+      else this.#putBack(lane, item);
+    });
+  }
+
+  #recordStart(lane: Lane, item: LaneItem, done: (result: StartResult) => void): void {
     const { ownership, clock, startLog } = this.#options;
-    if (!ownership.maySend(lane.shard)) return this.#putBack(lane, item);
+    if (!ownership.maySend(lane.shard)) return done('late');
     const start = this.#newStart(lane, item);
     const requestedAt = clock.monotonic();
     startLog.record(start, (maySend) => {
       item.isStartCounted = maySend && (item.isStartCounted || start.careful);
-      if (!maySend) this.#drop(lane, item);
-      else if (clock.monotonic() - requestedAt > MAX_RECORDING_MS) this.#putBack(lane, item);
-      else this.#send(lane, item, event);
+      if (!maySend) done('changed');
+      else done(clock.monotonic() - requestedAt > MAX_RECORDING_MS ? 'late' : 'recorded');
     });
   }
 

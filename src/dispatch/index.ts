@@ -1,4 +1,6 @@
 export { type AttemptObserver, Attempts } from './attempts.ts';
+export { BatchComposer } from './batch-composer.ts';
+export { BatchRecorder } from './batch-recorder.ts';
 export { CarefulShards } from './careful-shards.ts';
 export { CommitRouter } from './commit-router.ts';
 export { FactsPoller } from './facts-poller.ts';

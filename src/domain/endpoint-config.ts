@@ -2,6 +2,7 @@
  * The configuration of an endpoint as the user set it, and the endpoint with defaults filled in. Only values that the
  * user set are stored, so a new default in a later version applies to every endpoint without a value of its own.
  */
+import { type BatchConfig, resolveBatch } from './batch.ts';
 import { type BreakerSettings, DEFAULT_BREAKER } from './breaker.ts';
 import type { Challenge, DisabledReason, Endpoint, EndpointSecret } from './endpoint.ts';
 import { type AuthConfig, resolveAuth, resolveCertificate, type TlsConfig } from './endpoint-auth.ts';
@@ -72,6 +73,7 @@ export interface EndpointConfig {
   ordering?: 'none' | 'fifo';
   fifo_on_dead?: 'skip' | 'block';
   follow_redirects?: number;
+  batch?: BatchConfig;
   challenge?: Challenge;
   operator?: boolean;
 }
@@ -178,6 +180,7 @@ export function resolveEndpoint(record: EndpointRecord, secrets: readonly Endpoi
     ordering: config.ordering ?? 'none',
     fifoOnDead: config.fifo_on_dead ?? 'skip',
     followRedirects: config.follow_redirects ?? 0,
+    batch: resolveBatch(config.batch),
     secrets,
   };
 }

@@ -1,3 +1,4 @@
+import type { BatchSettings } from './batch.ts';
 import type { BreakerSettings } from './breaker.ts';
 import type { ClientCertificate, EndpointAuth } from './endpoint-auth.ts';
 import type { Uuid } from './ids.ts';
@@ -68,6 +69,8 @@ export interface Endpoint {
   readonly ordering: 'none' | 'fifo';
   readonly fifoOnDead: 'skip' | 'block';
   readonly followRedirects: number;
+  /** Null: one event per request. */
+  readonly batch: BatchSettings | null;
   /** Active signing secrets (`whsec_…`), newest first. */
   readonly secrets: readonly EndpointSecret[];
 }

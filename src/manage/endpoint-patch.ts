@@ -36,6 +36,7 @@ const CONFIG_FIELDS = [
   'ordering',
   'fifo_on_dead',
   'follow_redirects',
+  'batch',
   'challenge',
   'operator',
 ] as const satisfies readonly (keyof EndpointConfig)[];

@@ -17,6 +17,7 @@ import type {
   RejectedOutboxRow,
   ShardRow,
   StoredAttempt,
+  StoredComposition,
   StoredEndpoint,
   StoredEvent,
   StoredHealth,
@@ -51,6 +52,9 @@ export class MemoryStore {
   readonly deadLetters = new Map<Uuid, DeadLetter>();
   /** By delivery, then by attempt. */
   readonly attempts = new Map<Uuid, Map<Uuid, StoredAttempt>>();
+  readonly batches = new Map<Uuid, StoredComposition>();
+  /** Batches whose request may be on the wire, and when it was started. */
+  readonly openBatches = new Map<Uuid, number>();
   readonly health = new Map<Uuid, StoredHealth>();
   readonly circuitNotes = new Map<Uuid, CircuitNote>();
   /** By `idempotencyKeyName`. */

@@ -46,6 +46,13 @@ export interface QueueRow extends DeliveryFacts, Committed {
   trigger: Trigger;
   /** A requested probe as long as it equals `attempts`. */
   probeAfterAttempts?: number;
+  batchId?: Uuid | null;
+}
+
+/** The composition of a batch. Never changes. */
+export interface StoredComposition {
+  readonly endpointId: Uuid;
+  readonly deliveryIds: readonly Uuid[];
 }
 
 /** Deliveries of a large fan-out that are accepted but not written. */

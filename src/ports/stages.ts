@@ -20,7 +20,10 @@ export interface DeliveryRouter {
 
 export interface AttemptRequest {
   readonly endpoint: Endpoint;
+  /** Of a batch: its first event. */
   readonly event: EventContent;
+  /** Set if the request carries a batch: its id and all its events, in order. */
+  readonly batch?: { readonly id: Uuid; readonly events: readonly EventContent[] };
   readonly deliveryId: Uuid;
   readonly number: number;
   readonly retryReason: string | null;

@@ -1,5 +1,6 @@
 import type { DeliveryQueue } from '../ports/delivery-queue.ts';
 import type { Database } from './database.ts';
+import { loadBatch, loadOpenBatches, recordBatches } from './queries/batches.ts';
 import { countWaiting } from './queries/count-waiting.ts';
 import { expireWaiting, moveToFifo, recordOnWire, skipWaiting } from './queries/end-waiting.ts';
 import { listRecent, loadLaneStates, loadLanes, loadProbes } from './queries/load-lanes.ts';
@@ -21,6 +22,10 @@ export function createPostgresDeliveryQueue(database: Pick<Database, 'pool'>): D
     listRecent: (since) => withStoreErrors(listRecent(dispatch, since)),
     countWaiting: (ids, max) => withStoreErrors(countWaiting(dispatch, ids, max)),
     markStarted: (starts, workerId) => withStoreErrors(markStarted(dispatch, starts, workerId)),
+    loadOpenBatches: (endpointIds) => withStoreErrors(loadOpenBatches(dispatch, endpointIds)),
+    loadBatch: (id) => withStoreErrors(loadBatch(dispatch, id)),
+    recordBatches: (starts, ended, workerId) =>
+      withStoreErrors(recordBatches(dispatch, starts, ended, workerId)),
     recordOnWire: (deliveries) => withStoreErrors(recordOnWire(dispatch, deliveries)),
     settle: ({ settlements, health, worker, circuitNotes }) =>
       withStoreErrors(settleDeliveries(settle, settlements, health, worker, circuitNotes)),

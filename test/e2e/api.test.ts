@@ -281,7 +281,7 @@ describe('an endpoint', () => {
     }
   });
 
-  test.each(['batch', 'debounce'])('does not support %s yet and refuses it', async (field) => {
+  test.each(['debounce'])('does not support %s yet and refuses it', async (field) => {
     const settings = { url: 'https://example.com/', [field]: { window_ms: 10 } };
     const { body } = await expectStatus(posthorn.api('POST', '/v1/endpoints', settings), 422);
     expect(body.errors).toEqual([

@@ -1,9 +1,10 @@
 /** Processes, one store, receivers and producers on virtual time. The seed decides every fault. */
 
+import { BATCH_RESULT_TYPE } from '../../src/domain/batch.ts';
 import type { Endpoint } from '../../src/domain/endpoint.ts';
 import { type EndpointConfig, resolveEndpoint } from '../../src/domain/endpoint-config.ts';
 import type { NewEvent } from '../../src/domain/event.ts';
-import { deliveryIdOf, newEventId, type Uuid } from '../../src/domain/ids.ts';
+import { deliveryIdOf, eventIdOfDelivery, newEventId, publicId, type Uuid } from '../../src/domain/ids.ts';
 import type { AttemptOutcome } from '../../src/domain/outcome.ts';
 import { createMemoryAcceptLog } from '../../src/memory/memory-accept-log.ts';
 import { createMemoryDeliveryQueue } from '../../src/memory/memory-delivery-queue.ts';
@@ -27,10 +28,12 @@ export interface Answer {
   readonly status: number | null;
   readonly afterMs: number;
   readonly retryAfterMs?: number;
+  /** Of a batch: the events that failed, in a batch result. */
+  readonly failed?: readonly Uuid[];
 }
 
-/** `now`: milliseconds since the world began. */
-export type Behaviour = (now: number) => Answer;
+/** `now`: milliseconds since the world began. `eventIds`: of the events in the request. */
+export type Behaviour = (now: number, eventIds: readonly Uuid[]) => Answer;
 
 export class Violation extends Error {
   override name = 'Violation';
@@ -158,21 +161,27 @@ export class World {
   }
 
   #exchange(sender: Sender, request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void {
-    const { endpoint, deliveryId } = request;
+    const { endpoint, deliveryId, batch, event } = request;
     const { time } = this;
     const now = time.now();
-    const answer = this.#behaviours.get(endpoint.id)!(now - time.startedAt);
+    const eventIds = batch?.events.map(({ id }) => id) ?? [event.id];
+    const answer = this.#behaviours.get(endpoint.id)!(now - time.startedAt, eventIds);
+    const members =
+      batch === undefined ? [deliveryId] : (this.store.batches.get(batch.id)?.deliveryIds ?? []);
     const isTimeout = answer.status === null || answer.afterMs > endpoint.timeoutMs;
     const durationMs = isTimeout ? endpoint.timeoutMs : answer.afterMs;
     this.checks.onSend(sender, request, durationMs);
     this.requests += 1;
-    if (!this.firstStart.has(deliveryId)) this.firstStart.set(deliveryId, now);
-    this.lastStart.set(deliveryId, now);
-    time.after(durationMs, null, () => {
-      if (!isTimeout && answer.status! < 300) this.delivered.add(deliveryId);
-    });
+    for (const member of members) {
+      if (!this.firstStart.has(member)) this.firstStart.set(member, now);
+      this.lastStart.set(member, now);
+      const isAccepted =
+        !isTimeout && answer.status! < 300 && !answer.failed?.includes(eventIdOfDelivery(member));
+      time.after(durationMs, null, () => void (isAccepted && this.delivered.add(member)));
+    }
     const outcome: AttemptOutcome = {
       ...newOutcome(endpoint, now, durationMs),
+      ...(answer.failed !== undefined && batchResult(answer.failed)),
       statusCode: isTimeout ? null : answer.status,
       error: isTimeout ? { class: 'timeout', message: '' } : null,
       retryAfterMs: answer.retryAfterMs ?? null,
@@ -338,6 +347,11 @@ export class World {
     if (problems.length > 0) throw new Violation(problems.slice(0, 8).join('\n'));
   }
 }
+
+const batchResult = (failed: readonly Uuid[]) => ({
+  responseHeaders: { 'content-type': BATCH_RESULT_TYPE },
+  responseBody: Buffer.from(JSON.stringify({ failed: failed.map((id) => publicId('evt', id)) })),
+});
 
 const newOutcome = ({ url }: Endpoint, startedAt: number, durationMs: number): AttemptOutcome => ({
   startedAt,

@@ -38,6 +38,7 @@ export function anEndpoint(url: string, overrides: Partial<Endpoint> = {}): Endp
     timeoutMs: 2000,
     maxInFlight: 10,
     rateLimit: null,
+    batch: null,
     ordering: 'none',
     fifoOnDead: 'skip',
     followRedirects: 0,

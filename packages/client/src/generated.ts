@@ -42,7 +42,7 @@ export interface Attempt {
   /** The result. `superseded`: another worker had taken over the delivery. */
   outcome: 'delivered' | 'retry' | 'dead' | 'superseded';
   error: {
-    class: 'dns_failed' | 'egress_forbidden' | 'connect_refused' | 'connect_timeout' | 'connection_failed' | 'connection_reset' | 'tls_expired' | 'tls_name_mismatch' | 'tls_untrusted' | 'tls_failed' | 'timeout' | 'response_invalid' | 'response_headers_too_large' | 'http_1xx' | 'http_3xx' | 'redirect_failed' | 'http_4xx' | 'http_408' | 'http_410' | 'http_429' | 'http_5xx' | 'oauth_failed' | 'oauth_rejected' | 'proxy_failed' | 'internal';
+    class: 'dns_failed' | 'egress_forbidden' | 'connect_refused' | 'connect_timeout' | 'connection_failed' | 'connection_reset' | 'tls_expired' | 'tls_name_mismatch' | 'tls_untrusted' | 'tls_failed' | 'timeout' | 'response_invalid' | 'response_headers_too_large' | 'http_1xx' | 'http_3xx' | 'redirect_failed' | 'http_4xx' | 'http_408' | 'http_410' | 'http_429' | 'http_5xx' | 'oauth_failed' | 'oauth_rejected' | 'batch_event_failed' | 'batch_result_invalid' | 'proxy_failed' | 'internal';
     message: string | null;
     hint: string | null;
   } | null;
@@ -53,6 +53,7 @@ export interface Attempt {
   response_body: string | null;
   response_truncated: boolean;
   trigger: 'auto' | 'replay' | 'test';
+  batch_id: string | null;
   /** The process that made the attempt. */
   worker: string;
 }
@@ -96,6 +97,17 @@ export interface BasicAuth {
   type: 'basic';
   username: string;
   password: '[redacted]';
+}
+
+export interface Batch {
+  /** A request carries at most this many events. */
+  max_events: number;
+  /** A batch that is not full is sent when its oldest event has waited for this long. */
+  max_wait_ms: number;
+  /** Maximum size of the body. A larger event goes alone. */
+  max_bytes: number;
+  /** True: a batch that the receiver rejects (4xx) is sent again in halves, until the rejected event is alone. */
+  split_rejected: boolean;
 }
 
 export interface BearerAuth {
@@ -151,7 +163,7 @@ export interface ChangedEndpoint {
   /** Gets the operational events of all tenants. */
   operator: boolean;
   challenge: 'echo' | 'cloudevents' | null;
-  batch: null;
+  batch: Batch | null;
   debounce: null;
   metadata: Record<string, unknown>;
   /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over. */
@@ -224,7 +236,7 @@ export interface CreatedEndpoint {
   /** Gets the operational events of all tenants. */
   operator: boolean;
   challenge: 'echo' | 'cloudevents' | null;
-  batch: null;
+  batch: Batch | null;
   debounce: null;
   metadata: Record<string, unknown>;
   /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over. */
@@ -350,6 +362,7 @@ export interface Delivery {
     reason: string;
     dead_at: Time;
   } | null;
+  batch_id: string | null;
   replaying: boolean;
   replays: number;
   created_at: Time;
@@ -406,7 +419,7 @@ export interface Endpoint {
   /** Gets the operational events of all tenants. */
   operator: boolean;
   challenge: 'echo' | 'cloudevents' | null;
-  batch: null;
+  batch: Batch | null;
   debounce: null;
   metadata: Record<string, unknown>;
   /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over. */
@@ -499,8 +512,16 @@ export interface EndpointPatch {
   follow_redirects?: number | null;
   challenge?: 'echo' | 'cloudevents' | null;
   operator?: boolean | null;
-  /** Not available yet. */
-  batch?: null;
+  batch?: {
+    /** A request carries at most this many events. */
+    max_events?: number;
+    /** A batch that is not full is sent when its oldest event has waited for this long. */
+    max_wait_ms?: number;
+    /** Maximum size of the body. A larger event goes alone. */
+    max_bytes?: number;
+    /** True: a batch that the receiver rejects (4xx) is sent again in halves, until the rejected event is alone. */
+    split_rejected?: boolean;
+  } | null;
   /** Not available yet. */
   debounce?: null;
   /** Read-only. May be sent with the value that it has. */
@@ -972,8 +993,16 @@ export interface NewEndpoint {
   follow_redirects?: number | null;
   challenge?: 'echo' | 'cloudevents' | null;
   operator?: boolean | null;
-  /** Not available yet. */
-  batch?: null;
+  batch?: {
+    /** A request carries at most this many events. */
+    max_events?: number;
+    /** A batch that is not full is sent when its oldest event has waited for this long. */
+    max_wait_ms?: number;
+    /** Maximum size of the body. A larger event goes alone. */
+    max_bytes?: number;
+    /** True: a batch that the receiver rejects (4xx) is sent again in halves, until the rejected event is alone. */
+    split_rejected?: boolean;
+  } | null;
   /** Not available yet. */
   debounce?: null;
   /** The tenant of the endpoint. Default: the tenant of the key, otherwise `default`. */
@@ -1112,6 +1141,17 @@ export interface ScheduledRetry {
   max_age_seconds: number;
   permanent: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
   transient: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
+}
+
+export interface SentBatch {
+  id: string;
+  endpoint_id: string;
+  created_at: Time;
+  /** The deliveries that the request carried, in the order of its body. */
+  deliveries: {
+    id: string;
+    event_id: string;
+  }[];
 }
 
 export interface Stats {
@@ -1509,6 +1549,11 @@ export class Deliveries extends Resource {
   /** Show the request that was sent. The answer has the body of the request, byte for byte, and its headers without credentials. `webhook-*`, `posthorn-*`, `user-agent` and the usual signature headers keep their names; every other header is named `posthorn-sent-<name>`. */
   getSentRequest(id: string, number: string, options?: RequestOptions): Promise<unknown> {
     return this.call('GET', `/v1/deliveries/${encodeURIComponent(id)}/attempts/${encodeURIComponent(number)}/request`, {}, options);
+  }
+
+  /** Show a batch. Which deliveries a batch carried. Its composition never changes: a retry with other events has another id. Kept as long as attempts. */
+  getBatch(id: string, options?: RequestOptions): Promise<SentBatch> {
+    return this.call('GET', `/v1/batches/${encodeURIComponent(id)}`, {}, options);
   }
 
   /** Send a delivery again. Works for every status. A waiting delivery becomes due now. */

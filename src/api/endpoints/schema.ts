@@ -4,6 +4,7 @@ import { challenges, signatureProfiles } from '../../domain/endpoint.ts';
 import { jitters, retryPresets } from '../../domain/retry.ts';
 import { Nullable, withMessage } from '../http/validation.ts';
 import { AuthSchema, TlsSchema } from './auth-schema.ts';
+import { BatchSchema } from './shaping-schema.ts';
 
 const STATUS_CLASSES = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const;
 export const StatusMatcher = Type.Union(
@@ -221,7 +222,7 @@ const settings = {
       }),
     ),
   ),
-  batch: NotYet,
+  batch: Type.Optional(Nullable(BatchSchema)),
   debounce: NotYet,
 };
 

@@ -8,6 +8,7 @@ import { EXAMPLE_TIME, exampleId, Id, Time } from '../openapi/describe.ts';
 import { Figures } from '../stats/figures.ts';
 import { ShownAuth, ShownTls } from './auth-schema.ts';
 import { StatusMatcher } from './schema.ts';
+import { ShownBatch } from './shaping-schema.ts';
 
 const retryRules = {
   jitter: Type.Enum([...jitters]),
@@ -112,7 +113,7 @@ const fields = {
   follow_redirects: Type.Integer(),
   operator: Type.Boolean({ description: 'Gets the operational events of all tenants.' }),
   challenge: Nullable(Type.Enum([...challenges])),
-  batch: Type.Null(),
+  batch: Nullable(ShownBatch),
   debounce: Type.Null(),
   metadata: Type.Record(Type.String(), Type.Unknown()),
   signing_secrets: Type.Array(

@@ -7,6 +7,7 @@ import type { Totals } from '../../postgres/queries/stats.ts';
 import type { Shown } from '../openapi/describe.ts';
 import { showFigures } from '../stats/figures.ts';
 import { showAuth, showTls } from './auth-schema.ts';
+import { showBatch } from './shaping-schema.ts';
 import type { EndpointSchema } from './view-schema.ts';
 
 /** `view` has the headers that the caller may see (`Endpoints.visibleTo`). */
@@ -98,7 +99,7 @@ export function showSettings(
     fifo_on_dead: endpoint.fifoOnDead,
     follow_redirects: endpoint.followRedirects,
     challenge: view.config.challenge ?? null,
-    batch: null,
+    batch: showBatch(endpoint.batch),
     debounce: null,
     metadata: view.metadata,
     created_at: view.created_at,

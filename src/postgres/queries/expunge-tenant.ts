@@ -160,9 +160,15 @@ const OTHER_ROWS: readonly string[] = [
     'inboxes',
     'console_sessions',
   ].map(byTenant),
-  ...['endpoint_stats', 'endpoint_skips', 'endpoint_health', 'endpoint_secrets', 'operational_notes'].map(
-    byEndpoint,
-  ),
+  ...[
+    'endpoint_stats',
+    'endpoint_skips',
+    'endpoint_health',
+    'endpoint_secrets',
+    'operational_notes',
+    'batches',
+    'open_batches',
+  ].map(byEndpoint),
   `delete from posthorn.operational_state
     where ctid = any (array(select s.ctid from posthorn.endpoints e join posthorn.operational_state s on s.subject = e.id::text
                              where e.tenant = $1 limit $2))`,

@@ -104,7 +104,14 @@ export async function deleteLeftovers(pool: Pool, days: number): Promise<void> {
         and not exists (select from posthorn.shards s where s.owner = w.id)`,
   );
   // What was recorded about endpoints of a tenant after it was expunged: results of requests that were on the wire.
-  for (const table of ['endpoint_health', 'endpoint_stats', 'endpoint_skips', 'operational_notes'])
+  for (const table of [
+    'endpoint_health',
+    'endpoint_stats',
+    'endpoint_skips',
+    'operational_notes',
+    'batches',
+    'open_batches',
+  ])
     await pool.query(
       `delete from posthorn.${table} r using posthorn.expunged x
         where x.kind = 'tenant' and x.applied_at > now() - interval '1 day' and r.endpoint_id = any (x.endpoint_ids)`,
