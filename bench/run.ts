@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import { startPostgres, startReceiver } from './harness.ts';
 import { type Bench, type Bound, type Figure, isWithin } from './scenario.ts';
 import { backlog } from './scenarios/backlog.ts';
+import { batchesToOneEndpoint } from './scenarios/batches.ts';
 import { bloat } from './scenarios/bloat.ts';
 import { endpoints } from './scenarios/endpoints.ts';
 import { growth } from './scenarios/growth.ts';
@@ -18,6 +19,7 @@ import { noisySlowEndpoints } from './scenarios/noisy-slow-endpoints.ts';
 import { outbox } from './scenarios/outbox.ts';
 import { relay } from './scenarios/relay.ts';
 import { simpleDesign } from './scenarios/simple-design.ts';
+import { storm } from './scenarios/storm.ts';
 import { throughput } from './scenarios/throughput.ts';
 
 const ALL: Bench[] = [
@@ -25,6 +27,8 @@ const ALL: Bench[] = [
   simpleDesign,
   latency,
   isolation,
+  storm,
+  batchesToOneEndpoint,
   noisyFanOut,
   noisyLockedRow,
   noisyPatterns,
