@@ -14,6 +14,7 @@ import {
   BatchRecorder,
   CarefulShards,
   CommitRouter,
+  DebounceDecisions,
   FactsPoller,
   type HistoryChange,
   Janitor,
@@ -289,6 +290,7 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
     retryAfterCapMs: config.retryAfterCapMs,
     composer: new BatchComposer({ clock, queue, payloads, onProblem }),
     recorder: batchRecorder,
+    debounce: new DebounceDecisions(queue, clock),
     onProblem,
   });
   scheduler.connect({ attempts, refill });

@@ -59,6 +59,8 @@ export interface OutgoingRequest {
   readonly number: number;
   /** The error class of the previous attempt. Null: this is the first. */
   readonly retryReason: string | null;
+  /** How many events this one stands for, besides itself. */
+  readonly debounced?: number;
   /** A shorter deadline than the endpoint's own, for an endpoint that is consistently slow (DLV-3). */
   readonly timeoutMs?: number;
   /** Called when the connection is open. Returns false if the request must not be sent any more. */
@@ -326,6 +328,7 @@ class HttpDeliverer implements Deliverer {
       batch === undefined
         ? attemptHeaders(plan.headers, facts)
         : batchHeaders(plan.headers, facts, batch.events.length);
+    if (request.debounced !== undefined) headers['posthorn-debounced'] = String(request.debounced);
     if (plan.profile === 'hex' || plan.profile === 'github')
       addProfileHeaders(headers, plan.profile, batch === undefined ? facts : factsOfBatch(facts));
     plan.sign(

@@ -17,6 +17,7 @@ import type { AttemptOutcome, DeadReason, Verdict } from '../domain/outcome.ts';
 import type { HealthChange, SettledAttempt, Settlement, Start } from '../ports/delivery-queue.ts';
 import type { AttemptRequest, ResultRecorder, SendRequest } from '../ports/stages.ts';
 import { BatchAttempts, type BatchAttemptsOptions, type StartResult } from './batch-attempts.ts';
+import type { DebounceDecisions } from './debounce.ts';
 import { updateHealth } from './endpoint-health.ts';
 import type { Lane, LaneItem } from './lane.ts';
 import type { LaneBudget } from './lane-budget.ts';
@@ -50,6 +51,7 @@ export interface AttemptsOptions extends Pick<BatchAttemptsOptions, 'composer' |
   readonly ownership: Pick<Ownership, 'maySend'>;
   readonly payloads: Pick<Payloads, 'load' | 'isExpunged'>;
   readonly startLog: Pick<StartLog, 'record'>;
+  readonly debounce: Pick<DebounceDecisions, 'decide'>;
   readonly send: SendRequest;
   readonly settler: ResultRecorder;
   readonly scheduler: Pick<Scheduler, 'release'>;
@@ -131,8 +133,26 @@ export class Attempts {
       if (this.#suspect !== null) return this.#putBackUntil(lane, item, clock.now() + BACK_OFF_MS);
       this.#suspect = item;
     }
-    if (lane.endpoint.batch === null) this.#loadPayload(lane, item);
-    else this.#batches.start(lane, item);
+    if (lane.endpoint.batch !== null) this.#batches.start(lane, item);
+    else if (isDebounced(lane, item)) this.#debounce(lane, item);
+    else this.#loadPayload(lane, item);
+  }
+
+  /** Asks the store whether the delivery is sent, waits, or is superseded by another one with its key. */
+  #debounce(lane: Lane, item: LaneItem): void {
+    this.#options.debounce.decide(lane, item).then(
+      ({ kind, until, debounced, skipped }) => {
+        lane.forgetQueued(skipped);
+        item.debounced = debounced;
+        if (kind === 'send') this.#loadPayload(lane, item);
+        else if (kind === 'wait') this.#putBackUntil(lane, item, until);
+        else this.#drop(lane, item);
+      },
+      (error) => {
+        this.#options.onProblem('debounce a delivery', error);
+        this.#putBack(lane, item);
+      },
+    );
   }
 
   #loadPayload(lane: Lane, item: LaneItem): void {
@@ -213,6 +233,7 @@ export class Attempts {
       number: delivery.attempts + 1,
       waitingSince: delivery.dueAt ?? delivery.agesFrom,
       retryReason: delivery.trigger === 'auto' ? delivery.lastErrorClass : delivery.trigger,
+      ...(item.debounced && { debounced: item.debounced }),
       maySend: () => !lane.isClosed && ownership.maySend(lane.shard),
     };
     send(request, (outcome) => this.#onAnswered(lane, item, request, outcome));
@@ -368,3 +389,7 @@ export class Attempts {
     this.#options.laneKeeper.onAttemptEnded(lane);
   }
 }
+
+/** Replays, and deliveries that somebody requested, are sent as they are. */
+const isDebounced = ({ endpoint }: Lane, { delivery, isRequested }: LaneItem): boolean =>
+  endpoint.debounce !== null && delivery.trigger === 'auto' && !isRequested;

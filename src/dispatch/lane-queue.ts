@@ -38,6 +38,12 @@ export class LaneQueue {
     this.#memory = memory;
   }
 
+  setFifo(fifo: boolean): void {
+    // Of a lane that becomes FIFO, the next load brings all deliveries in order.
+    if (fifo && !this.fifo) this.cancelRequest();
+    this.fifo = fifo;
+  }
+
   /** Deliveries in memory, in any state. */
   get size(): number {
     return this.#itemsById?.size ?? 0;
@@ -190,6 +196,14 @@ export class LaneQueue {
       if (this.#itemsById.size === 0) this.#itemsById = null;
     }
     this.readProgress.recordRemoved(item.delivery.id);
+  }
+
+  /** Forgets a delivery if it is queued. */
+  forgetQueued(id: Uuid): void {
+    const item = this.get(id);
+    if (item?.state !== 'queued') return;
+    if (item !== this.requested) this.detach(item);
+    this.forget(item);
   }
 
   /** Forgets all queued deliveries. Those in flight or unsettled stay. */

@@ -52,9 +52,9 @@ export class Lane {
   /** True while the shard is suspected to crash workers: one request at a time, each recorded before it is sent. */
   isCareful = false;
   readonly responseTimes = new ResponseTimes();
+  readonly slowStart = new SlowStart();
 
   readonly #queue: LaneQueue;
-  readonly #slowStart = new SlowStart();
   #pace: Pace | null;
   #probe: LaneItem | null = null;
   /** FIFO: the delivery that somebody requested as a probe, for its next attempt. It is sent when it is at the head. */
@@ -138,9 +138,7 @@ export class Lane {
   reconfigure(endpoint: Endpoint, pace: Pace | null): void {
     const before = this.endpoint;
     this.endpoint = endpoint;
-    // Of a lane that becomes FIFO, the next load brings all deliveries in order.
-    if (this.fifo && !this.#queue.fifo) this.#queue.cancelRequest();
-    this.#queue.fifo = this.fifo;
+    this.#queue.setFifo(this.fifo);
     if (JSON.stringify(before.breaker) !== JSON.stringify(endpoint.breaker)) {
       this.breaker = new Breaker(endpoint.breaker, this.breaker.record);
     }
@@ -182,6 +180,11 @@ export class Lane {
     this.#queue.clear();
   }
 
+  /** Forgets queued deliveries that have ended in the store. */
+  forgetQueued(ids: readonly Uuid[]): void {
+    for (const id of ids) this.#queue.forgetQueued(id);
+  }
+
   /** Drops retries beyond the horizon, to make room for earlier ones. They will be loaded again. */
   dropRetriesBeyondHorizon(): void {
     this.#queue.dropRetriesBeyondHorizon();
@@ -194,11 +197,7 @@ export class Lane {
   }
 
   recordSuccess(): void {
-    this.#slowStart.recordSuccess(this.endpoint.maxInFlight);
-  }
-
-  startSlowStart(): void {
-    this.#slowStart.start();
+    this.slowStart.recordSuccess(this.endpoint.maxInFlight);
   }
 
   // --- which delivery is next -----------------------------------------------------------------------------
@@ -206,7 +205,7 @@ export class Lane {
   /** How many requests may be on the wire at the same time, as of now. */
   get inFlightLimit(): number {
     if (this.isCareful || this.fifo) return 1;
-    return Math.min(this.endpoint.maxInFlight, this.#slowStart.window);
+    return Math.min(this.endpoint.maxInFlight, this.slowStart.window);
   }
 
   /** The earliest time at which a delivery may be started. Infinity: none can start before the lane changes. */

@@ -4,6 +4,7 @@
  */
 import { type BatchConfig, resolveBatch } from './batch.ts';
 import { type BreakerSettings, DEFAULT_BREAKER } from './breaker.ts';
+import { type DebounceConfig, resolveDebounce } from './debounce.ts';
 import type { Challenge, DisabledReason, Endpoint, EndpointSecret } from './endpoint.ts';
 import { type AuthConfig, resolveAuth, resolveCertificate, type TlsConfig } from './endpoint-auth.ts';
 import type { Uuid } from './ids.ts';
@@ -74,6 +75,7 @@ export interface EndpointConfig {
   fifo_on_dead?: 'skip' | 'block';
   follow_redirects?: number;
   batch?: BatchConfig;
+  debounce?: DebounceConfig;
   challenge?: Challenge;
   operator?: boolean;
 }
@@ -181,6 +183,7 @@ export function resolveEndpoint(record: EndpointRecord, secrets: readonly Endpoi
     fifoOnDead: config.fifo_on_dead ?? 'skip',
     followRedirects: config.follow_redirects ?? 0,
     batch: resolveBatch(config.batch),
+    debounce: resolveDebounce(config.debounce),
     secrets,
   };
 }

@@ -1,5 +1,6 @@
 import type { BatchSettings } from './batch.ts';
 import type { BreakerSettings } from './breaker.ts';
+import type { DebounceSettings } from './debounce.ts';
 import type { ClientCertificate, EndpointAuth } from './endpoint-auth.ts';
 import type { Uuid } from './ids.ts';
 import type { RetryPolicy } from './retry.ts';
@@ -71,6 +72,7 @@ export interface Endpoint {
   readonly followRedirects: number;
   /** Null: one event per request. */
   readonly batch: BatchSettings | null;
+  readonly debounce: DebounceSettings | null;
   /** Active signing secrets (`whsec_…`), newest first. */
   readonly secrets: readonly EndpointSecret[];
 }

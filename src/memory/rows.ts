@@ -55,6 +55,14 @@ export interface StoredComposition {
   readonly deliveryIds: readonly Uuid[];
 }
 
+export interface StoredDebounceKey {
+  readonly endpointId: Uuid;
+  readonly key: string;
+  /** When the first event was accepted that this one stands for. */
+  since: number;
+  debounced: number;
+}
+
 /** Deliveries of a large fan-out that are accepted but not written. */
 export interface StoredSlice extends UnwrittenSlice, Committed {
   readonly eventId: Uuid;

@@ -17,6 +17,7 @@ import type { Uuid } from '../domain/ids.ts';
 import type { CircuitNote } from '../domain/operational.ts';
 import type { AttemptOutcome, Trigger, Verdict } from '../domain/outcome.ts';
 import type { BatchLog } from './batch-log.ts';
+import type { Debouncer } from './debouncer.ts';
 
 // --- reading ------------------------------------------------------------------------------------------------
 
@@ -214,6 +215,7 @@ export interface DeliveryQueue
   extends LaneReader,
     StartRecorder,
     BatchLog,
+    Debouncer,
     SettlementSink,
     QueueCleaner,
     Replayer,

@@ -27,6 +27,8 @@ export interface AttemptRequest {
   readonly deliveryId: Uuid;
   readonly number: number;
   readonly retryReason: string | null;
+  /** How many events this one stands for, besides itself. */
+  readonly debounced?: number;
   /** When the delivery became due. */
   readonly waitingSince: number;
   /** Checked again when the connection is open, because connecting may take seconds. */

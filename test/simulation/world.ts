@@ -75,6 +75,7 @@ export class World {
   requests = 0;
   #slowestMs = 0;
   #endpointCount = 0;
+  #published = 0;
   readonly #behaviours = new Map<Uuid, Behaviour>();
   readonly #hub: MemoryHandOverHub | null;
   readonly #acceptLog: AcceptLog;
@@ -242,7 +243,7 @@ export class World {
     to: SimulatedProcess,
     idempotencyKey: string | null = null,
   ): Publication {
-    const publication = to.post(newEvent(endpointIds, idempotencyKey));
+    const publication = to.post(newEvent(endpointIds, idempotencyKey, this.#nextKey()));
     this.publications.push(publication);
     return publication;
   }
@@ -264,7 +265,7 @@ export class World {
       id: deliveryIdOf(id, enabled.length + index),
       endpointId,
     }));
-    const event = newEvent(endpointIds, null);
+    const event = newEvent(endpointIds, null, this.#nextKey());
     const { tenant, type, data } = event;
     const record: EventRecord = {
       id,
@@ -326,19 +327,30 @@ export class World {
     };
   }
 
-  /** A delivery that was never attempted is due already: its replay changes nothing. */
+  /** The replay of a delivery that is due and was not attempted since changes nothing. */
   #recordReplays(queue: DeliveryQueue): DeliveryQueue {
     return {
       ...queue,
       replay: async (deliveries) => {
         const fresh = new Set(
-          deliveries.flatMap(({ id }) => (this.store.queue.get(id)?.dueAt === null ? [id] : [])),
+          deliveries.flatMap(({ id }) => {
+            const row = this.store.queue.get(id);
+            if (row === undefined) return [];
+            const isDue = (row.dueAt ?? 0) <= Math.floor(this.store.now());
+            return isDue && row.attempts <= row.attemptsBeforeReplay ? [id] : [];
+          }),
         );
         const moved = await queue.replay(deliveries);
         for (const id of moved) if (!fresh.has(id)) this.replayed.set(id, this.time.now());
         return moved;
       },
     };
+  }
+
+  /** A few debounce keys, in turn, so that events of one key are close together. */
+  #nextKey(): number {
+    this.#published += 1;
+    return Math.floor(this.#published / 4) % 5;
   }
 
   /** Throws a `Violation` if anything is lost or left over. */
@@ -367,10 +379,10 @@ const newOutcome = ({ url }: Endpoint, startedAt: number, durationMs: number): A
   retryAfterMs: null,
 });
 
-const newEvent = (endpointIds: readonly Uuid[], idempotencyKey: string | null): NewEvent => ({
+const newEvent = (endpointIds: readonly Uuid[], idempotencyKey: string | null, key = 0): NewEvent => ({
   tenant: TENANT,
   type: 'x',
-  data: Buffer.from('{"a":1}'),
+  data: Buffer.from(`{"a":1,"key":${key}}`),
   idempotencyKey,
   schemaVersion: null,
   channels: [],

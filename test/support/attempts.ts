@@ -39,6 +39,7 @@ export function anEndpoint(url: string, overrides: Partial<Endpoint> = {}): Endp
     maxInFlight: 10,
     rateLimit: null,
     batch: null,
+    debounce: null,
     ordering: 'none',
     fifoOnDead: 'skip',
     followRedirects: 0,

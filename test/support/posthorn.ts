@@ -325,6 +325,7 @@ export interface ShownDelivery {
   readonly last_error: string | null;
   readonly waiting_reason: string | null;
   readonly batch_id: string | null;
+  readonly debounced_by: string | null;
   readonly created_at: string;
   readonly delivered_at: string | null;
   readonly dead_at: string | null;

@@ -164,7 +164,7 @@ export interface ChangedEndpoint {
   operator: boolean;
   challenge: 'echo' | 'cloudevents' | null;
   batch: Batch | null;
-  debounce: null;
+  debounce: Debounce | null;
   metadata: Record<string, unknown>;
   /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over. */
   signing_secrets: ({
@@ -237,7 +237,7 @@ export interface CreatedEndpoint {
   operator: boolean;
   challenge: 'echo' | 'cloudevents' | null;
   batch: Batch | null;
-  debounce: null;
+  debounce: Debounce | null;
   metadata: Record<string, unknown>;
   /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over. */
   signing_secrets: ({
@@ -342,6 +342,17 @@ export interface DeadLetterOrder {
   why?: string;
 }
 
+export interface Debounce {
+  /** Path of the value that events have in common, such as `data.order_id`. Events without a value are sent as they are. */
+  key: string;
+  /** Of the events with the same key that are accepted within this time, one is sent. */
+  window_ms: number;
+  /** `last`: the last one, when no other has come for `window_ms`. `first`: the first one, at once. */
+  mode: 'last' | 'first';
+  /** Mode `last`: a steady stream of events is held back for at most this long. Default: ten times `window_ms`. */
+  max_wait_ms: number;
+}
+
 export interface Delivery {
   id: string;
   event_id: string;
@@ -363,6 +374,7 @@ export interface Delivery {
     dead_at: Time;
   } | null;
   batch_id: string | null;
+  debounced_by: string | null;
   replaying: boolean;
   replays: number;
   created_at: Time;
@@ -420,7 +432,7 @@ export interface Endpoint {
   operator: boolean;
   challenge: 'echo' | 'cloudevents' | null;
   batch: Batch | null;
-  debounce: null;
+  debounce: Debounce | null;
   metadata: Record<string, unknown>;
   /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over. */
   signing_secrets: ({
@@ -522,8 +534,16 @@ export interface EndpointPatch {
     /** True: a batch that the receiver rejects (4xx) is sent again in halves, until the rejected event is alone. */
     split_rejected?: boolean;
   } | null;
-  /** Not available yet. */
-  debounce?: null;
+  debounce?: {
+    /** Path of the value that events have in common, such as `data.order_id`. Events without a value are sent as they are. */
+    key: string;
+    /** Of the events with the same key that are accepted within this time, one is sent. */
+    window_ms: number;
+    /** `last`: the last one, when no other has come for `window_ms`. `first`: the first one, at once. */
+    mode?: 'last' | 'first';
+    /** Mode `last`: a steady stream of events is held back for at most this long. Default: ten times `window_ms`. */
+    max_wait_ms?: number;
+  } | null;
   /** Read-only. May be sent with the value that it has. */
   id?: unknown;
   /** Read-only. May be sent with the value that it has. */
@@ -1003,8 +1023,16 @@ export interface NewEndpoint {
     /** True: a batch that the receiver rejects (4xx) is sent again in halves, until the rejected event is alone. */
     split_rejected?: boolean;
   } | null;
-  /** Not available yet. */
-  debounce?: null;
+  debounce?: {
+    /** Path of the value that events have in common, such as `data.order_id`. Events without a value are sent as they are. */
+    key: string;
+    /** Of the events with the same key that are accepted within this time, one is sent. */
+    window_ms: number;
+    /** `last`: the last one, when no other has come for `window_ms`. `first`: the first one, at once. */
+    mode?: 'last' | 'first';
+    /** Mode `last`: a steady stream of events is held back for at most this long. Default: ten times `window_ms`. */
+    max_wait_ms?: number;
+  } | null;
   /** The tenant of the endpoint. Default: the tenant of the key, otherwise `default`. */
   tenant?: string;
   /** `whsec_` followed by 24 to 64 bytes in base64. Default: a random one. */

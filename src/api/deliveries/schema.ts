@@ -55,6 +55,9 @@ export const DeliverySchema = Type.Object(
     batch_id: Nullable(
       Id('bat', 'The batch that carried it last. `GET /v1/batches/{id}` shows the other deliveries of it.'),
     ),
+    debounced_by: Nullable(
+      Id('dlv', 'If it was skipped as `debounced`: the delivery that was sent instead.'),
+    ),
     replaying: Type.Boolean(),
     replays: Type.Integer(),
     created_at: Time,
@@ -80,6 +83,7 @@ export const DeliverySchema = Type.Object(
         reason: null,
         discard: null,
         batch_id: null,
+        debounced_by: null,
         replaying: false,
         replays: 0,
         created_at: EXAMPLE_TIME,

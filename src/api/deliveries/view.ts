@@ -33,6 +33,7 @@ export function showDelivery(
       dead_at: new Date(view.discard.dead_at),
     },
     batch_id: view.batch_id,
+    debounced_by: view.debounced_by === null ? null : publicId(idPrefixes.delivery, view.debounced_by),
     replaying: view.replaying,
     replays: view.replays,
     created_at: new Date(timeOfId(view.id)),

@@ -4,7 +4,7 @@ import { challenges, signatureProfiles } from '../../domain/endpoint.ts';
 import { jitters, retryPresets } from '../../domain/retry.ts';
 import { Nullable, withMessage } from '../http/validation.ts';
 import { AuthSchema, TlsSchema } from './auth-schema.ts';
-import { BatchSchema } from './shaping-schema.ts';
+import { BatchSchema, DebounceSchema } from './shaping-schema.ts';
 
 const STATUS_CLASSES = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const;
 export const StatusMatcher = Type.Union(
@@ -76,14 +76,6 @@ const Url = Type.String({
   maxLength: 2048,
   description: 'Where to send: https, unless the operator allows http.',
 });
-
-/** A setting without values yet. Null is allowed, so that a shown endpoint can be sent back. */
-const NotYet = Type.Optional(
-  Type.Null({
-    description: 'Not available yet.',
-    ...withMessage('is not available yet: leave it out, or send null'),
-  }),
-);
 
 /** Null restores the default of a setting. */
 const settings = {
@@ -223,7 +215,7 @@ const settings = {
     ),
   ),
   batch: Type.Optional(Nullable(BatchSchema)),
-  debounce: NotYet,
+  debounce: Type.Optional(Nullable(DebounceSchema)),
 };
 
 export const NewEndpoint = Type.Object(

@@ -1,4 +1,4 @@
-/** `batch` of an endpoint: as callers send it, and as the API shows it. */
+/** `batch` and `debounce` of an endpoint: as callers send them, and as the API shows them. */
 import { type Static, Type } from 'typebox';
 import {
   type BatchSettings,
@@ -10,6 +10,12 @@ import {
   MAX_BATCH_WAIT_MS,
   MIN_BATCH_BYTES,
 } from '../../domain/batch.ts';
+import {
+  type DebounceSettings,
+  debounceModes,
+  MAX_DEBOUNCE_WAIT_MS,
+  MAX_DEBOUNCE_WINDOW_MS,
+} from '../../domain/debounce.ts';
 
 const batch = {
   max_events: Type.Integer({
@@ -59,4 +65,53 @@ export const showBatch = (settings: BatchSettings | null): Static<typeof ShownBa
     max_wait_ms: settings.maxWaitMs,
     max_bytes: settings.maxBytes,
     split_rejected: settings.splitRejected,
+  };
+
+const debounce = {
+  key: Type.String({
+    minLength: 1,
+    maxLength: 256,
+    description:
+      'Path of the value that events have in common, such as `data.order_id`. Events without a value are sent as they are.',
+  }),
+  window_ms: Type.Integer({
+    minimum: 1,
+    maximum: MAX_DEBOUNCE_WINDOW_MS,
+    description: 'Of the events with the same key that are accepted within this time, one is sent.',
+  }),
+  mode: Type.Enum([...debounceModes], {
+    default: 'last',
+    description:
+      '`last`: the last one, when no other has come for `window_ms`. `first`: the first one, at once.',
+  }),
+  max_wait_ms: Type.Integer({
+    minimum: 1,
+    maximum: MAX_DEBOUNCE_WAIT_MS,
+    description:
+      'Mode `last`: a steady stream of events is held back for at most this long. Default: ten times `window_ms`.',
+  }),
+};
+
+export const DebounceSchema = Type.Object(
+  {
+    key: debounce.key,
+    window_ms: debounce.window_ms,
+    mode: Type.Optional(debounce.mode),
+    max_wait_ms: Type.Optional(debounce.max_wait_ms),
+  },
+  {
+    additionalProperties: false,
+    description:
+      'Of several events with the same key, only one is sent; the others end as `skipped` with the reason `debounced`. Cannot be combined with `batch` or `fifo`.',
+  },
+);
+
+export const ShownDebounce = Type.Object(debounce, { title: 'Debounce' });
+
+export const showDebounce = (settings: DebounceSettings | null): Static<typeof ShownDebounce> | null =>
+  settings && {
+    key: settings.key,
+    window_ms: settings.windowMs,
+    mode: settings.mode,
+    max_wait_ms: settings.maxWaitMs,
   };

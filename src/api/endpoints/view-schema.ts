@@ -8,7 +8,7 @@ import { EXAMPLE_TIME, exampleId, Id, Time } from '../openapi/describe.ts';
 import { Figures } from '../stats/figures.ts';
 import { ShownAuth, ShownTls } from './auth-schema.ts';
 import { StatusMatcher } from './schema.ts';
-import { ShownBatch } from './shaping-schema.ts';
+import { ShownBatch, ShownDebounce } from './shaping-schema.ts';
 
 const retryRules = {
   jitter: Type.Enum([...jitters]),
@@ -114,7 +114,7 @@ const fields = {
   operator: Type.Boolean({ description: 'Gets the operational events of all tenants.' }),
   challenge: Nullable(Type.Enum([...challenges])),
   batch: Nullable(ShownBatch),
-  debounce: Type.Null(),
+  debounce: Nullable(ShownDebounce),
   metadata: Type.Record(Type.String(), Type.Unknown()),
   signing_secrets: Type.Array(
     Type.Object({

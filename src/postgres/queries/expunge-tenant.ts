@@ -168,6 +168,9 @@ const OTHER_ROWS: readonly string[] = [
     'operational_notes',
     'batches',
     'open_batches',
+    'debounce_keys',
+    'debounce_windows',
+    'debounced',
   ].map(byEndpoint),
   `delete from posthorn.operational_state
     where ctid = any (array(select s.ctid from posthorn.endpoints e join posthorn.operational_state s on s.subject = e.id::text

@@ -103,6 +103,12 @@ export async function deleteLeftovers(pool: Pool, days: number): Promise<void> {
       where w.renewed_at < clock_timestamp() - interval '1 day'
         and not exists (select from posthorn.shards s where s.owner = w.id)`,
   );
+  // Keys of deliveries that have ended, and windows of mode `first` in which nothing can arrive any more.
+  await pool.query(
+    `delete from posthorn.debounce_keys k
+      where k.since < now() - interval '1 hour' and not exists (select from posthorn.queue q where q.id = k.delivery_id)`,
+  );
+  await pool.query("delete from posthorn.debounce_windows where until < now() - interval '1 day'");
   // What was recorded about endpoints of a tenant after it was expunged: results of requests that were on the wire.
   for (const table of [
     'endpoint_health',
@@ -111,6 +117,9 @@ export async function deleteLeftovers(pool: Pool, days: number): Promise<void> {
     'operational_notes',
     'batches',
     'open_batches',
+    'debounce_keys',
+    'debounce_windows',
+    'debounced',
   ])
     await pool.query(
       `delete from posthorn.${table} r using posthorn.expunged x
