@@ -170,6 +170,7 @@ function composeControlPlane(
     signatureOverlapMs: config.signatureOverlapMs,
     discardUndoMs: config.discardUndoMs,
     retentionDays: config.retentionEventsDays,
+    hasArchive: config.archiveUrl !== null,
     wake: (endpointId) => engine.router.wake(endpointId),
     onKeyChanged: () => authenticator.forget(),
     wakeProbe: () => engine.router.requestProbe(),

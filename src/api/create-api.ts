@@ -1,5 +1,6 @@
 /** The HTTP API: which routes exist, and what each of them needs. */
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify';
+import { archiveRoutes } from './archive/routes.ts';
 import { auditRoutes } from './audit/routes.ts';
 import { consoleRoutes } from './console/routes.ts';
 import { deadLetterGroupRoutes } from './dead-letters/group-routes.ts';
@@ -109,6 +110,7 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(eventTypeRoutes(manage.eventTypes, pool));
     await v1.register(auditRoutes(pool));
     await v1.register(storageRoutes(dependencies.readStorage, () => clock.now()));
+    await v1.register(archiveRoutes(manage.archive));
     if (inboxes !== null) await v1.register(inboxRoutes(dependencies, inboxes));
   };
 }

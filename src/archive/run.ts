@@ -16,6 +16,7 @@ export interface ArchiveRunOptions {
   readonly store: ArchiveStore;
   /** POSTHORN_ARCHIVE_URL. */
   readonly url: string;
+  readonly pathStyle?: boolean | null;
   readonly runner: Uuid;
   readonly now: () => number;
   /** Takes over restores whose process was silent for this long. */
@@ -42,7 +43,7 @@ export async function runArchive(options: ArchiveRunOptions, isStopped: () => bo
   return store.runExclusively(async () => {
     let partition: Partition | null = null;
     try {
-      const target = openTarget(options.url);
+      const target = openTarget(options.url, { pathStyle: options.pathStyle ?? null });
       await claimArchive(store, target);
       await runRestores(options, target, isStopped);
       await rewriteStaleParts(

@@ -20,6 +20,7 @@ export const auditActions = [
   'dead_letter.replay',
   'dead_letter.discard',
   'task.cancel',
+  'archive.restore',
   'tenant.create',
   'tenant.update',
   'tenant.delete',

@@ -9,6 +9,7 @@ import type { Pool } from '../postgres/database.ts';
 import type { EndpointCache } from '../postgres/endpoint-cache.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
 import type { ApiKeyFormat } from './api-keys.ts';
+import { Archive } from './archive.ts';
 import { DeadLetters } from './dead-letters.ts';
 import { type ChallengeOptions, EndpointChallenges } from './endpoint-challenges.ts';
 import { EndpointSecrets } from './endpoint-secrets.ts';
@@ -40,6 +41,8 @@ export interface ControlPlaneDependencies {
   readonly discardUndoMs: number;
   /** How many days events are kept. 0: for ever. */
   readonly retentionDays: number;
+  /** Whether expired data is archived. */
+  readonly hasArchive: boolean;
   /** A delivery of this endpoint became due or unblocked: wakes the worker that owns it. */
   readonly wake: (endpointId: Uuid) => void;
   /** A key was changed or revoked: drop it from the cache of this process. */
@@ -60,6 +63,7 @@ export interface ControlPlane {
   readonly tenants: Tenants;
   readonly eventTypes: EventTypes;
   readonly expunge: Expunge;
+  readonly archive: Archive;
 }
 
 export function createControlPlane(dependencies: ControlPlaneDependencies): ControlPlane {
@@ -77,5 +81,6 @@ export function createControlPlane(dependencies: ControlPlaneDependencies): Cont
     tenants: new Tenants(dependencies),
     eventTypes: new EventTypes(dependencies),
     expunge: new Expunge(dependencies),
+    archive: new Archive(dependencies),
   };
 }

@@ -87,6 +87,11 @@ export class Tasks {
         'conflict',
         'The deletion of a tenant cannot be cancelled: a part of its data is gone.',
       );
+    if (kind === 'archive')
+      throw new Problem(
+        'conflict',
+        'An export to the archive cannot be cancelled: it would only start again.',
+      );
     const isCancelled = await inTransaction(this.#pool, async (client) => {
       if (!(await cancelTask(client, id))) return false;
       await audit.record(client, {

@@ -42,6 +42,7 @@ beforeAll(async () => {
     wake: () => {},
     onKeyChanged: () => revoked.push('revoked'),
     wakeProbe: () => {},
+    hasArchive: false,
   });
 });
 afterAll(async () => {

@@ -8,6 +8,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { newEventId, publicId } from '../../src/domain/ids.ts';
 import { problemCodes } from '../../src/domain/problem.ts';
 import { type ApiOperation, Contract } from '../support/contract.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -40,6 +41,8 @@ const posthorn = usePosthorn({
     // One of each tenant, four of all.
     POSTHORN_CHALLENGES_AT_ONCE: '4',
     POSTHORN_STREAM_CLIENTS_PER_KEY: '1',
+    // Restores are accepted, and wait.
+    POSTHORN_ARCHIVE_URL: 'file:///posthorn-missing-archive',
   },
 });
 const REMOTE_SETTINGS = {
@@ -86,6 +89,19 @@ afterAll(async () => {
   await remoteDatabase?.drop();
   await rejecting?.close();
 });
+
+const ARCHIVED_DAY = '2020-01-15';
+/** An event of a day that is in the archive. */
+async function archivedEvent(): Promise<string> {
+  const id = newEventId(Date.parse(`${ARCHIVED_DAY}T08:00:00Z`));
+  await posthorn.database.query(
+    `insert into posthorn.archive_parts (kind, day, part, partition, archive, rows, bytes, sha256, rows_sha256, min_id, max_id)
+     values ('events', $1, 0, 'events_20200115', 'file:///archive', 1, 1, '', '', $2, $2)
+         on conflict (kind, day, part) do update set min_id = $2, max_id = $2`,
+    [ARCHIVED_DAY, id],
+  );
+  return publicId('evt', id);
+}
 
 async function newKey(settings: object): Promise<string> {
   return (await expectStatus(posthorn.api('POST', '/v1/keys', settings), 201)).body.key;
@@ -196,6 +212,10 @@ describe('every operation succeeds', () => {
       [200, await call('replayEndpoint', { in: place, body: { dry_run: true } })],
       [202, await call('replayEndpoint', { in: place })],
     ],
+    restoreArchived: async () => {
+      await archivedEvent();
+      return [[202, await call('restoreArchived', { body: { day: ARCHIVED_DAY } })]];
+    },
     restoreDelivery: async (place) => {
       await expectStatus(call('discardDelivery', { in: place }), 200);
       return [[200, await call('restoreDelivery', { in: place })]];
@@ -365,8 +385,12 @@ describe('whatever the operation', () => {
             : [await call(operation, { key: keys.stranger })]),
         ];
       },
-      matrix.documenting('not_found').filter((operation) => operation !== metrics),
+      matrix
+        .documenting('not_found')
+        .filter((operation) => operation !== metrics && operation.name !== 'restoreArchived'),
     );
+    const day = { day: '2019-01-01' };
+    matrix.refused(op('restoreArchived'), 'not_found', await call('restoreArchived', { body: day }));
   });
 
   test('a malformed request: 400', async () => {
@@ -522,7 +546,26 @@ test('an invalid request names the field', async () => {
   matrix.refused(op('streamEvents'), 'invalid', both, 'outcome');
 });
 
+test('an event that is in the archive', async () => {
+  const named = await archivedEvent();
+  for (const name of ['getEvent', 'listEventDeliveries', 'listEventAttempts', 'replayEvent'])
+    matrix.refused(op(name), 'archived', await call(name, { named }));
+  const mine = { named, key: keys.tenant };
+  const refused = await call('getEvent', mine);
+  expect(refused.body.detail).not.toContain('file://');
+  matrix.refused(op('expungeEventPayload'), 'archived', await call('expungeEventPayload', mine));
+});
+
 describe('a conflict with the current state', () => {
+  test('a restore where there is no archive', async () => {
+    await archivedEvent();
+    const env = { POSTHORN_ROLE: 'api', POSTHORN_METRICS: 'off' };
+    const other = await startTestPosthorn({ database: posthorn.database, inProcess: true, env });
+    onTestFinished(() => other.stop());
+    const answer = await other.api('POST', '/v1/archive/restore', { day: ARCHIVED_DAY });
+    matrix.refused(op('restoreArchived'), 'conflict', answer);
+  });
+
   test('a disabled or deleted endpoint', async () => {
     const place = await makeWorld(posthorn, rejecting.url);
     await expectStatus(call('updateEndpoint', { in: place, body: { enabled: false } }), 200);

@@ -39,6 +39,7 @@ const OTHERWISE: Readonly<Record<string, number>> = {
   cancelTask: 409,
   restoreDelivery: 409,
   deleteTenant: 409,
+  restoreArchived: 404,
 };
 /** They are nobody's: every key may see them. */
 const isShared = (path: string): boolean => path.startsWith('/v1/event-types');

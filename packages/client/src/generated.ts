@@ -27,6 +27,12 @@ export interface Alive {
   status: 'ok';
 }
 
+export interface ArchiveRestore {
+  event_id?: string;
+  /** Everything of this day (UTC), such as `2026-11-15`. */
+  day?: string;
+}
+
 export interface Attempt {
   delivery_id: string;
   number: number;
@@ -1046,7 +1052,7 @@ export interface Problem {
   /** What is wrong, and what to do about it. */
   detail: string;
   /** Stable: base decisions on it. */
-  code: 'malformed_json' | 'bad_request' | 'bad_cursor' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'endpoint_exists' | 'idempotency_conflict' | 'request_in_progress' | 'too_large' | 'unsupported_media_type' | 'invalid' | 'url_invalid' | 'url_forbidden' | 'challenge_failed' | 'rate_limited' | 'headers_too_large' | 'internal' | 'overloaded' | 'unavailable';
+  code: 'malformed_json' | 'bad_request' | 'bad_cursor' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'endpoint_exists' | 'idempotency_conflict' | 'request_in_progress' | 'archived' | 'too_large' | 'unsupported_media_type' | 'invalid' | 'url_invalid' | 'url_forbidden' | 'challenge_failed' | 'rate_limited' | 'headers_too_large' | 'internal' | 'overloaded' | 'unavailable';
   errors: {
     /** The field, such as `retry.schedule[0]`. */
     path: string;
@@ -1291,7 +1297,7 @@ export type Stream = string;
 
 export interface Task {
   id: string;
-  kind: 'replay' | 'discard' | 'expunge';
+  kind: 'replay' | 'discard' | 'expunge' | 'archive' | 'restore';
   state: 'queued' | 'running' | 'done' | 'cancelled' | 'failed';
   /** How many deliveries it changes. An estimate from the newest 100,000 at first, exact when it has ended. */
   total: number;
@@ -1400,7 +1406,7 @@ export class Events extends Resource {
     return this.pages('GET', `/v1/events/${encodeURIComponent(id)}/attempts`, { query }, options);
   }
 
-  /** Delete the payload of an event for good. Deletes `data` and the headers of the event, and the headers and bodies of all its attempts. Waiting deliveries end as `skipped`, dead ones as `discarded`, with reason `expunged`. The event and its history stay, with `expunged_at`. It cannot be undone. */
+  /** Delete the payload of an event for good. Deletes `data` and the headers of the event, and the headers and bodies of all its attempts. Waiting deliveries end as `skipped`, dead ones as `discarded`, with reason `expunged`. The event and its history stay, with `expunged_at`. It cannot be undone. If the archive contains the event, the header `posthorn-archive-until` says until when. */
   expungePayload(id: string, options?: RequestOptions): Promise<void> {
     return this.call('DELETE', `/v1/events/${encodeURIComponent(id)}/payload`, {}, options);
   }
@@ -1671,7 +1677,7 @@ export class Keys extends Resource {
 /** Who changed what, and when. */
 export class Audit extends Resource {
   /** Who changed what, newest first. */
-  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'event.expunge' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'tenant.expunge' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.update' | 'key.delete' | 'session.create' | 'session.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
+  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'event.expunge' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'archive.restore' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'tenant.expunge' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.update' | 'key.delete' | 'session.create' | 'session.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
     return this.pages('GET', `/v1/audit`, { query }, options);
   }
 }
@@ -1742,6 +1748,11 @@ export class Service extends Resource {
   /** How much is stored, how long it is kept, and when the disk is full. */
   getStorage(options?: RequestOptions): Promise<Storage> {
     return this.call('GET', `/v1/storage`, {}, options);
+  }
+
+  /** Bring a day or one event back from the archive. With its deliveries and attempts, for `POSTHORN_RESTORE_DAYS` days. What was expunged does not come back. */
+  restoreArchived(body: ArchiveRestore = {}, options?: RequestOptions): Promise<Task> {
+    return this.call('POST', `/v1/archive/restore`, { body, keyed: true }, options);
   }
 
   /** This API as an OpenAPI 3.1 document. */

@@ -77,6 +77,7 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   deleteInbox: 'unnarrowed',
   expungeEventPayload: 'unnarrowed',
   getStorage: 'unnarrowed',
+  restoreArchived: 'unnarrowed',
   listInboxRequests: 'unnarrowed',
   clearInbox: 'unnarrowed',
 };

@@ -61,6 +61,7 @@ async function runArchiveProcess(config: Config, _args: Arguments): Promise<numb
       {
         store: createPostgresArchiveStore(database),
         url,
+        pathStyle: config.archivePathStyle,
         runner: newId(Date.now()),
         now: Date.now,
         silentMs: config.taskTakeoverMs,

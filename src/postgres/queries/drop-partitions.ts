@@ -5,7 +5,7 @@ import type { PartitionedTable } from '../../domain/retention.ts';
 import type { Partition, Replacement } from '../../ports/retention-store.ts';
 import { inTransaction, type Pool } from '../database.ts';
 import { failureOf } from '../failures.ts';
-import { hasHistory, isEventNeeded } from './needed-events.ts';
+import { hasHistory, isEventNeeded, isRestored } from './needed-events.ts';
 
 /** How long a swap waits for a lock: everything that uses the table waits behind it. */
 const LOCK_TIMEOUT = "set local lock_timeout = '50ms'";
@@ -31,6 +31,8 @@ export async function findExpiredPartition(
             or (p.parent = 'events' and exists (
                select from posthorn.partitions d
                 where d.parent = 'deliveries' and d.state = 'attached' and not d.kept and d.from_at < p.to_at and d.to_at > p.from_at))
+              or exists (select from posthorn.restored_ranges g
+                          where g.until > now() and g.first_id < posthorn.first_id_at(p.to_at) and g.last_id >= posthorn.first_id_at(p.from_at))
               as is_needed
        from posthorn.partitions p
       where p.parent = $1 and p.state = 'attached' and not p.kept and p.to_at <= to_timestamp($2::float8 / 1000)
@@ -168,6 +170,7 @@ async function cleanChunk(
      deleted as (
        delete from posthorn.${table} r
         where r.${key} > $1 and r.${key} <= (select key from scanned order by key desc limit 1) and ${UNNEEDED[table]}
+          and not ${isRestored(`r.${key}`)}
        returning 1
      )
      select (select count(*)::int from deleted) as deleted, (select count(*)::int from scanned) as scanned,
