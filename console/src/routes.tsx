@@ -14,6 +14,7 @@ import { InboxesPage } from './pages/inboxes.tsx';
 import { LiveTailPage } from './pages/live-tail.tsx';
 import { NewEndpointPage } from './pages/new-endpoint.tsx';
 import { OverviewPage } from './pages/overview.tsx';
+import { StoragePage } from './pages/storage.tsx';
 import { TaskPage } from './pages/task.tsx';
 import { TasksPage } from './pages/tasks.tsx';
 import { TenantsPage } from './pages/tenants.tsx';
@@ -36,6 +37,7 @@ export const routes: readonly (readonly [string, (params: Params) => ReactNode])
   ['/tenants', () => <TenantsPage />],
   ['/keys', () => <ApiKeysPage />],
   ['/audit', () => <AuditLogPage />],
+  ['/storage', () => <StoragePage />],
   ['/inbox', () => <InboxesPage />],
   ['/inbox/:token', ({ token }) => <InboxPage token={token!} />],
   ['/start', () => <GuidedStartPage />],

@@ -6,7 +6,7 @@ import { ArchiveError } from '../domain/archive.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { ArchiveStore } from '../ports/archive-store.ts';
 import type { Partition } from '../ports/retention-store.ts';
-import { exportPartition } from './export-partition.ts';
+import { type ExportStep, exportPartition } from './export-partition.ts';
 import { runRestore } from './restore.ts';
 import { rewriteStaleParts } from './rewrite-parts.ts';
 import { openTarget } from './targets/open-target.ts';
@@ -22,6 +22,8 @@ export interface ArchiveRunOptions {
   /** Takes over restores whose process was silent for this long. */
   readonly silentMs: number;
   readonly restoreKeepMs: number;
+  /** Called before each step of an export. Tests kill the process here. */
+  readonly onStep?: ((step: ExportStep) => void) | undefined;
   readonly onExported: (exported: {
     readonly partition: string;
     readonly rows: number;
@@ -80,6 +82,7 @@ async function exportOne(
     store,
     target,
     now,
+    onStep: options.onStep,
     onProgress: (exported) => options.onExported({ partition: name, ...exported }),
   });
   options.onVerified({ partition: name, rows });

@@ -22,7 +22,18 @@ const settingOptions = Object.fromEntries(
   ]),
 );
 /** Options of single commands, which are not settings. A command lists those that it takes. */
-const COMMAND_OPTIONS = ['scope', 'tenant', 'description', 'scopes', 'expires-at', 'allowed-ips'];
+const COMMAND_OPTIONS = [
+  'scope',
+  'tenant',
+  'description',
+  'scopes',
+  'expires-at',
+  'allowed-ips',
+  'day',
+  'event',
+  'kind',
+  'type',
+];
 const options = {
   ...settingOptions,
   ...Object.fromEntries(COMMAND_OPTIONS.map((name) => [name, { type: 'string' as const }])),

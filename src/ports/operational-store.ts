@@ -44,6 +44,14 @@ export interface OldestWaiting {
   readonly since: number;
 }
 
+/** Why the archive cannot be written. */
+export interface ArchiveFailure {
+  readonly since: number;
+  /** Null: the archive as a whole. */
+  readonly partition: string | null;
+  readonly error: string;
+}
+
 /** One round. All its calls belong to one commit. */
 export interface OperationalRound {
   /**
@@ -66,6 +74,9 @@ export interface OperationalRound {
   countDeadLetters(max: number): Promise<number>;
   /** The delivery that has been due for longest, of endpoints that are sent to. Operational events do not count. */
   findOldestWaiting(): Promise<OldestWaiting | null>;
+
+  /** Null: the archive can be written, or there is none. */
+  readArchiveFailure(): Promise<ArchiveFailure | null>;
 
   /** Puts events into the outbox, from where each becomes an event exactly once. */
   publish(events: readonly OperationalEvent[]): Promise<void>;

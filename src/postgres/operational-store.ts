@@ -11,7 +11,7 @@ import {
   setStates,
   takeNotes,
 } from './queries/operational-events.ts';
-import { countDeadLettersUpTo, findOldestWaiting } from './queries/operational-levels.ts';
+import { countDeadLettersUpTo, findOldestWaiting, readArchiveFailure } from './queries/operational-levels.ts';
 import { tryLock } from './queries/upkeep.ts';
 import { withStoreErrors } from './store-error.ts';
 
@@ -34,6 +34,7 @@ export function createPostgresOperationalStore(database: Pick<Database, 'pool'>)
           clearState: (kind, subject) => clearState(client, kind, subject),
           countDeadLetters: (max) => countDeadLettersUpTo(client, max),
           findOldestWaiting: () => findOldestWaiting(client),
+          readArchiveFailure: () => readArchiveFailure(client),
           publish: (events) => publishOperational(client, events),
         });
         if (!isCommitted) throw new RolledBack();

@@ -134,9 +134,11 @@ export class OperationalEvents extends Recurring {
     const { store, clock, endpoints, operatorTenant } = this.#options;
     const subscribers = collectSubscribers(endpoints.all());
     const operators = (type: OperationalType) => subscribers(operatorTenant, type).filter(isOperator);
-    const types = [operationalTypes.deadLettersThreshold, operationalTypes.queueAge].filter(
-      (type) => operators(type).length > 0,
-    );
+    const types = [
+      operationalTypes.deadLettersThreshold,
+      operationalTypes.queueAge,
+      operationalTypes.archiveFailed,
+    ].filter((type) => operators(type).length > 0);
     if (types.length === 0) return;
     await store.runRound(async (round) => {
       const crossed = await checkThresholds(round, types, this.#options);

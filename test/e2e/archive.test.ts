@@ -4,7 +4,8 @@ import { DuckDBInstance } from '@duckdb/node-api';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { dayOf, type Manifest } from '../../src/domain/archive.ts';
 import { newId, parsePublicId, publicId } from '../../src/domain/ids.ts';
-import { archiveAll, dropArchived, newArchive } from '../support/archive.ts';
+import { archiveAll, dropArchived } from '../support/archive.ts';
+import { newArchive } from '../support/archive-folder.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { createEndpoint, expectStatus, newReceiver, startTestPosthorn } from '../support/posthorn.ts';
@@ -139,11 +140,9 @@ describe('LIF-2: archive', () => {
       await store(50, 'delivered', { endpointId: target, data: '{"private":true}' }),
     ];
     const paths = [event, secret].map(({ id }) => `/v1/events/${publicId('evt', id)}`);
-    await eventually(
-      'the events are archived',
-      async () => (await api('GET', paths[0]!)).status === 410,
-      { timeoutMs: 60_000 },
-    );
+    await eventually('the events are archived', async () => (await api('GET', paths[0]!)).status === 410, {
+      timeoutMs: 60_000,
+    });
     const archived = await api('GET', paths[0]!);
     expect(archived.body).toMatchObject({ status: 410, code: 'archived' });
     expect(archived.body.detail).toContain(`${url}/events/day=${dayOf(startOfDay(50))}/part-0000.parquet`);

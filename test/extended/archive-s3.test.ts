@@ -76,7 +76,6 @@ describe('LIF-2: an archive in S3', () => {
   test.each([
     ['a bucket that does not exist', 's3://none-such/x', {}, /bucket does not exist/],
     ['an unknown key', URL_OF_ARCHIVE, { AWS_ACCESS_KEY_ID: 'nobody' }, /Check AWS_ACCESS_KEY_ID|rights/],
-    ['a wrong secret', URL_OF_ARCHIVE, { AWS_SECRET_ACCESS_KEY: 'wrong' }, /Check AWS_SECRET_ACCESS_KEY/],
     ['no keys', URL_OF_ARCHIVE, { AWS_ACCESS_KEY_ID: '' }, /needs AWS_ACCESS_KEY_ID/],
   ])('%s: the error is clear, and nothing is dropped', async (_what, url, env, message) => {
     const event = await store('delivered');
@@ -92,28 +91,24 @@ describe('LIF-2: an archive in S3', () => {
     await store('delivered');
     await dropArchived(database);
     const url = 's3://archive/vanishing';
+    const { port } = server.address() as AddressInfo;
     await expect(
       runArchiveOnce(database, {
         url,
         wrap: (inner) => ({
           ...inner,
           async readRows(kind, range, maxRows, maxBytes) {
-            vi.stubEnv('AWS_ENDPOINT_URL_S3', 'http://127.0.0.1:1');
-            const { port } = server.address() as AddressInfo;
-            await new Promise((resolve) => {
+            if (server.listening) {
               server.closeAllConnections();
-              server.close(resolve);
-            });
-            setTimeout(() => server.listen(port, '127.0.0.1'), 4_000);
+              await new Promise((resolve) => server.close(resolve));
+            }
             return inner.readRows(kind, range, maxRows, maxBytes);
           },
         }),
       }),
     ).rejects.toThrow(/cannot be reached: ECONNREFUSED/);
     expect(await dropArchived(database)).toEqual([]);
-    await vi.waitUntil(() => server.listening, { timeout: 10_000 });
-    const { port } = server.address() as AddressInfo;
-    vi.stubEnv('AWS_ENDPOINT_URL_S3', `http://127.0.0.1:${port}`);
+    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
     await runArchiveOnce(database, { url });
     expect(await dropArchived(database)).not.toEqual([]);
   });
