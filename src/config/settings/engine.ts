@@ -175,6 +175,14 @@ export const dispatching = {
     about:
       'Sending pauses at this many results that are not recorded yet. At most this many deliveries are sent twice if the process dies.',
   }),
+  settleLingerMs: duration({
+    internal: true,
+    default: 20,
+    min: 0,
+    max: SECOND,
+    about:
+      'How long the record of a success waits for others, so that they share a commit. A delivery whose record waits is sent again if the process dies.',
+  }),
   settleBatchRows: integer({
     internal: true,
     default: 500,
