@@ -37,7 +37,7 @@ const SETTLE_FIRST_ATTEMPTS = {
         from removed
     ),
     counted as (
-      insert into posthorn.stats_journal (counts) select $4::text where (select count(*) from removed) = $5
+      insert into posthorn.stats_journal (counts) select $4::text where $4 is not null and (select count(*) from removed) = $5
     )
     select delivery_id as id from removed`,
 };
