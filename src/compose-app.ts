@@ -114,6 +114,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     deliverer,
     metrics,
     address,
+    program: options.program,
     onProblem,
   };
   metrics?.connect({ ...parts, ...store });
