@@ -7,4 +7,5 @@ export const ADVISORY_LOCKS = {
   operationalEvents: 7_283_640_005,
   inboxes: 7_283_640_006,
   fanOuts: 7_283_640_007,
+  confirmationMails: 7_283_640_011,
 } as const;
