@@ -49,6 +49,12 @@ const open = (method: string, path: string) => posthorn.api(method, path, undefi
 const messagesOf = async ({ endpoint_id }: { endpoint_id: string }) =>
   (await posthorn.api('GET', `/v1/deliveries?endpoint_id=${endpoint_id}`)).body.data;
 
+const untilDelivered = (notifier: { endpoint_id: string }) =>
+  eventually('the message is delivered', async () => {
+    const deliveries = await messagesOf(notifier);
+    return deliveries.length === 1 && deliveries[0].status === 'delivered' && deliveries;
+  });
+
 describe('OBS-4: a notifier for a chat', () => {
   test('reports an outage of many endpoints in one message', async () => {
     const tenant = newTenant();
@@ -70,10 +76,7 @@ describe('OBS-4: a notifier for a chat', () => {
     );
     await publish(posthorn, { type: 'a.b', tenant, data: null });
     await chat.waitFor(1);
-    await eventually('the message is delivered', async () => {
-      const deliveries = await messagesOf(notifier);
-      return deliveries.length === 1 && deliveries[0].status === 'delivered';
-    });
+    await untilDelivered(notifier);
     expect(chat.requests).toHaveLength(1);
     const [request] = chat.requests;
     expect(request!.path).toBe('/services/T0/SECRET');
@@ -107,10 +110,7 @@ describe('OBS-4: a notifier for a chat', () => {
     );
     await expectStatus(posthorn.api('POST', `/v1/notifiers/${notifier.id}/test`, undefined, writer), 202);
     await chat.waitFor(1);
-    const [delivery] = await eventually('the delivery ends', async () => {
-      const deliveries = await messagesOf(notifier);
-      return deliveries[0]?.status === 'delivered' && deliveries;
-    });
+    const [delivery] = await untilDelivered(notifier);
     const [attempt] = await attemptsOf(posthorn, delivery.id);
     expect(JSON.stringify(attempt)).not.toContain('SECRET');
     const audit = await posthorn.api('GET', `/v1/audit?tenant=${tenant}`);
@@ -220,7 +220,7 @@ describe('OBS-4: an e-mail address of a tenant', () => {
     await expectStatus(posthorn.api('POST', `/v1/notifiers/${notifier.id}/test`, undefined, key), 409);
 
     // The tenant cannot read the link.
-    const [delivery] = await messagesOf(notifier);
+    const [delivery] = await untilDelivered(notifier);
     const token = new URL(link, 'http://x').searchParams.get('token')!;
     for (const path of [
       `/v1/events/${delivery.event_id}`,
@@ -233,6 +233,10 @@ describe('OBS-4: an e-mail address of a tenant', () => {
     }
 
     // Opening the link changes nothing, because mail programs do that. The button confirms.
+    await eventually('the note is taken', async () => {
+      const notes = await posthorn.database.query('select from posthorn.operational_notes');
+      return notes.length === 0;
+    });
     const page = await expectStatus(open('GET', link), 200);
     expect(page.headers['content-security-policy']).toContain("default-src 'none'");
     expect((await posthorn.api('GET', `/v1/notifiers/${notifier.id}`)).body.status).toBe('unconfirmed');
@@ -259,7 +263,7 @@ describe('OBS-4: an e-mail address of a tenant', () => {
     const address = newAddress();
     const first = await newNotifier({ kind: 'email', tenant, address });
     await mail.waitFor(1, address);
-    const [delivery] = await messagesOf(first);
+    const [delivery] = await untilDelivered(first);
     for (let n = 0; n < 2; n += 1) {
       await expectStatus(posthorn.api('POST', `/v1/deliveries/${delivery.id}/replay`), 202);
       await mail.waitFor(2 + n, address);
