@@ -81,6 +81,10 @@ export interface LoadOptions {
   /** Events per request. */
   readonly batch?: number;
   readonly tenant?: string;
+  /** More than 1: tenants take turns, named `<tenant>-0` and so on. */
+  readonly tenants?: number;
+  /** Random data: PostgreSQL cannot compress it. */
+  readonly isRandom?: boolean;
   readonly types?: string[];
 }
 
@@ -93,6 +97,8 @@ export async function runLoad(posthorn: Posthorn, options: LoadOptions): Promise
     bytes: 1000,
     batch: 1,
     tenant: 'bench',
+    tenants: 1,
+    isRandom: false,
     types: ['order.created'],
     ...options,
     port: posthorn.port,
