@@ -108,10 +108,10 @@ async function startOn(database: Database, options: AppOptions): Promise<App> {
 
 /** Services in the order in which they start. They stop in reverse: refuse new events, finish accepted ones, hand over, record results. */
 function servicesOf(parts: AppParts, listener: Listener, connections: Service): readonly Service[] {
-  const { notifier, deliverer, engine, ingest, tenants, background, tail, metrics } = parts;
+  const { notifier, deliverer, mailer, engine, ingest, tenants, background, tail, metrics } = parts;
   return [
     connections,
-    onStop(() => deliverer.close()),
+    onStop(() => Promise.all([deliverer.close(), mailer.close()])),
     inParallel(tail, background.stats),
     notifier,
     engine,

@@ -62,6 +62,7 @@ export function createBackground(options: BackgroundOptions): Background {
       thresholdsEveryMs: config.operationalLevelsMs,
       operatorTenant: config.operatorTenant,
       deadWindowMs: config.deadEventWindowMs,
+      noticeWindowMs: config.noticeWindowMs,
       deadLettersThreshold: config.deadLettersThreshold,
       queueAgeThresholdMs: config.queueAgeThresholdMs,
       get publicUrl() {
