@@ -4,7 +4,12 @@ import { idPrefixes, newId, publicId, type Uuid } from '../domain/ids.ts';
 import { invalidField, tenantIsExpunged } from '../domain/problem.ts';
 import { DAY_MS } from '../domain/retention.ts';
 import { type Client, inTransaction, type Pool } from '../postgres/database.ts';
-import { findArchivedDay, insertTombstone, isInStalePart } from '../postgres/queries/archive.ts';
+import {
+  findArchivedDay,
+  hasStaleParts,
+  insertTombstone,
+  isInStalePart,
+} from '../postgres/queries/archive.ts';
 import { lockEvent } from '../postgres/queries/events.ts';
 import { expungePayload } from '../postgres/queries/expunge-payload.ts';
 import {
@@ -75,6 +80,12 @@ export class Expunge {
     });
     await insertTombstone(client, id);
     return [];
+  }
+
+  /** Until when the archive may contain what was deleted of tenants. Null: no file is left to rewrite. */
+  async archiveUntil(): Promise<number | null> {
+    const { pool, clock } = this.#dependencies;
+    return (await hasStaleParts(pool)) ? clock.now() + REWRITE_WITHIN_MS : null;
   }
 
   async #archiveUntil(id: Uuid): Promise<number | null> {

@@ -5,7 +5,8 @@ import { Nothing } from '../openapi/describe.ts';
 import { ARCHIVED } from './routes.ts';
 import { EventId } from './schema.ts';
 
-const ARCHIVE_UNTIL = 'posthorn-archive-until';
+/** Until when the archive contains what was deleted. */
+export const ARCHIVE_UNTIL = 'posthorn-archive-until';
 
 export function expungeRoutes(expunge: Expunge): FastifyPluginAsync {
   return async (server) => {
