@@ -4,7 +4,7 @@
  */
 import { ArchiveError } from '../domain/archive.ts';
 import type { Uuid } from '../domain/ids.ts';
-import type { ArchiveStore } from '../ports/archive-store.ts';
+import type { ArchiveStore, StalePart } from '../ports/archive-store.ts';
 import type { Partition } from '../ports/retention-store.ts';
 import { type ExportStep, exportPartition } from './export-partition.ts';
 import { runRestore } from './restore.ts';
@@ -30,7 +30,7 @@ export interface ArchiveRunOptions {
     readonly bytes: number;
   }) => void;
   readonly onVerified: (verified: { readonly partition: string; readonly rows: number }) => void;
-  readonly onRewritten: (name: string) => void;
+  readonly onRewritten: (part: StalePart) => void;
 }
 
 /** The name of the file that says which deployment an archive belongs to. */
@@ -43,32 +43,40 @@ export const OWNER_FILE = 'archive.json';
 export async function runArchive(options: ArchiveRunOptions, isStopped: () => boolean): Promise<boolean> {
   const { store } = options;
   return store.runExclusively(async () => {
-    let partition: Partition | null = null;
-    try {
+    let failure: { readonly partition: string | null; readonly error: ArchiveError } | null = null;
+    /** What cannot be done does not keep the rest from being done. */
+    const attempt = async (partition: string | null, work: () => Promise<void>): Promise<void> => {
+      try {
+        if (!isStopped()) await work();
+      } catch (error) {
+        if (!(error instanceof ArchiveError)) throw error;
+        failure ??= { partition, error };
+      }
+    };
+    await attempt(null, async () => {
       const target = openTarget(options.url, { pathStyle: options.pathStyle ?? null });
       await claimArchive(store, target);
-      await runRestores(options, target, isStopped);
-      await rewriteStaleParts(
-        {
-          store,
-          target,
-          onRewritten: ({ kind, day, part }) => options.onRewritten(`${kind} ${day} ${part}`),
-        },
-        isStopped,
+      const restore = () => attempt(null, () => runRestores(options, target, isStopped));
+      await restore();
+      await attempt(null, () =>
+        rewriteStaleParts({ store, target, onRewritten: options.onRewritten }, isStopped),
       );
-      for (partition of await store.listRequested()) {
-        if (isStopped()) return;
-        await exportOne(partition, options, target);
+      for (const partition of await store.listRequested()) {
+        await attempt(partition.name, () => exportOne(partition, options, target));
         // Somebody may wait for a restore since.
-        await runRestores(options, target, isStopped);
+        await restore();
       }
-      await store.setFailure(null);
-    } catch (error) {
-      if (error instanceof ArchiveError)
-        await store.setFailure({ partition: partition?.name ?? null, message: error.message });
-      throw error;
-    }
+    });
+    await reportFailure(store, failure);
   });
+}
+
+async function reportFailure(
+  store: ArchiveStore,
+  failure: { readonly partition: string | null; readonly error: ArchiveError } | null,
+): Promise<void> {
+  await store.setFailure(failure && { partition: failure.partition, message: failure.error.message });
+  if (failure !== null) throw failure.error;
 }
 
 async function exportOne(

@@ -151,6 +151,24 @@ describe('LIF-2: archive', () => {
       }));
     });
 
+    test('a partition that fails does not keep others from being archived', async () => {
+      const { url } = await newArchive();
+      const run = runArchiveOnce(database, {
+        url,
+        wrap: (inner) => ({
+          ...inner,
+          readRows: (kind, range, maxRows, maxBytes) =>
+            kind === 'deliveries'
+              ? Promise.reject(new StoreError('other', 'broken'))
+              : inner.readRows(kind, range, maxRows, maxBytes),
+        }),
+      });
+      await expect(run).rejects.toThrow(/cannot be read: .*broken/);
+      expect(
+        await database.query('select parent from posthorn.archived_partitions where verified_at is not null'),
+      ).toEqual([{ parent: 'attempts' }]);
+    });
+
     test('a run that ends before it records a file writes the file again', async () => {
       const { folder, url } = await newArchive();
       await expect(

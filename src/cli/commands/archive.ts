@@ -88,7 +88,8 @@ async function runArchiveProcess(config: Config): Promise<number> {
           process.send?.({ rows: exported.rows, bytes: exported.bytes });
         },
         onVerified: (verified) => log.info(verified, 'archived a partition'),
-        onRewritten: (part) => log.info({ part }, 'removed expunged data from the archive'),
+        onRewritten: ({ kind, day, part }) =>
+          log.info({ kind, day, part }, 'removed expunged data from the archive'),
       },
       () => isStopped,
     );
