@@ -35,6 +35,8 @@ export interface AppOptions {
   readonly listens?: boolean;
   /** Metrics of all processes of this node. Null if they cannot be asked now. */
   readonly gatherMetrics?: () => Promise<Sample[] | null>;
+  /** The program of the CLI, which also runs as the archive process. Default: that of this package. */
+  readonly program?: string | undefined;
   /** The directory of the sockets between the processes of this node, and the number of this one. */
   readonly siblings?: { readonly directory: string; readonly number: number } | undefined;
 }
@@ -113,7 +115,14 @@ function servicesOf(parts: AppParts, listener: Listener, connections: Service): 
     inParallel(tail, background.stats),
     notifier,
     engine,
-    inParallel(tenants, background.upkeep, background.operationalEvents, background.tasks, metrics),
+    inParallel(
+      tenants,
+      background.upkeep,
+      background.operationalEvents,
+      background.tasks,
+      background.archive,
+      metrics,
+    ),
     ingest.fanOutWriter,
     onStop(() => ingest.acceptor.waitUntilIdle()),
     inParallel(background.drainer, listener),

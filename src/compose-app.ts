@@ -134,6 +134,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     confirmations,
     metrics,
     address,
+    program: options.program,
     onProblem,
   };
   metrics?.connect({ ...parts, ...store });

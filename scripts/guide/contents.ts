@@ -43,7 +43,7 @@ const CHAPTERS: readonly Chapter[] = [
       'embedded-database',
     ),
   },
-  { title: 'Understand', files: docs('architecture', 'internal-settings', 'dependencies') },
+  { title: 'Understand', files: docs('architecture', 'lab', 'internal-settings', 'dependencies') },
 ];
 
 /** A page that no chapter names comes under "More", so that none is left out. Decisions come last. */

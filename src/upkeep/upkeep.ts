@@ -19,6 +19,8 @@ export interface UpkeepOptions
   readonly skippedPerEndpoint: number;
   readonly skippedRetentionMs: number;
   readonly autoDisable: AutoDisableOptions;
+  /** Called after partitions were dropped, or stayed because they are not archived. Must not wait for the archive. */
+  readonly startArchive?: (() => Promise<void>) | undefined;
   readonly onDisabled: (endpoints: readonly DisabledEndpoint[]) => void;
 }
 
@@ -53,6 +55,7 @@ export class Upkeep extends Recurring {
         await this.#attempt('expunge what was restored', () => store.applyTombstones(clock.now()));
         await expireRows(ofRetention, isStopped);
         await this.#attempt('drop expired partitions', () => new PartitionDrops(ofRetention).run(isStopped));
+        await this.#attempt('start the archive', async () => this.#options.startArchive?.());
       });
     });
   }
