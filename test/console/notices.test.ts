@@ -32,7 +32,7 @@ describe('console: notices', needsBrowser(), () => {
     await page.getByText('Nobody gets notices yet').waitFor();
   });
 
-  test('SEC-6: the endpoint form says which headers are no secret', async () => {
+  test('the endpoint form says which headers are no secret', async () => {
     const tenant = newTenant();
     const headers = { 'x-env': 'staging', 'x-functions-key': 'secret' };
     const { id } = await createEndpoint(posthorn, { url: 'https://example.com/', tenant, headers });
