@@ -607,6 +607,17 @@ describe('a conflict with the current state', () => {
       await call('createKey', { body: { scope: 'tenant', tenant } }),
     );
     matrix.refused(op('createInbox'), 'conflict', await call('createInbox', { body: { tenant } }));
+    const notifier = { kind: 'slack', ...endpoint };
+    matrix.refused(op('createNotifier'), 'conflict', await call('createNotifier', { body: notifier }));
+  });
+
+  test('a notifier that is disabled', async () => {
+    const place = await makeWorld(posthorn, rejecting.url);
+    await posthorn.database.query(
+      "update posthorn.endpoints set enabled = false, disabled_reason = 'gone' where tenant = $1 and config ? 'notifier'",
+      [place.tenant],
+    );
+    matrix.refused(op('testNotifier'), 'conflict', await call('testNotifier', { in: place }));
   });
 
   test('an endpoint that another request changes while its receiver is challenged', async () => {
@@ -680,6 +691,15 @@ describe('receivers', () => {
     const metadata = 'https://169.254.169.254/token';
     await refuseReceiver('url_forbidden', { auth: { ...oauth, token_url: metadata } }, 'auth.token_url');
     await refuseReceiver('challenge_failed', { challenge: 'echo' }, 'url');
+    for (const [code, url] of [
+      ['url_invalid', 'ftp://example.com/'],
+      ['url_forbidden', 'https://10.0.0.1/'],
+    ] as const)
+      matrix.refused(
+        op('createNotifier'),
+        code,
+        await call('createNotifier', { body: { kind: 'slack', url } }),
+      );
   });
 
   test('a second endpoint like another, where those are refused', async () => {

@@ -224,7 +224,8 @@ describe('LIF-3: expunging a tenant', () => {
       data: { user: `user of ${tenant}` },
       idempotency_key: `key of ${tenant}`,
     });
-    const notifier = { kind: 'slack', tenant, url: good.url, description: `chat of ${tenant}` };
+    const events = ['posthorn.queue.age'];
+    const notifier = { kind: 'slack', tenant, url: good.url, events, description: `chat of ${tenant}` };
     await expectStatus(api('POST', '/v1/notifiers', notifier), 201);
     await posthorn.database.query(
       `with notified as (
@@ -415,6 +416,7 @@ describe('LIF-3: expunging a tenant', () => {
       { tenant: 'other', endpoint: { metadata: { tenant } } },
       { tenant },
       { oldest: { tenant } },
+      { groups: [{ items: [{ tenant: 'other' }, { tenant }] }] },
     ];
     const ids = payloads.map(() => newEventId(Date.now()));
     for (const [n, payload] of payloads.entries())
