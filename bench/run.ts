@@ -4,6 +4,7 @@ import { startPostgres, startReceiver } from './harness.ts';
 import { type Bench, type Bound, type Figure, isWithin } from './scenario.ts';
 import { backlog } from './scenarios/backlog.ts';
 import { bloat } from './scenarios/bloat.ts';
+import { cost } from './scenarios/cost.ts';
 import { endpoints } from './scenarios/endpoints.ts';
 import { growth } from './scenarios/growth.ts';
 import { guessedKeys } from './scenarios/guessed-keys.ts';
@@ -23,6 +24,7 @@ import { throughput } from './scenarios/throughput.ts';
 const ALL: Bench[] = [
   throughput,
   simpleDesign,
+  cost,
   latency,
   isolation,
   noisyFanOut,

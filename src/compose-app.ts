@@ -6,14 +6,21 @@ import { type Background, createBackground } from './create-background.ts';
 import { createEngine, type Engine } from './create-engine.ts';
 import { createIngest, type Ingest } from './create-ingest.ts';
 import { createServers, type Servers } from './create-server.ts';
-import { createDeliverer, type Deliverer, type EgressPolicy } from './deliver/index.ts';
+import {
+  createDeliverer,
+  type Deliverer,
+  type EgressPolicy,
+  Mailer,
+  SmtpTransport,
+  sendAlsoNotices,
+} from './deliver/index.ts';
 import { SiblingSockets } from './dispatch/index.ts';
 import type { DatabaseClock } from './domain/clock.ts';
 import { newId } from './domain/ids.ts';
 import { EngineTelemetry } from './engine-telemetry.ts';
+import { Confirmations } from './manage/confirmations.ts';
 import { openStore } from './open-store.ts';
 import type { Notifier } from './ports/notifier.ts';
-import type { SendRequest } from './ports/stages.ts';
 import type { Database } from './postgres/database.ts';
 import { PostgresNotifier } from './postgres/notifier.ts';
 import { LiveTail } from './telemetry/live-tail/index.ts';
@@ -33,6 +40,7 @@ export interface ComposeOptions extends AppOptions {
 export interface AppParts {
   readonly notifier: Notifier;
   readonly deliverer: Deliverer;
+  readonly mailer: Mailer;
   readonly tail: LiveTail;
   readonly engine: Engine;
   readonly ingest: Ingest;
@@ -70,7 +78,17 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
   endpoints.onChange((changed) => tail.endpointsChanged(changed));
 
   const pool = database.pool('api');
-  const send: SendRequest = (request, done) => deliverer.send(request, done);
+  const confirmations = new Confirmations({
+    pool,
+    clock,
+    secretBox: store.secretBox,
+    confirmationTtlMs: config.confirmationTtlMs,
+    get publicUrl() {
+      return address.publicUrl;
+    },
+  });
+  const mailer = openMailer(config, confirmations, address, clock);
+  const send = sendAlsoNotices(deliverer, mailer);
   const engine = createEngine(
     {
       ...store,
@@ -112,8 +130,11 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     ingest,
     notifier,
     deliverer,
+    mailer,
+    confirmations,
     metrics,
     address,
+    program: options.program,
     onProblem,
   };
   metrics?.connect({ ...parts, ...store });
@@ -138,6 +159,23 @@ function egressPolicyOf(config: Config): EgressPolicy {
     allowHttpToLoopback: config.egressHttps === 'except-loopback',
     allowedPorts: config.egressPorts.length === 0 ? 'any' : config.egressPorts,
   };
+}
+
+function openMailer(
+  { smtpUrl, smtpFrom }: Config,
+  confirmations: Confirmations,
+  address: Address,
+  clock: DatabaseClock,
+): Mailer {
+  return new Mailer({
+    transport: smtpUrl === null ? null : new SmtpTransport(smtpUrl),
+    from: smtpFrom ?? '',
+    confirmations,
+    clock,
+    get publicUrl() {
+      return address.publicUrl;
+    },
+  });
 }
 
 function openDeliverer(

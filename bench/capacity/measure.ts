@@ -9,7 +9,13 @@ import {
   startPosthorn,
   waitUntilSettled,
 } from '../harness.ts';
-import { childrenOf, cpuSecondsOfTree, findPostmaster, readEnvironment, readRssMb } from '../proc.ts';
+import {
+  readChildPids,
+  readEnvironment,
+  readPostmasterPid,
+  readRssMb,
+  readTreeSeconds,
+} from '../process-figures.ts';
 
 /** A load, and the endpoints that get it. */
 export interface Load {
@@ -58,7 +64,7 @@ export async function startNode(postgres: Postgres, env: Record<string, string> 
     300,
   );
   const pids = new Map<string | null, number>();
-  for (const pid of await childrenOf(posthorn.pid))
+  for (const pid of await readChildPids(posthorn.pid))
     pids.set(await readEnvironment(pid, 'POSTHORN_CHILD_ROLE'), pid);
   return { posthorn, pids: { api: pids.get('api')!, worker: pids.get('worker')! } };
 }
@@ -142,7 +148,7 @@ async function prepare(receiver: Receiver, { posthorn }: Node, load: Load) {
 }
 
 async function readCounters(postgres: Postgres, receiver: Receiver, { pids }: Node): Promise<Counters> {
-  const postmaster = await findPostmaster(postgres);
+  const postmaster = await readPostmasterPid(postgres);
   const [row] = await postgres.query<{ wal: string; disk: string }>(
     `select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::text as wal,
             (select sum(pg_total_relation_size(c.oid)) from pg_class c
@@ -151,9 +157,9 @@ async function readCounters(postgres: Postgres, receiver: Receiver, { pids }: No
   return {
     at: performance.now(),
     cpu: {
-      api: await cpuSecondsOfTree(pids.api),
-      worker: await cpuSecondsOfTree(pids.worker),
-      postgres: await cpuSecondsOfTree(postmaster),
+      api: await readTreeSeconds(pids.api),
+      worker: await readTreeSeconds(pids.worker),
+      postgres: await readTreeSeconds(postmaster),
     },
     wal: Number(row!.wal),
     disk: Number(row!.disk),

@@ -1,6 +1,6 @@
 /** What a delivery costs while it waits: memory of the worker and disk. */
 import { type Postgres, runLoad } from '../harness.ts';
-import { readRssMb } from '../proc.ts';
+import { readRssMb } from '../process-figures.ts';
 import { startNode } from './measure.ts';
 
 export interface Waiting {

@@ -12,7 +12,7 @@ import {
   startPosthorn,
   waitUntilSettled,
 } from '../harness.ts';
-import { cpuSeconds, cpuSecondsOfChildren, findPostmaster, readRssMb } from '../proc.ts';
+import { readPostmasterPid, readRssMb, readTreeSeconds } from '../process-figures.ts';
 import type { Bench, Figure } from '../scenario.ts';
 
 const ENDPOINTS_PER_TENANT = 1_000;
@@ -122,10 +122,13 @@ export async function createEndpoints(postgres: Postgres, existing: number, coun
   await postgres.query('analyze posthorn.endpoints, posthorn.endpoint_secrets');
 }
 
-async function measureIdle(postgres: Postgres, pid: number): Promise<{ posthorn: number; postgres: number }> {
-  const postmaster = await findPostmaster(postgres);
-  const before = [await cpuSeconds(pid), await cpuSecondsOfChildren(postmaster)] as const;
+export async function measureIdle(
+  postgres: Postgres,
+  pid: number,
+): Promise<{ posthorn: number; postgres: number }> {
+  const postmaster = await readPostmasterPid(postgres);
+  const before = [await readTreeSeconds(pid), await readTreeSeconds(postmaster)] as const;
   await new Promise((resolve) => setTimeout(resolve, IDLE_SECONDS * 1_000));
-  const after = [await cpuSeconds(pid), await cpuSecondsOfChildren(postmaster)] as const;
+  const after = [await readTreeSeconds(pid), await readTreeSeconds(postmaster)] as const;
   return { posthorn: (after[0] - before[0]) / IDLE_SECONDS, postgres: (after[1] - before[1]) / IDLE_SECONDS };
 }

@@ -23,6 +23,7 @@ export function usePageEntries(): { monitoring: readonly PageEntry[]; developers
   const developers: PageEntry[] = [{ to: '/event-types', name: 'Event types', icon: 'types' }];
   if (hasInbox) developers.push({ to: '/inbox', name: 'Inbox', icon: 'inbox' });
   if (hasInbox && canWrite) developers.push({ to: '/start', name: 'Guided start', icon: 'start' });
+  developers.push({ to: '/notices', name: 'Notices', icon: 'notices' });
   if (canSeeAllTenants) developers.push({ to: '/tenants', name: 'Tenants', icon: 'tenants' });
   if (isAdmin) developers.push({ to: '/keys', name: 'API keys', icon: 'keys' });
   developers.push({ to: '/audit', name: 'Audit log', icon: 'audit' });

@@ -13,6 +13,7 @@ import { InboxPage } from './pages/inbox.tsx';
 import { InboxesPage } from './pages/inboxes.tsx';
 import { LiveTailPage } from './pages/live-tail.tsx';
 import { NewEndpointPage } from './pages/new-endpoint.tsx';
+import { NoticesPage } from './pages/notices.tsx';
 import { OverviewPage } from './pages/overview.tsx';
 import { TaskPage } from './pages/task.tsx';
 import { TasksPage } from './pages/tasks.tsx';
@@ -33,6 +34,7 @@ export const routes: readonly (readonly [string, (params: Params) => ReactNode])
   ['/tasks/:id', ({ id }) => <TaskPage id={id!} />],
   ['/live', () => <LiveTailPage />],
   ['/event-types', () => <EventTypesPage />],
+  ['/notices', () => <NoticesPage />],
   ['/tenants', () => <TenantsPage />],
   ['/keys', () => <ApiKeysPage />],
   ['/audit', () => <AuditLogPage />],

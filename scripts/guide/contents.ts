@@ -19,7 +19,7 @@ const CHAPTERS: readonly Chapter[] = [
   { title: 'Deliver', files: docs('signatures', 'filters', 'endpoint-auth', 'challenges') },
   {
     title: 'Observe',
-    files: docs('live-tail', 'statistics', 'metrics', 'tracing', 'operational-events', 'audit'),
+    files: docs('live-tail', 'statistics', 'metrics', 'tracing', 'operational-events', 'notices', 'audit'),
   },
   {
     title: 'Operate',

@@ -25,6 +25,8 @@ import { inboxReceiver } from './inbox/receive.ts';
 import { inboxRoutes } from './inbox/routes.ts';
 import { keyRoutes } from './keys/routes.ts';
 import { metricsRoutes } from './metrics/routes.ts';
+import { confirmRoutes } from './notifiers/confirm-routes.ts';
+import { notifierRoutes } from './notifiers/routes.ts';
 import { openApiRoutes } from './openapi/routes.ts';
 import { replayRoutes } from './replay/routes.ts';
 import { rootRoutes } from './root/routes.ts';
@@ -59,6 +61,7 @@ export async function createApi(
   await server.register(consoleRoutes());
   await server.register(signInRoutes(signInContext(dependencies)));
   await server.register(guideRoutes());
+  await server.register(confirmRoutes(dependencies.manage.notifiers));
   if (inboxes !== null) await server.register(inboxReceiver(dependencies, inboxes));
   return server;
 }
@@ -104,6 +107,7 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(deadLetterRoutes(manage, { pool, endpoints }));
     await v1.register(deadLetterGroupRoutes(pool));
     await v1.register(taskRoutes(manage.tasks, pool));
+    await v1.register(notifierRoutes(manage.notifiers, { pool, endpoints }));
     await v1.register(keyRoutes(manage.keys, pool, { hasInbox: inboxes !== null }));
     await v1.register(tenantRoutes(manage, pool));
     await v1.register(eventTypeRoutes(manage.eventTypes, pool));

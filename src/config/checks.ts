@@ -60,6 +60,13 @@ export const checks: readonly Check[] = [
         : `${name('operatorTenant')} must be a tenant id: 1 to 128 letters, digits or any of . _ : - and start with a letter or digit`,
   },
   {
+    about: ['smtpUrl', 'smtpFrom'],
+    problem: ({ smtpUrl, smtpFrom }, name) =>
+      (smtpUrl === null) === (smtpFrom === null)
+        ? null
+        : `${name('smtpUrl')} and ${name('smtpFrom')} must be set together`,
+  },
+  {
     about: ['oidcIssuer', 'oidcClientId'],
     problem: ({ oidcIssuer, oidcClientId }, name) =>
       (oidcIssuer === null) === (oidcClientId === null)

@@ -8,7 +8,7 @@
  */
 import { egress, endpointLimits, keys } from './settings/access.ts';
 import { accepting, dispatching, ownership } from './settings/engine.ts';
-import { health, metrics, operational, stream, tracing } from './settings/observing.ts';
+import { health, metrics, notices, operational, stream, tracing } from './settings/observing.ts';
 import { relay } from './settings/relay.ts';
 import { retention } from './settings/retention.ts';
 import { log, processes, server, storage } from './settings/server.ts';
@@ -32,6 +32,7 @@ export const sections = {
   'Live tail': stream,
   Metrics: metrics,
   'Operational events': operational,
+  Notices: notices,
   Tracing: tracing,
   Relay: relay,
 };
@@ -53,6 +54,7 @@ export const settings = {
   ...health,
   ...metrics,
   ...operational,
+  ...notices,
   ...tracing,
   ...relay,
 };

@@ -30,6 +30,10 @@ export const auditActions = [
   'key.create',
   'key.update',
   'key.delete',
+  'notifier.create',
+  'notifier.delete',
+  'notifier.test',
+  'notifier.confirm',
   'session.create',
   'session.delete',
 ] as const;

@@ -16,6 +16,7 @@ import { type EndpointLimits, Endpoints } from './endpoints.ts';
 import { EventTypes } from './event-types.ts';
 import { Expunge } from './expunge.ts';
 import { Keys } from './keys.ts';
+import { type NotifierOptions, Notifiers } from './notifiers.ts';
 import { Probes } from './probes.ts';
 import { Replay } from './replay.ts';
 import { Tasks } from './tasks.ts';
@@ -32,6 +33,7 @@ export interface ControlPlaneDependencies {
   readonly egress: EgressPolicy;
   readonly challenges: ChallengeOptions;
   readonly endpointLimits: EndpointLimits;
+  readonly notifiers: NotifierOptions;
   /** Its endpoints may get the operational events of all tenants, and only admin keys may use it. */
   readonly operatorTenant: string;
   /** How long the previous signing secret signs beside a new one. */
@@ -60,15 +62,17 @@ export interface ControlPlane {
   readonly tenants: Tenants;
   readonly eventTypes: EventTypes;
   readonly expunge: Expunge;
+  readonly notifiers: Notifiers;
 }
 
 export function createControlPlane(dependencies: ControlPlaneDependencies): ControlPlane {
   const challenges = new EndpointChallenges(dependencies.challenges);
   const tasks = new Tasks(dependencies);
+  const testEvents = new TestEvents(dependencies);
   return {
     endpoints: new Endpoints({ ...dependencies, challenges }),
     endpointSecrets: new EndpointSecrets(dependencies),
-    testEvents: new TestEvents(dependencies),
+    testEvents,
     probes: new Probes(dependencies),
     replay: new Replay({ ...dependencies, tasks }),
     deadLetters: new DeadLetters({ ...dependencies, tasks }),
@@ -77,5 +81,6 @@ export function createControlPlane(dependencies: ControlPlaneDependencies): Cont
     tenants: new Tenants(dependencies),
     eventTypes: new EventTypes(dependencies),
     expunge: new Expunge(dependencies),
+    notifiers: new Notifiers({ ...dependencies, testEvents }),
   };
 }

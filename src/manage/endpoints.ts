@@ -253,7 +253,7 @@ export class Endpoints {
 }
 
 /** Called after the endpoint was created. Endpoints beyond the limit that exist already stay. */
-async function refuseTooMany(client: Client, tenant: string, defaultMax: number): Promise<void> {
+export async function refuseTooMany(client: Client, tenant: string, defaultMax: number): Promise<void> {
   const { max, exceeded } = await exceedsEndpointLimit(client, tenant, defaultMax);
   if (!exceeded) return;
   const rule = `may have at most ${max} endpoints: delete some, or raise "max_endpoints" of the tenant`;

@@ -14,7 +14,7 @@ import { readTime } from '../ingest/index.ts';
 import { type Client, inTransaction, type Pool } from '../postgres/database.ts';
 import { failureOf } from '../postgres/failures.ts';
 import { type DeliveryView, deliveriesOfEvent, findDelivery } from '../postgres/queries/deliveries.ts';
-import { findEndpoint, findUnavailableEndpoints } from '../postgres/queries/endpoints.ts';
+import { findEndpoint, findEndpointRecord, findUnavailableEndpoints } from '../postgres/queries/endpoints.ts';
 import { findEvent } from '../postgres/queries/events.ts';
 import { replayDeliveries } from '../postgres/queries/replay.ts';
 import type { Selection } from '../postgres/queries/select-deliveries.ts';
@@ -79,8 +79,8 @@ export class Replay {
         wake(found.endpoint_id);
         return (await findDelivery(pool, id, caller.tenant)) ?? found;
       }
-      const endpoint = await findEndpoint(pool, found.endpoint_id, null);
-      if (endpoint === null) throw new Problem('conflict', ENDPOINT_DELETED);
+      const endpoint = await findEndpointRecord(pool, found.endpoint_id);
+      if (endpoint === null || endpoint.deleted) throw new Problem('conflict', ENDPOINT_DELETED);
       if (!endpoint.enabled) throw new Problem('conflict', ENDPOINT_DISABLED);
       const event = await findEvent(pool, eventIdOfDelivery(id), caller.tenant);
       if (event === null || event.data === null) throw new Problem('conflict', NO_PAYLOAD);

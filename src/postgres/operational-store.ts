@@ -1,10 +1,11 @@
 import type { OperationalStore } from '../ports/operational-store.ts';
 import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { type Database, inTransaction } from './database.ts';
+import { addNotices, takeDigests } from './queries/notice-digests.ts';
 import {
   clearState,
   currentVersion,
-  hasNotes,
+  findWork,
   hasState,
   notedEndpoints,
   publishOperational,
@@ -21,7 +22,7 @@ class RolledBack extends Error {}
 export function createPostgresOperationalStore(database: Pick<Database, 'pool'>): OperationalStore {
   const pool = database.pool('api');
   return {
-    hasNotes: () => withStoreErrors(hasNotes(pool)),
+    findWork: (noticeWindowMs) => withStoreErrors(findWork(pool, noticeWindowMs)),
     async runRound(work) {
       const transaction = inTransaction(pool, async (client) => {
         if (!(await tryLock(client, ADVISORY_LOCKS.operationalEvents))) return true;
@@ -34,6 +35,8 @@ export function createPostgresOperationalStore(database: Pick<Database, 'pool'>)
           clearState: (kind, subject) => clearState(client, kind, subject),
           countDeadLetters: (max) => countDeadLettersUpTo(client, max),
           findOldestWaiting: () => findOldestWaiting(client),
+          addNotices: (notices) => addNotices(client, notices),
+          takeDigests: (windowMs) => takeDigests(client, windowMs),
           publish: (events) => publishOperational(client, events),
         });
         if (!isCommitted) throw new RolledBack();

@@ -1,7 +1,7 @@
 /** Two thresholds. Each is reported when the value reaches it, and again when the value has fallen below half of it. */
 import type { Clock } from '../domain/clock.ts';
 import { type OperationalType, operationalTypes } from '../domain/operational.ts';
-import type { OperationalEvent, OperationalRound } from '../ports/operational-store.ts';
+import type { OperationalRound } from '../ports/operational-store.ts';
 import { deadLettersPayload, queueAgePayload, type ThresholdCrossing } from './operational-payloads.ts';
 
 export interface ThresholdOptions {
@@ -9,6 +9,12 @@ export interface ThresholdOptions {
   readonly deadLettersThreshold: number;
   readonly queueAgeThresholdMs: number;
   readonly publicUrl: string;
+}
+
+/** An operational event without its receivers. */
+export interface OperationalReport {
+  readonly type: OperationalType;
+  readonly data: Readonly<Record<string, unknown>>;
 }
 
 /** Dead letters are counted up to this many times the threshold. */
@@ -20,8 +26,8 @@ export async function checkThresholds(
   round: OperationalRound,
   types: readonly OperationalType[],
   { clock, publicUrl, deadLettersThreshold, queueAgeThresholdMs }: ThresholdOptions,
-): Promise<Pick<OperationalEvent, 'type' | 'data'>[]> {
-  const crossed: Pick<OperationalEvent, 'type' | 'data'>[] = [];
+): Promise<OperationalReport[]> {
+  const crossed: OperationalReport[] = [];
   for (const type of types) {
     if (type === operationalTypes.deadLettersThreshold) {
       const count = await round.countDeadLetters(deadLettersThreshold * COUNT_FACTOR);

@@ -113,6 +113,10 @@ describe('SEC-4: every change is recorded', () => {
         await expectStatus(posthorn.api('PUT', '/v1/event-types/c.d', { deprecated: true }), 200);
         return posthorn.api('DELETE', '/v1/event-types/c.d');
       },
+      'POST /v1/notifiers': (tenant, url) =>
+        posthorn.api('POST', '/v1/notifiers', { kind: 'slack', tenant, url }),
+      'POST /v1/notifiers/:id/test': ofNotifier('POST', '/test'),
+      'DELETE /v1/notifiers/:id': ofNotifier('DELETE', ''),
       'POST /v1/keys': (tenant) => posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant }),
       'PATCH /v1/keys/:id': async (tenant) =>
         posthorn.api('PATCH', `/v1/keys/${(await newKey({ scope: 'tenant', tenant })).id}`, {
@@ -126,6 +130,14 @@ describe('SEC-4: every change is recorded', () => {
     return async (tenant: string, url: string) => {
       const { id } = await createEndpoint(posthorn, { tenant, url, ...settings });
       return posthorn.api(method, `/v1/endpoints/${id}${path}`, body);
+    };
+  }
+
+  function ofNotifier(method: string, path: string) {
+    return async (tenant: string, url: string) => {
+      const notifier = { kind: 'slack', tenant, url };
+      const { body } = await expectStatus(posthorn.api('POST', '/v1/notifiers', notifier), 201);
+      return posthorn.api(method, `/v1/notifiers/${body.id}${path}`);
     };
   }
 
@@ -178,8 +190,8 @@ describe('SEC-4: every change is recorded', () => {
       ),
     ].map((match) => match[1]!);
     for (const { action } of await audit('limit=250')) actions.add(action);
-    // No route disables an endpoint by a rule: see health.test.ts. Sessions: see sign-in.test.ts.
-    const elsewhere = ['endpoint.disable', 'session.create', 'session.delete'];
+    // No route disables an endpoint by a rule: see health.test.ts. Sessions: see sign-in.test.ts. Confirmations: notices.test.ts.
+    const elsewhere = ['endpoint.disable', 'notifier.confirm', 'session.create', 'session.delete'];
     expect([...actions, ...elsewhere].toSorted()).toEqual(documented.toSorted());
     expect(auditActions.toSorted()).toEqual(documented.toSorted());
   });

@@ -224,6 +224,17 @@ describe('LIF-3: expunging a tenant', () => {
       data: { user: `user of ${tenant}` },
       idempotency_key: `key of ${tenant}`,
     });
+    const notifier = { kind: 'slack', tenant, url: good.url, description: `chat of ${tenant}` };
+    await expectStatus(api('POST', '/v1/notifiers', notifier), 201);
+    await posthorn.database.query(
+      `with notified as (
+         insert into posthorn.notice_digests (endpoint_id, type, tenant, count, reports, items)
+         select id, 'posthorn.queue.age', $1, 1, 1, '[]' from posthorn.endpoints
+          where config ? 'notifier' and tenant = $1
+       )
+       insert into posthorn.confirmation_mails (tenant, address_hash, event_id) values ($1, '', gen_random_uuid())`,
+      [tenant],
+    );
     await untilEnded(event.id, ['dead', 'delivered', 'delivered', 'retrying']);
     await expectStatus(api('POST', `/v1/endpoints/${endpoints[0]}/replay`, { status: ['delivered'] }), 202);
     await expectStatus(api('PUT', `/v1/tenants/${tenant}`, { name: `Name of ${tenant}` }), 200);
@@ -268,6 +279,7 @@ describe('LIF-3: expunging a tenant', () => {
       'api_keys',
       'attempts',
       'audit_log',
+      'confirmation_mails',
       'console_sessions',
       'dead_letters',
       'deliveries',
@@ -282,6 +294,7 @@ describe('LIF-3: expunging a tenant', () => {
       'fan_out_slices',
       'idempotency_keys',
       'inboxes',
+      'notice_digests',
       'operational_notes',
       'outbox',
       'outbox_rejected',

@@ -58,6 +58,7 @@ const LIMITS: Limits = {
   carefulWindowMs: 600_000,
   laneBudgetBytes: 1024 * 1024,
   settleBatchRows: 20,
+  settleLingerMs: 20,
   sweepMs: 5_000,
   retryAfterCapMs: 60_000,
   drainMs: 10_000,

@@ -39,6 +39,16 @@ export function CredentialFields({ draft, onChange, errors }: CredentialFieldsPr
         onChange={(newHeaders) => onChange({ headers: newHeaders })}
         error={findFieldError(errors, 'headers')}
       />
+      <TextField
+        className="wide"
+        label="Headers without secrets"
+        mono
+        value={draft.plain_headers}
+        onChange={(plain_headers) => onChange({ plain_headers })}
+        placeholder="x-env, x-region"
+        hint="Names of headers whose values everyone who may see the endpoint can read. All others are shown only to keys that may read secrets."
+        error={findFieldError(errors, 'plain_headers')}
+      />
       <SelectField
         className="wide"
         label="Authentication"

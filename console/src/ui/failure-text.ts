@@ -27,6 +27,8 @@ const ERRORS: Record<ErrorClass, string> = {
   http_5xx: 'The receiver failed',
   oauth_failed: 'The token endpoint gave no access token',
   oauth_rejected: 'The receiver refused the access token',
+  mail_failed: 'The mail server did not take it',
+  mail_rejected: 'The mail server refused it',
   proxy_failed: 'The egress proxy failed',
   internal: 'Posthorn failed to send it',
 };

@@ -10,6 +10,7 @@ const paths = {
   audit: 'M9 4h6v3H9zM7 5.500H5V20h14V5.500h-2M9 12h6M9 16h4',
   inbox: 'M4 13l2.5-8h11L20 13v6H4zM4 13h5l1 2.500h4l1-2.500h5',
   tenants: 'M4 20V8l8-4 8 4v12M9 20v-6h6v6M9 10h.01M15 10h.01',
+  notices: 'M6 16V11a6 6 0 0 1 12 0v5l2 2H4zM10 20.500h4',
   book: 'M5 4h10a3 3 0 0 1 3 3v13H8a3 3 0 0 1-3-3zM5 17a3 3 0 0 1 3-3h10',
   start: 'M5 21V4h11l-2 4 2 4H5',
   search: 'M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14zM20 20l-4-4',

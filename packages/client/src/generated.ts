@@ -42,7 +42,7 @@ export interface Attempt {
   /** The result. `superseded`: another worker had taken over the delivery. */
   outcome: 'delivered' | 'retry' | 'dead' | 'superseded';
   error: {
-    class: 'dns_failed' | 'egress_forbidden' | 'connect_refused' | 'connect_timeout' | 'connection_failed' | 'connection_reset' | 'tls_expired' | 'tls_name_mismatch' | 'tls_untrusted' | 'tls_failed' | 'timeout' | 'response_invalid' | 'response_headers_too_large' | 'http_1xx' | 'http_3xx' | 'redirect_failed' | 'http_4xx' | 'http_408' | 'http_410' | 'http_429' | 'http_5xx' | 'oauth_failed' | 'oauth_rejected' | 'proxy_failed' | 'internal';
+    class: 'dns_failed' | 'egress_forbidden' | 'connect_refused' | 'connect_timeout' | 'connection_failed' | 'connection_reset' | 'tls_expired' | 'tls_name_mismatch' | 'tls_untrusted' | 'tls_failed' | 'timeout' | 'response_invalid' | 'response_headers_too_large' | 'http_1xx' | 'http_3xx' | 'redirect_failed' | 'http_4xx' | 'http_408' | 'http_410' | 'http_429' | 'http_5xx' | 'oauth_failed' | 'oauth_rejected' | 'mail_failed' | 'mail_rejected' | 'proxy_failed' | 'internal';
     message: string | null;
     hint: string | null;
   } | null;
@@ -1021,10 +1021,49 @@ export interface NewKey {
   allowed_ips?: string[] | null;
 }
 
+export interface NewNotifier {
+  kind: 'slack' | 'email';
+  tenant?: string;
+  /** Notices about all tenants. Only admin keys may set it. */
+  operator?: boolean;
+  /** With `slack`: the URL of a Slack-compatible webhook. */
+  url?: string;
+  /** With `email`: one e-mail address. */
+  address?: string;
+  /** Operational events, or prefixes such as `posthorn.circuit.*`. Default: all. */
+  events?: string[];
+  description?: string;
+}
+
 export interface NotReady {
   status: 'not_ready';
   /** What is missing. */
   detail: string;
+}
+
+export interface Notifier {
+  id: string;
+  tenant: string;
+  /** Gets notices about all tenants. */
+  operator: boolean;
+  kind: 'slack' | 'email';
+  url: string | null;
+  address: string | null;
+  /** The operational events that it reports. */
+  events: string[];
+  description: string;
+  /** `unconfirmed`: the owner of the address has not opened the link yet, and gets nothing else. */
+  status: 'active' | 'unconfirmed' | 'disabled';
+  disabled_reason: 'manual' | 'gone' | 'failing' | 'dead_letters' | null;
+  confirmed_at: Time | null;
+  /** Finds its messages: `GET /v1/deliveries?endpoint_id=`. */
+  endpoint_id: string;
+  created_at: Time;
+}
+
+export interface NotifierPage {
+  data: Notifier[];
+  next_cursor: string | null;
 }
 
 export interface OAuth2 {
@@ -1635,6 +1674,34 @@ export class Tenants extends Resource {
   }
 }
 
+/** Messages to people about endpoints that fail and deliveries that are given up. */
+export class Notifiers extends Resource {
+  /** Create a notifier. It posts notices about endpoints and deliveries to a chat, or sends them by e-mail. The e-mail address of a tenant gets a link first, and notices once its owner has confirmed. */
+  create(body: NewNotifier, options?: RequestOptions): Promise<Notifier> {
+    return this.call('POST', `/v1/notifiers`, { body, keyed: true }, options);
+  }
+
+  /** List notifiers. */
+  list(query: { limit?: number; cursor?: string; tenant?: string } = {}, options?: RequestOptions): PageRequest<Notifier> {
+    return this.pages('GET', `/v1/notifiers`, { query }, options);
+  }
+
+  /** Show a notifier. */
+  get(id: string, options?: RequestOptions): Promise<Notifier> {
+    return this.call('GET', `/v1/notifiers/${encodeURIComponent(id)}`, {}, options);
+  }
+
+  /** Delete a notifier. Messages that wait are skipped. Its history stays readable. */
+  delete(id: string, options?: RequestOptions): Promise<void> {
+    return this.call('DELETE', `/v1/notifiers/${encodeURIComponent(id)}`, {}, options);
+  }
+
+  /** Send a test message. At once, without waiting for other notices. */
+  test(id: string, options?: RequestOptions): Promise<Delivery> {
+    return this.call('POST', `/v1/notifiers/${encodeURIComponent(id)}/test`, { keyed: true }, options);
+  }
+}
+
 /** Create, list and revoke API keys. */
 export class Keys extends Resource {
   /** Create an API key. */
@@ -1671,7 +1738,7 @@ export class Keys extends Resource {
 /** Who changed what, and when. */
 export class Audit extends Resource {
   /** Who changed what, newest first. */
-  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'event.expunge' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'tenant.expunge' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.update' | 'key.delete' | 'session.create' | 'session.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
+  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'event.expunge' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'tenant.expunge' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.update' | 'key.delete' | 'notifier.create' | 'notifier.delete' | 'notifier.test' | 'notifier.confirm' | 'session.create' | 'session.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
     return this.pages('GET', `/v1/audit`, { query }, options);
   }
 }
@@ -1765,6 +1832,7 @@ export class Resources {
   readonly filters: Filters;
   readonly eventTypes: EventTypes;
   readonly tenants: Tenants;
+  readonly notifiers: Notifiers;
   readonly keys: Keys;
   readonly audit: Audit;
   readonly statistics: Statistics;
@@ -1780,6 +1848,7 @@ export class Resources {
     this.filters = new Filters(transport);
     this.eventTypes = new EventTypes(transport);
     this.tenants = new Tenants(transport);
+    this.notifiers = new Notifiers(transport);
     this.keys = new Keys(transport);
     this.audit = new Audit(transport);
     this.statistics = new Statistics(transport);

@@ -20,6 +20,11 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   getEndpointStats: ['endpoints:read'],
   sendTestEvent: ['endpoints:write'],
   probeEndpoint: ['endpoints:write'],
+  createNotifier: ['endpoints:write'],
+  listNotifiers: ['endpoints:read'],
+  getNotifier: ['endpoints:read'],
+  deleteNotifier: ['endpoints:write'],
+  testNotifier: ['endpoints:write'],
   tryFilter: ['endpoints:read'],
   // It tells something about payloads.
   countFilterMatches: ['endpoints:read', 'events:read'],

@@ -1,4 +1,5 @@
 import type { Command } from '../command.ts';
+import { archive } from './archive.ts';
 import { capacity } from './capacity.ts';
 import { dev } from './dev.ts';
 import { doctor } from './doctor.ts';
@@ -16,6 +17,7 @@ export const commands: readonly Command[] = [
   migrate,
   keys,
   relay,
+  archive,
   rotateEncryptionKey,
   capacity,
 ];

@@ -230,6 +230,16 @@ export const catalogue = {
     type: 'gauge',
     help: '1 if the process may send, because its lease is valid. Always 0 in a process without a worker.',
   },
+  posthorn_archive_rows_total: {
+    type: 'counter',
+    help: 'Rows that were written to the archive, read back and compared.',
+  },
+  posthorn_archive_bytes_total: { type: 'counter', help: 'Bytes of those files.' },
+  posthorn_archive_runs_total: {
+    type: 'counter',
+    labels: ['result'],
+    help: 'Runs of the archive process that this process started: done, failed.',
+  },
   posthorn_internal_problems_total: {
     type: 'counter',
     help: 'Internal failures from which Posthorn recovers by itself, mostly of the database.',
