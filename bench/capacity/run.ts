@@ -13,7 +13,7 @@ import { type Postgres, type Receiver, startPostgres, startReceiver } from '../h
 import { createEndpoints } from '../scenarios/endpoints.ts';
 import { fitUnitCosts, type Samples } from './fit.ts';
 import { type Load, measure, type Node, type Sample, startNode } from './measure.ts';
-import { compareWithModel, tables } from './tables.ts';
+import { compareWithModel, drawCores, tables } from './tables.ts';
 import { measureWaiting } from './waiting.ts';
 
 const { values } = parseArgs({
@@ -145,6 +145,7 @@ if (!isQuick) {
   let text = await readFile(document, 'utf8');
   for (const [name, content] of written) text = replaceMarked(text, `capacity:${name}`, content);
   await writeFile(document, text);
+  await writeFile(new URL('docs/images/capacity-cores.svg', root), drawCores(measured));
   console.log('\nWrote src/cli/capacity/measured-costs.ts and docs/capacity.md.');
 }
 

@@ -1,5 +1,14 @@
 /** The tables of docs/capacity.md, by the name of their place in the document. */
-import { coresOf, type Rates } from '../../src/cli/capacity/model.ts';
+import { xyChart } from '../../lab/svg.ts';
+import {
+  coresOf,
+  DEFAULT_DEMAND,
+  type Demand,
+  predict,
+  type Rates,
+  ratesOf,
+} from '../../src/cli/capacity/model.ts';
+import { describePrediction } from '../../src/cli/capacity/report.ts';
 import {
   type Costs,
   type ProcessKind,
@@ -158,7 +167,42 @@ function checkTable({ costs, checks }: Measured): string {
   );
 }
 
+/** What docs/capacity.md asks in its first command. */
+const BILLION: Demand = {
+  ...DEFAULT_DEMAND,
+  eventsPerDay: 1e9,
+  peakFactor: 8.3,
+  fanOut: 1.2,
+  payloadBytes: 1_000,
+  receiverMs: 200,
+  failures: 0.02,
+};
+
+function billion({ costs }: Measured): string {
+  return `\`\`\`text\n${describePrediction(BILLION, predict(BILLION, costs), costs)}\n\`\`\``;
+}
+
+/** Busy cores by events per second, for the demand of `BILLION`. */
+export function drawCores({ costs }: Measured): string {
+  const rates = [100, 300, 1_000, 3_000, 10_000, 30_000, 100_000];
+  const series = processKinds.map((kind) => ({
+    name: names[kind],
+    points: rates.map((rate): [number, number] => [rate, coresOf(ratesOf(rate, BILLION), costs, kind)]),
+  }));
+  const ticks = (values: readonly number[]) => values.map((at) => ({ at, label: at.toLocaleString('en') }));
+  return xyChart(
+    'Busy cores (1.2 deliveries per event, 1 kB, 2 % failures)',
+    {
+      x: { label: 'events per second', ticks: ticks(rates), isLogarithmic: true },
+      y: { label: 'cores', ticks: ticks([0.01, 0.1, 1, 10, 100]), isLogarithmic: true },
+    },
+    series,
+    'lines',
+  );
+}
+
 export const tables: Readonly<Record<string, (measured: Measured) => string>> = {
+  billion,
   costs: costTable,
   loads: sampleTable,
   memory: memoryTable,
