@@ -29,6 +29,7 @@ const CHAPTERS: readonly Chapter[] = [
       'runbook',
       'retention',
       'operate/sizing',
+      'scale-out',
       'operate/upgrade',
       'operate/restarts',
       'operate/backup',
