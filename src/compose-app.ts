@@ -4,6 +4,7 @@ import type { AppMetrics } from './app-metrics.ts';
 import { type Config, readVersion } from './config/index.ts';
 import { type Background, createBackground } from './create-background.ts';
 import { createEngine, type Engine } from './create-engine.ts';
+import { createHandOver } from './create-hand-over.ts';
 import { createIngest, type Ingest } from './create-ingest.ts';
 import { createServers, type Servers } from './create-server.ts';
 import {
@@ -14,7 +15,6 @@ import {
   SmtpTransport,
   sendAlsoNotices,
 } from './deliver/index.ts';
-import { SiblingSockets } from './dispatch/index.ts';
 import type { DatabaseClock } from './domain/clock.ts';
 import { newId } from './domain/ids.ts';
 import { EngineTelemetry } from './engine-telemetry.ts';
@@ -59,7 +59,7 @@ interface Address {
 const TAIL_ANNOUNCE_MS = 5_000;
 
 export async function composeApp(options: ComposeOptions): Promise<AppParts> {
-  const { config, log, siblings, gatherMetrics, database, clock, workerName } = options;
+  const { config, log, gatherMetrics, database, clock, workerName } = options;
   const { metrics, tracer, onProblem } = options;
   const store = await openStore(database, { config, log, onProblem });
   const { endpoints } = store;
@@ -93,7 +93,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     {
       ...store,
       notifier,
-      handOver: siblings === undefined ? null : new SiblingSockets({ ...siblings, clock, onProblem }),
+      handOver: createHandOver(options, store),
       clock,
       random: Math.random,
     },

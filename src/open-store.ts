@@ -10,6 +10,7 @@ import type { FanOutStore } from './ports/fan-out-store.ts';
 import type { OperationalStore } from './ports/operational-store.ts';
 import type { OutboxStore } from './ports/outbox-store.ts';
 import type { OwnershipStore } from './ports/ownership-store.ts';
+import type { PeerDirectory } from './ports/peer-directory.ts';
 import type { TenantLimits } from './ports/rate-limits.ts';
 import type { RetentionStore } from './ports/retention-store.ts';
 import type { StatisticsStore } from './ports/statistics-store.ts';
@@ -26,6 +27,7 @@ import { createPostgresOperationalStore } from './postgres/operational-store.ts'
 import { createPostgresOutboxStore } from './postgres/outbox-store.ts';
 import { createPostgresOwnershipStore } from './postgres/ownership-store.ts';
 import { ensurePartitions } from './postgres/partitions.ts';
+import { createPostgresPeerDirectory } from './postgres/peer-directory.ts';
 import { readChecksumSecret } from './postgres/queries/keys.ts';
 import { markOperatorEndpoints } from './postgres/queries/mark-operator-endpoints.ts';
 import { writePublishLimits } from './postgres/queries/outbox.ts';
@@ -53,6 +55,7 @@ export interface Store {
   readonly retention: RetentionStore;
   readonly archive: ArchiveRequests;
   readonly endpoints: EndpointDirectory;
+  readonly peers: PeerDirectory;
   readonly secretBox: SecretBox;
   readonly keyFormat: ApiKeyFormat;
 }
@@ -102,6 +105,7 @@ export async function openStore(
     retention: createPostgresRetentionStore(database),
     archive: createPostgresArchiveRequests(database),
     endpoints,
+    peers: createPostgresPeerDirectory(database),
     secretBox,
     keyFormat: new ApiKeyFormat(await readChecksumSecret(database.pool('api'))),
   };

@@ -30,6 +30,7 @@ const CHAPTERS: readonly Chapter[] = [
       'retention',
       'operate/sizing',
       'capacity',
+      'scale-out',
       'operate/upgrade',
       'operate/restarts',
       'operate/backup',

@@ -1,4 +1,4 @@
-import { boolean, choice, cidrs, duration, integer, text, url } from '../kinds.ts';
+import { boolean, choice, cidrs, duration, integer, listenAddress, text, url } from '../kinds.ts';
 import { DAY, MINUTE, SECOND } from './units.ts';
 
 export const server = {
@@ -68,6 +68,17 @@ export const processes = {
     max: 128,
     about:
       'Number of child processes of `serve`. With role `all`, one in three answers the API and the others deliver; with three or more, another worker takes over from one that hangs. 1 runs everything in a single process.',
+  }),
+  peerListen: listenAddress({
+    default: null,
+    about:
+      'Address and port on which this node takes deliveries that other nodes have accepted, such as 10.0.0.5:0 (port 0: a free one for each process). The connections use TLS and prove that both sides know the encryption key. If unset, nodes notify each other through the database.',
+  }),
+  peerHost: text({
+    default: null,
+    maxLength: 253,
+    about:
+      'Host name or address under which other nodes reach this one. If unset: that of POSTHORN_PEER_LISTEN.',
   }),
 };
 

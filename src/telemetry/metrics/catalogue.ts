@@ -31,7 +31,7 @@ export const catalogue = {
   posthorn_deliveries_handed_on_total: {
     type: 'counter',
     labels: ['to'],
-    help: 'New deliveries, by how they reach the worker that owns them: in this process ("self"), through a "sibling" process of this node, or through a "notify" in the database.',
+    help: 'New deliveries, by how they reach the worker that owns them: in this process ("self"), handed to another process of this or another node ("sibling"), or through a "notify" in the database.',
   },
   posthorn_rejected_total: {
     type: 'counter',
