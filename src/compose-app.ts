@@ -80,6 +80,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
       random: Math.random,
     },
     {
+      converter: null,
       send: tracer === null ? send : traceSending(tracer, send),
       observer: new EngineTelemetry({ clock, log, metrics, tail, pool, endpoints, onProblem }),
       tail,

@@ -3,6 +3,7 @@ import type { ConfigWithKeys } from './config/index.ts';
 import { publicId } from './domain/ids.ts';
 import { ApiKeyFormat } from './manage/api-keys.ts';
 import type { AcceptLog, EventLookup } from './ports/accept-log.ts';
+import type { ConversionStore } from './ports/conversion-store.ts';
 import type { DeliveryQueue } from './ports/delivery-queue.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
 import type { FanOutStore } from './ports/fan-out-store.ts';
@@ -15,6 +16,7 @@ import type { StatisticsStore } from './ports/statistics-store.ts';
 import type { TaskStore } from './ports/task-store.ts';
 import type { UpkeepStore } from './ports/upkeep-store.ts';
 import { createPostgresAcceptLog, createPostgresEventLookup } from './postgres/accept-log.ts';
+import { createPostgresConversionStore } from './postgres/conversion-store.ts';
 import type { Database } from './postgres/database.ts';
 import { createPostgresDeliveryQueue } from './postgres/delivery-queue.ts';
 import { createEndpointCache } from './postgres/endpoint-cache.ts';
@@ -49,6 +51,7 @@ export interface Store {
   readonly operational: OperationalStore;
   readonly upkeep: UpkeepStore;
   readonly retention: RetentionStore;
+  readonly conversions: ConversionStore;
   readonly endpoints: EndpointDirectory;
   readonly secretBox: SecretBox;
   readonly keyFormat: ApiKeyFormat;
@@ -97,6 +100,7 @@ export async function openStore(
     operational: createPostgresOperationalStore(database),
     upkeep: createPostgresUpkeepStore({ database, ensurePartitions: makePartitions, secretBox }),
     retention: createPostgresRetentionStore(database),
+    conversions: createPostgresConversionStore(database),
     endpoints,
     secretBox,
     keyFormat: new ApiKeyFormat(await readChecksumSecret(database.pool('api'))),

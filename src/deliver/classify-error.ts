@@ -146,6 +146,7 @@ const MESSAGES: Record<ErrorClass, string> = {
   http_5xx: 'The receiver failed',
   oauth_failed: 'The token endpoint gave no access token',
   oauth_rejected: 'The receiver refused the access token',
+  conversion_failed: 'The payload could not be converted',
   proxy_failed: 'The egress proxy failed',
   internal: 'The request could not be made',
 };

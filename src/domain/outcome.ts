@@ -37,6 +37,8 @@ export const errorClasses = {
     'The token endpoint gave no access token. Check token_url, client_id, client_secret and scope of auth, and whether it works.',
   oauth_rejected:
     'The receiver refused an access token that should still have been good. The next attempt fetches a new one.',
+  conversion_failed:
+    'The payload could not be converted to the version that the endpoint pins, so nothing was sent. This is for the operator of Posthorn to fix: correct the converter and restart; the next attempt converts again.',
   proxy_failed: 'The egress proxy refused or failed. This is for the operator of Posthorn to fix.',
   internal: 'Posthorn itself failed to make the request. This is for the operator of Posthorn to fix.',
 } as const;
@@ -73,6 +75,27 @@ export interface AttemptOutcome {
   readonly withdrawn?: true;
   /** The error code if this machine has run out of descriptors, ports, buffers or memory. `withdrawn` is set too. */
   readonly shortage?: string;
+}
+
+/** The outcome of an attempt that failed before there was a request. */
+export function unsentOutcome(
+  url: string,
+  error: { readonly class: ErrorClass; readonly message: string },
+  now: number,
+): AttemptOutcome {
+  return {
+    startedAt: now,
+    durationMs: 0,
+    timing: { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null },
+    statusCode: null,
+    error,
+    url,
+    requestHeaders: {},
+    responseHeaders: null,
+    responseBody: null,
+    responseTruncated: false,
+    retryAfterMs: null,
+  };
 }
 
 export type Trigger = 'auto' | 'replay' | 'test';

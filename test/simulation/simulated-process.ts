@@ -5,6 +5,7 @@ import { DatabaseClock } from '../../src/domain/clock.ts';
 import type { NewEvent } from '../../src/domain/event.ts';
 import { Link, withFaults, withOwnershipFaults } from '../../src/memory/faults.ts';
 import { createMemoryEventLookup } from '../../src/memory/memory-accept-log.ts';
+import { createMemoryConversionStore } from '../../src/memory/memory-conversion-store.ts';
 import {
   createMemoryEndpointSource,
   MemoryEndpointDirectory,
@@ -19,6 +20,7 @@ import type { AcceptLog } from '../../src/ports/accept-log.ts';
 import type { DeliveryQueue } from '../../src/ports/delivery-queue.ts';
 import type { FanOutStore } from '../../src/ports/fan-out-store.ts';
 import { Publication } from './publication.ts';
+import { simulateConversions } from './simulated-conversions.ts';
 import { Process, type Random, type VirtualTime } from './virtual-time.ts';
 import type { Weather } from './weather.ts';
 
@@ -144,6 +146,13 @@ export class SimulatedProcess {
         random: random.next,
       },
       {
+        converter: simulateConversions({
+          store: withFaults(createMemoryConversionStore(store), link),
+          clock: machineClock,
+          random,
+          weather,
+          onProblem,
+        }),
         send: (...request) => environment.send(this, ...request),
         observer: {
           onAnswered() {},

@@ -3,6 +3,7 @@ import type { Uuid } from '../../domain/ids.ts';
 import { idPrefixes, publicId } from '../../domain/ids.ts';
 import type { Client } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
+import { deleteConversions } from './conversions.ts';
 
 export const EXPUNGED = 'expunged';
 
@@ -98,6 +99,7 @@ async function deleteTraces(
   { id, tenant }: { readonly id: Uuid; readonly tenant: string },
 ): Promise<void> {
   await client.query('select posthorn.expunge_copies(array[$1::uuid])', [id]);
+  await deleteConversions(client, [id]);
   // The key still refuses a repeated request, but without a hash to guess the payload by.
   await client.query(
     'update posthorn.idempotency_keys set fingerprint = sha256(uuid_send(gen_random_uuid())) where tenant = $1 and event_id = $2',

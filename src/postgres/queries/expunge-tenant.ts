@@ -2,6 +2,7 @@
 import { firstIdAt, type Uuid } from '../../domain/ids.ts';
 import type { Client } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
+import { deleteConversions } from './conversions.ts';
 import { nextVersion } from './endpoints.ts';
 import { expungePayload } from './expunge-payload.ts';
 import type { Selection } from './select-deliveries.ts';
@@ -119,6 +120,7 @@ async function deleteEvents(client: Client, tenant: string, max: number): Promis
     );
   await client.query('delete from posthorn.events where id = any ($1::uuid[])', [ids]);
   await client.query('select posthorn.expunge_copies($1::uuid[])', [ids]);
+  await deleteConversions(client, ids);
   return ids.length;
 }
 

@@ -52,6 +52,20 @@ export const catalogue = {
     labels: ['event_type', 'reason'],
     help: 'Requests that failed, by error class.',
   },
+  posthorn_conversions_total: {
+    type: 'counter',
+    labels: ['result'],
+    help: 'Payloads for endpoints that pin a version: "converted" by a converter, "failed", or "reused" from an earlier attempt. A result that is shared by several deliveries counts once.',
+  },
+  posthorn_conversion_seconds_total: {
+    type: 'counter',
+    help: 'Time that conversions took, with their wait for a thread.',
+  },
+  posthorn_as_published_total: {
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Attempts to endpoints that pin a version with the payload as it was published: the type has "no_versions", "no_matching_version" fits the pin, or "no_converter" leads there.',
+  },
   posthorn_response_time_seconds: {
     type: 'histogram',
     help: 'Duration of requests that were answered or timed out.',

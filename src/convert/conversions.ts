@@ -1,0 +1,242 @@
+/**
+ * The verb "convert" of an attempt: gives an event the version that its endpoint pins.
+ *
+ *   no pin, thin payload, already in that version ─────────────────────────────▶ ready, as published
+ *   no such version, no chain of converters ───────────────────────────────────▶ ready, as published and flagged
+ *   retry ─▶ sent before in that version? ── yes ──────────────────────────────▶ ready, with the same bytes
+ *              │ no
+ *   first try, replay ─▶ cached? ─▶ convert in a thread ─▶ store ─▶ cache ─────▶ ready, converted
+ *                                     │ failed               │ the payload is gone: gone
+ *                                     ▼ failed, busy         ▼ the store does not answer: busy
+ *
+ * The result is stored before it is sent, and what is stored is sent: of two workers that convert the same event with an
+ * impure converter, both send the bytes of the first. Concurrent requests for the same result share one conversion.
+ */
+import { Batcher } from '../domain/batcher.ts';
+import {
+  CONVERSION_HEADER,
+  type ConversionNote,
+  noticeHeaders,
+  writeConversionNote,
+} from '../domain/conversion-header.ts';
+import type { Endpoint } from '../domain/endpoint.ts';
+import { type EventContent, RESERVED_TYPE_PREFIX } from '../domain/event.ts';
+import { timeOfId, type Uuid } from '../domain/ids.ts';
+import {
+  type AsPublishedReason,
+  resolvePin,
+  type TypeVersion,
+  type VersionStep,
+  versionOfEvent,
+} from '../domain/version-pins.ts';
+import {
+  type ConversionKey,
+  type ConversionStore,
+  conversionName,
+  type SentQuery,
+  type StoredConversion,
+} from '../ports/conversion-store.ts';
+import type { ConversionRequest, ConversionResult, PayloadConverter } from '../ports/stages.ts';
+import type { VersionDirectory } from '../ports/version-directory.ts';
+import { ConversionCache } from './conversion-cache.ts';
+import type { PoolAnswer, PoolRequest } from './converter-pool.ts';
+
+/** The converters of the configuration, and how to run them. */
+export interface Converters {
+  readonly hash: string;
+  findPath(type: string, from: string, to: string): readonly VersionStep[] | null;
+  run(request: PoolRequest, done: (answer: PoolAnswer) => void): void;
+}
+
+export interface ConversionObserver {
+  onConverted(result: 'converted' | 'failed' | 'reused', durationMs: number): void;
+  onAsPublished(reason: AsPublishedReason): void;
+}
+
+export interface ConversionsOptions {
+  readonly versions: VersionDirectory;
+  readonly store: ConversionStore;
+  /** Null: there is no configuration. */
+  readonly converters: Converters | null;
+  readonly observer?: ConversionObserver | undefined;
+  readonly now: () => number;
+  readonly onProblem: (what: string, error: unknown) => void;
+}
+
+type Done = (result: ConversionResult) => void;
+/** undefined: the store does not answer. */
+type Waiting<Item, Answer> = Item & { readonly done: (answer: Answer | null | undefined) => void };
+
+interface Plan {
+  readonly request: ConversionRequest;
+  readonly source: TypeVersion;
+  readonly target: TypeVersion;
+}
+
+const BATCH_ITEMS = 100;
+const BATCH_BYTES = 4 * 1024 * 1024;
+
+export class Conversions implements PayloadConverter {
+  readonly #options: ConversionsOptions;
+  readonly #cache = new ConversionCache();
+  /** Who waits for which result. */
+  readonly #waiting = new Map<string, ((answer: PoolAnswer | { readonly kind: 'gone' }) => void)[]>();
+  readonly #keeper: Batcher<Waiting<StoredConversion, Buffer>>;
+  readonly #finder: Batcher<Waiting<SentQuery, StoredConversion>>;
+
+  constructor(options: ConversionsOptions) {
+    this.#options = options;
+    this.#keeper = new Batcher({
+      maxItems: BATCH_ITEMS,
+      maxBytes: BATCH_BYTES,
+      bytesOf: ({ data }) => data.length,
+      write: (batch) => this.#keep(batch),
+    });
+    this.#finder = new Batcher({
+      maxItems: BATCH_ITEMS,
+      maxBytes: Number.POSITIVE_INFINITY,
+      bytesOf: () => 0,
+      write: (batch) => this.#findSent(batch),
+    });
+  }
+
+  concerns(endpoint: Endpoint): boolean {
+    return endpoint.apiVersion !== null || this.#options.versions.hasNotices;
+  }
+
+  expunge(eventId: Uuid): void {
+    this.#cache.expunge(eventId);
+  }
+
+  convert(request: ConversionRequest, done: Done): void {
+    const { endpoint, event, delivery } = request;
+    const versions = this.#options.versions.versionsOf(event.type);
+    const source = versionOfEvent(versions, event.schemaVersion, timeOfId(event.id));
+    const pin = endpoint.apiVersion;
+    if (pin === null || endpoint.payload === 'thin' || event.type.startsWith(RESERVED_TYPE_PREFIX))
+      return done(ready(event, source, null));
+    const target = resolvePin(versions, pin);
+    if (source === null || target === null)
+      return this.#sendAsPublished(
+        event,
+        source,
+        versions.length === 0 ? 'no_versions' : 'no_matching_version',
+        done,
+      );
+    if (source.name === target.name) return done(ready(event, source, null));
+    const plan = { request, source, target };
+    if (delivery.attempts === delivery.attemptsBeforeReplay) return this.#convertAnew(plan, done);
+    this.#finder.add({
+      deliveryId: delivery.id,
+      afterAttempt: delivery.attemptsBeforeReplay,
+      done: (sent) => {
+        if (sent === undefined) done({ kind: 'busy' });
+        else if (sent === null || sent.version !== target.name) this.#convertAnew(plan, done);
+        else {
+          this.#options.observer?.onConverted('reused', 0);
+          done(converted(plan, sent.converter, sent.data));
+        }
+      },
+    });
+  }
+
+  #sendAsPublished(
+    event: EventContent,
+    source: TypeVersion | null,
+    reason: AsPublishedReason,
+    done: Done,
+  ): void {
+    this.#options.observer?.onAsPublished(reason);
+    done(ready(event, source, { status: 'as_published', reason }));
+  }
+
+  #convertAnew(plan: Plan, done: Done): void {
+    const { converters } = this.#options;
+    const { event } = plan.request;
+    const path = converters?.findPath(event.type, plan.source.name, plan.target.name) ?? null;
+    if (converters === null || path === null)
+      return this.#sendAsPublished(event, plan.source, 'no_converter', done);
+    const { hash } = converters;
+    const key: ConversionKey = { eventId: event.id, version: plan.target.name, converter: hash };
+    const cached = this.#cache.get(key);
+    if (cached !== undefined) return done(converted(plan, hash, cached));
+    const finish = (answer: PoolAnswer | { readonly kind: 'gone' }): void =>
+      done(answer.kind === 'converted' ? converted(plan, hash, answer.data) : answer);
+    const name = conversionName(key);
+    const waiting = this.#waiting.get(name);
+    if (waiting !== undefined) return void waiting.push(finish);
+    this.#waiting.set(name, [finish]);
+    this.#run(plan, path, key, (answer) => {
+      const finishers = this.#waiting.get(name) ?? [];
+      this.#waiting.delete(name);
+      for (const each of finishers) each(answer);
+    });
+  }
+
+  #run(
+    { request: { endpoint, event } }: Plan,
+    path: readonly VersionStep[],
+    key: ConversionKey,
+    done: (answer: PoolAnswer | { readonly kind: 'gone' }) => void,
+  ): void {
+    const { converters, observer, now } = this.#options;
+    const startedAt = now();
+    converters!.run({ tenant: endpoint.tenant, type: event.type, path, data: event.data }, (answer) => {
+      if (answer.kind === 'busy') return done(answer);
+      observer?.onConverted(answer.kind, now() - startedAt);
+      if (answer.kind === 'failed') return done(answer);
+      this.#keeper.add({
+        ...key,
+        data: answer.data,
+        done: (stored) => {
+          if (stored === undefined) return done({ kind: 'busy' });
+          if (stored === null) return done({ kind: 'gone' });
+          this.#cache.add(key, stored);
+          done({ kind: 'converted', data: stored });
+        },
+      });
+    });
+  }
+
+  async #keep(batch: readonly Waiting<StoredConversion, Buffer>[]): Promise<void> {
+    let stored: Map<string, Buffer> | undefined;
+    try {
+      stored = await this.#options.store.keep(batch.map(({ done: _, ...conversion }) => conversion));
+    } catch (error) {
+      this.#options.onProblem('store converted payloads', error);
+    }
+    for (const each of batch)
+      each.done(stored === undefined ? undefined : (stored.get(conversionName(each)) ?? null));
+  }
+
+  async #findSent(batch: readonly Waiting<SentQuery, StoredConversion>[]): Promise<void> {
+    let sent: Map<Uuid, StoredConversion> | undefined;
+    try {
+      sent = await this.#options.store.findSent(batch.map(({ done: _, ...query }) => query));
+    } catch (error) {
+      this.#options.onProblem('read converted payloads', error);
+    }
+    for (const { deliveryId, done } of batch)
+      done(sent === undefined ? undefined : (sent.get(deliveryId) ?? null));
+  }
+}
+
+function converted(
+  { request: { event }, source, target }: Plan,
+  converter: string,
+  data: Buffer,
+): ConversionResult {
+  const note = { status: 'converted', from: source.name, to: target.name, converter } as const;
+  return ready({ ...event, data, schemaVersion: target.name }, target, note);
+}
+
+/** `version` is the one that is sent. Null: it is not known. */
+function ready(
+  event: EventContent,
+  version: TypeVersion | null,
+  note: ConversionNote | null,
+): ConversionResult {
+  const notices = version === null ? null : noticeHeaders(version);
+  if (note === null) return { kind: 'ready', event, headers: notices };
+  return { kind: 'ready', event, headers: { ...notices, [CONVERSION_HEADER]: writeConversionNote(note) } };
+}
