@@ -13,6 +13,7 @@ import { DeadLetters } from './dead-letters.ts';
 import { type ChallengeOptions, EndpointChallenges } from './endpoint-challenges.ts';
 import { EndpointSecrets } from './endpoint-secrets.ts';
 import { type EndpointLimits, Endpoints } from './endpoints.ts';
+import { EventTypeVersions } from './event-type-versions.ts';
 import { EventTypes } from './event-types.ts';
 import { Expunge } from './expunge.ts';
 import { Keys } from './keys.ts';
@@ -59,6 +60,7 @@ export interface ControlPlane {
   readonly keys: Keys;
   readonly tenants: Tenants;
   readonly eventTypes: EventTypes;
+  readonly eventTypeVersions: EventTypeVersions;
   readonly expunge: Expunge;
 }
 
@@ -76,6 +78,7 @@ export function createControlPlane(dependencies: ControlPlaneDependencies): Cont
     keys: new Keys(dependencies),
     tenants: new Tenants(dependencies),
     eventTypes: new EventTypes(dependencies),
+    eventTypeVersions: new EventTypeVersions(dependencies),
     expunge: new Expunge(dependencies),
   };
 }

@@ -37,7 +37,7 @@ export class EventTypes {
     name: string,
     input: EventTypeInput,
   ): Promise<{ created: boolean; type: EventTypeRecord }> {
-    const after = toSettings(name, input);
+    const after = newEventType(name, input);
     return inTransaction(this.#pool, async (client) => {
       const before = await lockEventType(client, name);
       dropReadOnly(input, before ?? { name }, READ_ONLY);
@@ -71,7 +71,8 @@ export class EventTypes {
 export const eventTypeNotFound = (name: string) =>
   new Problem('not_found', `There is no event type ${name}.`);
 
-function toSettings(name: string, input: EventTypeInput): EventTypeSettings {
+/** Throws `invalid` if the name or a setting is not valid. */
+export function newEventType(name: string, input: EventTypeInput): EventTypeSettings {
   if (!isEventType(name))
     throw invalidField(
       'name',

@@ -681,6 +681,51 @@ export interface EventTypeSettings {
   updated_at?: unknown;
 }
 
+export interface EventTypeVersion {
+  event_type: string;
+  version: string;
+  description: string;
+  changelog: string;
+  schema: Record<string, unknown> | boolean | null;
+  example: unknown;
+  /** `draft`: not published yet. `active`: in use. `deprecated`: still in use, to be replaced. `retired`: no longer published. */
+  status: 'draft' | 'active' | 'deprecated' | 'retired';
+  sunset_at: Time | null;
+  /** True for the newest active version. */
+  latest: boolean;
+  created_at: Time;
+  updated_at: Time;
+}
+
+export interface EventTypeVersionList {
+  data: EventTypeVersion[];
+  latest: string | null;
+  /** There is one page only. */
+  next_cursor: null;
+}
+
+export interface EventTypeVersionSettings {
+  description?: string;
+  /** What has changed since the version before. */
+  changelog?: string;
+  schema?: Record<string, unknown> | boolean | null;
+  /** A sample of `data`. It must match the schema. */
+  example?: unknown;
+  /** `draft`: not published yet. `active`: in use. `deprecated`: still in use, to be replaced. `retired`: no longer published. */
+  status?: 'draft' | 'active' | 'deprecated' | 'retired';
+  sunset_at?: Time | null;
+  /** Read-only. May be sent with the value that it has. */
+  event_type?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  version?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  created_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  latest?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  updated_at?: unknown;
+}
+
 export interface EventWithData {
   id: string;
   type: string;
@@ -1610,6 +1655,21 @@ export class EventTypes extends Resource {
   delete(name: string, options?: RequestOptions): Promise<void> {
     return this.call('DELETE', `/v1/event-types/${encodeURIComponent(name)}`, {}, options);
   }
+
+  /** List the versions of an event type, newest first. */
+  listVersions(name: string, options?: RequestOptions): PageRequest<EventTypeVersion> {
+    return this.pages('GET', `/v1/event-types/${encodeURIComponent(name)}/versions`, {}, options);
+  }
+
+  /** Get a version of an event type. */
+  getVersion(name: string, version: string, options?: RequestOptions): Promise<EventTypeVersion> {
+    return this.call('GET', `/v1/event-types/${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}`, {}, options);
+  }
+
+  /** Create or replace a version of an event type. Creates the event type if the catalogue does not have it. */
+  putVersion(name: string, version: string, body: EventTypeVersionSettings, options?: RequestOptions): Promise<EventTypeVersion> {
+    return this.call('PUT', `/v1/event-types/${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}`, { body }, options);
+  }
 }
 
 /** The owners of endpoints and events. */
@@ -1671,7 +1731,7 @@ export class Keys extends Resource {
 /** Who changed what, and when. */
 export class Audit extends Resource {
   /** Who changed what, newest first. */
-  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'event.expunge' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'tenant.expunge' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.update' | 'key.delete' | 'session.create' | 'session.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
+  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'event.expunge' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'tenant.expunge' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'event_type.create_version' | 'event_type.update_version' | 'key.create' | 'key.update' | 'key.delete' | 'session.create' | 'session.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
     return this.pages('GET', `/v1/audit`, { query }, options);
   }
 }

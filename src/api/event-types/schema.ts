@@ -4,7 +4,7 @@ import { PageQuery } from '../http/pagination.ts';
 import { Nullable } from '../http/validation.ts';
 import { AsShown, EXAMPLE_TIME, Ignored, Time } from '../openapi/describe.ts';
 
-const SchemaField = Nullable(
+export const SchemaField = Nullable(
   Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Boolean()], {
     description: 'A JSON Schema (draft 2020-12, or draft-07 if `$schema` says so) of the events’ `data`.',
   }),

@@ -58,6 +58,9 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   getEventType: ['catalogue:read'],
   putEventType: ['catalogue:write'],
   deleteEventType: ['catalogue:write'],
+  listEventTypeVersions: ['catalogue:read'],
+  getEventTypeVersion: ['catalogue:read'],
+  putEventTypeVersion: ['catalogue:write'],
 
   getCurrentKey: 'any',
   createKey: 'unnarrowed',

@@ -1,4 +1,4 @@
-import type { Client, Pool } from '../database.ts';
+import type { Client, Pool, Queryable } from '../database.ts';
 
 export interface EventTypeRecord {
   readonly name: string;
@@ -14,8 +14,8 @@ export type EventTypeSettings = Omit<EventTypeRecord, 'created_at' | 'updated_at
 
 const COLUMNS = 'name, description, schema, example, deprecated, created_at, updated_at';
 
-export async function findEventType(pool: Pool, name: string): Promise<EventTypeRecord | null> {
-  const { rows } = await pool.query<EventTypeRecord>(
+export async function findEventType(queryable: Queryable, name: string): Promise<EventTypeRecord | null> {
+  const { rows } = await queryable.query<EventTypeRecord>(
     `select ${COLUMNS} from posthorn.event_types where name = $1`,
     [name],
   );

@@ -160,6 +160,7 @@ const OTHER_ROWS: readonly string[] = [
     'audit_log',
     'event_stats',
     'inboxes',
+    'schema_failures',
     'console_sessions',
   ].map(byTenant),
   ...['endpoint_stats', 'endpoint_skips', 'endpoint_health', 'endpoint_secrets', 'operational_notes'].map(

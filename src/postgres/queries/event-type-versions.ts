@@ -1,0 +1,75 @@
+import type { VersionStatus } from '../../domain/event-type-version.ts';
+import type { Client, Queryable } from '../database.ts';
+
+export interface EventTypeVersionRecord {
+  readonly event_type: string;
+  readonly version: string;
+  /** The order of creation within the event type, from 1. */
+  readonly ordinal: number;
+  readonly description: string;
+  readonly changelog: string;
+  readonly schema: Record<string, unknown> | boolean | null;
+  readonly example: unknown;
+  readonly status: VersionStatus;
+  readonly sunset_at: Date | null;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+}
+
+export type EventTypeVersionSettings = Omit<EventTypeVersionRecord, 'ordinal' | 'created_at' | 'updated_at'>;
+
+const COLUMNS =
+  'event_type, version, ordinal, description, changelog, schema, example, status, sunset_at, created_at, updated_at';
+
+/** Oldest first, in the order of creation. An event type that does not exist has none. */
+export async function listEventTypeVersions(
+  queryable: Queryable,
+  eventType: string,
+): Promise<EventTypeVersionRecord[]> {
+  const { rows } = await queryable.query<EventTypeVersionRecord>(
+    `select ${COLUMNS} from posthorn.event_type_versions where event_type = $1 order by ordinal`,
+    [eventType],
+  );
+  return rows;
+}
+
+export async function findEventTypeVersion(
+  queryable: Queryable,
+  eventType: string,
+  version: string,
+): Promise<EventTypeVersionRecord | null> {
+  const { rows } = await queryable.query<EventTypeVersionRecord>(
+    `select ${COLUMNS} from posthorn.event_type_versions where event_type = $1 and version = $2`,
+    [eventType, version],
+  );
+  return rows[0] ?? null;
+}
+
+/** The caller holds a lock on the event type, so that ordinals are assigned one at a time. */
+export async function putEventTypeVersion(
+  client: Client,
+  settings: EventTypeVersionSettings,
+): Promise<EventTypeVersionRecord> {
+  const text = (value: unknown): string | null => (value === null ? null : JSON.stringify(value));
+  const { rows } = await client.query<EventTypeVersionRecord>(
+    `insert into posthorn.event_type_versions
+            (event_type, version, ordinal, description, changelog, schema, example, status, sunset_at)
+     values ($1, $2, (select coalesce(max(ordinal), 0) + 1 from posthorn.event_type_versions where event_type = $1),
+             $3, $4, $5, $6, $7, $8)
+         on conflict (event_type, version) do update
+        set description = excluded.description, changelog = excluded.changelog, schema = excluded.schema,
+            example = excluded.example, status = excluded.status, sunset_at = excluded.sunset_at, updated_at = now()
+     returning ${COLUMNS}`,
+    [
+      settings.event_type,
+      settings.version,
+      settings.description,
+      settings.changelog,
+      text(settings.schema),
+      text(settings.example),
+      settings.status,
+      settings.sunset_at,
+    ],
+  );
+  return rows[0]!;
+}
