@@ -106,14 +106,22 @@ async function startOn(database: Database, options: AppOptions): Promise<App> {
 
 /** Services in the order in which they start. They stop in reverse: refuse new events, finish accepted ones, hand over, record results. */
 function servicesOf(parts: AppParts, listener: Listener, connections: Service): readonly Service[] {
-  const { notifier, deliverer, engine, ingest, tenants, background, tail, metrics } = parts;
+  const { notifier, deliverer, convertStage, engine, ingest, tenants, versionSync, background } = parts;
   return [
     connections,
     onStop(() => deliverer.close()),
-    inParallel(tail, background.stats),
+    onStop(() => convertStage.running?.pool.close()),
+    inParallel(parts.tail, background.stats),
     notifier,
     engine,
-    inParallel(tenants, background.upkeep, background.operationalEvents, background.tasks, metrics),
+    inParallel(
+      tenants,
+      versionSync,
+      background.upkeep,
+      background.operationalEvents,
+      background.tasks,
+      parts.metrics,
+    ),
     ingest.fanOutWriter,
     onStop(() => ingest.acceptor.waitUntilIdle()),
     inParallel(background.drainer, listener),

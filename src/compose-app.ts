@@ -3,6 +3,7 @@ import type { AppOptions } from './app.ts';
 import type { AppMetrics } from './app-metrics.ts';
 import { type Config, readVersion } from './config/index.ts';
 import { type Background, createBackground } from './create-background.ts';
+import { type ConvertStage, createConversions } from './create-conversions.ts';
 import { createEngine, type Engine } from './create-engine.ts';
 import { createIngest, type Ingest } from './create-ingest.ts';
 import { createServers, type Servers } from './create-server.ts';
@@ -19,6 +20,7 @@ import { PostgresNotifier } from './postgres/notifier.ts';
 import { LiveTail } from './telemetry/live-tail/index.ts';
 import { type Tracer, traceSending } from './telemetry/tracing.ts';
 import { TenantSync } from './tenant-sync.ts';
+import { VersionSync } from './version-sync.ts';
 
 export interface ComposeOptions extends AppOptions {
   readonly database: Database;
@@ -37,6 +39,8 @@ export interface AppParts {
   readonly engine: Engine;
   readonly ingest: Ingest;
   readonly tenants: TenantSync;
+  readonly versionSync: VersionSync;
+  readonly convertStage: ConvertStage;
   readonly background: Background;
   readonly metrics: AppMetrics | null;
   readonly servers: Servers;
@@ -70,6 +74,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
   endpoints.onChange((changed) => tail.endpointsChanged(changed));
 
   const pool = database.pool('api');
+  const convertStage = await createConversions({ ...store, config, clock, log, metrics, onProblem });
   const send: SendRequest = (request, done) => deliverer.send(request, done);
   const engine = createEngine(
     {
@@ -80,7 +85,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
       random: Math.random,
     },
     {
-      converter: null,
+      converter: convertStage.converter,
       send: tracer === null ? send : traceSending(tracer, send),
       observer: new EngineTelemetry({ clock, log, metrics, tail, pool, endpoints, onProblem }),
       tail,
@@ -113,12 +118,14 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     ingest,
     notifier,
     deliverer,
+    convertStage,
     metrics,
     address,
     onProblem,
   };
   metrics?.connect({ ...parts, ...store });
   const tenants = new TenantSync(parts);
+  const versionSync = new VersionSync({ ...parts, versions: store.versions });
   const background = createBackground(parts);
   const servers = await createServers({
     ...parts,
@@ -128,7 +135,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     gatherMetrics,
     isLeaving: options.isLeaving,
   });
-  return { ...parts, tail, tenants, background, servers };
+  return { ...parts, tail, tenants, versionSync, background, servers };
 }
 
 function egressPolicyOf(config: Config): EgressPolicy {

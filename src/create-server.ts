@@ -13,6 +13,7 @@ import { SESSION_PREFIX, Sessions } from './api/sign-in/sessions.ts';
 import type { AppMetrics } from './app-metrics.ts';
 import { type ConfigWithKeys, retentionOf } from './config/index.ts';
 import { connectionLimit, readDescriptorLimit } from './connection-limit.ts';
+import type { ConvertStage } from './create-conversions.ts';
 import type { Engine } from './create-engine.ts';
 import type { Ingest } from './create-ingest.ts';
 import { createChallenger, type Deliverer, type EgressPolicy } from './deliver/index.ts';
@@ -37,6 +38,7 @@ export interface ServerOptions {
   readonly ingest: Ingest;
   readonly notifier: Notifier;
   readonly deliverer: Deliverer;
+  readonly convertStage: ConvertStage;
   readonly egress: EgressPolicy;
   readonly tail: LiveTail;
   readonly tracer: Tracer | null;
@@ -92,6 +94,8 @@ function apiDependencies(options: ServerOptions): ApiDependencies {
     log: options.log,
     endpoints: store.endpoints,
     manage: composeControlPlane(options, authenticator),
+    conversions: options.convertStage.converter,
+    versions: store.versions,
     access: {
       authenticator,
       isTrustedProxy,

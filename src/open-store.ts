@@ -35,6 +35,7 @@ import { createPostgresStatisticsStore } from './postgres/statistics-store.ts';
 import { createPostgresTaskStore } from './postgres/task-store.ts';
 import { createPostgresTenantLimits } from './postgres/tenant-limits.ts';
 import { createPostgresUpkeepStore } from './postgres/upkeep-store.ts';
+import { VersionCache } from './postgres/version-cache.ts';
 import type { Log } from './telemetry/log.ts';
 
 export interface Store {
@@ -52,6 +53,7 @@ export interface Store {
   readonly upkeep: UpkeepStore;
   readonly retention: RetentionStore;
   readonly conversions: ConversionStore;
+  readonly versions: VersionCache;
   readonly endpoints: EndpointDirectory;
   readonly secretBox: SecretBox;
   readonly keyFormat: ApiKeyFormat;
@@ -83,6 +85,8 @@ export async function openStore(
     onProblem(`open the secrets of ${publicId('ep', id)}`, error),
   );
   await endpoints.refresh();
+  const versions = new VersionCache(database.pool('lookup'));
+  await versions.refresh();
   return {
     database,
     acceptLog: createPostgresAcceptLog({ database, ensurePartitions: makePartitions }),
@@ -101,6 +105,7 @@ export async function openStore(
     upkeep: createPostgresUpkeepStore({ database, ensurePartitions: makePartitions, secretBox }),
     retention: createPostgresRetentionStore(database),
     conversions: createPostgresConversionStore(database),
+    versions,
     endpoints,
     secretBox,
     keyFormat: new ApiKeyFormat(await readChecksumSecret(database.pool('api'))),

@@ -67,11 +67,40 @@ type Done = (result: ConversionResult) => void;
 /** undefined: the store does not answer. */
 type Waiting<Item, Answer> = Item & { readonly done: (answer: Answer | null | undefined) => void };
 
-interface Plan {
+type Plan =
+  | { readonly kind: 'as_is'; readonly source: TypeVersion | null }
+  | {
+      readonly kind: 'as_published';
+      readonly source: TypeVersion | null;
+      readonly reason: AsPublishedReason;
+    }
+  | { readonly kind: 'convert'; readonly source: TypeVersion; readonly target: TypeVersion };
+
+interface Task {
   readonly request: ConversionRequest;
   readonly source: TypeVersion;
   readonly target: TypeVersion;
 }
+
+/** What an endpoint would get. */
+export interface Preview {
+  /** The version of `data`. Null: it is not known. */
+  readonly version: string | null;
+  /** Null: the conversion failed. */
+  readonly data: Buffer | null;
+  readonly note: ConversionNote | null;
+  readonly error: string | null;
+}
+
+export interface ConversionTrial {
+  readonly tenant: string;
+  readonly type: string;
+  readonly from: string;
+  readonly to: string;
+  readonly data: Buffer;
+}
+
+const BUSY = 'Too many conversions wait. Try again.';
 
 const BATCH_ITEMS = 100;
 const BATCH_BYTES = 4 * 1024 * 1024;
@@ -110,34 +139,82 @@ export class Conversions implements PayloadConverter {
 
   convert(request: ConversionRequest, done: Done): void {
     const { endpoint, event, delivery } = request;
-    const versions = this.#options.versions.versionsOf(event.type);
-    const source = versionOfEvent(versions, event.schemaVersion, timeOfId(event.id));
-    const pin = endpoint.apiVersion;
-    if (pin === null || endpoint.payload === 'thin' || event.type.startsWith(RESERVED_TYPE_PREFIX))
-      return done(ready(event, source, null));
-    const target = resolvePin(versions, pin);
-    if (source === null || target === null)
-      return this.#sendAsPublished(
-        event,
-        source,
-        versions.length === 0 ? 'no_versions' : 'no_matching_version',
-        done,
-      );
-    if (source.name === target.name) return done(ready(event, source, null));
-    const plan = { request, source, target };
-    if (delivery.attempts === delivery.attemptsBeforeReplay) return this.#convertAnew(plan, done);
+    const plan = this.#plan(endpoint, event);
+    if (plan.kind === 'as_is') return done(ready(event, plan.source, null));
+    if (plan.kind === 'as_published') return this.#sendAsPublished(event, plan.source, plan.reason, done);
+    const task = { request, ...plan };
+    if (delivery.attempts === delivery.attemptsBeforeReplay) return this.#convertAnew(task, done);
     this.#finder.add({
       deliveryId: delivery.id,
       afterAttempt: delivery.attemptsBeforeReplay,
       done: (sent) => {
         if (sent === undefined) done({ kind: 'busy' });
-        else if (sent === null || sent.version !== target.name) this.#convertAnew(plan, done);
+        else if (sent === null || sent.version !== plan.target.name) this.#convertAnew(task, done);
         else {
           this.#options.observer?.onConverted('reused', 0);
-          done(converted(plan, sent.converter, sent.data));
+          done(converted(task, sent.converter, sent.data));
         }
       },
     });
+  }
+
+  /** Returns what an endpoint would get, without storing it. */
+  async preview(
+    endpoint: Pick<Endpoint, 'apiVersion' | 'payload' | 'tenant'>,
+    event: EventContent,
+  ): Promise<Preview> {
+    const plan = this.#plan(endpoint, event);
+    const asPublished = { version: plan.source?.name ?? null, data: event.data, error: null };
+    if (plan.kind === 'as_is') return { ...asPublished, note: null };
+    const flagged = (reason: AsPublishedReason): Preview => ({
+      ...asPublished,
+      note: { status: 'as_published', reason },
+    });
+    if (plan.kind === 'as_published') return flagged(plan.reason);
+    const [from, to] = [plan.source.name, plan.target.name];
+    const answer = await this.tryConversion({
+      tenant: endpoint.tenant,
+      type: event.type,
+      from,
+      to,
+      data: event.data,
+    });
+    if (answer.kind === 'no_converter') return flagged('no_converter');
+    if (answer.kind !== 'converted')
+      return { version: to, data: null, note: null, error: answer.kind === 'failed' ? answer.message : BUSY };
+    const note = { status: 'converted', from, to, converter: this.#options.converters!.hash } as const;
+    return { version: to, data: answer.data, note, error: null };
+  }
+
+  /** Converts data between two versions, without storing it. */
+  tryConversion({
+    tenant,
+    type,
+    from,
+    to,
+    data,
+  }: ConversionTrial): Promise<PoolAnswer | { readonly kind: 'no_converter' }> {
+    const { converters } = this.#options;
+    const path = converters?.findPath(type, from, to) ?? null;
+    if (converters === null || path === null) return Promise.resolve({ kind: 'no_converter' });
+    if (path.length === 0) return Promise.resolve({ kind: 'converted', data });
+    return new Promise((resolve) => converters.run({ tenant, type, path, data }, resolve));
+  }
+
+  #plan(endpoint: Pick<Endpoint, 'apiVersion' | 'payload'>, event: EventContent): Plan {
+    const versions = this.#options.versions.versionsOf(event.type);
+    const source = versionOfEvent(versions, event.schemaVersion, timeOfId(event.id));
+    const pin = endpoint.apiVersion;
+    if (pin === null || endpoint.payload === 'thin' || event.type.startsWith(RESERVED_TYPE_PREFIX))
+      return { kind: 'as_is', source };
+    const target = resolvePin(versions, pin);
+    if (source === null || target === null)
+      return {
+        kind: 'as_published',
+        source,
+        reason: versions.length === 0 ? 'no_versions' : 'no_matching_version',
+      };
+    return source.name === target.name ? { kind: 'as_is', source } : { kind: 'convert', source, target };
   }
 
   #sendAsPublished(
@@ -150,23 +227,23 @@ export class Conversions implements PayloadConverter {
     done(ready(event, source, { status: 'as_published', reason }));
   }
 
-  #convertAnew(plan: Plan, done: Done): void {
+  #convertAnew(task: Task, done: Done): void {
     const { converters } = this.#options;
-    const { event } = plan.request;
-    const path = converters?.findPath(event.type, plan.source.name, plan.target.name) ?? null;
+    const { event } = task.request;
+    const path = converters?.findPath(event.type, task.source.name, task.target.name) ?? null;
     if (converters === null || path === null)
-      return this.#sendAsPublished(event, plan.source, 'no_converter', done);
+      return this.#sendAsPublished(event, task.source, 'no_converter', done);
     const { hash } = converters;
-    const key: ConversionKey = { eventId: event.id, version: plan.target.name, converter: hash };
+    const key: ConversionKey = { eventId: event.id, version: task.target.name, converter: hash };
     const cached = this.#cache.get(key);
-    if (cached !== undefined) return done(converted(plan, hash, cached));
+    if (cached !== undefined) return done(converted(task, hash, cached));
     const finish = (answer: PoolAnswer | { readonly kind: 'gone' }): void =>
-      done(answer.kind === 'converted' ? converted(plan, hash, answer.data) : answer);
+      done(answer.kind === 'converted' ? converted(task, hash, answer.data) : answer);
     const name = conversionName(key);
     const waiting = this.#waiting.get(name);
     if (waiting !== undefined) return void waiting.push(finish);
     this.#waiting.set(name, [finish]);
-    this.#run(plan, path, key, (answer) => {
+    this.#run(task, path, key, (answer) => {
       const finishers = this.#waiting.get(name) ?? [];
       this.#waiting.delete(name);
       for (const each of finishers) each(answer);
@@ -174,7 +251,7 @@ export class Conversions implements PayloadConverter {
   }
 
   #run(
-    { request: { endpoint, event } }: Plan,
+    { request: { endpoint, event } }: Task,
     path: readonly VersionStep[],
     key: ConversionKey,
     done: (answer: PoolAnswer | { readonly kind: 'gone' }) => void,
@@ -222,7 +299,7 @@ export class Conversions implements PayloadConverter {
 }
 
 function converted(
-  { request: { event }, source, target }: Plan,
+  { request: { event }, source, target }: Task,
   converter: string,
   data: Buffer,
 ): ConversionResult {

@@ -56,7 +56,7 @@ const MIB = 1024 * 1024;
 const OUT_OF_MEMORY = 'ERR_WORKER_OUT_OF_MEMORY';
 
 /** Sources in a checkout, compiled code in an installed package. */
-const THREAD_MAIN = new URL(
+export const THREAD_MAIN = new URL(
   import.meta.url.endsWith('.ts') ? './thread-main.ts' : './thread-main.js',
   import.meta.url,
 );

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ConverterPool, type ConverterPoolOptions } from './converter-pool.ts';
 import { ConverterSet } from './converter-set.ts';
-import { ConverterThread } from './converter-thread.ts';
+import { ConverterThread, THREAD_MAIN } from './converter-thread.ts';
 
 export interface RunningConverters {
   readonly set: ConverterSet;
@@ -27,6 +27,8 @@ export async function loadConverters(
   const refuse = (why: string): ConfigFileError => new ConfigFileError(`${absolute} cannot be used: ${why}.`);
   if (!EXTENSIONS.has(path.extname(absolute))) throw refuse('its name must end in .ts, .mts, .js or .mjs');
   if (!existsSync(absolute)) throw refuse('there is no such file');
+  if (!existsSync(THREAD_MAIN))
+    throw refuse('the single-file executable has no converters; use the npm package or the container image');
   try {
     const { thread, loaded } = await ConverterThread.open({ ...options, configUrl: url, modules: [] });
     try {

@@ -44,6 +44,12 @@ export interface OldestWaiting {
   readonly since: number;
 }
 
+export interface SunsetVersion {
+  readonly eventType: string;
+  readonly version: string;
+  readonly sunsetAt: number;
+}
+
 /** One round. All its calls belong to one commit. */
 export interface OperationalRound {
   /**
@@ -66,6 +72,9 @@ export interface OperationalRound {
   countDeadLetters(max: number): Promise<number>;
   /** The delivery that has been due for longest, of endpoints that are sent to. Operational events do not count. */
   findOldestWaiting(): Promise<OldestWaiting | null>;
+
+  /** Returns versions of event types that passed their sunset and were not returned before. */
+  takeSunsets(): Promise<readonly SunsetVersion[]>;
 
   /** Puts events into the outbox, from where each becomes an event exactly once. */
   publish(events: readonly OperationalEvent[]): Promise<void>;

@@ -1,6 +1,7 @@
 import type { OperationalStore } from '../ports/operational-store.ts';
 import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { type Database, inTransaction } from './database.ts';
+import { takeSunsets } from './queries/event-type-versions.ts';
 import {
   clearState,
   currentVersion,
@@ -34,6 +35,7 @@ export function createPostgresOperationalStore(database: Pick<Database, 'pool'>)
           clearState: (kind, subject) => clearState(client, kind, subject),
           countDeadLetters: (max) => countDeadLettersUpTo(client, max),
           findOldestWaiting: () => findOldestWaiting(client),
+          takeSunsets: () => takeSunsets(client),
           publish: (events) => publishOperational(client, events),
         });
         if (!isCommitted) throw new RolledBack();

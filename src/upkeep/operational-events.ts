@@ -22,11 +22,12 @@ import type {
   OperationalStore,
 } from '../ports/operational-store.ts';
 import { deathsPayload, endpointPayload } from './operational-payloads.ts';
-import { collectSubscribers, type FindSubscribers } from './operational-subscribers.ts';
+import { collectSubscribers, type FindSubscribers, hasSubscriber } from './operational-subscribers.ts';
+import { publishSunsets, type SunsetOptions } from './operational-sunsets.ts';
 import { checkThresholds, type ThresholdOptions } from './operational-thresholds.ts';
 import { Recurring } from './recurring.ts';
 
-export interface OperationalEventsOptions extends ThresholdOptions {
+export interface OperationalEventsOptions extends ThresholdOptions, SunsetOptions {
   readonly store: OperationalStore;
   readonly clock: Clock;
   readonly endpoints: Pick<EndpointDirectory, 'version' | 'all' | 'refresh'>;
@@ -65,6 +66,7 @@ export class OperationalEvents extends Recurring {
       if (clock.monotonic() - this.#thresholdsCheckedAt < thresholdsEveryMs) return;
       this.#thresholdsCheckedAt = clock.monotonic();
       await this.#publishThresholds();
+      await this.#publishSunsets();
     } catch (error) {
       onProblem('publish operational events', error);
     }
@@ -149,6 +151,17 @@ export class OperationalEvents extends Recurring {
           endpointIds: operators(type).map(({ id }) => id),
         })),
       );
+      return true;
+    });
+  }
+
+  /** Versions stay unreported until somebody subscribes. */
+  async #publishSunsets(): Promise<void> {
+    const { store, endpoints, versions } = this.#options;
+    if (!versions.hasNotices || !hasSubscriber(endpoints.all(), operationalTypes.versionSunset)) return;
+    const subscribers = collectSubscribers(endpoints.all());
+    await store.runRound(async (round) => {
+      await publishSunsets(round, subscribers, this.#options);
       return true;
     });
   }

@@ -224,6 +224,10 @@ describe('LIF-3: expunging a tenant', () => {
       data: { user: `user of ${tenant}` },
       idempotency_key: `key of ${tenant}`,
     });
+    await posthorn.database.query("insert into posthorn.converted_payloads values ($1, 'v1', 'ab', $2)", [
+      parsePublicId('evt', event.id),
+      Buffer.from(`{"user":"user of ${tenant}"}`),
+    ]);
     await untilEnded(event.id, ['dead', 'delivered', 'delivered', 'retrying']);
     await expectStatus(api('POST', `/v1/endpoints/${endpoints[0]}/replay`, { status: ['delivered'] }), 202);
     await expectStatus(api('PUT', `/v1/tenants/${tenant}`, { name: `Name of ${tenant}` }), 200);
@@ -269,6 +273,7 @@ describe('LIF-3: expunging a tenant', () => {
       'attempts',
       'audit_log',
       'console_sessions',
+      'converted_payloads',
       'dead_letters',
       'deliveries',
       'endpoint_health',

@@ -27,6 +27,12 @@ export interface Alive {
   status: 'ok';
 }
 
+export interface AsPublished {
+  status: 'as_published';
+  /** `no_versions`: the type has none. `no_matching_version`: none fits `api_version` of the endpoint. `no_converter`: no converters lead to it. */
+  reason: 'no_versions' | 'no_matching_version' | 'no_converter';
+}
+
 export interface Attempt {
   delivery_id: string;
   number: number;
@@ -42,10 +48,11 @@ export interface Attempt {
   /** The result. `superseded`: another worker had taken over the delivery. */
   outcome: 'delivered' | 'retry' | 'dead' | 'superseded';
   error: {
-    class: 'dns_failed' | 'egress_forbidden' | 'connect_refused' | 'connect_timeout' | 'connection_failed' | 'connection_reset' | 'tls_expired' | 'tls_name_mismatch' | 'tls_untrusted' | 'tls_failed' | 'timeout' | 'response_invalid' | 'response_headers_too_large' | 'http_1xx' | 'http_3xx' | 'redirect_failed' | 'http_4xx' | 'http_408' | 'http_410' | 'http_429' | 'http_5xx' | 'oauth_failed' | 'oauth_rejected' | 'proxy_failed' | 'internal';
+    class: 'dns_failed' | 'egress_forbidden' | 'connect_refused' | 'connect_timeout' | 'connection_failed' | 'connection_reset' | 'tls_expired' | 'tls_name_mismatch' | 'tls_untrusted' | 'tls_failed' | 'timeout' | 'response_invalid' | 'response_headers_too_large' | 'http_1xx' | 'http_3xx' | 'redirect_failed' | 'http_4xx' | 'http_408' | 'http_410' | 'http_429' | 'http_5xx' | 'oauth_failed' | 'oauth_rejected' | 'conversion_failed' | 'proxy_failed' | 'internal';
     message: string | null;
     hint: string | null;
   } | null;
+  conversion: Conversion | null;
   /** The address that answered, after redirects. */
   url: string;
   request_headers: Record<string, string>;
@@ -175,6 +182,19 @@ export interface ClientCertificate {
   cert: string;
   key: '[redacted]';
   ca: string | null;
+}
+
+/** Of an endpoint with `api_version`: how the payload came about. Null: it was sent as it was published, in the version that the endpoint pins. */
+export type Conversion = Converted | AsPublished;
+
+export interface Converted {
+  status: 'converted';
+  /** The version that the event was written in. */
+  from: string;
+  /** The version that was sent. */
+  to: string;
+  /** Hash of the converters. */
+  converter: string;
 }
 
 export interface Count {
@@ -1082,6 +1102,34 @@ export interface OAuth2 {
 
 export type OpenApiDocument = Record<string, unknown>;
 
+export interface Pin {
+  endpoint_id: string;
+  tenant: string;
+  /** What the endpoint pins. */
+  api_version: string;
+  version: string | null;
+  status: 'draft' | 'active' | 'deprecated' | 'retired' | null;
+  sunset_at: Time | null;
+}
+
+export interface PinPage {
+  data: Pin[];
+  next_cursor: string | null;
+}
+
+export interface PreviewedPayload {
+  api_version: string | null;
+  version: string | null;
+  conversion: Conversion | null;
+  /** What the endpoint would get as `data`. */
+  data: unknown;
+  error: {
+    class: 'conversion_failed';
+    message: string;
+    hint: string;
+  } | null;
+}
+
 /** The form of every error (RFC 9457). */
 export interface Problem {
   /** A URN that names the code. */
@@ -1413,6 +1461,19 @@ export interface TestEvent {
   data?: unknown;
 }
 
+export interface VersionPreview {
+  event_id: string;
+  event_type: string;
+  current: PreviewedPayload;
+  proposed: PreviewedPayload;
+}
+
+export interface VersionPreviewRequest {
+  api_version: string | null;
+  /** Default: the newest event that the endpoint subscribes to. */
+  event_id?: string;
+}
+
 /** What happened, as a producer publishes it: accepted, stored, and sent to the endpoints that subscribe to it. */
 export class Events extends Resource {
   /** Publish an event. A 202 means that the event is stored and will be delivered. With an idempotency key it can be sent again safely: the answer is the same, with `duplicate: true`. */
@@ -1516,6 +1577,11 @@ export class Endpoints extends Resource {
   /** Send one request to an endpoint now. Sends the oldest waiting delivery once, even while the circuit is open. If nothing waits, sends a test event. The request waits for the rate limit and for `Retry-After`. A success closes the circuit. A failure leaves the cooldown as it was. */
   probe(id: string, options?: RequestOptions): Promise<Delivery> {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/probe`, { keyed: true }, options);
+  }
+
+  /** Show what a change of `api_version` would change. Converts a recent event to the version that the endpoint pins now and to the proposed one. Changes and sends nothing. */
+  previewVersion(id: string, body: VersionPreviewRequest, options?: RequestOptions): Promise<VersionPreview> {
+    return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/preview`, { body, keyed: true }, options);
   }
 
   /** Send a test event to an endpoint. To this endpoint only, whatever it subscribes to. It is sent even while the circuit is open, unless a probe is on its way or (FIFO) other deliveries wait before it. The request has the header `posthorn-test: true`. With `type` or `data`, a key with `scopes` also needs `events:publish`. */
@@ -1669,6 +1735,11 @@ export class EventTypes extends Resource {
   /** Create or replace a version of an event type. Creates the event type if the catalogue does not have it. */
   putVersion(name: string, version: string, body: EventTypeVersionSettings, options?: RequestOptions): Promise<EventTypeVersion> {
     return this.call('PUT', `/v1/event-types/${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}`, { body }, options);
+  }
+
+  /** List endpoints that pin a version of an event type. Endpoints with `api_version` that subscribe to the type, newest first. */
+  listPins(name: string, query: { limit?: number; cursor?: string; tenant?: string; version?: string } = {}, options?: RequestOptions): PageRequest<Pin> {
+    return this.pages('GET', `/v1/event-types/${encodeURIComponent(name)}/pins`, { query }, options);
   }
 }
 

@@ -20,6 +20,8 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   getEndpointStats: ['endpoints:read'],
   sendTestEvent: ['endpoints:write'],
   probeEndpoint: ['endpoints:write'],
+  // It shows a payload.
+  previewVersion: ['endpoints:read', 'events:read'],
   tryFilter: ['endpoints:read'],
   // It tells something about payloads.
   countFilterMatches: ['endpoints:read', 'events:read'],
@@ -61,6 +63,7 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   listEventTypeVersions: ['catalogue:read'],
   getEventTypeVersion: ['catalogue:read'],
   putEventTypeVersion: ['catalogue:write'],
+  listPins: ['catalogue:read', 'endpoints:read'],
 
   getCurrentKey: 'any',
   createKey: 'unnarrowed',

@@ -1,4 +1,5 @@
 import type { VersionStatus } from '../../domain/event-type-version.ts';
+import type { SunsetVersion } from '../../ports/operational-store.ts';
 import type { Client, Queryable } from '../database.ts';
 
 export interface EventTypeVersionRecord {
@@ -52,13 +53,14 @@ export async function putEventTypeVersion(
 ): Promise<EventTypeVersionRecord> {
   const text = (value: unknown): string | null => (value === null ? null : JSON.stringify(value));
   const { rows } = await client.query<EventTypeVersionRecord>(
-    `insert into posthorn.event_type_versions
-            (event_type, version, ordinal, description, changelog, schema, example, status, sunset_at)
+    `insert into posthorn.event_type_versions as v
+            (event_type, version, ordinal, description, changelog, schema, example, status, sunset_at, deprecated_at)
      values ($1, $2, (select coalesce(max(ordinal), 0) + 1 from posthorn.event_type_versions where event_type = $1),
-             $3, $4, $5, $6, $7, $8)
+             $3, $4, $5, $6, $7, $8, case when $7 in ('deprecated', 'retired') then now() end)
          on conflict (event_type, version) do update
         set description = excluded.description, changelog = excluded.changelog, schema = excluded.schema,
-            example = excluded.example, status = excluded.status, sunset_at = excluded.sunset_at, updated_at = now()
+            example = excluded.example, status = excluded.status, sunset_at = excluded.sunset_at, updated_at = now(),
+            deprecated_at = case when excluded.deprecated_at is not null then coalesce(v.deprecated_at, excluded.deprecated_at) end
      returning ${COLUMNS}`,
     [
       settings.event_type,
@@ -72,4 +74,14 @@ export async function putEventTypeVersion(
     ],
   );
   return rows[0]!;
+}
+
+/** Marks and returns the versions that passed their sunset. One whose sunset was moved is returned again. */
+export async function takeSunsets(client: Client): Promise<SunsetVersion[]> {
+  const { rows } = await client.query<SunsetVersion>(
+    `update posthorn.event_type_versions set sunset_noted_at = sunset_at
+      where sunset_at <= now() and sunset_noted_at is distinct from sunset_at
+      returning event_type as "eventType", version, extract(epoch from sunset_at)::float8 * 1000 as "sunsetAt"`,
+  );
+  return rows;
 }

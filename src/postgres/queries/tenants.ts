@@ -57,6 +57,15 @@ export async function findTenant(pool: Pool, id: string): Promise<TenantRecord |
   return rows[0] ?? null;
 }
 
+/** The version that new endpoints of the tenant pin. Null: none. */
+export async function findTenantPin(queryable: Queryable, id: string): Promise<string | null> {
+  const { rows } = await queryable.query<{ api_version: string | null }>(
+    'select api_version from posthorn.tenants where id = $1',
+    [id],
+  );
+  return rows[0]?.api_version ?? null;
+}
+
 /** Locks the tenant against other changes, and against new endpoints and keys, until the transaction ends. */
 export async function lockTenant(client: Client, id: string): Promise<TenantRecord | null> {
   const { rows } = await client.query<TenantRecord>(

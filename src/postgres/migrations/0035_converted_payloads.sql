@@ -8,3 +8,7 @@ create table posthorn.converted_payloads (
   data      bytea not null,
   primary key (event_id, version, converter)
 );
+
+alter table posthorn.event_type_versions
+  add column deprecated_at   timestamptz,      -- since when it is deprecated or retired: the header `deprecation`
+  add column sunset_noted_at timestamptz;      -- the sunset that an operational event has told of
