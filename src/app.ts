@@ -106,14 +106,21 @@ async function startOn(database: Database, options: AppOptions): Promise<App> {
 
 /** Services in the order in which they start. They stop in reverse: refuse new events, finish accepted ones, hand over, record results. */
 function servicesOf(parts: AppParts, listener: Listener, connections: Service): readonly Service[] {
-  const { notifier, deliverer, engine, ingest, tenants, background, tail, metrics } = parts;
+  const { notifier, deliverer, engine, ingest, tenants, catalogue, background, tail, metrics } = parts;
   return [
     connections,
     onStop(() => deliverer.close()),
     inParallel(tail, background.stats),
     notifier,
     engine,
-    inParallel(tenants, background.upkeep, background.operationalEvents, background.tasks, metrics),
+    inParallel(
+      tenants,
+      catalogue,
+      background.upkeep,
+      background.operationalEvents,
+      background.tasks,
+      metrics,
+    ),
     ingest.fanOutWriter,
     onStop(() => ingest.acceptor.waitUntilIdle()),
     inParallel(background.drainer, listener),

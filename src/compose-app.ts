@@ -1,6 +1,7 @@
 /** Composes the parts of a process. Nothing runs before `app.ts` starts them. */
 import type { AppOptions } from './app.ts';
 import type { AppMetrics } from './app-metrics.ts';
+import { CatalogueSync } from './catalogue-sync.ts';
 import { type Config, readVersion } from './config/index.ts';
 import { type Background, createBackground } from './create-background.ts';
 import { createEngine, type Engine } from './create-engine.ts';
@@ -37,6 +38,7 @@ export interface AppParts {
   readonly engine: Engine;
   readonly ingest: Ingest;
   readonly tenants: TenantSync;
+  readonly catalogue: CatalogueSync;
   readonly background: Background;
   readonly metrics: AppMetrics | null;
   readonly servers: Servers;
@@ -98,6 +100,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
         tracer,
         onFailed: (error) => onProblem('show accepted events in live tails and traces', error),
       },
+      schemaMetrics: metrics?.accepts,
       onBatchWritten: metrics?.acceptCommits.written,
       onProblem,
     },
@@ -118,6 +121,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
   };
   metrics?.connect({ ...parts, ...store });
   const tenants = new TenantSync(parts);
+  const catalogue = new CatalogueSync({ ...parts, catalogue: store.catalogue });
   const background = createBackground(parts);
   const servers = await createServers({
     ...parts,
@@ -127,7 +131,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     gatherMetrics,
     isLeaving: options.isLeaving,
   });
-  return { ...parts, tail, tenants, background, servers };
+  return { ...parts, tail, tenants, catalogue, background, servers };
 }
 
 function egressPolicyOf(config: Config): EgressPolicy {

@@ -172,6 +172,8 @@ function composeControlPlane(
     retentionDays: config.retentionEventsDays,
     wake: (endpointId) => engine.router.wake(endpointId),
     onKeyChanged: () => authenticator.forget(),
+    // The change is committed. If this fails, the regular refresh reports it.
+    onCatalogueChanged: () => store.catalogue.refresh().catch(() => {}),
     wakeProbe: () => engine.router.requestProbe(),
   });
 }

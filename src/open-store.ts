@@ -1,8 +1,10 @@
 /** Prepares the database and makes the PostgreSQL implementations of the ports. */
+import { EventCatalogue } from './catalogue/event-catalogue.ts';
 import type { ConfigWithKeys } from './config/index.ts';
 import { publicId } from './domain/ids.ts';
 import { ApiKeyFormat } from './manage/api-keys.ts';
 import type { AcceptLog, EventLookup } from './ports/accept-log.ts';
+import type { CatalogueStore } from './ports/catalogue-store.ts';
 import type { DeliveryQueue } from './ports/delivery-queue.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
 import type { FanOutStore } from './ports/fan-out-store.ts';
@@ -15,6 +17,7 @@ import type { StatisticsStore } from './ports/statistics-store.ts';
 import type { TaskStore } from './ports/task-store.ts';
 import type { UpkeepStore } from './ports/upkeep-store.ts';
 import { createPostgresAcceptLog, createPostgresEventLookup } from './postgres/accept-log.ts';
+import { createPostgresCatalogueStore } from './postgres/catalogue-store.ts';
 import type { Database } from './postgres/database.ts';
 import { createPostgresDeliveryQueue } from './postgres/delivery-queue.ts';
 import { createEndpointCache } from './postgres/endpoint-cache.ts';
@@ -43,6 +46,8 @@ export interface Store {
   readonly fanOuts: FanOutStore;
   readonly ownershipStore: OwnershipStore;
   readonly tenantLimits: TenantLimits;
+  readonly catalogueStore: CatalogueStore;
+  readonly catalogue: EventCatalogue;
   readonly outbox: OutboxStore;
   readonly tasks: TaskStore;
   readonly statistics: StatisticsStore;
@@ -80,6 +85,9 @@ export async function openStore(
     onProblem(`open the secrets of ${publicId('ep', id)}`, error),
   );
   await endpoints.refresh();
+  const catalogueStore = createPostgresCatalogueStore(database);
+  const catalogue = new EventCatalogue({ store: catalogueStore, onProblem });
+  await catalogue.refresh();
   return {
     database,
     acceptLog: createPostgresAcceptLog({ database, ensurePartitions: makePartitions }),
@@ -88,6 +96,8 @@ export async function openStore(
     fanOuts: createPostgresFanOutStore(database),
     ownershipStore: createPostgresOwnershipStore(database),
     tenantLimits: createPostgresTenantLimits(database),
+    catalogueStore,
+    catalogue,
     outbox: createPostgresOutboxStore(database),
     tasks: createPostgresTaskStore(database, {
       operatorTenant: config.operatorTenant,

@@ -622,6 +622,11 @@ export interface Event {
   unmatched_reason: 'no_endpoint' | 'filtered' | 'disabled' | null;
   idempotency_key: string | null;
   schema_version: string | null;
+  /** Why its payload did not match the catalogue when it was accepted. Empty: it did, or was not checked. */
+  schema_errors: {
+    path: string;
+    message: string;
+  }[];
   channels: string[];
   endpoint_ids: string[] | null;
   deliver_at: Time | null;
@@ -658,6 +663,7 @@ export interface EventType {
   schema: Record<string, unknown> | boolean | null;
   example: unknown;
   deprecated: boolean;
+  validation: 'off' | 'warn' | 'strict' | null;
   created_at: Time;
   updated_at: Time;
 }
@@ -673,12 +679,28 @@ export interface EventTypeSettings {
   /** A sample of `data`. It must match the schema. */
   example?: unknown;
   deprecated?: boolean;
+  validation?: 'off' | 'warn' | 'strict' | null;
   /** Read-only. May be sent with the value that it has. */
   name?: unknown;
   /** Read-only. May be sent with the value that it has. */
   created_at?: unknown;
   /** Read-only. Ignored if it is sent. */
   updated_at?: unknown;
+}
+
+export interface EventTypeTried {
+  valid: boolean;
+  version: string | null;
+  errors: {
+    path: string;
+    message: string;
+  }[];
+}
+
+export interface EventTypeTry {
+  /** The payload to check. */
+  data: unknown;
+  from_version?: string | null;
 }
 
 export interface EventTypeVersion {
@@ -739,6 +761,11 @@ export interface EventWithData {
   unmatched_reason: 'no_endpoint' | 'filtered' | 'disabled' | null;
   idempotency_key: string | null;
   schema_version: string | null;
+  /** Why its payload did not match the catalogue when it was accepted. Empty: it did, or was not checked. */
+  schema_errors: {
+    path: string;
+    message: string;
+  }[];
   channels: string[];
   endpoint_ids: string[] | null;
   deliver_at: Time | null;
@@ -1091,7 +1118,7 @@ export interface Problem {
   /** What is wrong, and what to do about it. */
   detail: string;
   /** Stable: base decisions on it. */
-  code: 'malformed_json' | 'bad_request' | 'bad_cursor' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'endpoint_exists' | 'idempotency_conflict' | 'request_in_progress' | 'too_large' | 'unsupported_media_type' | 'invalid' | 'url_invalid' | 'url_forbidden' | 'challenge_failed' | 'rate_limited' | 'headers_too_large' | 'internal' | 'overloaded' | 'unavailable';
+  code: 'malformed_json' | 'bad_request' | 'bad_cursor' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'endpoint_exists' | 'idempotency_conflict' | 'request_in_progress' | 'too_large' | 'unsupported_media_type' | 'invalid' | 'payload_invalid' | 'url_invalid' | 'url_forbidden' | 'challenge_failed' | 'rate_limited' | 'headers_too_large' | 'internal' | 'overloaded' | 'unavailable';
   errors: {
     /** The field, such as `retry.schedule[0]`. */
     path: string;
@@ -1121,7 +1148,7 @@ export interface Ready {
 
 export interface RefusedEvent {
   error: Problem & {
-    code: 'forbidden' | 'conflict' | 'idempotency_conflict' | 'too_large' | 'invalid' | 'rate_limited' | 'overloaded' | 'unavailable';
+    code: 'forbidden' | 'conflict' | 'idempotency_conflict' | 'too_large' | 'invalid' | 'payload_invalid' | 'rate_limited' | 'overloaded' | 'unavailable';
   };
 }
 
@@ -1157,6 +1184,23 @@ export interface ScheduledRetry {
   max_age_seconds: number;
   permanent: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
   transient: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
+}
+
+export interface SchemaFailure {
+  created_at: Time;
+  tenant: string;
+  event_type: string;
+  version: string | null;
+  result: 'flagged' | 'refused';
+  event_id: string | null;
+  /** Such as `data.lines[0].sku`. */
+  path: string;
+  message: string;
+}
+
+export interface SchemaFailurePage {
+  data: SchemaFailure[];
+  next_cursor: string | null;
 }
 
 export interface Stats {
@@ -1380,6 +1424,8 @@ export interface Tenant {
   } | null;
   max_endpoints: number | null;
   retention_days: number | null;
+  validation: 'off' | 'warn' | 'strict';
+  api_version: string | null;
   created_at: Time;
   updated_at: Time;
 }
@@ -1400,6 +1446,9 @@ export interface TenantSettings {
   } | null;
   max_endpoints?: number | null;
   retention_days?: number | null;
+  /** How its payloads are checked against the catalogue. `warn`: invalid events are flagged. `strict`: they are refused, and so are unknown types. The `validation` of an event type outranks it. */
+  validation?: 'off' | 'warn' | 'strict';
+  api_version?: string | null;
   /** Read-only. May be sent with the value that it has. */
   id?: unknown;
   /** Read-only. May be sent with the value that it has. */
@@ -1669,6 +1718,16 @@ export class EventTypes extends Resource {
   /** Create or replace a version of an event type. Creates the event type if the catalogue does not have it. */
   putVersion(name: string, version: string, body: EventTypeVersionSettings, options?: RequestOptions): Promise<EventTypeVersion> {
     return this.call('PUT', `/v1/event-types/${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}`, { body }, options);
+  }
+
+  /** List recent payloads that did not match the catalogue, newest first. A sample: each process records up to 100 per second, and they are kept for 7 days. It also lists types that the catalogue does not have. */
+  listSchemaFailures(name: string, query: { tenant?: string; limit?: number; cursor?: string } = {}, options?: RequestOptions): PageRequest<SchemaFailure> {
+    return this.pages('GET', `/v1/event-types/${encodeURIComponent(name)}/failures`, { query }, options);
+  }
+
+  /** Check a payload that is neither stored nor sent. */
+  try(name: string, body: EventTypeTry, options?: RequestOptions): Promise<EventTypeTried> {
+    return this.call('POST', `/v1/event-types/${encodeURIComponent(name)}/try`, { body, reads: true }, options);
   }
 }
 

@@ -61,6 +61,9 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   listEventTypeVersions: ['catalogue:read'],
   getEventTypeVersion: ['catalogue:read'],
   putEventTypeVersion: ['catalogue:write'],
+  tryEventType: ['catalogue:read'],
+  // It tells something about payloads.
+  listSchemaFailures: ['catalogue:read', 'events:read'],
 
   getCurrentKey: 'any',
   createKey: 'unnarrowed',
