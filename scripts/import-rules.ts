@@ -1,7 +1,7 @@
 /**
  * Who may import whom. Imports point down:
  *
- *   cli → app.ts, relay → api → manage → stages → telemetry → config → ports → domain
+ *   cli → app.ts, relay → api → manage → stages → telemetry, catalogue → config → ports → domain
  *                                └──→ postgres ──→ telemetry → …
  *
  * - manage is the control plane: what a caller can change, with its rules. The CLI may call it without the API.
@@ -26,7 +26,7 @@ export interface Module {
 }
 
 const STAGES = ['ingest', 'outbox', 'dispatch', 'convert', 'deliver', 'settle', 'upkeep'] as const;
-const BELOW_STAGES = ['ports', 'telemetry', 'config', 'domain'];
+const BELOW_STAGES = ['catalogue', 'ports', 'telemetry', 'config', 'domain'];
 
 /** What each part may import, besides itself. `app` is every file directly in src. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -34,6 +34,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ports: ['domain'],
   config: ['domain'],
   telemetry: ['ports', 'config', 'domain'],
+  catalogue: ['ports', 'domain'],
   postgres: ['ports', 'telemetry', 'config', 'domain'],
   memory: ['ports', 'domain'],
   ...Object.fromEntries(STAGES.map((stage) => [stage, BELOW_STAGES])),

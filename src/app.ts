@@ -106,7 +106,7 @@ async function startOn(database: Database, options: AppOptions): Promise<App> {
 
 /** Services in the order in which they start. They stop in reverse: refuse new events, finish accepted ones, hand over, record results. */
 function servicesOf(parts: AppParts, listener: Listener, connections: Service): readonly Service[] {
-  const { notifier, deliverer, convertStage, engine, ingest, tenants, versionSync, background } = parts;
+  const { notifier, deliverer, convertStage, engine, ingest, tenants, catalogue, background } = parts;
   return [
     connections,
     onStop(() => deliverer.close()),
@@ -116,7 +116,7 @@ function servicesOf(parts: AppParts, listener: Listener, connections: Service): 
     engine,
     inParallel(
       tenants,
-      versionSync,
+      catalogue,
       background.upkeep,
       background.operationalEvents,
       background.tasks,

@@ -1,6 +1,7 @@
 /** Composes the parts of a process. Nothing runs before `app.ts` starts them. */
 import type { AppOptions } from './app.ts';
 import type { AppMetrics } from './app-metrics.ts';
+import { CatalogueSync } from './catalogue-sync.ts';
 import { type Config, readVersion } from './config/index.ts';
 import { type Background, createBackground } from './create-background.ts';
 import { type ConvertStage, createConversions } from './create-conversions.ts';
@@ -20,7 +21,6 @@ import { PostgresNotifier } from './postgres/notifier.ts';
 import { LiveTail } from './telemetry/live-tail/index.ts';
 import { type Tracer, traceSending } from './telemetry/tracing.ts';
 import { TenantSync } from './tenant-sync.ts';
-import { VersionSync } from './version-sync.ts';
 
 export interface ComposeOptions extends AppOptions {
   readonly database: Database;
@@ -39,7 +39,7 @@ export interface AppParts {
   readonly engine: Engine;
   readonly ingest: Ingest;
   readonly tenants: TenantSync;
-  readonly versionSync: VersionSync;
+  readonly catalogue: CatalogueSync;
   readonly convertStage: ConvertStage;
   readonly background: Background;
   readonly metrics: AppMetrics | null;
@@ -74,7 +74,15 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
   endpoints.onChange((changed) => tail.endpointsChanged(changed));
 
   const pool = database.pool('api');
-  const convertStage = await createConversions({ ...store, config, clock, log, metrics, onProblem });
+  const convertStage = await createConversions({
+    ...store,
+    versions: store.catalogue,
+    config,
+    clock,
+    log,
+    metrics,
+    onProblem,
+  });
   const send: SendRequest = (request, done) => deliverer.send(request, done);
   const engine = createEngine(
     {
@@ -104,6 +112,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
         tracer,
         onFailed: (error) => onProblem('show accepted events in live tails and traces', error),
       },
+      schemaMetrics: metrics?.accepts,
       onBatchWritten: metrics?.acceptCommits.written,
       onProblem,
     },
@@ -125,7 +134,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
   };
   metrics?.connect({ ...parts, ...store });
   const tenants = new TenantSync(parts);
-  const versionSync = new VersionSync({ ...parts, versions: store.versions });
+  const catalogue = new CatalogueSync({ ...parts, catalogue: store.catalogue });
   const background = createBackground(parts);
   const servers = await createServers({
     ...parts,
@@ -135,7 +144,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     gatherMetrics,
     isLeaving: options.isLeaving,
   });
-  return { ...parts, tail, tenants, versionSync, background, servers };
+  return { ...parts, tail, tenants, catalogue, background, servers };
 }
 
 function egressPolicyOf(config: Config): EgressPolicy {

@@ -52,7 +52,7 @@ export function createBackground(options: BackgroundOptions): Background {
       store: store.operational,
       clock,
       endpoints: store.endpoints,
-      versions: store.versions,
+      versions: store.catalogue,
       everyMs: config.operationalEventsMs,
       thresholdsEveryMs: config.operationalLevelsMs,
       operatorTenant: config.operatorTenant,

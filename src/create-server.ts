@@ -95,7 +95,7 @@ function apiDependencies(options: ServerOptions): ApiDependencies {
     endpoints: store.endpoints,
     manage: composeControlPlane(options, authenticator),
     conversions: options.convertStage.converter,
-    versions: store.versions,
+    versions: store.catalogue,
     access: {
       authenticator,
       isTrustedProxy,
@@ -176,6 +176,8 @@ function composeControlPlane(
     retentionDays: config.retentionEventsDays,
     wake: (endpointId) => engine.router.wake(endpointId),
     onKeyChanged: () => authenticator.forget(),
+    // The change is committed. If this fails, the regular refresh reports it.
+    onCatalogueChanged: () => store.catalogue.refresh().catch(() => {}),
     wakeProbe: () => engine.router.requestProbe(),
   });
 }

@@ -1,8 +1,10 @@
 /** Prepares the database and makes the PostgreSQL implementations of the ports. */
+import { EventCatalogue } from './catalogue/event-catalogue.ts';
 import type { ConfigWithKeys } from './config/index.ts';
 import { publicId } from './domain/ids.ts';
 import { ApiKeyFormat } from './manage/api-keys.ts';
 import type { AcceptLog, EventLookup } from './ports/accept-log.ts';
+import type { CatalogueStore } from './ports/catalogue-store.ts';
 import type { ConversionStore } from './ports/conversion-store.ts';
 import type { DeliveryQueue } from './ports/delivery-queue.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
@@ -16,6 +18,7 @@ import type { StatisticsStore } from './ports/statistics-store.ts';
 import type { TaskStore } from './ports/task-store.ts';
 import type { UpkeepStore } from './ports/upkeep-store.ts';
 import { createPostgresAcceptLog, createPostgresEventLookup } from './postgres/accept-log.ts';
+import { createPostgresCatalogueStore } from './postgres/catalogue-store.ts';
 import { createPostgresConversionStore } from './postgres/conversion-store.ts';
 import type { Database } from './postgres/database.ts';
 import { createPostgresDeliveryQueue } from './postgres/delivery-queue.ts';
@@ -35,7 +38,6 @@ import { createPostgresStatisticsStore } from './postgres/statistics-store.ts';
 import { createPostgresTaskStore } from './postgres/task-store.ts';
 import { createPostgresTenantLimits } from './postgres/tenant-limits.ts';
 import { createPostgresUpkeepStore } from './postgres/upkeep-store.ts';
-import { VersionCache } from './postgres/version-cache.ts';
 import type { Log } from './telemetry/log.ts';
 
 export interface Store {
@@ -46,6 +48,8 @@ export interface Store {
   readonly fanOuts: FanOutStore;
   readonly ownershipStore: OwnershipStore;
   readonly tenantLimits: TenantLimits;
+  readonly catalogueStore: CatalogueStore;
+  readonly catalogue: EventCatalogue;
   readonly outbox: OutboxStore;
   readonly tasks: TaskStore;
   readonly statistics: StatisticsStore;
@@ -53,7 +57,6 @@ export interface Store {
   readonly upkeep: UpkeepStore;
   readonly retention: RetentionStore;
   readonly conversions: ConversionStore;
-  readonly versions: VersionCache;
   readonly endpoints: EndpointDirectory;
   readonly secretBox: SecretBox;
   readonly keyFormat: ApiKeyFormat;
@@ -85,8 +88,9 @@ export async function openStore(
     onProblem(`open the secrets of ${publicId('ep', id)}`, error),
   );
   await endpoints.refresh();
-  const versions = new VersionCache(database.pool('lookup'));
-  await versions.refresh();
+  const catalogueStore = createPostgresCatalogueStore(database);
+  const catalogue = new EventCatalogue({ store: catalogueStore, onProblem });
+  await catalogue.refresh();
   return {
     database,
     acceptLog: createPostgresAcceptLog({ database, ensurePartitions: makePartitions }),
@@ -95,6 +99,8 @@ export async function openStore(
     fanOuts: createPostgresFanOutStore(database),
     ownershipStore: createPostgresOwnershipStore(database),
     tenantLimits: createPostgresTenantLimits(database),
+    catalogueStore,
+    catalogue,
     outbox: createPostgresOutboxStore(database),
     tasks: createPostgresTaskStore(database, {
       operatorTenant: config.operatorTenant,
@@ -105,7 +111,6 @@ export async function openStore(
     upkeep: createPostgresUpkeepStore({ database, ensurePartitions: makePartitions, secretBox }),
     retention: createPostgresRetentionStore(database),
     conversions: createPostgresConversionStore(database),
-    versions,
     endpoints,
     secretBox,
     keyFormat: new ApiKeyFormat(await readChecksumSecret(database.pool('api'))),

@@ -13,6 +13,7 @@ import { endpointRoutes } from './endpoints/routes.ts';
 import { endpointSecretRoutes } from './endpoints/secret-routes.ts';
 import { endpointStatsRoutes } from './endpoints/stats-routes.ts';
 import { testEventRoutes } from './endpoints/test-routes.ts';
+import { schemaCheckRoutes } from './event-types/check-routes.ts';
 import { pinRoutes } from './event-types/pin-routes.ts';
 import { eventTypeRoutes } from './event-types/routes.ts';
 import { eventTypeVersionRoutes } from './event-types/version-routes.ts';
@@ -113,6 +114,7 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(eventTypeRoutes(manage.eventTypes, pool));
     await v1.register(eventTypeVersionRoutes(manage.eventTypeVersions, pool));
     await v1.register(pinRoutes(endpoints, dependencies.versions));
+    await v1.register(schemaCheckRoutes(pool, limits, dependencies.conversions));
     await v1.register(auditRoutes(pool));
     await v1.register(storageRoutes(dependencies.readStorage, () => clock.now()));
     if (inboxes !== null) await v1.register(inboxRoutes(dependencies, inboxes));

@@ -45,6 +45,8 @@ export interface ControlPlaneDependencies {
   readonly wake: (endpointId: Uuid) => void;
   /** A key was changed or revoked: drop it from the cache of this process. */
   readonly onKeyChanged: () => void;
+  /** The catalogue was changed: makes this process read it again. */
+  readonly onCatalogueChanged: () => Promise<void>;
   /** A probe was requested: tells the worker that owns its endpoint. */
   readonly wakeProbe: () => void;
 }

@@ -45,9 +45,17 @@ const READ_ONLY: ReadOnlyFields = {
 
 export class EventTypeVersions {
   readonly #pool: Pool;
+  readonly #onChanged: () => Promise<void>;
 
-  constructor({ pool }: { readonly pool: Pool }) {
+  constructor({
+    pool,
+    onCatalogueChanged,
+  }: {
+    readonly pool: Pool;
+    readonly onCatalogueChanged: () => Promise<void>;
+  }) {
     this.#pool = pool;
+    this.#onChanged = onCatalogueChanged;
   }
 
   /** Creates the version, or replaces all of its settings. Creates the event type if the catalogue does not have it. */
@@ -58,7 +66,7 @@ export class EventTypeVersions {
     input: EventTypeVersionInput,
   ): Promise<ListedVersion & { readonly created: boolean }> {
     const after = toSettings(name, version, input);
-    return inTransaction(this.#pool, async (client) => {
+    const answer = await inTransaction(this.#pool, async (client) => {
       await ensureEventType(client, actor, name);
       const versions = await listEventTypeVersions(client, name);
       const before = versions.find((each) => each.version === version) ?? null;
@@ -85,6 +93,8 @@ export class EventTypeVersions {
       const latest = latestVersion(all.toSorted((one, other) => one.ordinal - other.ordinal));
       return { created: before === null, version: stored, isLatest: latest === stored };
     });
+    await this.#onChanged();
+    return answer;
   }
 }
 

@@ -1,7 +1,6 @@
 import type { OperationalStore } from '../ports/operational-store.ts';
 import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { type Database, inTransaction } from './database.ts';
-import { takeSunsets } from './queries/event-type-versions.ts';
 import {
   clearState,
   currentVersion,
@@ -14,6 +13,7 @@ import {
 } from './queries/operational-events.ts';
 import { countDeadLettersUpTo, findOldestWaiting } from './queries/operational-levels.ts';
 import { tryLock } from './queries/upkeep.ts';
+import { takeSunsets } from './queries/version-sunsets.ts';
 import { withStoreErrors } from './store-error.ts';
 
 /** Thrown inside the transaction to roll it back. */

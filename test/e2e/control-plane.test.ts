@@ -41,6 +41,7 @@ beforeAll(async () => {
     retentionDays: 90,
     wake: () => {},
     onKeyChanged: () => revoked.push('revoked'),
+    onCatalogueChanged: async () => {},
     wakeProbe: () => {},
   });
 });

@@ -230,7 +230,16 @@ describe('LIF-3: expunging a tenant', () => {
     ]);
     await untilEnded(event.id, ['dead', 'delivered', 'delivered', 'retrying']);
     await expectStatus(api('POST', `/v1/endpoints/${endpoints[0]}/replay`, { status: ['delivered'] }), 202);
-    await expectStatus(api('PUT', `/v1/tenants/${tenant}`, { name: `Name of ${tenant}` }), 200);
+    const rename = (settings: object) =>
+      expectStatus(api('PUT', `/v1/tenants/${tenant}`, { name: `Name of ${tenant}`, ...settings }), 200);
+    await rename({ validation: 'strict' });
+    await expectStatus(api('POST', '/v1/events', { tenant, type: 'not.there', data: 1 }), 422);
+    const failures = 'select from posthorn.schema_failures where tenant = $1';
+    await eventually(
+      'the failure is recorded',
+      async () => (await posthorn.database.query(failures, [tenant])).length > 0,
+    );
+    await rename({});
     return { event, endpoints, key: key.body.key as string };
   }
 
@@ -291,6 +300,7 @@ describe('LIF-3: expunging a tenant', () => {
       'outbox',
       'outbox_rejected',
       'queue',
+      'schema_failures',
       'tasks',
     ]);
   });

@@ -167,9 +167,7 @@ describe('VER-2: pins', () => {
 
   test('a new endpoint pins the version of its tenant, unless it says something else', async () => {
     const tenant = newTenant();
-    await database.query("insert into posthorn.tenants (id, api_version) values ($1, '2025-10-01')", [
-      tenant,
-    ]);
+    await expectStatus(posthorn.api('PUT', `/v1/tenants/${tenant}`, { api_version: '2025-10-01' }), 201);
     const create = async (more: object) =>
       (
         await expectStatus(
@@ -255,6 +253,24 @@ describe('VER-2: pins', () => {
     expect(next).toMatchObject({ data: [{ endpoint_id: ids[0] }], next_cursor: null });
     expect((await list('?version=2025-10-01')).data.length).toBeGreaterThan(2);
   });
+});
+
+test('VER-2: a pasted payload can be converted to any version', async () => {
+  const attempt = async (body: object) =>
+    (await expectStatus(posthorn.api('POST', '/v1/event-types/order.created/try', body), 200)).body;
+  const given = { data: ANN, from_version: '2026-04-01' };
+  expect(await attempt(given)).toMatchObject({ valid: true, converted: null, conversion_error: null });
+  expect(await attempt({ ...given, to_version: '2025-01-01' })).toMatchObject({ converted: ['Ann Lee'] });
+  expect(await attempt({ ...given, to_version: '2026-04-01' })).toMatchObject({ converted: ANN });
+  const broken = await attempt({ data: { broken: true }, to_version: '2025-10-01' });
+  expect(broken).toMatchObject({ converted: null, conversion_error: expect.stringContaining('BROKEN') });
+  const upwards = await attempt({ data: [], from_version: '2025-01-01', to_version: '2026-04-01' });
+  expect(upwards).toMatchObject({
+    converted: null,
+    conversion_error: expect.stringContaining('No converters'),
+  });
+  const unknown = { data: 1, to_version: 'v9' };
+  await expectStatus(posthorn.api('POST', '/v1/event-types/order.created/try', unknown), 422);
 });
 
 describe('VER-2: a failing converter', () => {

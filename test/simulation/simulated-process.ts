@@ -1,4 +1,5 @@
 /** One process: the real accept stage and the real engine, connected to the memory ports through a faulty link. */
+import { EventCatalogue } from '../../src/catalogue/event-catalogue.ts';
 import { createEngine, type Engine, type EngineConfig, type EngineStages } from '../../src/create-engine.ts';
 import { createIngest, type Ingest } from '../../src/create-ingest.ts';
 import { DatabaseClock } from '../../src/domain/clock.ts';
@@ -17,6 +18,7 @@ import { announceThrough, createMemoryOwnershipStore } from '../../src/memory/me
 import type { MemoryStore } from '../../src/memory/memory-store.ts';
 import { Drainer } from '../../src/outbox/index.ts';
 import type { AcceptLog } from '../../src/ports/accept-log.ts';
+import type { CatalogueStore } from '../../src/ports/catalogue-store.ts';
 import type { DeliveryQueue } from '../../src/ports/delivery-queue.ts';
 import type { FanOutStore } from '../../src/ports/fan-out-store.ts';
 import { Publication } from './publication.ts';
@@ -27,6 +29,12 @@ import type { Weather } from './weather.ts';
 type Send = EngineStages['send'];
 
 /** Everything that the processes of a world share. */
+const EMPTY_CATALOGUE: CatalogueStore = {
+  load: async () => ({ types: [], tenantModes: new Map() }),
+  loadSchema: async () => null,
+  recordFailures: async () => {},
+};
+
 export interface Environment {
   readonly time: VirtualTime;
   readonly random: Random;
@@ -174,6 +182,8 @@ export class SimulatedProcess {
         fanOuts: withFaults(environment.fanOuts, link),
         endpoints: this.#endpoints,
         tenantLimits: { load: async () => new Map() },
+        catalogue: new EventCatalogue({ store: EMPTY_CATALOGUE, onProblem }),
+        catalogueStore: EMPTY_CATALOGUE,
         clock,
         random: random.next,
       },

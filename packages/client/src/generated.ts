@@ -642,6 +642,11 @@ export interface Event {
   unmatched_reason: 'no_endpoint' | 'filtered' | 'disabled' | null;
   idempotency_key: string | null;
   schema_version: string | null;
+  /** Why its payload did not match the catalogue when it was accepted. Empty: it did, or was not checked. */
+  schema_errors: {
+    path: string;
+    message: string;
+  }[];
   channels: string[];
   endpoint_ids: string[] | null;
   deliver_at: Time | null;
@@ -678,6 +683,7 @@ export interface EventType {
   schema: Record<string, unknown> | boolean | null;
   example: unknown;
   deprecated: boolean;
+  validation: 'off' | 'warn' | 'strict' | null;
   created_at: Time;
   updated_at: Time;
 }
@@ -693,12 +699,32 @@ export interface EventTypeSettings {
   /** A sample of `data`. It must match the schema. */
   example?: unknown;
   deprecated?: boolean;
+  validation?: 'off' | 'warn' | 'strict' | null;
   /** Read-only. May be sent with the value that it has. */
   name?: unknown;
   /** Read-only. May be sent with the value that it has. */
   created_at?: unknown;
   /** Read-only. Ignored if it is sent. */
   updated_at?: unknown;
+}
+
+export interface EventTypeTried {
+  valid: boolean;
+  version: string | null;
+  errors: {
+    path: string;
+    message: string;
+  }[];
+  /** The payload in `to_version`. Null: there is none. */
+  converted: unknown;
+  conversion_error: string | null;
+}
+
+export interface EventTypeTry {
+  /** The payload to check. */
+  data: unknown;
+  from_version?: string | null;
+  to_version?: string | null;
 }
 
 export interface EventTypeVersion {
@@ -759,6 +785,11 @@ export interface EventWithData {
   unmatched_reason: 'no_endpoint' | 'filtered' | 'disabled' | null;
   idempotency_key: string | null;
   schema_version: string | null;
+  /** Why its payload did not match the catalogue when it was accepted. Empty: it did, or was not checked. */
+  schema_errors: {
+    path: string;
+    message: string;
+  }[];
   channels: string[];
   endpoint_ids: string[] | null;
   deliver_at: Time | null;
@@ -1139,7 +1170,7 @@ export interface Problem {
   /** What is wrong, and what to do about it. */
   detail: string;
   /** Stable: base decisions on it. */
-  code: 'malformed_json' | 'bad_request' | 'bad_cursor' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'endpoint_exists' | 'idempotency_conflict' | 'request_in_progress' | 'too_large' | 'unsupported_media_type' | 'invalid' | 'url_invalid' | 'url_forbidden' | 'challenge_failed' | 'rate_limited' | 'headers_too_large' | 'internal' | 'overloaded' | 'unavailable';
+  code: 'malformed_json' | 'bad_request' | 'bad_cursor' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'endpoint_exists' | 'idempotency_conflict' | 'request_in_progress' | 'too_large' | 'unsupported_media_type' | 'invalid' | 'payload_invalid' | 'url_invalid' | 'url_forbidden' | 'challenge_failed' | 'rate_limited' | 'headers_too_large' | 'internal' | 'overloaded' | 'unavailable';
   errors: {
     /** The field, such as `retry.schedule[0]`. */
     path: string;
@@ -1169,7 +1200,7 @@ export interface Ready {
 
 export interface RefusedEvent {
   error: Problem & {
-    code: 'forbidden' | 'conflict' | 'idempotency_conflict' | 'too_large' | 'invalid' | 'rate_limited' | 'overloaded' | 'unavailable';
+    code: 'forbidden' | 'conflict' | 'idempotency_conflict' | 'too_large' | 'invalid' | 'payload_invalid' | 'rate_limited' | 'overloaded' | 'unavailable';
   };
 }
 
@@ -1205,6 +1236,23 @@ export interface ScheduledRetry {
   max_age_seconds: number;
   permanent: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
   transient: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
+}
+
+export interface SchemaFailure {
+  created_at: Time;
+  tenant: string;
+  event_type: string;
+  version: string | null;
+  result: 'flagged' | 'refused';
+  event_id: string | null;
+  /** Such as `data.lines[0].sku`. */
+  path: string;
+  message: string;
+}
+
+export interface SchemaFailurePage {
+  data: SchemaFailure[];
+  next_cursor: string | null;
 }
 
 export interface Stats {
@@ -1428,6 +1476,8 @@ export interface Tenant {
   } | null;
   max_endpoints: number | null;
   retention_days: number | null;
+  validation: 'off' | 'warn' | 'strict';
+  api_version: string | null;
   created_at: Time;
   updated_at: Time;
 }
@@ -1448,6 +1498,9 @@ export interface TenantSettings {
   } | null;
   max_endpoints?: number | null;
   retention_days?: number | null;
+  /** How its payloads are checked against the catalogue. `warn`: invalid events are flagged. `strict`: they are refused, and so are unknown types. The `validation` of an event type outranks it. */
+  validation?: 'off' | 'warn' | 'strict';
+  api_version?: string | null;
   /** Read-only. May be sent with the value that it has. */
   id?: unknown;
   /** Read-only. May be sent with the value that it has. */
@@ -1581,7 +1634,7 @@ export class Endpoints extends Resource {
 
   /** Show what a change of `api_version` would change. Converts a recent event to the version that the endpoint pins now and to the proposed one. Changes and sends nothing. */
   previewVersion(id: string, body: VersionPreviewRequest, options?: RequestOptions): Promise<VersionPreview> {
-    return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/preview`, { body, keyed: true }, options);
+    return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/preview`, { body, reads: true }, options);
   }
 
   /** Send a test event to an endpoint. To this endpoint only, whatever it subscribes to. It is sent even while the circuit is open, unless a probe is on its way or (FIFO) other deliveries wait before it. The request has the header `posthorn-test: true`. With `type` or `data`, a key with `scopes` also needs `events:publish`. */
@@ -1740,6 +1793,16 @@ export class EventTypes extends Resource {
   /** List endpoints that pin a version of an event type. Endpoints with `api_version` that subscribe to the type, newest first. */
   listPins(name: string, query: { limit?: number; cursor?: string; tenant?: string; version?: string } = {}, options?: RequestOptions): PageRequest<Pin> {
     return this.pages('GET', `/v1/event-types/${encodeURIComponent(name)}/pins`, { query }, options);
+  }
+
+  /** List recent payloads that did not match the catalogue, newest first. A sample: each process records up to 100 per second, and they are kept for 7 days. It also lists types that the catalogue does not have. */
+  listSchemaFailures(name: string, query: { tenant?: string; limit?: number; cursor?: string } = {}, options?: RequestOptions): PageRequest<SchemaFailure> {
+    return this.pages('GET', `/v1/event-types/${encodeURIComponent(name)}/failures`, { query }, options);
+  }
+
+  /** Check a payload that is neither stored nor sent. */
+  try(name: string, body: EventTypeTry, options?: RequestOptions): Promise<EventTypeTried> {
+    return this.call('POST', `/v1/event-types/${encodeURIComponent(name)}/try`, { body, reads: true }, options);
   }
 }
 

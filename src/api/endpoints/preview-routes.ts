@@ -97,6 +97,7 @@ export function previewRoutes(conversions: Pick<Conversions, 'preview'>, pool: P
           body: PreviewBody,
           response: { 200: VersionPreview },
         },
+        config: { reads: true },
       },
       async (request) => {
         const id = readObjectId('endpoint', request.params.id);

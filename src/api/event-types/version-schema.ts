@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { VERSION_NAME, versionStatuses } from '../../domain/event-type-version.ts';
+import { versionStatuses } from '../../domain/event-type-version.ts';
 import { Nullable } from '../http/validation.ts';
 import { AsShown, EXAMPLE_TIME, Ignored, Time } from '../openapi/describe.ts';
 import { EventTypeName, SchemaField } from './schema.ts';
@@ -84,5 +84,5 @@ export const EventTypeVersionPage = Type.Object(
 
 export const VersionParams = Type.Object({
   ...EventTypeName.properties,
-  version: Type.String({ pattern: VERSION_NAME.source, description: 'A date such as 2026-04-01, or v2.' }),
+  version: Type.String({ description: 'A date such as 2026-04-01, or v2.' }),
 });

@@ -64,6 +64,9 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   getEventTypeVersion: ['catalogue:read'],
   putEventTypeVersion: ['catalogue:write'],
   listPins: ['catalogue:read', 'endpoints:read'],
+  tryEventType: ['catalogue:read'],
+  // It tells something about payloads.
+  listSchemaFailures: ['catalogue:read', 'events:read'],
 
   getCurrentKey: 'any',
   createKey: 'unnarrowed',

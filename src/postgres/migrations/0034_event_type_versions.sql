@@ -21,6 +21,7 @@ alter table posthorn.event_types
 alter table posthorn.tenants
   add column validation  text not null default 'off' check (validation in ('off', 'warn', 'strict')),
   add column api_version text;   -- the version that new endpoints of the tenant pin
+create index tenants_validation on posthorn.tenants (id) where validation <> 'off';
 
 -- A sample of recent payloads that did not match their schema. The event itself is flagged, too.
 create table posthorn.schema_failures (

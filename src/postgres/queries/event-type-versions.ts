@@ -1,6 +1,7 @@
-import type { VersionStatus } from '../../domain/event-type-version.ts';
-import type { SunsetVersion } from '../../ports/operational-store.ts';
-import type { Client, Queryable } from '../database.ts';
+import type { ValidationMode, VersionStatus } from '../../domain/event-type-version.ts';
+import type { CatalogueContents, CatalogueType, CatalogueVersion } from '../../ports/catalogue-store.ts';
+import type { Client, Pool, Queryable } from '../database.ts';
+import { notifyCatalogue } from './event-types.ts';
 
 export interface EventTypeVersionRecord {
   readonly event_type: string;
@@ -73,15 +74,47 @@ export async function putEventTypeVersion(
       settings.sunset_at,
     ],
   );
+  await notifyCatalogue(client);
   return rows[0]!;
 }
 
-/** Marks and returns the versions that passed their sunset. One whose sunset was moved is returned again. */
-export async function takeSunsets(client: Client): Promise<SunsetVersion[]> {
-  const { rows } = await client.query<SunsetVersion>(
-    `update posthorn.event_type_versions set sunset_noted_at = sunset_at
-      where sunset_at <= now() and sunset_noted_at is distinct from sunset_at
-      returning event_type as "eventType", version, extract(epoch from sunset_at)::float8 * 1000 as "sunsetAt"`,
+/** Reads all types and versions without their schemas. */
+export async function loadCatalogue(pool: Pool): Promise<CatalogueContents> {
+  const [types, versions, tenants] = await Promise.all([
+    pool.query<Omit<CatalogueType, 'versions'>>({
+      name: 'load_event_types',
+      text: 'select name, validation, updated_at::text as revision from posthorn.event_types',
+    }),
+    pool.query<CatalogueVersion & { readonly event_type: string }>({
+      name: 'load_event_type_versions',
+      text: `select event_type, version, status, extract(epoch from created_at)::float8 * 1000 as "createdAt",
+                    extract(epoch from deprecated_at)::float8 * 1000 as "deprecatedAt",
+                    extract(epoch from sunset_at)::float8 * 1000 as "sunsetAt", updated_at::text as revision
+               from posthorn.event_type_versions order by event_type, ordinal`,
+    }),
+    pool.query<{ id: string; validation: ValidationMode }>({
+      name: 'load_validation_modes',
+      text: "select id, validation from posthorn.tenants where validation <> 'off'",
+    }),
+  ]);
+  const byType = Map.groupBy(versions.rows, ({ event_type }) => event_type);
+  return {
+    types: types.rows.map((type) => ({ ...type, versions: byType.get(type.name) ?? [] })),
+    tenantModes: new Map(tenants.rows.map(({ id, validation }) => [id, validation])),
+  };
+}
+
+/** `version` null: the schema of the type itself. Null: there is none. */
+export async function loadSchema(
+  pool: Pool,
+  eventType: string,
+  version: string | null,
+): Promise<EventTypeVersionRecord['schema']> {
+  const { rows } = await pool.query<Pick<EventTypeVersionRecord, 'schema'>>(
+    version === null
+      ? 'select schema from posthorn.event_types where name = $1'
+      : 'select schema from posthorn.event_type_versions where event_type = $1 and version = $2',
+    version === null ? [eventType] : [eventType, version],
   );
-  return rows;
+  return rows[0]?.schema ?? null;
 }

@@ -38,6 +38,11 @@ export const catalogue = {
     labels: ['code'],
     help: 'Requests and events in batches that were answered with a problem, by its code. "overloaded": rejected because too many events were waiting.',
   },
+  posthorn_schema_failures_total: {
+    type: 'counter',
+    labels: ['event_type', 'result'],
+    help: 'Events whose payload did not match the catalogue: stored and "flagged", or "refused".',
+  },
   posthorn_accept_waiting: { type: 'gauge', help: 'Events that wait for their commit.' },
 
   // --- delivering

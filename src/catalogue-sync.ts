@@ -1,28 +1,31 @@
+import type { EventCatalogue } from './catalogue/event-catalogue.ts';
 import type { Clock } from './domain/clock.ts';
 import type { Service } from './domain/lifecycle.ts';
 import type { Notifier } from './ports/notifier.ts';
-import type { VersionCache } from './postgres/version-cache.ts';
 
-export interface VersionSyncOptions {
-  readonly versions: Pick<VersionCache, 'refresh'>;
+export interface CatalogueSyncOptions {
+  readonly catalogue: Pick<EventCatalogue, 'refresh'>;
   readonly notifier: Pick<Notifier, 'subscribe' | 'onReconnected'>;
   readonly clock: Clock;
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
 /** Finds changes whose notification was lost. */
-const REFRESH_MS = 2_000;
+const REFRESH_MS = 10_000;
 
-/** Keeps the versions of event types in memory up to date. */
-export class VersionSync implements Service {
-  readonly #options: VersionSyncOptions;
+/** Keeps the catalogue in memory up to date. */
+export class CatalogueSync implements Service {
+  readonly #options: CatalogueSyncOptions;
   #cancelTimer: (() => void) | null = null;
   #isStopped = false;
 
-  constructor(options: VersionSyncOptions) {
+  constructor(options: CatalogueSyncOptions) {
     this.#options = options;
-    options.notifier.subscribe('catalogue', () => this.#refresh());
-    options.notifier.onReconnected(() => this.#refresh());
+    const { notifier } = options;
+    notifier.subscribe('catalogue', () => this.#refresh());
+    // Tenants have a mode, too.
+    notifier.subscribe('tenants', () => this.#refresh());
+    notifier.onReconnected(() => this.#refresh());
   }
 
   start(): void {
@@ -44,7 +47,8 @@ export class VersionSync implements Service {
 
   #refresh(): void {
     if (this.#isStopped) return;
-    const { versions, onProblem } = this.#options;
-    void versions.refresh().catch((error) => onProblem('read the versions of event types', error));
+    void this.#options.catalogue
+      .refresh()
+      .catch((error) => this.#options.onProblem('read the catalogue', error));
   }
 }
