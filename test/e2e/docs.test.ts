@@ -227,7 +227,9 @@ describe.each([...new Set(runnable.map(({ file }) => file))])('%s', (file) => {
 });
 
 describe('the requests to the API', () => {
-  const requests = blocks.filter((block) => block.language === 'http' && !noRun(block));
+  const requests = blocks.filter(
+    (block) => block.language === 'http' && !noRun(block) && runBy(block) === undefined,
+  );
   test.each(requests.map((block) => [place(block), block] as const))('%s', async (_place, { text }) => {
     const { method, path: target, body, answer } = parseHttp(text);
     const given = await posthorn.api(method, target, body);
@@ -254,7 +256,7 @@ test('README.md: the SQL publishes in the transaction of the caller', async () =
 
 describe('the programs', () => {
   const programs = blocks.filter(
-    ({ language, options }) => ['ts', 'js'].includes(language) && options['no-run'] === undefined,
+    (block) => ['ts', 'js'].includes(block.language) && !noRun(block) && runBy(block) === undefined,
   );
   test.each(programs.map((block) => [place(block), block] as const))('%s', async (_place, block) => {
     const receiver = await newReceiver();

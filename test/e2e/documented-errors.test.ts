@@ -206,6 +206,10 @@ describe('every operation succeeds', () => {
     getApiReference: cached('getApiReference'),
     getOpenApiDocument: cached('getOpenApiDocument'),
     putEventType: put('putEventType'),
+    putEventTypeVersion: async (place) => [
+      [201, await call('putEventTypeVersion', { in: place, named: 'v2' })],
+      [200, await call('putEventTypeVersion', { in: place, named: 'v2', body: { status: 'draft' } })],
+    ],
     putTenant: put('putTenant'),
     replayDeadLetters: bulk('replayDeadLetters'),
     replayEndpoint: async (place) => [
@@ -365,7 +369,7 @@ describe('whatever the operation', () => {
   });
 
   test('an unknown id, an invalid id, or an object of another tenant: 404', async () => {
-    const creating = new Set(['putTenant', 'putEventType']);
+    const creating = new Set(['putTenant', 'putEventType', 'putEventTypeVersion']);
     const metrics = op('getMetrics');
     matrix.refused(metrics, 'not_found', await remote.api('GET', metrics.path));
     await refuseAll(
@@ -642,6 +646,29 @@ describe('a conflict with the current state', () => {
     for (let n = 0; n < 20; n += 1) made.push((await expectStatus(create(), 201)).body.token);
     matrix.refused(op('createInbox'), 'conflict', await create());
     for (const token of made) await expectStatus(call('deleteInbox', { named: token }), 204);
+  });
+
+  test('too many versions of an event type', async () => {
+    const place = await makeWorld(posthorn, rejecting.url);
+    for (let n = 2; n <= 100; n += 1)
+      await expectStatus(call('putEventTypeVersion', { in: place, named: `v${n}`, body: {} }), 201);
+    const refused = await call('putEventTypeVersion', { in: place, named: 'v101', body: {} });
+    matrix.refused(op('putEventTypeVersion'), 'conflict', refused);
+  });
+
+  test('a payload that does not match the catalogue, where that is strict', async () => {
+    const type = `${newTenant()}.strict`;
+    const body = { schema: { type: 'object' }, validation: 'strict' };
+    await expectStatus(call('putEventType', { named: type, body }), 201);
+    const event = { type, data: 1, tenant: newTenant() };
+    matrix.refused(
+      op('publishEvent'),
+      'payload_invalid',
+      await call('publishEvent', { body: event }),
+      'data',
+    );
+    const [item] = (await call('publishBatch', { body: { events: [event] } })).body.results;
+    matrix.refusedItem('payload_invalid', item);
   });
 
   test('an idempotency key of another event', async () => {

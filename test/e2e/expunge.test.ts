@@ -236,9 +236,22 @@ describe('LIF-3: expunging a tenant', () => {
        insert into posthorn.confirmation_mails (tenant, address_hash, event_id) values ($1, '', gen_random_uuid())`,
       [tenant],
     );
+    await posthorn.database.query("insert into posthorn.converted_payloads values ($1, 'v1', 'ab', $2)", [
+      parsePublicId('evt', event.id),
+      Buffer.from(`{"user":"user of ${tenant}"}`),
+    ]);
     await untilEnded(event.id, ['dead', 'delivered', 'delivered', 'retrying']);
     await expectStatus(api('POST', `/v1/endpoints/${endpoints[0]}/replay`, { status: ['delivered'] }), 202);
-    await expectStatus(api('PUT', `/v1/tenants/${tenant}`, { name: `Name of ${tenant}` }), 200);
+    const rename = (settings: object) =>
+      expectStatus(api('PUT', `/v1/tenants/${tenant}`, { name: `Name of ${tenant}`, ...settings }), 200);
+    await rename({ validation: 'strict' });
+    await expectStatus(api('POST', '/v1/events', { tenant, type: 'not.there', data: 1 }), 422);
+    const failures = 'select from posthorn.schema_failures where tenant = $1';
+    await eventually(
+      'the failure is recorded',
+      async () => (await posthorn.database.query(failures, [tenant])).length > 0,
+    );
+    await rename({});
     return { event, endpoints, key: key.body.key as string };
   }
 
@@ -282,6 +295,7 @@ describe('LIF-3: expunging a tenant', () => {
       'audit_log',
       'confirmation_mails',
       'console_sessions',
+      'converted_payloads',
       'dead_letters',
       'deliveries',
       'endpoint_health',
@@ -300,6 +314,7 @@ describe('LIF-3: expunging a tenant', () => {
       'outbox',
       'outbox_rejected',
       'queue',
+      'schema_failures',
       'tasks',
     ]);
   });

@@ -57,8 +57,10 @@ describe('the API matches its document', () => {
     const receiver = await newReceiver();
     receiver.answer({ status: 404 });
     let world = await makeWorld(posthorn, receiver.url);
+    let isMissingSomething = false;
     for (const operation of contract.operations.filter(({ streams }) => !streams)) {
-      if (operation.role !== 'read') world = await makeWorld(posthorn, receiver.url);
+      if (operation.role !== 'read' || isMissingSomething) world = await makeWorld(posthorn, receiver.url);
+      isMissingSomething = operation.method === 'DELETE';
       const answer = await call(operation, world);
       const expected = OTHERWISE[operation.name];
       if (expected === undefined)
