@@ -20,7 +20,7 @@ const SKIP = {
        where endpoint_id = $1 and id <> all ($3::uuid[]) and exists (select from unavailable) limit $4 for update skip locked
     ),
     removed as (
-      delete from posthorn.queue q using chosen d where q.id = d.id
+      delete from posthorn.queue q using chosen c where q.id = c.id
       returning q.id, q.endpoint_id, q.attempts, q.replays, q.last_status_code, q.last_error_class, q.tenant, q.event_type
     ),
     skipped as (
@@ -62,7 +62,7 @@ const EXPIRE = {
        limit $5 for update skip locked
     ),
     removed as (
-      delete from posthorn.queue q using chosen d where q.id = d.id
+      delete from posthorn.queue q using chosen c where q.id = c.id
       returning q.id, q.endpoint_id, q.attempts, q.replays, q.last_status_code, q.last_error_class, q.tenant, q.event_type
     ),
     dead_letters_added as (
@@ -111,7 +111,7 @@ const MOVE_TO_FIFO = {
       select id from posthorn.queue where endpoint_id = $1 and due_at is not null and not fifo
        order by due_at limit $2 for update skip locked
     )
-    update posthorn.queue q set fifo = true from unmarked s where q.id = s.id`,
+    update posthorn.queue q set fifo = true from unmarked u where q.id = u.id`,
 };
 
 /** Marks deliveries that were stored before their endpoint became FIFO. */

@@ -120,8 +120,8 @@ const REMOVE_DEAD = {
     update posthorn.shards s
        set owner = null, epoch = nextval('posthorn.shard_epoch'),
            unclean_at = (array_prepend(clock_timestamp(), s.unclean_at))[1:8]
-      from removed b where s.owner = b.id
-    returning b.name as worker, s.shard`,
+      from removed r where s.owner = r.id
+    returning r.name as worker, s.shard`,
 };
 
 /** Removes workers whose lease has ended and frees their shards. Returns one entry per freed shard. */
