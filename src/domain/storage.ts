@@ -60,7 +60,7 @@ export interface DiskForecast {
   readonly growsForDays: number | null;
 }
 
-/** In how many days the disk is full at the current rate. Null: never, because retention stops the growth before. */
+/** In how many days the disk is full at the current rate. Null: never. Nothing is added, or retention stops the growth. */
 export function daysUntilFull({ freeBytes, bytesPerDay, growsForDays }: DiskForecast): number | null {
   if (bytesPerDay <= 0) return null;
   const days = freeBytes / bytesPerDay;
