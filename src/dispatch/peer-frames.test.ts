@@ -85,7 +85,7 @@ test('an event with many deliveries is written once and arrives as one object', 
   ).toBe(1);
 });
 
-test('refuses bytes that are not a frame at once', () => {
+test('rejects bytes that are not a frame as soon as they arrive', () => {
   expect(() => new FrameReader().read(Buffer.from('GET / HTTP/1.1\r\n\r\n'))).toThrow('invalid frame of');
   expect(() => new FrameReader().read(Buffer.alloc(4))).toThrow('invalid frame of 0 bytes');
 });
