@@ -1,4 +1,4 @@
-/** SIG-5, SEC-1: secrets at rest, the rotation of the key they are sealed with, and that no output ever shows one. */
+/** SIG-5, SEC-1: secrets at rest, the rotation of the encryption key, and that no output ever shows a secret. */
 import { randomBytes } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -90,7 +90,7 @@ describe('SIG-5: the encryption key is rotated', () => {
     for (const env of [keys(B), keys(C), keys(B, C)]) {
       const { ended, output } = await rotate(env);
       expect(ended, output).toBe(1);
-      expect(output).toContain('sealed with a key that is not configured');
+      expect(output).toContain('encrypted with a key that is not configured');
       expect(output).toContain('POSTHORN_PREVIOUS_ENCRYPTION_KEYS');
       expect(output).not.toMatch(/^\s+at /m);
       for (const key of [A, B, C]) expect(output).not.toContain(key);
@@ -100,7 +100,7 @@ describe('SIG-5: the encryption key is rotated', () => {
     // Two at once do no harm.
     const both = await Promise.all([rotate(keys(B, A)), rotate(keys(B, A))]);
     for (const { ended, output } of both) expect(ended, output).toBe(0);
-    expect(both.map(({ output }) => output).join()).toMatch(/Sealed \d+ secrets with key [0-9a-f]{12}/);
+    expect(both.map(({ output }) => output).join()).toMatch(/Encrypted \d+ secrets with key [0-9a-f]{12}/);
     const after = await stored();
     expect(new Set(after.map(({ key_id }) => key_id)).size).toBe(1);
     const configs = JSON.stringify(await database.query('select config from posthorn.endpoints'));
@@ -128,7 +128,7 @@ describe('SIG-5: the encryption key is rotated', () => {
     expect(withOld.output).not.toMatch(/^\s+at /m);
   });
 
-  test('many secrets are sealed in batches, with progress', async () => {
+  test('many secrets are encrypted again in batches, with progress', async () => {
     await database.query(`
       insert into posthorn.endpoints (id, tenant, url, version)
       select gen_random_uuid(), 'many', 'https://example.com/', 1 from generate_series(1, 1200)`);
@@ -149,7 +149,7 @@ describe('SIG-5: the encryption key is rotated', () => {
     );
     const { ended, output } = await rotate(keys(B, A));
     expect(ended, output).toBe(0);
-    expect(output).toMatch(/500 of 1200\n1000 of 1200\n1200 of 1200\nSealed 1200 secrets/);
+    expect(output).toMatch(/500 of 1200\n1000 of 1200\n1200 of 1200\nEncrypted 1200 secrets/);
     const opened = createSecretBox(Buffer.from(B, 'base64'));
     const after = await database.query<{ endpoint_id: string; key_id: string; ciphertext: Buffer }>(
       `select s.endpoint_id, s.key_id, s.ciphertext from posthorn.endpoint_secrets s
