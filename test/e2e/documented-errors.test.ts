@@ -272,7 +272,7 @@ function callRemote(operation: ApiOperation, body = contract.exampleOf(operation
   return remote.api(operation.method, addressIn(world, operation.path), body);
 }
 
-test('the other one loses its database', async () => {
+test('the other server loses its database', async () => {
   await proxy.cut();
   held.events = Array.from({ length: 8 }, () => callRemote(op('publishEvent'), EVENT));
   held.batch = alsoRemote.api('POST', '/v1/events/batch', {
@@ -639,7 +639,7 @@ describe('receivers', () => {
     await refuseReceiver('challenge_failed', { challenge: 'echo' }, 'url');
   });
 
-  test('a second endpoint like another, where those are refused', async () => {
+  test('a second endpoint with the same URL and events, with POSTHORN_UNIQUE_ENDPOINTS=on', async () => {
     const env = { POSTHORN_ROLE: 'api', POSTHORN_METRICS: 'off', POSTHORN_UNIQUE_ENDPOINTS: 'on' };
     const unique = await startTestPosthorn({ database: posthorn.database, inProcess: true, env });
     onTestFinished(() => unique.stop());

@@ -56,7 +56,7 @@ afterAll(async () => {
   expect(posthorn.pid).toBe(pid);
   expect(posthorn.output()).not.toMatch(/request failed|unexpected error/);
 });
-test('it runs', async () => {
+test('the server is running', async () => {
   pid = posthorn.pid;
   await expectStatus(posthorn.api('GET', '/readyz'), 200);
 });
