@@ -124,7 +124,7 @@ test('HLT-4: only the newest skipped deliveries are kept, and the count includes
       deliveryIdOf(third, 0),
       ms,
     ]);
-  // It waited until then.
+  // The delivery was skipped at this time, after it had waited.
   await finishThirdAt(cutoffMs);
   await dropOldSkipped(pool, cutoffMs, 100);
   expect(await kept()).toEqual([0, 0, 1, 1, 1]);

@@ -92,7 +92,7 @@ test('LIF-3: the payload of an event is gone from every table, with what receive
   for (const { id } of deliveries)
     expect(await attemptsOf(posthorn, id)).toMatchObject([{ number: 1, response_body: null }]);
 
-  // Nothing can bring it back.
+  // No request brings the payload back.
   await expectStatus(api('POST', `/v1/events/${event.id}/replay`, {}), 409);
   const discarded = deliveries.find(({ status }) => status === 'discarded')!;
   await expectStatus(api('POST', `/v1/deliveries/${discarded.id}/replay`), 409);
@@ -331,7 +331,7 @@ describe('LIF-3: expunging a tenant', () => {
       ),
     ).toEqual([{ action: 'tenant.expunge', tenant: null, changes: [] }]);
     expect(await rowsOf(other)).toEqual(before);
-    // It can begin anew.
+    // The tenant can be used again.
     await publish(posthorn, { tenant, type: 'a.b', data: 1 });
   });
 

@@ -363,7 +363,7 @@ describe('SIG-4: rotation', () => {
     expect(rotated.public_key).not.toBe(shown.public_key);
     expect((await posthorn.api('GET', address)).body.public_key).toBe(rotated.public_key);
     expect((await posthorn.api('GET', path)).body.public_key).toBeNull();
-    // Another kind of signature needs another kind of secret: one is made, and the old ones keep signing.
+    // Another kind of signature needs another kind of secret: Posthorn generates one, and the old ones keep signing.
     await expectStatus(posthorn.api('PATCH', path, { signature: 'standard-ed25519' }), 200);
     expect((await posthorn.api('GET', `${path}/secret`)).body).toMatchObject({
       secret: expect.stringMatching(/^whsk_/),

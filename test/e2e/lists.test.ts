@@ -65,7 +65,7 @@ beforeAll(async () => {
   await fillAuditLog(database.query, 20_000, SPAN_MS);
   watched = watchPlans(connections.pool('api'));
   endpoints = await database.query('select id, tenant from posthorn.endpoints order by id');
-  // Those with the most endpoints, some, and few; and one that there is not.
+  // Tenants with the most, second most and fewest endpoints, and one that does not exist.
   const bySize = await database.query(
     'select tenant from posthorn.endpoints group by 1 order by count(*) desc',
   );
@@ -80,7 +80,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** The page itself, now and deep in the past, and within a short time. */
+/** The first page, a page deep in the past, and a short time range. */
 const ranges = () => {
   const at = (share: number) => firstIdAt(Date.now() - share * SPAN_MS);
   return [
@@ -137,7 +137,7 @@ test('a list of deliveries reads a bounded number of rows, by every filter', asy
         for (const range of type === null ? ranges() : ranges().slice(1, 2)) {
           await listDeliveries(watched.pool, { ...place, status, type, ...range, limit: LIMIT });
           const isPlain = type === null && (status === null || status === 'waiting');
-          // By endpoints, a page of each; through events, those that fit; a dead one may be under way again.
+          // Found by endpoint: one page for each. Found through events: the rows that match. A dead letter may also be in the queue.
           const rows = isPlain && place.tenant === null ? MAX_EXAMINED : MAX_EXAMINED + 50 * LIMIT;
           expectBounded(JSON.stringify({ ...place, status, type, ...range }), { rows });
         }
@@ -238,7 +238,7 @@ test('the estimate before a task is created reads a bounded number of rows', asy
     const name = JSON.stringify(selection);
     const { count, more } = await countDeliveries(watched.pool, selection, MOST);
     expectBounded(name, { rows: MOST });
-    // Where the look is long enough for everything, it says how many there are.
+    // With a limit above the number of rows, the count is exact.
     const all = await countDeliveries(connections.pool('api'), selection, 10 * DELIVERIES);
     expect(all, name).toMatchObject({ count: await countSlowly(selection), more: false });
     expect(count, name).toBeLessThanOrEqual(all.count);
@@ -246,7 +246,7 @@ test('the estimate before a task is created reads a bounded number of rows', asy
   }
 });
 
-/** By the statement that a task itself goes by. */
+/** Counts with the statement that a task uses. */
 async function countSlowly(selection: Selection): Promise<number> {
   const values: unknown[] = [];
   const query = selectDeliveries(
@@ -345,7 +345,7 @@ test('pages have no overlaps or gaps while deliveries move between tables and ot
       `select id from ${EVERYWHERE} d where ($1::text is null or tenant = $1) order by id desc`,
       [tenant],
     );
-    // Anywhere in the list: delivered, dead, and back in the queue; and new ones.
+    // Moves random rows between queue, dead letters and history, and adds new ones.
     const moves = () =>
       database.query(
         `with settled as (delete from posthorn.queue where id in (select id from posthorn.queue order by random() limit 40) returning *),

@@ -81,7 +81,7 @@ describe('LIF-1: partitions are dropped when their retention ends', () => {
     }
     const dropped = await dropPartitions(database, { days: keepDays(30) });
     expect(dropped.filter((name) => !name.includes('kept'))).toHaveLength(9);
-    // Of three old days: waiting and dead ones. Of the young one: all.
+    // The waiting and dead ones of the three old days, and all of the recent day.
     expect(await countOf(database, 'events')).toBe(3 * 2 + 4);
     expect(await countOf(database, 'attempts')).toBe(3 * 2 + 4);
     expect(await countOf(database, 'deliveries')).toBe(2);
@@ -96,7 +96,7 @@ describe('LIF-1: partitions are dropped when their retention ends', () => {
       ).map(({ name }) => name),
     );
     expect(await countOf(database, 'partition_changes')).toBe(0);
-    // The range is still covered: a delivery that waited all the time can end.
+    // The range still has a partition, so a delivery that waited all the time can end.
     expect(await dropPartitions(database, { days: keepDays(30) })).toEqual([]);
   });
 
@@ -132,7 +132,7 @@ describe('LIF-1: partitions are dropped when their retention ends', () => {
       await store(50, 'waiting', { ordinal: 0xfffff }),
       await store(49, 'delivered', { ordinal: 70_000, finishedAtMs: Date.now() - DAY_MS }),
     ];
-    // As the outbox and relays make them.
+    // An id as the outbox and relays make it.
     const older = eventIdFromForeignId(newId(startOfDay(50) + 5000), 0);
     await storeWithId(older, 0xffff);
     // Both rounds: the second replaces the replacement of the first.

@@ -1,4 +1,4 @@
-/** A bulk task on a database that is too slow for whole chunks, or for any. */
+/** A bulk task on a database that is too slow for whole chunks, or even for a single delivery. */
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/domain/clock.ts';
