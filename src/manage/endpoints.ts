@@ -188,7 +188,7 @@ export class Endpoints {
       const after = this.#seal(id, patched);
       const switched = before.enabled === after.enabled ? null : after.enabled ? 'on' : 'off';
       await updateEndpoint(client, { id, ...after }, switched);
-      // Endpoints that were alike before stay changeable.
+      // Two endpoints that already overlap can still change their other settings.
       if (endpointLimits.unique && isSubscribedAnew(before, after))
         await refuseOverlapping(client, { id, tenant: before.tenant, ...after });
       const profile = signatureProfileOf(after.config.signature);

@@ -1469,7 +1469,7 @@ export interface Storage {
     free_bytes: number;
   } | null;
   full_at: Time | null;
-  /** For how long the oldest partition should have been dropped. 0: none is overdue. */
+  /** How long ago the oldest expired partition should have been dropped. 0: none is overdue. */
   overdue_seconds: number;
 }
 
@@ -1498,7 +1498,7 @@ export interface Task {
   };
   why: string | null;
   error: string | null;
-  /** The key that created it. */
+  /** Who created it: the id of a key, `user:` and the subject of a person, or `admin`. */
   created_by: string;
   created_at: Time;
   updated_at: Time;
@@ -1805,7 +1805,7 @@ export class EventTypes extends Resource {
     return this.pages('GET', `/v1/event-types`, { query }, options);
   }
 
-  /** Get an event type. */
+  /** Show an event type. */
   get(name: string, options?: RequestOptions): Promise<EventType> {
     return this.call('GET', `/v1/event-types/${encodeURIComponent(name)}`, {}, options);
   }
@@ -1858,7 +1858,7 @@ export class Tenants extends Resource {
     return this.pages('GET', `/v1/tenants`, { query }, options);
   }
 
-  /** Get a tenant. */
+  /** Show a tenant. */
   get(id: string, options?: RequestOptions): Promise<Tenant> {
     return this.call('GET', `/v1/tenants/${encodeURIComponent(id)}`, {}, options);
   }

@@ -17,12 +17,13 @@ export const server = {
   publicUrl: url({
     default: null,
     schemes: ['http', 'https'],
-    about: 'Base URL of links in thin payloads, the portal and the CLI. If unset: http://HOST:PORT.',
+    about:
+      'Base URL of this server for its clients: in links of thin payloads and operational events, in the redirect URI of sign-in, and for `posthorn keys`. If unset: http://HOST:PORT.',
   }),
   trustedProxies: cidrs({
     default: [],
     about:
-      'Proxies in front of the API whose `X-Forwarded-For` header is trusted, for client addresses in the audit log. Through such a proxy `/metrics` always needs a key.',
+      'Proxies in front of the API whose `X-Forwarded-For` header is trusted, for client addresses in the audit log and for `allowed_ips` of keys. Through such a proxy `/metrics` always needs a key.',
   }),
   requestTimeoutMs: duration({
     internal: true,
