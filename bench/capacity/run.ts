@@ -125,7 +125,10 @@ const [mostEndpoints, beside] = [...besideEndpoints].at(-1)!;
 const memoryOf = ({ memory }: Sample): number => memory.api + memory.worker;
 const costs: UnitCosts = fitUnitCosts(samples, {
   processMegabytes: Math.round(memoryOf(samples.base) / 2),
-  endpointBytes: Math.round(((memoryOf(beside) - memoryOf(samples.base)) / 2 / mostEndpoints) * 1_048_576),
+  endpointBytes: Math.max(
+    0,
+    Math.round(((memoryOf(beside) - memoryOf(samples.base)) / 2 / mostEndpoints) * 1_048_576),
+  ),
   waitingBytes: Math.round(waiting.diskBytes),
   measuredOn: `${availableParallelism()} cores (${cpus()[0]!.model.trim()}), Node ${process.version}, ${new Date().toISOString().slice(0, 10)}`,
 });
