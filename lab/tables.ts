@@ -128,7 +128,7 @@ function classes({ sample }: LabResults): string {
 
 function ownPolicies({ sample }: LabResults): string {
   const peerIds = new Set(peers.map(({ id }) => id));
-  const own = policies.filter(({ id }) => !peerIds.has(id) && !id.startsWith('breaker '));
+  const own = policies.filter(({ id }) => !peerIds.has(id));
   return table(
     SUMMARY_HEAD,
     own.map(({ id }) => summaryRow(id, sample.get(id)!)),

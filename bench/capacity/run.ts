@@ -17,10 +17,14 @@ import { compareWithModel, drawCores, tables } from './tables.ts';
 import { measureWaiting } from './waiting.ts';
 
 const { values } = parseArgs({
-  options: { quick: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } },
+  options: {
+    quick: { type: 'boolean', default: false },
+    seconds: { type: 'string', default: '40' },
+    help: { type: 'boolean', default: false },
+  },
 });
 if (values.help) {
-  console.log('npm run capacity -- [--quick]');
+  console.log('npm run capacity -- [--quick] [--seconds 40]');
   process.exit(0);
 }
 const isQuick = values.quick;
@@ -28,10 +32,10 @@ const showProgress = (text: string): void => void process.stderr.write(`\r\u001b
 
 /** Rates that two cores can sustain together with the receiver and the load generator. */
 const rate = isQuick ? 200 : 600;
-const seconds = isQuick ? 5 : 40;
+const seconds = isQuick ? 5 : Number(values.seconds);
 const base = { rate, seconds, endpoints: 50, fanOut: 1, bytes: 300 };
 const LOADS: Readonly<Record<keyof Samples, Load>> = {
-  idle: { ...base, name: 'idle', rate: 1, seconds: isQuick ? 5 : 30, fanOut: 0 },
+  idle: { ...base, name: 'idle', rate: 1, fanOut: 0 },
   accept: { ...base, name: 'accept', fanOut: 0 },
   base: { ...base, name: 'base' },
   fanOut: { ...base, name: 'fan-out of 5', rate: rate / 4, fanOut: 5 },
@@ -87,7 +91,7 @@ const measureAlone = (load: Load): Promise<Sample> =>
       await measure(postgres, receiver, node, {
         ...load,
         name: `${load.name} warm`,
-        seconds: isQuick ? 2 : 10,
+        seconds: Math.min(10, seconds / 2),
       });
       showProgress(`${load.name}: measure`);
       return measure(postgres, receiver, node, load);
@@ -125,7 +129,10 @@ const [mostEndpoints, beside] = [...besideEndpoints].at(-1)!;
 const memoryOf = ({ memory }: Sample): number => memory.api + memory.worker;
 const costs: UnitCosts = fitUnitCosts(samples, {
   processMegabytes: Math.round(memoryOf(samples.base) / 2),
-  endpointBytes: Math.round(((memoryOf(beside) - memoryOf(samples.base)) / 2 / mostEndpoints) * 1_048_576),
+  endpointBytes: Math.max(
+    0,
+    Math.round(((memoryOf(beside) - memoryOf(samples.base)) / 2 / mostEndpoints) * 1_048_576),
+  ),
   waitingBytes: Math.round(waiting.diskBytes),
   measuredOn: `${availableParallelism()} cores (${cpus()[0]!.model.trim()}), Node ${process.version}, ${new Date().toISOString().slice(0, 10)}`,
 });

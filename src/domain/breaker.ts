@@ -1,7 +1,7 @@
 /**
  * The circuit breaker of one endpoint: a state machine without I/O and without a clock.
  *
- *     5 failures in a row, or half of ≥ 20 in 10 min
+ *    20 failures in a row, or 80 % of ≥ 20 in 10 min
  *   closed ───────────────────────────────────────▶ open ◀──────────┐
  *     ▲                                              │ cooldown over │ probe failed: cooldown doubles
  *     │                                              ▼               │
@@ -22,10 +22,14 @@ export interface BreakerSettings {
   readonly maxCooldownSeconds: number;
 }
 
-/** Measured in docs/adr/0018-breaker-cooldown.md: with a cooldown of five minutes, a flaky endpoint was open most of the time. */
+/**
+ * Measured: with a cooldown of five minutes, a flaky endpoint was open most of the time (docs/adr/0018-breaker-cooldown.md).
+ * With five failures in a row or half of 20, an endpoint that fails half of its requests got almost nothing
+ * (docs/adr/0020-breaker-thresholds.md).
+ */
 export const DEFAULT_BREAKER: BreakerSettings = {
-  consecutive: 5,
-  failureRate: 0.5,
+  consecutive: 20,
+  failureRate: 0.8,
   minRequests: 20,
   windowSeconds: 600,
   cooldownSeconds: 30,
