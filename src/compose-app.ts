@@ -1,19 +1,28 @@
 /** Composes the parts of a process. Nothing runs before `app.ts` starts them. */
 import type { AppOptions } from './app.ts';
 import type { AppMetrics } from './app-metrics.ts';
+import { CatalogueSync } from './catalogue-sync.ts';
 import { type Config, readVersion } from './config/index.ts';
 import { type Background, createBackground } from './create-background.ts';
+import { type ConvertStage, createConversions } from './create-conversions.ts';
 import { createEngine, type Engine } from './create-engine.ts';
+import { createHandOver } from './create-hand-over.ts';
 import { createIngest, type Ingest } from './create-ingest.ts';
 import { createServers, type Servers } from './create-server.ts';
-import { createDeliverer, type Deliverer, type EgressPolicy } from './deliver/index.ts';
-import { SiblingSockets } from './dispatch/index.ts';
+import {
+  createDeliverer,
+  type Deliverer,
+  type EgressPolicy,
+  Mailer,
+  SmtpTransport,
+  sendAlsoNotices,
+} from './deliver/index.ts';
 import type { DatabaseClock } from './domain/clock.ts';
 import { newId } from './domain/ids.ts';
 import { EngineTelemetry } from './engine-telemetry.ts';
+import { Confirmations } from './manage/confirmations.ts';
 import { openStore } from './open-store.ts';
 import type { Notifier } from './ports/notifier.ts';
-import type { SendRequest } from './ports/stages.ts';
 import type { Database } from './postgres/database.ts';
 import { PostgresNotifier } from './postgres/notifier.ts';
 import { LiveTail } from './telemetry/live-tail/index.ts';
@@ -33,10 +42,13 @@ export interface ComposeOptions extends AppOptions {
 export interface AppParts {
   readonly notifier: Notifier;
   readonly deliverer: Deliverer;
+  readonly mailer: Mailer;
   readonly tail: LiveTail;
   readonly engine: Engine;
   readonly ingest: Ingest;
   readonly tenants: TenantSync;
+  readonly catalogue: CatalogueSync;
+  readonly convertStage: ConvertStage;
   readonly background: Background;
   readonly metrics: AppMetrics | null;
   readonly servers: Servers;
@@ -51,7 +63,7 @@ interface Address {
 const TAIL_ANNOUNCE_MS = 5_000;
 
 export async function composeApp(options: ComposeOptions): Promise<AppParts> {
-  const { config, log, siblings, gatherMetrics, database, clock, workerName } = options;
+  const { config, log, gatherMetrics, database, clock, workerName } = options;
   const { metrics, tracer, onProblem } = options;
   const store = await openStore(database, { config, log, onProblem });
   const { endpoints } = store;
@@ -70,16 +82,36 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
   endpoints.onChange((changed) => tail.endpointsChanged(changed));
 
   const pool = database.pool('api');
-  const send: SendRequest = (request, done) => deliverer.send(request, done);
+  const confirmations = new Confirmations({
+    pool,
+    clock,
+    secretBox: store.secretBox,
+    confirmationTtlMs: config.confirmationTtlMs,
+    get publicUrl() {
+      return address.publicUrl;
+    },
+  });
+  const mailer = openMailer(config, confirmations, address, clock);
+  const send = sendAlsoNotices(deliverer, mailer);
+  const convertStage = await createConversions({
+    ...store,
+    versions: store.catalogue,
+    config,
+    clock,
+    log,
+    metrics,
+    onProblem,
+  });
   const engine = createEngine(
     {
       ...store,
       notifier,
-      handOver: siblings === undefined ? null : new SiblingSockets({ ...siblings, clock, onProblem }),
+      handOver: createHandOver(options, store),
       clock,
       random: Math.random,
     },
     {
+      converter: convertStage.converter,
       send: tracer === null ? send : traceSending(tracer, send),
       observer: new EngineTelemetry({ clock, log, metrics, tail, pool, endpoints, onProblem }),
       tail,
@@ -98,6 +130,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
         tracer,
         onFailed: (error) => onProblem('show accepted events in live tails and traces', error),
       },
+      schemaMetrics: metrics?.accepts,
       onBatchWritten: metrics?.acceptCommits.written,
       onProblem,
     },
@@ -112,12 +145,17 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     ingest,
     notifier,
     deliverer,
+    mailer,
+    confirmations,
+    convertStage,
     metrics,
     address,
+    program: options.program,
     onProblem,
   };
   metrics?.connect({ ...parts, ...store });
   const tenants = new TenantSync(parts);
+  const catalogue = new CatalogueSync({ ...parts, catalogue: store.catalogue });
   const background = createBackground(parts);
   const servers = await createServers({
     ...parts,
@@ -127,7 +165,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     gatherMetrics,
     isLeaving: options.isLeaving,
   });
-  return { ...parts, tail, tenants, background, servers };
+  return { ...parts, tail, tenants, catalogue, background, servers };
 }
 
 function egressPolicyOf(config: Config): EgressPolicy {
@@ -138,6 +176,23 @@ function egressPolicyOf(config: Config): EgressPolicy {
     allowHttpToLoopback: config.egressHttps === 'except-loopback',
     allowedPorts: config.egressPorts.length === 0 ? 'any' : config.egressPorts,
   };
+}
+
+function openMailer(
+  { smtpUrl, smtpFrom }: Config,
+  confirmations: Confirmations,
+  address: Address,
+  clock: DatabaseClock,
+): Mailer {
+  return new Mailer({
+    transport: smtpUrl === null ? null : new SmtpTransport(smtpUrl),
+    from: smtpFrom ?? '',
+    confirmations,
+    clock,
+    get publicUrl() {
+      return address.publicUrl;
+    },
+  });
 }
 
 function openDeliverer(

@@ -13,10 +13,12 @@ import { SESSION_PREFIX, Sessions } from './api/sign-in/sessions.ts';
 import type { AppMetrics } from './app-metrics.ts';
 import { type ConfigWithKeys, retentionOf } from './config/index.ts';
 import { connectionLimit, readDescriptorLimit } from './connection-limit.ts';
+import type { ConvertStage } from './create-conversions.ts';
 import type { Engine } from './create-engine.ts';
 import type { Ingest } from './create-ingest.ts';
 import { createChallenger, type Deliverer, type EgressPolicy } from './deliver/index.ts';
 import type { Clock } from './domain/clock.ts';
+import type { Confirmations } from './manage/confirmations.ts';
 import { type ControlPlane, createControlPlane } from './manage/control-plane.ts';
 import { reportStorage } from './manage/storage.ts';
 import type { Store } from './open-store.ts';
@@ -37,6 +39,8 @@ export interface ServerOptions {
   readonly ingest: Ingest;
   readonly notifier: Notifier;
   readonly deliverer: Deliverer;
+  readonly confirmations: Confirmations;
+  readonly convertStage: ConvertStage;
   readonly egress: EgressPolicy;
   readonly tail: LiveTail;
   readonly tracer: Tracer | null;
@@ -92,6 +96,8 @@ function apiDependencies(options: ServerOptions): ApiDependencies {
     log: options.log,
     endpoints: store.endpoints,
     manage: composeControlPlane(options, authenticator),
+    conversions: options.convertStage.converter,
+    versions: store.catalogue,
     access: {
       authenticator,
       isTrustedProxy,
@@ -142,7 +148,7 @@ function apiDependencies(options: ServerOptions): ApiDependencies {
 }
 
 function composeControlPlane(
-  { config, store, clock, engine, egress, deliverer, address }: ServerOptions,
+  { config, store, clock, engine, egress, deliverer, confirmations, address }: ServerOptions,
   authenticator: Authenticator,
 ): ControlPlane {
   return createControlPlane({
@@ -166,12 +172,21 @@ function composeControlPlane(
       tokenHosts: config.tokenHosts,
     },
     endpointLimits: { perTenant: config.maxEndpointsPerTenant, unique: config.uniqueEndpoints },
+    notifiers: {
+      confirmations,
+      hasMail: config.smtpUrl !== null,
+      chatHosts: config.notifierHosts,
+      requiresChallenge: config.requireChallenge,
+    },
     operatorTenant: config.operatorTenant,
     signatureOverlapMs: config.signatureOverlapMs,
     discardUndoMs: config.discardUndoMs,
     retentionDays: config.retentionEventsDays,
+    hasArchive: config.archiveUrl !== null,
     wake: (endpointId) => engine.router.wake(endpointId),
     onKeyChanged: () => authenticator.forget(),
+    // The change is committed. If this fails, the regular refresh reports it.
+    onCatalogueChanged: () => store.catalogue.refresh().catch(() => {}),
     wakeProbe: () => engine.router.requestProbe(),
   });
 }

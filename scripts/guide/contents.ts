@@ -15,11 +15,14 @@ const docs = (...names: string[]): string[] => names.map((name) => `docs/${name}
 
 const CHAPTERS: readonly Chapter[] = [
   { title: 'Start', files: ['README.md', ...docs('console', 'lifecycle', 'errors')] },
-  { title: 'Publish', files: docs('api', 'idempotency', 'outbox', 'relay', 'library', 'catalogue') },
-  { title: 'Deliver', files: docs('signatures', 'filters', 'endpoint-auth', 'challenges') },
+  {
+    title: 'Publish',
+    files: docs('api', 'idempotency', 'outbox', 'relay', 'library', 'catalogue', 'versions', 'pins'),
+  },
+  { title: 'Deliver', files: docs('signatures', 'filters', 'shaping', 'endpoint-auth', 'challenges') },
   {
     title: 'Observe',
-    files: docs('live-tail', 'statistics', 'metrics', 'tracing', 'operational-events', 'audit'),
+    files: docs('live-tail', 'statistics', 'metrics', 'tracing', 'operational-events', 'notices', 'audit'),
   },
   {
     title: 'Operate',
@@ -29,6 +32,8 @@ const CHAPTERS: readonly Chapter[] = [
       'runbook',
       'retention',
       'operate/sizing',
+      'capacity',
+      'scale-out',
       'operate/upgrade',
       'operate/restarts',
       'operate/backup',
@@ -43,7 +48,7 @@ const CHAPTERS: readonly Chapter[] = [
       'embedded-database',
     ),
   },
-  { title: 'Understand', files: docs('architecture', 'internal-settings', 'dependencies') },
+  { title: 'Understand', files: docs('architecture', 'lab', 'internal-settings', 'dependencies') },
 ];
 
 /** A page that no chapter names comes under "More", so that none is left out. Decisions come last. */

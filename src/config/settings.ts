@@ -7,8 +7,9 @@
  * deployment; docs/internal-settings.md lists them.
  */
 import { egress, endpointLimits, keys } from './settings/access.ts';
+import { converters } from './settings/converters.ts';
 import { accepting, dispatching, ownership } from './settings/engine.ts';
-import { health, metrics, operational, stream, tracing } from './settings/observing.ts';
+import { health, metrics, notices, operational, stream, tracing } from './settings/observing.ts';
 import { relay } from './settings/relay.ts';
 import { retention } from './settings/retention.ts';
 import { log, processes, server, storage } from './settings/server.ts';
@@ -27,11 +28,13 @@ export const sections = {
   Ownership: ownership,
   Dispatch: dispatching,
   Endpoints: endpointLimits,
+  Converters: converters,
   Egress: egress,
   'Endpoint health': health,
   'Live tail': stream,
   Metrics: metrics,
   'Operational events': operational,
+  Notices: notices,
   Tracing: tracing,
   Relay: relay,
 };
@@ -48,11 +51,13 @@ export const settings = {
   ...ownership,
   ...dispatching,
   ...endpointLimits,
+  ...converters,
   ...egress,
   ...stream,
   ...health,
   ...metrics,
   ...operational,
+  ...notices,
   ...tracing,
   ...relay,
 };

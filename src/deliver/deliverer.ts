@@ -13,7 +13,7 @@ import type { Endpoint, SignatureProfile } from '../domain/endpoint.ts';
 import type { OAuthClient } from '../domain/endpoint-auth.ts';
 import type { EventContent } from '../domain/event.ts';
 import { publicId, type Uuid } from '../domain/ids.ts';
-import type { AttemptOutcome, ErrorClass } from '../domain/outcome.ts';
+import { type AttemptOutcome, type ErrorClass, unsentOutcome } from '../domain/outcome.ts';
 import { AccessTokens, type TokenSource } from './access-tokens.ts';
 import { Attempt, type AttemptContext } from './attempt.ts';
 import { errorMessage } from './classify-error.ts';
@@ -54,6 +54,8 @@ export interface OutgoingRequest {
   readonly event: EventContent;
   /** Set if the request carries a batch: its id and all its events, in order. */
   readonly batch?: { readonly id: Uuid; readonly events: readonly EventContent[] };
+  /** About the version of the payload. Absent or null: none. */
+  readonly versionHeaders?: Readonly<Record<string, string>> | null;
   readonly deliveryId: Uuid;
   /** 1 for the first attempt. */
   readonly number: number;
@@ -234,7 +236,8 @@ class HttpDeliverer implements Deliverer {
       prepared = 'internal';
     }
     if (typeof prepared === 'string') {
-      const outcome = outcomeOfUnsent(request.endpoint.url, prepared, this.#clock.now());
+      const error = { class: prepared, message: errorMessage(prepared) };
+      const outcome = unsentOutcome(request.endpoint.url, error, this.#clock.now());
       queueMicrotask(() => callDone(done, outcome));
       return;
     }
@@ -317,6 +320,7 @@ class HttpDeliverer implements Deliverer {
       deliveryId: publicId('dlv', request.deliveryId),
       number: request.number,
       retryReason: request.retryReason,
+      versionHeaders: request.versionHeaders ?? null,
       timestampSeconds: Math.floor(startedAt / 1000),
     };
     const { publicUrl } = this.#options;
@@ -386,20 +390,4 @@ function callDone(done: Done, outcome: AttemptOutcome): void {
       throw error;
     });
   }
-}
-
-function outcomeOfUnsent(url: string, errorClass: ErrorClass, now: number): AttemptOutcome {
-  return {
-    startedAt: now,
-    durationMs: 0,
-    timing: { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null },
-    statusCode: null,
-    error: { class: errorClass, message: errorMessage(errorClass) },
-    url,
-    requestHeaders: {},
-    responseHeaders: null,
-    responseBody: null,
-    responseTruncated: false,
-    retryAfterMs: null,
-  };
 }

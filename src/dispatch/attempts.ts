@@ -2,20 +2,21 @@
  * One attempt, from the moment the scheduler has chosen a delivery until its result is recorded. The only place where
  * requests are sent.
  *
- *   start ─▶ load the payload ─▶ record the start ─▶ send ─▶ decide ─▶ settle
- *     │           │                   │ (FIFO, probe,  │
- *     │ expired,  │ not readable:     │  poison)       │ no valid lease, paused, over the rate limit:
- *     │ poison:   │ put back          │ changed in the │ put back
- *     ▼ dead      ▼                   ▼ store: drop    ▼
+ *   start ─▶ load the payload ─▶ convert ─▶ record the start ─▶ send ─▶ decide ─▶ settle
+ *     │           │                 │           │ (FIFO, probe,  │          ▲
+ *     │ expired,  │ not readable:   │ busy:     │  poison)       │ no valid lease, paused, over the rate limit:
+ *     │ poison:   │ put back        │ put back  │ changed in the │ put back │
+ *     ▼ dead      ▼                 │           ▼ store: drop    ▼          │
+ *                                   └ failed: conversion_failed, not sent ──┘
  */
 import type { Clock } from '../domain/clock.ts';
 import { decide, expiresAt } from '../domain/decide.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
 import { eventIdOfDelivery, newId } from '../domain/ids.ts';
-import type { AttemptOutcome, DeadReason, Verdict } from '../domain/outcome.ts';
-import type { HealthChange, SettledAttempt, Settlement, Start } from '../ports/delivery-queue.ts';
-import type { AttemptRequest, ResultRecorder, SendRequest } from '../ports/stages.ts';
+import { type AttemptOutcome, type DeadReason, unsentOutcome, type Verdict } from '../domain/outcome.ts';
+import type { HealthChange, SettledAttempt, Settlement } from '../ports/delivery-queue.ts';
+import type { AttemptRequest, PayloadConverter, ResultRecorder, SendRequest } from '../ports/stages.ts';
 import { BatchAttempts, type BatchAttemptsOptions, type StartResult } from './batch-attempts.ts';
 import type { DebounceDecisions } from './debounce.ts';
 import { updateHealth } from './endpoint-health.ts';
@@ -25,6 +26,7 @@ import type { LaneKeeper } from './lane-keeper.ts';
 import type { Ownership } from './ownership.ts';
 import type { Payloads } from './payloads.ts';
 import type { RecentIds } from './recent-ids.ts';
+import { newSettlement, newStart } from './records.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { StartLog } from './start-log.ts';
 
@@ -50,6 +52,8 @@ export interface AttemptsOptions extends Pick<BatchAttemptsOptions, 'composer' |
   readonly random: () => number;
   readonly ownership: Pick<Ownership, 'maySend'>;
   readonly payloads: Pick<Payloads, 'load' | 'isExpunged'>;
+  /** Null: there is no catalogue, and every event is sent as it was published. */
+  readonly converter: PayloadConverter | null;
   readonly startLog: Pick<StartLog, 'record'>;
   readonly debounce: Pick<DebounceDecisions, 'decide'>;
   readonly send: SendRequest;
@@ -63,18 +67,24 @@ export interface AttemptsOptions extends Pick<BatchAttemptsOptions, 'composer' |
   readonly retryAfterCapMs: number;
 }
 
+/** A payload in the version that the endpoint pins. */
+interface ReadyPayload {
+  readonly event: EventContent;
+  readonly headers: AttemptRequest['versionHeaders'];
+}
+
 /** A delivery that was on the wire in this many crashes of its worker is poison. */
 const MAX_CRASHES = 3;
 /** How long a lane waits after a payload could not be read or the lease was not valid. */
 const BACK_OFF_MS = 100;
 /** How long a lane waits after this machine had no descriptor, port, buffer or memory for a request. */
 const SHORTAGE_BACK_OFF_MS = 500;
+/** How long a lane waits while too many conversions wait, or the store of converted payloads does not answer. */
+const BUSY_BACK_OFF_MS = 500;
 /** How long a slow lane waits while the payloads in memory exceed their budget. */
 const MEMORY_BACK_OFF_MS = 1_000;
 /** A prepared request waits at most this long for the rate limit of its endpoint. */
 const MAX_PACE_MS = 1_000;
-/** No other worker starts a probe for this long after the deadline of a recorded one. */
-const PROBE_MARGIN_MS = 3_000;
 /**
  * Do not send if recording the start took longer than this: the next owner waits only a little longer than the
  * deadline.
@@ -159,7 +169,7 @@ export class Attempts {
     const eventId = eventIdOfDelivery(item.delivery.id);
     // The lane may hold the payload. Its delivery has ended in the store, so the record of its end has no effect there.
     if (this.#options.payloads.isExpunged(eventId)) return this.#markDead(lane, item, 'expired');
-    if (item.event !== null) return this.#prepare(lane, item, item.event);
+    if (item.event !== null) return this.#convert(lane, item, item.event);
     const { budget, clock } = this.#options;
     // Fast endpoints give their memory back soon. A slow one keeps a request on the wire, so that it goes on.
     if (budget.isOutOfBytes && lane.inFlight > 1 && !lane.responseTimes.isKnownToBeFast(clock.now()))
@@ -169,18 +179,40 @@ export class Attempts {
       else if (event === null) this.#markDead(lane, item, 'expired');
       else {
         lane.holdPayload(item, event);
-        this.#prepare(lane, item, event);
+        this.#convert(lane, item, event);
       }
     });
   }
 
-  #prepare(lane: Lane, item: LaneItem, event: EventContent): void {
+  #convert(lane: Lane, item: LaneItem, event: EventContent): void {
+    const { converter } = this.#options;
+    const { endpoint } = lane;
+    if (converter === null || !converter.concerns(endpoint))
+      return this.#prepare(lane, item, { event, headers: null });
+    converter.convert({ endpoint, event, delivery: item.delivery }, (result) => {
+      if (result.kind === 'ready') this.#prepare(lane, item, result);
+      else if (result.kind === 'busy') this.#putBack(lane, item, BUSY_BACK_OFF_MS);
+      else if (result.kind === 'gone') this.#markDead(lane, item, 'expired');
+      else this.#failConversion(lane, item, event, result.message);
+    });
+  }
+
+  /** A failed attempt without a request. It says nothing about the receiver. */
+  #failConversion(lane: Lane, item: LaneItem, event: EventContent, message: string): void {
+    const { ownership, clock } = this.#options;
+    if (!lane.isActive || !ownership.maySend(lane.shard)) return this.#putBack(lane, item);
+    const { endpoint } = lane;
+    const outcome = unsentOutcome(endpoint.url, { class: 'conversion_failed', message }, clock.now());
+    this.#onAnswered(lane, item, { endpoint, event }, outcome);
+  }
+
+  #prepare(lane: Lane, item: LaneItem, payload: ReadyPayload): void {
     // `notBefore` is set: an earlier owner may have settled the delivery. Recording the start then fails.
     // A requested delivery may have been settled since the request was read.
     const mustRecord = lane.fifo || item.isProbe || item.isRequested || lane.isCareful || item.notBefore > 0;
-    if (!mustRecord) return this.#send(lane, item, event);
+    if (!mustRecord) return this.#send(lane, item, payload);
     this.#recordStart(lane, item, (result) => {
-      if (result === 'recorded') this.#send(lane, item, event);
+      if (result === 'recorded') this.#send(lane, item, payload);
       else if (result === 'changed') this.#drop(lane, item);
       else this.#putBack(lane, item);
     });
@@ -189,7 +221,7 @@ export class Attempts {
   #recordStart(lane: Lane, item: LaneItem, done: (result: StartResult) => void): void {
     const { ownership, clock, startLog } = this.#options;
     if (!ownership.maySend(lane.shard)) return done('late');
-    const start = this.#newStart(lane, item);
+    const start = newStart(lane, item, clock.now());
     const requestedAt = clock.monotonic();
     startLog.record(start, (maySend) => {
       item.isStartCounted = maySend && (item.isStartCounted || start.careful);
@@ -198,23 +230,7 @@ export class Attempts {
     });
   }
 
-  #newStart(lane: Lane, item: LaneItem): Start {
-    const deadline = this.#options.clock.now() + lane.endpoint.timeoutMs + PROBE_MARGIN_MS;
-    return {
-      deliveryId: item.delivery.id,
-      attempts: item.delivery.attempts,
-      // The store has already counted a start that was recorded but not sent.
-      careful: lane.isCareful && !item.isStartCounted,
-      shard: lane.shard,
-      // A requested probe leaves the circuit open, with its cooldown. Its mark in the store keeps others from starting one.
-      probe:
-        item.isProbe && !item.isRequested
-          ? { endpointId: lane.id, breaker: lane.breaker.startProbe(deadline) }
-          : null,
-    };
-  }
-
-  #send(lane: Lane, item: LaneItem, event: EventContent): void {
+  #send(lane: Lane, item: LaneItem, payload: ReadyPayload): void {
     const { ownership, clock, send } = this.#options;
     // The endpoint may have been paused, or its circuit opened, since the delivery was chosen.
     const isHeld = !lane.isActive || (!item.isProbe && !lane.breaker.allowsTraffic);
@@ -222,13 +238,14 @@ export class Attempts {
     const waitMs = lane.tryStart(clock.monotonic());
     if (waitMs > MAX_PACE_MS) return this.#putBack(lane, item);
     if (waitMs > 0) {
-      clock.after(waitMs, () => this.#send(lane, item, event));
+      clock.after(waitMs, () => this.#send(lane, item, payload));
       return;
     }
     const { delivery } = item;
     const request: AttemptRequest = {
       endpoint: lane.endpoint,
-      event,
+      event: payload.event,
+      versionHeaders: payload.headers,
       deliveryId: delivery.id,
       number: delivery.attempts + 1,
       waitingSince: delivery.dueAt ?? delivery.agesFrom,
@@ -244,7 +261,7 @@ export class Attempts {
   #onAnswered(
     lane: Lane,
     item: LaneItem,
-    { endpoint, event }: AttemptRequest,
+    { endpoint, event }: Pick<AttemptRequest, 'endpoint' | 'event'>,
     outcome: AttemptOutcome,
   ): void {
     if (outcome.withdrawn) return this.#withdraw(lane, item, outcome);
@@ -262,7 +279,7 @@ export class Attempts {
     const health = this.#updateHealth(lane, item, attempt, now);
     // Settling resets the count in the store.
     item.isStartCounted = false;
-    lane.responseTimes.recordAnswer(item, now);
+    if (outcome.error?.class !== 'conversion_failed') lane.responseTimes.recordAnswer(item, now);
     lane.markAnswered(item);
     scheduler.release(item);
     observer.onAnswered(lane, item, outcome, verdict, event);
@@ -296,19 +313,7 @@ export class Attempts {
     endpoint: Endpoint,
   ): void {
     const { settler, observer } = this.#options;
-    const blocksLane = verdict.kind === 'dead' && lane.fifo && lane.endpoint.fifoOnDead === 'block';
-    if (blocksLane) lane.blocked = true;
-    const settlement: Settlement = {
-      deliveryId: item.delivery.id,
-      endpointId: lane.id,
-      tenant: lane.endpoint.tenant,
-      attemptsBefore: item.delivery.attempts,
-      verdict,
-      blocksLane,
-      fifo: lane.fifo,
-      agesFrom: item.delivery.agesFrom,
-      attempt,
-    };
+    const settlement = newSettlement(lane, item, verdict, attempt);
     this.#unsettled += 1;
     observer.onSettling(verdict);
     settler.settle(settlement, health, (moved) => {

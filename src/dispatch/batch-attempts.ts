@@ -14,7 +14,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { WaitingDelivery } from '../domain/delivery.ts';
 import { newId, type Uuid } from '../domain/ids.ts';
 import type { AttemptOutcome, Verdict } from '../domain/outcome.ts';
-import type { HealthChange, SettledAttempt, Settlement } from '../ports/delivery-queue.ts';
+import type { HealthChange, SettledAttempt } from '../ports/delivery-queue.ts';
 import type { AttemptRequest, ResultRecorder, SendRequest } from '../ports/stages.ts';
 import type { AttemptObserver } from './attempts.ts';
 import type { Batch, BatchComposer } from './batch-composer.ts';
@@ -25,6 +25,7 @@ import type { LaneBudget } from './lane-budget.ts';
 import type { LaneKeeper } from './lane-keeper.ts';
 import type { Ownership } from './ownership.ts';
 import type { RecentIds } from './recent-ids.ts';
+import { newSettlement } from './records.ts';
 import type { Scheduler } from './scheduler.ts';
 import { usefulItems } from './useful-items.ts';
 
@@ -148,6 +149,8 @@ export class BatchAttempts {
     const request: AttemptRequest = {
       endpoint: lane.endpoint,
       event: events[0]!,
+      // An endpoint with batches pins no version.
+      versionHeaders: null,
       batch: { id: batch.id, events },
       deliveryId: delivery.id,
       number: delivery.attempts + 1,
@@ -212,7 +215,8 @@ export class BatchAttempts {
     for (const [index, item] of items.entries()) {
       const { verdict } = verdicts[index]!;
       observer.onSettling(verdict);
-      const settlement = this.#settlementOf(batch, item, verdicts[index]!, attempts[index]!);
+      const { batchId } = verdicts[index]!;
+      const settlement = { ...newSettlement(batch.lane, item, verdict, attempts[index]!), batchId };
       settler.settle(settlement, index === 0 ? health : null, (hasMoved) => {
         moved[index] = hasMoved;
         left -= 1;
@@ -224,28 +228,6 @@ export class BatchAttempts {
         if (isGone) observer.onEndpointGone(endpoint, attempts[0]!.outcome.startedAt);
       });
     }
-  }
-
-  #settlementOf(
-    { lane }: Batch,
-    { delivery }: LaneItem,
-    { verdict, batchId }: EventVerdict,
-    attempt: SettledAttempt,
-  ): Settlement {
-    const blocksLane = verdict.kind === 'dead' && lane.fifo && lane.endpoint.fifoOnDead === 'block';
-    if (blocksLane) lane.blocked = true;
-    return {
-      deliveryId: delivery.id,
-      endpointId: lane.id,
-      tenant: lane.endpoint.tenant,
-      attemptsBefore: delivery.attempts,
-      verdict,
-      blocksLane,
-      fifo: lane.fifo,
-      agesFrom: delivery.agesFrom,
-      attempt,
-      batchId,
-    };
   }
 
   /** From the last to the first: a FIFO lane puts each retry at its head. */

@@ -4,6 +4,7 @@
  *   2xx                                  delivered, unless its batch result says that this event failed
  *   410                                  dead (gone), and the endpoint is disabled
  *   access token rejected                retry with a new token
+ *   mail refused for good                dead (rejected)
  *   permanent by the endpoint's rules    dead (rejected)
  *   anything else                        retry, unless
  *     this was the last attempt          dead (exhausted)
@@ -36,6 +37,8 @@ export function decide(
   if (status !== null && isSuccess(status) && !isBatchFailure) return { kind: 'delivered' };
   if (status === GONE && !policy.transient.includes(GONE))
     return { kind: 'dead', reason: 'gone', disableEndpoint: true };
+  if (outcome.error?.class === 'mail_rejected')
+    return { kind: 'dead', reason: 'rejected', disableEndpoint: false };
   const isTokenRejected = outcome.error?.class === 'oauth_rejected';
   if (status !== null && !isTokenRejected && !isBatchFailure && !isTransientStatus(policy, status)) {
     return { kind: 'dead', reason: 'rejected', disableEndpoint: false };
@@ -66,7 +69,9 @@ export function isSuccess(status: number): boolean {
 
 /** What the attempt says about the endpoint's health: any answer below 500 shows that the receiver works. */
 export function signalOf(outcome: AttemptOutcome): Signal {
-  if (outcome.error?.class === 'internal') return 'none';
+  const errorClass = outcome.error?.class;
+  if (errorClass === 'internal' || errorClass === 'conversion_failed') return 'none';
+  if (errorClass === 'mail_rejected') return 'neutral';
   const status = outcome.statusCode;
   if (status === null) return 'failure';
   if (isSuccess(status)) return 'success';

@@ -8,6 +8,7 @@ import { type DebounceConfig, resolveDebounce } from './debounce.ts';
 import type { Challenge, DisabledReason, Endpoint, EndpointSecret } from './endpoint.ts';
 import { type AuthConfig, resolveAuth, resolveCertificate, type TlsConfig } from './endpoint-auth.ts';
 import type { Uuid } from './ids.ts';
+import type { NotifierConfig } from './notices.ts';
 import {
   DEFAULT_MAX_AGE_SECONDS,
   DEFAULT_PERMANENT,
@@ -78,6 +79,8 @@ export interface EndpointConfig {
   debounce?: DebounceConfig;
   challenge?: Challenge;
   operator?: boolean;
+  /** Of a notifier. The API does not show it as an endpoint. */
+  notifier?: NotifierConfig;
 }
 
 export const DEFAULT_TIMEOUT_MS = 15_000;
@@ -184,6 +187,7 @@ export function resolveEndpoint(record: EndpointRecord, secrets: readonly Endpoi
     followRedirects: config.follow_redirects ?? 0,
     batch: resolveBatch(config.batch),
     debounce: resolveDebounce(config.debounce),
+    notifier: config.notifier ?? null,
     secrets,
   };
 }

@@ -3,6 +3,7 @@ import type { BreakerSettings } from './breaker.ts';
 import type { DebounceSettings } from './debounce.ts';
 import type { ClientCertificate, EndpointAuth } from './endpoint-auth.ts';
 import type { Uuid } from './ids.ts';
+import type { NotifierConfig } from './notices.ts';
 import type { RetryPolicy } from './retry.ts';
 
 export const SHARDS = 256;
@@ -73,6 +74,8 @@ export interface Endpoint {
   /** Null: one event per request. */
   readonly batch: BatchSettings | null;
   readonly debounce: DebounceSettings | null;
+  /** Set if this is a notifier, which gets notices only. Its URL is `mailto:…` if it sends e-mail. */
+  readonly notifier: NotifierConfig | null;
   /** Active signing secrets (`whsec_…`), newest first. */
   readonly secrets: readonly EndpointSecret[];
 }

@@ -27,6 +27,7 @@ export const idPrefixes = {
   audit: 'aud',
   request: 'req',
   batch: 'bat',
+  notifier: 'ntf',
 } as const;
 export type IdPrefix = (typeof idPrefixes)[keyof typeof idPrefixes];
 

@@ -99,7 +99,8 @@ export function applyPatch(
   return after;
 }
 
-function checkedUrl(url: string, egress: EgressPolicy): string {
+/** Returns the normalized URL. Throws `url_invalid` or `url_forbidden`. */
+export function checkedUrl(url: string, egress: EgressPolicy): string {
   const checked = checkUrl(url, egress);
   if (checked.ok) return checked.url;
   throw new Problem(checked.code, `url: ${checked.message}`, {
@@ -166,7 +167,13 @@ function checkConfig(config: EndpointConfig): FieldError[] {
     ...checkSignature(config.signature),
     ...checkRetry(config.retry ?? {}),
     ...checkDebounce(config),
+    ...checkBatch(config),
   ];
+}
+
+function checkBatch({ batch, api_version }: EndpointConfig): FieldError[] {
+  if (batch === undefined || api_version === undefined) return [];
+  return [{ path: 'batch', message: 'cannot be combined with api_version: send api_version: null' }];
 }
 
 function checkDebounce({ debounce, batch, ordering }: EndpointConfig): FieldError[] {

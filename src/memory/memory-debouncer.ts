@@ -19,9 +19,8 @@ export function createMemoryDebouncer(store: MemoryStore): Debouncer {
       const row = store.queue.get(deliveryId);
       if (row === undefined) return { ...SEND_AS_IT_IS, kind: 'gone' };
       if (own === undefined || own.endpointId !== endpointId || row.replays > 0) return SEND_AS_IT_IS;
-      return settings.mode === 'last'
-        ? decideLast(store, request, own.key)
-        : decideFirst(store, request, own.key);
+      if (settings.mode === 'first') return decideFirst(store, request, own.key);
+      return own.isChosen ? sendChosen(store, request, own.key) : decideLast(store, request, own.key);
     },
   };
 }
@@ -50,11 +49,20 @@ function decideLast(store: MemoryStore, request: DebounceRequest, key: string): 
   const sendAt = Math.min(timeOfId(newest.id) + settings.windowMs, since + settings.maxWaitMs);
   const skipped = supersede(store, group, newest.id, newest.id, underWay);
   if (deliveryId !== newest.id) {
-    if (now >= sendAt && newest.dueAt !== null)
-      newest.dueAt = Math.min(newest.dueAt, Math.floor(store.now()));
+    if (now >= sendAt) {
+      store.debounceKeys.get(newest.id)!.isChosen = true;
+      newest.dueAt = Math.min(newest.dueAt ?? 0, Math.floor(store.now()));
+    }
     return { ...SEND_AS_IT_IS, kind: 'gone', skipped };
   }
   return now >= sendAt ? sendNow(store, deliveryId, skipped) : { ...waitUntil(sendAt), skipped };
+}
+
+/** `max_wait_ms` was over when this was the newest one: it is sent, whatever has come since. */
+function sendChosen(store: MemoryStore, request: DebounceRequest, key: string): DebounceDecision {
+  const { deliveryId, endpointId, underWay } = request;
+  const older = groupOf(store, endpointId, key).filter(({ id }) => id < deliveryId);
+  return sendNow(store, deliveryId, supersede(store, older, deliveryId, deliveryId, underWay));
 }
 
 function decideFirst(store: MemoryStore, request: DebounceRequest, key: string): DebounceDecision {
@@ -95,7 +103,9 @@ function supersede(
   kept: Uuid | null,
   underWay: readonly Uuid[],
 ): Uuid[] {
-  const doomed = group.filter(({ id }) => id !== by && id !== kept && !underWay.includes(id));
+  const doomed = group.filter(
+    ({ id }) => id !== by && id !== kept && !underWay.includes(id) && !store.debounceKeys.get(id)!.isChosen,
+  );
   const target = store.debounceKeys.get(by);
   for (const row of doomed) {
     store.queue.delete(row);

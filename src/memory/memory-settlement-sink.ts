@@ -1,3 +1,4 @@
+import { readConversionNote } from '../domain/conversion-header.ts';
 import { shardOf } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { SettleBatch, Settlement, SettlementSink } from '../ports/delivery-queue.ts';
@@ -93,7 +94,7 @@ function logAttempt(
   outcome: StoredAttempt['outcome'],
 ): void {
   if (attempt === null) return;
-  const { startedAt, statusCode, error, responseHeaders, responseBody } = attempt.outcome;
+  const { startedAt, statusCode, error, requestHeaders, responseHeaders, responseBody } = attempt.outcome;
   const isSuperseded = outcome === 'superseded';
   store.addAttempt({
     deliveryId,
@@ -109,6 +110,7 @@ function logAttempt(
     responseBody: isSuperseded ? null : responseBody,
     trigger: attempt.trigger,
     worker,
+    conversion: readConversionNote(requestHeaders),
   });
 }
 

@@ -10,6 +10,7 @@ import { type Endpoint, SHARDS, shardOf } from '../domain/endpoint.ts';
 import { timeOfId, type Uuid } from '../domain/ids.ts';
 import type { CircuitNote } from '../domain/operational.ts';
 import type { NewDelivery } from '../ports/accept-log.ts';
+import type { StoredConversion } from '../ports/conversion-store.ts';
 import type { OutboxRow } from '../ports/outbox-store.ts';
 import { QueueTable } from './queue-table.ts';
 import type {
@@ -65,6 +66,8 @@ export class MemoryStore {
   readonly debounced = new Map<Uuid, Uuid>();
   readonly health = new Map<Uuid, StoredHealth>();
   readonly circuitNotes = new Map<Uuid, CircuitNote>();
+  /** By `conversionName`. */
+  readonly conversions = new Map<string, StoredConversion>();
   /** By `idempotencyKeyName`. */
   readonly idempotencyKeys = new Map<string, StoredKey>();
   readonly tenants = new Set<string>();
@@ -129,7 +132,13 @@ export class MemoryStore {
   storeDebounceKeys(deliveries: readonly NewDelivery[]): void {
     for (const { id, endpointId, debounceKey } of deliveries)
       if (debounceKey != null)
-        this.debounceKeys.set(id, { endpointId, key: debounceKey, since: timeOfId(id), debounced: 0 });
+        this.debounceKeys.set(id, {
+          endpointId,
+          key: debounceKey,
+          since: timeOfId(id),
+          debounced: 0,
+          isChosen: false,
+        });
   }
 
   ownerOf(endpointId: Uuid): Uuid | null {

@@ -1,5 +1,6 @@
 /** What the memory store keeps, one interface per table. Times are milliseconds since the epoch. */
 import type { BreakerRecord } from '../domain/breaker.ts';
+import type { ConversionNote } from '../domain/conversion-header.ts';
 import type { DeliveryStatus } from '../domain/delivery.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
@@ -61,6 +62,8 @@ export interface StoredDebounceKey {
   /** When the first event was accepted that this one stands for. */
   since: number;
   debounced: number;
+  /** `max_wait_ms` is over: it is sent, whatever comes after it. */
+  isChosen: boolean;
 }
 
 /** Deliveries of a large fan-out that are accepted but not written. */
@@ -104,6 +107,8 @@ export interface StoredAttempt {
   readonly responseBody: Buffer | null;
   readonly trigger: Trigger;
   readonly worker: string;
+  /** What its request headers say about the version of the payload. */
+  readonly conversion: ConversionNote | null;
 }
 
 export interface StoredHealth {

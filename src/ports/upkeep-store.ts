@@ -39,6 +39,8 @@ export interface ExpiredDataCleaner {
   deleteOldSkipped(cutoffMs: number, max: number): Promise<number>;
   /** Deletes those of endpoints that have more than `keep`. The newest stay. */
   deleteSurplusSkipped(keep: number, max: number): Promise<number>;
+  /** Deletes converted payloads whose event has an id below `firstKept` and no payload any more. */
+  deleteConversions(firstKept: Uuid, isStopped: () => boolean): Promise<void>;
   /** Deletes expired inboxes, and requests in inboxes that arrived before `requestsBefore`. */
   deleteInboxes(now: number, requestsBefore: number): Promise<void>;
   /** Deletes expired secrets, tasks that ended `keepTaskDays` ago, and other kinds of rows of which there are few. */
@@ -57,4 +59,10 @@ export interface UpkeepStore extends EndpointDisabler, ExpiredDataCleaner {
 
   /** Seals the headers of up to `max` endpoints that earlier versions stored in plain text. Returns how many it read. */
   sealPlainHeaders(max: number): Promise<number>;
+
+  /**
+   * Redacts values of custom headers in up to `max` attempts that earlier versions recorded, oldest first. Returns false if
+   * none is left.
+   */
+  redactOldAttempts(max: number): Promise<boolean>;
 }

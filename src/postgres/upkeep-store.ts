@@ -4,9 +4,11 @@ import { type Database, inTransaction } from './database.ts';
 import { applyTombstones } from './queries/apply-tombstones.ts';
 import { deleteAuditEntries } from './queries/audit-log.ts';
 import { deleteBatches } from './queries/batches.ts';
+import { deleteOrphanedConversions } from './queries/conversions.ts';
 import { disableEndpoint } from './queries/endpoints.ts';
 import { deleteExpiredRequests } from './queries/idempotent-requests.ts';
 import { deleteOldInboxes } from './queries/inboxes.ts';
+import { redactOldAttempts } from './queries/redact-attempts.ts';
 import { sealPlainHeaders } from './queries/seal-plain-headers.ts';
 import { dropOldSkipped, dropSurplusSkipped } from './queries/skipped-deliveries.ts';
 import {
@@ -47,6 +49,7 @@ export function createPostgresUpkeepStore({
       ),
     applyTombstones: (nowMs) => withStoreErrors(applyTombstones(pool, nowMs)),
     ensurePartitions: () => withStoreErrors(ensurePartitions()),
+    redactOldAttempts: (max) => withStoreErrors(redactOldAttempts(pool, max)),
     sealPlainHeaders: (max) => withStoreErrors(sealPlainHeaders(pool, secretBox, max)),
     findDying: (limits) => withStoreErrors(findDyingEndpoints(pool, limits)),
     findFailing: (failingMs) => withStoreErrors(findFailingEndpoints(pool, failingMs)),
@@ -60,6 +63,8 @@ export function createPostgresUpkeepStore({
     deleteAuditEntries: (firstKept, max) => withStoreErrors(deleteAuditEntries(pool, firstKept, max)),
     deleteOldSkipped: (cutoffMs, max) => withStoreErrors(dropOldSkipped(pool, cutoffMs, max)),
     deleteSurplusSkipped: (keep, max) => withStoreErrors(dropSurplusSkipped(pool, keep, max)),
+    deleteConversions: (firstKept, isStopped) =>
+      withStoreErrors(deleteOrphanedConversions(pool, firstKept, isStopped)),
     deleteInboxes: (now, requestsBefore) => withStoreErrors(deleteOldInboxes(pool, now, requestsBefore)),
     deleteLeftovers: (keepTaskDays) => withStoreErrors(deleteLeftovers(pool, keepTaskDays)),
   };

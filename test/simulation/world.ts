@@ -32,8 +32,8 @@ export interface Answer {
   readonly failed?: readonly Uuid[];
 }
 
-/** `now`: milliseconds since the world began. `eventIds`: of the events in the request. */
-export type Behaviour = (now: number, eventIds: readonly Uuid[]) => Answer;
+/** `now`: milliseconds since the world began. */
+export type Behaviour = (now: number, request: AttemptRequest) => Answer;
 
 export class Violation extends Error {
   override name = 'Violation';
@@ -43,9 +43,14 @@ export interface WorldOptions {
   readonly limits?: Partial<Limits>;
   /** True: all processes are on one node and hand deliveries over to each other. */
   readonly isOneNode?: boolean;
+  /**
+   * False: the world checks no request and records no delivery, so that millions of them fit in memory. `checkEnd` and the
+   * maps of deliveries are then of no use; the caller takes results from the store and calls `forget`. Default true.
+   */
+  readonly keepsRecords?: boolean;
 }
 
-const TENANT = 't';
+export const TENANT = 't';
 /** How long it takes until the kernel has closed the sockets of a killed process. */
 const DEATH_NOTICED_AFTER_MS = 24;
 /** Siblings stop handing over to a process that was silent for this long. */
@@ -82,9 +87,11 @@ export class World {
   readonly #fanOuts: FanOutStore;
   readonly #queue: DeliveryQueue;
   readonly #limits: Partial<Limits>;
+  readonly #keepsRecords: boolean;
 
-  constructor(seed: number, { limits = {}, isOneNode = false }: WorldOptions = {}) {
+  constructor(seed: number, { limits = {}, isOneNode = false, keepsRecords = true }: WorldOptions = {}) {
     const { time } = this;
+    this.#keepsRecords = keepsRecords;
     this.random = new Random(seed);
     this.weather = calmWeather(this.random);
     this.#limits = limits;
@@ -94,9 +101,11 @@ export class World {
       commitDelayMs: () => Math.ceil(this.weather.commitMs()),
       chunkSize: CHUNK_SIZE,
     });
-    this.#acceptLog = this.#recordCommits(createMemoryAcceptLog(this.store));
+    const acceptLog = createMemoryAcceptLog(this.store);
+    const queue = createMemoryDeliveryQueue(this.store);
+    this.#acceptLog = keepsRecords ? this.#recordCommits(acceptLog) : acceptLog;
     this.#fanOuts = this.#recordSlices(createMemoryFanOutStore(this.store));
-    this.#queue = this.#recordReplays(createMemoryDeliveryQueue(this.store));
+    this.#queue = keepsRecords ? this.#recordReplays(queue) : queue;
     this.bus = new MemoryBus({
       delayMs: () => (this.weather.losesMessage() ? Number.POSITIVE_INFINITY : this.random.between(0.5, 3)),
     });
@@ -162,27 +171,29 @@ export class World {
   }
 
   #exchange(sender: Sender, request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void {
-    const { endpoint, deliveryId, batch, event } = request;
+    const { endpoint, deliveryId, batch } = request;
     const { time } = this;
     const now = time.now();
-    const eventIds = batch?.events.map(({ id }) => id) ?? [event.id];
-    const answer = this.#behaviours.get(endpoint.id)!(now - time.startedAt, eventIds);
+    const answer = this.#behaviours.get(endpoint.id)!(now - time.startedAt, request);
     const members =
       batch === undefined ? [deliveryId] : (this.store.batches.get(batch.id)?.deliveryIds ?? []);
     const isTimeout = answer.status === null || answer.afterMs > endpoint.timeoutMs;
     const durationMs = isTimeout ? endpoint.timeoutMs : answer.afterMs;
-    this.checks.onSend(sender, request, durationMs);
     this.requests += 1;
-    for (const member of members) {
-      if (!this.firstStart.has(member)) this.firstStart.set(member, now);
-      this.lastStart.set(member, now);
-      const isAccepted =
-        !isTimeout && answer.status! < 300 && !answer.failed?.includes(eventIdOfDelivery(member));
-      time.after(durationMs, null, () => void (isAccepted && this.delivered.add(member)));
+    if (this.#keepsRecords) {
+      this.checks.onSend(sender, request, durationMs);
+      for (const member of members) {
+        if (!this.firstStart.has(member)) this.firstStart.set(member, now);
+        this.lastStart.set(member, now);
+        const isAccepted =
+          !isTimeout && answer.status! < 300 && !answer.failed?.includes(eventIdOfDelivery(member));
+        time.after(durationMs, null, () => void (isAccepted && this.delivered.add(member)));
+      }
     }
     const outcome: AttemptOutcome = {
       ...newOutcome(endpoint, now, durationMs),
       ...(answer.failed !== undefined && batchResult(answer.failed)),
+      requestHeaders: request.versionHeaders ?? {},
       statusCode: isTimeout ? null : answer.status,
       error: isTimeout ? { class: 'timeout', message: '' } : null,
       retryAfterMs: answer.retryAfterMs ?? null,
@@ -244,8 +255,21 @@ export class World {
     idempotencyKey: string | null = null,
   ): Publication {
     const publication = to.post(newEvent(endpointIds, idempotencyKey, this.#nextKey()));
-    this.publications.push(publication);
+    if (this.#keepsRecords) this.publications.push(publication);
     return publication;
+  }
+
+  /** Removes a delivery that ended from the store. The event stays until `forgetEvent`. */
+  forget(deliveryId: Uuid): void {
+    const { finished, deadLetters, attempts } = this.store;
+    finished.delete(deliveryId);
+    deadLetters.delete(deliveryId);
+    attempts.delete(deliveryId);
+  }
+
+  /** Removes an event of which every delivery ended. */
+  forgetEvent(eventId: Uuid): void {
+    this.store.events.delete(eventId);
   }
 
   /** Commits an event without a notification, as a process that dies after the commit. Visible after `commitMs`. */

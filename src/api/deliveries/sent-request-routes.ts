@@ -1,12 +1,15 @@
 import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { buildBatchBody, buildBody } from '../../deliver/index.ts';
+import { type ConversionNote, readConversionNote } from '../../domain/conversion-header.ts';
 import { resolveEndpoint } from '../../domain/endpoint-config.ts';
 import type { EventContent } from '../../domain/event.ts';
 import { eventIdOfDelivery, parsePublicId, type Uuid } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
 import { notFound, readObjectId } from '../../manage/object-ids.ts';
+import type { Pool } from '../../postgres/database.ts';
 import { findBatchMembers } from '../../postgres/queries/batches.ts';
+import { conversionKeyOf, findConversions } from '../../postgres/queries/conversions.ts';
 import { findDelivery, listAttempts } from '../../postgres/queries/deliveries.ts';
 import { findEndpointRecord } from '../../postgres/queries/endpoints.ts';
 import { loadEvents } from '../../postgres/queries/load-events.ts';
@@ -70,6 +73,14 @@ export function sentRequestRoutes(
         const record = await findEndpointRecord(pool, delivery.endpoint_id);
         if (events === null || record === null)
           throw new Problem('not_found', 'The payload is no longer stored.');
+        // A batch is never converted.
+        const sent = await asSent(
+          pool,
+          id,
+          events[0]!,
+          batchId === null ? readConversionNote(headers) : null,
+        );
+        if (sent === null) throw new Problem('not_found', 'The payload is no longer stored.');
         for (const [name, value] of Object.entries(headers))
           void reply.header(REPEATED.test(name) ? name : `${SENT_PREFIX}${name}`, value);
         // The endpoint's version may have changed since; the header has the one that was sent.
@@ -78,7 +89,7 @@ export function sentRequestRoutes(
           .header('content-type', headers['content-type'] ?? 'application/json')
           .send(
             batchId === null
-              ? buildBody(endpoint, events[0]!, dependencies.publicUrl)
+              ? buildBody(endpoint, sent, dependencies.publicUrl)
               : buildBatchBody(endpoint, events, batchId, dependencies.publicUrl),
           );
       },
@@ -88,7 +99,7 @@ export function sentRequestRoutes(
 
 /** The events that the request carried, in order. Null: one of them, or the composition of the batch, is not stored. */
 async function loadSentEvents(
-  pool: ApiDependencies['pool'],
+  pool: Pool,
   deliveryId: Uuid,
   batchId: string | null,
 ): Promise<EventContent[] | null> {
@@ -98,4 +109,17 @@ async function loadSentEvents(
   const stored = await loadEvents(pool, ids);
   const events = ids.flatMap((id) => stored.get(id) ?? []);
   return events.length === ids.length ? events : null;
+}
+
+/** The event with the payload that the attempt was sent with. Null: it is no longer stored. */
+async function asSent(
+  pool: Pool,
+  deliveryId: Uuid,
+  event: EventContent,
+  note: ConversionNote | null,
+): Promise<EventContent | null> {
+  const key = conversionKeyOf(deliveryId, note);
+  if (key === null) return event;
+  const [stored] = await findConversions(pool, [key]);
+  return stored === undefined ? null : { ...event, data: stored.data, schemaVersion: key.version };
 }

@@ -44,8 +44,8 @@ interface Group {
 export function decideDebounce(pool: Pool, request: DebounceRequest): Promise<DebounceDecision> {
   const { deliveryId, endpointId, settings } = request;
   return inTransaction(pool, async (client) => {
-    const { rows } = await client.query<{ key: string | null; replays: number }>(
-      `select k.key, q.replays
+    const { rows } = await client.query<{ key: string | null; chosen: boolean; replays: number }>(
+      `select k.key, k.chosen, q.replays
          from posthorn.queue q left join posthorn.debounce_keys k on k.delivery_id = q.id and k.endpoint_id = $2
         where q.id = $1`,
       [deliveryId, endpointId],
@@ -53,9 +53,8 @@ export function decideDebounce(pool: Pool, request: DebounceRequest): Promise<De
     const own = rows[0];
     if (own === undefined) return { ...SEND_AS_IT_IS, kind: 'gone' };
     if (own.key === null || own.replays > 0) return SEND_AS_IT_IS;
-    return settings.mode === 'last'
-      ? decideLast(client, request, own.key)
-      : decideFirst(client, request, own.key);
+    if (settings.mode === 'first') return decideFirst(client, request, own.key);
+    return own.chosen ? sendChosen(client, request, own.key) : decideLast(client, request, own.key);
   });
 }
 
@@ -91,6 +90,13 @@ async function decideLast(client: Client, request: DebounceRequest, key: string)
       : { ...waitUntil(sendAt), skipped };
   if (now >= sendAt) await makeDue(client, group.newest);
   return { ...SEND_AS_IT_IS, kind: 'gone', skipped };
+}
+
+/** `max_wait_ms` was over when this was the newest one: it is sent, whatever has come since. */
+async function sendChosen(client: Client, request: DebounceRequest, key: string): Promise<DebounceDecision> {
+  const { deliveryId } = request;
+  const skipped = await supersede(client, request, key, deliveryId, deliveryId, deliveryId);
+  return { ...SEND_AS_IT_IS, debounced: await countDebounced(client, deliveryId), skipped };
 }
 
 async function decideFirst(client: Client, request: DebounceRequest, key: string): Promise<DebounceDecision> {
@@ -181,7 +187,7 @@ async function supersede(
   const { rows } = await client.query<{ id: Uuid }>(
     `with doomed as materialized (
        select q.id, k.since, k.debounced ${GROUP}
-          and q.id <> $5 and q.id is distinct from $6::uuid and q.id <> all ($3::uuid[])
+          and not k.chosen and q.id <> $5 and q.id is distinct from $6::uuid and q.id <> all ($3::uuid[])
      ),
      removed as (
        delete from posthorn.queue q using doomed d where q.id = d.id and q.id = any (array(select id from doomed))
@@ -206,7 +212,9 @@ async function supersede(
      counted as (
        update posthorn.debounce_keys k
           set debounced = k.debounced + d.count, since = least(k.since, d.since)
-         from (select sum(debounced + 1)::int as count, min(since) as since from doomed having count(*) > 0) d
+         -- Only what this statement has removed: another decision may end the same deliveries at this moment.
+         from (select sum(debounced + 1)::int as count, min(since) as since
+                 from doomed where id in (select id from removed) having count(*) > 0) d
         where k.delivery_id = $5
      )
      select id from removed`,
@@ -223,9 +231,11 @@ async function countDebounced(client: Client, deliveryId: Uuid): Promise<number>
   return rows[0]?.debounced ?? 0;
 }
 
+/** Makes a delivery due now, and has it sent even if newer ones come before it is. */
 const makeDue = (client: Client, id: Uuid) =>
   client.query(
-    `update posthorn.queue set due_at = date_trunc('milliseconds', now()) where id = $1 and due_at > now()`,
+    `with chosen as (update posthorn.debounce_keys set chosen = true where delivery_id = $1)
+     update posthorn.queue set due_at = date_trunc('milliseconds', now()) where id = $1 and due_at > now()`,
     [id],
   );
 

@@ -1,7 +1,9 @@
 /** Deletes every row of a tenant, a chunk at a time. */
 import { firstIdAt, type Uuid } from '../../domain/ids.ts';
+import type { NoticeGroup } from '../../domain/notices.ts';
 import type { Client } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
+import { deleteConversions } from './conversions.ts';
 import { nextVersion } from './endpoints.ts';
 import { expungePayload } from './expunge-payload.ts';
 import type { Selection } from './select-deliveries.ts';
@@ -119,6 +121,7 @@ async function deleteEvents(client: Client, tenant: string, max: number): Promis
     );
   await client.query('delete from posthorn.events where id = any ($1::uuid[])', [ids]);
   await client.query('select posthorn.expunge_copies($1::uuid[])', [ids]);
+  await deleteConversions(client, ids);
   return ids.length;
 }
 
@@ -158,7 +161,10 @@ const OTHER_ROWS: readonly string[] = [
     'audit_log',
     'event_stats',
     'inboxes',
+    'schema_failures',
     'console_sessions',
+    'notice_digests',
+    'confirmation_mails',
   ].map(byTenant),
   ...[
     'endpoint_stats',
@@ -171,6 +177,7 @@ const OTHER_ROWS: readonly string[] = [
     'debounce_keys',
     'debounce_windows',
     'debounced',
+    'notice_digests',
   ].map(byEndpoint),
   `delete from posthorn.operational_state
     where ctid = any (array(select s.ctid from posthorn.endpoints e join posthorn.operational_state s on s.subject = e.id::text
@@ -214,13 +221,18 @@ async function deleteRejectedBodies(client: Client, tenant: string): Promise<num
 /** The metadata of an endpoint may name other tenants. */
 function isAbout(payload: Buffer, tenant: string): boolean {
   const parsed = parse(payload);
-  return parsed?.tenant === tenant || parsed?.oldest?.tenant === tenant;
+  if (parsed?.tenant === tenant || parsed?.oldest?.tenant === tenant) return true;
+  const groups = Array.isArray(parsed?.groups) ? (parsed.groups as Partial<NoticeGroup>[]) : [];
+  return groups.some(({ items }) => Array.isArray(items) && items.some((item) => item?.tenant === tenant));
 }
 
 /** Returns null if it is not JSON. */
-function parse(
-  text: Buffer,
-): { readonly tenant?: unknown; readonly oldest?: { readonly tenant?: unknown } | null } | null {
+function parse(text: Buffer): {
+  readonly tenant?: unknown;
+  readonly oldest?: { readonly tenant?: unknown } | null;
+  /** Of a message to a notifier. */
+  readonly groups?: unknown;
+} | null {
   try {
     return JSON.parse(text.toString());
   } catch {
