@@ -1,5 +1,5 @@
 /**
- * Chooses the deliveries of the next batch of a lane, and loads their payloads (docs/adr/0019-batches.md). What it returns
+ * Chooses the deliveries of the next batch of a lane, and loads their payloads (docs/adr/0024-batches.md). What it returns
  * is taken from the lane: the caller sends it, puts it back or drops it.
  */
 import { BATCH_FRAME_BYTES, type BatchSettings, maxEnvelopeBytes } from '../domain/batch.ts';

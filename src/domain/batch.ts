@@ -1,5 +1,5 @@
 /**
- * Batches: one request carries several events of an endpoint (docs/adr/0019-batches.md). Pure functions: which settings
+ * Batches: one request carries several events of an endpoint (docs/adr/0024-batches.md). Pure functions: which settings
  * apply, what the receiver's answer says about single events, and what happens to the events of a batch after a request.
  */
 import type { Endpoint } from './endpoint.ts';

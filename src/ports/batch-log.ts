@@ -1,5 +1,5 @@
 /**
- * The durable composition of batches (docs/adr/0019-batches.md). A batch is recorded before its request is sent, and its
+ * The durable composition of batches (docs/adr/0024-batches.md). A batch is recorded before its request is sent, and its
  * events never change under its id.
  *
  *   recordBatches(start) ──▶ open: a request may be on the wire ──recordBatches(ended)──▶ its composition is kept

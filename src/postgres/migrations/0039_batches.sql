@@ -1,4 +1,4 @@
--- Batches: one request with several events (docs/adr/0019-batches.md). The composition of a batch is recorded before its
+-- Batches: one request with several events (docs/adr/0024-batches.md). The composition of a batch is recorded before its
 -- request is sent, and never changes.
 create table posthorn.batches (
   id           uuid primary key,
