@@ -57,7 +57,7 @@ export async function runExperiments(
   const trial = (policy: string, scale: Scale, faultScales: FaultScales): Promise<TrialResult> =>
     pool.add({ kind: 'trial', policy, scale, faults: faultScales });
   const policyOf = (name: BreakerName): string =>
-    name === 'none' ? 'default, no breaker' : `breaker ${name}`;
+    name === 'none' ? 'never disabled, no breaker' : `breaker ${name}`;
 
   // The longest first, so that no thread is left alone with one at the end.
   const everything = mapAll(loopPolicies, (policy) =>

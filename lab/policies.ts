@@ -20,8 +20,9 @@ const presetPolicies = (Object.keys(retryPresets) as RetryPreset[]).flatMap((pre
   { id: `${preset}, no breaker`, endpoint: { retry: { preset }, breaker: null } },
 ]);
 
+/** Compared with "never disabled, no breaker": whether an endpoint is disabled would hide what its breaker does. */
 const breakerPolicies = Object.entries(breakers).map(
-  ([name, breaker]): Policy => ({ id: `breaker ${name}`, endpoint: { breaker } }),
+  ([name, breaker]): Policy => ({ id: `breaker ${name}`, endpoint: { breaker }, disabling: 'never' }),
 );
 
 /** What may be changed at an endpoint, one thing at a time. */
@@ -31,8 +32,8 @@ const variants: readonly Policy[] = [
   { id: 'no jitter', endpoint: { retry: { jitter: 'none' } } },
   { id: 'Retry-After ignored', endpoint: {}, honoursRetryAfter: false },
   { id: '4xx retried', endpoint: { retry: { transient: ['4xx'] } } },
-  { id: 'never disabled', endpoint: {}, autoDisables: false },
-  { id: 'never disabled, no breaker', endpoint: { breaker: null }, autoDisables: false },
+  { id: 'never disabled', endpoint: {}, disabling: 'never' },
+  { id: 'never disabled, no breaker', endpoint: { breaker: null }, disabling: 'never' },
   { id: 'with replays', endpoint: {}, replays: true },
   { id: '4xx retried, with replays', endpoint: { retry: { transient: ['4xx'] } }, replays: true },
 ];
@@ -50,20 +51,20 @@ export const peers: readonly Peer[] = [
   {
     id: 'reference',
     endpoint: { ...bare, retry: { preset: 'day', jitter: 'none' } },
-    autoDisables: false,
+    disabling: 'never',
     source:
       'the system whose measurements the fault models match: 8 attempts over 14 h. It also disables endpoints, but its figures do not say how it counts what they missed, so the lab disables none',
   },
   {
     id: 'PostgreSQL queue',
     endpoint: { ...bare, retry: { preset: 'minute', jitter: 'none' } },
-    autoDisables: false,
+    disabling: 'never',
     source: 'a published design on SKIP LOCKED: 0, 1 min, 5 min, 30 min, 2 h, 8 h, 24 h',
   },
   {
     id: 'textbook breaker',
     endpoint: { retry: { preset: 'fast', jitter: 'full' }, breaker: breakers['five, 300 s'] },
-    autoDisables: false,
+    disabling: 'never',
     source:
       'a published design with full jitter and a breaker (5 in a row or half in 10 min, 5 min, growing)',
   },
@@ -74,7 +75,9 @@ export const peers: readonly Peer[] = [
       retry: { schedule: [0, 5, 300, 1_800, 7_200, 18_000, 36_000, 36_000], transient: EVERYTHING },
     },
     honoursRetryAfter: false,
-    source: 'docs.svix.com/retries: 8 attempts over 28 h, every answer but 2xx is retried, 15 s deadline',
+    disabling: 'failing',
+    source:
+      'docs.svix.com/retries: 8 attempts over 28 h, every answer but 2xx is retried, 15 s deadline, disabled after five days of failures',
   },
   {
     id: 'Convoy',
@@ -87,7 +90,7 @@ export const peers: readonly Peer[] = [
       },
     },
     honoursRetryAfter: false,
-    autoDisables: false,
+    disabling: 'never',
     source: 'its default strategy: linear, 10 retries 100 s apart',
   },
   {
@@ -102,7 +105,7 @@ export const peers: readonly Peer[] = [
       timeout_ms: 5_000,
     },
     honoursRetryAfter: false,
-    autoDisables: false,
+    disabling: 'never',
     source: 'its configuration reference: 30 s doubled, 10 retries over 8.5 h, 5 s deadline',
   },
   {
@@ -116,14 +119,14 @@ export const peers: readonly Peer[] = [
       },
     },
     honoursRetryAfter: false,
-    autoDisables: false,
+    disabling: 'never',
     source:
       'docs.stripe.com/webhooks: up to three days with exponential backoff; the single delays are not documented and assumed here',
   },
   {
     id: 'GitHub',
     endpoint: { ...bare, retry: { schedule: [0] }, timeout_ms: 10_000 },
-    autoDisables: false,
+    disabling: 'never',
     source: 'docs.github.com: a failed delivery is not repeated, 10 s deadline',
   },
 ];

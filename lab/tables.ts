@@ -128,7 +128,7 @@ function classes({ sample }: LabResults): string {
 
 function ownPolicies({ sample }: LabResults): string {
   const peerIds = new Set(peers.map(({ id }) => id));
-  const own = policies.filter(({ id }) => !peerIds.has(id) && !id.startsWith('breaker '));
+  const own = policies.filter(({ id }) => !peerIds.has(id));
   return table(
     SUMMARY_HEAD,
     own.map(({ id }) => summaryRow(id, sample.get(id)!)),
@@ -228,7 +228,7 @@ function run({ plan, seconds, threads, sample, fullRate: full }: LabResults): st
     0,
   );
   const { sample: scale } = plan;
-  return `Seed ${scale.seed}. The sample has ${scale.perEndpointHour} deliveries per endpoint and hour for ${scale.days} virtual days. The runs took ${Math.ceil(seconds / 60)} minutes on ${threads} threads and sent ${count(deliveries)} deliveries through the engine.`;
+  return `Seed ${scale.seed}. The sample has ${scale.perEndpointHour} deliveries per endpoint and hour for ${scale.days} virtual days. The runs took ${Math.ceil(seconds / 60)} minutes on ${threads} ${threads === 1 ? 'thread' : 'threads'} and sent ${count(deliveries)} deliveries through the engine.`;
 }
 
 export const tables: Readonly<Record<string, (results: LabResults) => string>> = {

@@ -26,8 +26,11 @@ export interface Policy {
   readonly honoursRetryAfter?: boolean;
   /** True: each morning an operator replays what died or was skipped at endpoints that work again. */
   readonly replays?: boolean;
-  /** False: no endpoint is disabled, whatever happens. */
-  readonly autoDisables?: boolean;
+  /**
+   * Which rules disable an endpoint. "never": none. "failing": only that every attempt has failed for five days. Default: also that
+   * more than half of the deliveries of a day died.
+   */
+  readonly disabling?: 'never' | 'failing' | 'default';
 }
 
 export interface Scale {
@@ -139,14 +142,14 @@ class Trial {
 
   async #onHour(): Promise<void> {
     this.#harvest(false);
-    if (this.#policy.autoDisables !== false) await this.#disableFailing();
+    if (this.#policy.disabling !== 'never') await this.#disableFailing();
     if (Math.floor(this.#now / HOUR_MS) % 24 === MORNING_HOUR) await this.#operate();
   }
 
   /** The rule of the product, on the deliveries of the lab. */
   async #disableFailing(): Promise<void> {
     const disabled = await autoDisable(this.#endings, {
-      deadRate: config.autoDisableDeadRate,
+      deadRate: this.#policy.disabling === 'failing' ? Number.POSITIVE_INFINITY : config.autoDisableDeadRate,
       minDeliveries: scaledMinDeliveries(this.#scale),
       minMs: config.autoDisableDeadMs,
       failingMs: config.autoDisableFailingMs,

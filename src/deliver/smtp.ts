@@ -36,11 +36,21 @@ export class SmtpTransport implements MailTransport {
   }
 }
 
+/** Names of this machine: nobody can listen between Posthorn and its mail server. */
+const LOCAL = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+/** A password must not travel in the clear, even if somebody hides that the server offers STARTTLS. */
+export function needsTls(url: string): boolean {
+  const { password, hostname } = new URL(url);
+  return password !== '' && !LOCAL.has(hostname);
+}
+
 async function open(url: string): Promise<Transporter> {
   const { createTransport } = await import('nodemailer');
   return createTransport({
     url,
     pool: true,
+    ...(needsTls(url) && { requireTLS: true }),
     maxConnections: MAX_CONNECTIONS,
     connectionTimeout: CONNECT_TIMEOUT_MS,
     greetingTimeout: CONNECT_TIMEOUT_MS,

@@ -14,6 +14,7 @@ export const operationalTypes = {
   deadLettersExpired: 'posthorn.dead_letters.expired',
   queueAge: 'posthorn.queue.age',
   archiveFailed: 'posthorn.archive.failed',
+  versionSunset: 'posthorn.version.sunset',
 } as const;
 export type OperationalType = (typeof operationalTypes)[keyof typeof operationalTypes];
 

@@ -19,6 +19,7 @@ export const problemCodes = {
   too_large: { status: 413, title: 'The body is too large' },
   unsupported_media_type: { status: 415, title: 'The content type is not supported' },
   invalid: { status: 422, title: 'The request is not valid' },
+  payload_invalid: { status: 422, title: 'The payload does not match the catalogue' },
   url_invalid: { status: 422, title: 'The URL is not valid' },
   url_forbidden: { status: 422, title: 'Posthorn may not call this URL' },
   challenge_failed: { status: 422, title: 'The receiver did not confirm the challenge' },

@@ -28,6 +28,8 @@ export const auditActions = [
   'event_type.create',
   'event_type.update',
   'event_type.delete',
+  'event_type.create_version',
+  'event_type.update_version',
   'key.create',
   'key.update',
   'key.delete',

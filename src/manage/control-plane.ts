@@ -14,6 +14,7 @@ import { DeadLetters } from './dead-letters.ts';
 import { type ChallengeOptions, EndpointChallenges } from './endpoint-challenges.ts';
 import { EndpointSecrets } from './endpoint-secrets.ts';
 import { type EndpointLimits, Endpoints } from './endpoints.ts';
+import { EventTypeVersions } from './event-type-versions.ts';
 import { EventTypes } from './event-types.ts';
 import { Expunge } from './expunge.ts';
 import { Keys } from './keys.ts';
@@ -49,6 +50,8 @@ export interface ControlPlaneDependencies {
   readonly wake: (endpointId: Uuid) => void;
   /** A key was changed or revoked: drop it from the cache of this process. */
   readonly onKeyChanged: () => void;
+  /** The catalogue was changed: makes this process read it again. */
+  readonly onCatalogueChanged: () => Promise<void>;
   /** A probe was requested: tells the worker that owns its endpoint. */
   readonly wakeProbe: () => void;
 }
@@ -64,6 +67,7 @@ export interface ControlPlane {
   readonly keys: Keys;
   readonly tenants: Tenants;
   readonly eventTypes: EventTypes;
+  readonly eventTypeVersions: EventTypeVersions;
   readonly expunge: Expunge;
   readonly archive: Archive;
   readonly notifiers: Notifiers;
@@ -84,6 +88,7 @@ export function createControlPlane(dependencies: ControlPlaneDependencies): Cont
     keys: new Keys(dependencies),
     tenants: new Tenants(dependencies),
     eventTypes: new EventTypes(dependencies),
+    eventTypeVersions: new EventTypeVersions(dependencies),
     expunge: new Expunge(dependencies),
     archive: new Archive(dependencies),
     notifiers: new Notifiers({ ...dependencies, testEvents }),

@@ -142,10 +142,12 @@ export class Notifiers {
     await endpoints.refresh();
   }
 
-  /** Sends a test message at once, and returns its delivery. Throws `conflict` if the address is not confirmed. */
+  /** Sends a test message at once, and returns its delivery. Throws `conflict` if it is disabled or its address not confirmed. */
   async sendTest(actor: Actor, id: Uuid): Promise<DeliveryView> {
     const notifier = await findNotifier(this.#dependencies.pool, id, actor.caller.tenant);
     if (notifier === null) throw notFound('notifier', id);
+    if (!notifier.enabled)
+      throw new Problem('conflict', 'The notifier is disabled. Delete it, and create it again.');
     if (notifier.config.notifier.confirmation !== undefined)
       throw new Problem(
         'conflict',

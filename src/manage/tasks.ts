@@ -79,7 +79,10 @@ export class Tasks {
     return { task };
   }
 
-  /** Deliveries that the task has changed stay changed. Throws `conflict` if it has ended, unless by a cancel. */
+  /**
+   * Cancels the task. Deliveries that it has changed stay changed. Throws `conflict` if it deletes a tenant, or if it has
+   * ended other than by a cancel.
+   */
   async cancel({ caller, audit }: Actor, id: Uuid): Promise<TaskView> {
     const { tenant, kind } = await this.get(caller, id);
     if (kind === 'expunge')

@@ -62,6 +62,12 @@ export interface DueDigest {
   readonly groups: readonly NoticeGroup[];
 }
 
+export interface SunsetVersion {
+  readonly eventType: string;
+  readonly version: string;
+  readonly sunsetAt: number;
+}
+
 /** One round. All its calls belong to one commit. */
 export interface OperationalRound {
   /**
@@ -91,6 +97,8 @@ export interface OperationalRound {
   addNotices(notices: readonly PendingNotice[]): Promise<void>;
   /** Removes and returns the notices of all notifiers whose window has ended. */
   takeDigests(windowMs: number): Promise<readonly DueDigest[]>;
+  /** Returns versions of event types that passed their sunset and were not returned before. */
+  takeSunsets(): Promise<readonly SunsetVersion[]>;
 
   /** Puts events into the outbox, from where each becomes an event exactly once. */
   publish(events: readonly OperationalEvent[]): Promise<void>;

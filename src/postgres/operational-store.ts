@@ -14,6 +14,7 @@ import {
 } from './queries/operational-events.ts';
 import { countDeadLettersUpTo, findOldestWaiting, readArchiveFailure } from './queries/operational-levels.ts';
 import { tryLock } from './queries/upkeep.ts';
+import { takeSunsets } from './queries/version-sunsets.ts';
 import { withStoreErrors } from './store-error.ts';
 
 /** Thrown inside the transaction to roll it back. */
@@ -38,6 +39,7 @@ export function createPostgresOperationalStore(database: Pick<Database, 'pool'>)
           readArchiveFailure: () => readArchiveFailure(client),
           addNotices: (notices) => addNotices(client, notices),
           takeDigests: (windowMs) => takeDigests(client, windowMs),
+          takeSunsets: () => takeSunsets(client),
           publish: (events) => publishOperational(client, events),
         });
         if (!isCommitted) throw new RolledBack();

@@ -54,6 +54,7 @@ beforeAll(async () => {
     retentionDays: 90,
     wake: () => {},
     onKeyChanged: () => revoked.push('revoked'),
+    onCatalogueChanged: async () => {},
     wakeProbe: () => {},
     hasArchive: false,
   });

@@ -179,7 +179,7 @@ export function eventRoutes({
   };
 }
 
-/** The outcomes of the events of a page. Events that would make the page slow are left out, newest first counted. */
+/** Counts the outcomes of the events of a page, newest first. Leaves out events that would make the page slow. */
 async function countListedOutcomes(
   pool: Pool,
   events: readonly EventView[],

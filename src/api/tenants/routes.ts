@@ -48,7 +48,7 @@ export function tenantRoutes(
       {
         schema: {
           operationId: 'getTenant',
-          summary: 'Get a tenant',
+          summary: 'Show a tenant',
           tags,
           params: TenantId,
           response: { 200: TenantSchema },

@@ -107,7 +107,6 @@ export async function dropDetachedPartitions(pool: Pool): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-const KEPT = 'posthorn.partitions p';
 const CLEAN_EVERY = "interval '1 hour'";
 const ROWS_PER_CLEANING = 5_000;
 
@@ -123,7 +122,7 @@ const UNNEEDED: Readonly<Record<PartitionedTable, string>> = {
 
 /**
  * Deletes rows of kept partitions that are no longer needed, a range of keys at a time. Nothing can need such a row again:
- * what could bring its delivery back (queue, dead letter, history) is gone.
+ * its delivery is not in the queue, the dead letters or the history any more.
  */
 export async function cleanKeptPartitions(
   pool: Pool,
@@ -133,7 +132,7 @@ export async function cleanKeptPartitions(
 ): Promise<number> {
   const { rows: due } = await pool.query<{ name: string; from_ms: number; to_ms: number }>(
     `select p.name, extract(epoch from p.from_at)::float8 * 1000 as from_ms, extract(epoch from p.to_at)::float8 * 1000 as to_ms
-       from ${KEPT}
+       from posthorn.partitions p
       where p.parent = $1 and p.kept and p.state = 'attached'
         and (p.cleaned_at is null or p.cleaned_at < now() - ${CLEAN_EVERY}) order by p.from_at`,
     [table],

@@ -3,6 +3,7 @@ import { firstIdAt, type Uuid } from '../../domain/ids.ts';
 import { operationalTypes } from '../../domain/operational.ts';
 import type { ExpiredDeadLetters } from '../../ports/retention-store.ts';
 import { inTransaction, type Pool } from '../database.ts';
+import { deleteConversions } from './conversions.ts';
 import { discardMoves } from './dead-letters.ts';
 import { hasHistory, isEventNeeded, isRestored } from './needed-events.ts';
 
@@ -33,6 +34,10 @@ export async function stripPayloads(pool: Pool, cutoffMs: number, max: number): 
       `update posthorn.events e set data = null
         where e.id = any ($1::uuid[]) and e.data is not null and not ${isEventNeeded('e')}`,
       [rows.map(({ id }) => id)],
+    );
+    await deleteConversions(
+      client,
+      rows.map(({ id }) => id),
     );
     await client.query(
       `update posthorn.partitions set stripped_to = coalesce($2::uuid, stripped_to), stripped_at = case when $3 then now() end
@@ -120,6 +125,7 @@ export async function deleteTenantEvents(
             and not ${hasHistory('e')}`,
         [ids],
       );
+      await deleteConversions(client, ids);
     }
     return rows.length < max && tooMany === -1 ? null : ids.at(-1)!;
   });

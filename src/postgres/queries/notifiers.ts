@@ -10,6 +10,10 @@ export type NotifierView = Pick<
   'id' | 'tenant' | 'url' | 'description' | 'enabled' | 'disabled_reason' | 'created_at'
 > & { readonly config: EndpointConfig & { readonly notifier: NotifierConfig } };
 
+/** The URL of an endpoint of alias `e`. Of a notifier without its path, which is a credential. */
+export const SHOWN_URL = `case when e.config ? 'notifier' then regexp_replace(e.url, '^(https?://[^/]*/).*$', '\\1[redacted]')
+       else e.url end`;
+
 const SELECT = `
   select e.id, e.tenant, e.url, e.description, e.config, e.enabled, e.disabled_reason, e.created_at
     from posthorn.endpoints e where e.config ? 'notifier' and e.deleted_at is null`;
