@@ -24,6 +24,19 @@ export async function readTreeSeconds(root: number): Promise<number> {
   return addUp(root);
 }
 
+/** Returns the ids of the running children of a process. */
+export async function readChildPids(parent: number): Promise<number[]> {
+  const pids = (await readdir('/proc')).map(Number).filter(Number.isInteger);
+  const parents = await Promise.all(pids.map(async (pid) => Number((await readStat(pid))?.[1])));
+  return pids.filter((_, index) => parents[index] === parent);
+}
+
+/** Returns a variable of the environment that a process was started with. Null if it has none. */
+export async function readEnvironment(pid: number, name: string): Promise<string | null> {
+  const variables = (await readFile(`/proc/${pid}/environ`, 'utf8')).split('\0');
+  return variables.find((each) => each.startsWith(`${name}=`))?.slice(name.length + 1) ?? null;
+}
+
 /** Returns the id of PostgreSQL's first process, the parent of all others. */
 export async function readPostmasterPid(postgres: Postgres): Promise<number> {
   const [row] = await postgres.query<{ data_directory: string }>('show data_directory');

@@ -18,6 +18,7 @@ import { noisyPatterns } from './scenarios/noisy-patterns.ts';
 import { noisySlowEndpoints } from './scenarios/noisy-slow-endpoints.ts';
 import { outbox } from './scenarios/outbox.ts';
 import { relay } from './scenarios/relay.ts';
+import { retention } from './scenarios/retention.ts';
 import { simpleDesign } from './scenarios/simple-design.ts';
 import { throughput } from './scenarios/throughput.ts';
 
@@ -37,6 +38,7 @@ const ALL: Bench[] = [
   bloat,
   outbox,
   relay,
+  retention,
   metrics,
   lists,
   guessedKeys,

@@ -25,7 +25,7 @@ export interface Plan {
 
 export function planLab(seed: number, isQuick: boolean): Plan {
   const days = isQuick ? 5 : 30;
-  const sample = { seed, days, perEndpointHour: isQuick ? 0.1 : 0.5, endpoints: allEndpoints };
+  const sample = { seed, days, perEndpointHour: isQuick ? 0.1 : 0.4, endpoints: allEndpoints };
   return {
     sample,
     larger: { ...sample, perEndpointHour: sample.perEndpointHour * 2 },

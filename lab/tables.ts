@@ -228,7 +228,7 @@ function run({ plan, seconds, threads, sample, fullRate: full }: LabResults): st
     0,
   );
   const { sample: scale } = plan;
-  return `Seed ${scale.seed}. The sample has ${scale.perEndpointHour} deliveries per endpoint and hour for ${scale.days} virtual days. The runs took ${Math.ceil(seconds / 60)} minutes on ${threads} threads and sent ${count(deliveries)} deliveries through the engine.`;
+  return `Seed ${scale.seed}. The sample has ${scale.perEndpointHour} deliveries per endpoint and hour for ${scale.days} virtual days. The runs took ${Math.ceil(seconds / 60)} minutes on ${threads} ${threads === 1 ? 'thread' : 'threads'} and sent ${count(deliveries)} deliveries through the engine.`;
 }
 
 export const tables: Readonly<Record<string, (results: LabResults) => string>> = {

@@ -19,6 +19,7 @@ import {
   type Add,
   AttemptMetrics,
   CommitMetrics,
+  ConversionMetrics,
   Metrics,
   ProcessMetrics,
   type Source,
@@ -46,6 +47,7 @@ export class AppMetrics {
   readonly metrics = new Metrics();
   readonly attempts: AttemptMetrics;
   readonly accepts: AcceptMetrics;
+  readonly conversions = new ConversionMetrics();
   readonly acceptCommits = new CommitMetrics('accept');
   readonly settleCommits = new CommitMetrics('settle');
   readonly #config: Config;
@@ -73,6 +75,7 @@ export class AppMetrics {
     const { metrics } = this;
     for (const { source } of [
       this.attempts,
+      this.conversions,
       this.accepts,
       this.acceptCommits,
       this.settleCommits,

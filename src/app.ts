@@ -108,20 +108,22 @@ async function startOn(database: Database, options: AppOptions): Promise<App> {
 
 /** Services in the order in which they start. They stop in reverse: refuse new events, finish accepted ones, hand over, record results. */
 function servicesOf(parts: AppParts, listener: Listener, connections: Service): readonly Service[] {
-  const { notifier, deliverer, mailer, engine, ingest, tenants, background, tail, metrics } = parts;
+  const { notifier, deliverer, mailer, convertStage, engine, ingest, tenants, catalogue, background } = parts;
   return [
     connections,
     onStop(() => Promise.all([deliverer.close(), mailer.close()])),
-    inParallel(tail, background.stats),
+    onStop(() => convertStage.running?.pool.close()),
+    inParallel(parts.tail, background.stats),
     notifier,
     engine,
     inParallel(
       tenants,
+      catalogue,
       background.upkeep,
       background.operationalEvents,
       background.tasks,
       background.archive,
-      metrics,
+      parts.metrics,
     ),
     ingest.fanOutWriter,
     onStop(() => ingest.acceptor.waitUntilIdle()),

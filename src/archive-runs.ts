@@ -21,14 +21,9 @@ export interface ArchiveRunsOptions {
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
-/** Variables of this process that a child must not inherit: they make it a child of the supervisor. */
-const OF_SUPERVISOR = [
-  'NODE_UNIQUE_ID',
-  'NODE_CHANNEL_FD',
-  'POSTHORN_SUPERVISOR_PID',
-  'POSTHORN_CHILD_ROLE',
-  'POSTHORN_SIBLINGS',
-];
+/** Variables that the child must not inherit: settings that it does not need, and those that make it a child of the supervisor. */
+const isOwnVariable = (name: string): boolean =>
+  name.startsWith('POSTHORN_') || ['PORT', 'HOST', 'NODE_UNIQUE_ID', 'NODE_CHANNEL_FD'].includes(name);
 const STOP_WITHIN_MS = 5_000;
 const OWN_PROGRAM = new URL('../bin/posthorn.js', import.meta.url);
 
@@ -93,12 +88,9 @@ export class ArchiveRuns implements Service {
 
   #environment(): NodeJS.ProcessEnv {
     const { config } = this.#options;
-    const env: NodeJS.ProcessEnv = { ...process.env };
-    for (const name of OF_SUPERVISOR) delete env[name];
     return {
-      ...env,
+      ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !isOwnVariable(name))),
       DATABASE_URL: config.directDatabaseUrl ?? config.databaseUrl ?? '',
-      POSTHORN_DIRECT_DATABASE_URL: '',
       POSTHORN_ARCHIVE_URL: config.archiveUrl ?? '',
       POSTHORN_ARCHIVE_PATH_STYLE: config.archivePathStyle === null ? '' : String(config.archivePathStyle),
       POSTHORN_RESTORE_DAYS: String(config.restoreDays),

@@ -1,9 +1,12 @@
 /** Composes the parts of a process. Nothing runs before `app.ts` starts them. */
 import type { AppOptions } from './app.ts';
 import type { AppMetrics } from './app-metrics.ts';
+import { CatalogueSync } from './catalogue-sync.ts';
 import { type Config, readVersion } from './config/index.ts';
 import { type Background, createBackground } from './create-background.ts';
+import { type ConvertStage, createConversions } from './create-conversions.ts';
 import { createEngine, type Engine } from './create-engine.ts';
+import { createHandOver } from './create-hand-over.ts';
 import { createIngest, type Ingest } from './create-ingest.ts';
 import { createServers, type Servers } from './create-server.ts';
 import {
@@ -14,7 +17,6 @@ import {
   SmtpTransport,
   sendAlsoNotices,
 } from './deliver/index.ts';
-import { SiblingSockets } from './dispatch/index.ts';
 import type { DatabaseClock } from './domain/clock.ts';
 import { newId } from './domain/ids.ts';
 import { EngineTelemetry } from './engine-telemetry.ts';
@@ -45,6 +47,8 @@ export interface AppParts {
   readonly engine: Engine;
   readonly ingest: Ingest;
   readonly tenants: TenantSync;
+  readonly catalogue: CatalogueSync;
+  readonly convertStage: ConvertStage;
   readonly background: Background;
   readonly metrics: AppMetrics | null;
   readonly servers: Servers;
@@ -59,7 +63,7 @@ interface Address {
 const TAIL_ANNOUNCE_MS = 5_000;
 
 export async function composeApp(options: ComposeOptions): Promise<AppParts> {
-  const { config, log, siblings, gatherMetrics, database, clock, workerName } = options;
+  const { config, log, gatherMetrics, database, clock, workerName } = options;
   const { metrics, tracer, onProblem } = options;
   const store = await openStore(database, { config, log, onProblem });
   const { endpoints } = store;
@@ -89,15 +93,25 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
   });
   const mailer = openMailer(config, confirmations, address, clock);
   const send = sendAlsoNotices(deliverer, mailer);
+  const convertStage = await createConversions({
+    ...store,
+    versions: store.catalogue,
+    config,
+    clock,
+    log,
+    metrics,
+    onProblem,
+  });
   const engine = createEngine(
     {
       ...store,
       notifier,
-      handOver: siblings === undefined ? null : new SiblingSockets({ ...siblings, clock, onProblem }),
+      handOver: createHandOver(options, store),
       clock,
       random: Math.random,
     },
     {
+      converter: convertStage.converter,
       send: tracer === null ? send : traceSending(tracer, send),
       observer: new EngineTelemetry({ clock, log, metrics, tail, pool, endpoints, onProblem }),
       tail,
@@ -116,6 +130,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
         tracer,
         onFailed: (error) => onProblem('show accepted events in live tails and traces', error),
       },
+      schemaMetrics: metrics?.accepts,
       onBatchWritten: metrics?.acceptCommits.written,
       onProblem,
     },
@@ -132,6 +147,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     deliverer,
     mailer,
     confirmations,
+    convertStage,
     metrics,
     address,
     program: options.program,
@@ -139,6 +155,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
   };
   metrics?.connect({ ...parts, ...store });
   const tenants = new TenantSync(parts);
+  const catalogue = new CatalogueSync({ ...parts, catalogue: store.catalogue });
   const background = createBackground(parts);
   const servers = await createServers({
     ...parts,
@@ -148,7 +165,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     gatherMetrics,
     isLeaving: options.isLeaving,
   });
-  return { ...parts, tail, tenants, background, servers };
+  return { ...parts, tail, tenants, catalogue, background, servers };
 }
 
 function egressPolicyOf(config: Config): EgressPolicy {

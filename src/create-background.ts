@@ -58,6 +58,7 @@ export function createBackground(options: BackgroundOptions): Background {
       store: store.operational,
       clock,
       endpoints: store.endpoints,
+      versions: store.catalogue,
       everyMs: config.operationalEventsMs,
       thresholdsEveryMs: config.operationalLevelsMs,
       operatorTenant: config.operatorTenant,

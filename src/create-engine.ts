@@ -2,7 +2,7 @@
  * Composes the engine: everything from the commit of an event to the recorded result. The server and the simulation both
  * use this function.
  *
- *   commit ─▶ CommitRouter ─▶ LaneIntake ─▶ Lane ─▶ Scheduler ─▶ Attempts ─▶ send ─▶ Attempts ─▶ Settler
+ *   commit ─▶ CommitRouter ─▶ LaneIntake ─▶ Lane ─▶ Scheduler ─▶ Attempts ─▶ convert ─▶ send ─▶ Attempts ─▶ Settler
  *                 │ owned elsewhere            ▲ Refill: what does not fit in memory, retries, lost notifications
  *                 └▶ HandOver, Notifier        └ Ownership, LaneKeeper, Sweeper: which lanes this process has
  */
@@ -43,7 +43,7 @@ import type { EndpointDirectory } from './ports/endpoint-directory.ts';
 import type { HandOver } from './ports/hand-over.ts';
 import type { Notifier } from './ports/notifier.ts';
 import type { OwnershipStore, StoreFacts } from './ports/ownership-store.ts';
-import type { SendRequest } from './ports/stages.ts';
+import type { PayloadConverter, SendRequest } from './ports/stages.ts';
 import { Settler } from './settle/index.ts';
 
 export interface EnginePorts {
@@ -68,6 +68,8 @@ export interface EngineObserver extends AttemptObserver, OwnershipListener {
 }
 
 export interface EngineStages {
+  /** Null: there is no catalogue, and every event is sent as it was published. */
+  readonly converter: PayloadConverter | null;
   readonly send: SendRequest;
   readonly observer: EngineObserver;
   readonly tail?: { readonly open: boolean; settled(settlements: readonly Settlement[]): void } | undefined;
@@ -271,12 +273,17 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
     onProblem,
   });
   const payloads = new Payloads({ events: ports.eventLookup, onProblem });
-  ports.notifier.subscribe('expunged', (eventId) => payloads.expunge(eventId));
+  const { converter } = stages;
+  ports.notifier.subscribe('expunged', (eventId) => {
+    payloads.expunge(eventId);
+    converter?.expunge(eventId);
+  });
   const attempts = new Attempts({
     clock,
     random,
     ownership,
     payloads,
+    converter,
     startLog: new StartLog({ queue, ownership, onProblem }),
     send: stages.send,
     settler,

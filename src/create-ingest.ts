@@ -1,4 +1,5 @@
 /** Composes the accept stage. The server, the relay and the simulation all use this function. */
+import type { EventCatalogue } from './catalogue/event-catalogue.ts';
 import type { Config } from './config/index.ts';
 import type { BatcherOptions } from './domain/batcher.ts';
 import type { Clock } from './domain/clock.ts';
@@ -11,11 +12,15 @@ import {
   CommittedEvents,
   FanOutWriter,
   KnownTenants,
+  SchemaCheck,
+  type SchemaFailureMetrics,
+  SchemaFailures,
   Subscriptions,
   sliceRowsOf,
   TenantRates,
 } from './ingest/index.ts';
 import type { AcceptLog, EventLookup } from './ports/accept-log.ts';
+import type { CatalogueStore } from './ports/catalogue-store.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
 import type { FanOutStore } from './ports/fan-out-store.ts';
 import type { TenantLimits } from './ports/rate-limits.ts';
@@ -27,6 +32,9 @@ export interface IngestPorts {
   readonly fanOuts: FanOutStore;
   readonly endpoints: EndpointDirectory;
   readonly tenantLimits: TenantLimits;
+  /** Which payloads are checked against which schema. */
+  readonly catalogue: EventCatalogue;
+  readonly catalogueStore: Pick<CatalogueStore, 'recordFailures'>;
   readonly clock: Clock;
   readonly random: () => number;
 }
@@ -35,6 +43,7 @@ export interface IngestStages {
   /** Gets the deliveries of every commit. */
   readonly router: DeliveryRouter;
   readonly observers?: AcceptObserverOptions | undefined;
+  readonly schemaMetrics?: SchemaFailureMetrics | undefined;
   /** Called after each batch of requests, with its size and times. */
   readonly onBatchWritten?: BatcherOptions<unknown>['onWritten'];
   readonly onProblem: (what: string, error: unknown) => void;
@@ -119,16 +128,25 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
     onSliced: () => fanOutWriter.runSoon(),
   });
 
+  const failures = new SchemaFailures({
+    store: ports.catalogueStore,
+    clock,
+    metrics: stages.schemaMetrics,
+    onProblem: stages.onProblem,
+  });
+  const schemas = { check: new SchemaCheck({ catalogue: ports.catalogue, failures }), failures };
+
   return {
     acceptor: new Acceptor({
       admission,
+      schemas,
       writer,
       clock,
       batchRows: config.ingestBatchRows,
       batchBytes: config.ingestBatchBytes,
       onBatchWritten: stages.onBatchWritten,
     }),
-    committedEvents: new CommittedEvents({ acceptLog, writer, clock }),
+    committedEvents: new CommittedEvents({ acceptLog, writer, clock, schemas }),
     fanOutWriter,
     subscriptionLookups: subscriptions.lookups,
     reloadTenantLimits: () => tenantRates.reload(),

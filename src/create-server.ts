@@ -13,6 +13,7 @@ import { SESSION_PREFIX, Sessions } from './api/sign-in/sessions.ts';
 import type { AppMetrics } from './app-metrics.ts';
 import { type ConfigWithKeys, retentionOf } from './config/index.ts';
 import { connectionLimit, readDescriptorLimit } from './connection-limit.ts';
+import type { ConvertStage } from './create-conversions.ts';
 import type { Engine } from './create-engine.ts';
 import type { Ingest } from './create-ingest.ts';
 import { createChallenger, type Deliverer, type EgressPolicy } from './deliver/index.ts';
@@ -39,6 +40,7 @@ export interface ServerOptions {
   readonly notifier: Notifier;
   readonly deliverer: Deliverer;
   readonly confirmations: Confirmations;
+  readonly convertStage: ConvertStage;
   readonly egress: EgressPolicy;
   readonly tail: LiveTail;
   readonly tracer: Tracer | null;
@@ -94,6 +96,8 @@ function apiDependencies(options: ServerOptions): ApiDependencies {
     log: options.log,
     endpoints: store.endpoints,
     manage: composeControlPlane(options, authenticator),
+    conversions: options.convertStage.converter,
+    versions: store.catalogue,
     access: {
       authenticator,
       isTrustedProxy,
@@ -178,8 +182,11 @@ function composeControlPlane(
     signatureOverlapMs: config.signatureOverlapMs,
     discardUndoMs: config.discardUndoMs,
     retentionDays: config.retentionEventsDays,
+    hasArchive: config.archiveUrl !== null,
     wake: (endpointId) => engine.router.wake(endpointId),
     onKeyChanged: () => authenticator.forget(),
+    // The change is committed. If this fails, the regular refresh reports it.
+    onCatalogueChanged: () => store.catalogue.refresh().catch(() => {}),
     wakeProbe: () => engine.router.requestProbe(),
   });
 }

@@ -16,6 +16,7 @@ import { type NewEvent, toEventJson } from './publish.ts';
 import { createLog, type Log } from './telemetry/log.ts';
 
 export { ConfigError } from './config/index.ts';
+export type { Converter, Converters, PosthornConfig } from './convert/index.ts';
 export { type FieldError, Problem } from './domain/problem.ts';
 export type { Transaction } from './outbox/index.ts';
 export type { NewEvent } from './publish.ts';

@@ -1,15 +1,19 @@
 /** Prepares the database and makes the PostgreSQL implementations of the ports. */
+import { EventCatalogue } from './catalogue/event-catalogue.ts';
 import type { ConfigWithKeys } from './config/index.ts';
 import { publicId } from './domain/ids.ts';
 import { ApiKeyFormat } from './manage/api-keys.ts';
 import type { AcceptLog, EventLookup } from './ports/accept-log.ts';
 import type { ArchiveRequests } from './ports/archive-store.ts';
+import type { CatalogueStore } from './ports/catalogue-store.ts';
+import type { ConversionStore } from './ports/conversion-store.ts';
 import type { DeliveryQueue } from './ports/delivery-queue.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
 import type { FanOutStore } from './ports/fan-out-store.ts';
 import type { OperationalStore } from './ports/operational-store.ts';
 import type { OutboxStore } from './ports/outbox-store.ts';
 import type { OwnershipStore } from './ports/ownership-store.ts';
+import type { PeerDirectory } from './ports/peer-directory.ts';
 import type { TenantLimits } from './ports/rate-limits.ts';
 import type { RetentionStore } from './ports/retention-store.ts';
 import type { StatisticsStore } from './ports/statistics-store.ts';
@@ -17,6 +21,8 @@ import type { TaskStore } from './ports/task-store.ts';
 import type { UpkeepStore } from './ports/upkeep-store.ts';
 import { createPostgresAcceptLog, createPostgresEventLookup } from './postgres/accept-log.ts';
 import { createPostgresArchiveRequests } from './postgres/archive-store.ts';
+import { createPostgresCatalogueStore } from './postgres/catalogue-store.ts';
+import { createPostgresConversionStore } from './postgres/conversion-store.ts';
 import type { Database } from './postgres/database.ts';
 import { createPostgresDeliveryQueue } from './postgres/delivery-queue.ts';
 import { createEndpointCache } from './postgres/endpoint-cache.ts';
@@ -26,6 +32,7 @@ import { createPostgresOperationalStore } from './postgres/operational-store.ts'
 import { createPostgresOutboxStore } from './postgres/outbox-store.ts';
 import { createPostgresOwnershipStore } from './postgres/ownership-store.ts';
 import { ensurePartitions } from './postgres/partitions.ts';
+import { createPostgresPeerDirectory } from './postgres/peer-directory.ts';
 import { readChecksumSecret } from './postgres/queries/keys.ts';
 import { markOperatorEndpoints } from './postgres/queries/mark-operator-endpoints.ts';
 import { writePublishLimits } from './postgres/queries/outbox.ts';
@@ -45,6 +52,8 @@ export interface Store {
   readonly fanOuts: FanOutStore;
   readonly ownershipStore: OwnershipStore;
   readonly tenantLimits: TenantLimits;
+  readonly catalogueStore: CatalogueStore;
+  readonly catalogue: EventCatalogue;
   readonly outbox: OutboxStore;
   readonly tasks: TaskStore;
   readonly statistics: StatisticsStore;
@@ -52,7 +61,9 @@ export interface Store {
   readonly upkeep: UpkeepStore;
   readonly retention: RetentionStore;
   readonly archive: ArchiveRequests;
+  readonly conversions: ConversionStore;
   readonly endpoints: EndpointDirectory;
+  readonly peers: PeerDirectory;
   readonly secretBox: SecretBox;
   readonly keyFormat: ApiKeyFormat;
 }
@@ -83,6 +94,9 @@ export async function openStore(
     onProblem(`open the secrets of ${publicId('ep', id)}`, error),
   );
   await endpoints.refresh();
+  const catalogueStore = createPostgresCatalogueStore(database);
+  const catalogue = new EventCatalogue({ store: catalogueStore, onProblem });
+  await catalogue.refresh();
   return {
     database,
     acceptLog: createPostgresAcceptLog({ database, ensurePartitions: makePartitions }),
@@ -91,6 +105,8 @@ export async function openStore(
     fanOuts: createPostgresFanOutStore(database),
     ownershipStore: createPostgresOwnershipStore(database),
     tenantLimits: createPostgresTenantLimits(database),
+    catalogueStore,
+    catalogue,
     outbox: createPostgresOutboxStore(database),
     tasks: createPostgresTaskStore(database, {
       operatorTenant: config.operatorTenant,
@@ -101,7 +117,9 @@ export async function openStore(
     upkeep: createPostgresUpkeepStore({ database, ensurePartitions: makePartitions, secretBox }),
     retention: createPostgresRetentionStore(database),
     archive: createPostgresArchiveRequests(database),
+    conversions: createPostgresConversionStore(database),
     endpoints,
+    peers: createPostgresPeerDirectory(database),
     secretBox,
     keyFormat: new ApiKeyFormat(await readChecksumSecret(database.pool('api'))),
   };

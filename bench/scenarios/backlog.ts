@@ -10,7 +10,7 @@ import {
   startPosthorn,
   waitUntilSettledExcept,
 } from '../harness.ts';
-import { readRssMb } from '../proc.ts';
+import { readRssMb } from '../process-figures.ts';
 import type { Bench } from '../scenario.ts';
 
 export const backlog: Bench = {

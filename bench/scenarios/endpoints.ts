@@ -1,6 +1,6 @@
 /**
- * What an endpoint costs: memory, startup time, accepting an event and idle CPU with 10,000, 100,000 and (not `--quick`)
- * one million endpoints of one tenant per thousand. `BENCH_ENDPOINTS=10000,100000` chooses other numbers.
+ * What an endpoint costs: memory, startup time, accepting an event and idle CPU with 10,000, 100,000 and one million
+ * endpoints (`--quick`: 10,000 only), a thousand for each tenant. `BENCH_ENDPOINTS=10000,100000` chooses other numbers.
  */
 import { newId } from '../../src/domain/ids.ts';
 import { createSecretBox } from '../../src/postgres/secret-box.ts';

@@ -26,6 +26,7 @@ export function usePageEntries(): { monitoring: readonly PageEntry[]; developers
   developers.push({ to: '/notices', name: 'Notices', icon: 'notices' });
   if (canSeeAllTenants) developers.push({ to: '/tenants', name: 'Tenants', icon: 'tenants' });
   if (isAdmin) developers.push({ to: '/keys', name: 'API keys', icon: 'keys' });
+  if (isAdmin) developers.push({ to: '/storage', name: 'Storage', icon: 'storage' });
   developers.push({ to: '/audit', name: 'Audit log', icon: 'audit' });
   return { monitoring: MONITORING_PAGES, developers };
 }

@@ -15,6 +15,7 @@ import { LiveTailPage } from './pages/live-tail.tsx';
 import { NewEndpointPage } from './pages/new-endpoint.tsx';
 import { NoticesPage } from './pages/notices.tsx';
 import { OverviewPage } from './pages/overview.tsx';
+import { StoragePage } from './pages/storage.tsx';
 import { TaskPage } from './pages/task.tsx';
 import { TasksPage } from './pages/tasks.tsx';
 import { TenantsPage } from './pages/tenants.tsx';
@@ -38,6 +39,7 @@ export const routes: readonly (readonly [string, (params: Params) => ReactNode])
   ['/tenants', () => <TenantsPage />],
   ['/keys', () => <ApiKeysPage />],
   ['/audit', () => <AuditLogPage />],
+  ['/storage', () => <StoragePage />],
   ['/inbox', () => <InboxesPage />],
   ['/inbox/:token', ({ token }) => <InboxPage token={token!} />],
   ['/start', () => <GuidedStartPage />],

@@ -15,7 +15,10 @@ const docs = (...names: string[]): string[] => names.map((name) => `docs/${name}
 
 const CHAPTERS: readonly Chapter[] = [
   { title: 'Start', files: ['README.md', ...docs('console', 'lifecycle', 'errors')] },
-  { title: 'Publish', files: docs('api', 'idempotency', 'outbox', 'relay', 'library', 'catalogue') },
+  {
+    title: 'Publish',
+    files: docs('api', 'idempotency', 'outbox', 'relay', 'library', 'catalogue', 'versions', 'pins'),
+  },
   { title: 'Deliver', files: docs('signatures', 'filters', 'endpoint-auth', 'challenges') },
   {
     title: 'Observe',
@@ -29,6 +32,8 @@ const CHAPTERS: readonly Chapter[] = [
       'runbook',
       'retention',
       'operate/sizing',
+      'capacity',
+      'scale-out',
       'operate/upgrade',
       'operate/restarts',
       'operate/backup',

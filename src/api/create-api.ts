@@ -1,5 +1,6 @@
 /** The HTTP API: which routes exist, and what each of them needs. */
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify';
+import { archiveRoutes } from './archive/routes.ts';
 import { auditRoutes } from './audit/routes.ts';
 import { consoleRoutes } from './console/routes.ts';
 import { deadLetterGroupRoutes } from './dead-letters/group-routes.ts';
@@ -7,12 +8,16 @@ import { deadLetterRoutes } from './dead-letters/routes.ts';
 import { deliveryRoutes } from './deliveries/routes.ts';
 import { sentRequestRoutes } from './deliveries/sent-request-routes.ts';
 import type { ApiDependencies } from './dependencies.ts';
+import { previewRoutes } from './endpoints/preview-routes.ts';
 import { probeRoutes } from './endpoints/probe-routes.ts';
 import { endpointRoutes } from './endpoints/routes.ts';
 import { endpointSecretRoutes } from './endpoints/secret-routes.ts';
 import { endpointStatsRoutes } from './endpoints/stats-routes.ts';
 import { testEventRoutes } from './endpoints/test-routes.ts';
+import { schemaCheckRoutes } from './event-types/check-routes.ts';
+import { pinRoutes } from './event-types/pin-routes.ts';
 import { eventTypeRoutes } from './event-types/routes.ts';
+import { eventTypeVersionRoutes } from './event-types/version-routes.ts';
 import { expungeRoutes } from './events/expunge-routes.ts';
 import { publishRoutes } from './events/publish-routes.ts';
 import { eventRoutes } from './events/routes.ts';
@@ -97,6 +102,7 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(statsRoutes(dependencies));
     await v1.register(streamRoutes(dependencies.liveTail, clock, access));
     await v1.register(probeRoutes(manage.probes, { endpoints }));
+    await v1.register(previewRoutes(dependencies.conversions, pool));
     await v1.register(testEventRoutes(manage.testEvents, { endpoints, limits }));
     await v1.register(publishRoutes(publishing, metrics));
     await v1.register(eventRoutes({ pool, clock, endpoints }));
@@ -111,8 +117,12 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(keyRoutes(manage.keys, pool, { hasInbox: inboxes !== null }));
     await v1.register(tenantRoutes(manage, pool));
     await v1.register(eventTypeRoutes(manage.eventTypes, pool));
+    await v1.register(eventTypeVersionRoutes(manage.eventTypeVersions, pool));
+    await v1.register(pinRoutes(endpoints, dependencies.versions));
+    await v1.register(schemaCheckRoutes(pool, limits, dependencies.conversions));
     await v1.register(auditRoutes(pool));
     await v1.register(storageRoutes(dependencies.readStorage, () => clock.now()));
+    await v1.register(archiveRoutes(manage.archive));
     if (inboxes !== null) await v1.register(inboxRoutes(dependencies, inboxes));
   };
 }

@@ -4,9 +4,9 @@
  */
 import { ArchiveError } from '../domain/archive.ts';
 import type { Uuid } from '../domain/ids.ts';
-import type { ArchiveStore } from '../ports/archive-store.ts';
+import type { ArchiveStore, StalePart } from '../ports/archive-store.ts';
 import type { Partition } from '../ports/retention-store.ts';
-import { exportPartition } from './export-partition.ts';
+import { type ExportStep, exportPartition } from './export-partition.ts';
 import { runRestore } from './restore.ts';
 import { rewriteStaleParts } from './rewrite-parts.ts';
 import { openTarget } from './targets/open-target.ts';
@@ -16,18 +16,21 @@ export interface ArchiveRunOptions {
   readonly store: ArchiveStore;
   /** POSTHORN_ARCHIVE_URL. */
   readonly url: string;
+  readonly pathStyle?: boolean | null;
   readonly runner: Uuid;
   readonly now: () => number;
   /** Takes over restores whose process was silent for this long. */
   readonly silentMs: number;
   readonly restoreKeepMs: number;
+  /** Called before each step of an export. Tests kill the process here. */
+  readonly onStep?: ((step: ExportStep) => void) | undefined;
   readonly onExported: (exported: {
     readonly partition: string;
     readonly rows: number;
     readonly bytes: number;
   }) => void;
   readonly onVerified: (verified: { readonly partition: string; readonly rows: number }) => void;
-  readonly onRewritten: (name: string) => void;
+  readonly onRewritten: (part: StalePart) => void;
 }
 
 /** The name of the file that says which deployment an archive belongs to. */
@@ -40,32 +43,40 @@ export const OWNER_FILE = 'archive.json';
 export async function runArchive(options: ArchiveRunOptions, isStopped: () => boolean): Promise<boolean> {
   const { store } = options;
   return store.runExclusively(async () => {
-    let partition: Partition | null = null;
-    try {
-      const target = openTarget(options.url);
-      await claimArchive(store, target);
-      await runRestores(options, target, isStopped);
-      await rewriteStaleParts(
-        {
-          store,
-          target,
-          onRewritten: ({ kind, day, part }) => options.onRewritten(`${kind} ${day} ${part}`),
-        },
-        isStopped,
-      );
-      for (partition of await store.listRequested()) {
-        if (isStopped()) return;
-        await exportOne(partition, options, target);
-        // Somebody may wait for a restore since.
-        await runRestores(options, target, isStopped);
+    let failure: { readonly partition: string | null; readonly error: ArchiveError } | null = null;
+    /** What cannot be done does not keep the rest from being done. */
+    const attempt = async (partition: string | null, work: () => Promise<void>): Promise<void> => {
+      try {
+        if (!isStopped()) await work();
+      } catch (error) {
+        if (!(error instanceof ArchiveError)) throw error;
+        failure ??= { partition, error };
       }
-      await store.setFailure(null);
-    } catch (error) {
-      if (error instanceof ArchiveError)
-        await store.setFailure({ partition: partition?.name ?? null, message: error.message });
-      throw error;
-    }
+    };
+    await attempt(null, async () => {
+      const target = openTarget(options.url, { pathStyle: options.pathStyle ?? null });
+      await claimArchive(store, target);
+      const restore = () => attempt(null, () => runRestores(options, target, isStopped));
+      await restore();
+      await attempt(null, () =>
+        rewriteStaleParts({ store, target, onRewritten: options.onRewritten }, isStopped),
+      );
+      for (const partition of await store.listRequested()) {
+        await attempt(partition.name, () => exportOne(partition, options, target));
+        // Somebody may wait for a restore since.
+        await restore();
+      }
+    });
+    await reportFailure(store, failure);
   });
+}
+
+async function reportFailure(
+  store: ArchiveStore,
+  failure: { readonly partition: string | null; readonly error: ArchiveError } | null,
+): Promise<void> {
+  await store.setFailure(failure && { partition: failure.partition, message: failure.error.message });
+  if (failure !== null) throw failure.error;
 }
 
 async function exportOne(
@@ -79,6 +90,7 @@ async function exportOne(
     store,
     target,
     now,
+    onStep: options.onStep,
     onProgress: (exported) => options.onExported({ partition: name, ...exported }),
   });
   options.onVerified({ partition: name, rows });

@@ -7,6 +7,7 @@
  * deployment; docs/internal-settings.md lists them.
  */
 import { egress, endpointLimits, keys } from './settings/access.ts';
+import { converters } from './settings/converters.ts';
 import { accepting, dispatching, ownership } from './settings/engine.ts';
 import { health, metrics, notices, operational, stream, tracing } from './settings/observing.ts';
 import { relay } from './settings/relay.ts';
@@ -27,6 +28,7 @@ export const sections = {
   Ownership: ownership,
   Dispatch: dispatching,
   Endpoints: endpointLimits,
+  Converters: converters,
   Egress: egress,
   'Endpoint health': health,
   'Live tail': stream,
@@ -49,6 +51,7 @@ export const settings = {
   ...ownership,
   ...dispatching,
   ...endpointLimits,
+  ...converters,
   ...egress,
   ...stream,
   ...health,

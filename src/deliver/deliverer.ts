@@ -12,7 +12,7 @@ import type { Endpoint, SignatureProfile } from '../domain/endpoint.ts';
 import type { OAuthClient } from '../domain/endpoint-auth.ts';
 import type { EventContent } from '../domain/event.ts';
 import { publicId, type Uuid } from '../domain/ids.ts';
-import type { AttemptOutcome, ErrorClass } from '../domain/outcome.ts';
+import { type AttemptOutcome, type ErrorClass, unsentOutcome } from '../domain/outcome.ts';
 import { AccessTokens, type TokenSource } from './access-tokens.ts';
 import { Attempt, type AttemptContext } from './attempt.ts';
 import { errorMessage } from './classify-error.ts';
@@ -49,6 +49,8 @@ import {
 export interface OutgoingRequest {
   readonly endpoint: Endpoint;
   readonly event: EventContent;
+  /** About the version of the payload. Absent or null: none. */
+  readonly versionHeaders?: Readonly<Record<string, string>> | null;
   readonly deliveryId: Uuid;
   /** 1 for the first attempt. */
   readonly number: number;
@@ -219,7 +221,8 @@ class HttpDeliverer implements Deliverer {
       prepared = 'internal';
     }
     if (typeof prepared === 'string') {
-      const outcome = outcomeOfUnsent(request.endpoint.url, prepared, this.#clock.now());
+      const error = { class: prepared, message: errorMessage(prepared) };
+      const outcome = unsentOutcome(request.endpoint.url, error, this.#clock.now());
       queueMicrotask(() => callDone(done, outcome));
       return;
     }
@@ -301,6 +304,7 @@ class HttpDeliverer implements Deliverer {
       deliveryId: publicId('dlv', request.deliveryId),
       number: request.number,
       retryReason: request.retryReason,
+      versionHeaders: request.versionHeaders ?? null,
       timestampSeconds: Math.floor(startedAt / 1000),
     };
     const { publicUrl } = this.#options;
@@ -362,20 +366,4 @@ function callDone(done: Done, outcome: AttemptOutcome): void {
       throw error;
     });
   }
-}
-
-function outcomeOfUnsent(url: string, errorClass: ErrorClass, now: number): AttemptOutcome {
-  return {
-    startedAt: now,
-    durationMs: 0,
-    timing: { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null },
-    statusCode: null,
-    error: { class: errorClass, message: errorMessage(errorClass) },
-    url,
-    requestHeaders: {},
-    responseHeaders: null,
-    responseBody: null,
-    responseTruncated: false,
-    retryAfterMs: null,
-  };
 }

@@ -18,6 +18,7 @@ const facts = (overrides: Partial<AttemptFacts> = {}): AttemptFacts => ({
   deliveryId: 'dlv_1',
   number: 1,
   retryReason: null,
+  versionHeaders: null,
   timestampSeconds: 1_789_000_000,
   ...overrides,
 });

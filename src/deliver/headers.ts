@@ -183,6 +183,7 @@ export interface AttemptFacts {
   readonly deliveryId: string;
   readonly number: number;
   readonly retryReason: string | null;
+  readonly versionHeaders: Readonly<Record<string, string>> | null;
   readonly timestampSeconds: number;
 }
 
@@ -201,6 +202,7 @@ export function attemptHeaders(
   headers['posthorn-attempt'] = String(facts.number);
   if (facts.event.isTest === true) headers['posthorn-test'] = 'true';
   if (facts.retryReason !== null) headers['posthorn-retry-reason'] = facts.retryReason;
+  if (facts.versionHeaders !== null) Object.assign(headers, facts.versionHeaders);
   return headers;
 }
 

@@ -2,20 +2,21 @@
  * One attempt, from the moment the scheduler has chosen a delivery until its result is recorded. The only place where
  * requests are sent.
  *
- *   start ─▶ load the payload ─▶ record the start ─▶ send ─▶ decide ─▶ settle
- *     │           │                   │ (FIFO, probe,  │
- *     │ expired,  │ not readable:     │  poison)       │ no valid lease, paused, over the rate limit:
- *     │ poison:   │ put back          │ changed in the │ put back
- *     ▼ dead      ▼                   ▼ store: drop    ▼
+ *   start ─▶ load the payload ─▶ convert ─▶ record the start ─▶ send ─▶ decide ─▶ settle
+ *     │           │                 │           │ (FIFO, probe,  │          ▲
+ *     │ expired,  │ not readable:   │ busy:     │  poison)       │ no valid lease, paused, over the rate limit:
+ *     │ poison:   │ put back        │ put back  │ changed in the │ put back │
+ *     ▼ dead      ▼                 │           ▼ store: drop    ▼          │
+ *                                   └ failed: conversion_failed, not sent ──┘
  */
 import type { Clock } from '../domain/clock.ts';
 import { decide, expiresAt } from '../domain/decide.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
 import { eventIdOfDelivery, newId } from '../domain/ids.ts';
-import type { AttemptOutcome, DeadReason, Verdict } from '../domain/outcome.ts';
+import { type AttemptOutcome, type DeadReason, unsentOutcome, type Verdict } from '../domain/outcome.ts';
 import type { HealthChange, SettledAttempt, Settlement, Start } from '../ports/delivery-queue.ts';
-import type { AttemptRequest, ResultRecorder, SendRequest } from '../ports/stages.ts';
+import type { AttemptRequest, PayloadConverter, ResultRecorder, SendRequest } from '../ports/stages.ts';
 import { updateHealth } from './endpoint-health.ts';
 import type { Lane, LaneItem } from './lane.ts';
 import type { LaneBudget } from './lane-budget.ts';
@@ -48,6 +49,8 @@ export interface AttemptsOptions {
   readonly random: () => number;
   readonly ownership: Pick<Ownership, 'maySend'>;
   readonly payloads: Pick<Payloads, 'load' | 'isExpunged'>;
+  /** Null: there is no catalogue, and every event is sent as it was published. */
+  readonly converter: PayloadConverter | null;
   readonly startLog: Pick<StartLog, 'record'>;
   readonly send: SendRequest;
   readonly settler: ResultRecorder;
@@ -60,12 +63,20 @@ export interface AttemptsOptions {
   readonly retryAfterCapMs: number;
 }
 
+/** A payload in the version that the endpoint pins. */
+interface ReadyPayload {
+  readonly event: EventContent;
+  readonly headers: AttemptRequest['versionHeaders'];
+}
+
 /** A delivery that was on the wire in this many crashes of its worker is poison. */
 const MAX_CRASHES = 3;
 /** How long a lane waits after a payload could not be read or the lease was not valid. */
 const BACK_OFF_MS = 100;
 /** How long a lane waits after this machine had no descriptor, port, buffer or memory for a request. */
 const SHORTAGE_BACK_OFF_MS = 500;
+/** How long a lane waits while too many conversions wait, or the store of converted payloads does not answer. */
+const BUSY_BACK_OFF_MS = 500;
 /** How long a slow lane waits while the payloads in memory exceed their budget. */
 const MEMORY_BACK_OFF_MS = 1_000;
 /** A prepared request waits at most this long for the rate limit of its endpoint. */
@@ -122,7 +133,7 @@ export class Attempts {
     const eventId = eventIdOfDelivery(item.delivery.id);
     // The lane may hold the payload. Its delivery has ended in the store, so the record of its end has no effect there.
     if (this.#options.payloads.isExpunged(eventId)) return this.#markDead(lane, item, 'expired');
-    if (item.event !== null) return this.#recordStart(lane, item, item.event);
+    if (item.event !== null) return this.#convert(lane, item, item.event);
     const { budget, clock } = this.#options;
     // Fast endpoints give their memory back soon. A slow one keeps a request on the wire, so that it goes on.
     if (budget.isOutOfBytes && lane.inFlight > 1 && !lane.responseTimes.isKnownToBeFast(clock.now()))
@@ -132,16 +143,38 @@ export class Attempts {
       else if (event === null) this.#markDead(lane, item, 'expired');
       else {
         lane.holdPayload(item, event);
-        this.#recordStart(lane, item, event);
+        this.#convert(lane, item, event);
       }
     });
   }
 
-  #recordStart(lane: Lane, item: LaneItem, event: EventContent): void {
+  #convert(lane: Lane, item: LaneItem, event: EventContent): void {
+    const { converter } = this.#options;
+    const { endpoint } = lane;
+    if (converter === null || !converter.concerns(endpoint))
+      return this.#recordStart(lane, item, { event, headers: null });
+    converter.convert({ endpoint, event, delivery: item.delivery }, (result) => {
+      if (result.kind === 'ready') this.#recordStart(lane, item, result);
+      else if (result.kind === 'busy') this.#putBack(lane, item, BUSY_BACK_OFF_MS);
+      else if (result.kind === 'gone') this.#markDead(lane, item, 'expired');
+      else this.#failConversion(lane, item, event, result.message);
+    });
+  }
+
+  /** A failed attempt without a request. It says nothing about the receiver. */
+  #failConversion(lane: Lane, item: LaneItem, event: EventContent, message: string): void {
+    const { ownership, clock } = this.#options;
+    if (!lane.isActive || !ownership.maySend(lane.shard)) return this.#putBack(lane, item);
+    const { endpoint } = lane;
+    const outcome = unsentOutcome(endpoint.url, { class: 'conversion_failed', message }, clock.now());
+    this.#onAnswered(lane, item, { endpoint, event }, outcome);
+  }
+
+  #recordStart(lane: Lane, item: LaneItem, payload: ReadyPayload): void {
     // `notBefore` is set: an earlier owner may have settled the delivery. Recording the start then fails.
     // A requested delivery may have been settled since the request was read.
     const mustRecord = lane.fifo || item.isProbe || item.isRequested || lane.isCareful || item.notBefore > 0;
-    if (!mustRecord) return this.#send(lane, item, event);
+    if (!mustRecord) return this.#send(lane, item, payload);
     const { ownership, clock, startLog } = this.#options;
     if (!ownership.maySend(lane.shard)) return this.#putBack(lane, item);
     const start = this.#newStart(lane, item);
@@ -150,7 +183,7 @@ export class Attempts {
       item.isStartCounted = maySend && (item.isStartCounted || start.careful);
       if (!maySend) this.#drop(lane, item);
       else if (clock.monotonic() - requestedAt > MAX_RECORDING_MS) this.#putBack(lane, item);
-      else this.#send(lane, item, event);
+      else this.#send(lane, item, payload);
     });
   }
 
@@ -170,7 +203,7 @@ export class Attempts {
     };
   }
 
-  #send(lane: Lane, item: LaneItem, event: EventContent): void {
+  #send(lane: Lane, item: LaneItem, payload: ReadyPayload): void {
     const { ownership, clock, send } = this.#options;
     // The endpoint may have been paused, or its circuit opened, since the delivery was chosen.
     const isHeld = !lane.isActive || (!item.isProbe && !lane.breaker.allowsTraffic);
@@ -178,13 +211,14 @@ export class Attempts {
     const waitMs = lane.tryStart(clock.monotonic());
     if (waitMs > MAX_PACE_MS) return this.#putBack(lane, item);
     if (waitMs > 0) {
-      clock.after(waitMs, () => this.#send(lane, item, event));
+      clock.after(waitMs, () => this.#send(lane, item, payload));
       return;
     }
     const { delivery } = item;
     const request: AttemptRequest = {
       endpoint: lane.endpoint,
-      event,
+      event: payload.event,
+      versionHeaders: payload.headers,
       deliveryId: delivery.id,
       number: delivery.attempts + 1,
       waitingSince: delivery.dueAt ?? delivery.agesFrom,
@@ -199,7 +233,7 @@ export class Attempts {
   #onAnswered(
     lane: Lane,
     item: LaneItem,
-    { endpoint, event }: AttemptRequest,
+    { endpoint, event }: Pick<AttemptRequest, 'endpoint' | 'event'>,
     outcome: AttemptOutcome,
   ): void {
     if (outcome.withdrawn) return this.#withdraw(lane, item, outcome);
@@ -217,7 +251,7 @@ export class Attempts {
     const health = this.#updateHealth(lane, item, attempt, now);
     // Settling resets the count in the store.
     item.isStartCounted = false;
-    lane.responseTimes.recordAnswer(item, now);
+    if (outcome.error?.class !== 'conversion_failed') lane.responseTimes.recordAnswer(item, now);
     lane.markAnswered(item);
     scheduler.release(item);
     observer.onAnswered(lane, item, outcome, verdict, event);

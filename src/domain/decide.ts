@@ -62,8 +62,9 @@ export function isSuccess(status: number): boolean {
 
 /** What the attempt says about the endpoint's health: any answer below 500 shows that the receiver works. */
 export function signalOf(outcome: AttemptOutcome): Signal {
-  if (outcome.error?.class === 'internal') return 'none';
-  if (outcome.error?.class === 'mail_rejected') return 'neutral';
+  const errorClass = outcome.error?.class;
+  if (errorClass === 'internal' || errorClass === 'conversion_failed') return 'none';
+  if (errorClass === 'mail_rejected') return 'neutral';
   const status = outcome.statusCode;
   if (status === null) return 'failure';
   if (isSuccess(status)) return 'success';

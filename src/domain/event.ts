@@ -1,4 +1,5 @@
 import type { Uuid } from './ids.ts';
+import type { FieldError } from './problem.ts';
 
 /** An event as it is sent. `data` is the producer's own JSON text: Posthorn never re-serializes it. */
 export interface EventContent {
@@ -25,6 +26,8 @@ export interface NewEvent {
   readonly endpointIds: readonly Uuid[] | null;
   readonly deliverAt: number | null;
   readonly headers: Readonly<Record<string, string>> | null;
+  /** What is wrong with the payload, for an event that is stored nevertheless. Never empty. */
+  readonly schemaErrors?: readonly FieldError[];
 }
 
 /**

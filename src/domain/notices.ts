@@ -136,6 +136,10 @@ const DETAILS: Readonly<Record<OperationalType, (data: Payload) => string>> = {
     `${counted(dead_letters, 'dead letter', 'dead letters')}, ${String(state)} the threshold of ${String(threshold)}`,
   [operationalTypes.queueAge]: ({ state, oldest_age_seconds, threshold_seconds }) =>
     `the oldest delivery has waited ${String(oldest_age_seconds)} s, ${String(state)} the threshold of ${String(threshold_seconds)} s`,
+  [operationalTypes.archiveFailed]: ({ state, error }) =>
+    error === null ? String(state) : `${String(state)}: ${String(error)}`,
+  [operationalTypes.versionSunset]: ({ event_type, version, pinned }) =>
+    `${String(event_type)} ${String(version)}, ${counted(pinned, 'endpoint pins it', 'endpoints pin it')}`,
 };
 
 /** One and many, after the number. */
@@ -151,6 +155,8 @@ const HEADINGS: Readonly<Record<OperationalType, readonly [one: string, many: st
     'changes of the number of dead letters',
   ],
   [operationalTypes.queueAge]: ['change of the queue age', 'changes of the queue age'],
+  [operationalTypes.archiveFailed]: ['change of the archive', 'changes of the archive'],
+  [operationalTypes.versionSunset]: ['version past its sunset', 'versions past their sunset'],
 };
 
 const headingOf = ({ type, count }: NoticeGroup): string => {

@@ -41,6 +41,8 @@ export const errorClasses = {
     'The mail server did not take the message this time. If it lasts, it is for the operator of Posthorn to fix.',
   mail_rejected:
     'The mail server refused the message for good. Check the address; the message is not tried again by itself.',
+  conversion_failed:
+    'The payload could not be converted to the version that the endpoint pins, so nothing was sent. This is for the operator of Posthorn to fix: correct the converter and restart; the next attempt converts again.',
   proxy_failed: 'The egress proxy refused or failed. This is for the operator of Posthorn to fix.',
   internal: 'Posthorn itself failed to make the request. This is for the operator of Posthorn to fix.',
 } as const;
@@ -77,6 +79,27 @@ export interface AttemptOutcome {
   readonly withdrawn?: true;
   /** The error code if this machine has run out of descriptors, ports, buffers or memory. `withdrawn` is set too. */
   readonly shortage?: string;
+}
+
+/** The outcome of an attempt that failed before there was a request. */
+export function unsentOutcome(
+  url: string,
+  error: { readonly class: ErrorClass; readonly message: string },
+  now: number,
+): AttemptOutcome {
+  return {
+    startedAt: now,
+    durationMs: 0,
+    timing: { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null },
+    statusCode: null,
+    error,
+    url,
+    requestHeaders: {},
+    responseHeaders: null,
+    responseBody: null,
+    responseTruncated: false,
+    retryAfterMs: null,
+  };
 }
 
 export type Trigger = 'auto' | 'replay' | 'test';

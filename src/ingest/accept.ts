@@ -7,11 +7,15 @@ import type { Admission, QueueLevel } from './admission.ts';
 import type { BatchWriter } from './batch-writer.ts';
 import { BlockedPath } from './blocked-path.ts';
 import { type Accepted, fingerprintOf, type PendingEvent } from './pending-event.ts';
+import type { SchemaCheck } from './schema-check.ts';
+import type { SchemaFailures } from './schema-failures.ts';
 import { WidePath } from './wide-path.ts';
 
 export interface AcceptorOptions {
   readonly admission: Admission;
   readonly writer: Pick<BatchWriter, 'write' | 'writeFirst'>;
+  /** Undefined: payloads are not checked. */
+  readonly schemas?: { readonly check: SchemaCheck; readonly failures: SchemaFailures } | undefined;
   readonly clock: Clock;
   readonly batchRows: number;
   readonly batchBytes: number;
@@ -25,12 +29,15 @@ const EVENT_OVERHEAD_BYTES = 256;
 export class Acceptor {
   readonly #admission: Admission;
   readonly #clock: Clock;
+  readonly #schemas: AcceptorOptions['schemas'];
   readonly #batcher: Batcher<PendingEvent>;
   readonly #wide: WidePath;
   readonly #blocked: BlockedPath;
 
-  constructor({ admission, writer, clock, batchRows, batchBytes, onBatchWritten }: AcceptorOptions) {
+  constructor(options: AcceptorOptions) {
+    const { admission, writer, clock, batchRows, batchBytes, onBatchWritten } = options;
     this.#admission = admission;
+    this.#schemas = options.schemas;
     this.#clock = clock;
     const bytesOf = (item: PendingEvent): number => item.event.data.length + EVENT_OVERHEAD_BYTES;
     const blocked: BlockedPath = new BlockedPath({
@@ -70,12 +77,14 @@ export class Acceptor {
   }
 
   /** Resolves when the event and its deliveries are durable. Throws a `Problem` if the event is rejected. */
-  async accept(event: NewEvent): Promise<Accepted> {
-    this.#admission.checkLoad(event, this.#levelFor(event.tenant));
+  async accept(published: NewEvent): Promise<Accepted> {
+    this.#admission.checkLoad(published, this.#levelFor(published.tenant));
+    const checked = this.#schemas?.check.check(published, { canRefuse: true }) ?? published;
+    const event = checked instanceof Promise ? await checked : checked;
     if (event.endpointIds !== null) await this.#admission.checkTargets(event);
     const id = newEventId(this.#clock.now());
     const fingerprint = fingerprintOf(event);
-    return new Promise((resolve, reject) => {
+    const accepted = new Promise<Accepted>((resolve, reject) => {
       this.#batcher.add({
         event,
         id,
@@ -86,6 +95,11 @@ export class Acceptor {
         reject,
       });
     });
+    if (event.schemaErrors !== undefined) {
+      const { duplicate } = await accepted;
+      if (!duplicate) this.#schemas?.failures.onFlagged(event, id);
+    }
+    return accepted;
   }
 
   /** Resolves when every admitted event has been answered. */

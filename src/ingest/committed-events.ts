@@ -8,6 +8,7 @@
  *     same type and data            already has can be looked up and explains why nothing was sent
  *   key of another event,         stored without the key and delivered, with `key_conflict_with`: reusing a key is a
  *     other type or data            mistake, but losing a committed event would be worse
+ *   payload against its schema    stored and delivered, with `schema_errors`
  *   refused by the database       an error, so that the caller can reject the event
  */
 import type { Clock } from '../domain/clock.ts';
@@ -17,11 +18,15 @@ import { invalidField, type Problem } from '../domain/problem.ts';
 import type { AcceptLog } from '../ports/accept-log.ts';
 import type { BatchWriter } from './batch-writer.ts';
 import { type Accepted, fingerprintOf, type PendingEvent } from './pending-event.ts';
+import type { SchemaCheck } from './schema-check.ts';
+import type { SchemaFailures } from './schema-failures.ts';
 
 export interface CommittedEventsOptions {
   readonly acceptLog: Pick<AcceptLog, 'now'>;
   readonly writer: Pick<BatchWriter, 'write'>;
   readonly clock: Clock;
+  /** Undefined: payloads are not checked. */
+  readonly schemas?: { readonly check: SchemaCheck; readonly failures: SchemaFailures } | undefined;
 }
 
 export class CommittedEvents {
@@ -36,18 +41,19 @@ export class CommittedEvents {
    * answer per event: a `Problem` with code "invalid" is final, any other error is worth another try.
    */
   async accept(events: readonly CommittedEvent[]): Promise<(Accepted | Error)[]> {
-    const { acceptLog, writer, clock } = this.#options;
+    const { acceptLog, writer, clock, schemas } = this.#options;
     const answers = new Array<Accepted | Error>(events.length);
     // Our own clock may have jumped: use the clock of the store before rejecting an event for its time.
     const needsStoreClock = events.some(({ id }) => isFromFuture(id, clock.now()));
     const now = needsStoreClock ? await acceptLog.now() : clock.now();
     const batch: PendingEvent[] = [];
-    for (const [index, event] of events.entries()) {
-      const problem = findIdProblem(event.id, now);
+    for (const [index, published] of events.entries()) {
+      const problem = findIdProblem(published.id, now);
       if (problem !== null) {
         answers[index] = problem;
         continue;
       }
+      const event = (await schemas?.check.check(published, { canRefuse: false })) ?? published;
       batch.push({
         event,
         id: event.id,
@@ -56,6 +62,7 @@ export class CommittedEvents {
         committed: { outboxSeq: event.outboxSeq, lostKey: null, outcomeUnknown: false },
         resolve: (accepted) => {
           answers[index] = accepted;
+          if (event.schemaErrors !== undefined) schemas?.failures.onFlagged(event, event.id);
         },
         reject: (error) => {
           answers[index] = error instanceof Error ? error : new Error(String(error));

@@ -124,6 +124,7 @@ function storedOptions(
   if (event.channels.length > 0) options.channels = event.channels;
   if (event.headers !== null) options.headers = event.headers;
   if (event.schemaVersion !== null) options.schema_version = event.schemaVersion;
+  if (event.schemaErrors !== undefined) options.schema_errors = event.schemaErrors;
   if (event.endpointIds !== null) options.endpoint_ids = event.endpointIds;
   if (event.deliverAt !== null) options.deliver_at = event.deliverAt;
   if (unmatchedReason !== null) options.unmatched_reason = unmatchedReason;

@@ -18,5 +18,7 @@ export {
   readEventWithId,
   readTestEvent,
 } from './read-event.ts';
+export { SchemaCheck } from './schema-check.ts';
+export { type SchemaFailureMetrics, SchemaFailures } from './schema-failures.ts';
 export { Subscriptions } from './subscriptions.ts';
 export { TenantRates } from './tenant-rates.ts';

@@ -9,10 +9,12 @@ import type { Pool } from '../postgres/database.ts';
 import type { EndpointCache } from '../postgres/endpoint-cache.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
 import type { ApiKeyFormat } from './api-keys.ts';
+import { Archive } from './archive.ts';
 import { DeadLetters } from './dead-letters.ts';
 import { type ChallengeOptions, EndpointChallenges } from './endpoint-challenges.ts';
 import { EndpointSecrets } from './endpoint-secrets.ts';
 import { type EndpointLimits, Endpoints } from './endpoints.ts';
+import { EventTypeVersions } from './event-type-versions.ts';
 import { EventTypes } from './event-types.ts';
 import { Expunge } from './expunge.ts';
 import { Keys } from './keys.ts';
@@ -42,10 +44,14 @@ export interface ControlPlaneDependencies {
   readonly discardUndoMs: number;
   /** How many days events are kept. 0: for ever. */
   readonly retentionDays: number;
+  /** Whether expired data is archived. */
+  readonly hasArchive: boolean;
   /** A delivery of this endpoint became due or unblocked: wakes the worker that owns it. */
   readonly wake: (endpointId: Uuid) => void;
   /** A key was changed or revoked: drop it from the cache of this process. */
   readonly onKeyChanged: () => void;
+  /** The catalogue was changed: makes this process read it again. */
+  readonly onCatalogueChanged: () => Promise<void>;
   /** A probe was requested: tells the worker that owns its endpoint. */
   readonly wakeProbe: () => void;
 }
@@ -61,7 +67,9 @@ export interface ControlPlane {
   readonly keys: Keys;
   readonly tenants: Tenants;
   readonly eventTypes: EventTypes;
+  readonly eventTypeVersions: EventTypeVersions;
   readonly expunge: Expunge;
+  readonly archive: Archive;
   readonly notifiers: Notifiers;
 }
 
@@ -80,7 +88,9 @@ export function createControlPlane(dependencies: ControlPlaneDependencies): Cont
     keys: new Keys(dependencies),
     tenants: new Tenants(dependencies),
     eventTypes: new EventTypes(dependencies),
+    eventTypeVersions: new EventTypeVersions(dependencies),
     expunge: new Expunge(dependencies),
+    archive: new Archive(dependencies),
     notifiers: new Notifiers({ ...dependencies, testEvents }),
   };
 }

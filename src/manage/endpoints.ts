@@ -18,6 +18,7 @@ import {
   updateEndpoint,
 } from '../postgres/queries/endpoints.ts';
 import { MAX_LIVE_SECRETS, rotateSecret } from '../postgres/queries/rotate-secret.ts';
+import { findTenantPin } from '../postgres/queries/tenants.ts';
 import { sealConfig } from '../postgres/sealed-config.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
 import type { AuditAction } from './audit-actions.ts';
@@ -100,7 +101,9 @@ export class Endpoints {
     const defaultTenant = isOperators ? operatorTenant : undefined;
     const tenant = readTenant(requestedTenant ?? defaultTenant, actor.caller.tenant);
     const id = newId(clock.now());
-    const plain = applyPatch(BLANK, settings, this.#dependencies);
+    const api_version =
+      settings.api_version === undefined ? await findTenantPin(pool, tenant) : settings.api_version;
+    const plain = applyPatch(BLANK, { ...settings, api_version }, this.#dependencies);
     this.#checkOperator(actor.caller, tenant, BLANK, plain);
     const sealed = this.#seal(id, plain);
     const profile = signatureProfileOf(sealed.config.signature);
@@ -185,7 +188,7 @@ export class Endpoints {
       const after = this.#seal(id, patched);
       const switched = before.enabled === after.enabled ? null : after.enabled ? 'on' : 'off';
       await updateEndpoint(client, { id, ...after }, switched);
-      // Endpoints that were alike before stay changeable.
+      // Two endpoints that already overlap can still change their other settings.
       if (endpointLimits.unique && isSubscribedAnew(before, after))
         await refuseOverlapping(client, { id, tenant: before.tenant, ...after });
       const profile = signatureProfileOf(after.config.signature);

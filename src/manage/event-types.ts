@@ -1,5 +1,7 @@
-/** The catalogue of event types, for people to read. Accepting an event does not consult it. */
+/** The catalogue of event types. */
+import { checkSchema, checkSize } from '../catalogue/read-schema.ts';
 import { isEventType, RESERVED_TYPE_PREFIX } from '../domain/event.ts';
+import type { ValidationMode } from '../domain/event-type-version.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
 import { inTransaction, type Pool } from '../postgres/database.ts';
 import {
@@ -11,7 +13,6 @@ import {
 } from '../postgres/queries/event-types.ts';
 import { fieldChanges } from './audit-trail.ts';
 import type { Actor } from './caller.ts';
-import { checkAgainst, checkSchema, checkSize } from './json-schema.ts';
 import { dropReadOnly, type ReadOnlyFields } from './sent-back.ts';
 
 export interface EventTypeInput {
@@ -19,6 +20,7 @@ export interface EventTypeInput {
   readonly schema?: Record<string, unknown> | boolean | null;
   readonly example?: unknown;
   readonly deprecated?: boolean;
+  readonly validation?: ValidationMode | null;
 }
 
 /** What a GET shows beside the settings may be sent back. */
@@ -26,9 +28,18 @@ const READ_ONLY: ReadOnlyFields = { asShown: ['name', 'created_at'], ignored: ['
 
 export class EventTypes {
   readonly #pool: Pool;
+  readonly #onChanged: () => Promise<void>;
 
-  constructor({ pool }: { readonly pool: Pool }) {
+  /** `onCatalogueChanged`: makes this process read the catalogue again. Others are notified. */
+  constructor({
+    pool,
+    onCatalogueChanged,
+  }: {
+    readonly pool: Pool;
+    readonly onCatalogueChanged: () => Promise<void>;
+  }) {
     this.#pool = pool;
+    this.#onChanged = onCatalogueChanged;
   }
 
   /** Creates the event type, or replaces all of its settings. */
@@ -37,8 +48,8 @@ export class EventTypes {
     name: string,
     input: EventTypeInput,
   ): Promise<{ created: boolean; type: EventTypeRecord }> {
-    const after = toSettings(name, input);
-    return inTransaction(this.#pool, async (client) => {
+    const after = newEventType(name, input);
+    const answer = await inTransaction(this.#pool, async (client) => {
       const before = await lockEventType(client, name);
       dropReadOnly(input, before ?? { name }, READ_ONLY);
       const changes = fieldChanges(
@@ -58,6 +69,8 @@ export class EventTypes {
       });
       return { created: before === null, type: await putEventType(client, after) };
     });
+    await this.#onChanged();
+    return answer;
   }
 
   async delete(actor: Actor, name: string): Promise<void> {
@@ -65,13 +78,15 @@ export class EventTypes {
       if (!(await deleteEventType(client, name))) throw eventTypeNotFound(name);
       await actor.audit.record(client, { action: 'event_type.delete', tenant: null, objectId: name });
     });
+    await this.#onChanged();
   }
 }
 
 export const eventTypeNotFound = (name: string) =>
   new Problem('not_found', `There is no event type ${name}.`);
 
-function toSettings(name: string, input: EventTypeInput): EventTypeSettings {
+/** Throws `invalid` if the name or a setting is not valid. */
+export function newEventType(name: string, input: EventTypeInput): EventTypeSettings {
   if (!isEventType(name))
     throw invalidField(
       'name',
@@ -79,16 +94,16 @@ function toSettings(name: string, input: EventTypeInput): EventTypeSettings {
     );
   if (name.startsWith(RESERVED_TYPE_PREFIX))
     throw invalidField('name', `must not start with "${RESERVED_TYPE_PREFIX}", which is reserved`);
-  const { description = '', schema = null, example = null, deprecated = false } = input;
-  if (schema !== null) checkSchema(schema, 'schema');
+  const { description = '', schema = null, example = null, deprecated = false, validation = null } = input;
   if (example !== null) checkSize(example, 'example');
-  if (schema !== null && example !== null) checkAgainst(schema, example, 'example');
-  return { name, description, schema, example, deprecated };
+  if (schema !== null) checkSchema(schema, example);
+  return { name, description, schema, example, deprecated, validation };
 }
 
-export const eventTypeFields = ({ description, schema, example, deprecated }: EventTypeSettings) => ({
+export const eventTypeFields = ({
   description,
   schema,
   example,
   deprecated,
-});
+  validation,
+}: EventTypeSettings) => ({ description, schema, example, deprecated, validation });

@@ -18,6 +18,7 @@ import { findEndpoint, findEndpointRecord, findUnavailableEndpoints } from '../p
 import { findEvent } from '../postgres/queries/events.ts';
 import { replayDeliveries } from '../postgres/queries/replay.ts';
 import type { Selection } from '../postgres/queries/select-deliveries.ts';
+import { eventNotFound } from './archive.ts';
 import type { Actor } from './caller.ts';
 import { notFound } from './object-ids.ts';
 import type { OrderResult, Tasks } from './tasks.ts';
@@ -101,7 +102,7 @@ export class Replay {
   ): Promise<{ deliveries: number; skipped: number }> {
     const { pool, wake } = this.#dependencies;
     const event = await findEvent(pool, id, caller.tenant);
-    if (event === null) throw notFound('event', id);
+    if (event === null) throw await eventNotFound(pool, caller, id);
     if (event.data === null) throw new Problem('conflict', NO_PAYLOAD);
     const named = readEndpointIds(endpoint_ids);
     const statuses = toList(status);

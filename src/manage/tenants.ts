@@ -1,4 +1,5 @@
 import { isTenantId, TENANT_ID_RULE } from '../domain/event.ts';
+import { isVersionName, type ValidationMode, VERSION_RULE } from '../domain/event-type-version.ts';
 import { invalidField, Problem, tenantIsExpunged } from '../domain/problem.ts';
 import { expiresFirst } from '../domain/retention.ts';
 import { inTransaction, type Pool } from '../postgres/database.ts';
@@ -24,6 +25,8 @@ export interface TenantInput {
   readonly ingest_rate_limit?: RateLimitInput | null;
   readonly max_endpoints?: number | null;
   readonly retention_days?: number | null;
+  readonly validation?: ValidationMode;
+  readonly api_version?: string | null;
 }
 
 /** What a GET shows beside the settings may be sent back. */
@@ -32,11 +35,21 @@ const READ_ONLY: ReadOnlyFields = { asShown: ['id', 'created_at'], ignored: ['up
 export class Tenants {
   readonly #pool: Pool;
   readonly #retentionDays: number;
+  readonly #onChanged: () => Promise<void>;
 
   /** `retentionDays`: how long events are kept. 0: for ever. */
-  constructor({ pool, retentionDays }: { readonly pool: Pool; readonly retentionDays: number }) {
+  constructor({
+    pool,
+    retentionDays,
+    onCatalogueChanged,
+  }: {
+    readonly pool: Pool;
+    readonly retentionDays: number;
+    readonly onCatalogueChanged: () => Promise<void>;
+  }) {
     this.#pool = pool;
     this.#retentionDays = retentionDays;
+    this.#onChanged = onCatalogueChanged;
   }
 
   /** Creates the tenant, or replaces all of its settings. */
@@ -51,7 +64,7 @@ export class Tenants {
         'retention_days',
         `must be at most ${this.#retentionDays}, because POSTHORN_RETENTION_EVENTS deletes events after that`,
       );
-    return inTransaction(this.#pool, async (client) => {
+    const answer = await inTransaction(this.#pool, async (client) => {
       const before = await lockTenant(client, id);
       dropReadOnly(input, before ?? { id }, READ_ONLY);
       const changes = fieldChanges(
@@ -71,13 +84,16 @@ export class Tenants {
       });
       return { created: before === null, tenant: await putTenant(client, after) };
     });
+    // The mode of validation is part of the catalogue in memory.
+    await this.#onChanged();
+    return answer;
   }
 
   /** Throws `conflict` while the tenant has endpoints or keys, or is being expunged. */
   async delete(actor: Actor, id: string): Promise<void> {
     await inTransaction(this.#pool, async (client) => {
       if ((await lockTenant(client, id)) === null) throw tenantNotFound();
-      // Its row keeps publishing closed until the expunge has ended.
+      // The tenant's row must stay: it makes Posthorn refuse events of the tenant until the expunge has ended.
       if (await isExpunging(client, id)) throw tenantIsExpunged(id);
       const uses = await usesOfTenant(client, id);
       const left = (['endpoints', 'keys'] as const).filter((use) => uses[use]);
@@ -103,7 +119,10 @@ function toSettings(id: string, input: TenantInput): TenantSettings {
     ingest_rate_limit: limit,
     max_endpoints = null,
     retention_days = null,
+    validation = 'off',
+    api_version = null,
   } = input;
+  if (api_version !== null && !isVersionName(api_version)) throw invalidField('api_version', VERSION_RULE);
   const tooLarge = checkMetadataSize(metadata);
   if (tooLarge !== null) throw invalidField(tooLarge.path, tooLarge.message);
   return {
@@ -115,6 +134,8 @@ function toSettings(id: string, input: TenantInput): TenantSettings {
     ingest_burst: limit == null ? null : burstOf(limit),
     max_endpoints,
     retention_days,
+    validation,
+    api_version,
   };
 }
 
@@ -127,6 +148,8 @@ export const tenantFields = ({
   ingest_burst,
   max_endpoints,
   retention_days,
+  validation,
+  api_version,
 }: TenantSettings) => ({
   name,
   description,
@@ -137,4 +160,6 @@ export const tenantFields = ({
       : { per_second: ingest_per_second, burst: ingest_burst },
   max_endpoints,
   retention_days,
+  validation,
+  api_version,
 });

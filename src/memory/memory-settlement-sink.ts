@@ -1,3 +1,4 @@
+import { readConversionNote } from '../domain/conversion-header.ts';
 import { shardOf } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { SettleBatch, Settlement, SettlementSink } from '../ports/delivery-queue.ts';
@@ -91,7 +92,7 @@ function logAttempt(
   outcome: StoredAttempt['outcome'],
 ): void {
   if (attempt === null) return;
-  const { startedAt, statusCode, error, responseHeaders, responseBody } = attempt.outcome;
+  const { startedAt, statusCode, error, requestHeaders, responseHeaders, responseBody } = attempt.outcome;
   const isSuperseded = outcome === 'superseded';
   store.addAttempt({
     deliveryId,
@@ -107,6 +108,7 @@ function logAttempt(
     responseBody: isSuperseded ? null : responseBody,
     trigger: attempt.trigger,
     worker,
+    conversion: readConversionNote(requestHeaders),
   });
 }
 

@@ -9,6 +9,7 @@ import type { Clock } from '../domain/clock.ts';
 import { type Endpoint, SHARDS, shardOf } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { CircuitNote } from '../domain/operational.ts';
+import type { StoredConversion } from '../ports/conversion-store.ts';
 import type { OutboxRow } from '../ports/outbox-store.ts';
 import { QueueTable } from './queue-table.ts';
 import type {
@@ -53,6 +54,8 @@ export class MemoryStore {
   readonly attempts = new Map<Uuid, Map<Uuid, StoredAttempt>>();
   readonly health = new Map<Uuid, StoredHealth>();
   readonly circuitNotes = new Map<Uuid, CircuitNote>();
+  /** By `conversionName`. */
+  readonly conversions = new Map<string, StoredConversion>();
   /** By `idempotencyKeyName`. */
   readonly idempotencyKeys = new Map<string, StoredKey>();
   readonly tenants = new Set<string>();

@@ -1,5 +1,6 @@
 /** What the memory store keeps, one interface per table. Times are milliseconds since the epoch. */
 import type { BreakerRecord } from '../domain/breaker.ts';
+import type { ConversionNote } from '../domain/conversion-header.ts';
 import type { DeliveryStatus } from '../domain/delivery.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
@@ -89,6 +90,8 @@ export interface StoredAttempt {
   readonly responseBody: Buffer | null;
   readonly trigger: Trigger;
   readonly worker: string;
+  /** What its request headers say about the version of the payload. */
+  readonly conversion: ConversionNote | null;
 }
 
 export interface StoredHealth {

@@ -22,6 +22,8 @@ export interface Channels {
   readonly tasks: null;
   /** A tenant was changed or deleted. */
   readonly tenants: null;
+  /** An event type or one of its versions was changed or deleted. */
+  readonly catalogue: null;
   /** The payload of this event was deleted on request: nothing may send it any more. */
   readonly expunged: Uuid;
   /** A process announces which live tails its clients watch. */

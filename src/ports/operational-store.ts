@@ -45,6 +45,14 @@ export interface OldestWaiting {
   readonly since: number;
 }
 
+/** Why the archive cannot be written. */
+export interface ArchiveFailure {
+  readonly since: number;
+  /** Null: the archive as a whole. */
+  readonly partition: string | null;
+  readonly error: string;
+}
+
 /** The notices that become one message. */
 export interface DueDigest {
   readonly notifierId: Uuid;
@@ -52,6 +60,12 @@ export interface DueDigest {
   /** When the first of them was made, in milliseconds since the epoch. */
   readonly since: number;
   readonly groups: readonly NoticeGroup[];
+}
+
+export interface SunsetVersion {
+  readonly eventType: string;
+  readonly version: string;
+  readonly sunsetAt: number;
 }
 
 /** One round. All its calls belong to one commit. */
@@ -77,10 +91,14 @@ export interface OperationalRound {
   /** The delivery that has been due for longest, of endpoints that are sent to. Operational events do not count. */
   findOldestWaiting(): Promise<OldestWaiting | null>;
 
+  /** Null: the archive can be written, or there is none. */
+  readArchiveFailure(): Promise<ArchiveFailure | null>;
   /** Keeps notices until the window of their notifier ends. The first one begins the window. */
   addNotices(notices: readonly PendingNotice[]): Promise<void>;
   /** Removes and returns the notices of all notifiers whose window has ended. */
   takeDigests(windowMs: number): Promise<readonly DueDigest[]>;
+  /** Returns versions of event types that passed their sunset and were not returned before. */
+  takeSunsets(): Promise<readonly SunsetVersion[]>;
 
   /** Puts events into the outbox, from where each becomes an event exactly once. */
   publish(events: readonly OperationalEvent[]): Promise<void>;

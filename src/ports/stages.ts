@@ -2,6 +2,7 @@
  * The calls from one stage to the next. A stage never imports another stage, so these interfaces stand between them:
  * "go to implementation" leads from the caller to the next stage. `create-ingest.ts` and `create-engine.ts` connect them.
  */
+import type { WaitingDelivery } from '../domain/delivery.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
@@ -20,7 +21,10 @@ export interface DeliveryRouter {
 
 export interface AttemptRequest {
   readonly endpoint: Endpoint;
+  /** As it is sent: converted to the version that the endpoint pins. */
   readonly event: EventContent;
+  /** About the version of the payload: how it came about, deprecation and sunset. Null: nothing to say. */
+  readonly versionHeaders: Readonly<Record<string, string>> | null;
   readonly deliveryId: Uuid;
   readonly number: number;
   readonly retryReason: string | null;
@@ -28,6 +32,35 @@ export interface AttemptRequest {
   readonly waitingSince: number;
   /** Checked again when the connection is open, because connecting may take seconds. */
   readonly maySend: () => boolean;
+}
+
+export interface ConversionRequest {
+  readonly endpoint: Endpoint;
+  readonly event: EventContent;
+  readonly delivery: Pick<WaitingDelivery, 'id' | 'attempts' | 'attemptsBeforeReplay'>;
+}
+
+export type ConversionResult =
+  | {
+      readonly kind: 'ready';
+      readonly event: EventContent;
+      readonly headers: AttemptRequest['versionHeaders'];
+    }
+  /** The converter failed: the attempt fails with `conversion_failed`. */
+  | { readonly kind: 'failed'; readonly message: string }
+  /** Not now: too many conversions wait, or the store does not answer. */
+  | { readonly kind: 'busy' }
+  /** The payload was deleted meanwhile. */
+  | { readonly kind: 'gone' };
+
+/** From dispatch to convert: gives an event the version that its endpoint pins. */
+export interface PayloadConverter {
+  /** False for nearly all endpoints: their events are sent as they are. */
+  concerns(endpoint: Endpoint): boolean;
+  /** Calls `done` exactly once, possibly before it returns. */
+  convert(request: ConversionRequest, done: (result: ConversionResult) => void): void;
+  /** Forgets the converted payloads of an event. */
+  expunge(eventId: Uuid): void;
 }
 
 /** From dispatch to deliver: sends one request. Calls `done` exactly once, with an outcome for every failure. */

@@ -37,6 +37,8 @@ export interface ExpiredDataCleaner {
   deleteOldSkipped(cutoffMs: number, max: number): Promise<number>;
   /** Deletes those of endpoints that have more than `keep`. The newest stay. */
   deleteSurplusSkipped(keep: number, max: number): Promise<number>;
+  /** Deletes converted payloads whose event has an id below `firstKept` and no payload any more. */
+  deleteConversions(firstKept: Uuid, isStopped: () => boolean): Promise<void>;
   /** Deletes expired inboxes, and requests in inboxes that arrived before `requestsBefore`. */
   deleteInboxes(now: number, requestsBefore: number): Promise<void>;
   /** Deletes expired secrets, tasks that ended `keepTaskDays` ago, and other kinds of rows of which there are few. */

@@ -12,8 +12,9 @@ import {
   setStates,
   takeNotes,
 } from './queries/operational-events.ts';
-import { countDeadLettersUpTo, findOldestWaiting } from './queries/operational-levels.ts';
+import { countDeadLettersUpTo, findOldestWaiting, readArchiveFailure } from './queries/operational-levels.ts';
 import { tryLock } from './queries/upkeep.ts';
+import { takeSunsets } from './queries/version-sunsets.ts';
 import { withStoreErrors } from './store-error.ts';
 
 /** Thrown inside the transaction to roll it back. */
@@ -35,8 +36,10 @@ export function createPostgresOperationalStore(database: Pick<Database, 'pool'>)
           clearState: (kind, subject) => clearState(client, kind, subject),
           countDeadLetters: (max) => countDeadLettersUpTo(client, max),
           findOldestWaiting: () => findOldestWaiting(client),
+          readArchiveFailure: () => readArchiveFailure(client),
           addNotices: (notices) => addNotices(client, notices),
           takeDigests: (windowMs) => takeDigests(client, windowMs),
+          takeSunsets: () => takeSunsets(client),
           publish: (events) => publishOperational(client, events),
         });
         if (!isCommitted) throw new RolledBack();

@@ -3,6 +3,7 @@ import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { type Database, inTransaction } from './database.ts';
 import { applyTombstones } from './queries/apply-tombstones.ts';
 import { deleteAuditEntries } from './queries/audit-log.ts';
+import { deleteOrphanedConversions } from './queries/conversions.ts';
 import { disableEndpoint } from './queries/endpoints.ts';
 import { deleteExpiredRequests } from './queries/idempotent-requests.ts';
 import { deleteOldInboxes } from './queries/inboxes.ts';
@@ -60,6 +61,8 @@ export function createPostgresUpkeepStore({
     deleteAuditEntries: (firstKept, max) => withStoreErrors(deleteAuditEntries(pool, firstKept, max)),
     deleteOldSkipped: (cutoffMs, max) => withStoreErrors(dropOldSkipped(pool, cutoffMs, max)),
     deleteSurplusSkipped: (keep, max) => withStoreErrors(dropSurplusSkipped(pool, keep, max)),
+    deleteConversions: (firstKept, isStopped) =>
+      withStoreErrors(deleteOrphanedConversions(pool, firstKept, isStopped)),
     deleteInboxes: (now, requestsBefore) => withStoreErrors(deleteOldInboxes(pool, now, requestsBefore)),
     deleteLeftovers: (keepTaskDays) => withStoreErrors(deleteLeftovers(pool, keepTaskDays)),
   };

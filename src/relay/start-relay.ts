@@ -1,4 +1,6 @@
 /** Composes the relay, a process of its own that moves events from another database to Posthorn. See docs/relay.md. */
+
+import { EventCatalogue } from '../catalogue/event-catalogue.ts';
 import { type Config, ConfigError, maskUrl } from '../config/index.ts';
 import { createIngest } from '../create-ingest.ts';
 import { isReservedHeader } from '../deliver/index.ts';
@@ -6,13 +8,14 @@ import { DatabaseClock, systemClock } from '../domain/clock.ts';
 import { readEventWithId } from '../ingest/index.ts';
 import type { AcceptLog } from '../ports/accept-log.ts';
 import { createPostgresAcceptLog, createPostgresEventLookup } from '../postgres/accept-log.ts';
+import { createPostgresCatalogueStore } from '../postgres/catalogue-store.ts';
 import { type Database, openDatabase, type Pool } from '../postgres/database.ts';
 import { createEndpointCache } from '../postgres/endpoint-cache.ts';
 import { createPostgresFanOutStore } from '../postgres/fan-out-store.ts';
 import { PostgresNotifier } from '../postgres/notifier.ts';
 import { ensurePartitions } from '../postgres/partitions.ts';
 import { checkRoute } from '../postgres/pooler.ts';
-import { isRelaySchemaThere } from '../postgres/queries/relay-sources.ts';
+import { hasRelaySchema } from '../postgres/queries/relay-sources.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
 import { openSourcePool } from '../postgres/source-database.ts';
 import { createPostgresTenantLimits } from '../postgres/tenant-limits.ts';
@@ -37,6 +40,7 @@ export interface StartRelayOptions {
   readonly failed: (error: unknown) => void;
 }
 
+const CATALOGUE_REFRESH_MS = 2_000;
 const CLOCK_CHECK_MS = 60_000;
 
 export async function startRelay(options: StartRelayOptions): Promise<RunningRelay> {
@@ -103,6 +107,9 @@ async function startMoving(
   const endpoints = createEndpointCache(pool, NO_SECRETS, () => {});
   await endpoints.refresh();
   const onProblem = recurringProblems(log, systemClock);
+  const catalogueStore = createPostgresCatalogueStore(database);
+  const catalogue = new EventCatalogue({ store: catalogueStore, onProblem });
+  await catalogue.refresh();
   const notifier = new PostgresNotifier({ database, clock, onProblem });
   // The servers write the slices of large fan-outs: `fanOutWriter` is not started here.
   const { committedEvents } = createIngest(
@@ -112,6 +119,8 @@ async function startMoving(
       fanOuts: createPostgresFanOutStore(database),
       endpoints,
       tenantLimits: createPostgresTenantLimits(database),
+      catalogue,
+      catalogueStore,
       clock,
       random: Math.random,
     },
@@ -158,8 +167,10 @@ async function startMoving(
   });
   await relay.start();
   const stopClock = keepClockCorrect(clock, acceptLog);
+  const stopCatalogue = keepFresh(catalogue);
   return async () => {
     stopClock();
+    stopCatalogue();
     await relay.stop();
     await notifier.flush();
   };
@@ -176,8 +187,14 @@ function keepClockCorrect(clock: DatabaseClock, acceptLog: Pick<AcceptLog, 'now'
   return () => clearInterval(timer);
 }
 
+function keepFresh(catalogue: EventCatalogue): () => void {
+  const timer = setInterval(() => void catalogue.refresh().catch(() => {}), CATALOGUE_REFRESH_MS);
+  timer.unref();
+  return () => clearInterval(timer);
+}
+
 async function checkPosthorn(pool: Pool, shownUrl: string): Promise<void> {
-  if (await isRelaySchemaThere(pool)) return;
+  if (await hasRelaySchema(pool)) return;
   throw new RelayError(
     `The database of Posthorn (${shownUrl}) has no schema for a relay: it is older than this version, or it is another database.`,
     'Run `posthorn migrate` or start the servers of this version, and check DATABASE_URL.',

@@ -20,7 +20,7 @@ const KEEP_INBOX_REQUESTS_MS = 7 * 24 * 3_600_000;
 export interface DeleteExpiredOptions {
   readonly store: ExpiredDataCleaner;
   readonly clock: Clock;
-  readonly days: Pick<RetentionDays, 'audit' | 'statistics'>;
+  readonly days: Pick<RetentionDays, 'events' | 'audit' | 'statistics'>;
   /** How many deliveries that were skipped while an endpoint was disabled are kept per endpoint, and how long. */
   readonly skippedPerEndpoint: number;
   readonly skippedRetentionMs: number;
@@ -45,6 +45,8 @@ export async function deleteExpired(
   const skippedCutoffMs = clock.now() - skippedRetentionMs;
   await deleteInChunks(() => store.deleteOldSkipped(skippedCutoffMs, CHUNK), isStopped);
   await deleteInChunks(() => store.deleteSurplusSkipped(skippedPerEndpoint, CHUNK), isStopped);
+  const eventsCutoffMs = cutoffOf(days.events, clock.now());
+  if (eventsCutoffMs !== null) await store.deleteConversions(firstIdAt(eventsCutoffMs), isStopped);
   await store.deleteInboxes(clock.now(), clock.now() - KEEP_INBOX_REQUESTS_MS);
   await store.deleteLeftovers(KEEP_TASKS_DAYS);
 }

@@ -27,11 +27,12 @@ import type {
 } from '../ports/operational-store.ts';
 import { collectNotifiers, type FindNotices } from './notifiers.ts';
 import { deathsPayload, endpointPayload } from './operational-payloads.ts';
-import { collectSubscribers, type FindSubscribers } from './operational-subscribers.ts';
+import { collectSubscribers, type FindSubscribers, hasSubscriber } from './operational-subscribers.ts';
+import { publishSunsets, type SunsetOptions } from './operational-sunsets.ts';
 import { checkThresholds, type ThresholdOptions } from './operational-thresholds.ts';
 import { Recurring } from './recurring.ts';
 
-export interface OperationalEventsOptions extends ThresholdOptions {
+export interface OperationalEventsOptions extends ThresholdOptions, SunsetOptions {
   readonly store: OperationalStore;
   readonly clock: Clock;
   readonly endpoints: Pick<EndpointDirectory, 'version' | 'all' | 'refresh'>;
@@ -74,6 +75,7 @@ export class OperationalEvents extends Recurring {
       if (clock.monotonic() - this.#thresholdsCheckedAt < thresholdsEveryMs) return;
       this.#thresholdsCheckedAt = clock.monotonic();
       await this.#publishThresholds();
+      await this.#publishSunsets();
     } catch (error) {
       onProblem('publish operational events', error);
     }
@@ -168,9 +170,11 @@ export class OperationalEvents extends Recurring {
     const subscribers = collectSubscribers(endpoints.all());
     const operators = (type: OperationalType) => subscribers(operatorTenant, type).filter(isOperator);
     const noticesAbout = collectNotifiers(endpoints.all());
-    const types = [operationalTypes.deadLettersThreshold, operationalTypes.queueAge].filter(
-      (type) => operators(type).length > 0 || noticesAbout.hasOperator(type),
-    );
+    const types = [
+      operationalTypes.deadLettersThreshold,
+      operationalTypes.queueAge,
+      operationalTypes.archiveFailed,
+    ].filter((type) => operators(type).length > 0 || noticesAbout.hasOperator(type));
     if (types.length === 0) return;
     await store.runRound(async (round) => {
       const crossed = await checkThresholds(round, types, this.#options);
@@ -183,6 +187,17 @@ export class OperationalEvents extends Recurring {
             : { id: newEventId(clock.now()), tenant: operatorTenant, type, data, endpointIds };
         }),
       );
+      return true;
+    });
+  }
+
+  /** Versions stay unreported until somebody subscribes. */
+  async #publishSunsets(): Promise<void> {
+    const { store, endpoints, versions } = this.#options;
+    if (!versions.hasNotices || !hasSubscriber(endpoints.all(), operationalTypes.versionSunset)) return;
+    const subscribers = collectSubscribers(endpoints.all());
+    await store.runRound(async (round) => {
+      await publishSunsets(round, subscribers, this.#options);
       return true;
     });
   }

@@ -22,3 +22,10 @@ export function collectSubscribers(endpoints: Iterable<Endpoint>): FindSubscribe
       patterns.some((pattern) => matchesType(pattern, type)) ? [endpoint] : [],
     );
 }
+
+/** Whether any endpoint of any tenant subscribes to the type. */
+export function hasSubscriber(endpoints: Iterable<Endpoint>, type: OperationalType): boolean {
+  for (const { events, enabled, deleted } of endpoints)
+    if (enabled && !deleted && events.some((pattern) => matchesType(pattern, type))) return true;
+  return false;
+}

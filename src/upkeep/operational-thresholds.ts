@@ -1,8 +1,13 @@
-/** Two thresholds. Each is reported when the value reaches it, and again when the value has fallen below half of it. */
+/** Levels of the whole deployment. Each is reported when the value reaches it, and again when the value has fallen below half of it. */
 import type { Clock } from '../domain/clock.ts';
 import { type OperationalType, operationalTypes } from '../domain/operational.ts';
 import type { OperationalRound } from '../ports/operational-store.ts';
-import { deadLettersPayload, queueAgePayload, type ThresholdCrossing } from './operational-payloads.ts';
+import {
+  archivePayload,
+  deadLettersPayload,
+  queueAgePayload,
+  type ThresholdCrossing,
+} from './operational-payloads.ts';
 
 export interface ThresholdOptions {
   readonly clock: Clock;
@@ -40,6 +45,10 @@ export async function checkThresholds(
       const crossing = await checkThreshold(round, type, queueAgeThresholdMs, ageMs);
       if (crossing !== null)
         crossed.push({ type, data: queueAgePayload(crossing, oldest, clock.now(), publicUrl) });
+    } else if (type === operationalTypes.archiveFailed) {
+      const failure = await round.readArchiveFailure();
+      const crossing = await checkThreshold(round, type, 1, failure === null ? 0 : 1);
+      if (crossing !== null) crossed.push({ type, data: archivePayload(failure, clock.now()) });
     }
   }
   return crossed;

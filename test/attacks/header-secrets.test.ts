@@ -1,4 +1,4 @@
-/** A secret in a custom header whose name does not look like one: sealed at rest, and shown to nobody who may not read it. */
+/** A secret in a custom header whose name does not look like one: encrypted at rest, and shown only to callers who may read it. */
 import { expect, it, onTestFinished } from 'vitest';
 import { firstIdAt, parsePublicId } from '../../src/domain/ids.ts';
 import { openDatabase } from '../../src/postgres/database.ts';
@@ -141,7 +141,7 @@ it('a key with endpoints:write but without secrets:read cannot see the values, n
   await expectStatus(patch({ url: 'https://elsewhere.example/', headers: null }), 200);
 });
 
-it('headers that an earlier version stored in plain text are sealed in the background, and still sent', async () => {
+it('headers that an earlier version stored in plain text are encrypted in the background, and still sent', async () => {
   const receiver = await newReceiver();
   const tenant = newTenant();
   const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant });

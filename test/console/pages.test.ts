@@ -104,6 +104,7 @@ describe('console pages', needsBrowser(), () => {
       ['/start', 'Create inbox endpoint'],
       ['/keys', 'Dashboard'],
       ['/audit', 'key.create'],
+      ['/storage', 'Per event'],
       ['/nowhere', 'Page not found'],
     ];
     const page = await browser.open(null, '', { reducedMotion: 'reduce', colorScheme: 'light' });

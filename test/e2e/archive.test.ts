@@ -3,9 +3,12 @@ import path from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { dayOf, type Manifest } from '../../src/domain/archive.ts';
-import { newId, publicId } from '../../src/domain/ids.ts';
-import { archiveAll, dropArchived, newArchive } from '../support/archive.ts';
+import { newId, parsePublicId, publicId } from '../../src/domain/ids.ts';
+import { archiveAll, dropArchived } from '../support/archive.ts';
+import { newArchive } from '../support/archive-folder.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+import { createEndpoint, expectStatus, newReceiver, startTestPosthorn } from '../support/posthorn.ts';
 import { createDay, type OldEventOptions, startOfDay, storeOldEvent } from '../support/retention.ts';
 
 const endpointId = newId(Date.now());
@@ -116,5 +119,64 @@ describe('LIF-2: archive', () => {
     );
     expect(tasks).toHaveLength(6);
     expect(tasks).toContainEqual({ state: 'done', done: 4, total: 4 });
+  });
+
+  test('a server archives by itself, answers 410, and brings events back without what was expunged', async () => {
+    const { url } = await newArchive();
+    const receiver = await newReceiver();
+    const posthorn = await startTestPosthorn({
+      database,
+      env: { POSTHORN_ARCHIVE_URL: url, POSTHORN_RETENTION_EVENTS: '30', POSTHORN_UPKEEP_MS: '200ms' },
+    });
+    onTestFinished(() => posthorn.stop());
+    const { api } = posthorn;
+    const endpoint = await createEndpoint(posthorn, { url: receiver.url, tenant: 'acme' });
+    const key = (await expectStatus(api('POST', '/v1/keys', { scope: 'tenant', tenant: 'acme' }), 201)).body
+      .key;
+    await createDay(database, startOfDay(50));
+    const target = parsePublicId('ep', endpoint.id)!;
+    const [event, secret] = [
+      await store(50, 'delivered', { endpointId: target, data: '{"n": 1}' }),
+      await store(50, 'delivered', { endpointId: target, data: '{"private":true}' }),
+    ];
+    const paths = [event, secret].map(({ id }) => `/v1/events/${publicId('evt', id)}`);
+    await eventually('the events are archived', async () => (await api('GET', paths[0]!)).status === 410, {
+      timeoutMs: 60_000,
+    });
+    const archived = await api('GET', paths[0]!);
+    expect(archived.body).toMatchObject({ status: 410, code: 'archived' });
+    expect(archived.body.detail).toContain(`${url}/events/day=${dayOf(startOfDay(50))}/part-0000.parquet`);
+    expect((await api('GET', paths[0]!, undefined, { key })).body.detail).not.toContain(url);
+    // A key of a tenant that has nothing in the file learns nothing.
+    const stranger = (await expectStatus(api('POST', '/v1/keys', { scope: 'tenant', tenant: 'other' }), 201))
+      .body;
+    await expectStatus(api('GET', paths[0]!, undefined, { key: stranger.key }), 404);
+
+    const expunged = await expectStatus(api('DELETE', `${paths[1]}/payload`), 204);
+    expect(Date.parse(String(expunged.headers['posthorn-archive-until']))).toBeGreaterThan(Date.now());
+
+    const order = { day: dayOf(startOfDay(50)) };
+    const { body: task } = await expectStatus(api('POST', '/v1/archive/restore', order), 202);
+    expect(task).toMatchObject({ kind: 'restore', state: 'queued' });
+    await eventually(
+      'the day is restored',
+      async () => {
+        const { body } = await api('GET', `/v1/tasks/${task.id}`);
+        expect(body.error).toBeNull();
+        return body.state === 'done';
+      },
+      { timeoutMs: 60_000 },
+    );
+    const { text, body } = await expectStatus(api('GET', paths[0]!), 200);
+    expect(text).toContain('"data":{"n": 1}');
+    expect(body.outcome).toMatchObject({ delivered: 1 });
+    expect((await api('GET', `${paths[0]}/attempts`)).body.data).toHaveLength(1);
+    expect((await api('GET', paths[1]!)).body).toMatchObject({ data: null, expunged_by: 'tombstone' });
+    await expectStatus(api('POST', `${paths[0]}/replay`, {}), 202);
+    await receiver.waitFor(1);
+    expect(receiver.requests[0]!.json()).toMatchObject({ data: { n: 1 } });
+    // Upkeep has run many times since, and left it alone.
+    await expectStatus(api('GET', paths[0]!), 200);
+    expect(await countOf('restored_ranges')).toBe(1);
   });
 });

@@ -24,7 +24,12 @@ let posthorn: TestPosthorn;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  posthorn = await startTestPosthorn({ database, env: { POSTHORN_TRUSTED_PROXIES: '127.0.0.1' } });
+  const env = {
+    POSTHORN_TRUSTED_PROXIES: '127.0.0.1',
+    // Restores are accepted, and wait.
+    POSTHORN_ARCHIVE_URL: 'file:///posthorn-missing-archive',
+  };
+  posthorn = await startTestPosthorn({ database, env });
 });
 afterAll(async () => {
   await posthorn?.stop();
@@ -99,6 +104,13 @@ describe('SEC-4: every change is recorded', () => {
         );
         return posthorn.api('POST', `/v1/tasks/${body.id}/cancel`);
       },
+      'POST /v1/archive/restore': async () => {
+        await database.query(
+          `insert into posthorn.archive_parts (kind, day, part, partition, archive, rows, bytes, sha256, rows_sha256)
+           values ('events', '2020-01-15', 0, 'events_20200115', 'file:///archive', 1, 1, '', '')`,
+        );
+        return posthorn.api('POST', '/v1/archive/restore', { day: '2020-01-15' });
+      },
       'PUT /v1/tenants/:id': (tenant) => posthorn.api('PUT', `/v1/tenants/${tenant}`, { name: 'new' }),
       'DELETE /v1/tenants/:id': async (tenant) => {
         await expectStatus(posthorn.api('PUT', `/v1/tenants/${tenant}`, {}), 201);
@@ -106,6 +118,10 @@ describe('SEC-4: every change is recorded', () => {
         await expectStatus(posthorn.api('PUT', '/v1/tenants/expunged', {}), 201);
         await expectStatus(posthorn.api('DELETE', '/v1/tenants/expunged?expunge=true&confirm=expunged'), 202);
         return posthorn.api('DELETE', `/v1/tenants/${tenant}`);
+      },
+      'PUT /v1/event-types/:name/versions/:version': async () => {
+        await expectStatus(posthorn.api('PUT', '/v1/event-types/e.f/versions/v1', {}), 201);
+        return posthorn.api('PUT', '/v1/event-types/e.f/versions/v1', { changelog: 'changed' });
       },
       'PUT /v1/event-types/:name': () => posthorn.api('PUT', '/v1/event-types/a.b', {}),
       'DELETE /v1/event-types/:name': async () => {
@@ -163,7 +179,7 @@ describe('SEC-4: every change is recorded', () => {
     const changing = (await allRoutes())
       .map(({ method, path }) => `${method} ${path}`)
       .filter((route) => /^\w+ \/v1\//.test(route) && !silent.includes(route))
-      // In memory, and gone tomorrow.
+      // Inboxes are for tests, so the audit log does not record them.
       .filter((route) => !/\/v1\/inboxes\b/.test(route))
       .filter((route) => !route.startsWith('GET ') || route in changes);
     const actions = new Set<string>();
@@ -177,7 +193,7 @@ describe('SEC-4: every change is recorded', () => {
       const [entry] = await audit(`limit=1`);
       const kind = /^\w+ \/v1\/([\w-]+)/.exec(route)![1]!;
       expect(entry, route).toMatchObject({
-        tenant: kind === 'event-types' ? null : tenant,
+        tenant: kind === 'event-types' || kind === 'archive' ? null : tenant,
         actor: { id: 'admin', prefix: null, scope: 'admin' },
         object: { id: expect.any(String) },
         address: '127.0.0.1',

@@ -54,7 +54,9 @@ beforeAll(async () => {
     retentionDays: 90,
     wake: () => {},
     onKeyChanged: () => revoked.push('revoked'),
+    onCatalogueChanged: async () => {},
     wakeProbe: () => {},
+    hasArchive: false,
   });
 });
 afterAll(async () => {

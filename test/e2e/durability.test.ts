@@ -1,4 +1,4 @@
-/** A 202 is a promise: nothing accepted is ever lost, whatever dies next. */
+/** No accepted event is lost, whichever process dies after the 202. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createTestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';

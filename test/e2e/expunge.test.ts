@@ -92,7 +92,7 @@ test('LIF-3: the payload of an event is gone from every table, with what receive
   for (const { id } of deliveries)
     expect(await attemptsOf(posthorn, id)).toMatchObject([{ number: 1, response_body: null }]);
 
-  // Nothing can bring it back.
+  // No request brings the payload back.
   await expectStatus(api('POST', `/v1/events/${event.id}/replay`, {}), 409);
   const discarded = deliveries.find(({ status }) => status === 'discarded')!;
   await expectStatus(api('POST', `/v1/deliveries/${discarded.id}/replay`), 409);
@@ -236,9 +236,22 @@ describe('LIF-3: expunging a tenant', () => {
        insert into posthorn.confirmation_mails (tenant, address_hash, event_id) values ($1, '', gen_random_uuid())`,
       [tenant],
     );
+    await posthorn.database.query("insert into posthorn.converted_payloads values ($1, 'v1', 'ab', $2)", [
+      parsePublicId('evt', event.id),
+      Buffer.from(`{"user":"user of ${tenant}"}`),
+    ]);
     await untilEnded(event.id, ['dead', 'delivered', 'delivered', 'retrying']);
     await expectStatus(api('POST', `/v1/endpoints/${endpoints[0]}/replay`, { status: ['delivered'] }), 202);
-    await expectStatus(api('PUT', `/v1/tenants/${tenant}`, { name: `Name of ${tenant}` }), 200);
+    const rename = (settings: object) =>
+      expectStatus(api('PUT', `/v1/tenants/${tenant}`, { name: `Name of ${tenant}`, ...settings }), 200);
+    await rename({ validation: 'strict' });
+    await expectStatus(api('POST', '/v1/events', { tenant, type: 'not.there', data: 1 }), 422);
+    const failures = 'select from posthorn.schema_failures where tenant = $1';
+    await eventually(
+      'the failure is recorded',
+      async () => (await posthorn.database.query(failures, [tenant])).length > 0,
+    );
+    await rename({});
     return { event, endpoints, key: key.body.key as string };
   }
 
@@ -268,7 +281,7 @@ describe('LIF-3: expunging a tenant', () => {
     return rows;
   }
 
-  test('a new table with data of tenants must be known here', async () => {
+  test('every table with data of tenants is in the list of this test', async () => {
     const tables = await posthorn.database.query<{ name: string }>(
       `select distinct c.table_name as name from information_schema.columns c
          join pg_class k on k.relname = c.table_name and k.relnamespace = 'posthorn'::regnamespace and not k.relispartition
@@ -282,6 +295,7 @@ describe('LIF-3: expunging a tenant', () => {
       'audit_log',
       'confirmation_mails',
       'console_sessions',
+      'converted_payloads',
       'dead_letters',
       'deliveries',
       'endpoint_health',
@@ -300,6 +314,7 @@ describe('LIF-3: expunging a tenant', () => {
       'outbox',
       'outbox_rejected',
       'queue',
+      'schema_failures',
       'tasks',
     ]);
   });
@@ -345,7 +360,7 @@ describe('LIF-3: expunging a tenant', () => {
       ),
     ).toEqual([{ action: 'tenant.expunge', tenant: null, changes: [] }]);
     expect(await rowsOf(other)).toEqual(before);
-    // It can begin anew.
+    // The tenant can be used again.
     await publish(posthorn, { tenant, type: 'a.b', data: 1 });
   });
 
@@ -376,7 +391,7 @@ describe('LIF-3: expunging a tenant', () => {
     expect((await api('GET', `/v1/events/${event.id}`)).body.data).toBe(1);
   });
 
-  test('names are compared with the field, not found in any text', async () => {
+  test('the name of a tenant counts only in the field for the tenant, not elsewhere in a text', async () => {
     const tenant = newTenant();
     const pool = new pg.Pool({ connectionString: posthorn.database.url, max: 1 });
     const client = await pool.connect();
@@ -446,7 +461,7 @@ describe('LIF-3: expunging a tenant', () => {
   }
   const onlyTombstones = ['audit_log', 'expunged'];
 
-  test('an expunge that failed continues when it is ordered again', async () => {
+  test('an expunge that failed continues when it is requested again', async () => {
     const tenant = await newFailedExpunge(0);
     await untilDone((await expectStatus(deletion(tenant, `&confirm=${tenant}`), 202)).body);
     expect(await tablesWith(tenant)).toEqual(onlyTombstones);

@@ -1,4 +1,4 @@
-/** What is read can be written back: GET, then PATCH with the same object, is 200 and changes nothing. */
+/** Callers can send back what they read: GET, then PATCH with the same object, is 200 and changes nothing. */
 import { describe, expect, test } from 'vitest';
 import { parsePublicId } from '../../src/domain/ids.ts';
 import { certificates } from '../support/certificates.ts';
@@ -154,11 +154,24 @@ describe('what was read can be written back:', () => {
       'name',
       { description: 'new' },
     ],
+    [
+      'a version of an event type',
+      'PUT',
+      {
+        description: 'x',
+        schema: { type: 'object' },
+        example: { a: 1 },
+        sunset_at: '2027-01-31T12:00:00.000Z',
+      },
+      'version',
+      { description: 'new' },
+    ],
     ['an inbox', 'PATCH', { status: 503, delay_ms: 10 }, 'token', { status: 204 }],
   ])('%s', async (what, method, settings, name, change) => {
     const path = await {
       'a tenant': async () => `/v1/tenants/${newTenant()}`,
       'an event type': async () => '/v1/event-types/read.back',
+      'a version of an event type': async () => '/v1/event-types/read.back.version/versions/v1',
       'an inbox': async () =>
         `/v1/inboxes/${(await expectStatus(posthorn.api('POST', '/v1/inboxes', settings), 201)).body.token}`,
     }[what]!();

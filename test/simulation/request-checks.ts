@@ -39,6 +39,8 @@ export class RequestChecks {
   readonly #wires = new Map<Uuid, Wire[]>();
   /** By delivery and number of the attempt. */
   readonly #lastWires = new Map<string, Wire>();
+  /** By event: the payload that pinned endpoints got. */
+  readonly #converted = new Map<Uuid, string>();
   readonly #rates = new Map<Uuid, { count: number; lowest: number }>();
 
   constructor(store: MemoryStore, startedAt: number, slowestMs: () => number) {
@@ -58,6 +60,7 @@ export class RequestChecks {
     const wire: Wire = { ...sender, deliveryId, number, epoch: shard.epoch, start, end, missedReplay };
     const onWire = (this.#wires.get(endpoint.id) ?? []).filter(({ end }) => end > start);
     this.#check(endpoint, wire, shard, onWire);
+    this.#checkPayload(request, wire);
     this.#wires.set(endpoint.id, [...onWire, wire]);
     this.#lastWires.set(`${deliveryId} ${number}`, wire);
   }
@@ -89,6 +92,19 @@ export class RequestChecks {
     if (wire.isProbe && onWire.some(({ isProbe }) => isProbe)) violate('two probes at once');
     if (endpoint.ordering === 'fifo') this.#checkOrder(endpoint, wire, onWire);
     if (endpoint.rateLimit !== null) this.#checkRate(endpoint, wire);
+  }
+
+  /** VER-2: what was converted once is what is sent in every attempt, by every worker. */
+  #checkPayload({ endpoint, event }: AttemptRequest, wire: Wire): void {
+    const published = this.#store.events.get(event.id)?.data.toString();
+    const sent = event.data.toString();
+    if (endpoint.apiVersion === null) {
+      if (sent !== published) this.#violate('sent a converted payload without a pin', wire, endpoint);
+      return;
+    }
+    const before = this.#converted.get(event.id) ?? sent;
+    this.#converted.set(event.id, before);
+    if (sent === published || sent !== before) this.#violate('sent another payload', wire, endpoint);
   }
 
   /**

@@ -1,10 +1,12 @@
 /** One process: the real accept stage and the real engine, connected to the memory ports through a faulty link. */
+import { EventCatalogue } from '../../src/catalogue/event-catalogue.ts';
 import { createEngine, type Engine, type EngineConfig, type EngineStages } from '../../src/create-engine.ts';
 import { createIngest, type Ingest, type IngestConfig } from '../../src/create-ingest.ts';
 import { DatabaseClock } from '../../src/domain/clock.ts';
 import type { NewEvent } from '../../src/domain/event.ts';
 import { Link, withFaults, withOwnershipFaults } from '../../src/memory/faults.ts';
 import { createMemoryEventLookup } from '../../src/memory/memory-accept-log.ts';
+import { createMemoryConversionStore } from '../../src/memory/memory-conversion-store.ts';
 import {
   createMemoryEndpointSource,
   MemoryEndpointDirectory,
@@ -16,15 +18,23 @@ import { announceThrough, createMemoryOwnershipStore } from '../../src/memory/me
 import type { MemoryStore } from '../../src/memory/memory-store.ts';
 import { Drainer } from '../../src/outbox/index.ts';
 import type { AcceptLog } from '../../src/ports/accept-log.ts';
+import type { CatalogueStore } from '../../src/ports/catalogue-store.ts';
 import type { DeliveryQueue } from '../../src/ports/delivery-queue.ts';
 import type { FanOutStore } from '../../src/ports/fan-out-store.ts';
 import { Publication } from './publication.ts';
+import { simulateConversions } from './simulated-conversions.ts';
 import { Process, type Random, type VirtualTime } from './virtual-time.ts';
 import type { Weather } from './weather.ts';
 
 type Send = EngineStages['send'];
 
 /** Everything that the processes of a world share. */
+const EMPTY_CATALOGUE: CatalogueStore = {
+  load: async () => ({ types: [], tenantModes: new Map() }),
+  loadSchema: async () => null,
+  recordFailures: async () => {},
+};
+
 export interface Environment {
   readonly time: VirtualTime;
   readonly random: Random;
@@ -143,6 +153,13 @@ export class SimulatedProcess {
         random: random.next,
       },
       {
+        converter: simulateConversions({
+          store: withFaults(createMemoryConversionStore(store), link),
+          clock: machineClock,
+          random,
+          weather,
+          onProblem,
+        }),
         send: (...request) => environment.send(this, ...request),
         observer: {
           onAnswered() {},
@@ -164,6 +181,8 @@ export class SimulatedProcess {
         fanOuts: withFaults(environment.fanOuts, link),
         endpoints: this.#endpoints,
         tenantLimits: { load: async () => new Map() },
+        catalogue: new EventCatalogue({ store: EMPTY_CATALOGUE, onProblem }),
+        catalogueStore: EMPTY_CATALOGUE,
         clock,
         random: random.next,
       },

@@ -3,6 +3,7 @@ import type { Endpoint } from '../../src/domain/endpoint.ts';
 import type { EndpointConfig } from '../../src/domain/endpoint-config.ts';
 import type { Uuid } from '../../src/domain/ids.ts';
 import type { Publication } from './publication.ts';
+import { PINNED_VERSION } from './simulated-conversions.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 import type { Random } from './virtual-time.ts';
 import { calmWeather } from './weather.ts';
@@ -15,6 +16,9 @@ const PRODUCER_TIMEOUT_MS = 8_000;
 
 const RETRY = { schedule: [0, 1, 2, 5, 10, 30, 60, 120, 120], jitter: 'proportional' as const };
 const BREAKER = { consecutive: 4, min_requests: 10, cooldown_seconds: 4, max_cooldown_seconds: 15 };
+
+/** Every third endpoint pins a version, so that its payloads are converted. */
+const PIN_EVERY = 3;
 
 function someConfig(random: Random): EndpointConfig {
   const config: EndpointConfig = {
@@ -74,6 +78,7 @@ class Storm {
 
   async run(): Promise<void> {
     const { random, time, weather } = this.#world;
+    weather.conversionFailureRate = random.pick([0, 0, 0.1, 0.5]);
     weather.handOverMs = () =>
       random.chance(0.1) ? Number.POSITIVE_INFINITY : random.between(0, random.pick([1, 1, 50, 3_000]));
     for (let i = random.integer(8, 25); i > 0; i -= 1) this.#addEndpoint();
@@ -92,8 +97,10 @@ class Storm {
 
   #addEndpoint(): Endpoint {
     const { random } = this.#world;
+    const config = someConfig(random);
+    if (this.#endpoints.length % PIN_EVERY === 0) config.api_version = PINNED_VERSION;
     const endpoint = this.#world.addEndpoint(
-      someConfig(random),
+      config,
       behave(random, () => this.#isCalm),
     );
     this.#endpoints.push(endpoint);

@@ -14,6 +14,8 @@ export interface Weather {
   handOverMs: () => number;
   /** Milliseconds until the connection to a receiver is open. */
   connectMs: () => number;
+  /** Share of conversions that fail. */
+  conversionFailureRate: number;
 }
 
 export const calmWeather = (random: Random): Weather => ({
@@ -23,4 +25,5 @@ export const calmWeather = (random: Random): Weather => ({
   losesMessage: () => false,
   handOverMs: () => random.between(0, 1),
   connectMs: () => 0,
+  conversionFailureRate: 0,
 });

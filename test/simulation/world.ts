@@ -184,6 +184,7 @@ export class World {
     }
     const outcome: AttemptOutcome = {
       ...newOutcome(endpoint, now, durationMs),
+      requestHeaders: request.versionHeaders ?? {},
       statusCode: isTimeout ? null : answer.status,
       error: isTimeout ? { class: 'timeout', message: '' } : null,
       retryAfterMs: answer.retryAfterMs ?? null,

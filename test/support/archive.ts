@@ -1,9 +1,4 @@
 /** The archive without the rest of Posthorn. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { onTestFinished } from 'vitest';
 import { type ArchiveRunOptions, runArchive } from '../../src/archive/index.ts';
 import { newId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/retention.ts';
@@ -13,14 +8,8 @@ import {
   createPostgresArchiveStore,
 } from '../../src/postgres/archive-store.ts';
 import { openDatabase } from '../../src/postgres/database.ts';
+import type { DropStep } from '../../src/upkeep/drop-partitions.ts';
 import { dropPartitions, keepDays } from './retention.ts';
-
-/** A directory for an archive, deleted after the test. */
-export async function newArchive(): Promise<{ readonly folder: string; readonly url: string }> {
-  const folder = await mkdtemp(path.join(tmpdir(), 'posthorn-archive-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  return { folder, url: pathToFileURL(folder).href };
-}
 
 type Database = { readonly url: string };
 
@@ -68,21 +57,26 @@ export const runArchiveOnce = (database: Database, { wrap, ...options }: RunOpti
   });
 
 /** One round of drops that waits for the archive. Returns what was dropped. */
-export const dropArchived = (database: Database, days = 30): Promise<string[]> =>
+export const dropArchived = (database: Database, onStep?: (step: DropStep) => void): Promise<string[]> =>
   withDatabase(database, (opened) => {
     const requests = createPostgresArchiveRequests(opened);
     return dropPartitions(database, {
-      days: keepDays(days),
+      days: keepDays(30),
+      onStep,
       beforeDrop: (partition) => requests.request(partition),
     });
   });
 
 /** Drops, archives and drops again until all expired partitions are gone. */
-export async function archiveAll(database: Database, options: RunOptions): Promise<string[]> {
+export async function archiveAll(
+  database: Database,
+  options: RunOptions,
+  onDropStep?: (step: DropStep) => void,
+): Promise<string[]> {
   const dropped: string[] = [];
   // Deliveries go first, then attempts, then events.
   for (let round = 0; round < 4; round += 1) {
-    dropped.push(...(await dropArchived(database)));
+    dropped.push(...(await dropArchived(database, onDropStep)));
     await runArchiveOnce(database, options);
   }
   return dropped;

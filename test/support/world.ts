@@ -31,6 +31,7 @@ export async function makeWorld(posthorn: Pick<TestPosthorn, 'api'>, receiverUrl
   });
   const eventType = `${tenant.replace('tenant', 'thing')}.created`;
   await expectStatus(posthorn.api('PUT', `/v1/event-types/${eventType}`, {}), 201);
+  await expectStatus(posthorn.api('PUT', `/v1/event-types/${eventType}/versions/v1`, {}), 201);
   const { body: current } = await expectStatus(posthorn.api('GET', '/v1/keys/current'), 200);
   const inbox = current.capabilities.inbox
     ? await expectStatus(posthorn.api('POST', '/v1/inboxes', { tenant }), 201)
@@ -52,6 +53,7 @@ export async function makeWorld(posthorn: Pick<TestPosthorn, 'api'>, receiverUrl
       '/v1/notifiers/{id}': notifier.body.id,
       '/v1/tenants/{id}': tenant,
       '/v1/event-types/{name}': eventType,
+      '/v1/event-types/{name}/versions/{version}': 'v1',
       ...(inbox !== null && { '/v1/inboxes/{token}': inbox.body.token }),
     },
   };

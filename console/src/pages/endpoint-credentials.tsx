@@ -109,7 +109,7 @@ function HeaderPairs({
     onChange(headers.map((each, i) => (i === index ? pair : each)));
   return (
     <div className="field wide">
-      <span className="field-label">HeaderList</span>
+      <span className="field-label">Headers</span>
       {headers.map(([name, value], index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the name cannot be the key while the user types it
         <div className="pairs" key={index}>

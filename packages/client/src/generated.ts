@@ -27,6 +27,18 @@ export interface Alive {
   status: 'ok';
 }
 
+export interface ArchiveRestore {
+  event_id?: string;
+  /** Everything of this day (UTC), such as `2026-11-15`. */
+  day?: string;
+}
+
+export interface AsPublished {
+  status: 'as_published';
+  /** `no_versions`: the type has none. `no_matching_version`: none fits `api_version` of the endpoint. `no_converter`: no converters lead to it. */
+  reason: 'no_versions' | 'no_matching_version' | 'no_converter';
+}
+
 export interface Attempt {
   delivery_id: string;
   number: number;
@@ -42,10 +54,11 @@ export interface Attempt {
   /** The result. `superseded`: another worker had taken over the delivery. */
   outcome: 'delivered' | 'retry' | 'dead' | 'superseded';
   error: {
-    class: 'dns_failed' | 'egress_forbidden' | 'connect_refused' | 'connect_timeout' | 'connection_failed' | 'connection_reset' | 'tls_expired' | 'tls_name_mismatch' | 'tls_untrusted' | 'tls_failed' | 'timeout' | 'response_invalid' | 'response_headers_too_large' | 'http_1xx' | 'http_3xx' | 'redirect_failed' | 'http_4xx' | 'http_408' | 'http_410' | 'http_429' | 'http_5xx' | 'oauth_failed' | 'oauth_rejected' | 'mail_failed' | 'mail_rejected' | 'proxy_failed' | 'internal';
+    class: 'dns_failed' | 'egress_forbidden' | 'connect_refused' | 'connect_timeout' | 'connection_failed' | 'connection_reset' | 'tls_expired' | 'tls_name_mismatch' | 'tls_untrusted' | 'tls_failed' | 'timeout' | 'response_invalid' | 'response_headers_too_large' | 'http_1xx' | 'http_3xx' | 'redirect_failed' | 'http_4xx' | 'http_408' | 'http_410' | 'http_429' | 'http_5xx' | 'oauth_failed' | 'oauth_rejected' | 'mail_failed' | 'mail_rejected' | 'conversion_failed' | 'proxy_failed' | 'internal';
     message: string | null;
     hint: string | null;
   } | null;
+  conversion: Conversion | null;
   /** The address that answered, after redirects. */
   url: string;
   request_headers: Record<string, string>;
@@ -175,6 +188,19 @@ export interface ClientCertificate {
   cert: string;
   key: '[redacted]';
   ca: string | null;
+}
+
+/** Of an endpoint with `api_version`: how the payload came about. Null: it was sent as it was published, in the version that the endpoint pins. */
+export type Conversion = Converted | AsPublished;
+
+export interface Converted {
+  status: 'converted';
+  /** The version that the event was written in. */
+  from: string;
+  /** The version that was sent. */
+  to: string;
+  /** Hash of the converters. */
+  converter: string;
 }
 
 export interface Count {
@@ -622,6 +648,11 @@ export interface Event {
   unmatched_reason: 'no_endpoint' | 'filtered' | 'disabled' | null;
   idempotency_key: string | null;
   schema_version: string | null;
+  /** Why its payload did not match the catalogue when it was accepted. Empty: it did, or was not checked. */
+  schema_errors: {
+    path: string;
+    message: string;
+  }[];
   channels: string[];
   endpoint_ids: string[] | null;
   deliver_at: Time | null;
@@ -658,6 +689,7 @@ export interface EventType {
   schema: Record<string, unknown> | boolean | null;
   example: unknown;
   deprecated: boolean;
+  validation: 'off' | 'warn' | 'strict' | null;
   created_at: Time;
   updated_at: Time;
 }
@@ -673,10 +705,75 @@ export interface EventTypeSettings {
   /** A sample of `data`. It must match the schema. */
   example?: unknown;
   deprecated?: boolean;
+  validation?: 'off' | 'warn' | 'strict' | null;
   /** Read-only. May be sent with the value that it has. */
   name?: unknown;
   /** Read-only. May be sent with the value that it has. */
   created_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  updated_at?: unknown;
+}
+
+export interface EventTypeTried {
+  valid: boolean;
+  version: string | null;
+  errors: {
+    path: string;
+    message: string;
+  }[];
+  /** The payload in `to_version`. Null: there is none. */
+  converted: unknown;
+  conversion_error: string | null;
+}
+
+export interface EventTypeTry {
+  /** The payload to check. */
+  data: unknown;
+  from_version?: string | null;
+  to_version?: string | null;
+}
+
+export interface EventTypeVersion {
+  event_type: string;
+  version: string;
+  description: string;
+  changelog: string;
+  schema: Record<string, unknown> | boolean | null;
+  example: unknown;
+  /** `draft`: not published yet. `active`: in use. `deprecated`: still in use, to be replaced. `retired`: no longer published. */
+  status: 'draft' | 'active' | 'deprecated' | 'retired';
+  sunset_at: Time | null;
+  /** True for the newest active version. */
+  latest: boolean;
+  created_at: Time;
+  updated_at: Time;
+}
+
+export interface EventTypeVersionList {
+  data: EventTypeVersion[];
+  latest: string | null;
+  /** There is one page only. */
+  next_cursor: null;
+}
+
+export interface EventTypeVersionSettings {
+  description?: string;
+  /** What has changed since the version before. */
+  changelog?: string;
+  schema?: Record<string, unknown> | boolean | null;
+  /** A sample of `data`. It must match the schema. */
+  example?: unknown;
+  /** `draft`: not published yet. `active`: in use. `deprecated`: still in use, to be replaced. `retired`: no longer published. */
+  status?: 'draft' | 'active' | 'deprecated' | 'retired';
+  sunset_at?: Time | null;
+  /** Read-only. May be sent with the value that it has. */
+  event_type?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  version?: unknown;
+  /** Read-only. May be sent with the value that it has. */
+  created_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  latest?: unknown;
   /** Read-only. Ignored if it is sent. */
   updated_at?: unknown;
 }
@@ -694,6 +791,11 @@ export interface EventWithData {
   unmatched_reason: 'no_endpoint' | 'filtered' | 'disabled' | null;
   idempotency_key: string | null;
   schema_version: string | null;
+  /** Why its payload did not match the catalogue when it was accepted. Empty: it did, or was not checked. */
+  schema_errors: {
+    path: string;
+    message: string;
+  }[];
   channels: string[];
   endpoint_ids: string[] | null;
   deliver_at: Time | null;
@@ -1076,6 +1178,34 @@ export interface OAuth2 {
 
 export type OpenApiDocument = Record<string, unknown>;
 
+export interface Pin {
+  endpoint_id: string;
+  tenant: string;
+  /** What the endpoint pins. */
+  api_version: string;
+  version: string | null;
+  status: 'draft' | 'active' | 'deprecated' | 'retired' | null;
+  sunset_at: Time | null;
+}
+
+export interface PinPage {
+  data: Pin[];
+  next_cursor: string | null;
+}
+
+export interface PreviewedPayload {
+  api_version: string | null;
+  version: string | null;
+  conversion: Conversion | null;
+  /** What the endpoint would get as `data`. */
+  data: unknown;
+  error: {
+    class: 'conversion_failed';
+    message: string;
+    hint: string;
+  } | null;
+}
+
 /** The form of every error (RFC 9457). */
 export interface Problem {
   /** A URN that names the code. */
@@ -1085,7 +1215,7 @@ export interface Problem {
   /** What is wrong, and what to do about it. */
   detail: string;
   /** Stable: base decisions on it. */
-  code: 'malformed_json' | 'bad_request' | 'bad_cursor' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'endpoint_exists' | 'idempotency_conflict' | 'request_in_progress' | 'too_large' | 'unsupported_media_type' | 'invalid' | 'url_invalid' | 'url_forbidden' | 'challenge_failed' | 'rate_limited' | 'headers_too_large' | 'internal' | 'overloaded' | 'unavailable';
+  code: 'malformed_json' | 'bad_request' | 'bad_cursor' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'endpoint_exists' | 'idempotency_conflict' | 'request_in_progress' | 'archived' | 'too_large' | 'unsupported_media_type' | 'invalid' | 'payload_invalid' | 'url_invalid' | 'url_forbidden' | 'challenge_failed' | 'rate_limited' | 'headers_too_large' | 'internal' | 'overloaded' | 'unavailable';
   errors: {
     /** The field, such as `retry.schedule[0]`. */
     path: string;
@@ -1115,7 +1245,7 @@ export interface Ready {
 
 export interface RefusedEvent {
   error: Problem & {
-    code: 'forbidden' | 'conflict' | 'idempotency_conflict' | 'too_large' | 'invalid' | 'rate_limited' | 'overloaded' | 'unavailable';
+    code: 'forbidden' | 'conflict' | 'idempotency_conflict' | 'too_large' | 'invalid' | 'payload_invalid' | 'rate_limited' | 'overloaded' | 'unavailable';
   };
 }
 
@@ -1151,6 +1281,23 @@ export interface ScheduledRetry {
   max_age_seconds: number;
   permanent: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
   transient: (number | '1xx' | '2xx' | '3xx' | '4xx' | '5xx')[];
+}
+
+export interface SchemaFailure {
+  created_at: Time;
+  tenant: string;
+  event_type: string;
+  version: string | null;
+  result: 'flagged' | 'refused';
+  event_id: string | null;
+  /** Such as `data.lines[0].sku`. */
+  path: string;
+  message: string;
+}
+
+export interface SchemaFailurePage {
+  data: SchemaFailure[];
+  next_cursor: string | null;
 }
 
 export interface Stats {
@@ -1322,7 +1469,7 @@ export interface Storage {
     free_bytes: number;
   } | null;
   full_at: Time | null;
-  /** For how long the oldest partition should have been dropped. 0: none is overdue. */
+  /** How long ago the oldest expired partition should have been dropped. 0: none is overdue. */
   overdue_seconds: number;
 }
 
@@ -1330,7 +1477,7 @@ export type Stream = string;
 
 export interface Task {
   id: string;
-  kind: 'replay' | 'discard' | 'expunge';
+  kind: 'replay' | 'discard' | 'expunge' | 'archive' | 'restore';
   state: 'queued' | 'running' | 'done' | 'cancelled' | 'failed';
   /** How many deliveries it changes. An estimate from the newest 100,000 at first, exact when it has ended. */
   total: number;
@@ -1351,7 +1498,7 @@ export interface Task {
   };
   why: string | null;
   error: string | null;
-  /** The key that created it. */
+  /** Who created it: the id of a key, `user:` and the subject of a person, or `admin`. */
   created_by: string;
   created_at: Time;
   updated_at: Time;
@@ -1374,6 +1521,8 @@ export interface Tenant {
   } | null;
   max_endpoints: number | null;
   retention_days: number | null;
+  validation: 'off' | 'warn' | 'strict';
+  api_version: string | null;
   created_at: Time;
   updated_at: Time;
 }
@@ -1394,6 +1543,9 @@ export interface TenantSettings {
   } | null;
   max_endpoints?: number | null;
   retention_days?: number | null;
+  /** How its payloads are checked against the catalogue. `warn`: invalid events are flagged. `strict`: they are refused, and so are unknown types. The `validation` of an event type outranks it. */
+  validation?: 'off' | 'warn' | 'strict';
+  api_version?: string | null;
   /** Read-only. May be sent with the value that it has. */
   id?: unknown;
   /** Read-only. May be sent with the value that it has. */
@@ -1405,6 +1557,19 @@ export interface TenantSettings {
 export interface TestEvent {
   type?: string;
   data?: unknown;
+}
+
+export interface VersionPreview {
+  event_id: string;
+  event_type: string;
+  current: PreviewedPayload;
+  proposed: PreviewedPayload;
+}
+
+export interface VersionPreviewRequest {
+  api_version: string | null;
+  /** Default: the newest event that the endpoint subscribes to. */
+  event_id?: string;
 }
 
 /** What happened, as a producer publishes it: accepted, stored, and sent to the endpoints that subscribe to it. */
@@ -1439,7 +1604,7 @@ export class Events extends Resource {
     return this.pages('GET', `/v1/events/${encodeURIComponent(id)}/attempts`, { query }, options);
   }
 
-  /** Delete the payload of an event for good. Deletes `data` and the headers of the event, and the headers and bodies of all its attempts. Waiting deliveries end as `skipped`, dead ones as `discarded`, with reason `expunged`. The event and its history stay, with `expunged_at`. It cannot be undone. */
+  /** Delete the payload of an event for good. Deletes `data` and the headers of the event, and the headers and bodies of all its attempts. Waiting deliveries end as `skipped`, dead ones as `discarded`, with reason `expunged`. The event and its history stay, with `expunged_at`. It cannot be undone. If the archive contains the event, the header `posthorn-archive-until` says until when. */
   expungePayload(id: string, options?: RequestOptions): Promise<void> {
     return this.call('DELETE', `/v1/events/${encodeURIComponent(id)}/payload`, {}, options);
   }
@@ -1510,6 +1675,11 @@ export class Endpoints extends Resource {
   /** Send one request to an endpoint now. Sends the oldest waiting delivery once, even while the circuit is open. If nothing waits, sends a test event. The request waits for the rate limit and for `Retry-After`. A success closes the circuit. A failure leaves the cooldown as it was. */
   probe(id: string, options?: RequestOptions): Promise<Delivery> {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/probe`, { keyed: true }, options);
+  }
+
+  /** Show what a change of `api_version` would change. Converts a recent event to the version that the endpoint pins now and to the proposed one. Changes and sends nothing. */
+  previewVersion(id: string, body: VersionPreviewRequest, options?: RequestOptions): Promise<VersionPreview> {
+    return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/preview`, { body, reads: true }, options);
   }
 
   /** Send a test event to an endpoint. To this endpoint only, whatever it subscribes to. It is sent even while the circuit is open, unless a probe is on its way or (FIFO) other deliveries wait before it. The request has the header `posthorn-test: true`. With `type` or `data`, a key with `scopes` also needs `events:publish`. */
@@ -1635,7 +1805,7 @@ export class EventTypes extends Resource {
     return this.pages('GET', `/v1/event-types`, { query }, options);
   }
 
-  /** Get an event type. */
+  /** Show an event type. */
   get(name: string, options?: RequestOptions): Promise<EventType> {
     return this.call('GET', `/v1/event-types/${encodeURIComponent(name)}`, {}, options);
   }
@@ -1649,6 +1819,36 @@ export class EventTypes extends Resource {
   delete(name: string, options?: RequestOptions): Promise<void> {
     return this.call('DELETE', `/v1/event-types/${encodeURIComponent(name)}`, {}, options);
   }
+
+  /** List the versions of an event type, newest first. */
+  listVersions(name: string, options?: RequestOptions): PageRequest<EventTypeVersion> {
+    return this.pages('GET', `/v1/event-types/${encodeURIComponent(name)}/versions`, {}, options);
+  }
+
+  /** Get a version of an event type. */
+  getVersion(name: string, version: string, options?: RequestOptions): Promise<EventTypeVersion> {
+    return this.call('GET', `/v1/event-types/${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}`, {}, options);
+  }
+
+  /** Create or replace a version of an event type. Creates the event type if the catalogue does not have it. */
+  putVersion(name: string, version: string, body: EventTypeVersionSettings, options?: RequestOptions): Promise<EventTypeVersion> {
+    return this.call('PUT', `/v1/event-types/${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}`, { body }, options);
+  }
+
+  /** List endpoints that pin a version of an event type. Endpoints with `api_version` that subscribe to the type, newest first. */
+  listPins(name: string, query: { limit?: number; cursor?: string; tenant?: string; version?: string } = {}, options?: RequestOptions): PageRequest<Pin> {
+    return this.pages('GET', `/v1/event-types/${encodeURIComponent(name)}/pins`, { query }, options);
+  }
+
+  /** List recent payloads that did not match the catalogue, newest first. A sample: each process records up to 100 per second, and they are kept for 7 days. It also lists types that the catalogue does not have. */
+  listSchemaFailures(name: string, query: { tenant?: string; limit?: number; cursor?: string } = {}, options?: RequestOptions): PageRequest<SchemaFailure> {
+    return this.pages('GET', `/v1/event-types/${encodeURIComponent(name)}/failures`, { query }, options);
+  }
+
+  /** Check a payload that is neither stored nor sent. */
+  try(name: string, body: EventTypeTry, options?: RequestOptions): Promise<EventTypeTried> {
+    return this.call('POST', `/v1/event-types/${encodeURIComponent(name)}/try`, { body, reads: true }, options);
+  }
 }
 
 /** The owners of endpoints and events. */
@@ -1658,7 +1858,7 @@ export class Tenants extends Resource {
     return this.pages('GET', `/v1/tenants`, { query }, options);
   }
 
-  /** Get a tenant. */
+  /** Show a tenant. */
   get(id: string, options?: RequestOptions): Promise<Tenant> {
     return this.call('GET', `/v1/tenants/${encodeURIComponent(id)}`, {}, options);
   }
@@ -1668,7 +1868,7 @@ export class Tenants extends Resource {
     return this.call('PUT', `/v1/tenants/${encodeURIComponent(id)}`, { body }, options);
   }
 
-  /** Delete a tenant that has no endpoints and no keys, or everything of a tenant. With `expunge=true` a task deletes every row of the tenant: events, deliveries, attempts, endpoints, keys, statistics, audit entries. Publishing for it is 409 until the task has ended. It cannot be undone. */
+  /** Delete a tenant that has no endpoints and no keys, or everything of a tenant. With `expunge=true` a task deletes every row of the tenant: events, deliveries, attempts, endpoints, keys, statistics, audit entries. Publishing for it is 409 until the task has ended. It cannot be undone. If the archive contains data of the tenant, the header `posthorn-archive-until` says until when. */
   delete(id: string, query: { expunge?: boolean; confirm?: string; dry_run?: boolean } = {}, options?: RequestOptions): Promise<Count | Task | void> {
     return this.call('DELETE', `/v1/tenants/${encodeURIComponent(id)}`, { query }, options);
   }
@@ -1738,7 +1938,7 @@ export class Keys extends Resource {
 /** Who changed what, and when. */
 export class Audit extends Resource {
   /** Who changed what, newest first. */
-  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'event.expunge' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'tenant.expunge' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'key.create' | 'key.update' | 'key.delete' | 'notifier.create' | 'notifier.delete' | 'notifier.test' | 'notifier.confirm' | 'session.create' | 'session.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
+  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'event.expunge' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'archive.restore' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'tenant.expunge' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'event_type.create_version' | 'event_type.update_version' | 'key.create' | 'key.update' | 'key.delete' | 'notifier.create' | 'notifier.delete' | 'notifier.test' | 'notifier.confirm' | 'session.create' | 'session.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
     return this.pages('GET', `/v1/audit`, { query }, options);
   }
 }
@@ -1809,6 +2009,11 @@ export class Service extends Resource {
   /** How much is stored, how long it is kept, and when the disk is full. */
   getStorage(options?: RequestOptions): Promise<Storage> {
     return this.call('GET', `/v1/storage`, {}, options);
+  }
+
+  /** Bring a day or one event back from the archive. With its deliveries and attempts, for `POSTHORN_RESTORE_DAYS` days. What was expunged does not come back. */
+  restoreArchived(body: ArchiveRestore = {}, options?: RequestOptions): Promise<Task> {
+    return this.call('POST', `/v1/archive/restore`, { body, keyed: true }, options);
   }
 
   /** This API as an OpenAPI 3.1 document. */

@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { deliveryStatuses } from '../../domain/delivery.ts';
 import { type ErrorClass, errorClasses } from '../../domain/outcome.ts';
+import { asPublishedReasons } from '../../domain/version-pins.ts';
 import { ListFilters, PageQuery } from '../http/pagination.ts';
 import { Nullable } from '../http/validation.ts';
 import { EXAMPLE_TIME, exampleId, Id, idParams, Time } from '../openapi/describe.ts';
@@ -86,8 +87,41 @@ export const DeliverySchema = Type.Object(
   },
 );
 
-const Milliseconds = Nullable(Type.Number({ description: 'Null if the connection was already open.' }));
+const Milliseconds = Nullable(
+  Type.Number({
+    description: 'Null if the phase did not happen: the connection was already open, or no response arrived.',
+  }),
+);
 const Headers = Type.Record(Type.String(), Type.String());
+
+export const ConversionSchema = Type.Union(
+  [
+    Type.Object(
+      {
+        status: Type.Literal('converted'),
+        from: Type.String({ description: 'The version that the event was written in.' }),
+        to: Type.String({ description: 'The version that was sent.' }),
+        converter: Type.String({ description: 'Hash of the converters.' }),
+      },
+      { title: 'Converted' },
+    ),
+    Type.Object(
+      {
+        status: Type.Literal('as_published'),
+        reason: Type.Enum([...asPublishedReasons], {
+          description:
+            '`no_versions`: the type has none. `no_matching_version`: none fits `api_version` of the endpoint. `no_converter`: no converters lead to it.',
+        }),
+      },
+      { title: 'AsPublished' },
+    ),
+  ],
+  {
+    title: 'Conversion',
+    description:
+      'Of an endpoint with `api_version`: how the payload came about. Null: it was sent as it was published, in the version that the endpoint pins.',
+  },
+);
 
 export const AttemptSchema = Type.Object(
   {
@@ -112,6 +146,7 @@ export const AttemptSchema = Type.Object(
         hint: Nullable(Type.String({ description: 'What the owner of the receiver can do about it.' })),
       }),
     ),
+    conversion: Nullable(ConversionSchema),
     url: Type.String({ description: 'The address that answered, after redirects.' }),
     request_headers: Headers,
     response_headers: Nullable(Headers),
@@ -136,6 +171,7 @@ export const AttemptSchema = Type.Object(
           message: 'The receiver answered 503.',
           hint: errorClasses.http_5xx,
         },
+        conversion: null,
         url: 'https://example.com/hooks',
         request_headers: { 'content-type': 'application/json', 'webhook-id': exampleId('evt') },
         response_headers: { 'content-type': 'text/plain' },

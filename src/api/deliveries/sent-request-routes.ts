@@ -1,10 +1,14 @@
 import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { buildBody } from '../../deliver/index.ts';
+import { type ConversionNote, readConversionNote } from '../../domain/conversion-header.ts';
 import { resolveEndpoint } from '../../domain/endpoint-config.ts';
-import { eventIdOfDelivery } from '../../domain/ids.ts';
+import type { EventContent } from '../../domain/event.ts';
+import { eventIdOfDelivery, type Uuid } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
 import { notFound, readObjectId } from '../../manage/object-ids.ts';
+import type { Pool } from '../../postgres/database.ts';
+import { conversionKeyOf, findConversions } from '../../postgres/queries/conversions.ts';
 import { findDelivery, listAttempts } from '../../postgres/queries/deliveries.ts';
 import { findEndpointRecord } from '../../postgres/queries/endpoints.ts';
 import { loadEvents } from '../../postgres/queries/load-events.ts';
@@ -66,14 +70,29 @@ export function sentRequestRoutes(
         if (event === undefined || record === null)
           throw new Problem('not_found', 'The payload is no longer stored.');
         const headers = attempt.request_headers;
+        const sent = await asSent(pool, id, event, readConversionNote(headers));
+        if (sent === null) throw new Problem('not_found', 'The payload is no longer stored.');
         for (const [name, value] of Object.entries(headers))
           void reply.header(REPEATED.test(name) ? name : `${SENT_PREFIX}${name}`, value);
         // The endpoint's version may have changed since; the header has the one that was sent.
         const endpoint = { ...resolveEndpoint(record, []), apiVersion: headers[API_VERSION] ?? null };
         return reply
           .header('content-type', headers['content-type'] ?? 'application/json')
-          .send(buildBody(endpoint, event, dependencies.publicUrl));
+          .send(buildBody(endpoint, sent, dependencies.publicUrl));
       },
     );
   };
+}
+
+/** The event with the payload that the attempt was sent with. Null: it is no longer stored. */
+async function asSent(
+  pool: Pool,
+  deliveryId: Uuid,
+  event: EventContent,
+  note: ConversionNote | null,
+): Promise<EventContent | null> {
+  const key = conversionKeyOf(deliveryId, note);
+  if (key === null) return event;
+  const [stored] = await findConversions(pool, [key]);
+  return stored === undefined ? null : { ...event, data: stored.data, schemaVersion: key.version };
 }

@@ -1,3 +1,4 @@
+import { readConversionNote } from '../../domain/conversion-header.ts';
 import type { Endpoint } from '../../domain/endpoint.ts';
 import { eventIdOfDelivery, idPrefixes, publicId, timeOfId } from '../../domain/ids.ts';
 import { type ErrorClass, errorClasses } from '../../domain/outcome.ts';
@@ -65,6 +66,7 @@ export function showAttempt(attempt: AttemptView): Shown<typeof AttemptSchema> {
       message: attempt.error_message,
       hint: errorClasses[errorClass] ?? null,
     },
+    conversion: readConversionNote(attempt.request_headers),
     url: attempt.url,
     request_headers: attempt.request_headers,
     response_headers:

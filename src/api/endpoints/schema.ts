@@ -76,6 +76,15 @@ const Url = Type.String({
   description: 'Where to send: https, unless the operator allows http.',
 });
 
+export const ApiVersion = Type.String({
+  minLength: 1,
+  maxLength: 64,
+  pattern: '^[ -~]*$',
+  description:
+    'The version of event types that the endpoint gets, such as `2026-04-01` or `v2`: payloads in other versions are converted. A date also stands for the newest version before it. Sent as `posthorn-api-version`. Default: that of the tenant; null: events as they were published.',
+  ...withMessage('must be 1 to 64 printable ASCII characters'),
+});
+
 /** A setting without values yet. Null is allowed, so that a shown endpoint can be sent back. */
 const NotYet = Type.Optional(
   Type.Null({
@@ -130,17 +139,7 @@ const settings = {
       }),
     ),
   ),
-  api_version: Type.Optional(
-    Nullable(
-      Type.String({
-        minLength: 1,
-        maxLength: 64,
-        pattern: '^[ -~]*$',
-        description: 'Sent as `posthorn-api-version`: printable ASCII characters.',
-        ...withMessage('must be 1 to 64 printable ASCII characters'),
-      }),
-    ),
-  ),
+  api_version: Type.Optional(Nullable(ApiVersion)),
   payload: Type.Optional(
     Nullable(
       Type.Enum(['full', 'thin'], { description: '`thin`: a link to the event instead of its `data`.' }),

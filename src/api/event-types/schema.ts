@@ -1,12 +1,20 @@
 import { Type } from 'typebox';
 import { EVENT_TYPE, MAX_EVENT_TYPE_LENGTH } from '../../domain/event.ts';
+import { validationModes } from '../../domain/event-type-version.ts';
 import { PageQuery } from '../http/pagination.ts';
 import { Nullable } from '../http/validation.ts';
 import { AsShown, EXAMPLE_TIME, Ignored, Time } from '../openapi/describe.ts';
 
-const SchemaField = Nullable(
+export const SchemaField = Nullable(
   Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Boolean()], {
     description: 'A JSON Schema (draft 2020-12, or draft-07 if `$schema` says so) of the events’ `data`.',
+  }),
+);
+
+const ValidationField = Nullable(
+  Type.Enum([...validationModes], {
+    description:
+      'How payloads are checked. `warn`: invalid events are flagged. `strict`: they are refused. Null: as the tenant says.',
   }),
 );
 
@@ -15,6 +23,7 @@ const exampleSettings = {
   schema: { type: 'object', required: ['id'], properties: { id: { type: 'string' } } },
   example: { id: 'ord_1' },
   deprecated: false,
+  validation: null,
 };
 
 export const EventTypeBody = Type.Object(
@@ -23,6 +32,7 @@ export const EventTypeBody = Type.Object(
     schema: Type.Optional(SchemaField),
     example: Type.Optional(Type.Unknown({ description: 'A sample of `data`. It must match the schema.' })),
     deprecated: Type.Optional(Type.Boolean()),
+    validation: Type.Optional(ValidationField),
     name: AsShown,
     created_at: AsShown,
     updated_at: Ignored,
@@ -37,6 +47,7 @@ export const EventTypeSchema = Type.Object(
     schema: SchemaField,
     example: Type.Unknown(),
     deprecated: Type.Boolean(),
+    validation: ValidationField,
     created_at: Time,
     updated_at: Time,
   },

@@ -38,6 +38,7 @@ export function publishRoutes(
           response: { 202: AcceptedEvent },
           problems: {
             conflict: 'The data of the tenant is being deleted.',
+            payload_invalid: 'The payload does not match the catalogue, and its type or tenant is `strict`.',
             idempotency_conflict: 'The idempotency key was used for another event.',
             rate_limited:
               'The tenant publishes faster, or the key makes more requests, than its limit allows. Try again after `Retry-After` seconds.',

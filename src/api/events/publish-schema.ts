@@ -149,6 +149,7 @@ const eventProblems: readonly ProblemCode[] = [
   'idempotency_conflict',
   'too_large',
   'invalid',
+  'payload_invalid',
   'rate_limited',
   'overloaded',
   'unavailable',

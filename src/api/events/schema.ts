@@ -72,7 +72,15 @@ const eventFields = {
   }),
   unmatched_reason: UnmatchedReason,
   idempotency_key: Nullable(Type.String()),
-  schema_version: Nullable(Type.String()),
+  schema_version: Nullable(
+    Type.String({
+      description: 'The version that its payload was written in: as published, or the latest of its type.',
+    }),
+  ),
+  schema_errors: Type.Array(Type.Object({ path: Type.String(), message: Type.String() }), {
+    description:
+      'Why its payload did not match the catalogue when it was accepted. Empty: it did, or was not checked.',
+  }),
   channels: Type.Array(Type.String()),
   endpoint_ids: Nullable(Type.Array(Id('ep'))),
   deliver_at: Nullable(Time),
@@ -96,7 +104,12 @@ const eventFields = {
       description: 'When its payload was deleted on request.',
     }),
   ),
-  expunged_by: Nullable(Type.String({ description: 'The key that deleted its payload.' })),
+  expunged_by: Nullable(
+    Type.String({
+      description:
+        'Who deleted its payload: the id of a key, `user:` and the subject of a person, or `admin`.',
+    }),
+  ),
 };
 const exampleEvent = {
   id: exampleId('evt'),
@@ -109,6 +122,7 @@ const exampleEvent = {
   unmatched_reason: null,
   idempotency_key: 'order-1001-created',
   schema_version: null,
+  schema_errors: [],
   channels: [],
   endpoint_ids: null,
   deliver_at: null,

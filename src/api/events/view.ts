@@ -19,6 +19,7 @@ export function showEvent(event: EventView, outcome: EventOutcome | null): Shown
     unmatched_reason: options?.unmatched_reason ?? null,
     idempotency_key: event.idempotency_key,
     schema_version: options?.schema_version ?? null,
+    schema_errors: options?.schema_errors ?? [],
     channels: options?.channels ?? [],
     endpoint_ids: options?.endpoint_ids?.map((id) => publicId(idPrefixes.endpoint, id)) ?? null,
     deliver_at: options?.deliver_at === undefined ? null : new Date(options.deliver_at),

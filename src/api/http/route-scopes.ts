@@ -25,6 +25,8 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   getNotifier: ['endpoints:read'],
   deleteNotifier: ['endpoints:write'],
   testNotifier: ['endpoints:write'],
+  // It shows a payload.
+  previewVersion: ['endpoints:read', 'events:read'],
   tryFilter: ['endpoints:read'],
   // It tells something about payloads.
   countFilterMatches: ['endpoints:read', 'events:read'],
@@ -63,6 +65,13 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   getEventType: ['catalogue:read'],
   putEventType: ['catalogue:write'],
   deleteEventType: ['catalogue:write'],
+  listEventTypeVersions: ['catalogue:read'],
+  getEventTypeVersion: ['catalogue:read'],
+  putEventTypeVersion: ['catalogue:write'],
+  listPins: ['catalogue:read', 'endpoints:read'],
+  tryEventType: ['catalogue:read'],
+  // It tells something about payloads.
+  listSchemaFailures: ['catalogue:read', 'events:read'],
 
   getCurrentKey: 'any',
   createKey: 'unnarrowed',
@@ -82,6 +91,7 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   deleteInbox: 'unnarrowed',
   expungeEventPayload: 'unnarrowed',
   getStorage: 'unnarrowed',
+  restoreArchived: 'unnarrowed',
   listInboxRequests: 'unnarrowed',
   clearInbox: 'unnarrowed',
 };

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { TENANT_ID } from '../../domain/event.ts';
+import { validationModes } from '../../domain/event-type-version.ts';
 import { PageQuery } from '../http/pagination.ts';
 import { RateLimitSchema } from '../http/rate-limit.ts';
 import { Nullable } from '../http/validation.ts';
@@ -31,6 +32,15 @@ export const TenantBody = Type.Object(
         }),
       ),
     ),
+    validation: Type.Optional(
+      Type.Enum([...validationModes], {
+        description:
+          'How its payloads are checked against the catalogue. `warn`: invalid events are flagged. `strict`: they are refused, and so are unknown types. The `validation` of an event type outranks it.',
+      }),
+    ),
+    api_version: Type.Optional(
+      Nullable(Type.String({ description: 'The version that its new endpoints pin.' })),
+    ),
     id: AsShown,
     created_at: AsShown,
     updated_at: Ignored,
@@ -51,6 +61,8 @@ export const TenantSchema = Type.Object(
     ingest_rate_limit: Nullable(Type.Object({ per_second: Type.Number(), burst: Type.Number() })),
     max_endpoints: Nullable(Type.Integer()),
     retention_days: Nullable(Type.Integer()),
+    validation: Type.Enum([...validationModes]),
+    api_version: Nullable(Type.String()),
     created_at: Time,
     updated_at: Time,
   },
@@ -65,6 +77,8 @@ export const TenantSchema = Type.Object(
         ingest_rate_limit: { per_second: 50, burst: 50 },
         max_endpoints: null,
         retention_days: null,
+        validation: 'off',
+        api_version: null,
         created_at: EXAMPLE_TIME,
         updated_at: EXAMPLE_TIME,
       },

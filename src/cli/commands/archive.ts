@@ -3,21 +3,38 @@ import { type Config, ConfigError, loadConfig } from '../../config/index.ts';
 import { newId } from '../../domain/ids.ts';
 import { DAY_MS } from '../../domain/retention.ts';
 import { createLog } from '../../telemetry/log.ts';
-import type { Arguments } from '../arguments.ts';
 import type { Command } from '../command.ts';
 import { UsageError } from '../usage-error.ts';
 
 export const archive: Command = {
   name: 'archive',
   summary: 'list, verify, restore and query archived events',
-  usage: 'posthorn archive run',
+  usage: `posthorn archive ls|verify [--kind events|deliveries|attempts] [--day 2026-11-15] [--json]
+       posthorn archive query --day 2026-11-15 | --event evt_… [--kind …] [--tenant acme] [--type order.paid]
+       posthorn archive restore --day 2026-11-15 | --event evt_…
+       posthorn archive run`,
   about: `Works on the archive at POSTHORN_ARCHIVE_URL. docs/retention.md explains it.
-  run      archive what has expired, now. Servers do this by themselves`,
-  actions: ['run'],
+  ls       list the days with rows and bytes; with --json the manifests
+  verify   read all files and compare them with their manifests; with a difference the exit code is 1
+  query    print the rows that match, one JSON object per line. For SQL, open the files with DuckDB
+  restore  bring a day or an event back, by the server at POSTHORN_PUBLIC_URL, and wait for it
+  run      archive what has expired, now. Servers do this by themselves
+ls, verify and query need neither a server nor a database.`,
+  actions: ['ls', 'verify', 'query', 'restore', 'run'],
+  options: ['kind', 'day', 'event', 'tenant', 'type'],
+  takesJson: true,
   async run(args) {
-    const config = loadConfig({ mode: 'serve', env: process.env, flags: args.flags });
     const action = args.positionals[1];
-    if (action === 'run') return runArchiveProcess(config, args);
+    const hasDatabase = (args.flags['database-url'] ?? process.env.DATABASE_URL ?? '') !== '';
+    const mode = hasDatabase || action === 'run' ? 'serve' : 'dev';
+    const config = loadConfig({ mode, env: process.env, flags: args.flags });
+    if (action === 'run') return runArchiveProcess(config);
+    if (action === 'restore') return (await import('../archive/restore.ts')).restoreFromArchive(config, args);
+    const { listArchive, verifyArchive, queryArchive } = await import('../archive/inspect.ts');
+    const place = { url: urlOf(config), pathStyle: config.archivePathStyle };
+    if (action === 'ls') return listArchive(place, args);
+    if (action === 'verify') return verifyArchive(place, args);
+    if (action === 'query') return queryArchive(place, args);
     throw new UsageError(`Usage: ${archive.usage}`);
   },
 };
@@ -32,7 +49,7 @@ function urlOf({ archiveUrl }: Config): string {
 /** One for the lock, one for the work, one to spare. */
 const CONNECTIONS = 3;
 
-async function runArchiveProcess(config: Config, _args: Arguments): Promise<number> {
+async function runArchiveProcess(config: Config): Promise<number> {
   const url = urlOf(config);
   const log = createLog(config);
   const [{ runArchive }, { openDatabase }, { createPostgresArchiveStore }] = await Promise.all([
@@ -61,6 +78,7 @@ async function runArchiveProcess(config: Config, _args: Arguments): Promise<numb
       {
         store: createPostgresArchiveStore(database),
         url,
+        pathStyle: config.archivePathStyle,
         runner: newId(Date.now()),
         now: Date.now,
         silentMs: config.taskTakeoverMs,
@@ -70,7 +88,8 @@ async function runArchiveProcess(config: Config, _args: Arguments): Promise<numb
           process.send?.({ rows: exported.rows, bytes: exported.bytes });
         },
         onVerified: (verified) => log.info(verified, 'archived a partition'),
-        onRewritten: (part) => log.info({ part }, 'removed expunged data from the archive'),
+        onRewritten: ({ kind, day, part }) =>
+          log.info({ kind, day, part }, 'removed expunged data from the archive'),
       },
       () => isStopped,
     );

@@ -1,5 +1,6 @@
 import type { Command } from '../command.ts';
 import { archive } from './archive.ts';
+import { capacity } from './capacity.ts';
 import { dev } from './dev.ts';
 import { doctor } from './doctor.ts';
 import { keys } from './keys.ts';
@@ -18,4 +19,5 @@ export const commands: readonly Command[] = [
   relay,
   archive,
   rotateEncryptionKey,
+  capacity,
 ];

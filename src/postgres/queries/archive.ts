@@ -1,6 +1,6 @@
 /** What the database knows about the archive: requests, parts, failures. */
-import { ArchiveError, type ArchiveKind } from '../../domain/archive.ts';
-import { newId, type Uuid } from '../../domain/ids.ts';
+import { ArchiveError, type ArchiveKind, dayOf } from '../../domain/archive.ts';
+import { newId, timeOfId, type Uuid } from '../../domain/ids.ts';
 import type { ArchiveProgress, RecordedPart, StalePart, Tombstones } from '../../ports/archive-store.ts';
 import type { Partition } from '../../ports/retention-store.ts';
 import type { Pool, Queryable } from '../database.ts';
@@ -216,4 +216,65 @@ export async function readTombstones(
   const of = (kind: 'event' | 'tenant'): Map<string, number> =>
     new Map(rows.filter((row) => row.kind === kind).map(({ id, at_ms }) => [id, at_ms]));
   return { events: of('event'), tenants: of('tenant') };
+}
+
+export interface ArchivedDay {
+  /** The URL of the archive. */
+  readonly archive: string;
+  readonly day: string;
+  readonly part: number;
+}
+
+/**
+ * The file that contains the events with ids around this one. Null: none does, or none of its events belongs to the tenant. It
+ * does not say whether the event exists: only the file knows. A partition that was not dropped yet does not count.
+ */
+export async function findArchivedDay(
+  client: Queryable,
+  eventId: Uuid,
+  tenant: string | null,
+): Promise<ArchivedDay | null> {
+  const { rows } = await client.query<ArchivedDay>(
+    `select p.archive, p.day::text as day, p.part from posthorn.archive_parts p
+      where p.kind = 'events' and p.day = ($2::text)::date and p.min_id <= $1 and p.max_id >= $1
+        and ($3::text is null or p.tenants is null or $3 = any (p.tenants))
+        and not exists (select from posthorn.partitions t where t.name = p.partition and t.state = 'attached')
+      limit 1`,
+    [eventId, dayOf(timeOfId(eventId)), tenant],
+  );
+  return rows[0] ?? null;
+}
+
+/** Whether files of this day exist. */
+export async function hasArchivedDay(client: Queryable, day: string): Promise<boolean> {
+  const { rows } = await client.query<{ found: boolean }>(
+    'select exists (select from posthorn.archive_parts p where p.day = $1::date) as found',
+    [day],
+  );
+  return rows[0]!.found;
+}
+
+/** Marks an event that is only in the archive as expunged. Its files are rewritten by the next run. */
+export async function insertTombstone(client: Queryable, eventId: Uuid): Promise<void> {
+  await client.query(
+    `insert into posthorn.expunged (kind, id, applied_at) values ('event', $1, now()) on conflict (kind, id) do nothing`,
+    [eventId],
+  );
+}
+
+/** Whether a file that must be rewritten may contain this event. */
+export async function isInStalePart(client: Queryable, eventId: Uuid): Promise<boolean> {
+  const { rows } = await client.query<{ found: boolean }>(
+    `select exists (select from posthorn.archive_parts p
+                     where p.stale_at is not null and p.min_id <= posthorn.last_delivery_id($1::uuid) and p.max_id >= $1::uuid) as found`,
+    [eventId],
+  );
+  return rows[0]!.found;
+}
+
+export async function hasStaleParts(client: Queryable): Promise<boolean> {
+  const { rows } = await client.query<{ found: boolean }>(
+    'select exists (select from posthorn.archive_parts where stale_at is not null) as found',
+  );
+  return rows[0]!.found;
 }

@@ -1,4 +1,6 @@
-import type { Client, Pool } from '../database.ts';
+import type { ValidationMode } from '../../domain/event-type-version.ts';
+import type { Client, Pool, Queryable } from '../database.ts';
+import { CHANNEL_NAMES } from '../notifier-channels.ts';
 
 export interface EventTypeRecord {
   readonly name: string;
@@ -6,16 +8,18 @@ export interface EventTypeRecord {
   readonly schema: Record<string, unknown> | boolean | null;
   readonly example: unknown;
   readonly deprecated: boolean;
+  /** Null: the mode of the tenant applies. */
+  readonly validation: ValidationMode | null;
   readonly created_at: Date;
   readonly updated_at: Date;
 }
 
 export type EventTypeSettings = Omit<EventTypeRecord, 'created_at' | 'updated_at'>;
 
-const COLUMNS = 'name, description, schema, example, deprecated, created_at, updated_at';
+const COLUMNS = 'name, description, schema, example, deprecated, validation, created_at, updated_at';
 
-export async function findEventType(pool: Pool, name: string): Promise<EventTypeRecord | null> {
-  const { rows } = await pool.query<EventTypeRecord>(
+export async function findEventType(queryable: Queryable, name: string): Promise<EventTypeRecord | null> {
+  const { rows } = await queryable.query<EventTypeRecord>(
     `select ${COLUMNS} from posthorn.event_types where name = $1`,
     [name],
   );
@@ -34,20 +38,27 @@ export async function lockEventType(client: Client, name: string): Promise<Event
 export async function putEventType(client: Client, type: EventTypeSettings): Promise<EventTypeRecord> {
   const text = (value: unknown): string | null => (value === null ? null : JSON.stringify(value));
   const { rows } = await client.query<EventTypeRecord>(
-    `insert into posthorn.event_types (name, description, schema, example, deprecated)
-     values ($1, $2, $3, $4, $5)
+    `insert into posthorn.event_types (name, description, schema, example, deprecated, validation)
+     values ($1, $2, $3, $4, $5, $6)
          on conflict (name) do update
         set description = excluded.description, schema = excluded.schema, example = excluded.example,
-            deprecated = excluded.deprecated, updated_at = now()
+            deprecated = excluded.deprecated, validation = excluded.validation, updated_at = now()
      returning ${COLUMNS}`,
-    [type.name, type.description, text(type.schema), text(type.example), type.deprecated],
+    [type.name, type.description, text(type.schema), text(type.example), type.deprecated, type.validation],
   );
+  await notifyCatalogue(client);
   return rows[0]!;
 }
 
 export async function deleteEventType(client: Client, name: string): Promise<boolean> {
   const { rowCount } = await client.query('delete from posthorn.event_types where name = $1', [name]);
+  await notifyCatalogue(client);
   return rowCount === 1;
+}
+
+/** Tells all processes to read the catalogue again. */
+export async function notifyCatalogue(client: Queryable): Promise<void> {
+  await client.query(`select pg_notify('${CHANNEL_NAMES.catalogue}', '')`);
 }
 
 /** Newest first. */

@@ -1,5 +1,6 @@
 import type { UnmatchedReason } from '../../domain/event.ts';
 import type { Uuid } from '../../domain/ids.ts';
+import type { FieldError } from '../../domain/problem.ts';
 import type { Pool, Queryable } from '../database.ts';
 import {
   byIndex,
@@ -26,6 +27,8 @@ export interface EventOptions {
   readonly channels?: readonly string[];
   readonly headers?: Readonly<Record<string, string>>;
   readonly schema_version?: string;
+  /** What is wrong with the payload, as the catalogue was when the event was accepted. */
+  readonly schema_errors?: readonly FieldError[];
   readonly endpoint_ids?: readonly Uuid[];
   readonly deliver_at?: number;
   readonly unmatched_reason?: UnmatchedReason;

@@ -3,8 +3,9 @@ import { firstIdAt, type Uuid } from '../../domain/ids.ts';
 import { operationalTypes } from '../../domain/operational.ts';
 import type { ExpiredDeadLetters } from '../../ports/retention-store.ts';
 import { inTransaction, type Pool } from '../database.ts';
+import { deleteConversions } from './conversions.ts';
 import { discardMoves } from './dead-letters.ts';
-import { hasHistory, isEventNeeded } from './needed-events.ts';
+import { hasHistory, isEventNeeded, isRestored } from './needed-events.ts';
 
 /**
  * Deletes a chunk of payloads of the oldest partition that ended before `cutoffMs` and has payloads. Returns false if there
@@ -33,6 +34,10 @@ export async function stripPayloads(pool: Pool, cutoffMs: number, max: number): 
       `update posthorn.events e set data = null
         where e.id = any ($1::uuid[]) and e.data is not null and not ${isEventNeeded('e')}`,
       [rows.map(({ id }) => id)],
+    );
+    await deleteConversions(
+      client,
+      rows.map(({ id }) => id),
     );
     await client.query(
       `update posthorn.partitions set stripped_to = coalesce($2::uuid, stripped_to), stripped_at = case when $3 then now() end
@@ -90,6 +95,7 @@ export async function deleteTenantEvents(
   return inTransaction(pool, async (client) => {
     const { rows } = await client.query<{ id: Uuid; deliveries: number }>(
       `select e.id, e.deliveries from posthorn.events e where e.tenant = $1 and (e.tenant, e.id) > ($1, $2::uuid) and e.id < $3
+        and not ${isRestored('e.id')}
         order by e.tenant, e.id limit $4 for update`,
       [tenant, after ?? firstIdAt(0), firstIdAt(cutoffMs), max],
     );
@@ -119,6 +125,7 @@ export async function deleteTenantEvents(
             and not ${hasHistory('e')}`,
         [ids],
       );
+      await deleteConversions(client, ids);
     }
     return rows.length < max && tooMany === -1 ? null : ids.at(-1)!;
   });

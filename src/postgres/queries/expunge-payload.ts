@@ -3,6 +3,7 @@ import type { Uuid } from '../../domain/ids.ts';
 import { idPrefixes, publicId } from '../../domain/ids.ts';
 import type { Client } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
+import { deleteConversions } from './conversions.ts';
 
 export const EXPUNGED = 'expunged';
 
@@ -22,7 +23,7 @@ export async function expungePayload(
   await client.query(
     `update posthorn.events
         set data = null,
-            options = ((coalesce(options, '{}')::jsonb - 'headers') || jsonb_build_object(
+            options = ((coalesce(options, '{}')::jsonb - 'headers' - 'schema_errors') || jsonb_build_object(
               'expunged_at', floor(extract(epoch from now()) * 1000), 'expunged_by', $2::text))::json
       where id = $1`,
     [id, who],
@@ -98,11 +99,17 @@ async function deleteTraces(
   { id, tenant }: { readonly id: Uuid; readonly tenant: string },
 ): Promise<void> {
   await client.query('select posthorn.expunge_copies(array[$1::uuid])', [id]);
+  await deleteConversions(client, [id]);
   // The key still refuses a repeated request, but without a hash to guess the payload by.
   await client.query(
     'update posthorn.idempotency_keys set fingerprint = sha256(uuid_send(gen_random_uuid())) where tenant = $1 and event_id = $2',
     [tenant, id],
   );
+  // Paths may contain names of fields that the payload has.
+  await client.query('delete from posthorn.schema_failures where tenant = $1 and event_id = $2', [
+    tenant,
+    id,
+  ]);
   await client.query(
     `delete from posthorn.inbox_requests r using posthorn.inboxes i
       where i.token = r.token and i.tenant = $1 and r.headers ->> 'webhook-id' = $2`,

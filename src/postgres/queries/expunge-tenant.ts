@@ -3,6 +3,7 @@ import { firstIdAt, type Uuid } from '../../domain/ids.ts';
 import type { NoticeGroup } from '../../domain/notices.ts';
 import type { Client } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
+import { deleteConversions } from './conversions.ts';
 import { nextVersion } from './endpoints.ts';
 import { expungePayload } from './expunge-payload.ts';
 import type { Selection } from './select-deliveries.ts';
@@ -120,6 +121,7 @@ async function deleteEvents(client: Client, tenant: string, max: number): Promis
     );
   await client.query('delete from posthorn.events where id = any ($1::uuid[])', [ids]);
   await client.query('select posthorn.expunge_copies($1::uuid[])', [ids]);
+  await deleteConversions(client, ids);
   return ids.length;
 }
 
@@ -159,6 +161,7 @@ const OTHER_ROWS: readonly string[] = [
     'audit_log',
     'event_stats',
     'inboxes',
+    'schema_failures',
     'console_sessions',
     'notice_digests',
     'confirmation_mails',

@@ -9,12 +9,18 @@ import type { Settlement } from '../../ports/delivery-queue.ts';
 import type { JournalRow, UnreadableJournalRow } from '../../ports/statistics-store.ts';
 import type { Client } from '../database.ts';
 
-/** For the settle statement, which itself counts deliveries that die without an attempt. Null if there was no attempt. */
+/** For the settle statement, which itself counts deliveries that die without an attempt. Null if no request was sent. */
 export function journalOf(settlements: readonly Settlement[]): string | null {
   const subjects = new Map<string, [Uuid, string, string, number[]]>();
+  const dead: [Uuid, string, string, number][] = [];
   for (const { endpointId, tenant, verdict, agesFrom, attempt } of settlements) {
     if (attempt === null) continue;
     const { outcome, eventType, tries } = attempt;
+    // Nothing was sent: it must not count against the endpoint.
+    if (outcome.error?.class === 'conversion_failed') {
+      if (verdict.kind === 'dead') dead.push([endpointId, tenant, eventType, 1]);
+      continue;
+    }
     const key = endpointId + eventType;
     let subject = subjects.get(key);
     if (subject === undefined) {
@@ -31,7 +37,11 @@ export function journalOf(settlements: readonly Settlement[]): string | null {
       verdict.kind === 'delivered' ? bucketOf(tookMs) : NO_BUCKET,
     );
   }
-  return subjects.size === 0 ? null : JSON.stringify({ attempts: [...subjects.values()] });
+  if (subjects.size === 0 && dead.length === 0) return null;
+  return JSON.stringify({
+    ...(subjects.size > 0 && { attempts: [...subjects.values()] }),
+    ...(dead.length > 0 && { dead }),
+  });
 }
 
 /** For the accept statement. Counting in SQL took 1 µs per event, counting here takes 0.2 µs. */

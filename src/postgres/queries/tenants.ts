@@ -1,4 +1,5 @@
 import type { RateLimit } from '../../domain/endpoint.ts';
+import type { ValidationMode } from '../../domain/event-type-version.ts';
 import { tenantIsExpunged } from '../../domain/problem.ts';
 import type { Client, Pool, Queryable } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
@@ -12,8 +13,11 @@ export interface TenantRecord {
   readonly ingest_burst: number | null;
   /** Null: the default of the settings. */
   readonly max_endpoints: number | null;
-  /** Null: as long as everyone's. */
+  /** Null: the retention of the settings. */
   readonly retention_days: number | null;
+  readonly validation: ValidationMode;
+  /** The version that new endpoints pin. */
+  readonly api_version: string | null;
   readonly created_at: Date;
   readonly updated_at: Date;
 }
@@ -21,7 +25,7 @@ export interface TenantRecord {
 export type TenantSettings = Omit<TenantRecord, 'created_at' | 'updated_at'>;
 
 const COLUMNS =
-  'id, name, description, metadata, ingest_per_second, ingest_burst, max_endpoints, retention_days, created_at, updated_at';
+  'id, name, description, metadata, ingest_per_second, ingest_burst, max_endpoints, retention_days, validation, api_version, created_at, updated_at';
 
 /**
  * Creates the tenant if it is new, and prevents its deletion until the transaction that uses it has committed. Throws
@@ -57,6 +61,15 @@ export async function findTenant(pool: Pool, id: string): Promise<TenantRecord |
   return rows[0] ?? null;
 }
 
+/** The version that new endpoints of the tenant pin. Null: none. */
+export async function findTenantPin(queryable: Queryable, id: string): Promise<string | null> {
+  const { rows } = await queryable.query<{ api_version: string | null }>(
+    'select api_version from posthorn.tenants where id = $1',
+    [id],
+  );
+  return rows[0]?.api_version ?? null;
+}
+
 /** Locks the tenant against other changes, and against new endpoints and keys, until the transaction ends. */
 export async function lockTenant(client: Client, id: string): Promise<TenantRecord | null> {
   const { rows } = await client.query<TenantRecord>(
@@ -68,12 +81,13 @@ export async function lockTenant(client: Client, id: string): Promise<TenantReco
 
 export async function putTenant(client: Client, tenant: TenantSettings): Promise<TenantRecord> {
   const { rows } = await client.query<TenantRecord>(
-    `insert into posthorn.tenants (id, name, description, metadata, ingest_per_second, ingest_burst, max_endpoints, retention_days)
-     values ($1, $2, $3, $4, $5, $6, $7, $8)
+    `insert into posthorn.tenants (id, name, description, metadata, ingest_per_second, ingest_burst, max_endpoints, retention_days, validation, api_version)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
          on conflict (id) do update
         set name = excluded.name, description = excluded.description, metadata = excluded.metadata,
             ingest_per_second = excluded.ingest_per_second, ingest_burst = excluded.ingest_burst,
-            max_endpoints = excluded.max_endpoints, retention_days = excluded.retention_days, updated_at = now()
+            max_endpoints = excluded.max_endpoints, retention_days = excluded.retention_days,
+            validation = excluded.validation, api_version = excluded.api_version, updated_at = now()
      returning ${COLUMNS}`,
     [
       tenant.id,
@@ -84,6 +98,8 @@ export async function putTenant(client: Client, tenant: TenantSettings): Promise
       tenant.ingest_burst,
       tenant.max_endpoints,
       tenant.retention_days,
+      tenant.validation,
+      tenant.api_version,
     ],
   );
   await notifyAll(client);

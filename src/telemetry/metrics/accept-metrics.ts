@@ -4,7 +4,7 @@ import type { Source } from './metrics.ts';
 
 /** Counts accepted events and rejected requests. */
 export class AcceptMetrics {
-  readonly #byType: ByEventType<{ accepted: number }>;
+  readonly #byType: ByEventType<{ accepted: number; flagged: number; refused: number }>;
   readonly #rejected = new Map<ProblemCode, number>(
     (Object.keys(problemCodes) as ProblemCode[]).map((code) => [code, 0]),
   );
@@ -14,13 +14,22 @@ export class AcceptMetrics {
   #rematched = 0;
 
   constructor(options: { readonly eventTypes: number }) {
-    this.#byType = new ByEventType(options.eventTypes, () => ({ accepted: 0 }));
+    this.#byType = new ByEventType(options.eventTypes, () => ({
+      accepted: 0,
+      flagged: 0,
+      refused: 0,
+    }));
   }
 
   accepted(eventType: string, deliveries: number): void {
     this.#byType.of(eventType).accepted += 1;
     this.#deliveries += deliveries;
     if (deliveries === 0) this.#unmatched += 1;
+  }
+
+  /** A payload did not match its schema. */
+  schemaFailed(eventType: string, result: 'flagged' | 'refused'): void {
+    this.#byType.of(eventType)[result] += 1;
   }
 
   repeated(): void {
@@ -36,8 +45,11 @@ export class AcceptMetrics {
   }
 
   readonly source: Source = (add) => {
-    for (const [event_type, { accepted }] of this.#byType.entries())
+    for (const [event_type, { accepted, flagged, refused }] of this.#byType.entries()) {
       add('posthorn_events_accepted_total', accepted, { event_type });
+      if (flagged > 0) add('posthorn_schema_failures_total', flagged, { event_type, result: 'flagged' });
+      if (refused > 0) add('posthorn_schema_failures_total', refused, { event_type, result: 'refused' });
+    }
     add('posthorn_events_repeated_total', this.#repeated);
     add('posthorn_events_unmatched_total', this.#unmatched);
     add('posthorn_deliveries_created_total', this.#deliveries);

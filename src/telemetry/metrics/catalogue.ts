@@ -31,12 +31,17 @@ export const catalogue = {
   posthorn_deliveries_handed_on_total: {
     type: 'counter',
     labels: ['to'],
-    help: 'New deliveries, by how they reach the worker that owns them: in this process ("self"), through a "sibling" process of this node, or through a "notify" in the database.',
+    help: 'New deliveries, by how they reach the worker that owns them: in this process ("self"), handed to another process of this or another node ("sibling"), or through a "notify" in the database.',
   },
   posthorn_rejected_total: {
     type: 'counter',
     labels: ['code'],
     help: 'Requests and events in batches that were answered with a problem, by its code. "overloaded": rejected because too many events were waiting.',
+  },
+  posthorn_schema_failures_total: {
+    type: 'counter',
+    labels: ['event_type', 'result'],
+    help: 'Events whose payload did not match the catalogue: stored and "flagged", or "refused".',
   },
   posthorn_accept_waiting: { type: 'gauge', help: 'Events that wait for their commit.' },
 
@@ -51,6 +56,20 @@ export const catalogue = {
     type: 'counter',
     labels: ['event_type', 'reason'],
     help: 'Requests that failed, by error class.',
+  },
+  posthorn_conversions_total: {
+    type: 'counter',
+    labels: ['result'],
+    help: 'Payloads for endpoints that pin a version: "converted" by a converter, "failed", or "reused" from an earlier attempt. A result that is shared by several deliveries counts once.',
+  },
+  posthorn_conversion_seconds_total: {
+    type: 'counter',
+    help: 'Time that conversions took, with their wait for a thread.',
+  },
+  posthorn_as_published_total: {
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Attempts to endpoints that pin a version with the payload as it was published: the type has "no_versions", "no_matching_version" fits the pin, or "no_converter" leads there.',
   },
   posthorn_response_time_seconds: {
     type: 'histogram',

@@ -6,6 +6,7 @@ import type { EndpointConfig } from '../../../src/domain/endpoint-config.ts';
 import type { Uuid } from '../../../src/domain/ids.ts';
 import type { TaskSelection } from '../../../src/memory/rows.ts';
 import type { AcceptLog, EventLookup } from '../../../src/ports/accept-log.ts';
+import type { ConversionStore } from '../../../src/ports/conversion-store.ts';
 import type { DeliveryQueue } from '../../../src/ports/delivery-queue.ts';
 import type { EndpointDirectory } from '../../../src/ports/endpoint-directory.ts';
 import type { FanOutStore } from '../../../src/ports/fan-out-store.ts';
@@ -19,6 +20,7 @@ export interface StorePorts {
   readonly queue: DeliveryQueue;
   readonly outbox: OutboxStore;
   readonly fanOuts: FanOutStore;
+  readonly conversions: ConversionStore;
 }
 
 /** The same store over a connection that breaks when a test says so. */
@@ -76,6 +78,8 @@ export interface StoreFixture extends StorePorts {
   endpointVersion(): Promise<number>;
   /** Commits a row to the outbox that was created `ageMs` ago. */
   publish(row: Omit<OutboxRow, 'seq'>, ageMs?: number): Promise<void>;
+  /** Deletes the payload of an event, and what was derived from it. */
+  expunge(eventId: Uuid): Promise<void>;
   createTask(task: NewTask): Promise<Uuid>;
   cancelTask(id: Uuid): Promise<void>;
 

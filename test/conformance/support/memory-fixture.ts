@@ -3,6 +3,7 @@ import { resolveEndpoint } from '../../../src/domain/endpoint-config.ts';
 import type { Uuid } from '../../../src/domain/ids.ts';
 import { type Fault, Link, withFaults } from '../../../src/memory/faults.ts';
 import { createMemoryAcceptLog, createMemoryEventLookup } from '../../../src/memory/memory-accept-log.ts';
+import { createMemoryConversionStore } from '../../../src/memory/memory-conversion-store.ts';
 import { createMemoryDeliveryQueue } from '../../../src/memory/memory-delivery-queue.ts';
 import {
   createMemoryEndpointSource,
@@ -19,6 +20,7 @@ import {
   EVERYTHING,
   type NewTask,
   type StoreFixture,
+  type StorePorts,
   type UnreliableStore,
 } from './fixture.ts';
 import { endpointIdOf, newId } from './ids.ts';
@@ -52,6 +54,7 @@ export async function createMemoryFixture(): Promise<StoreFixture> {
     queue: createMemoryDeliveryQueue(store),
     outbox: createMemoryOutboxStore(store),
     fanOuts: createMemoryFanOutStore(store),
+    conversions: createMemoryConversionStore(store),
   };
   return {
     ...ports,
@@ -74,15 +77,20 @@ function clear(store: MemoryStore): void {
   for (const row of store.queue.all()) store.queue.delete(row);
   const { events, finished, deadLetters, attempts, health, circuitNotes, idempotencyKeys } = store;
   const tables = [events, finished, deadLetters, attempts, health, circuitNotes, idempotencyKeys];
-  for (const table of [...tables, store.workers, store.outbox, store.tasks, store.fanOutSlices])
+  for (const table of [
+    ...tables,
+    store.workers,
+    store.outbox,
+    store.tasks,
+    store.fanOutSlices,
+    store.conversions,
+  ])
     table.clear();
   store.rejectedOutbox.length = 0;
   for (const shard of store.shards) Object.assign(shard, { owner: null, takenAt: null, uncleanAt: [] });
 }
 
-function createUnreliable(
-  ports: Pick<StoreFixture, 'acceptLog' | 'eventLookup' | 'queue' | 'outbox' | 'fanOuts'>,
-): UnreliableStore {
+function createUnreliable(ports: StorePorts): UnreliableStore {
   let next: Fault = 'none';
   const link = new Link({
     storeClock: systemClock,
@@ -103,6 +111,7 @@ function createUnreliable(
     queue: withFaults(ports.queue, link),
     outbox: withFaults(ports.outbox, link),
     fanOuts: withFaults(ports.fanOuts, link),
+    conversions: withFaults(ports.conversions, link),
     loseNextAnswer: () => arm('lost_answer'),
     loseNextRequest: () => arm('lost_request'),
   };
@@ -157,6 +166,7 @@ type Administration = Pick<
   | 'setEnabled'
   | 'deleteEndpoint'
   | 'publish'
+  | 'expunge'
   | 'createTask'
   | 'cancelTask'
   | 'ageWorker'
@@ -180,6 +190,11 @@ function createAdministration(store: MemoryStore): Administration {
       store.publish(row);
       const stored = [...store.outbox.values()].at(-1)!;
       store.outbox.set(Number(stored.seq), { ...stored, createdAt: stored.createdAt - ageMs });
+    },
+    async expunge(eventId) {
+      store.events.delete(eventId);
+      for (const [name, stored] of store.conversions)
+        if (stored.eventId === eventId) store.conversions.delete(name);
     },
     createTask: async (task) => createTask(store, task),
     cancelTask: async (id) => void Object.assign(store.tasks.get(id)!, { state: 'cancelled', runner: null }),

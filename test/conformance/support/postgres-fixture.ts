@@ -2,13 +2,15 @@ import { randomBytes } from 'node:crypto';
 import type { Uuid } from '../../../src/domain/ids.ts';
 import type { OwnershipSession, OwnershipStore } from '../../../src/ports/ownership-store.ts';
 import { createPostgresAcceptLog, createPostgresEventLookup } from '../../../src/postgres/accept-log.ts';
-import { type Database, openDatabase, type Purpose } from '../../../src/postgres/database.ts';
+import { createPostgresConversionStore } from '../../../src/postgres/conversion-store.ts';
+import { type Database, inTransaction, openDatabase, type Purpose } from '../../../src/postgres/database.ts';
 import { createPostgresDeliveryQueue } from '../../../src/postgres/delivery-queue.ts';
 import { createEndpointCache } from '../../../src/postgres/endpoint-cache.ts';
 import { createPostgresFanOutStore } from '../../../src/postgres/fan-out-store.ts';
 import { createPostgresOutboxStore } from '../../../src/postgres/outbox-store.ts';
 import { createPostgresOwnershipStore } from '../../../src/postgres/ownership-store.ts';
 import { ensurePartitions } from '../../../src/postgres/partitions.ts';
+import { expungePayload } from '../../../src/postgres/queries/expunge-payload.ts';
 import { createSecretBox } from '../../../src/postgres/secret-box.ts';
 import { createPostgresTaskStore } from '../../../src/postgres/task-store.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -26,7 +28,7 @@ import { endpointIdOf, newId } from './ids.ts';
 const CLEAR = `
   truncate posthorn.events, posthorn.queue, posthorn.deliveries, posthorn.dead_letters, posthorn.attempts,
            posthorn.endpoint_health, posthorn.operational_notes, posthorn.idempotency_keys, posthorn.workers, posthorn.outbox,
-           posthorn.outbox_rejected, posthorn.tasks, posthorn.fan_out_slices;
+           posthorn.outbox_rejected, posthorn.tasks, posthorn.fan_out_slices, posthorn.converted_payloads;
   update posthorn.shards set owner = null, taken_at = null, unclean_at = '{}'`;
 
 export async function createPostgresFixture(): Promise<StoreFixture> {
@@ -49,6 +51,10 @@ export async function createPostgresFixture(): Promise<StoreFixture> {
     ...createPorts(database),
     ...createInspection(test),
     ...createAdministration(test),
+    expunge: (id) =>
+      inTransaction(database.pool('api'), async (client) => {
+        await expungePayload(client, { id, tenant: 'acme' }, 'test');
+      }),
     unreliable: createUnreliable(open(proxy.url), proxy),
     tasks: createPostgresTaskStore(database),
     createOwnership: () => recordSessions(createPostgresOwnershipStore(open()), sessions),
@@ -90,6 +96,7 @@ function createPorts(database: Database): StorePorts {
     queue: createPostgresDeliveryQueue(database),
     outbox: createPostgresOutboxStore(database),
     fanOuts: createPostgresFanOutStore(database),
+    conversions: createPostgresConversionStore(database),
   };
 }
 

@@ -1,0 +1,88 @@
+import { Type } from 'typebox';
+import { versionStatuses } from '../../domain/event-type-version.ts';
+import { Nullable } from '../http/validation.ts';
+import { AsShown, EXAMPLE_TIME, Ignored, Time } from '../openapi/describe.ts';
+import { EventTypeName, SchemaField } from './schema.ts';
+
+const StatusField = Type.Enum([...versionStatuses], {
+  description:
+    '`draft`: not published yet. `active`: in use. `deprecated`: still in use, to be replaced. `retired`: no longer published.',
+});
+const sunsetDescription = 'When the version is planned to end. Nothing stops by itself at that time.';
+
+const exampleSettings = {
+  description: 'An order was placed.',
+  changelog: 'Adds the currency.',
+  schema: {
+    type: 'object',
+    required: ['id'],
+    properties: { id: { type: 'string' }, currency: { type: 'string' } },
+  },
+  example: { id: 'ord_1', currency: 'EUR' },
+  status: 'active' as const,
+  sunset_at: null,
+};
+
+export const EventTypeVersionBody = Type.Object(
+  {
+    description: Type.Optional(Type.String({ maxLength: 5000 })),
+    changelog: Type.Optional(
+      Type.String({ maxLength: 5000, description: 'What has changed since the version before.' }),
+    ),
+    schema: Type.Optional(SchemaField),
+    example: Type.Optional(Type.Unknown({ description: 'A sample of `data`. It must match the schema.' })),
+    status: Type.Optional(StatusField),
+    sunset_at: Type.Optional(Nullable(Type.String({ format: 'date-time', description: sunsetDescription }))),
+    event_type: AsShown,
+    version: AsShown,
+    created_at: AsShown,
+    latest: Ignored,
+    updated_at: Ignored,
+  },
+  { additionalProperties: false, title: 'EventTypeVersionSettings', examples: [exampleSettings] },
+);
+
+export const EventTypeVersionSchema = Type.Object(
+  {
+    event_type: Type.String(),
+    version: Type.String(),
+    description: Type.String(),
+    changelog: Type.String(),
+    schema: SchemaField,
+    example: Type.Unknown(),
+    status: StatusField,
+    sunset_at: Nullable(Time),
+    latest: Type.Boolean({ description: 'True for the newest active version.' }),
+    created_at: Time,
+    updated_at: Time,
+  },
+  {
+    title: 'EventTypeVersion',
+    examples: [
+      {
+        event_type: 'order.created',
+        version: '2026-04-01',
+        ...exampleSettings,
+        latest: true,
+        created_at: EXAMPLE_TIME,
+        updated_at: EXAMPLE_TIME,
+      },
+    ],
+  },
+);
+
+export const EventTypeVersionPage = Type.Object(
+  {
+    data: Type.Array(EventTypeVersionSchema),
+    latest: Nullable(
+      Type.String({ description: 'The newest active version. An event without `schema_version` has it.' }),
+    ),
+    next_cursor: Type.Null({ description: 'There is one page only.' }),
+  },
+  { title: 'EventTypeVersionList' },
+);
+
+export const VersionParams = Type.Object({
+  ...EventTypeName.properties,
+  version: Type.String({ description: 'A date such as 2026-04-01, or v2.' }),
+});

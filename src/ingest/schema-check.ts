@@ -1,0 +1,104 @@
+/**
+ * Checks payloads against the catalogue when events are accepted.
+ *
+ *   mode off                   stored, with the type's latest version if the event names none
+ *   valid                      the same
+ *   invalid, warn              stored and flagged: `schema_errors` of the event
+ *   invalid, strict            refused with `payload_invalid`
+ *   invalid, committed         as under warn: outbox and relay cannot be refused any more
+ *
+ * With mode off an event costs two reads of maps. `data` is parsed only if there is a schema to check it against.
+ */
+import type { CompiledSchema } from '../catalogue/compile-schema.ts';
+import type { EventCatalogue, KnownType } from '../catalogue/event-catalogue.ts';
+import { type NewEvent, RESERVED_TYPE_PREFIX } from '../domain/event.ts';
+import type { ValidationMode } from '../domain/event-type-version.ts';
+import { type FieldError, Problem } from '../domain/problem.ts';
+import type { CatalogueVersion } from '../ports/catalogue-store.ts';
+import type { SchemaFailures } from './schema-failures.ts';
+import { storeDidNotAnswer } from './store-problems.ts';
+
+export interface SchemaCheckOptions {
+  readonly catalogue: Pick<EventCatalogue, 'typeOf' | 'modeOf' | 'schemaOf'>;
+  readonly failures: Pick<SchemaFailures, 'onRefused'>;
+}
+
+/** What an event is checked against: a schema, or the reason why it cannot be valid. */
+type Expected =
+  | { readonly error: FieldError; readonly version: string | null }
+  | { readonly type: KnownType; readonly version: CatalogueVersion | null };
+
+export class SchemaCheck {
+  readonly #options: SchemaCheckOptions;
+
+  constructor(options: SchemaCheckOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Returns the event with its version, and with `schemaErrors` if its payload is invalid and it is stored nevertheless.
+   * Throws or rejects with `payload_invalid` if it must be refused. A promise only if the payload must be checked.
+   */
+  check<E extends NewEvent>(event: E, { canRefuse }: { readonly canRefuse: boolean }): E | Promise<E> {
+    const { catalogue } = this.#options;
+    const type = catalogue.typeOf(event.type);
+    const mode = catalogue.modeOf(event.tenant, type);
+    if (mode === 'off' || event.type.startsWith(RESERVED_TYPE_PREFIX)) return withVersion(event, type);
+    return this.#checkPayload(withVersion(event, type), type, mode, canRefuse);
+  }
+
+  async #checkPayload<E extends NewEvent>(
+    event: E,
+    type: KnownType | undefined,
+    mode: ValidationMode,
+    canRefuse: boolean,
+  ): Promise<E> {
+    const expected = expectedOf(event, type);
+    const errors = 'error' in expected ? [expected.error] : await this.#findErrors(event, expected);
+    if (errors.length === 0) return event;
+    if (mode !== 'strict' || !canRefuse) return { ...event, schemaErrors: errors };
+    this.#options.failures.onRefused(event, errors[0]!);
+    throw refused(event, errors);
+  }
+
+  async #findErrors(
+    { data }: NewEvent,
+    { type, version }: Extract<Expected, { type: KnownType }>,
+  ): Promise<readonly FieldError[]> {
+    let schema: CompiledSchema | null;
+    try {
+      schema = await this.#options.catalogue.schemaOf(type, version);
+    } catch (error) {
+      throw storeDidNotAnswer(error);
+    }
+    return schema === null ? [] : schema.check(JSON.parse(data.toString('utf8')));
+  }
+}
+
+/** An event that names no version has the latest one of its type. */
+function withVersion<E extends NewEvent>(event: E, type: KnownType | undefined): E {
+  if (type === undefined || type.latest === null || event.schemaVersion !== null) return event;
+  return { ...event, schemaVersion: type.latest };
+}
+
+function expectedOf({ schemaVersion }: NewEvent, type: KnownType | undefined): Expected {
+  const failed = (path: string, message: string): Expected => ({
+    error: { path, message },
+    version: schemaVersion,
+  });
+  if (type === undefined) return failed('type', 'is not in the catalogue');
+  if (schemaVersion === null) return { type, version: null };
+  const version = type.versions.find((each) => each.version === schemaVersion);
+  if (version === undefined) return failed('schema_version', `is not a version of ${type.name}`);
+  if (version.status === 'draft' || version.status === 'retired')
+    return failed('schema_version', `names a version that is ${version.status}`);
+  return { type, version };
+}
+
+function refused({ type, schemaVersion }: NewEvent, errors: readonly FieldError[]): Problem {
+  const checked = schemaVersion === null ? type : `${type}, version ${schemaVersion}`;
+  const list = errors.map(({ path, message }) => `${path}: ${message}`).join('; ');
+  return new Problem('payload_invalid', `The event does not match the catalogue (${checked}): ${list}.`, {
+    errors,
+  });
+}

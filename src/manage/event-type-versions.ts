@@ -1,0 +1,158 @@
+/** Versions of event types: each has a schema, an example and a state. Their order is the order of their creation. */
+import {
+  isVersionName,
+  latestVersion,
+  VERSION_RULE,
+  type VersionStatus,
+} from '../domain/event-type-version.ts';
+import { invalidField, Problem } from '../domain/problem.ts';
+import { parseTime, TIME_RULE } from '../domain/time.ts';
+import { type Client, inTransaction, type Pool, type Queryable } from '../postgres/database.ts';
+import {
+  type EventTypeVersionRecord,
+  type EventTypeVersionSettings,
+  listEventTypeVersions,
+  putEventTypeVersion,
+} from '../postgres/queries/event-type-versions.ts';
+import { findEventType, lockEventType, putEventType } from '../postgres/queries/event-types.ts';
+import { fieldChanges } from './audit-trail.ts';
+import type { Actor } from './caller.ts';
+import { eventTypeNotFound, newEventType } from './event-types.ts';
+import { dropReadOnly, type ReadOnlyFields } from './sent-back.ts';
+
+export interface EventTypeVersionInput {
+  readonly description?: string;
+  readonly changelog?: string;
+  readonly schema?: Record<string, unknown> | boolean | null;
+  readonly example?: unknown;
+  readonly status?: VersionStatus;
+  readonly sunset_at?: string | null;
+}
+
+/** A version and whether it is the latest one of its type. */
+export interface ListedVersion {
+  readonly version: EventTypeVersionRecord;
+  readonly isLatest: boolean;
+}
+
+const MAX_VERSIONS = 100;
+
+/** What a GET shows beside the settings may be sent back. */
+const READ_ONLY: ReadOnlyFields = {
+  asShown: ['event_type', 'version', 'created_at'],
+  ignored: ['latest', 'updated_at'],
+};
+
+export class EventTypeVersions {
+  readonly #pool: Pool;
+  readonly #onChanged: () => Promise<void>;
+
+  constructor({
+    pool,
+    onCatalogueChanged,
+  }: {
+    readonly pool: Pool;
+    readonly onCatalogueChanged: () => Promise<void>;
+  }) {
+    this.#pool = pool;
+    this.#onChanged = onCatalogueChanged;
+  }
+
+  /** Creates the version, or replaces all of its settings. Creates the event type if the catalogue does not have it. */
+  async put(
+    actor: Actor,
+    name: string,
+    version: string,
+    input: EventTypeVersionInput,
+  ): Promise<ListedVersion & { readonly created: boolean }> {
+    const after = toSettings(name, version, input);
+    const answer = await inTransaction(this.#pool, async (client) => {
+      await ensureEventType(client, actor, name);
+      const versions = await listEventTypeVersions(client, name);
+      const before = versions.find((each) => each.version === version) ?? null;
+      dropReadOnly(input, before ?? { event_type: name, version }, READ_ONLY);
+      if (before === null && versions.length >= MAX_VERSIONS)
+        throw new Problem('conflict', `${name} has ${MAX_VERSIONS} versions already, which is the most.`);
+      const changes = fieldChanges(
+        before === null ? {} : versionFields(before),
+        versionFields(after),
+        (field) => field !== 'example',
+      );
+      if (before !== null && changes.length === 0) {
+        actor.audit.nothingChanged();
+        return { created: false, version: before, isLatest: latestVersion(versions) === before };
+      }
+      await actor.audit.record(client, {
+        action: before === null ? 'event_type.create_version' : 'event_type.update_version',
+        tenant: null,
+        objectId: `${name}@${version}`,
+        changes,
+      });
+      const stored = await putEventTypeVersion(client, after);
+      const all = versions.filter((each) => each !== before).concat(stored);
+      const latest = latestVersion(all.toSorted((one, other) => one.ordinal - other.ordinal));
+      return { created: before === null, version: stored, isLatest: latest === stored };
+    });
+    await this.#onChanged();
+    return answer;
+  }
+}
+
+/** Lists the versions of an event type in the order of their creation. Throws `not_found` if there is no such type. */
+export async function readVersions(queryable: Queryable, name: string): Promise<ListedVersion[]> {
+  const versions = await listEventTypeVersions(queryable, name);
+  if (versions.length === 0 && (await findEventType(queryable, name)) === null) throw eventTypeNotFound(name);
+  const latest = latestVersion(versions);
+  return versions.map((version) => ({ version, isLatest: version === latest }));
+}
+
+/** Throws `not_found` if there is no such version. */
+export async function readVersion(
+  queryable: Queryable,
+  name: string,
+  version: string,
+): Promise<ListedVersion> {
+  const found = (await readVersions(queryable, name)).find((each) => each.version.version === version);
+  if (found === undefined) throw new Problem('not_found', `${name} has no version ${version}.`);
+  return found;
+}
+
+/** Locks the event type. Creates it first if it is new. */
+async function ensureEventType(client: Client, actor: Actor, name: string): Promise<void> {
+  if ((await lockEventType(client, name)) !== null) return;
+  await putEventType(client, newEventType(name, {}));
+  await actor.audit.record(client, { action: 'event_type.create', tenant: null, objectId: name });
+}
+
+function toSettings(name: string, version: string, input: EventTypeVersionInput): EventTypeVersionSettings {
+  if (!isVersionName(version)) throw invalidField('version', VERSION_RULE);
+  const { description = '', changelog = '', schema = null, example = null, status = 'active' } = input;
+  newEventType(name, { schema, example });
+  return {
+    event_type: name,
+    version,
+    description,
+    changelog,
+    schema,
+    example,
+    status,
+    sunset_at: readSunset(input.sunset_at ?? null),
+  };
+}
+
+function readSunset(text: string | null): Date | null {
+  if (text === null) return null;
+  const time = parseTime(text);
+  if (Number.isNaN(time)) throw invalidField('sunset_at', TIME_RULE);
+  return new Date(time);
+}
+
+/** The settings under the names of the API. */
+export const versionFields = ({
+  description,
+  changelog,
+  schema,
+  example,
+  status,
+  sunset_at,
+}: EventTypeVersionSettings) => ({ description, changelog, schema, example, status, sunset_at });

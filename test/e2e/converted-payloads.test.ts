@@ -1,0 +1,100 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { firstIdAt, newEventId } from '../../src/domain/ids.ts';
+import { openDatabase } from '../../src/postgres/database.ts';
+import { deleteOrphanedConversions } from '../../src/postgres/queries/conversions.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+import {
+  createEndpoint,
+  expectStatus,
+  newReceiver,
+  newTenant,
+  startTestPosthorn,
+} from '../support/posthorn.ts';
+
+test('VER-2, LIF-1: converted payloads go when their event is gone, and no sooner', async () => {
+  const database = await createTestDatabase();
+  const opened = openDatabase({
+    connectionString: database.url,
+    apiConnections: 1,
+    dispatchConnections: 1,
+    onIdleError: () => {},
+  });
+  onTestFinished(async () => {
+    await opened.close();
+    await database.drop();
+  });
+  const now = Date.now();
+  const [kept, gone, young] = [newEventId(now - 2_000), newEventId(now - 1_000), newEventId(now + 5_000)];
+  await database.query("insert into posthorn.tenants (id) values ('acme')");
+  await database.query(
+    "insert into posthorn.events (id, tenant, type, data, deliveries) values ($1, 'acme', 'a.b', '1', 0)",
+    [kept],
+  );
+  for (const id of [kept, gone, young])
+    await database.query(
+      "insert into posthorn.converted_payloads values ($1, 'v1', 'ab', '1'), ($1, 'v2', 'ab', '1')",
+      [id],
+    );
+  await deleteOrphanedConversions(opened.pool('upkeep'), firstIdAt(now + 1), () => false);
+  const left = await database.query(
+    'select distinct event_id as id from posthorn.converted_payloads order by 1',
+  );
+  expect(left.map(({ id }) => id)).toEqual([kept, young]);
+});
+
+test('VER-2, OBS-4: the operator and the tenants that pin a version hear once that it has passed its sunset', async () => {
+  const database = await createTestDatabase();
+  const posthorn = await startTestPosthorn({
+    database,
+    inProcess: true,
+    env: { POSTHORN_OPERATIONAL_EVENTS_MS: '30ms', POSTHORN_OPERATIONAL_LEVELS_MS: '30ms' },
+  });
+  onTestFinished(async () => {
+    await posthorn.stop();
+    await database.drop();
+  });
+  const [operator, own, stranger] = [await newReceiver(), await newReceiver(), await newReceiver()];
+  const [tenant, other] = [newTenant(), newTenant()];
+  const events = ['posthorn.version.sunset'];
+  await expectStatus(
+    posthorn.api('POST', '/v1/endpoints', { operator: true, url: operator.url, events }),
+    201,
+  );
+  await createEndpoint(posthorn, { url: own.url, tenant, events });
+  await createEndpoint(posthorn, { url: stranger.url, tenant: other, events });
+  const pinned = await createEndpoint(posthorn, { url: 'https://example.com/', tenant, api_version: 'v1' });
+  const put = (version: string, body: object) =>
+    expectStatus(posthorn.api('PUT', `/v1/event-types/order.created/versions/${version}`, body), 201);
+  await put('v1', { status: 'deprecated' });
+  await put('v2', {});
+  await eventually('the version is known', async () => {
+    const { body } = await posthorn.api('GET', '/v1/event-types/order.created/pins');
+    return body.data[0]?.version === 'v1';
+  });
+  const sunset_at = '2026-01-31T00:00:00.000Z';
+  const path = '/v1/event-types/order.created/versions/v1';
+  await expectStatus(posthorn.api('PUT', path, { status: 'deprecated', sunset_at }), 200);
+  const expected = {
+    event_type: 'order.created',
+    version: 'v1',
+    sunset_at,
+    pinned: 1,
+    endpoints: [{ id: pinned.id, tenant, api_version: 'v1' }],
+  };
+  for (const receiver of [operator, own]) {
+    const [request] = await receiver.waitFor(1);
+    expect(request!.json().data).toMatchObject(expected);
+  }
+  // A second sunset is told of again. By then a repetition of the first would have arrived, too.
+  await expectStatus(
+    posthorn.api('PUT', path, { status: 'deprecated', sunset_at: '2026-02-28T00:00:00.000Z' }),
+    200,
+  );
+  const requests = await operator.waitFor(2);
+  expect(requests.map((request) => request.json().data.sunset_at)).toEqual([
+    sunset_at,
+    '2026-02-28T00:00:00.000Z',
+  ]);
+  expect(stranger.requests).toHaveLength(0);
+});

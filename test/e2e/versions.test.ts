@@ -1,0 +1,245 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+import {
+  createEndpoint,
+  expectStatus,
+  newReceiver,
+  newTenant,
+  startTestPosthorn,
+  type TestPosthorn,
+} from '../support/posthorn.ts';
+
+let database: TestDatabase;
+let posthorn: TestPosthorn;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  posthorn = await startTestPosthorn({ database });
+});
+afterAll(async () => {
+  await posthorn?.stop();
+  await database?.drop();
+});
+
+let count = 0;
+const newType = (): string => `type${++count}.made`;
+const put = (type: string, version: string, body: object) =>
+  posthorn.api('PUT', `/v1/event-types/${type}/versions/${version}`, body);
+const objectOf = (properties: object, required: string[] = []) => ({ type: 'object', required, properties });
+
+describe('VER-1: versions of event types', () => {
+  test('a version can be created, read and replaced, and creates its type', async () => {
+    const type = newType();
+    const settings = {
+      description: 'An order was placed.',
+      changelog: 'The first one.',
+      schema: objectOf({ id: { type: 'string' } }, ['id']),
+      example: { id: 'ord_1' },
+      status: 'active',
+      sunset_at: '2027-06-30T00:00:00.000Z',
+    };
+    const { body: created } = await expectStatus(put(type, '2026-04-01', settings), 201);
+    expect(created).toMatchObject({ event_type: type, version: '2026-04-01', ...settings, latest: true });
+    const path = `/v1/event-types/${type}/versions/2026-04-01`;
+    const { body: shown } = await expectStatus(posthorn.api('GET', path), 200);
+    expect(created).toMatchObject(shown);
+    await expectStatus(posthorn.api('GET', `/v1/event-types/${type}`), 200);
+
+    // What was read can be sent back, and nothing changes.
+    expect((await expectStatus(put(type, '2026-04-01', shown), 200)).body).toMatchObject(shown);
+    const { body: replaced } = await expectStatus(
+      put(type, '2026-04-01', { schema: settings.schema, status: 'deprecated' }),
+      200,
+    );
+    expect(replaced).toMatchObject({ description: '', status: 'deprecated', sunset_at: null, latest: false });
+    await expectStatus(posthorn.api('DELETE', `/v1/event-types/${type}`), 204);
+    await expectStatus(posthorn.api('GET', path), 404);
+  });
+
+  test('versions are listed newest first, and the latest is the newest active one', async () => {
+    const type = newType();
+    for (const version of ['v2', '2026-04-01', 'v1']) await expectStatus(put(type, version, {}), 201);
+    await expectStatus(put(type, 'v3', { status: 'draft' }), 201);
+    const list = async () =>
+      (await expectStatus(posthorn.api('GET', `/v1/event-types/${type}/versions`), 200)).body;
+    const { data, latest, next_cursor } = await list();
+    expect(data.map(({ version }: { version: string }) => version)).toEqual(['v3', 'v1', '2026-04-01', 'v2']);
+    expect([latest, next_cursor]).toEqual(['v1', null]);
+    await expectStatus(put(type, 'v3', { status: 'active' }), 200);
+    expect((await list()).latest).toBe('v3');
+    await expectStatus(posthorn.api('GET', '/v1/event-types/not.there/versions'), 404);
+    await expectStatus(posthorn.api('GET', `/v1/event-types/${type}/versions/v9`), 404);
+  });
+
+  test('only admin keys write versions, and every key reads them', async () => {
+    const type = newType();
+    const { key } = (await posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant: newTenant() })).body;
+    await expectStatus(put(type, 'v1', {}), 201);
+    const path = `/v1/event-types/${type}/versions/v1`;
+    await expectStatus(posthorn.api('GET', path, undefined, { key }), 200);
+    await expectStatus(posthorn.api('PUT', path, {}, { key }), 403);
+  });
+
+  test.each([
+    ['yesterday', {}, 'version'],
+    ['2026-02-30', {}, 'version'],
+    ['v1', { status: 'gone' }, 'status'],
+    ['v1', { sunset_at: 'soon' }, 'sunset_at'],
+    ['v1', { schema: { type: 'strin' } }, 'schema.type'],
+    ['v1', { schema: { type: 'string' }, example: 7 }, 'example'],
+    ['v1', { colour: 'red' }, 'colour'],
+  ])('refuses invalid settings: %s %j', async (version, body, path) => {
+    const answer = await expectStatus(put('refused.type', version, body), 422);
+    expect(answer.body.errors[0]).toMatchObject({ path });
+    await expectStatus(posthorn.api('GET', '/v1/event-types/refused.type'), 404);
+  });
+});
+
+const schema = objectOf({ id: { type: 'string' }, amount: { type: 'integer', minimum: 0 } }, ['id']);
+const send = (event: object, to = posthorn) => to.api('POST', '/v1/events', event);
+const getEvent = async (id: string) =>
+  (await expectStatus(posthorn.api('GET', `/v1/events/${id}`), 200)).body;
+const putTenant = (tenant: string, settings: object) =>
+  posthorn.api('PUT', `/v1/tenants/${tenant}`, settings);
+
+describe('VER-1: payloads are checked when they are accepted', () => {
+  test('strict: an invalid payload is 422 with the failing path and the version, and nothing is stored', async () => {
+    const [type, tenant] = [newType(), newTenant()];
+    await expectStatus(put(type, '2026-04-01', { schema }), 201);
+    await expectStatus(posthorn.api('PUT', `/v1/event-types/${type}`, { validation: 'strict' }), 200);
+    const refused = await expectStatus(send({ type, tenant, data: { id: 'a', amount: -1 } }), 422);
+    expect(refused.body).toMatchObject({
+      code: 'payload_invalid',
+      detail: expect.stringContaining(`${type}, version 2026-04-01`),
+      errors: [{ path: 'data.amount', message: 'must be >= 0' }],
+    });
+    const { body: accepted } = await expectStatus(send({ type, tenant, data: { id: 'a' } }), 202);
+    expect(await getEvent(accepted.id)).toMatchObject({ schema_version: '2026-04-01', schema_errors: [] });
+    const { body: events } = await posthorn.api('GET', `/v1/events?tenant=${tenant}`);
+    expect(events.data).toHaveLength(1);
+
+    // In a batch each event is checked on its own.
+    const events2 = [{}, { id: 'b' }].map((data) => ({ type, tenant, data }));
+    const { body } = await expectStatus(posthorn.api('POST', '/v1/events/batch', { events: events2 }), 202);
+    expect(body.results).toMatchObject([{ error: { code: 'payload_invalid' } }, { type }]);
+  });
+
+  test('an event is checked against the version that it names', async () => {
+    const [type, tenant] = [newType(), newTenant()];
+    await expectStatus(put(type, 'v1', { schema: objectOf({}, ['old']) }), 201);
+    await expectStatus(put(type, 'v2', { schema: objectOf({}, ['new']) }), 201);
+    await expectStatus(put(type, 'v3', { schema: true, status: 'draft' }), 201);
+    await expectStatus(posthorn.api('PUT', `/v1/event-types/${type}`, { validation: 'strict' }), 200);
+    const data = { old: 1 };
+    await expectStatus(send({ type, tenant, data, schema_version: 'v1' }), 202);
+    const latest = await expectStatus(send({ type, tenant, data }), 422);
+    expect(latest.body.errors).toEqual([{ path: 'data.new', message: 'is required' }]);
+    for (const schema_version of ['v3', 'v9']) {
+      const unknown = await expectStatus(send({ type, tenant, data, schema_version }), 422);
+      expect(unknown.body.errors).toMatchObject([{ path: 'schema_version' }]);
+    }
+  });
+
+  test('warn: an invalid payload is stored, delivered, flagged, counted and listed', async () => {
+    const [type, tenant] = [newType(), newTenant()];
+    const receiver = await newReceiver();
+    await createEndpoint(posthorn, { tenant, url: receiver.url });
+    await expectStatus(posthorn.api('PUT', `/v1/event-types/${type}`, { schema, validation: 'warn' }), 201);
+    const { body: accepted } = await expectStatus(send({ type, tenant, data: { amount: 1 } }), 202);
+    const schema_errors = [{ path: 'data.id', message: 'is required' }];
+    expect(await getEvent(accepted.id)).toMatchObject({ schema_version: null, schema_errors });
+    await receiver.waitFor(1);
+    const failures = await eventually('the failure is listed', async () => {
+      const { body } = await posthorn.api('GET', `/v1/event-types/${type}/failures`);
+      return body.data.length > 0 && body;
+    });
+    expect(failures).toMatchObject({
+      data: [
+        {
+          tenant,
+          event_type: type,
+          version: null,
+          result: 'flagged',
+          event_id: accepted.id,
+          ...schema_errors[0],
+        },
+      ],
+      next_cursor: null,
+    });
+    const { text } = await posthorn.api('GET', '/metrics');
+    expect(text).toContain(`posthorn_schema_failures_total{event_type="${type}",result="flagged"} 1`);
+    // Other tenants do not see it.
+    const { key } = (await posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant: newTenant() })).body;
+    const { body } = await posthorn.api('GET', `/v1/event-types/${type}/failures`, undefined, { key });
+    expect(body.data).toEqual([]);
+  });
+
+  test('the mode of a tenant holds for types without their own, and for types that the catalogue does not have', async () => {
+    const [type, relaxed, tenant] = [newType(), newType(), newTenant()];
+    await expectStatus(put(type, 'v1', { schema }), 201);
+    await expectStatus(posthorn.api('PUT', `/v1/event-types/${relaxed}`, { schema, validation: 'off' }), 201);
+    await expectStatus(putTenant(tenant, { validation: 'strict', api_version: 'v1' }), 201);
+    await expectStatus(send({ type, tenant, data: {} }), 422);
+    await expectStatus(send({ type: relaxed, tenant, data: {} }), 202);
+    const unknown = await expectStatus(send({ type: 'not.there', tenant, data: {} }), 422);
+    expect(unknown.body.errors).toEqual([{ path: 'type', message: 'is not in the catalogue' }]);
+    await expectStatus(send({ type, tenant: newTenant(), data: {} }), 202);
+
+    await expectStatus(putTenant(tenant, { validation: 'warn' }), 200);
+    const { body } = await expectStatus(send({ type: 'not.there', tenant, data: {} }), 202);
+    expect(await getEvent(body.id)).toMatchObject({ schema_errors: unknown.body.errors });
+    await expectStatus(putTenant(tenant, { validation: 'always' }), 422);
+    await expectStatus(putTenant(tenant, { api_version: 'newest' }), 422);
+  });
+
+  test('events of the outbox are never refused, but flagged', async () => {
+    const [type, tenant] = [newType(), newTenant()];
+    await expectStatus(put(type, 'v1', { schema }), 201);
+    await expectStatus(posthorn.api('PUT', `/v1/event-types/${type}`, { validation: 'strict' }), 200);
+    await database.query('select posthorn.publish($1, $2::json, tenant => $3)', [type, '{}', tenant]);
+    const event = await eventually('the event is stored', async () => {
+      const { body } = await posthorn.api('GET', `/v1/events?tenant=${tenant}`);
+      return body.data[0];
+    });
+    expect(event).toMatchObject({
+      schema_version: 'v1',
+      schema_errors: [{ path: 'data.id', message: 'is required' }],
+    });
+  });
+
+  test('a change of the catalogue reaches the other processes', async () => {
+    const [type, tenant] = [newType(), newTenant()];
+    const other = await startTestPosthorn({ database, inProcess: true, args: ['--role', 'api'] });
+    onTestFinished(() => other.stop());
+    await expectStatus(put(type, 'v1', { schema: objectOf({}, ['a']) }), 201);
+    await expectStatus(send({ type, tenant, data: {} }, other), 202);
+    await expectStatus(posthorn.api('PUT', `/v1/event-types/${type}`, { validation: 'strict' }), 200);
+    await eventually(
+      'it is strict',
+      async () => (await send({ type, tenant, data: {} }, other)).status === 422,
+    );
+    await expectStatus(put(type, 'v2', { schema: objectOf({}, ['b']) }), 201);
+    await eventually(
+      'v2 is the latest',
+      async () => (await send({ type, tenant, data: { b: 1 } }, other)).status === 202,
+    );
+  });
+
+  test('a payload can be tried without publishing it', async () => {
+    const type = newType();
+    await expectStatus(put(type, 'v1', { schema: objectOf({}, ['a']) }), 201);
+    await expectStatus(put(type, 'v2', { schema }), 201);
+    const attempt = (body: object) => posthorn.api('POST', `/v1/event-types/${type}/try`, body);
+    expect((await attempt({ data: { id: 'x' } })).body).toMatchObject({
+      valid: true,
+      version: 'v2',
+      errors: [],
+    });
+    expect((await attempt({ data: { id: 'x' }, from_version: 'v1' })).body).toEqual({
+      valid: false,
+      version: 'v1',
+      errors: [{ path: 'data.a', message: 'is required' }],
+    });
+    await expectStatus(attempt({ data: 1, from_version: 'v3' }), 422);
+  });
+});
